@@ -1,0 +1,81 @@
+//! Everything the engine can ask for. Committed together with the state that asks for it, performed afterwards, and
+//! safe to perform twice: the job's id is made from what is wanted, so a repeated start finds the first.
+
+use schema::id::{BlobId, JobId, ReleaseId};
+use schema::status::JobKind;
+use schema::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// Something to do in the world.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Action {
+    /// Start a job, unless it was started before.
+    Start(StartJob),
+    /// Stop a job: the stop signal, then KILL. Repeated stops are harmless.
+    Stop {
+        /// Which job.
+        job: JobId,
+        /// Why, for the log.
+        why: StopReason,
+    },
+    /// Make a release of this service that goes back to an earlier one, in this channel.
+    Rollback {
+        /// The release that is stuck.
+        from: ReleaseId,
+        /// The last one that converged.
+        to: ReleaseId,
+    },
+    /// Write a line into the append-only log.
+    Log(LogLine),
+}
+
+/// A job to start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StartJob {
+    /// Its id, derived from instance, kind and a running number.
+    pub job: JobId,
+    /// Which command.
+    pub kind: JobKind,
+    /// From 1.
+    pub attempt: u32,
+    /// The release that it is for.
+    pub release: ReleaseId,
+    /// The compiled commands.
+    pub compiled: BlobId,
+    /// The desired version.
+    pub version: String,
+    /// When it was decided.
+    pub decided_at: Timestamp,
+    /// Longest run, milliseconds; `None` = no limit.
+    pub timeout_ms: Option<i64>,
+    /// For an apply: the job of the fetch that found the work, whose output files `fetch:NAME` names.
+    pub fetch_job: Option<JobId>,
+    /// For an apply: the plan of that fetch.
+    pub plan: Option<BlobId>,
+    /// Why, for people: "fetch found work to do", "first look at my-service-3".
+    pub why: String,
+}
+
+/// Why a job is stopped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StopReason {
+    /// A person asked.
+    Person(String),
+    /// Its deadline passed.
+    Deadline,
+    /// The instance was deleted or paused (fetch and getInfo only; an apply is never stopped by us).
+    NotWanted,
+}
+
+/// One line of the log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogLine {
+    /// A stable dotted word: `instance.status`, `drift.found`, `approval.asked`, `approval.decided`, `job.ended`.
+    pub kind: String,
+    /// The person behind it, if any.
+    pub actor: Option<String>,
+    /// A sentence for people.
+    pub message: String,
+    /// More, for programs: flat, text to text.
+    pub data: std::collections::BTreeMap<String, String>,
+}

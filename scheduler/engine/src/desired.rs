@@ -1,0 +1,154 @@
+//! What one service instance should be: the part of a compiled release that the engine needs to decide. How the
+//! commands look is the runner's business; the engine knows them by digest.
+
+use schema::id::{BlobId, ChannelName, ReleaseId, RuntimeName};
+use schema::schedule::Schedule;
+use schema::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// The wanted end state of one instance and the rules on the way there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Desired {
+    /// The release that asks for it.
+    pub release: ReleaseId,
+    /// The desired version.
+    pub version: String,
+    /// When the release was made; `progress_deadline_ms` counts from here.
+    pub released_at: Timestamp,
+    /// The custom runtime, whose `max_concurrency` counts.
+    pub runtime: RuntimeName,
+    /// Applies of that runtime at a time; `None` = no limit. At least 1.
+    pub max_concurrency: Option<u32>,
+    /// Digest of the compiled commands. Another digest under the same release: the runtime's config changed, so fetch again.
+    pub compiled: BlobId,
+    /// How to look; `None` = the runtime has no fetch.
+    pub fetch: Option<FetchPolicy>,
+    /// How to apply.
+    pub apply: ApplyPolicy,
+    /// How to inform; `None` = the runtime has no getInfo.
+    pub get_info: Option<InfoPolicy>,
+    /// What must be open before the release's first apply, in the order of the config.
+    pub gates: Vec<Gate>,
+    /// Ask for every apply (`requireApprovalBeforeApply`).
+    pub require_approval_before_apply: bool,
+    /// How long an approval stays valid; `None` = for ever.
+    pub approval_timeout_ms: Option<i64>,
+    /// `convergenceGracePeriod`, from the start of an apply.
+    pub grace_ms: i64,
+    /// The rendered `applyId`: for a runtime without fetch, apply only when it differs from the last successful one.
+    pub apply_id: Option<String>,
+    /// `progressDeadline`: not converged by then is FAILED (STUCK).
+    pub progress_deadline_ms: Option<i64>,
+    /// Go back to the last converged release when stuck.
+    pub auto_rollback: bool,
+}
+
+/// What a fetch's answer means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FetchMode {
+    /// 0 = converged, 2 = work to do, anything else an error.
+    ExitCode,
+    /// Exit 0 and a `FetchOutput`, held against the desired version.
+    StructuredOutput,
+}
+
+/// When something that repeats is due.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Cadence {
+    /// Counted from the end of the previous run.
+    Interval {
+        /// While not converged, milliseconds.
+        poll_ms: i64,
+        /// While converged, milliseconds; up to 10 % of jitter is added, never taken away.
+        steady_ms: i64,
+    },
+    /// At the instants of a cron schedule.
+    Cron(Schedule),
+}
+
+/// How to look.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FetchPolicy {
+    /// What the answer means.
+    pub mode: FetchMode,
+    /// When it is due.
+    pub cadence: Cadence,
+    /// Back-off after errors; `None` = the poll interval.
+    pub retry: Option<RetryPolicy>,
+    /// Longest run, milliseconds.
+    pub timeout_ms: i64,
+}
+
+/// How to apply.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApplyPolicy {
+    /// Exit codes that mean "try again", sorted.
+    pub retryable_exit_codes: Vec<i32>,
+    /// Back-off for those.
+    pub retry: RetryPolicy,
+    /// Apply only inside.
+    pub window: Option<Window>,
+    /// Longest run, milliseconds; `None` = no limit of ours.
+    pub timeout_ms: Option<i64>,
+}
+
+/// How to inform.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InfoPolicy {
+    /// When it is due.
+    pub cadence: Cadence,
+    /// Back-off after errors.
+    pub retry: RetryPolicy,
+    /// Longest run, milliseconds.
+    pub timeout_ms: i64,
+}
+
+/// Exponential back-off.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RetryPolicy {
+    /// First wait, milliseconds, at least 1.
+    pub base_ms: i64,
+    /// Longest wait, milliseconds, at least `base_ms`.
+    pub max_ms: i64,
+    /// Attempts in all; `None` = no limit.
+    pub max_attempts: Option<u32>,
+}
+
+/// A recurring span of time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Window {
+    /// When it opens.
+    pub opens: Schedule,
+    /// How long it stays open, milliseconds.
+    pub duration_ms: i64,
+}
+
+/// A gate of the release.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Gate {
+    /// Each of these channels must be CONVERGED at this release's version; once met it stays met for the release.
+    ChannelsStable {
+        /// The channels, a selector already resolved; may be empty, which is met.
+        channels: Vec<ChannelName>,
+    },
+    /// People decide for this channel.
+    ManualApproval {
+        /// The config's name for it.
+        name: Option<String>,
+        /// What to tell the people who are asked.
+        description: Option<String>,
+        /// Ask for each apply, not only once per release.
+        every_action: bool,
+        /// Different people who must say yes, at least 1.
+        min_approvers: u32,
+    },
+    /// People decide once for all channels of the release that name the same approval.
+    SharedApproval {
+        /// The shared name.
+        name: String,
+        /// What to tell the people who are asked.
+        description: Option<String>,
+        /// Different people who must say yes, at least 1.
+        min_approvers: u32,
+    },
+}

@@ -1,0 +1,129 @@
+//! Everything that can happen to a service instance. Late and repeated events are ordinary.
+
+use schema::id::{ApprovalId, BlobId, ChannelName, JobId};
+use schema::output::{Info, RuntimeObject};
+use schema::status::{Decision, JobKind};
+use schema::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::desired::Desired;
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Event {
+    /// A release, or a release recompiled after a change of config. The same one again changes nothing.
+    Desired(Box<Desired>),
+    /// The service or the channel is no longer wanted.
+    Deleted,
+    /// Time may have passed. Sent at [`crate::next_wake`], and harmless at any other moment.
+    Tick,
+    /// The lane has room for a job of this kind. Every gate is checked again before it is used.
+    Granted(JobKind),
+    /// The runner says that the job's command runs.
+    JobStarted {
+        /// Which job.
+        job: JobId,
+        /// Since when.
+        at: Timestamp,
+    },
+    /// The runner says that the job is over.
+    JobEnded {
+        /// Which job.
+        job: JobId,
+        /// How.
+        outcome: Outcome,
+    },
+    /// How this service stands in another channel that a gate of this instance names.
+    Upstream {
+        /// The other channel.
+        channel: ChannelName,
+        /// The version at which it is CONVERGED now, if it is.
+        converged_version: Option<String>,
+    },
+    /// A person decided on an approval. For a shared one every instance of the release gets the event.
+    Decided {
+        /// Which approval.
+        approval: ApprovalId,
+        /// The person: name of the token used.
+        who: String,
+        /// Yes or no.
+        decision: Decision,
+        /// In their words.
+        reason: Option<String>,
+    },
+    /// A person pauses or resumes the instance.
+    Pause(bool),
+    /// Observer mode on or off: look, never apply.
+    Observe(bool),
+    /// A person asks to try again now: ends FAILED, back-off, grace and rejection.
+    Retry {
+        /// The person.
+        who: String,
+    },
+    /// A person asks to stop a job.
+    Cancel {
+        /// Which job.
+        job: JobId,
+        /// The person.
+        who: String,
+    },
+}
+
+/// How a job ended. The border (`driver`) makes it from the report; the engine gives it its meaning.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Outcome {
+    /// The command ran to an exit code.
+    Exited {
+        /// 0 to 255 (128+n after a signal).
+        code: i32,
+        /// When its command started.
+        started_at: Timestamp,
+        /// When it ended.
+        ended_at: Timestamp,
+        /// For a fetch.
+        seen: Seen,
+        /// For a getInfo: what it told, or why that is unreadable.
+        info: Option<Result<Vec<Info>, String>>,
+    },
+    /// It is known that the command never started (no such program, image cannot be pulled).
+    NotStarted {
+        /// Why, for people.
+        why: String,
+        /// Whether the surroundings are to blame (no process slots, cluster away), so that another try makes sense.
+        surroundings: bool,
+    },
+    /// It ran past its timeout and was stopped.
+    TimedOut,
+    /// It was stopped because a person asked.
+    Cancelled {
+        /// Whether every process of it is known to be gone.
+        gone: bool,
+    },
+    /// Nobody can say whether or how it ended.
+    Unknown {
+        /// What is known, for people.
+        why: String,
+    },
+}
+
+/// What a fetch brought back.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Seen {
+    /// The objects of a structured fetch, or what was wrong with its output; `None` in mode EXIT_CODE.
+    pub objects: Option<Result<Vec<RuntimeObject>, String>>,
+    /// The output file named `plan`.
+    pub plan: Option<BlobId>,
+    /// The output file named `plan-explanation`.
+    pub explanation: Option<BlobId>,
+    /// Its text for people, cut at 64 KiB.
+    pub explanation_text: Option<String>,
+    /// Digest of what the fetch printed (of the normalised objects in structured mode).
+    pub output: Option<BlobId>,
+}
+
+impl Seen {
+    /// What an approval is bound to: the explanation's digest, else the plan's, else the output's.
+    pub fn fingerprint(&self) -> Option<BlobId> {
+        self.explanation.or(self.plan).or(self.output)
+    }
+}

@@ -1,0 +1,72 @@
+//! Starts, watches and stops jobs, here or in a cluster. Has no opinions: the engine decided, the outcome goes back as an
+//! event. Called by `perform`.
+
+use schema::id::{BlobId, JobId};
+use schema::report::Report;
+use schema::status::JobKind;
+use schema::time::Timestamp;
+use tokio::sync::mpsc;
+
+use crate::compile::Command;
+
+/// One job, complete: whoever has this can run it without asking anybody.
+#[derive(Debug, Clone)]
+pub struct JobSpec {
+    /// Its id; names everything that is made for it, so that a repeated start finds the first.
+    pub job: JobId,
+    /// Which command.
+    pub kind: JobKind,
+    /// The command. Secrets are opened in `env`, not here.
+    pub command: Command,
+    /// The whole environment to set, `PVN_*` included, secrets opened.
+    pub env: Vec<(String, String)>,
+    /// Keys in `env` whose values are secret.
+    pub secret_keys: Vec<String>,
+    /// Longest run, milliseconds.
+    pub timeout_ms: Option<i64>,
+    /// Exit codes after which declared output files must exist.
+    pub success_exit_codes: Vec<i32>,
+    /// Files that `--in PATH=REF` can name: `fetch:NAME` -> blob.
+    pub inputs: Vec<(String, BlobId)>,
+}
+
+/// What the runner tells.
+#[derive(Debug, Clone)]
+pub enum Told {
+    /// The job's command runs.
+    Started {
+        /// Which job.
+        job: JobId,
+        /// Since when.
+        at: Timestamp,
+    },
+    /// The job is over and this is all that will be known.
+    Ended {
+        /// Which job.
+        job: JobId,
+        /// How.
+        end: End,
+    },
+}
+
+/// How a job ended, as far as the place where it ran can tell. Streams and files are in the blob store by then.
+#[derive(Debug, Clone)]
+pub enum End {
+    /// There is a report.
+    Reported(Box<Report>),
+    /// It is known that the command never started.
+    NotStarted {
+        /// Why, for people.
+        why: String,
+        /// Whether another try makes sense: no process slots, disk full.
+        surroundings: bool,
+    },
+    /// Nobody can say.
+    Unknown {
+        /// What is known, for people.
+        why: String,
+    },
+}
+
+/// Where the runner's news go. Bounded: a runner that is ahead waits.
+pub type News = mpsc::Sender<Told>;

@@ -1,0 +1,10 @@
+//! The words that all programs of pvn speak: names and ids, config documents, structured output, reports and API
+//! bodies. Pure: no IO, no clock, no randomness. Imported by every other crate; imports none of ours.
+
+pub mod api;
+pub mod id;
+pub mod output;
+pub mod report;
+pub mod schedule;
+pub mod status;
+pub mod time;

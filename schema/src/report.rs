@@ -1,0 +1,147 @@
+//! What a wrapped process tells: how it ended, when, and what it left. Written by the wrapper, read by the scheduler.
+//! Field names are the wire format (SPEC: "Report").
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::id::BlobId;
+
+/// Largest stream that rides inside the report itself: 64 KiB.
+pub const INLINE_LIMIT_BYTES: usize = 64 << 10;
+
+/// How one run of a command ended.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// The child's own exit code, 0 to 255; absent when it never started, died of a signal, or is unknown.
+    pub exit_code: Option<i32>,
+    /// The signal that ended the child, by name: `SIGTERM`, `SIGRTMIN+3`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<String>,
+    /// Whether the kernel wrote a core file.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub core_dumped: bool,
+    /// Why the child could not be started; then nothing ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exec_error: Option<String>,
+    /// Whether the declared timeout ended it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub timed_out: bool,
+    /// Whether the child had to be killed because it did not heed the first signal in time.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub killed_after_grace: bool,
+    /// Whether the kernel's out-of-memory killer ended it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub oom_killed: bool,
+    /// Content address of what is stored of stdout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdout_blob_id: Option<BlobId>,
+    /// Content address of what is stored of stderr.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stderr_blob_id: Option<BlobId>,
+    /// All bytes that the child wrote to stdout, kept or not.
+    pub stdout_bytes: u64,
+    /// All bytes that the child wrote to stderr, kept or not.
+    pub stderr_bytes: u64,
+    /// When `truncated`: bytes kept of stdout's head; the rest of what is stored is its tail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdout_head_bytes: Option<u64>,
+    /// When `truncated`: bytes kept of stderr's head; the rest of what is stored is its tail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stderr_head_bytes: Option<u64>,
+    /// The whole of a small stdout, base64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdout_inline: Option<String>,
+    /// The whole of a small stderr, base64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stderr_inline: Option<String>,
+    /// Whether a stream was longer than `--max-output`.
+    #[serde(default)]
+    pub truncated: bool,
+    /// Bytes that could not be kept although they were within the limit (disk full, say).
+    #[serde(default)]
+    pub lost_bytes: u64,
+    /// Whether a stream was cut before its end because a left-over process held it open.
+    #[serde(default)]
+    pub output_incomplete: bool,
+    /// Processes that outlived the child.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leaked: Vec<LeakedProcess>,
+    /// The declared output files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<OutputFile>,
+    /// The checked structured output, when it was expected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub structured: Option<Structured>,
+    /// Version of the wrapper.
+    pub version: String,
+    /// Wall time of the start, nanoseconds since 1970, as decimal text.
+    pub start_timestamp_ns: String,
+    /// Monotonic time from start to end, nanoseconds, as decimal text.
+    pub duration_ns: String,
+    /// Where it ran.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub hostname: String,
+}
+
+/// A process that outlived the child.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LeakedProcess {
+    /// Its process id as the wrapper saw it.
+    pub pid: i32,
+    /// Its command line; bytes that are not UTF-8 are replaced.
+    pub argv: Vec<String>,
+}
+
+/// A declared output file (`--out NAME=PATH`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OutputFile {
+    /// Its declared name.
+    pub name: String,
+    /// Content address of its bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content_blob_id: Option<BlobId>,
+    /// Why there is no content.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// Structured output, checked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Structured {
+    /// Which document was expected.
+    pub kind: StructuredKind,
+    /// The document, when it is as it should be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<serde_json::Value>,
+    /// Otherwise every problem found.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<OutputError>,
+}
+
+/// Which structured document a command prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum StructuredKind {
+    /// [`crate::output::FetchOutput`].
+    Fetch,
+    /// [`crate::output::GetInfoOutput`].
+    GetInfo,
+}
+
+/// One problem in a structured document.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OutputError {
+    /// JSON pointer (RFC 6901) to the value; empty for the whole document.
+    pub pointer: String,
+    /// What was expected and what was found.
+    pub message: String,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
+}

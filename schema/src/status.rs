@@ -1,0 +1,178 @@
+//! The words for how things stand, the same in the engine, the tables, the API, the client and the pages.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+macro_rules! words {
+    ($(#[$doc:meta])* $type:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+        pub enum $type {
+            $($(#[$variant_doc])* #[serde(rename = $word)] $variant,)*
+        }
+
+        impl $type {
+            /// Every word, in the order of its definition.
+            pub const ALL: &[Self] = &[$(Self::$variant),*];
+
+            /// The word as it stands in JSON, in tables and on pages.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word,)* }
+            }
+        }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+
+        impl std::str::FromStr for $type {
+            type Err = crate::id::ParseError;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                Self::ALL.iter().copied().find(|word| word.as_str() == text).ok_or_else(|| crate::id::ParseError {
+                    text: text.to_owned(),
+                    what: concat!("a ", stringify!($type)),
+                    rule: concat!("it must be one of ", $($word, " ",)*),
+                })
+            }
+        }
+    };
+}
+
+words! {
+    /// How a service instance stands.
+    Status {
+        /// On its way.
+        Converging = "CONVERGING",
+        /// As desired, as far as the last look told.
+        Converged = "CONVERGED",
+        /// Needs a person, a new release or time; the reason says which.
+        Failed = "FAILED",
+        /// Work to do, and a gate other than an approval is closed: a precondition, a window, a limit.
+        WaitingPreconditions = "WAITING_PRECONDITIONS",
+        /// Work to do, and people have to say yes.
+        WaitingManualApproval = "WAITING_MANUAL_APPROVAL",
+        /// Stopped by a person.
+        Paused = "PAUSED",
+        /// A newer release took its place (said of releases).
+        Replaced = "REPLACED",
+        /// No longer wanted.
+        Deleted = "DELETED",
+    }
+}
+
+words! {
+    /// Why it stands so.
+    Reason {
+        /// Nothing is known yet of the world.
+        NoCurrentState = "NO_CURRENT_STATE",
+        /// The last fetch did not answer.
+        FetchFailed = "FETCH_FAILED",
+        /// The last apply failed.
+        ApplyFailed = "APPLY_FAILED",
+        /// Fetch sees work to do.
+        RuntimeObjectApplyNeeded = "RUNTIME_OBJECT_APPLY_NEEDED",
+        /// A runtime object reports that it failed.
+        RuntimeObjectFailed = "RUNTIME_OBJECT_FAILED",
+        /// An object runs another version than the desired one.
+        VersionMismatch = "VERSION_MISMATCH",
+        /// An object was changed behind pvn's back.
+        VersionDirty = "VERSION_DIRTY",
+        /// A person said no.
+        ManualApprovalRejected = "MANUAL_APPROVAL_REJECTED",
+        /// A person cancelled the job.
+        Cancelled = "CANCELLED",
+        /// An upstream channel is not stable at this version.
+        ReleaseChannelDependencyUnmet = "RELEASE_CHANNEL_DEPENDENCY_UNMET",
+        /// As many applies run as the runtime allows.
+        ConcurrencyLimitExceeded = "CONCURRENCY_LIMIT_EXCEEDED",
+        /// The apply window is shut.
+        OutsideWindow = "OUTSIDE_WINDOW",
+        /// The release is past its progress deadline.
+        Stuck = "STUCK",
+    }
+}
+
+words! {
+    /// Which of the three commands a job runs.
+    JobKind {
+        /// Is there work to do?
+        Fetch = "fetch",
+        /// Do it.
+        Apply = "apply",
+        /// Show people something.
+        GetInfo = "getInfo",
+    }
+}
+
+words! {
+    /// How a job stands. What its exit code means for the instance is the engine's business.
+    JobStatus {
+        /// Decided, not yet handed to the runner.
+        Pending = "PENDING",
+        /// Handed to the runner.
+        Starting = "STARTING",
+        /// Its command runs.
+        Running = "RUNNING",
+        /// Its command ended with an exit code that has a meaning (0, or 2 for a fetch).
+        Succeeded = "SUCCEEDED",
+        /// It ended otherwise, or could not start.
+        Failed = "FAILED",
+        /// A person stopped it.
+        Cancelled = "CANCELLED",
+        /// Nobody can say whether or how it ended.
+        Unknown = "UNKNOWN",
+    }
+}
+
+words! {
+    /// What a person is asked to approve.
+    ApprovalKind {
+        /// The release, in this channel.
+        Manual = "manual",
+        /// One apply.
+        Apply = "apply",
+        /// The release, in every channel that names the same approval.
+        Shared = "shared",
+    }
+}
+
+words! {
+    /// How an approval stands.
+    ApprovalStatus {
+        /// Still asked for.
+        Pending = "PENDING",
+        /// Enough people said yes.
+        Approved = "APPROVED",
+        /// Somebody said no.
+        Rejected = "REJECTED",
+        /// Too old, or what it saw is no longer so.
+        Expired = "EXPIRED",
+    }
+}
+
+words! {
+    /// What one person said.
+    Decision {
+        /// Yes.
+        Approve = "APPROVE",
+        /// No.
+        Reject = "REJECT",
+    }
+}
+
+impl Status {
+    /// Whether nothing more will happen by itself because all is well.
+    pub const fn is_converged(self) -> bool {
+        matches!(self, Self::Converged)
+    }
+}
+
+impl JobStatus {
+    /// Whether the job has ended.
+    pub const fn is_final(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Failed | Self::Cancelled | Self::Unknown)
+    }
+}
