@@ -1,0 +1,83 @@
+//! Config files on their way in, and what became of them.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{body, request};
+use crate::id::{ApplicationName, ReleaseId, ServiceName};
+
+request! {
+    /// Body of `POST /v1/configs`: the files as the client read them.
+    ConfigsRequest {
+        /// The files.
+        files: Vec<ConfigFile>,
+        /// Check and compare, store nothing.
+        dry_run: bool,
+        /// Push a release of every service in the files afterwards, in the same step.
+        push: bool,
+        /// Parameter values for that push.
+        params: BTreeMap<String, String>,
+    }
+}
+
+request! {
+    /// One config file.
+    ConfigFile {
+        /// Its path as the person knows it, for messages.
+        path: String,
+        /// Its text.
+        text: String,
+        /// The local files that it refers to, by the path written in it.
+        attachments: BTreeMap<String, String>,
+    }
+}
+
+body! {
+    /// What `configs apply` and `configs diff` did or would do.
+    ConfigsResult {
+        /// One entry for each document, in the order given.
+        documents: Vec<DocumentChange>,
+        /// The releases made, when asked to push.
+        pushed: Vec<PushedService>,
+    }
+}
+
+body! {
+    /// What happens to one document.
+    DocumentChange {
+        /// `runtime`, `application` or `service`.
+        kind: String,
+        /// Its name.
+        name: String,
+        /// The application, for a service.
+        application: Option<ApplicationName>,
+        /// `created`, `changed` or `unchanged`.
+        change: String,
+        /// The config version that it has now (or would have).
+        version: u64,
+        /// Unified diff from the stored text to the new one; empty when unchanged.
+        diff: String,
+    }
+}
+
+body! {
+    /// A release made by a push of configs.
+    PushedService {
+        /// The application.
+        application: ApplicationName,
+        /// The service.
+        service: ServiceName,
+        /// The release.
+        release: ReleaseId,
+        /// Its version.
+        version: String,
+    }
+}
+
+impl Default for ConfigsResult {
+    fn default() -> Self {
+        Self { documents: Vec::new(), pushed: Vec::new() }
+    }
+}

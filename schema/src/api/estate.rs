@@ -1,0 +1,112 @@
+//! Runtimes, applications and releases.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::ChannelStatus;
+use super::body;
+use crate::id::{ApplicationId, ApplicationName, ChannelId, ChannelName, ReleaseId, RuntimeId, RuntimeName, ServiceName};
+use crate::status::Status;
+use crate::time::Timestamp;
+
+body! {
+    /// A runtime.
+    Runtime {
+        /// Its id.
+        id: RuntimeId,
+        /// Its name.
+        name: RuntimeName,
+        /// `custom`, `local`, `fake`, `kubernetes`.
+        kind: String,
+        /// Its labels, with the automatic ones.
+        labels: BTreeMap<String, String>,
+        /// Where its jobs run, for a custom one.
+        proxy_runtime: Option<RuntimeName>,
+        /// Applies at a time; absent means no limit.
+        max_concurrency: Option<u32>,
+        /// Instances that it serves.
+        instances: u64,
+    }
+}
+
+body! {
+    /// An application in one line.
+    ApplicationSummary {
+        /// Its id.
+        id: ApplicationId,
+        /// Its name.
+        name: ApplicationName,
+        /// Its channels, in order.
+        release_channels: Vec<ChannelName>,
+        /// How many services it has.
+        services: u64,
+    }
+}
+
+body! {
+    /// An application: `applications get`.
+    Application {
+        /// Its id.
+        id: ApplicationId,
+        /// Its name.
+        name: ApplicationName,
+        /// Its channels, in order, groups expanded.
+        release_channels: Vec<ReleaseChannel>,
+        /// Its services by name.
+        services: Vec<ServiceName>,
+    }
+}
+
+body! {
+    /// A release channel.
+    ReleaseChannel {
+        /// Its id.
+        id: ChannelId,
+        /// Its name.
+        name: ChannelName,
+        /// The group that made it.
+        group: Option<String>,
+        /// Its runtime connections.
+        runtimes: Vec<RuntimeConnection>,
+        /// Its preconditions, as the config says them.
+        preconditions: Vec<serde_json::Value>,
+        /// Its labels.
+        labels: BTreeMap<String, String>,
+    }
+}
+
+body! {
+    /// A runtime under the name by which a channel's services ask for it.
+    RuntimeConnection {
+        /// The connection's name.
+        name: String,
+        /// The runtime.
+        runtime: RuntimeName,
+    }
+}
+
+body! {
+    /// A release: `releases list`.
+    Release {
+        /// Its id.
+        release: ReleaseId,
+        /// Its version.
+        version: String,
+        /// The application.
+        application: ApplicationName,
+        /// The service.
+        service: ServiceName,
+        /// How it stands, over all its channels.
+        status: Status,
+        /// When it was made.
+        created_at: Timestamp,
+        /// By whom.
+        by: String,
+        /// Channel by channel.
+        channels: Vec<ChannelStatus>,
+        /// The parameter values; secrets as `***`.
+        params: BTreeMap<String, String>,
+    }
+}

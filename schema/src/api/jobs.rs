@@ -1,0 +1,47 @@
+//! Jobs.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::body;
+use crate::id::{ApplicationName, ChannelName, JobId, RuntimeName, ServiceName};
+use crate::report::Report;
+use crate::status::{JobKind, JobStatus};
+use crate::time::Timestamp;
+
+body! {
+    /// A job: `jobs list`, `jobs get`.
+    Job {
+        /// Its id.
+        id: JobId,
+        /// Which command.
+        kind: JobKind,
+        /// The application.
+        application: ApplicationName,
+        /// The service.
+        service: ServiceName,
+        /// The channel.
+        channel: ChannelName,
+        /// The runtime.
+        runtime: RuntimeName,
+        /// The desired version that it was started for.
+        version: String,
+        /// From 1.
+        attempt: u32,
+        /// How it stands.
+        status: JobStatus,
+        /// The command's exit code, when it ended with one.
+        exit_code: Option<i32>,
+        /// Why it was started or why it failed, for people.
+        message: String,
+        /// When it was decided.
+        created_at: Timestamp,
+        /// When its command started.
+        started_at: Option<Timestamp>,
+        /// When it ended.
+        ended_at: Option<Timestamp>,
+        /// What the wrapper told; only in `jobs get`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        report: Option<Report>,
+    }
+}

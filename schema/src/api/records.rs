@@ -1,0 +1,104 @@
+//! The log, pages of lists, secrets and problems.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{body, request};
+use crate::id::{ApplicationName, ChannelName, ServiceName};
+use crate::time::Timestamp;
+
+body! {
+    /// One entry of the append-only log: the timeline and the audit.
+    LogEntry {
+        /// Its number; later entries have greater ones.
+        seq: u64,
+        /// When.
+        at: Timestamp,
+        /// A stable dotted word: `instance.status`, `job.started`, `config.applied`, `approval.decided`.
+        kind: String,
+        /// Who, for what a person did.
+        actor: Option<String>,
+        /// From where, for what a person did.
+        origin: Option<String>,
+        /// The application concerned.
+        application: Option<ApplicationName>,
+        /// The service concerned.
+        service: Option<ServiceName>,
+        /// The channel concerned.
+        channel: Option<ChannelName>,
+        /// A sentence for people.
+        message: String,
+        /// More, for programs.
+        data: serde_json::Value,
+    }
+}
+
+body! {
+    /// A page of a list. The next one is asked for with `?cursor=`.
+    Page {
+        /// The items.
+        items: Vec<serde_json::Value>,
+        /// Present when there are more.
+        next_cursor: Option<String>,
+        /// How many there are in all, under the same filter.
+        total: u64,
+    }
+}
+
+body! {
+    /// A secret, without its values: `secrets list`.
+    Secret {
+        /// Its key.
+        key: String,
+        /// Its versions, oldest first.
+        versions: Vec<u64>,
+        /// When the newest was set.
+        created_at: Timestamp,
+    }
+}
+
+request! {
+    /// Body of `PUT /v1/secrets/{key}`.
+    SecretRequest {
+        /// The value, base64, so that any bytes may be a secret.
+        value: String,
+    }
+}
+
+body! {
+    /// An error: RFC 9457, `application/problem+json`.
+    Problem {
+        /// A stable path that names the kind of problem.
+        #[serde(rename = "type")]
+        kind: String,
+        /// The kind in words.
+        title: String,
+        /// The HTTP status.
+        status: u16,
+        /// What happened, with names, and what to do next.
+        detail: String,
+        /// For config problems: each with its place.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        problems: Vec<Diagnostic>,
+    }
+}
+
+body! {
+    /// One problem in a config file.
+    Diagnostic {
+        /// The file.
+        file: String,
+        /// Line, from 1; 0 when the whole file is meant.
+        line: u64,
+        /// Column in characters, from 1.
+        column: u64,
+        /// Path of the field, dotted: `service.perReleaseChannel[0].env`.
+        path: String,
+        /// What is wrong and what was expected.
+        message: String,
+        /// What to do, or what was probably meant.
+        help: Option<String>,
+        /// The lines themselves with the place marked, as a terminal shows them, without colour.
+        snippet: String,
+    }
+}

@@ -1,0 +1,216 @@
+//! Services, their instances, approvals and explanations.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{body, request};
+use crate::id::{ApplicationName, ApprovalId, ChannelId, ChannelName, ReleaseId, RuntimeName, ServiceId, ServiceName};
+use crate::output::{Info, RuntimeObject};
+use crate::status::{ApprovalKind, ApprovalStatus, Decision, Reason, Status};
+use crate::time::Timestamp;
+
+body! {
+    /// A service with all its channels: `services get`.
+    Service {
+        /// Its id.
+        id: ServiceId,
+        /// Its name.
+        name: ServiceName,
+        /// The application that it belongs to.
+        application: ApplicationName,
+        /// The version of its newest release; absent before the first.
+        version: Option<String>,
+        /// One entry for each channel, in the order of the application's config.
+        channels: Vec<Instance>,
+    }
+}
+
+body! {
+    /// A service in one line: `services list`.
+    ServiceSummary {
+        /// Its id.
+        id: ServiceId,
+        /// Its name.
+        name: ServiceName,
+        /// The application that it belongs to.
+        application: ApplicationName,
+        /// The version of its newest release.
+        version: Option<String>,
+        /// Channel by channel how it stands.
+        channels: Vec<ChannelStatus>,
+    }
+}
+
+body! {
+    /// How one channel stands.
+    ChannelStatus {
+        /// The channel.
+        channel: ChannelName,
+        /// How it stands.
+        status: Status,
+    }
+}
+
+body! {
+    /// A service instance: one service in one channel.
+    Instance {
+        /// The channel.
+        channel: ChannelName,
+        /// The channel's id.
+        channel_id: ChannelId,
+        /// The runtime that serves it.
+        runtime: RuntimeName,
+        /// How it stands.
+        status: Status,
+        /// Why, when there is more to say than the status.
+        reason: Option<Reason>,
+        /// A sentence for people.
+        message: String,
+        /// What it should be; absent before the first release.
+        desired_version: Option<String>,
+        /// The newest version that was seen converged.
+        converged_version: Option<String>,
+        /// Since when status and reason are what they are.
+        since: Timestamp,
+        /// When something happens next by itself.
+        next_action_at: Option<Timestamp>,
+        /// When a fetch last answered.
+        last_fetch_at: Option<Timestamp>,
+        /// What the last answering structured fetch saw.
+        objects: Vec<RuntimeObject>,
+        /// What the last getInfo told.
+        info: Vec<Info>,
+        /// Approvals asked for, newest first.
+        approvals: Vec<Approval>,
+        /// Whether a person paused it.
+        paused: bool,
+        /// Whether it only looks and never applies.
+        observer: bool,
+    }
+}
+
+body! {
+    /// An approval asked for.
+    Approval {
+        /// Its id.
+        id: ApprovalId,
+        /// What is approved.
+        kind: ApprovalKind,
+        /// The name that the config gave it.
+        name: Option<String>,
+        /// How it stands.
+        status: ApprovalStatus,
+        /// The fingerprint of what is approved: of the explanation, else of the plan, else of what fetch saw.
+        plan_digest: Option<String>,
+        /// What the plan would do, for people (text of `plan-explanation`, cut at 64 KiB).
+        explanation: Option<String>,
+        /// How many different people must say yes.
+        needed: u32,
+        /// Who said what.
+        by: Vec<ApprovalVote>,
+        /// Since when it is asked.
+        requested_at: Timestamp,
+        /// When it stops being valid.
+        expires_at: Option<Timestamp>,
+    }
+}
+
+body! {
+    /// What one person said about an approval.
+    ApprovalVote {
+        /// Name of the token used.
+        who: String,
+        /// When.
+        when: Timestamp,
+        /// What.
+        decision: Decision,
+        /// In their words.
+        reason: Option<String>,
+    }
+}
+
+body! {
+    /// Why an instance stands where it stands: `services explain`.
+    Explanation {
+        /// How it stands.
+        status: Status,
+        /// Why.
+        reason: Option<Reason>,
+        /// The sentence for people.
+        message: String,
+        /// From what is so to what would end it.
+        causes: Vec<Cause>,
+        /// What happens next by itself, soonest first.
+        next: Vec<NextAction>,
+    }
+}
+
+body! {
+    /// One link in the chain of causes.
+    Cause {
+        /// A stable word in upper case, for programs: `LIMIT_FULL`, `WINDOW_SHUT`, `APPROVAL_PENDING`.
+        code: String,
+        /// The sentence for people, with names and numbers in it, and what would end it.
+        message: String,
+        /// Since when.
+        since: Option<Timestamp>,
+        /// Until when at the latest, where that is known.
+        until: Option<Timestamp>,
+    }
+}
+
+body! {
+    /// Something that will happen by itself.
+    NextAction {
+        /// What: `fetch`, `apply`, `getInfo`, or `deadline: …`.
+        action: String,
+        /// When.
+        at: Timestamp,
+    }
+}
+
+request! {
+    /// Body of `POST /v1/applications/{app}/services/{service}/push`.
+    PushRequest {
+        /// Values for all channels.
+        params: BTreeMap<String, String>,
+        /// Values for one channel each, which win.
+        params_for_channel: BTreeMap<String, BTreeMap<String, String>>,
+        /// Only these channels; absent means all.
+        channels: Option<Vec<String>>,
+    }
+}
+
+body! {
+    /// A release made: answer of push and rollback, `services push -o json`.
+    Pushed {
+        /// The release.
+        release: ReleaseId,
+        /// The version that it was given.
+        version: String,
+    }
+}
+
+request! {
+    /// Body of `POST …/channels/{channel}/approve` and `…/reject`.
+    DecisionRequest {
+        /// Which approval; absent means the one that is pending.
+        approval: Option<String>,
+        /// In the person's words.
+        reason: Option<String>,
+        /// Only if the pending approval is still about this: its `planDigest`.
+        plan_digest: Option<String>,
+    }
+}
+
+request! {
+    /// Body of `POST …/rollback`.
+    RollbackRequest {
+        /// To which version; absent means the last one that converged.
+        version: Option<String>,
+        /// Only these channels; absent means all.
+        channels: Option<Vec<String>>,
+    }
+}

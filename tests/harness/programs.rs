@@ -1,0 +1,45 @@
+//! Where the built programs are. They are built first, so that `cargo test -p tests` alone is right on a fresh checkout.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// Path of a program of ours, built in the same profile and target directory as the caller.
+///
+/// # Panics
+/// When it cannot be built.
+pub fn program(name: &str) -> PathBuf {
+    directory().join(name)
+}
+
+/// The directory that holds all programs, for a `PATH`.
+pub fn directory() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(build)
+}
+
+fn build() -> PathBuf {
+    let own = std::env::current_exe().expect("a running program has a path");
+    let directory = own.parent().and_then(Path::parent).expect("cargo puts tests into PROFILE/deps").to_owned();
+    let profile = match directory.file_name().and_then(|name| name.to_str()) {
+        Some("debug") => "dev",
+        Some(name) => name,
+        None => panic!("no profile directory in {}", own.display()),
+    };
+    let target = directory.parent().expect("cargo puts a profile into a target directory");
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .args(["build", "--quiet", "--locked", "--bins", "-p", "pvn-wrapper", "-p", "pvn-scheduler", "-p", "pvnctl", "--profile", profile])
+        .arg("--target-dir")
+        .arg(target)
+        .current_dir(repository())
+        .status()
+        .expect("cargo can be started");
+    assert!(status.success(), "the programs do not build");
+    directory
+}
+
+/// The root of the checkout.
+pub fn repository() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package is one level below the root")
+}

@@ -1,0 +1,214 @@
+//! A real `pvn-scheduler` process with a data directory of its own, and `pvnctl` against it.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::{programs, wait};
+
+/// A scheduler, started and stopped at will over one data directory. Dropping it kills it.
+pub struct Scheduler {
+    home: TempDir,
+    child: Option<Child>,
+    url: String,
+}
+
+/// How to start it.
+#[derive(Default)]
+pub struct Start<'a> {
+    /// Where it dies by its own SIGKILL: `PVN_CRASH_AT`.
+    pub crash_at: Option<&'a str>,
+    /// More arguments.
+    pub arguments: &'a [&'a str],
+    /// The working directory, root of the runtime `local`; default: the home directory.
+    pub root: Option<&'a Path>,
+}
+
+impl Scheduler {
+    /// A new one, running and ready.
+    pub fn start() -> Self {
+        let mut scheduler = Self::stopped();
+        scheduler.run(&Start::default());
+        scheduler
+    }
+
+    /// A new one that does not run yet.
+    pub fn stopped() -> Self {
+        let home = tempfile::Builder::new().prefix("pvn-test-").tempdir().expect("a directory can be made");
+        Self { home, child: None, url: String::new() }
+    }
+
+    /// The directory that holds its data and its jobs' files.
+    pub fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    /// Its data directory.
+    pub fn data(&self) -> PathBuf {
+        self.home().join("data")
+    }
+
+    /// Its address.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Its process id.
+    ///
+    /// # Panics
+    /// When it does not run.
+    pub fn pid(&self) -> u32 {
+        self.child.as_ref().expect("it runs").id()
+    }
+
+    /// Starts it and waits until it is ready.
+    ///
+    /// # Panics
+    /// When it does not become ready.
+    pub fn run(&mut self, start: &Start<'_>) {
+        self.spawn(start);
+        wait::until("the scheduler to be ready", || {
+            if let Some(status) = self.exited() {
+                panic!("the scheduler ended with {status} instead of starting:\n{}", self.log());
+            }
+            self.pvnctl(["runtimes", "list", "-o", "json"]).status.success().then_some(())
+        });
+    }
+
+    /// Starts it without waiting for anything.
+    ///
+    /// # Panics
+    /// When it runs already.
+    pub fn spawn(&mut self, start: &Start<'_>) {
+        assert!(self.child.is_none(), "it runs already");
+        if self.url.is_empty() {
+            self.url = format!("http://127.0.0.1:{}", free_port());
+        }
+        let log = File::options().create(true).append(true).open(self.home().join("log")).expect("the log can be written");
+        let mut command = Command::new(programs::program("pvn-scheduler"));
+        command
+            .arg("serve")
+            .args(["--listen", self.url.trim_start_matches("http://")])
+            .arg("--data-dir")
+            .arg(self.data())
+            .args(start.arguments)
+            .current_dir(start.root.unwrap_or(self.home()))
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().expect("a file can be shared"))
+            .stderr(log);
+        if let Some(point) = start.crash_at {
+            command.env("PVN_CRASH_AT", point);
+        }
+        self.child = Some(command.spawn().expect("the scheduler can be started"));
+    }
+
+    /// What it printed so far, over all its runs.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.home().join("log")).unwrap_or_default()
+    }
+
+    /// How it ended, if it did.
+    pub fn exited(&mut self) -> Option<ExitStatus> {
+        let status = self.child.as_mut()?.try_wait().expect("a child can be asked")?;
+        self.child = None;
+        Some(status)
+    }
+
+    /// `kill -9`, and waits until it is gone.
+    pub fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            child.kill().expect("a child can be killed");
+            child.wait().expect("a child can be waited for");
+        }
+    }
+
+    /// SIGTERM, and waits for its end.
+    ///
+    /// # Panics
+    /// When it does not end.
+    pub fn stop(&mut self) -> ExitStatus {
+        let pid = i32::try_from(self.pid()).expect("process ids fit");
+        kill(Pid::from_raw(pid), Signal::SIGTERM).expect("a child can be asked to stop");
+        wait::until("the scheduler to stop", || self.exited())
+    }
+
+    /// Runs `pvnctl` against it, to its end.
+    pub fn pvnctl<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Output {
+        self.client(arguments).output().expect("pvnctl can be started")
+    }
+
+    /// `pvnctl` against it, not started.
+    pub fn client<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
+        let mut command = Command::new(programs::program("pvnctl"));
+        command.args(arguments).env("PVN_SERVER", &self.url).env("PVN_DATA_DIR", self.data()).current_dir(self.home()).stdin(Stdio::null());
+        command
+    }
+
+    /// What `pvnctl … -o json` prints.
+    ///
+    /// # Panics
+    /// When it fails or prints something else.
+    pub fn json(&self, arguments: &[&str]) -> Value {
+        let output = self.ok(&[arguments, &["-o", "json"]].concat());
+        serde_json::from_str(&output).unwrap_or_else(|error| panic!("pvnctl {arguments:?} printed no JSON ({error}): {output}"))
+    }
+
+    /// What `pvnctl` prints on stdout.
+    ///
+    /// # Panics
+    /// When it fails.
+    pub fn ok(&self, arguments: &[&str]) -> String {
+        let output = self.pvnctl(arguments);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "pvnctl {arguments:?} ended with {}:\n{stderr}\nscheduler:\n{}", output.status, self.log());
+        String::from_utf8(output.stdout).expect("pvnctl prints UTF-8")
+    }
+
+    /// Writes config files under its home directory and applies them; returns what `configs apply` printed.
+    pub fn apply(&self, yaml: &str) -> String {
+        let path = self.home().join("config.pvn.yaml");
+        std::fs::write(&path, yaml).expect("a file can be written");
+        self.ok(&["configs", "apply", "--no-prompt", path.to_str().expect("the path is UTF-8")])
+    }
+
+    /// The channel of a service in application `app`, from `services get`.
+    ///
+    /// # Panics
+    /// When there is none.
+    pub fn channel(&self, service: &str, channel: &str) -> Value {
+        let service = self.json(&["services", "get", service, "--app", "app"]);
+        let channels = service["channels"].as_array().expect("channels is a list");
+        channels.iter().find(|entry| entry["channel"] == channel).unwrap_or_else(|| panic!("no channel {channel} in {service}")).clone()
+    }
+
+    /// Waits until the channel has this status and returns it.
+    pub fn channel_becomes(&self, service: &str, channel: &str, status: &str) -> Value {
+        let mut last = Value::Null;
+        let log = || self.log();
+        let mut patience = 0_u32;
+        wait::until_within(wait::PATIENCE * 2, &format!("{service}/{channel} to be {status}"), || {
+            last = self.channel(service, channel);
+            patience += 1;
+            assert!(patience < 2_000, "{service}/{channel} is still {last:#}\n{}", log());
+            (last["status"] == status).then(|| last.clone())
+        })
+    }
+}
+
+impl Drop for Scheduler {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// A port of the loopback interface that was free a moment ago; it stays the same over restarts.
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+    listener.local_addr().expect("a listener has an address").port()
+}

@@ -1,0 +1,112 @@
+//! The house rules that no compiler sees: who owns which outside crate, what the engine links, how long a file may get,
+//! what no text may say.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tests::programs::repository;
+
+/// Every file that git tracks, relative to the root.
+fn tracked(suffix: &str) -> Vec<PathBuf> {
+    let output = Command::new("git").args(["ls-files", "-z"]).current_dir(repository()).output().expect("git can be started");
+    assert!(output.status.success(), "not a git checkout");
+    let names = String::from_utf8(output.stdout).expect("file names are UTF-8");
+    names.split('\0').filter(|name| name.ends_with(suffix)).map(PathBuf::from).filter(|path| repository().join(path).is_file()).collect()
+}
+
+fn text(path: &Path) -> String {
+    std::fs::read_to_string(repository().join(path)).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Program text of our own, without tests.
+fn sources() -> Vec<PathBuf> {
+    tracked(".rs").into_iter().filter(|path| !path.components().any(|part| part.as_os_str() == "tests")).collect()
+}
+
+/// Each outside crate that has an owner, and where it may be named. ARCHITECTURE.md says why.
+const OWNERS: &[(&str, &[&str])] = &[
+    ("sqlx", &["scheduler/src/store"]),
+    ("axum", &["scheduler/src/http"]),
+    ("aide", &["scheduler/src/http"]),
+    ("tower_http", &["scheduler/src/http"]),
+    ("reqwest", &["scheduler/cli/src/client", "wrapper/src/deliver"]),
+    ("valico", &["schema/src/check", "schema/src/config"]),
+    ("cron", &["schema/src/schedule"]),
+    ("chrono_tz", &["schema/src/schedule"]),
+    ("chacha20poly1305", &["scheduler/src/secrets"]),
+    ("annotate_snippets", &["schema/src/diagnostic"]),
+    ("notify", &["scheduler/src/dev"]),
+];
+
+#[test]
+fn every_outside_crate_is_named_by_its_owner_alone() {
+    let mut strays = Vec::new();
+    for path in sources() {
+        let code = text(&path);
+        for (name, owners) in OWNERS {
+            let at_home = owners.iter().any(|owner| path.to_str().is_some_and(|path| path.starts_with(owner)));
+            let named = code.lines().any(|line| {
+                let line = line.trim_start();
+                !line.starts_with("//") && (line.contains(&format!("{name}::")) && word_starts(line, name))
+            });
+            if named && !at_home {
+                strays.push(format!("{}: {name} belongs to {owners:?}", path.display()));
+            }
+        }
+    }
+    assert!(strays.is_empty(), "{}", strays.join("\n"));
+}
+
+/// Whether `name::` stands in `line` as a word of its own, not as the end of a longer path or name.
+fn word_starts(line: &str, name: &str) -> bool {
+    line.match_indices(&format!("{name}::"))
+        .any(|(at, _)| line[..at].chars().next_back().is_none_or(|before| !before.is_alphanumeric() && before != '_' && before != ':'))
+}
+
+#[test]
+fn the_engine_links_nothing_that_acts() {
+    let output = Command::new(env!("CARGO"))
+        .args(["tree", "--locked", "--offline", "-p", "engine", "-e", "normal", "--depth", "1", "--prefix", "none", "--format", "{lib}"])
+        .current_dir(repository())
+        .output()
+        .expect("cargo can be started");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let linked: BTreeSet<_> = String::from_utf8(output.stdout).expect("cargo prints UTF-8").lines().map(str::to_owned).collect();
+    let allowed = BTreeSet::from(["engine", "schema", "serde", "serde_json", "thiserror"].map(str::to_owned));
+    assert!(linked.is_subset(&allowed), "the engine may link {allowed:?} and links {linked:?}");
+}
+
+/// Lines from which on a file has to say why it is not two.
+const LONG_FILE_LINES: usize = 500;
+
+#[test]
+fn no_file_makes_you_scroll() {
+    let long: Vec<_> = tracked(".rs")
+        .into_iter()
+        .map(|path| (text(&path).lines().count(), path))
+        .filter(|(lines, _)| *lines > LONG_FILE_LINES)
+        .map(|(lines, path)| format!("{}: {lines} lines", path.display()))
+        .collect();
+    assert!(long.is_empty(), "longer than {LONG_FILE_LINES} lines:\n{}", long.join("\n"));
+}
+
+#[test]
+fn every_module_says_what_it_is_for() {
+    let silent: Vec<_> = tracked(".rs").into_iter().filter(|path| !text(path).starts_with("//!")).collect();
+    assert!(silent.is_empty(), "without a module doc: {silent:?}");
+}
+
+#[test]
+fn nothing_is_left_for_later() {
+    // Spelled in halves, so that this file does not name them itself.
+    let words = [["TO", "DO"], ["FIX", "ME"], ["todo", "!("], ["unimple", "mented!("], ["#[ig", "nore"]].map(|halves| halves.concat());
+    let mut left = Vec::new();
+    for suffix in [".rs", ".md", ".toml", ".yaml", ".sh"] {
+        for path in tracked(suffix) {
+            let found = text(&path);
+            left.extend(words.iter().filter(|word| found.contains(word.as_str())).map(|word| format!("{}: {word}", path.display())));
+        }
+    }
+    assert!(left.is_empty(), "{}", left.join("\n"));
+}

@@ -1,0 +1,3 @@
+//! The real programs together. One subject a file.
+
+mod house;
