@@ -69,7 +69,7 @@ fn problems(count: usize) -> String {
 #[derive(Debug, Clone)]
 pub struct Handle {}
 
-#[expect(unused_variables, reason = "the driver is not written yet")]
+#[expect(unused_variables, clippy::unimplemented, reason = "the driver is not written yet")]
 impl Handle {
     /// Checks, compares and (unless `dry_run`) stores config documents; all or nothing. With `push` also releases.
     ///

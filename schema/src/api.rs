@@ -19,8 +19,6 @@ macro_rules! request {
     };
 }
 
-use {body, request};
-
 mod configs;
 mod estate;
 mod jobs;

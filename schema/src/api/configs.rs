@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{body, request};
 use crate::id::{ApplicationName, ReleaseId, ServiceName};
 
 request! {
@@ -73,11 +72,5 @@ body! {
         release: ReleaseId,
         /// Its version.
         version: String,
-    }
-}
-
-impl Default for ConfigsResult {
-    fn default() -> Self {
-        Self { documents: Vec::new(), pushed: Vec::new() }
     }
 }

@@ -6,7 +6,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ChannelStatus;
-use super::body;
 use crate::id::{ApplicationId, ApplicationName, ChannelId, ChannelName, ReleaseId, RuntimeId, RuntimeName, ServiceName};
 use crate::status::Status;
 use crate::time::Timestamp;

@@ -3,7 +3,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::body;
 use crate::id::{ApplicationName, ChannelName, JobId, RuntimeName, ServiceName};
 use crate::report::Report;
 use crate::status::{JobKind, JobStatus};

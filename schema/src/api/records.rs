@@ -3,7 +3,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{body, request};
 use crate::id::{ApplicationName, ChannelName, ServiceName};
 use crate::time::Timestamp;
 

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{body, request};
 use crate::id::{ApplicationName, ApprovalId, ChannelId, ChannelName, ReleaseId, RuntimeName, ServiceId, ServiceName};
 use crate::output::{Info, RuntimeObject};
 use crate::status::{ApprovalKind, ApprovalStatus, Decision, Reason, Status};
