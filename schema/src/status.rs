@@ -163,6 +163,18 @@ words! {
     }
 }
 
+words! {
+    /// What the holder of a token may do. Each role may do what those before it may.
+    Role {
+        /// Read everything but secrets' values.
+        Viewer = "viewer",
+        /// Also approve and reject.
+        Approver = "approver",
+        /// Everything.
+        Admin = "admin",
+    }
+}
+
 impl Status {
     /// Whether nothing more will happen by itself because all is well.
     pub const fn is_converged(self) -> bool {

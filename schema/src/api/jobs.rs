@@ -44,3 +44,41 @@ body! {
         report: Option<Report>,
     }
 }
+
+request! {
+    /// Body of `POST …/channels/{channel}/run`.
+    RunRequest {
+        /// Which command; absent means fetch.
+        kind: Option<JobKind>,
+    }
+}
+
+body! {
+    /// A job started on request: answer of `POST …/channels/{channel}/run`.
+    RunStarted {
+        /// The job.
+        job: JobId,
+    }
+}
+
+body! {
+    /// A piece of a job's output: data of the server-sent event `chunk`.
+    LogChunk {
+        /// `stdout` or `stderr`.
+        stream: String,
+        /// Offset of its first byte in the stream.
+        offset: u64,
+        /// The bytes, base64.
+        data: String,
+    }
+}
+
+body! {
+    /// The end of a job's output: data of the server-sent event `end`.
+    LogEnd {
+        /// How the job ended.
+        status: JobStatus,
+        /// The command's exit code, when it ended with one.
+        exit_code: Option<i32>,
+    }
+}

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{ApplicationName, ChannelName, ServiceName};
+use crate::status::Role;
 use crate::time::Timestamp;
 
 body! {
@@ -32,15 +33,59 @@ body! {
     }
 }
 
+/// A page of a list. The next one is asked for with `?cursor=`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Page<T = serde_json::Value> {
+    /// The items.
+    pub items: Vec<T>,
+    /// Present when there are more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+    /// How many there are in all, under the same filter.
+    pub total: u64,
+}
+
 body! {
-    /// A page of a list. The next one is asked for with `?cursor=`.
-    Page {
-        /// The items.
-        items: Vec<serde_json::Value>,
-        /// Present when there are more.
-        next_cursor: Option<String>,
-        /// How many there are in all, under the same filter.
-        total: u64,
+    /// An API token, without its value: `auth token list`.
+    Token {
+        /// Its name, which the audit log and approvals show.
+        name: String,
+        /// What it may do.
+        role: Role,
+        /// When it was made.
+        created_at: Timestamp,
+        /// When it stops being valid by itself.
+        expires_at: Option<Timestamp>,
+        /// When a person ended it.
+        revoked_at: Option<Timestamp>,
+    }
+}
+
+/// Body of `POST /v1/tokens`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TokenRequest {
+    /// Its name, 1 to 63 characters of letters, digits, `.`, `_`, `@` and `-`; unique for ever, because the audit log names it.
+    pub name: String,
+    /// What it may do.
+    pub role: Role,
+    /// How long it is valid, seconds; absent means until it is revoked.
+    #[serde(default)]
+    pub valid_for_seconds: Option<u64>,
+}
+
+body! {
+    /// A token just made: the only time that its value is shown.
+    NewToken {
+        /// Its name.
+        name: String,
+        /// What it may do.
+        role: Role,
+        /// The value to send as `Authorization: Bearer …`.
+        token: String,
+        /// When it stops being valid by itself.
+        expires_at: Option<Timestamp>,
     }
 }
 
@@ -61,6 +106,16 @@ request! {
     SecretRequest {
         /// The value, base64, so that any bytes may be a secret.
         value: String,
+    }
+}
+
+body! {
+    /// A secret's version just set: answer of `PUT /v1/secrets/{key}`.
+    SecretVersion {
+        /// Its key.
+        key: String,
+        /// The number of the version just set.
+        version: u64,
     }
 }
 
