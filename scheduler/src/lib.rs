@@ -1,5 +1,9 @@
 //! The daemon `pvn-scheduler`. `daemon` builds the parts; see ARCHITECTURE.md for who may import whom.
 
+pub mod clock;
 pub mod compile;
+pub mod crash;
 pub mod driver;
 pub mod runner;
+pub mod secrets;
+pub mod settings;

@@ -1,0 +1,99 @@
+//! A test hook: lets the daemon kill itself at a named point, as `kill -9` would, so that tests can show that nothing is
+//! lost and nothing is done twice. `PVN_CRASH_AT=after-commit:3` dies the third time that point is passed. Without the
+//! variable each point costs one load of a static.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Every point, in the order in which an apply passes them.
+pub const POINTS: &[&str] = &[
+    BEFORE_COMMIT,
+    AFTER_COMMIT,
+    BEFORE_START,
+    AFTER_START,
+    BEFORE_STOP,
+    AFTER_STOP,
+    AFTER_STARTED,
+    AFTER_REPORT,
+    BEFORE_ACK,
+    AFTER_ACK,
+    AFTER_ANSWER,
+];
+
+/// Decided, nothing stored.
+pub const BEFORE_COMMIT: &str = "before-commit";
+/// Stored, nothing done.
+pub const AFTER_COMMIT: &str = "after-commit";
+/// A job is about to be handed to the runner.
+pub const BEFORE_START: &str = "before-start";
+/// The runner has the job; nobody has noted it.
+pub const AFTER_START: &str = "after-start";
+/// A job is about to be stopped.
+pub const BEFORE_STOP: &str = "before-stop";
+/// A job was told to stop; nobody has noted it.
+pub const AFTER_STOP: &str = "after-stop";
+/// The runner told that the command runs; nobody has noted it.
+pub const AFTER_STARTED: &str = "after-started";
+/// The runner told how a job ended; nobody has noted it.
+pub const AFTER_REPORT: &str = "after-report";
+/// The end of a job is stored; the runner still keeps its spool.
+pub const BEFORE_ACK: &str = "before-ack";
+/// The runner was told to forget the job.
+pub const AFTER_ACK: &str = "after-ack";
+/// A person's request was stored and answered.
+pub const AFTER_ANSWER: &str = "after-answer";
+
+struct Armed {
+    point: String,
+    left: AtomicU64,
+}
+
+static ARMED: OnceLock<Option<Armed>> = OnceLock::new();
+
+/// Reads `PVN_CRASH_AT`. Called once, at the start of the program.
+///
+/// # Errors
+/// A sentence when the variable names no point or its number is none.
+pub fn arm() -> Result<(), String> {
+    let armed = match std::env::var("PVN_CRASH_AT") {
+        Ok(text) if !text.is_empty() => Some(parse(&text)?),
+        _ => None,
+    };
+    // A second daemon in the same process keeps what the first one read.
+    let _ = ARMED.set(armed);
+    Ok(())
+}
+
+fn parse(text: &str) -> Result<Armed, String> {
+    let (point, count) = text.split_once(':').unwrap_or((text, "1"));
+    let left = count.parse().ok().filter(|count| *count > 0);
+    match left {
+        Some(left) if POINTS.contains(&point) => Ok(Armed { point: point.to_owned(), left: AtomicU64::new(left) }),
+        _ => Err(format!("PVN_CRASH_AT={text} is not POINT or POINT:N with N from 1 and POINT one of {}", POINTS.join(", "))),
+    }
+}
+
+/// Dies here if this is the point and its time has come.
+pub fn at(point: &str) {
+    if let Some(Some(armed)) = ARMED.get()
+        && armed.point == point
+        && armed.left.fetch_sub(1, Ordering::Relaxed) == 1
+    {
+        // Cannot fail for a process's own id; if it did, the test that asked for the crash would notice.
+        let _ = nix::sys::signal::kill(nix::unistd::Pid::this(), nix::sys::signal::Signal::SIGKILL);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_point_is_a_known_name_and_a_number() {
+        assert_eq!(parse("after-commit").unwrap().left.into_inner(), 1);
+        assert_eq!(parse("after-commit:3").unwrap().left.into_inner(), 3);
+        for text in ["nowhere", "after-commit:0", "after-commit:x", ":1"] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+}

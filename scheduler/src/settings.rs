@@ -1,0 +1,200 @@
+//! Flags and environment -> one checked struct. Read by `main`, made by hand by `dev` and tests, used by `daemon`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Fetches and getInfos that run at a time over all runtimes. They mostly wait for the network: a few per core keep a
+/// small machine busy without drowning it.
+pub const DEFAULT_MAX_FETCHES: u32 = 32;
+
+/// Applies that run at a time over all runtimes. Heavier than fetches, and rarer.
+pub const DEFAULT_MAX_APPLIES: u32 = 16;
+
+/// What `pvn-scheduler serve` can be told, each also as `PVN_…` in the environment.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Settings {
+    /// Address to listen on; port 0 picks a free one
+    #[arg(long, env = "PVN_LISTEN", default_value = "127.0.0.1:7780", value_name = "ADDRESS")]
+    pub listen: SocketAddr,
+
+    /// Address under which jobs elsewhere reach this daemon [default: the listening one]
+    #[arg(long, env = "PVN_ADVERTISE_URL", value_name = "URL")]
+    pub advertise_url: Option<String>,
+
+    /// Listen beyond this machine without TLS: tokens and secrets then cross the network readable
+    #[arg(long, env = "PVN_ALLOW_PLAIN_HTTP")]
+    pub allow_plain_http: bool,
+
+    /// Certificate chain, PEM
+    #[arg(long, env = "PVN_TLS_CERT", value_name = "FILE")]
+    pub tls_cert: Option<PathBuf>,
+
+    /// Private key of the certificate, PEM
+    #[arg(long, env = "PVN_TLS_KEY", value_name = "FILE")]
+    pub tls_key: Option<PathBuf>,
+
+    /// Answer `/metrics` without a token
+    #[arg(long, env = "PVN_OPEN_METRICS")]
+    pub open_metrics: bool,
+
+    /// Where everything is kept
+    #[arg(long, env = "PVN_DATA_DIR", default_value = "./pvn-data", value_name = "DIR")]
+    pub data_dir: PathBuf,
+
+    /// Database, as `sqlite:FILE` [default: `pvn.db` in the data directory]
+    #[arg(long, env = "PVN_DATABASE_URL", value_name = "URL")]
+    pub database_url: Option<String>,
+
+    /// File with the key that seals secrets [default: `secret.key` in the data directory, made at the first start]
+    #[arg(long, env = "PVN_SECRET_KEY_FILE", value_name = "FILE")]
+    pub secret_key_file: Option<PathBuf>,
+
+    /// Fetches and getInfos that run at a time
+    #[arg(long, env = "PVN_MAX_FETCHES", default_value_t = DEFAULT_MAX_FETCHES, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_fetches: u32,
+
+    /// Applies that run at a time
+    #[arg(long, env = "PVN_MAX_APPLIES", default_value_t = DEFAULT_MAX_APPLIES, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_applies: u32,
+
+    /// Where the built-in runtime `local` starts from [default: the present directory]
+    #[arg(long, env = "PVN_LOCAL_ROOT", value_name = "DIR")]
+    pub local_root: Option<PathBuf>,
+
+    /// The wrapper binary [default: `pvn-wrapper` beside this program, else on PATH]
+    #[arg(long, env = "PVN_WRAPPER", value_name = "FILE")]
+    pub wrapper: Option<PathBuf>,
+
+    /// Every runtime runs on this machine, whatever its proxy runtime says; set by `dev`, not by a flag
+    #[arg(skip)]
+    pub all_local: bool,
+}
+
+/// Why a set of settings cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    /// Not built yet.
+    #[error("not supported yet: {0}")]
+    NotYet(String),
+    /// Would expose tokens.
+    #[error(
+        "listening on {0} without TLS would send tokens and secrets over the network readable; listen on 127.0.0.1, or add --allow-plain-http if something in front of it speaks TLS"
+    )]
+    Plain(SocketAddr),
+    /// Makes no sense.
+    #[error("{0}")]
+    Wrong(String),
+}
+
+impl Settings {
+    /// The defaults, with everything in this directory and a free port on the loopback address. For `dev` and tests.
+    pub fn in_directory(data_dir: impl Into<PathBuf>) -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            advertise_url: None,
+            allow_plain_http: false,
+            tls_cert: None,
+            tls_key: None,
+            open_metrics: false,
+            data_dir: data_dir.into(),
+            database_url: None,
+            secret_key_file: None,
+            max_fetches: DEFAULT_MAX_FETCHES,
+            max_applies: DEFAULT_MAX_APPLIES,
+            local_root: None,
+            wrapper: None,
+            all_local: false,
+        }
+    }
+
+    /// Refuses what cannot be served, before anything is touched.
+    ///
+    /// # Errors
+    /// [`SettingsError`] with what to do instead.
+    pub fn check(&self) -> Result<(), SettingsError> {
+        if self.tls_cert.is_some() || self.tls_key.is_some() {
+            return Err(SettingsError::NotYet(
+                "--tls-cert and --tls-key; put a proxy that speaks TLS in front, and listen on the loopback address".to_owned(),
+            ));
+        }
+        if !self.listen.ip().is_loopback() && !self.allow_plain_http {
+            return Err(SettingsError::Plain(self.listen));
+        }
+        if let Some(url) = &self.advertise_url
+            && !url.starts_with("http://")
+            && !url.starts_with("https://")
+        {
+            return Err(SettingsError::Wrong(format!("--advertise-url `{url}` is not a URL that starts with http:// or https://")));
+        }
+        self.database_file().map(drop)
+    }
+
+    /// The file of the database.
+    ///
+    /// # Errors
+    /// [`SettingsError`] when the URL names another kind of database.
+    pub fn database_file(&self) -> Result<PathBuf, SettingsError> {
+        let Some(url) = &self.database_url else { return Ok(self.data_dir.join("pvn.db")) };
+        match url.strip_prefix("sqlite:") {
+            Some(path) => {
+                let path = path.strip_prefix("//").unwrap_or(path);
+                if path.is_empty() || path.contains(":memory:") {
+                    return Err(SettingsError::Wrong(format!("--database-url `{url}` must name a file, as in sqlite:/var/lib/pvn/pvn.db")));
+                }
+                Ok(path.into())
+            }
+            None if url.starts_with("postgres:") || url.starts_with("postgresql:") => {
+                Err(SettingsError::NotYet("--database-url with PostgreSQL; leave it out to use SQLite in the data directory".to_owned()))
+            }
+            None => {
+                let scheme = url.split(':').next().unwrap_or_default();
+                Err(SettingsError::Wrong(format!(
+                    "--database-url starts with `{scheme}:`, which is no database that pvn knows; write sqlite:FILE"
+                )))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(change: impl FnOnce(&mut Settings), expected: Result<(), &str>) {
+        let mut settings = Settings::in_directory("/data");
+        change(&mut settings);
+        match (settings.check(), expected) {
+            (Ok(()), Ok(())) => {}
+            (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),
+            (found, _) => panic!("{found:?}, expected {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn listening_beyond_loopback_needs_a_word() {
+        check(|_| {}, Ok(()));
+        check(|s| s.listen = ([0, 0, 0, 0], 7780).into(), Err("--allow-plain-http"));
+        check(
+            |s| {
+                s.listen = ([0, 0, 0, 0], 7780).into();
+                s.allow_plain_http = true;
+            },
+            Ok(()),
+        );
+    }
+
+    #[test]
+    fn what_is_not_built_yet_says_so() {
+        check(|s| s.tls_cert = Some("cert.pem".into()), Err("not supported yet: --tls-cert"));
+        check(|s| s.database_url = Some("postgres://u:secret@db/pvn".into()), Err("not supported yet: --database-url"));
+    }
+
+    #[test]
+    fn a_database_url_names_a_file() {
+        check(|s| s.database_url = Some("sqlite:///tmp/x.db".into()), Ok(()));
+        check(|s| s.database_url = Some("sqlite::memory:".into()), Err("must name a file"));
+        check(|s| s.database_url = Some("mysql://root:hunter2@db".into()), Err("`mysql:`"));
+        let settings = Settings { database_url: Some("sqlite:rel/x.db".into()), ..Settings::in_directory("d") };
+        assert_eq!(settings.database_file().unwrap(), PathBuf::from("rel/x.db"));
+    }
+}
