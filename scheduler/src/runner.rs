@@ -18,8 +18,12 @@ pub struct JobSpec {
     pub kind: JobKind,
     /// The command. Secrets are opened in `env`, not here.
     pub command: Command,
-    /// The whole environment to set, `PVN_*` included, secrets opened.
+    /// What to set on top of what local jobs inherit, `PVN_*` included, secrets opened. A later entry wins.
     pub env: Vec<(String, String)>,
+    /// Inherit only PATH, HOME, USER, LANG and TMPDIR (`local: {env: clean}`) instead of the daemon's environment less `PVN_*`.
+    pub clean_env: bool,
+    /// What `command.working_directory` is relative to (`local: {root: DIR}`); `None` = where the daemon was started.
+    pub root: Option<std::path::PathBuf>,
     /// Keys in `env` whose values are secret.
     pub secret_keys: Vec<String>,
     /// Longest run, milliseconds.
@@ -33,26 +37,29 @@ pub struct JobSpec {
 /// What the runner tells.
 #[derive(Debug, Clone)]
 pub enum Told {
-    /// The job's command runs.
+    /// The job's command runs. Not told of a job that is over within some tens of milliseconds: its end says when it began.
     Started {
         /// Which job.
         job: JobId,
         /// Since when.
         at: Timestamp,
     },
-    /// The job is over and this is all that will be known.
+    /// The job is over and this is all that will be known. Told again after a restart until `forget` is called.
     Ended {
         /// Which job.
         job: JobId,
         /// How.
         end: End,
+        /// Whether every process of it is known to be gone (P7). A job that leaves processes running on purpose is not gone.
+        gone: bool,
     },
 }
 
 /// How a job ended, as far as the place where it ran can tell. Streams and files are in the blob store by then.
 #[derive(Debug, Clone)]
 pub enum End {
-    /// There is a report.
+    /// There is a report. With `exec_error` nothing ran, and `surroundings` says whether another try makes sense. Streams
+    /// and files are in the blob store by then, under the ids that the report names; nothing is inline.
     Reported(Box<Report>),
     /// It is known that the command never started.
     NotStarted {

@@ -6,5 +6,6 @@ pub mod id;
 pub mod output;
 pub mod report;
 pub mod schedule;
+pub mod spool;
 pub mod status;
 pub mod time;

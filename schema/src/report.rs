@@ -24,6 +24,10 @@ pub struct Report {
     /// Why the child could not be started; then nothing ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exec_error: Option<String>,
+    /// With `execError`: whether the surroundings are to blame (no process slots, no memory, disk full), so that another
+    /// try makes sense.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub surroundings: bool,
     /// Whether the declared timeout ended it.
     #[serde(default, skip_serializing_if = "is_false")]
     pub timed_out: bool,
@@ -92,6 +96,9 @@ pub struct LeakedProcess {
     pub pid: i32,
     /// Its command line; bytes that are not UTF-8 are replaced.
     pub argv: Vec<String>,
+    /// Whether it was still there when the wrapper ended: `--leave-running`, or it could not be killed.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub alive: bool,
 }
 
 /// A declared output file (`--out NAME=PATH`).

@@ -1,0 +1,139 @@
+//! The spool directory of a local job: the protocol between the daemon's `runner::local` and the wrapper, which share
+//! nothing else. Names and the claim only; each side does its own IO.
+//!
+//! ```text
+//! <job id>/            mode 0700, made by the daemon before it starts the wrapper
+//!   claim              made with O_EXCL by the wrapper before it starts the command, and locked while the wrapper
+//!                      lives; or made by a daemon that wants no late wrapper to start it
+//!   inputs/REF         what `--in PATH=REF` can name, a symlink to a blob: `fetch:plan`, `sha256:…`
+//!   files/NAME         declared outputs (`--out NAME=PATH`), from the job's wrapper or one nested in its command
+//!   stdout, stderr     as read so far, from the moment that a stream is large or [`LIVE_AFTER_MS`] old
+//!   report.json        the report, by rename; there only when everything else is complete
+//! ```
+//!
+//! What always holds, whoever is killed when:
+//! - **At most one start.** Only the one who made `claim` starts the command, and `claim` is never removed before the
+//!   whole directory is.
+//! - **A report is whole.** It appears by rename, after the files it names. Nothing is synced to the disk: after a crash
+//!   of the machine a missing or cut report is an unknown outcome, which is what the scheduler must then assume anyway.
+//!   Syncing would cost a trivial job more than everything else together.
+//! - **Alive is what the lock says.** The wrapper holds an exclusive `flock` on `claim` from before the start until it
+//!   ends, and the kernel lets go of it whatever ends it: pids and their start times may repeat, across pid namespaces
+//!   and boots; a lock does not. The pid in the claim is for signals, and is used only while the lock is held.
+//! - **Never started, or unknown.** No claim: it never started, and a daemon that makes the claim itself keeps it so.
+//!   A wrapper's claim without lock and without report: unknown. No directory at all: it never started, unless the
+//!   machine was started again since it was decided; then unknown.
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::Timestamp;
+
+/// File that says who may start the command. See the module.
+pub const CLAIM: &str = "claim";
+/// The report. See [`crate::report::Report`].
+pub const REPORT: &str = "report.json";
+/// What the report is called until it is complete.
+pub const REPORT_TEMPORARY: &str = "report.json.new";
+/// Directory of what `--in` can name.
+pub const INPUTS: &str = "inputs";
+/// Directory of the declared outputs.
+pub const FILES: &str = "files";
+
+/// Environment variable of every process of a local job: the absolute path of its spool directory. A wrapper nested in
+/// the job's command finds inputs there and leaves outputs there.
+pub const DIRECTORY_VARIABLE: &str = "PVN_JOB_DIR";
+
+/// A stream appears as a file when its first byte is this old, so that people see it live; a job that is over sooner
+/// carries its small streams inside the report and makes no file. Milliseconds. Source: "first byte at the scheduler
+/// within 250 ms".
+pub const LIVE_AFTER_MS: u64 = 150;
+
+/// Longest name of a declared output, bytes: far below the 255 of a file name, so that a suffix fits.
+pub const OUTPUT_NAME_LIMIT: usize = 128;
+
+/// One of the two streams of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+impl Stream {
+    /// Both, in the order of their descriptors.
+    pub const ALL: [Self; 2] = [Self::Stdout, Self::Stderr];
+
+    /// Its name in paths of the API and, in the spool directory, of its file.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Stdout => "stdout",
+            Self::Stderr => "stderr",
+        }
+    }
+}
+
+/// What `claim` holds, as JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub enum Claim {
+    /// A wrapper: it starts the command.
+    Wrapper {
+        /// Its process id, and that of its session. Good only while it holds the lock.
+        pid: i32,
+        /// When it made the claim.
+        at: Timestamp,
+    },
+    /// A daemon: nobody starts the command.
+    Scheduler,
+}
+
+/// Whether `name` can name a declared output: 1 to [`OUTPUT_NAME_LIMIT`] of `A-Z a-z 0-9 . _ -`, not starting with a dot,
+/// so that it is a plain file name and part of a URL path everywhere.
+pub fn is_output_name(name: &str) -> bool {
+    (1..=OUTPUT_NAME_LIMIT).contains(&name.len())
+        && !name.starts_with('.')
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-'))
+}
+
+/// Whether `reference` can stand in `--in PATH=REF`: `fetch:NAME`, or a blob id.
+pub fn is_input_reference(reference: &str) -> bool {
+    match reference.strip_prefix("fetch:") {
+        Some(name) => is_output_name(name),
+        None => reference.parse::<crate::id::BlobId>().is_ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_output_name_is_a_plain_file_name() {
+        for name in ["plan", "plan-explanation", "a.b_c", &"x".repeat(OUTPUT_NAME_LIMIT)] {
+            assert!(is_output_name(name), "{name:?}");
+        }
+        for name in ["", ".", "..", ".x", "a/b", "a b", "ä", "a\0", &"x".repeat(OUTPUT_NAME_LIMIT + 1)] {
+            assert!(!is_output_name(name), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn an_input_is_an_output_of_the_fetch_or_a_blob() {
+        let blob = crate::id::BlobId::of(b"x").to_string();
+        for reference in ["fetch:plan", &blob] {
+            assert!(is_input_reference(reference), "{reference:?}");
+        }
+        for reference in ["", "plan", "fetch:", "fetch:../x", "sha256:12", "apply:plan"] {
+            assert!(!is_input_reference(reference), "{reference:?}");
+        }
+    }
+
+    #[test]
+    fn a_claim_reads_back_what_it_wrote() {
+        let claim = Claim::Wrapper { pid: 42, at: Timestamp::from_millis(7) };
+        let text = serde_json::to_string(&claim).unwrap();
+        assert_eq!(text, r#"{"wrapper":{"pid":42,"at":"1970-01-01T00:00:00.007Z"}}"#);
+        assert_eq!(serde_json::from_str::<Claim>(&text).unwrap(), claim);
+    }
+}
