@@ -1,6 +1,13 @@
 //! Config documents and parameter values -> compiled instances. Pure: no IO, no clock. Called by the driver when
 //! configs are applied (to refuse what cannot work) and when a release is pushed.
 
+pub mod cycle;
+pub mod environment;
+mod nearest;
+pub mod selector;
+pub mod template;
+pub mod value;
+
 use engine::desired::Desired;
 use schema::id::{ChannelName, RuntimeName};
 use serde::{Deserialize, Serialize};
@@ -24,7 +31,13 @@ pub struct CompiledInstance {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Place {
     /// Processes on the scheduler's own machine.
-    Local,
+    Local {
+        /// Directory of the commands as the config says it, relative to where the scheduler was started (`dev`: to DIR);
+        /// `None` = there.
+        root: Option<String>,
+        /// Whether jobs get only PATH, HOME, USER, LANG and TMPDIR of the daemon's environment.
+        clean_env: bool,
+    },
     /// Nothing runs; every command succeeds at once, except those of the named programs.
     Fake {
         /// Programs (by name) whose command fails.
@@ -83,4 +96,6 @@ pub enum EnvValue {
         /// Its version; 0 = the latest.
         version: u64,
     },
+    /// A secret that stood in clear in the config, sealed by [`value::Seal`]. Opened at the start of each job.
+    Sealed(String),
 }

@@ -1,0 +1,144 @@
+//! The variables that every job gets from pvn, and the names that are therefore not the user's (SPEC: "Environment of every
+//! job"). Called by `perform` when a job starts; pure, so ids and names come in.
+
+use engine::desired::FetchMode;
+use schema::id::{ApplicationId, ApplicationName, BlobId, ChannelId, ChannelName, JobId, ServiceId, ServiceName};
+use schema::status::JobKind;
+
+/// Names that pvn sets or that its wrapper obeys. A config that sets one of them has no effect on it, so that a command can
+/// rely on what they say; any other name is the user's, also one that starts with `PVN_`.
+const OURS: [&str; 17] = [
+    "PVN_API_URL",
+    "PVN_APPLICATION",
+    "PVN_APPLICATION_ID",
+    "PVN_ATTEMPT",
+    "PVN_FETCH_MODE",
+    "PVN_FETCH_PLAN_BLOB_ID",
+    "PVN_JOB_ID",
+    "PVN_JOB_KIND",
+    "PVN_RELEASE_CHANNEL",
+    "PVN_RELEASE_CHANNEL_ID",
+    "PVN_SECRET_KEYS",
+    "PVN_SERVICE",
+    "PVN_SERVICE_ID",
+    "PVN_SERVICE_VERSION",
+    "PVN_SPOOL_DIR",
+    "PVN_TOKEN",
+    "PVN_TOKEN_FILE",
+];
+
+/// Whether only pvn sets this variable.
+pub fn is_ours(key: &str) -> bool {
+    OURS.contains(&key)
+}
+
+/// Which job the variables are for.
+#[derive(Debug, Clone, Copy)]
+pub struct JobIdentity<'a> {
+    /// The application.
+    pub application: &'a ApplicationName,
+    /// Its id.
+    pub application_id: ApplicationId,
+    /// The service.
+    pub service: &'a ServiceName,
+    /// Its id.
+    pub service_id: ServiceId,
+    /// The channel.
+    pub channel: &'a ChannelName,
+    /// Its id.
+    pub channel_id: ChannelId,
+    /// The desired version.
+    pub version: &'a str,
+    /// The job.
+    pub job: JobId,
+    /// Which command.
+    pub kind: JobKind,
+    /// From 1.
+    pub attempt: u32,
+    /// The runtime's fetch mode; only a fetch is told.
+    pub fetch_mode: Option<FetchMode>,
+    /// The plan of the fetch that found the work; only an apply is told.
+    pub plan: Option<BlobId>,
+}
+
+impl JobIdentity<'_> {
+    /// Every variable that the place of the job does not add by itself (`PVN_API_URL` and `PVN_TOKEN` in a cluster, what the
+    /// wrapper needs here), by name.
+    pub fn variables(&self) -> Vec<(String, String)> {
+        let mut variables = vec![
+            ("PVN_APPLICATION", self.application.to_string()),
+            ("PVN_APPLICATION_ID", self.application_id.to_string()),
+            ("PVN_ATTEMPT", self.attempt.to_string()),
+            ("PVN_JOB_ID", self.job.to_string()),
+            ("PVN_JOB_KIND", self.kind.to_string()),
+            ("PVN_RELEASE_CHANNEL", self.channel.to_string()),
+            ("PVN_RELEASE_CHANNEL_ID", self.channel_id.to_string()),
+            ("PVN_SERVICE", self.service.to_string()),
+            ("PVN_SERVICE_ID", self.service_id.to_string()),
+            ("PVN_SERVICE_VERSION", self.version.to_owned()),
+        ];
+        match (self.kind, self.fetch_mode, self.plan) {
+            (JobKind::Fetch, Some(FetchMode::ExitCode), _) => variables.push(("PVN_FETCH_MODE", "EXIT_CODE".to_owned())),
+            (JobKind::Fetch, Some(FetchMode::StructuredOutput), _) => variables.push(("PVN_FETCH_MODE", "STRUCTURED_OUTPUT".to_owned())),
+            (JobKind::Apply, _, Some(plan)) => variables.push(("PVN_FETCH_PLAN_BLOB_ID", plan.to_string())),
+            _ => {}
+        }
+        variables.sort_unstable_by_key(|(key, _)| *key);
+        variables.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(kind: JobKind, fetch_mode: Option<FetchMode>, plan: Option<BlobId>, expected: &[&str]) {
+        let identity = JobIdentity {
+            application: &"app".parse().unwrap(),
+            application_id: ApplicationId::from_bytes([1; 16]),
+            service: &"svc".parse().unwrap(),
+            service_id: ServiceId::from_bytes([2; 16]),
+            channel: &"staging".parse().unwrap(),
+            channel_id: ChannelId::from_bytes([3; 16]),
+            version: "svc-7",
+            job: JobId::from_bytes([4; 16]),
+            kind,
+            attempt: 2,
+            fetch_mode,
+            plan,
+        };
+        let variables = identity.variables();
+        assert!(variables.iter().all(|(key, _)| is_ours(key)), "{variables:?}");
+        let common = [
+            "PVN_APPLICATION=app",
+            "PVN_APPLICATION_ID=app-01010101010101010101010101010101",
+            "PVN_ATTEMPT=2",
+            "PVN_JOB_ID=job-04040404040404040404040404040404",
+            "PVN_RELEASE_CHANNEL=staging",
+            "PVN_RELEASE_CHANNEL_ID=rch-03030303030303030303030303030303",
+            "PVN_SERVICE=svc",
+            "PVN_SERVICE_ID=svc-02020202020202020202020202020202",
+            "PVN_SERVICE_VERSION=svc-7",
+        ];
+        let mut expected: Vec<String> = common.iter().chain(expected).map(|&text| text.to_owned()).collect();
+        expected.sort_unstable();
+        let mut found: Vec<String> = variables.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        found.sort_unstable();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn environment_of_every_job() {
+        let plan = Some(BlobId::of(b""));
+        check(JobKind::Fetch, Some(FetchMode::ExitCode), plan, &["PVN_JOB_KIND=fetch", "PVN_FETCH_MODE=EXIT_CODE"]);
+        check(JobKind::Fetch, Some(FetchMode::StructuredOutput), None, &["PVN_JOB_KIND=fetch", "PVN_FETCH_MODE=STRUCTURED_OUTPUT"]);
+        check(JobKind::GetInfo, Some(FetchMode::ExitCode), plan, &["PVN_JOB_KIND=getInfo"]);
+        check(JobKind::Apply, Some(FetchMode::ExitCode), None, &["PVN_JOB_KIND=apply"]);
+        check(
+            JobKind::Apply,
+            None,
+            plan,
+            &["PVN_JOB_KIND=apply", "PVN_FETCH_PLAN_BLOB_ID=sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"],
+        );
+    }
+}

@@ -1,0 +1,431 @@
+//! Templates in config texts: `{{.Params.x}}`. A text is parsed once into parts, all its mistakes found; a value is put in as
+//! it is and never looked at again, so no value can change what a document means. Called by `check` (names only) and by
+//! `render` (values). Time is linear in the text.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use super::nearest;
+use super::value::SecretValue;
+
+/// Longest text that rendering may make: 8 MiB, as long as a config file may be. A value put in many times grows fast.
+pub const RENDERED_LIMIT_BYTES: usize = 8 << 20;
+
+/// Most names that an error lists; the nearest come first.
+const NAMES_SHOWN: usize = 12;
+
+/// Longest name in a tag; far above any that exists, and short enough to look for the nearest one.
+const NAME_LIMIT_BYTES: usize = 512;
+
+/// The three words that a name can start with.
+const ROOTS: [&str; 3] = ["Params", "Constants", "Builtins"];
+
+/// A parsed text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template {
+    parts: Vec<Part>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    /// A full name without its leading dot (`Params.image.Tag`), and where its tag starts.
+    Name {
+        name: String,
+        at: usize,
+    },
+}
+
+/// What is wrong with a template, and where in the text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct TemplateError {
+    /// Bytes from the start of the text to the tag.
+    pub at: usize,
+    /// What is wrong.
+    pub message: String,
+    /// What to do, or the names that do exist, nearest first.
+    pub help: Option<String>,
+}
+
+/// A value by which a name is replaced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// Put in as it is.
+    Text(String),
+    /// Known at apply time only as "there will be one": the text stands in for it.
+    Unknown,
+    /// A secret: it may stand alone as the value of an environment variable or of a secret parameter, nowhere else.
+    Secret(SecretValue),
+}
+
+/// The names that a template may use, and their values.
+#[derive(Debug, Clone, Default)]
+pub struct Scope {
+    values: BTreeMap<String, Value>,
+    /// Names under these prefixes may or may not exist; nobody can say yet.
+    open: Vec<&'static str>,
+}
+
+/// A rendered text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rendered {
+    /// The text.
+    Text(String),
+    /// The text depends on a value that is not known yet.
+    Unknown,
+    /// The template was the name of a secret and nothing else.
+    Secret(SecretValue),
+}
+
+impl Scope {
+    /// Adds a name with its root (`Params.x`); a later value takes the place of an earlier one.
+    pub fn insert(&mut self, name: impl Into<String>, value: Value) {
+        self.values.insert(name.into(), value);
+    }
+
+    /// Adds a name with a text.
+    pub fn insert_text(&mut self, name: impl Into<String>, text: impl Into<String>) {
+        self.insert(name, Value::Text(text.into()));
+    }
+
+    /// Says that any name under `prefix` (`Constants.`) may exist.
+    pub fn leave_open(&mut self, prefix: &'static str) {
+        self.open.push(prefix);
+    }
+
+    /// The value of a name.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        static UNKNOWN: Value = Value::Unknown;
+        self.values.get(name).or_else(|| self.open.iter().any(|prefix| name.starts_with(prefix)).then_some(&UNKNOWN))
+    }
+
+    fn undefined(&self, name: &str, at: usize) -> TemplateError {
+        let near = nearest::sorted(name, self.values.keys().map(String::as_str));
+        let help = if near.is_empty() {
+            "no names exist here".to_owned()
+        } else {
+            let mut help = "the names that exist here: ".to_owned();
+            for (index, name) in near.iter().take(NAMES_SHOWN).enumerate() {
+                let comma = if index == 0 { "" } else { ", " };
+                // Writing to a String cannot fail.
+                let _ = write!(help, "{comma}`{{{{.{name}}}}}`");
+            }
+            if near.len() > NAMES_SHOWN {
+                let _ = write!(help, " and {} more", near.len() - NAMES_SHOWN);
+            }
+            help
+        };
+        TemplateError { at, message: format!("undefined name `{{{{.{name}}}}}`"), help: Some(help) }
+    }
+}
+
+impl Template {
+    /// Reads a text.
+    ///
+    /// # Errors
+    /// Every malformed tag of the text, in order.
+    pub fn parse(text: &str) -> Result<Self, Vec<TemplateError>> {
+        let mut parts: Vec<Part> = Vec::new();
+        let mut errors = Vec::new();
+        let mut at = 0;
+        while let Some(start) = text[at..].find("{{").map(|offset| at + offset) {
+            push_text(&mut parts, &text[at..start]);
+            let Some(end) = text[start + 2..].find("}}").map(|offset| start + 2 + offset) else {
+                errors.push(TemplateError {
+                    at: start,
+                    message: format!("`{}` is never closed", shown(&text[start..])),
+                    help: Some("close it with `}}`, or write `{{\"{{\"}}` for two braces as they are".to_owned()),
+                });
+                at = text.len();
+                break;
+            };
+            match tag(&text[start + 2..end]) {
+                Ok(Tag::Braces) => push_text(&mut parts, "{{"),
+                Ok(Tag::Name(name)) => parts.push(Part::Name { name: name.to_owned(), at: start }),
+                Err((message, help)) => errors.push(TemplateError { at: start, message, help: Some(help) }),
+            }
+            at = end + 2;
+        }
+        push_text(&mut parts, &text[at..]);
+        if errors.is_empty() { Ok(Self { parts }) } else { Err(errors) }
+    }
+
+    /// Puts the values in, once.
+    ///
+    /// # Errors
+    /// Every name that the scope does not have, a secret with text around it, and a text over [`RENDERED_LIMIT_BYTES`].
+    pub fn render(&self, scope: &Scope) -> Result<Rendered, Vec<TemplateError>> {
+        let mut text = String::new();
+        let mut errors = Vec::new();
+        let mut known = true;
+        for part in &self.parts {
+            let (piece, at) = match part {
+                Part::Text(piece) => (piece, 0),
+                Part::Name { name, at } => match scope.get(name) {
+                    Some(Value::Text(piece)) => (piece, *at),
+                    Some(Value::Unknown) => {
+                        known = false;
+                        continue;
+                    }
+                    Some(Value::Secret(secret)) => {
+                        if self.parts.len() == 1 {
+                            return Ok(Rendered::Secret(secret.clone()));
+                        }
+                        errors.push(mixed_secret(name, *at));
+                        continue;
+                    }
+                    None => {
+                        errors.push(scope.undefined(name, *at));
+                        continue;
+                    }
+                },
+            };
+            if text.len() + piece.len() > RENDERED_LIMIT_BYTES {
+                errors.push(too_long(at));
+                break;
+            }
+            text.push_str(piece);
+        }
+        match (errors.is_empty(), known) {
+            (false, _) => Err(errors),
+            (true, true) => Ok(Rendered::Text(text)),
+            (true, false) => Ok(Rendered::Unknown),
+        }
+    }
+}
+
+/// Reads and renders a text in one go.
+///
+/// # Errors
+/// Those of [`Template::parse`], else those of [`Template::render`].
+pub fn render(text: &str, scope: &Scope) -> Result<Rendered, Vec<TemplateError>> {
+    Template::parse(text)?.render(scope)
+}
+
+enum Tag<'a> {
+    /// `{{"{{"}}`
+    Braces,
+    Name(&'a str),
+}
+
+fn push_text(parts: &mut Vec<Part>, text: &str) {
+    match parts.last_mut() {
+        _ if text.is_empty() => {}
+        Some(Part::Text(last)) => last.push_str(text),
+        _ => parts.push(Part::Text(text.to_owned())),
+    }
+}
+
+/// What stands between the braces; else message and help.
+fn tag(inner: &str) -> Result<Tag<'_>, (String, String)> {
+    let trimmed = inner.trim();
+    if trimmed == "\"{{\"" {
+        return Ok(Tag::Braces);
+    }
+    let whole = shown(&format!("{{{{{inner}}}}}"));
+    let name = trimmed.strip_prefix('.').unwrap_or(trimmed);
+    if trimmed.is_empty() {
+        return Err((format!("`{whole}` holds no name"), one_name()));
+    }
+    let plain =
+        !name.is_empty() && name.len() <= NAME_LIMIT_BYTES && name.split('.').all(|word| !word.is_empty() && word.chars().all(in_name));
+    if !plain {
+        return Err((format!("`{whole}` is not a template that pvn knows"), one_name()));
+    }
+    if !trimmed.starts_with('.') {
+        return Err(match ROOTS.iter().any(|root| name == *root || name.starts_with(&format!("{root}."))) {
+            true => (format!("`{whole}` has no dot in front of its name"), format!("write `{{{{.{name}}}}}`")),
+            false => (format!("`{whole}` is not a template that pvn knows"), one_name()),
+        });
+    }
+    Ok(Tag::Name(name))
+}
+
+fn in_name(character: char) -> bool {
+    !(character.is_whitespace() || character.is_control() || "{}()|\"'`$,:=\\".contains(character))
+}
+
+fn one_name() -> String {
+    "a tag holds one name and nothing else, as in `{{.Params.x}}`; conditions, loops, pipes, comments, variables and trimming \
+     do not exist, and `{{\"{{\"}}` writes two braces as they are"
+        .to_owned()
+}
+
+fn mixed_secret(name: &str, at: usize) -> TemplateError {
+    TemplateError {
+        at,
+        message: format!("`{{{{.{name}}}}}` is a secret and stands in the middle of other text"),
+        help: Some("a secret can only be the whole value of an environment variable, or of a secret parameter".to_owned()),
+    }
+}
+
+fn too_long(at: usize) -> TemplateError {
+    TemplateError {
+        at,
+        message: format!("the text is over {} MiB when its values are put in", RENDERED_LIMIT_BYTES >> 20),
+        help: Some("pass large values as a file, not as text".to_owned()),
+    }
+}
+
+/// The start of a text, for messages.
+fn shown(text: &str) -> String {
+    const SHOWN_CHARS: usize = 60;
+    let line: String = text.chars().take(SHOWN_CHARS).map(|character| if character.is_control() { ' ' } else { character }).collect();
+    if text.chars().nth(SHOWN_CHARS).is_some() { format!("{line}…") } else { line }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn scope() -> Scope {
+        let mut scope = Scope::default();
+        for (name, text) in [
+            ("Params.x", "1"),
+            ("Params.my-param", "dashed"),
+            ("Params.image", "registry/app:v1"),
+            ("Params.image.Tag", "v1"),
+            ("Params.tricky", "{{.Params.x}} {{"),
+            ("Constants.region", "eu"),
+            ("Builtins.ReleaseChannel.Name", "staging"),
+            ("Builtins.Runtime.Labels.env", "test"),
+        ] {
+            scope.insert_text(name, text);
+        }
+        scope.insert("Params.token", Value::Secret(SecretValue::Stored { key: "token".to_owned(), version: 0 }));
+        scope
+    }
+
+    fn check(text: &str, expected: &str) {
+        assert_eq!(render(text, &scope()), Ok(Rendered::Text(expected.to_owned())), "{text}");
+    }
+
+    fn check_error(text: &str, at: usize, expected: &str) {
+        let errors = render(text, &scope()).expect_err(text);
+        assert_eq!((errors[0].at, errors[0].message.as_str()), (at, expected), "{text}");
+    }
+
+    #[test]
+    fn names_are_replaced_by_their_values() {
+        check("", "");
+        check("plain { } }} text", "plain { } }} text");
+        check("{{.Params.x}}", "1");
+        check("a{{ .Params.x }}b{{.Params.x}}", "a1b1");
+        check("{{.Params.my-param}}", "dashed");
+        check("{{.Params.image}} {{ .Params.image.Tag }}", "registry/app:v1 v1");
+        check("{{.Constants.region}}/{{.Builtins.ReleaseChannel.Name}}/{{.Builtins.Runtime.Labels.env}}", "eu/staging/test");
+        check("ä{{.Params.x}}ö", "ä1ö");
+    }
+
+    #[test]
+    fn quoted_braces_are_braces() {
+        check(r#"{{"{{"}}.Params.x}}"#, "{{.Params.x}}");
+        check(r#"{{ "{{" }}"#, "{{");
+    }
+
+    #[test]
+    fn a_value_with_braces_stays_as_it_is() {
+        check("{{.Params.tricky}}{{.Params.x}}", "{{.Params.x}} {{1");
+    }
+
+    #[test]
+    fn bad_input_template_error_undefined_name_lists_the_names_nearest_first() {
+        check_error("ab {{.Params.imag}}", 3, "undefined name `{{.Params.imag}}`");
+        check_error("{{.Params.x.Tag}}", 0, "undefined name `{{.Params.x.Tag}}`");
+        check_error("{{.Other.x}}", 0, "undefined name `{{.Other.x}}`");
+        let help = render("{{.Params.imag}}", &scope()).unwrap_err()[0].help.clone().unwrap();
+        assert!(help.starts_with("the names that exist here: `{{.Params.image}}`"), "{help}");
+        assert!(help.contains("`{{.Constants.region}}`"), "{help}");
+    }
+
+    #[test]
+    fn bad_input_template_error_malformed_tags() {
+        check_error("x {{.Params.x", 2, "`{{.Params.x` is never closed");
+        check_error("{{.Params.x}", 0, "`{{.Params.x}` is never closed");
+        check_error("{{}}", 0, "`{{}}` holds no name");
+        check_error("{{ . }}", 0, "`{{ . }}` is not a template that pvn knows");
+        check_error("{{.Params.}}", 0, "`{{.Params.}}` is not a template that pvn knows");
+        check_error("{{.Params..x}}", 0, "`{{.Params..x}}` is not a template that pvn knows");
+        check_error("{{Params.x}}", 0, "`{{Params.x}}` has no dot in front of its name");
+        check_error("{{{.Params.x}}}", 0, "`{{{.Params.x}}` is not a template that pvn knows");
+        check_error("{{ {{.Params.x}}", 0, "`{{ {{.Params.x}}` is not a template that pvn knows");
+    }
+
+    #[test]
+    fn bad_input_template_error_other_go_constructs() {
+        for text in [
+            "{{if .Params.x}}",
+            "{{- .Params.x }}",
+            "{{ .Params.x -}}",
+            "{{ .Params.x | upper }}",
+            "{{ .Params.x .Params.x }}",
+            "{{/* note */}}",
+            "{{$x}}",
+            "{{end}}",
+            "{{ printf \"%s\" .Params.x }}",
+            "{{(.Params.x)}}",
+            "{{\"text\"}}",
+            "{{`{{`}}",
+            "{{template \"x\"}}",
+            "{{.Params.x:=1}}",
+        ] {
+            check_error(text, 0, &format!("`{text}` is not a template that pvn knows"));
+        }
+    }
+
+    #[test]
+    fn all_mistakes_of_a_text_are_told_at_once() {
+        let errors = Template::parse("{{if}} {{.Params.x}} {{}} {{").unwrap_err();
+        assert_eq!(errors.iter().map(|error| error.at).collect::<Vec<_>>(), [0, 21, 26]);
+        assert_eq!(render("{{.A}}{{.B}}", &scope()).unwrap_err().len(), 2);
+    }
+
+    #[test]
+    fn a_secret_stands_alone_or_not_at_all() {
+        assert!(matches!(render("{{.Params.token}}", &scope()), Ok(Rendered::Secret(_))));
+        check_error("Bearer {{.Params.token}}", 7, "`{{.Params.token}}` is a secret and stands in the middle of other text");
+    }
+
+    #[test]
+    fn what_is_not_known_yet_makes_the_text_unknown() {
+        let mut scope = scope();
+        scope.insert("Params.later", Value::Unknown);
+        scope.leave_open("Constants.");
+        assert_eq!(render("a{{.Params.later}}", &scope), Ok(Rendered::Unknown));
+        assert_eq!(render("{{.Constants.any}}", &scope), Ok(Rendered::Unknown));
+        assert!(render("{{.Params.any}}", &scope).is_err());
+    }
+
+    #[test]
+    fn a_rendered_text_has_a_limit() {
+        let mut scope = Scope::default();
+        scope.insert_text("Params.big", "x".repeat(RENDERED_LIMIT_BYTES / 2));
+        assert!(render("{{.Params.big}}{{.Params.big}}", &scope).is_ok());
+        let errors = render("{{.Params.big}}{{.Params.big}} {{.Params.big}}", &scope).unwrap_err();
+        assert_eq!(errors[0].message, "the text is over 8 MiB when its values are put in");
+    }
+
+    proptest! {
+        #[test]
+        fn rendering_never_panics(text in "([a-z.{}\" ]|\\{\\{|\\}\\}|\\{\\{\\.Params\\.x\\}\\}|\\PC){0,40}") {
+            let _ = render(&text, &scope());
+        }
+
+        #[test]
+        fn rendering_is_never_done_twice(before in "[^{]{0,8}", value in "\\PC{0,12}|\\{\\{\\.Params\\.x\\}\\}", after in "[^{]{0,8}") {
+            let mut scope = Scope::default();
+            scope.insert_text("Params.v", value.clone());
+            scope.insert_text("Params.x", "never");
+            let text = format!("{before}{{{{.Params.v}}}}{after}");
+            prop_assert_eq!(render(&text, &scope), Ok(Rendered::Text(format!("{before}{value}{after}"))));
+        }
+
+        #[test]
+        fn text_without_opening_braces_stays_as_it_is(text in "[^{]{0,60}") {
+            prop_assert_eq!(render(&text, &Scope::default()), Ok(Rendered::Text(text)));
+        }
+    }
+}
