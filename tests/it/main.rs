@@ -1,3 +1,4 @@
 //! The real programs together. One subject a file.
 
 mod house;
+mod restart;

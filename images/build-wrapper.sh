@@ -1,0 +1,23 @@
+#!/bin/sh
+# Builds the static wrapper for this machine's architecture, checks that it needs nothing of an image and that it is
+# small, and prints its path.
+set -eu
+cd "$(dirname "$0")/.."
+
+# 6 MiB: it is copied into every job image.
+limit_bytes=$((6 * 1024 * 1024))
+
+target="$(uname -m)-unknown-linux-gnu"
+RUSTFLAGS='-C target-feature=+crt-static' cargo build --quiet --locked --profile wrapper --target "$target" -p pvn-wrapper
+program="target/$target/wrapper/pvn-wrapper"
+
+if ldd "$program" >/dev/null 2>&1; then
+    echo "$program is not static" >&2
+    exit 1
+fi
+size_bytes=$(stat -c %s "$program")
+if [ "$size_bytes" -gt "$limit_bytes" ]; then
+    echo "$program has $size_bytes bytes, more than $limit_bytes" >&2
+    exit 1
+fi
+echo "$program: static, $size_bytes bytes"
