@@ -191,6 +191,8 @@ name!(/** The name of an application, unique in the daemon. */ ApplicationName, 
 name!(/** The name of a service, unique in its application. */ ServiceName, "a service name");
 name!(/** The name of a release channel, unique in its application. */ ChannelName, "a release channel name");
 name!(/** The name of a runtime, unique in the daemon. */ RuntimeName, "a runtime name");
+name!(/** The name of a runtime connection, unique in its channel. */ ConnectionName, "a runtime connection name");
+name!(/** The name of a group of release channels, unique in its application. */ GroupName, "a release channel group name");
 
 /// The content address of a blob: SHA-256 of its bytes, written `sha256:` and 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]

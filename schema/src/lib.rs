@@ -2,6 +2,7 @@
 //! bodies. Pure: no IO, no clock, no randomness. Imported by every other crate; imports none of ours.
 
 pub mod api;
+pub mod config;
 pub mod id;
 pub mod output;
 pub mod report;

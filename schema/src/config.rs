@@ -1,0 +1,62 @@
+//! What a user writes in a `.pvn.yaml`: one type for each document kind and message, one kind a file. Plain data: the
+//! reader (`read`) makes it from text and has checked by then all that a single document can say about itself; what
+//! documents say about each other is `references`, what they mean is the scheduler's `compile`.
+//!
+//! Field names are Prodvana's (camelCase here, snake_case accepted by the reader). A list or map that is absent is
+//! empty; anything else that is absent is `None`, and its default is in the field's description.
+
+mod application;
+mod custom;
+mod env;
+mod kubernetes;
+mod params;
+mod runners;
+mod runtime;
+mod service;
+mod task;
+
+pub use application::{
+    Application, ChannelGroup, ChannelRuntime, ChannelTemplate, ManualApproval, Policy, Precondition, PreconditionKind, ReleaseChannel,
+    ReleaseChannelStable, SharedManualApproval,
+};
+pub use custom::{
+    ApplyCommand, ContainerOrchestration, CustomRuntime, Exec, FetchCommand, FetchMode, GetInfoCommand, K8sPlace, ProxyRuntime,
+    RetryPolicy, Window,
+};
+pub use env::{Env, EnvValue, EnvValueKind, KubernetesSecret, SecretRef};
+pub use kubernetes::{KubernetesConfig, KubernetesType, LocalFiles};
+pub use params::{
+    BlobParameter, BlobValue, CommitParameter, Constant, DockerImageParameter, ImageRegistryInfo, IntParameter, ParameterDefinition,
+    ParameterKind, ParameterValue, ParameterValueKind, SecretParameter, SecretValue, StringConstant, StringParameter,
+};
+pub use runners::{
+    AwsCredentials, AwsEcsRuntime, AwsEcsService, GoogleCloudRunRuntime, GoogleCloudRunService, IacRunner, PreRun, PulumiService, SpecFile,
+    TerraformService,
+};
+pub use runtime::{FakeRuntime, KubernetesRuntime, Label, LocalEnv, LocalRuntime, Runtime, RuntimeKind, WrapperInjection};
+pub use service::{AutoRollback, CustomRuntimeValues, PerReleaseChannel, Service};
+pub use task::{
+    EphemeralSource, Medium, Mount, Program, ResourceList, Resources, RetryConfig, SecretSource, TaskConfig, TaskK8s, Volume, VolumeSource,
+};
+
+/// The content of one document: exactly one of the top-level keys.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Body {
+    /// `runtime`.
+    Runtime(Box<Runtime>),
+    /// `application`.
+    Application(Box<Application>),
+    /// `service`.
+    Service(Box<Service>),
+}
+
+/// A message of the config: a struct read and written in camelCase that refuses unknown fields.
+macro_rules! message {
+    ($(#[$meta:meta])* $type:ident { $($(#[$field_meta:meta])* $field:ident: $of:ty,)* }) => {
+        #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        #[serde(rename_all = "camelCase", deny_unknown_fields)]
+        $(#[$meta])*
+        pub struct $type { $($(#[$field_meta])* pub $field: $of,)* }
+    };
+}
+use message;
