@@ -1,0 +1,125 @@
+//! The real `terraform` (or OpenTofu), with its built-in provider, through drift, plan, approval and apply.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use tests::scheduler::{Scheduler, Start};
+use tests::{programs, skip, wait};
+
+/// The scheduler over a copy of the example, with every config in it pushed.
+fn example() -> Option<Scheduler> {
+    if skip::tool("terraform").or_else(|| skip::tool("tofu")).is_none() {
+        skip::skipped("terraform", "neither terraform nor tofu is on PATH");
+        return None;
+    }
+    let mut scheduler = Scheduler::stopped();
+    let root = scheduler.home().join("example");
+    copy(&programs::repository().join("examples/terraform"), &root);
+    scheduler.run(&Start { root: Some(&root), ..Start::default() });
+    scheduler.ok(&["configs", "apply", "--no-prompt", "--push", root.to_str().expect("the path is UTF-8")]);
+    Some(scheduler)
+}
+
+/// Copies the files that git tracks or would track, not what earlier runs left.
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("a directory can be made");
+    let list = Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard", "-z"])
+        .current_dir(from)
+        .output()
+        .expect("git can be started");
+    for name in String::from_utf8(list.stdout).expect("file names are UTF-8").split_terminator('\0') {
+        let target = to.join(name);
+        std::fs::create_dir_all(target.parent().expect("a file is in a directory")).expect("a directory can be made");
+        std::fs::copy(from.join(name), target).expect("a file can be copied");
+    }
+}
+
+fn service(scheduler: &Scheduler) -> (String, String) {
+    let services = scheduler.json(&["services", "list"]);
+    let name = |field: &str| services[0][field].as_str().unwrap_or_else(|| panic!("no {field} in {services}")).to_owned();
+    (name("name"), name("application"))
+}
+
+struct World<'a> {
+    scheduler: &'a Scheduler,
+    service: String,
+    application: String,
+}
+
+impl World<'_> {
+    fn channel(&self) -> Value {
+        self.scheduler.json(&["services", "get", &self.service, "--app", &self.application])["channels"][0].clone()
+    }
+
+    fn becomes(&self, status: &str) -> Value {
+        let mut last = Value::Null;
+        wait::until(&format!("the channel to be {status}"), || {
+            last = self.channel();
+            (last["status"] == status).then(|| last.clone())
+        })
+    }
+
+    fn decide(&self, word: &str) {
+        let channel = self.channel()["channel"].as_str().expect("a channel has a name").to_owned();
+        self.scheduler.ok(&[
+            "services",
+            word,
+            &self.service,
+            "--app",
+            &self.application,
+            "--channel",
+            &channel,
+            "--reason",
+            "looked at it",
+        ]);
+    }
+
+    fn jobs(&self, kind: &str) -> Vec<Value> {
+        let jobs = self.scheduler.json(&["jobs", "list", "--app", &self.application, "--service", &self.service, "--kind", kind]);
+        jobs.as_array().expect("a list").clone()
+    }
+
+    fn approvals(&self) -> Vec<Value> {
+        self.channel()["approvals"].as_array().expect("a list").clone()
+    }
+}
+
+#[test]
+fn rule_15_drift_is_planned_shown_approved_and_exactly_that_plan_is_applied() {
+    let Some(scheduler) = example() else { return };
+    let (service, application) = service(&scheduler);
+    let world = World { scheduler: &scheduler, service, application };
+
+    let waiting = world.becomes("WAITING_MANUAL_APPROVAL");
+    let asked = &waiting["approvals"][0];
+    assert_eq!(asked["status"], "PENDING");
+    let shown = asked["explanation"].as_str().expect("the plan is shown");
+    assert!(shown.contains("terraform_data.site") && shown.contains("1 to add"), "{shown}");
+    assert!(world.jobs("apply").is_empty(), "nothing runs before the approval");
+
+    let fetches = world.jobs("fetch").len();
+    wait::until("two more fetches of the same plan", || (world.jobs("fetch").len() >= fetches + 2).then_some(()));
+    let approvals = world.approvals();
+    assert_eq!(approvals.len(), 1, "the same plan asks once: {approvals:#?}");
+
+    world.decide("approve");
+    let converged = world.becomes("CONVERGED");
+    assert_eq!(converged["reason"], Value::Null, "{converged:#}");
+    let applies = world.jobs("apply");
+    assert_eq!(applies.len(), 1, "{applies:#?}");
+    let log = scheduler.ok(&["jobs", "logs", applies[0]["id"].as_str().expect("a job has an id")]);
+    assert!(log.contains("1 added, 0 changed, 0 destroyed"), "{log}");
+
+    // The world behind it changes: that is drift, a new plan and a new question.
+    let site = scheduler.home().join("example").join("site.txt");
+    std::fs::write(&site, "somebody was here").expect("a file can be written");
+    let waiting = world.becomes("WAITING_MANUAL_APPROVAL");
+    assert_eq!(waiting["approvals"][0]["status"], "PENDING");
+    assert_eq!(world.jobs("apply").len(), 1, "nothing runs before the approval");
+    world.decide("approve");
+    world.becomes("CONVERGED");
+    assert_ne!(std::fs::read_to_string(&site).expect("the site is there"), "somebody was here", "repaired");
+    assert_eq!(world.jobs("apply").len(), 2);
+}
