@@ -138,6 +138,30 @@ impl Scheduler {
         wait::until("the scheduler to stop", || self.exited())
     }
 
+    /// A GET with the admin token: the HTTP status and the body, or `None` when nobody answers.
+    pub fn get(&self, path: &str) -> Option<(u16, String)> {
+        let answer = self.http(reqwest::Method::GET, path).bearer_auth(self.token()).send().ok()?;
+        Some((answer.status().as_u16(), answer.text().ok()?))
+    }
+
+    /// A request without any token, not sent yet; it gives up after [`wait::PATIENCE`].
+    ///
+    /// # Panics
+    /// When there is no HTTP client to be had.
+    pub fn http(&self, method: reqwest::Method, path: &str) -> reqwest::blocking::RequestBuilder {
+        let client = reqwest::blocking::Client::builder().timeout(wait::PATIENCE).no_proxy().build().expect("a client can be made");
+        client.request(method, format!("{}{path}", self.url))
+    }
+
+    /// The first admin token.
+    ///
+    /// # Panics
+    /// When the data directory holds none.
+    pub fn token(&self) -> String {
+        let text = std::fs::read_to_string(self.data().join("admin-token")).expect("the admin token is in the data directory");
+        text.trim().to_owned()
+    }
+
     /// Runs `pvnctl` against it, to its end.
     pub fn pvnctl<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Output {
         self.client(arguments).output().expect("pvnctl can be started")

@@ -1,5 +1,6 @@
 //! The real programs together. One subject a file.
 
+mod faults;
 mod house;
 mod restart;
 mod terraform;
