@@ -1,6 +1,8 @@
 //! The real programs together. One subject a file.
 
 mod faults;
+mod gates;
 mod house;
 mod restart;
+mod shapes;
 mod terraform;
