@@ -215,11 +215,11 @@ fn a_secret_is_never_shown_again() {
     std::io::Write::write_all(&mut child.stdin.take().expect("stdin is a pipe"), VALUE.as_bytes()).expect("it reads");
     assert!(child.wait().expect("it ends").success());
     assert_eq!(scheduler.json(&["secrets", "list"])[0]["versions"], json!([1]));
-    scheduler.apply(&format!(
-        "runtime:\n  name: r\n  custom:\n    proxyRuntime: {{runtime: local}}\n    apply:\n      taskConfig: {{program: {{name: a, entrypoint: [sh, -c], \
-         cmd: ['echo \"it is $PASS\"; printenv PASS >&2'], env: {{PASS: {{secret: {{key: pass}}}}}}}}}}\n---\napplication: {{name: app, releaseChannels: \
-         [{{name: c0, runtimes: [{{runtime: r}}]}}]}}\n---\nservice: {{name: s0, application: app}}\n"
-    ));
+    scheduler.apply(
+        "runtime:\n  name: r\n  custom:\n    proxyRuntime: {runtime: local}\n    apply:\n      taskConfig: {program: {name: a, entrypoint: [sh, -c], \
+         cmd: ['echo \"it is $PASS\"; printenv PASS >&2'], env: {PASS: {secret: {key: pass}}}}}\n---\napplication: {name: app, releaseChannels: \
+         [{name: c0, runtimes: [{runtime: r}]}]}\n---\nservice: {name: s0, application: app}\n"
+    );
     scheduler.ok(&["services", "push", "s0", "--app", "app"]);
     scheduler.channel_becomes("s0", "c0", "CONVERGED");
     let jobs = scheduler.json(&["jobs", "list", "--app", "app", "--service", "s0"]);
