@@ -3,10 +3,21 @@
 //! `tests/sim`; imports `schema` alone.
 //!
 //! ```text
-//! step(state, event, now) -> (state, actions)
-//! next_wake(state) -> the instant at which Event::Tick would change something
+//! step(state, event, now) -> (state, actions)      one instance: what to do
+//! next_wake(state)        -> the instant at which Event::Tick would change something
+//! Lanes                   -> over all instances: who may do it now
+//! explain(state, lanes)   -> why an instance stands where it stands, and what would move it
 //! ```
 
 pub mod action;
 pub mod desired;
 pub mod event;
+pub mod explain;
+pub mod lanes;
+pub mod state;
+mod step;
+pub mod view;
+
+pub use explain::explain;
+pub use state::State;
+pub use step::{next_wake, step};

@@ -1,0 +1,475 @@
+//! What is remembered of one service instance between two steps. Made by [`State::new`], changed only by
+//! [`crate::step`], stored by the driver as JSON, checked by [`State::check`] (every invariant by name, in
+//! `state/check.rs`).
+//!
+//! Instants are of two kinds: history (`since`, `answered_at`) is for people and never moves anything; plans (`due`,
+//! `deadline`, `until`, `again_at`) move things and are shifted along when the clock is set back, see `clock.rs`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schema::id::{ApprovalId, BlobId, ChannelName, InstanceId, JobId, ReleaseId, RuntimeName};
+use schema::output::{Info, RuntimeObject};
+use schema::status::{ApprovalKind, ApprovalStatus, Decision, JobKind, Reason, Status};
+use schema::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::action::StopReason;
+use crate::desired::Desired;
+
+mod check;
+
+pub use check::Broken;
+
+/// Most approvals remembered; the oldest ones that no longer count are forgotten first. Enough for what people look
+/// back at; the log has all of them.
+pub const APPROVALS_KEPT: usize = 12;
+
+/// One service instance.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    pub(crate) instance: InstanceId,
+    /// The latest instant that a step was told; effective time never runs behind it except when the clock is set back.
+    pub(crate) seen_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) desired: Option<Box<Desired>>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) paused: bool,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) observer: bool,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) deleted: bool,
+    /// Jobs decided so far, of all kinds; part of each job's id.
+    #[serde(default)]
+    pub(crate) jobs: u64,
+    /// Approvals asked so far; part of an approval's id.
+    #[serde(default)]
+    pub(crate) asked: u32,
+    /// The fetch or apply in flight.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) main: Option<Box<Job>>,
+    /// The getInfo in flight.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) side: Option<Box<Job>>,
+    /// An apply that was stopped and of which nobody has said that it is gone: no other apply beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) unsettled: Option<JobId>,
+    pub(crate) look: Look,
+    pub(crate) pursuit: Pursuit,
+    pub(crate) telling: Telling,
+    /// Oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) approvals: Vec<Approval>,
+    /// At which version the channels that our gates name are CONVERGED.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) upstream: BTreeMap<ChannelName, String>,
+    /// The newest release that was seen converged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) converged: Option<Converged>,
+    /// Without fetch: the `applyId`, or else the release, of the last apply that succeeded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) applied: Option<String>,
+    /// A rollback was asked for and nothing has converged since; a second one could go round in circles.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) rollback_spent: bool,
+    pub(crate) wants: Wants,
+    pub(crate) standing: Standing,
+}
+
+/// How the instance stands, in words: made where the decision is made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Standing {
+    /// How it stands.
+    pub status: Status,
+    /// Why, when there is more to say than the status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Reason>,
+    /// A sentence for people.
+    pub message: String,
+    /// Since when status and reason are what they are.
+    pub since: Timestamp,
+    /// When fetch or apply, or the deadline of one, comes next by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_action_at: Option<Timestamp>,
+}
+
+/// Places in lanes that the instance waits for, each since when. First ready, first served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Wants {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) fetch: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) apply: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) info: Option<Timestamp>,
+}
+
+/// A job in flight: decided, and its end not known yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Job {
+    /// Its id.
+    pub id: JobId,
+    /// Which command.
+    pub kind: JobKind,
+    /// From 1.
+    pub attempt: u32,
+    /// The release that it is for.
+    pub release: ReleaseId,
+    /// Its version.
+    pub version: String,
+    /// The commands that it runs.
+    pub compiled: BlobId,
+    /// The runtime in whose lane it has a place.
+    pub runtime: RuntimeName,
+    /// When it was decided.
+    pub decided_at: Timestamp,
+    /// When its command started; `None` = nobody has said so yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    /// When the engine stops waiting: stops the job, or calls it unknown if it was stopped already. `None` only for an
+    /// apply without timeout that runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Timestamp>,
+    /// Longest run, milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<i64>,
+    /// Why it was asked to stop, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<StopReason>,
+}
+
+/// What is known through fetch, and when it looks again.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(crate) struct Look {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) due: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) answered_at: Option<Timestamp>,
+    /// Looks in a row that brought no answer, whoever is to blame.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) misses: u32,
+    /// Of those, failures of the command in a row: what the retry policy counts.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) failures: u32,
+    /// Of those, in a row not even started through no fault of the command.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) misfires: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) objects: Vec<RuntimeObject>,
+    pub(crate) finding: Finding,
+    /// Whether the finding is younger than the last apply (and than a resume, a retry, a change of the commands). Only
+    /// fresh work is applied.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) fresh: bool,
+}
+
+/// What the last answering fetch of this release found.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) enum Finding {
+    /// No answer yet.
+    #[default]
+    Nothing,
+    /// As desired.
+    Clean,
+    /// Work to do.
+    Work(Box<Work>),
+    /// The versions match, but something is still on its way.
+    Pending(String),
+    /// The versions match, but something is broken.
+    Broken(String),
+}
+
+/// Work that a fetch found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Work {
+    pub(crate) reason: Reason,
+    /// What, as the middle of a sentence: "`web` runs v1".
+    pub(crate) what: String,
+    /// The fetch that found it.
+    pub(crate) job: JobId,
+    pub(crate) found_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) fingerprint: Option<BlobId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) plan: Option<BlobId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) explanation: Option<String>,
+    /// An apply found the plan stale: the next fetch with the same fingerprint brings the plan that runs.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) stale_plan: bool,
+}
+
+/// The way of one release. Starts anew with each release.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct Pursuit {
+    /// Channels of the gates that were once stable at this version.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) met: BTreeSet<ChannelName>,
+    /// Whether it was converged once; what comes later is drift.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) arrived: bool,
+    /// The applies since the last clean fetch or retry by hand, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) chain: Option<Chain>,
+    /// Since when every gate but the lane is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) ready_since: Option<Timestamp>,
+    /// When the window opens or shuts, if that is what matters now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) window_at: Option<Timestamp>,
+    /// When it is STUCK. Runs only while no gate holds the release up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) stuck_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) stuck: bool,
+}
+
+/// An apply and its retries.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Chain {
+    /// The newest apply.
+    pub(crate) job: JobId,
+    /// Its attempt.
+    pub(crate) attempt: u32,
+    /// End of the grace period, counted from the start of the first attempt.
+    pub(crate) grace_until: Timestamp,
+    /// How the newest apply ended; `None` while it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) end: Option<ApplyEnd>,
+    /// When the newest apply ended.
+    pub(crate) ended_at: Timestamp,
+    /// No other apply before this.
+    pub(crate) again_at: Timestamp,
+    /// Applies in a row after which there was still work.
+    pub(crate) fruitless: u32,
+    /// Starts in a row that the surroundings prevented.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) misfires: u32,
+}
+
+/// How an apply ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum ApplyEnd {
+    Succeeded,
+    /// A retryable exit code, with another attempt to come.
+    Retryable(i32),
+    /// Never started, through no fault of the command.
+    Misfired(String),
+    Failed(String),
+    Unknown(String),
+    /// Who asked.
+    Cancelled(String),
+}
+
+/// What getInfo told. Nothing outside of this struct ever depends on it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(crate) struct Telling {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) due: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) told_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) failures: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) failed_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) info: Vec<Info>,
+}
+
+/// A release seen converged.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Converged {
+    /// Which release.
+    pub release: ReleaseId,
+    /// Its version.
+    pub version: String,
+    /// When it was first seen so.
+    pub at: Timestamp,
+}
+
+/// An approval asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Approval {
+    /// Its id.
+    pub id: ApprovalId,
+    /// What is approved.
+    pub kind: ApprovalKind,
+    /// Which gate asks; stable over recompiles as long as gates keep their names.
+    pub(crate) gate: String,
+    /// The name that the config gave it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What the config tells the people who are asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// How it stands.
+    pub status: ApprovalStatus,
+    /// The fingerprint of the work that it is about. An approval of kind `apply` is bound to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<BlobId>,
+    /// What the plan would do, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<String>,
+    /// How many different people must say yes.
+    pub needed: u32,
+    /// Who said what, oldest first, one entry a person.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub votes: Vec<Vote>,
+    /// Since when it is asked.
+    pub requested_at: Timestamp,
+    /// When it stops being valid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    /// Used up, withdrawn or replaced: it is history and opens nothing.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub over: bool,
+}
+
+/// What one person said.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Vote {
+    /// The person.
+    pub who: String,
+    /// When.
+    pub at: Timestamp,
+    /// What.
+    pub decision: Decision,
+    /// In their words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl State {
+    /// An instance of which nothing is known and nothing is wanted yet.
+    pub fn new(instance: InstanceId, now: Timestamp) -> Self {
+        Self {
+            instance,
+            seen_at: now,
+            desired: None,
+            paused: false,
+            observer: false,
+            deleted: false,
+            jobs: 0,
+            asked: 0,
+            main: None,
+            side: None,
+            unsettled: None,
+            look: Look::default(),
+            pursuit: Pursuit::default(),
+            telling: Telling::default(),
+            approvals: Vec::new(),
+            upstream: BTreeMap::new(),
+            converged: None,
+            applied: None,
+            rollback_spent: false,
+            wants: Wants::default(),
+            standing: Standing {
+                status: Status::Converging,
+                reason: Some(Reason::NoCurrentState),
+                message: "no release yet".to_owned(),
+                since: now,
+                next_action_at: None,
+            },
+        }
+    }
+
+    /// Which instance this is.
+    pub fn instance(&self) -> InstanceId {
+        self.instance
+    }
+
+    /// The latest instant that a step was told.
+    pub fn seen_at(&self) -> Timestamp {
+        self.seen_at
+    }
+
+    /// What it should be; `None` before the first release.
+    pub fn desired(&self) -> Option<&Desired> {
+        self.desired.as_deref()
+    }
+
+    /// How it stands.
+    pub fn standing(&self) -> &Standing {
+        &self.standing
+    }
+
+    /// Since when it waits for a place in the lane of this kind; `None` when it does not.
+    pub fn wants(&self, kind: JobKind) -> Option<Timestamp> {
+        match kind {
+            JobKind::Fetch => self.wants.fetch,
+            JobKind::Apply => self.wants.apply,
+            JobKind::GetInfo => self.wants.info,
+        }
+    }
+
+    /// The jobs in flight: at most one fetch or apply, and at most one getInfo.
+    pub fn jobs_in_flight(&self) -> impl Iterator<Item = &Job> {
+        self.main.as_deref().into_iter().chain(self.side.as_deref())
+    }
+
+    /// The job in flight with this id.
+    pub fn job(&self, id: JobId) -> Option<&Job> {
+        self.jobs_in_flight().find(|job| job.id == id)
+    }
+
+    /// Approvals asked for, oldest first.
+    pub fn approvals(&self) -> &[Approval] {
+        &self.approvals
+    }
+
+    /// The approvals that people can decide on now.
+    pub fn pending_approvals(&self) -> impl Iterator<Item = &Approval> {
+        self.approvals.iter().filter(|approval| !approval.over && approval.status == ApprovalStatus::Pending)
+    }
+
+    /// The newest release that was seen converged.
+    pub fn converged(&self) -> Option<&Converged> {
+        self.converged.as_ref()
+    }
+
+    /// The version at which it is CONVERGED now, if it is: what `Event::Upstream` tells the other channels.
+    pub fn converged_version(&self) -> Option<&str> {
+        if self.standing.status == Status::Converged { self.desired().map(|desired| desired.version.as_str()) } else { None }
+    }
+
+    /// Whether a person paused it.
+    pub fn is_paused(&self) -> bool {
+        self.paused
+    }
+
+    /// Whether it only looks.
+    pub fn is_observer(&self) -> bool {
+        self.observer
+    }
+
+    /// Whether it is no longer wanted. Forget it once no job is in flight either.
+    pub fn is_deleted(&self) -> bool {
+        self.deleted
+    }
+
+    /// When a fetch last answered.
+    pub fn last_fetch_at(&self) -> Option<Timestamp> {
+        self.look.answered_at
+    }
+
+    /// What the last answering structured fetch saw.
+    pub fn objects(&self) -> &[RuntimeObject] {
+        &self.look.objects
+    }
+
+    /// What the last getInfo told.
+    pub fn info(&self) -> &[Info] {
+        &self.telling.info
+    }
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+fn is_zero(value: &u32) -> bool {
+    *value == 0
+}

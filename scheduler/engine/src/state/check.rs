@@ -1,0 +1,100 @@
+//! What always holds of a [`State`], each by name. Checked after every step of the simulation, and by the driver when
+//! it reads a state from the database.
+
+use schema::status::{ApprovalStatus, JobKind, Status};
+
+use super::{APPROVALS_KEPT, State};
+
+/// An invariant that does not hold: a bug of ours or a damaged database, never the user's mistake.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Broken {
+    /// The main slot holds fetch or apply, the side slot getInfo.
+    #[error("a job is in the slot of another kind")]
+    JobInTheWrongSlot,
+    /// Attempts count from 1.
+    #[error("a job in flight has attempt 0")]
+    AttemptZero,
+    /// Every job in flight has a deadline, but for an apply without timeout that runs and was not stopped.
+    #[error("a job in flight has no deadline although it has a timeout, has not started or was stopped")]
+    NoDeadline,
+    /// One fetch or apply at a time.
+    #[error("a place for fetch or apply is wanted while one is in flight")]
+    WantsBesideMain,
+    /// One getInfo at a time.
+    #[error("a place for getInfo is wanted while one is in flight")]
+    WantsBesideSide,
+    /// Nothing starts for an instance that is deleted or has no release.
+    #[error("a place is wanted although nothing is desired")]
+    WantsForNothing,
+    /// A paused instance starts neither fetch nor apply.
+    #[error("a place for fetch or apply is wanted although the instance is paused")]
+    WantsWhilePaused,
+    /// An observer never applies.
+    #[error("a place for apply is wanted although the instance only looks")]
+    AppliesWhileObserving,
+    /// No apply beside one that may still run.
+    #[error("a place for apply is wanted although an earlier apply is not known to be gone")]
+    AppliesBesideUnsettled,
+    /// An apply waits for a pending or rejected approval.
+    #[error("a place for apply is wanted although an approval is not given")]
+    AppliesUnapproved,
+    /// A place for apply is wanted since every gate is open.
+    #[error("a place for apply is wanted although it is not ready")]
+    WantsUnready,
+    /// A bounded history.
+    #[error("more approvals are remembered than may be")]
+    TooManyApprovals,
+    /// People are asked one thing at a time.
+    #[error("more than one approval of this instance is pending")]
+    SeveralPending,
+    /// A granted approval has the yes of as many people as it needs.
+    #[error("an approval counts as given without enough people")]
+    GrantedWithoutVotes,
+    /// CONVERGED is said only of what was seen so.
+    #[error("the status is CONVERGED although this release was not seen converged")]
+    ConvergedUnseen,
+    /// Whatever waits has something that will end it.
+    #[error("nothing will ever move the instance although it is on its way")]
+    NoWayOut,
+}
+
+impl State {
+    /// Whether everything holds that always must.
+    ///
+    /// # Errors
+    /// The first invariant that does not hold.
+    pub fn check(&self) -> Result<(), Broken> {
+        use Broken as B;
+        let wrong = |broken: bool, which: Broken| if broken { Err(which) } else { Ok(()) };
+        let wants_main = self.wants.fetch.is_some() || self.wants.apply.is_some();
+        wrong(self.main.as_ref().is_some_and(|job| job.kind == JobKind::GetInfo), B::JobInTheWrongSlot)?;
+        wrong(self.side.as_ref().is_some_and(|job| job.kind != JobKind::GetInfo), B::JobInTheWrongSlot)?;
+        for job in self.jobs_in_flight() {
+            wrong(job.attempt == 0, B::AttemptZero)?;
+            let endless = job.kind == JobKind::Apply && job.timeout_ms.is_none() && job.started_at.is_some() && job.stop.is_none();
+            wrong(job.deadline.is_none() && !endless, B::NoDeadline)?;
+        }
+        wrong(wants_main && self.main.is_some(), B::WantsBesideMain)?;
+        wrong(self.wants.info.is_some() && self.side.is_some(), B::WantsBesideSide)?;
+        wrong((wants_main || self.wants.info.is_some()) && (self.deleted || self.desired.is_none()), B::WantsForNothing)?;
+        wrong(wants_main && self.paused, B::WantsWhilePaused)?;
+        if self.wants.apply.is_some() {
+            wrong(self.observer, B::AppliesWhileObserving)?;
+            wrong(self.unsettled.is_some(), B::AppliesBesideUnsettled)?;
+            wrong(self.pursuit.ready_since.is_none(), B::WantsUnready)?;
+            wrong(self.pending_approvals().next().is_some(), B::AppliesUnapproved)?;
+        }
+        wrong(self.approvals.len() > APPROVALS_KEPT + self.desired().map_or(0, |desired| desired.gates.len()), B::TooManyApprovals)?;
+        let asked = self.pending_approvals().filter(|approval| approval.votes.is_empty()).count();
+        wrong(asked > 1, B::SeveralPending)?;
+        let unearned = self.approvals.iter().any(|approval| {
+            approval.status == ApprovalStatus::Approved && !approval.over && approval.votes.len() < approval.needed as usize
+        });
+        wrong(unearned, B::GrantedWithoutVotes)?;
+        if self.standing.status == Status::Converged {
+            let release = self.desired().map(|desired| desired.release);
+            wrong(self.converged.as_ref().map(|converged| converged.release) != release, B::ConvergedUnseen)?;
+        }
+        Ok(())
+    }
+}

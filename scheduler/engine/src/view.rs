@@ -1,0 +1,31 @@
+//! How an instance looks from outside: the parts of `schema::api::Instance` that the engine knows. Called by the
+//! driver, which adds names and ids.
+
+use schema::api::{self, ApprovalVote};
+
+use crate::state::{Approval, State};
+
+/// Approvals asked for, newest first, as the API shows them.
+pub fn approvals(state: &State) -> Vec<api::Approval> {
+    state.approvals().iter().rev().map(approval).collect()
+}
+
+/// One approval as the API shows it.
+pub fn approval(approval: &Approval) -> api::Approval {
+    api::Approval {
+        id: approval.id,
+        kind: approval.kind,
+        name: approval.name.clone(),
+        status: approval.status,
+        plan_digest: approval.fingerprint.map(|fingerprint| fingerprint.to_string()),
+        explanation: approval.explanation.clone(),
+        needed: approval.needed,
+        by: approval
+            .votes
+            .iter()
+            .map(|vote| ApprovalVote { who: vote.who.clone(), when: vote.at, decision: vote.decision, reason: vote.reason.clone() })
+            .collect(),
+        requested_at: approval.requested_at,
+        expires_at: approval.expires_at,
+    }
+}
