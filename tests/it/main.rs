@@ -1,5 +1,6 @@
 //! The real programs together. One subject a file.
 
+mod examples;
 mod faults;
 mod gates;
 mod house;

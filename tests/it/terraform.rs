@@ -1,11 +1,8 @@
 //! The real `terraform` (or OpenTofu), with its built-in provider, through drift, plan, approval and apply.
 
-use std::path::Path;
-use std::process::Command;
-
 use serde_json::Value;
 use tests::scheduler::{Scheduler, Start};
-use tests::{programs, skip, wait};
+use tests::{copy, skip, wait};
 
 /// The scheduler over a copy of the example, with every config in it pushed.
 fn example() -> Option<Scheduler> {
@@ -15,25 +12,10 @@ fn example() -> Option<Scheduler> {
     }
     let mut scheduler = Scheduler::stopped();
     let root = scheduler.home().join("example");
-    copy(&programs::repository().join("examples/terraform"), &root);
+    copy::example("terraform", &root);
     scheduler.run(&Start { root: Some(&root), ..Start::default() });
     scheduler.ok(&["configs", "apply", "--no-prompt", "--push", root.to_str().expect("the path is UTF-8")]);
     Some(scheduler)
-}
-
-/// Copies the files that git tracks or would track, not what earlier runs left.
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).expect("a directory can be made");
-    let list = Command::new("git")
-        .args(["ls-files", "--cached", "--others", "--exclude-standard", "-z"])
-        .current_dir(from)
-        .output()
-        .expect("git can be started");
-    for name in String::from_utf8(list.stdout).expect("file names are UTF-8").split_terminator('\0') {
-        let target = to.join(name);
-        std::fs::create_dir_all(target.parent().expect("a file is in a directory")).expect("a directory can be made");
-        std::fs::copy(from.join(name), target).expect("a file can be copied");
-    }
 }
 
 fn service(scheduler: &Scheduler) -> (String, String) {

@@ -1,0 +1,106 @@
+//! A real `pvn-scheduler dev` over a copy of an example.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tempfile::TempDir;
+
+use crate::{copy, programs, wait};
+
+/// A copy of an example, and `dev` over it. Dropping it ends `dev`.
+pub struct Dev {
+    home: TempDir,
+    child: Option<Child>,
+    address: String,
+}
+
+impl Dev {
+    /// A copy of the example, nothing started.
+    pub fn of(example: &str) -> Self {
+        let home = tempfile::Builder::new().prefix("pvn-dev-").tempdir().expect("a directory can be made");
+        copy::example(example, &home.path().join("example"));
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+        let address = listener.local_addr().expect("a listener has an address").to_string();
+        Self { home, child: None, address }
+    }
+
+    /// The copied example.
+    pub fn directory(&self) -> PathBuf {
+        self.home.path().join("example")
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(programs::program("pvn-scheduler"));
+        // From another directory, as a person might: nothing may depend on where it is started.
+        command
+            .arg("dev")
+            .arg(self.directory())
+            .args(["--listen", &self.address])
+            .args(arguments)
+            .current_dir(self.home.path())
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs it to its end: for `--until-converged`.
+    pub fn to_the_end(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().expect("dev can be started")
+    }
+
+    /// Starts it and leaves it running.
+    pub fn start(&mut self, arguments: &[&str]) {
+        let log = File::create(self.log_path()).expect("the log can be written");
+        let child = self.command(arguments).stdout(log.try_clone().expect("a file can be shared")).stderr(log).spawn();
+        self.child = Some(child.expect("dev can be started"));
+    }
+
+    fn log_path(&self) -> PathBuf {
+        self.home.path().join("log")
+    }
+
+    /// What it printed since it was started.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.log_path()).unwrap_or_default()
+    }
+
+    /// Waits until it printed this.
+    pub fn prints(&self, text: &str) {
+        wait::until(&format!("`{text}` in what dev prints"), || self.log().contains(text).then_some(()));
+    }
+
+    /// Waits until a file of the example holds this.
+    pub fn file_becomes(&self, name: &str, wanted: &str) {
+        let path = self.directory().join(name);
+        let holds = |path: &Path| std::fs::read_to_string(path).is_ok_and(|text| text == wanted);
+        wait::until(&format!("{name} to hold {wanted:?}"), || holds(&path).then_some(()));
+    }
+
+    /// Runs `pvnctl` against it as its output tells people to.
+    pub fn pvnctl(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(programs::program("pvnctl"));
+        command.args(arguments).env("PVN_SERVER", format!("http://{}", self.address)).env("PVN_DATA_DIR", self.directory().join(".pvn"));
+        command.stdin(Stdio::null()).output().expect("pvnctl can be started")
+    }
+
+    /// Ctrl-C, and how it ended.
+    ///
+    /// # Panics
+    /// When it does not run, or does not end.
+    pub fn interrupt(&mut self) -> ExitStatus {
+        let mut child = self.child.take().expect("it runs");
+        kill(Pid::from_raw(i32::try_from(child.id()).expect("process ids fit")), Signal::SIGINT).expect("a child can be interrupted");
+        wait::until("dev to stop", || child.try_wait().expect("a child can be asked"))
+    }
+}
+
+impl Drop for Dev {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            child.kill().expect("a child can be killed");
+            child.wait().expect("a child can be waited for");
+        }
+    }
+}
