@@ -12,7 +12,7 @@ CREATE TABLE documents (
     name TEXT NOT NULL,
     version BIGINT NOT NULL,          -- from 1
     digest TEXT NOT NULL,             -- of the document's meaning, so that a changed comment is no new version
-    source TEXT NOT NULL,             -- JSON: file, first line, text, attachments
+    source TEXT NOT NULL,             -- sealed JSON: file, text of the document, attachments; may hold raw secrets
     created_at BIGINT NOT NULL,
     created_by TEXT NOT NULL,
     PRIMARY KEY (kind, application, name, version)
@@ -57,13 +57,15 @@ CREATE TABLE services (
 CREATE TABLE releases (
     id TEXT NOT NULL PRIMARY KEY,
     service_id TEXT NOT NULL REFERENCES services (id),
-    number BIGINT NOT NULL,
+    seq BIGINT NOT NULL UNIQUE,       -- order over all services, for paging
+    number BIGINT NOT NULL,           -- order within the service
     version TEXT NOT NULL,
-    params TEXT NOT NULL,             -- JSON: values for all channels and per channel; secrets sealed
+    params TEXT NOT NULL,             -- sealed JSON: values for all channels and per channel, and which of them are secret
     created_at BIGINT NOT NULL,
     created_by TEXT NOT NULL,
-    rolled_back_from TEXT,
-    UNIQUE (service_id, number)
+    rolled_back_to TEXT,              -- the release whose compiled form this one took over
+    UNIQUE (service_id, number),
+    UNIQUE (service_id, version)
 );
 
 -- What a release means for one channel; REPLACED and the final status are written when they happen.
@@ -77,10 +79,12 @@ CREATE TABLE release_channels (
     PRIMARY KEY (release_id, channel_id)
 );
 
+CREATE INDEX release_channels_by_channel ON release_channels (channel_id);
+
 -- Rendered commands by content.
 CREATE TABLE compiled (
     digest TEXT NOT NULL PRIMARY KEY,
-    body TEXT NOT NULL
+    body TEXT NOT NULL                -- sealed JSON: compile::Commands; may hold raw secrets
 );
 
 -- One service in one channel: the engine's state, and beside it what lists show and filter by.
@@ -120,13 +124,16 @@ CREATE TABLE jobs (
     created_at BIGINT NOT NULL,
     started_at BIGINT,
     ended_at BIGINT,
-    report TEXT                       -- JSON: schema::report::Report
+    report TEXT,                      -- JSON: schema::report::Report without its inline streams
+    start TEXT,                       -- JSON: engine::action::StartJob until the job is over; the pending start itself
+    once BIGINT NOT NULL              -- 1: asked for by a person as a dry run; never counts as the instance's
 );
 CREATE INDEX jobs_by_instance ON jobs (instance_id, seq);
 CREATE INDEX jobs_by_service ON jobs (service_id, seq);
-CREATE INDEX jobs_unfinished ON jobs (status) WHERE ended_at IS NULL;
+CREATE INDEX jobs_unfinished ON jobs (seq) WHERE ended_at IS NULL;
 
--- Actions committed but not known to be performed. Performed again after a restart; each may be done twice.
+-- Actions other than starts, committed but not known to be performed. Performed again after a restart; each may be done
+-- twice. A start is pending as long as its job is not over, so it needs no row here.
 CREATE TABLE pending_actions (
     id BIGINT NOT NULL PRIMARY KEY,
     instance_id TEXT NOT NULL,

@@ -7,3 +7,4 @@ pub mod driver;
 pub mod runner;
 pub mod secrets;
 pub mod settings;
+pub mod store;

@@ -1,0 +1,199 @@
+//! All SQL. One family of tables a file; `store/commit.rs` writes what the driver decided in one transaction; the rest
+//! reads. Called by `driver` (writes) and `http` (reads).
+//!
+//! The statements are the ones that SQLite and PostgreSQL share (TEXT and BIGINT, `$1`, `ON CONFLICT`, `RETURNING`), and
+//! they are checked at run time. Everything names the database by the alias [`Db`] alone: the second database arrives by
+//! turning it into `sqlx::Any` and giving [`Store::open`] a second kind of connection; no statement changes.
+//!
+//! What always holds: changes go through one connection, so they never wait for each other inside the database; readers
+//! have their own and go on while a change is under way or fails. Not found is `None`, not an error.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sqlx::migrate::{MigrateError, Migrator};
+use sqlx::pool::PoolOptions;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
+
+use crate::secrets::{SealError, Sealer};
+
+mod actions;
+mod applications;
+mod commit;
+mod documents;
+mod events;
+mod instances;
+mod jobs;
+mod lock;
+mod meta;
+mod releases;
+mod row;
+mod secrets;
+mod tokens;
+
+pub use actions::PendingAction;
+pub use applications::{ApplicationRow, ChannelRow, ChannelSummary, RuntimeRow, RuntimeSummary, ServiceRow};
+pub use commit::{Change, Commit};
+pub use documents::{DocumentKey, DocumentKind, DocumentSource, StoredDocument};
+pub use events::EventFilter;
+pub use instances::{InstanceRow, LoadedInstance, ServiceFilter, shown as shown_instance};
+pub use jobs::{JobFilter, JobRow};
+pub use meta::Counters;
+pub use lock::{Lock, LockError};
+pub use releases::{MASK, ReleaseChannelRow, ReleaseFilter, ReleaseParams, ReleaseRow, over_all};
+pub use tokens::TokenRow;
+
+type Db = sqlx::Sqlite;
+type Connection = sqlx::SqliteConnection;
+type Row = sqlx::sqlite::SqliteRow;
+
+static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
+
+/// How long a statement waits for another process that holds the database: longer than a backup needs to copy a page,
+/// short enough that `/readyz` turns red before anyone asks.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long a reader waits for a free connection before it is told that the database is too busy.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Connections for readers: a page makes few and short queries, and more than the cores have only wait for each other.
+const READERS: u32 = 4;
+
+/// Most items of one page.
+pub const PAGE_LIMIT: u32 = 1000;
+
+/// Items of a page when nothing is said.
+pub const PAGE_DEFAULT: u32 = 100;
+
+/// Why the store did not do it; variants by what the caller can do.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The surroundings: locked, full, away. Try again later.
+    #[error("the database cannot be used at present: {0}")]
+    Unavailable(String),
+    /// Somebody else changed the row first, or it is there already.
+    #[error("{0}")]
+    Conflict(String),
+    /// Made by a newer pvn.
+    #[error(
+        "the database {path} was made by a newer pvn: it has migration {found} and this program knows up to {known}; start the newer program, or restore a backup made before the upgrade"
+    )]
+    Newer {
+        /// The database.
+        path: PathBuf,
+        /// The migration in it.
+        found: i64,
+        /// The newest that this program has.
+        known: i64,
+    },
+    /// Sealed with another key.
+    #[error(transparent)]
+    Sealed(#[from] SealError),
+    /// The database holds what this program cannot have written: our bug, or somebody's hand.
+    #[error("the database holds something unreadable: {0}")]
+    Corrupt(String),
+    /// A cursor that no page gave out, a limit out of range.
+    #[error("{0}")]
+    Invalid(String),
+}
+
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> Self {
+        match &error {
+            sqlx::Error::Database(database) if database.is_unique_violation() || database.is_foreign_key_violation() => {
+                Self::Conflict(format!("the database refuses the change: {database}"))
+            }
+            sqlx::Error::ColumnDecode { .. } | sqlx::Error::ColumnNotFound(_) | sqlx::Error::Decode(_) => Self::Corrupt(error.to_string()),
+            sqlx::Error::PoolTimedOut => Self::Unavailable(format!("no connection was free for {} s", ACQUIRE_TIMEOUT.as_secs())),
+            _ => Self::Unavailable(error.to_string()),
+        }
+    }
+}
+
+/// What every function here returns.
+pub type Result<T> = std::result::Result<T, StoreError>;
+
+/// Which part of a list is wanted.
+#[derive(Debug, Clone, Default)]
+pub struct PageRequest {
+    /// Where the last page ended; `None` = from the start.
+    pub cursor: Option<String>,
+    /// Most items; `None` = [`PAGE_DEFAULT`]; at most [`PAGE_LIMIT`].
+    pub limit: Option<u32>,
+}
+
+impl PageRequest {
+    /// How many rows to ask for: one more than the page holds, which tells whether there is a next one.
+    fn rows(&self) -> i64 {
+        self.items() as i64 + 1
+    }
+
+    fn items(&self) -> usize {
+        self.limit.unwrap_or(PAGE_DEFAULT).clamp(1, PAGE_LIMIT) as usize
+    }
+
+    fn number(&self) -> Result<Option<i64>> {
+        let wrong = |text: &String| StoreError::Invalid(format!("cursor `{text}` is not one that a page of this list gave out"));
+        self.cursor.as_ref().map(|text| text.parse().map_err(|_| wrong(text))).transpose()
+    }
+
+    /// The page made of `rows`, of which there may be one too many; `cursor` names the last item that is shown.
+    fn page<R, T>(&self, mut rows: Vec<R>, total: u64, cursor: impl Fn(&R) -> String, item: impl Fn(R) -> T) -> schema::api::Page<T> {
+        let more = rows.len() > self.items();
+        rows.truncate(self.items());
+        let next_cursor = if more { rows.last().map(cursor) } else { None };
+        schema::api::Page { items: rows.into_iter().map(item).collect(), next_cursor, total }
+    }
+}
+
+/// The database. Cloned freely.
+#[derive(Debug, Clone)]
+pub struct Store {
+    write: sqlx::Pool<Db>,
+    read: sqlx::Pool<Db>,
+    sealer: Sealer,
+}
+
+impl Store {
+    /// Opens the database, making it when it is not there, and brings its tables up to date.
+    ///
+    /// # Errors
+    /// [`StoreError::Newer`] when a newer pvn made it; [`StoreError::Unavailable`] when it cannot be used.
+    pub async fn open(path: &Path, sealer: Sealer) -> Result<Self> {
+        let at = |error: sqlx::Error| StoreError::Unavailable(format!("{}: {error}", path.display()));
+        let options = SqliteConnectOptions::new()
+            .filename(path)
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Wal)
+            .synchronous(SqliteSynchronous::Full)
+            .foreign_keys(true)
+            .busy_timeout(BUSY_TIMEOUT);
+        let pool = PoolOptions::<Db>::new().acquire_timeout(ACQUIRE_TIMEOUT).test_before_acquire(false).idle_timeout(None).max_lifetime(None);
+        let write = pool.clone().max_connections(1).connect_with(options.clone()).await.map_err(at)?;
+        MIGRATIONS.run(&write).await.map_err(|error| match error {
+            MigrateError::VersionMissing(found) => {
+                let known = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or(0);
+                StoreError::Newer { path: path.to_owned(), found, known }
+            }
+            error => StoreError::Unavailable(format!("{}: failed to bring the tables up to date: {error}", path.display())),
+        })?;
+        let read = pool.max_connections(READERS).connect_with(options.pragma("query_only", "ON")).await.map_err(at)?;
+        Ok(Self { write, read, sealer })
+    }
+
+    /// Waits for what is under way and closes the files.
+    pub async fn close(&self) {
+        self.read.close().await;
+        self.write.close().await;
+    }
+
+    fn seal(&self, purpose: &str, value: &impl serde::Serialize) -> String {
+        let plain = serde_json::to_vec(value).expect("our own types have JSON forms");
+        self.sealer.seal(purpose, &plain)
+    }
+
+    fn unseal<T: serde::de::DeserializeOwned>(&self, purpose: &str, sealed: &str) -> Result<T> {
+        let plain = self.sealer.unseal(purpose, sealed)?;
+        serde_json::from_slice(&plain).map_err(|error| StoreError::Corrupt(format!("{purpose}: {error}")))
+    }
+}

@@ -1,0 +1,333 @@
+//! Runtimes, applications, channels, services: what exists, by id and by name.
+
+use std::collections::BTreeMap;
+
+use schema::api::{Application, ApplicationSummary, Page, ReleaseChannel, Runtime, RuntimeConnection};
+use schema::id::{ApplicationId, ApplicationName, ChannelId, ChannelName, RuntimeId, RuntimeName, ServiceId, ServiceName};
+use schema::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use sqlx::{QueryBuilder, Row as _};
+
+use super::row::{count, instant, instant_or_null, json, small, to_json, word};
+use super::{Connection, Db, PageRequest, Result, Row, Store};
+
+/// A runtime.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RuntimeRow {
+    /// Its id.
+    pub id: RuntimeId,
+    /// Its name.
+    pub name: RuntimeName,
+    /// `custom`, `local`, `fake`, `kubernetes`.
+    pub kind: String,
+    /// What lists show.
+    pub summary: RuntimeSummary,
+    /// The version of its document; 0 for the built-in one.
+    pub config_version: u64,
+    /// When it was first given.
+    pub created_at: Timestamp,
+}
+
+/// What lists show of a runtime.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuntimeSummary {
+    /// Its labels, with the automatic ones.
+    pub labels: BTreeMap<String, String>,
+    /// Where its jobs run, for a custom one.
+    pub proxy_runtime: Option<RuntimeName>,
+    /// Applies at a time.
+    pub max_concurrency: Option<u32>,
+}
+
+/// An application.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ApplicationRow {
+    /// Its id.
+    pub id: ApplicationId,
+    /// Its name.
+    pub name: ApplicationName,
+    /// The version of its document.
+    pub config_version: u64,
+    /// When it was first given.
+    pub created_at: Timestamp,
+}
+
+/// A release channel.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChannelRow {
+    /// Its id.
+    pub id: ChannelId,
+    /// The application that it belongs to.
+    pub application: ApplicationId,
+    /// Its name.
+    pub name: ChannelName,
+    /// Order in the config, from 0.
+    pub position: u32,
+    /// What lists show.
+    pub summary: ChannelSummary,
+    /// When it was taken out of the config.
+    pub deleted_at: Option<Timestamp>,
+}
+
+/// What lists show of a channel.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ChannelSummary {
+    /// The group that made it.
+    pub group: Option<String>,
+    /// Its runtime connections.
+    pub runtimes: Vec<RuntimeConnection>,
+    /// Its preconditions, as the config says them.
+    pub preconditions: Vec<serde_json::Value>,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// A service.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServiceRow {
+    /// Its id.
+    pub id: ServiceId,
+    /// The application that it belongs to.
+    pub application: ApplicationId,
+    /// Its name.
+    pub name: ServiceName,
+    /// The version of its document.
+    pub config_version: u64,
+    /// The number of its newest release; 0 before the first.
+    pub release_count: u64,
+    /// When it was first given.
+    pub created_at: Timestamp,
+}
+
+fn read_runtime(row: &Row) -> Result<RuntimeRow> {
+    Ok(RuntimeRow {
+        id: word(row, "id")?,
+        name: word(row, "name")?,
+        kind: row.try_get("kind")?,
+        summary: json(row, "summary")?,
+        config_version: count(row, "config_version")?,
+        created_at: instant(row, "created_at")?,
+    })
+}
+
+fn read_application(row: &Row) -> Result<ApplicationRow> {
+    Ok(ApplicationRow {
+        id: word(row, "id")?,
+        name: word(row, "name")?,
+        config_version: count(row, "config_version")?,
+        created_at: instant(row, "created_at")?,
+    })
+}
+
+fn read_channel(row: &Row) -> Result<ChannelRow> {
+    Ok(ChannelRow {
+        id: word(row, "id")?,
+        application: word(row, "application_id")?,
+        name: word(row, "name")?,
+        position: small(row, "position")?,
+        summary: json(row, "summary")?,
+        deleted_at: instant_or_null(row, "deleted_at")?,
+    })
+}
+
+fn read_service(row: &Row) -> Result<ServiceRow> {
+    Ok(ServiceRow {
+        id: word(row, "id")?,
+        application: word(row, "application_id")?,
+        name: word(row, "name")?,
+        config_version: count(row, "config_version")?,
+        release_count: count(row, "release_count")?,
+        created_at: instant(row, "created_at")?,
+    })
+}
+
+const RUNTIME: &str = "SELECT r.*, (SELECT COUNT(*) FROM instances AS i WHERE i.runtime = r.name) AS instances FROM runtimes AS r";
+
+fn shown_runtime(row: &Row) -> Result<Runtime> {
+    let instances = count(row, "instances")?;
+    let RuntimeRow { id, name, kind, summary: RuntimeSummary { labels, proxy_runtime, max_concurrency }, .. } = read_runtime(row)?;
+    Ok(Runtime { id, name, kind, labels, proxy_runtime, max_concurrency, instances })
+}
+
+impl Store {
+    /// The runtime of this name or id.
+    pub async fn find_runtime(&self, name_or_id: &str) -> Result<Option<RuntimeRow>> {
+        let row = sqlx::query("SELECT * FROM runtimes WHERE name = $1 OR id = $1").bind(name_or_id).fetch_optional(&self.read).await?;
+        row.as_ref().map(read_runtime).transpose()
+    }
+
+    /// The application of this name or id.
+    pub async fn find_application(&self, name_or_id: &str) -> Result<Option<ApplicationRow>> {
+        let row = sqlx::query("SELECT * FROM applications WHERE name = $1 OR id = $1").bind(name_or_id).fetch_optional(&self.read).await?;
+        row.as_ref().map(read_application).transpose()
+    }
+
+    /// The channel of this name or id in an application, unless it was deleted.
+    pub async fn find_channel(&self, application: ApplicationId, name_or_id: &str) -> Result<Option<ChannelRow>> {
+        let row = sqlx::query("SELECT * FROM channels WHERE application_id = $1 AND (name = $2 OR id = $2) AND deleted_at IS NULL")
+            .bind(application.to_string())
+            .bind(name_or_id)
+            .fetch_optional(&self.read)
+            .await?;
+        row.as_ref().map(read_channel).transpose()
+    }
+
+    /// Every channel that an application has or had, in the order of its config.
+    pub async fn channels(&self, application: ApplicationId) -> Result<Vec<ChannelRow>> {
+        let rows = sqlx::query("SELECT * FROM channels WHERE application_id = $1 ORDER BY position, name")
+            .bind(application.to_string())
+            .fetch_all(&self.read)
+            .await?;
+        rows.iter().map(read_channel).collect()
+    }
+
+    /// The service of this name or id in an application.
+    pub async fn find_service(&self, application: ApplicationId, name_or_id: &str) -> Result<Option<ServiceRow>> {
+        let row = sqlx::query("SELECT * FROM services WHERE application_id = $1 AND (name = $2 OR id = $2)")
+            .bind(application.to_string())
+            .bind(name_or_id)
+            .fetch_optional(&self.read)
+            .await?;
+        row.as_ref().map(read_service).transpose()
+    }
+
+    /// Runtimes by name.
+    pub async fn runtimes(&self, page: &PageRequest) -> Result<Page<Runtime>> {
+        let total: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM runtimes").fetch_one(&self.read).await?;
+        let mut query = QueryBuilder::<Db>::new(RUNTIME);
+        query.push(" WHERE r.name > ").push_bind(page.cursor.clone().unwrap_or_default());
+        query.push(" ORDER BY r.name LIMIT ").push_bind(page.rows());
+        let rows = query.build().fetch_all(&self.read).await?;
+        let rows: Vec<Runtime> = rows.iter().map(shown_runtime).collect::<Result<_>>()?;
+        Ok(page.page(rows, total.unsigned_abs(), |runtime| runtime.name.to_string(), |runtime| runtime))
+    }
+
+    /// One runtime.
+    pub async fn runtime(&self, name_or_id: &str) -> Result<Option<Runtime>> {
+        let mut query = QueryBuilder::<Db>::new(RUNTIME);
+        query.push(" WHERE r.name = ").push_bind(name_or_id.to_owned());
+        query.push(" OR r.id = ").push_bind(name_or_id.to_owned());
+        query.build().fetch_optional(&self.read).await?.as_ref().map(shown_runtime).transpose()
+    }
+
+    /// Applications by name.
+    pub async fn applications(&self, page: &PageRequest) -> Result<Page<ApplicationSummary>> {
+        let total: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM applications").fetch_one(&self.read).await?;
+        let rows = sqlx::query(
+            "SELECT a.*, (SELECT COUNT(*) FROM services AS s WHERE s.application_id = a.id) AS services FROM applications AS a
+             WHERE a.name > $1 ORDER BY a.name LIMIT $2",
+        )
+        .bind(page.cursor.as_deref().unwrap_or(""))
+        .bind(page.rows())
+        .fetch_all(&self.read)
+        .await?;
+        let mut channels: BTreeMap<String, Vec<ChannelName>> = BTreeMap::new();
+        if !rows.is_empty() {
+            let mut query = QueryBuilder::<Db>::new("SELECT application_id, name FROM channels WHERE deleted_at IS NULL AND application_id IN (");
+            let mut list = query.separated(", ");
+            for row in &rows {
+                list.push_bind(row.try_get::<String, _>("id")?);
+            }
+            query.push(") ORDER BY position, name");
+            for row in query.build().fetch_all(&self.read).await? {
+                channels.entry(row.try_get("application_id")?).or_default().push(word(&row, "name")?);
+            }
+        }
+        let rows: Vec<ApplicationSummary> = rows
+            .iter()
+            .map(|row| {
+                let ApplicationRow { id, name, .. } = read_application(row)?;
+                let release_channels = channels.remove(&id.to_string()).unwrap_or_default();
+                Ok(ApplicationSummary { id, name, release_channels, services: count(row, "services")? })
+            })
+            .collect::<Result<_>>()?;
+        Ok(page.page(rows, total.unsigned_abs(), |application| application.name.to_string(), |application| application))
+    }
+
+    /// One application with its channels and services.
+    pub async fn application(&self, name_or_id: &str) -> Result<Option<Application>> {
+        let Some(application) = self.find_application(name_or_id).await? else { return Ok(None) };
+        let release_channels = self
+            .channels(application.id)
+            .await?
+            .into_iter()
+            .filter(|channel| channel.deleted_at.is_none())
+            .map(|ChannelRow { id, name, summary: ChannelSummary { group, runtimes, preconditions, labels }, .. }| ReleaseChannel {
+                id,
+                name,
+                group,
+                runtimes,
+                preconditions,
+                labels,
+            })
+            .collect();
+        let services = sqlx::query("SELECT name FROM services WHERE application_id = $1 ORDER BY name")
+            .bind(application.id.to_string())
+            .fetch_all(&self.read)
+            .await?;
+        let services = services.iter().map(|row| word(row, "name")).collect::<Result<_>>()?;
+        Ok(Some(Application { id: application.id, name: application.name, release_channels, services }))
+    }
+}
+
+pub(super) async fn put_runtime(connection: &mut Connection, runtime: &RuntimeRow) -> Result<()> {
+    sqlx::query(
+        "INSERT INTO runtimes (id, name, kind, summary, config_version, created_at) VALUES ($1, $2, $3, $4, $5, $6)
+         ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, summary = excluded.summary, config_version = excluded.config_version",
+    )
+    .bind(runtime.id.to_string())
+    .bind(runtime.name.as_str())
+    .bind(&runtime.kind)
+    .bind(to_json(&runtime.summary))
+    .bind(runtime.config_version.cast_signed())
+    .bind(runtime.created_at.as_millis())
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+pub(super) async fn put_application(connection: &mut Connection, application: &ApplicationRow) -> Result<()> {
+    sqlx::query(
+        "INSERT INTO applications (id, name, config_version, created_at) VALUES ($1, $2, $3, $4)
+         ON CONFLICT (id) DO UPDATE SET config_version = excluded.config_version",
+    )
+    .bind(application.id.to_string())
+    .bind(application.name.as_str())
+    .bind(application.config_version.cast_signed())
+    .bind(application.created_at.as_millis())
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+pub(super) async fn put_channel(connection: &mut Connection, channel: &ChannelRow) -> Result<()> {
+    sqlx::query(
+        "INSERT INTO channels (id, application_id, name, position, summary, deleted_at) VALUES ($1, $2, $3, $4, $5, $6)
+         ON CONFLICT (id) DO UPDATE SET position = excluded.position, summary = excluded.summary, deleted_at = excluded.deleted_at",
+    )
+    .bind(channel.id.to_string())
+    .bind(channel.application.to_string())
+    .bind(channel.name.as_str())
+    .bind(i64::from(channel.position))
+    .bind(to_json(&channel.summary))
+    .bind(channel.deleted_at.map(Timestamp::as_millis))
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+pub(super) async fn put_service(connection: &mut Connection, service: &ServiceRow) -> Result<()> {
+    sqlx::query(
+        "INSERT INTO services (id, application_id, name, config_version, release_count, created_at) VALUES ($1, $2, $3, $4, $5, $6)
+         ON CONFLICT (id) DO UPDATE SET config_version = excluded.config_version, release_count = excluded.release_count",
+    )
+    .bind(service.id.to_string())
+    .bind(service.application.to_string())
+    .bind(service.name.as_str())
+    .bind(service.config_version.cast_signed())
+    .bind(service.release_count.cast_signed())
+    .bind(service.created_at.as_millis())
+    .execute(connection)
+    .await?;
+    Ok(())
+}

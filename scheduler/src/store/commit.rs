@@ -1,0 +1,154 @@
+//! What the driver decided in one go, written in one transaction: all of it or nothing.
+
+use schema::api::LogEntry;
+use schema::id::{BlobId, ChannelId, ReleaseId, ServiceId};
+use schema::status::Status;
+use schema::time::Timestamp;
+use sqlx::Connection as _;
+
+use super::{
+    ApplicationRow, ChannelRow, Connection, InstanceRow, JobRow, PendingAction, ReleaseChannelRow, ReleaseRow, Result, RuntimeRow, ServiceRow,
+    Store, StoredDocument, TokenRow, actions, applications, documents, events, instances, jobs, meta, releases, secrets, tokens,
+};
+use crate::compile::Commands;
+
+/// One transaction.
+#[derive(Debug, Default)]
+pub struct Commit {
+    /// Changes of what exists, in this order, before everything else.
+    pub changes: Vec<Change>,
+    /// Instances, new and changed.
+    pub instances: Vec<InstanceRow>,
+    /// Jobs, new and changed.
+    pub jobs: Vec<JobRow>,
+    /// Actions to perform afterwards.
+    pub actions: Vec<PendingAction>,
+    /// Actions performed.
+    pub performed: Vec<i64>,
+    /// Entries of the log.
+    pub events: Vec<LogEntry>,
+}
+
+/// A change of something other than the course of an instance.
+#[derive(Debug)]
+pub enum Change {
+    /// A new version of a document.
+    Document(Box<StoredDocument>),
+    /// A runtime, new or changed.
+    Runtime(Box<RuntimeRow>),
+    /// An application, new or changed.
+    Application(ApplicationRow),
+    /// A channel, new or changed or deleted.
+    Channel(Box<ChannelRow>),
+    /// A service, new or changed.
+    Service(ServiceRow),
+    /// Rendered commands.
+    Compiled(BlobId, Box<Commands>),
+    /// A release.
+    Release(Box<ReleaseRow>),
+    /// What a release means for a channel, new or recompiled.
+    ReleaseChannel(Box<ReleaseChannelRow>),
+    /// This release takes over from older ones of the service in the channel.
+    Replaces {
+        /// The service.
+        service: ServiceId,
+        /// The channel.
+        channel: ChannelId,
+        /// The newer release.
+        by: ReleaseId,
+    },
+    /// How a release stands in a channel.
+    ReleaseStatus {
+        /// The release.
+        release: ReleaseId,
+        /// The channel.
+        channel: ChannelId,
+        /// How it stands.
+        status: Status,
+        /// Since when.
+        at: Timestamp,
+    },
+    /// A new version of a secret.
+    Secret {
+        /// Its key.
+        key: String,
+        /// The version's number.
+        version: u64,
+        /// Its value, sealed on the way in.
+        value: Vec<u8>,
+        /// When.
+        at: Timestamp,
+        /// By whom.
+        by: String,
+    },
+    /// No version of this secret is left.
+    SecretDeleted(String),
+    /// A new token.
+    Token(TokenRow),
+    /// A token is no longer valid.
+    TokenRevoked {
+        /// Its name.
+        name: String,
+        /// Since when.
+        at: Timestamp,
+    },
+    /// A single value.
+    Meta(&'static str, String),
+}
+
+impl Commit {
+    /// Whether there is nothing to write.
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+            && self.instances.is_empty()
+            && self.jobs.is_empty()
+            && self.actions.is_empty()
+            && self.performed.is_empty()
+            && self.events.is_empty()
+    }
+}
+
+impl Store {
+    /// Writes all of it durably, or nothing.
+    ///
+    /// # Errors
+    /// [`super::StoreError::Unavailable`] when nothing can be written at present, [`super::StoreError::Conflict`] when a
+    /// revision is not the one that the change was made from, or a name is taken.
+    pub async fn commit(&self, commit: &Commit) -> Result<()> {
+        let mut writer = self.write.acquire().await?;
+        // IMMEDIATE, so that another process's lock is met here and not half-way.
+        let mut transaction = writer.begin_with("BEGIN IMMEDIATE").await?;
+        for change in &commit.changes {
+            self.write_change(&mut transaction, change).await?;
+        }
+        instances::put(&mut transaction, &commit.instances).await?;
+        jobs::put(&mut transaction, &commit.jobs).await?;
+        actions::insert(&mut transaction, &commit.actions).await?;
+        actions::delete(&mut transaction, &commit.performed).await?;
+        events::insert(&mut transaction, &commit.events).await?;
+        transaction.commit().await?;
+        Ok(())
+    }
+
+    async fn write_change(&self, to: &mut Connection, change: &Change) -> Result<()> {
+        match change {
+            Change::Document(document) => documents::insert(to, document, &self.sealed_document(document)).await,
+            Change::Runtime(runtime) => applications::put_runtime(to, runtime).await,
+            Change::Application(application) => applications::put_application(to, application).await,
+            Change::Channel(channel) => applications::put_channel(to, channel).await,
+            Change::Service(service) => applications::put_service(to, service).await,
+            Change::Compiled(digest, commands) => releases::put_compiled(to, *digest, &self.sealed_compiled(*digest, commands)).await,
+            Change::Release(release) => releases::insert(to, release, &self.sealed_params(release)).await,
+            Change::ReleaseChannel(row) => releases::put_channel(to, row).await,
+            Change::Replaces { service, channel, by } => releases::replace_older(to, *service, *channel, *by).await,
+            Change::ReleaseStatus { release, channel, status, at } => releases::set_status(to, *release, *channel, *status, *at).await,
+            Change::Secret { key, version, value, at, by } => {
+                secrets::insert(to, key, *version, &self.sealed_secret(key, *version, value), *at, by).await
+            }
+            Change::SecretDeleted(key) => secrets::delete(to, key).await,
+            Change::Token(token) => tokens::insert(to, token).await,
+            Change::TokenRevoked { name, at } => tokens::revoke(to, name, *at).await,
+            Change::Meta(key, value) => meta::set(to, key, value).await,
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Every version of every config document as it was given. Sealed, because a document may hold raw secrets.
+
+use std::collections::BTreeMap;
+
+use schema::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use sqlx::Row as _;
+
+use super::row::{count, word};
+use super::{Connection, Result, Row, Store};
+
+/// The kind of a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DocumentKind {
+    /// `runtime`.
+    Runtime,
+    /// `application`.
+    Application,
+    /// `service`.
+    Service,
+}
+
+impl DocumentKind {
+    /// The word, as the document's top-level key has it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Runtime => "runtime",
+            Self::Application => "application",
+            Self::Service => "service",
+        }
+    }
+}
+
+/// What names a document.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DocumentKey {
+    /// Its kind.
+    pub kind: DocumentKind,
+    /// The application of a service, else empty.
+    pub application: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// A document as the client sent it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DocumentSource {
+    /// The file that it came from, as the person knows it.
+    pub file: String,
+    /// Its text: this document alone, also when the file holds several.
+    pub text: String,
+    /// The local files that it refers to, by the path written in it.
+    pub attachments: BTreeMap<String, String>,
+}
+
+/// One version of a document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredDocument {
+    /// What names it.
+    pub key: DocumentKey,
+    /// From 1.
+    pub version: u64,
+    /// Of its meaning, so that a changed comment is no new version.
+    pub digest: String,
+    /// As it was given.
+    pub source: DocumentSource,
+    /// When.
+    pub created_at: Timestamp,
+    /// By whom.
+    pub created_by: String,
+}
+
+fn purpose(key: &DocumentKey, version: u64) -> String {
+    format!("{} document `{}/{}` version {version}", key.kind.as_str(), key.application, key.name)
+}
+
+/// The newest version of each document is the one in force.
+const IN_FORCE: &str = "SELECT * FROM documents AS d WHERE kind = $1 AND application = $2 AND ($3 = '' OR name = $3)
+    AND version = (SELECT MAX(version) FROM documents AS n WHERE n.kind = d.kind AND n.application = d.application AND n.name = d.name)
+    ORDER BY name";
+
+impl Store {
+    fn read_document(&self, kind: DocumentKind, row: &Row) -> Result<StoredDocument> {
+        let key = DocumentKey { kind, application: row.try_get("application")?, name: row.try_get("name")? };
+        let version = count(row, "version")?;
+        let source = self.unseal(&purpose(&key, version), row.try_get("source")?)?;
+        Ok(StoredDocument {
+            key,
+            version,
+            digest: word(row, "digest")?,
+            source,
+            created_at: super::row::instant(row, "created_at")?,
+            created_by: row.try_get("created_by")?,
+        })
+    }
+
+    /// The document in force under this name.
+    pub async fn document(&self, key: &DocumentKey) -> Result<Option<StoredDocument>> {
+        let row = sqlx::query(IN_FORCE).bind(key.kind.as_str()).bind(&key.application).bind(&key.name).fetch_optional(&self.read).await?;
+        row.map(|row| self.read_document(key.kind, &row)).transpose()
+    }
+
+    /// Every document of a kind in force; of services, those of one application.
+    pub async fn documents(&self, kind: DocumentKind, application: &str) -> Result<Vec<StoredDocument>> {
+        let rows = sqlx::query(IN_FORCE).bind(kind.as_str()).bind(application).bind("").fetch_all(&self.read).await?;
+        rows.iter().map(|row| self.read_document(kind, row)).collect()
+    }
+
+    /// The source of a document, sealed.
+    pub(super) fn sealed_document(&self, document: &StoredDocument) -> String {
+        self.seal(&purpose(&document.key, document.version), &document.source)
+    }
+}
+
+pub(super) async fn insert(connection: &mut Connection, document: &StoredDocument, sealed: &str) -> Result<()> {
+    sqlx::query(
+        "INSERT INTO documents (kind, application, name, version, digest, source, created_at, created_by) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+    )
+    .bind(document.key.kind.as_str())
+    .bind(&document.key.application)
+    .bind(&document.key.name)
+    .bind(document.version.cast_signed())
+    .bind(&document.digest)
+    .bind(sealed)
+    .bind(document.created_at.as_millis())
+    .bind(&document.created_by)
+    .execute(connection)
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,221 @@
+//! Jobs: one row for each execution of a command. A row is always written whole from what the driver holds in memory, so
+//! that however often a job changes within one commit, it costs one row of one statement.
+
+use engine::action::StartJob;
+use schema::api::{Job, Page};
+use schema::id::{ApplicationId, ChannelId, InstanceId, JobId, ReleaseId, RuntimeName, ServiceId};
+use schema::report::Report;
+use schema::status::{JobKind, JobStatus};
+use schema::time::Timestamp;
+use sqlx::{QueryBuilder, Row as _};
+
+use super::row::{instant, instant_or_null, json_or_null, pieces, small, to_json, word};
+use super::{Connection, Db, PageRequest, Result, Row, Store};
+
+/// A job.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobRow {
+    /// Its id.
+    pub id: JobId,
+    /// Order of decision.
+    pub seq: i64,
+    /// The instance that it is for.
+    pub instance: InstanceId,
+    /// Its service.
+    pub service: ServiceId,
+    /// Its channel.
+    pub channel: ChannelId,
+    /// The release that it is for.
+    pub release: ReleaseId,
+    /// Which command.
+    pub kind: JobKind,
+    /// The desired version.
+    pub version: String,
+    /// The runtime.
+    pub runtime: RuntimeName,
+    /// From 1.
+    pub attempt: u32,
+    /// How it stands.
+    pub status: JobStatus,
+    /// The command's exit code.
+    pub exit_code: Option<i32>,
+    /// Why it was started or why it failed.
+    pub message: String,
+    /// When it was decided.
+    pub created_at: Timestamp,
+    /// When its command started.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// What the wrapper told, without inline streams.
+    pub report: Option<Box<Report>>,
+    /// How to start it, until it is over: the pending start itself.
+    pub start: Option<Box<StartJob>>,
+    /// Asked for by a person as a dry run: never counts as the instance's.
+    pub once: bool,
+}
+
+/// Which jobs are wanted; `None` means any.
+#[derive(Debug, Clone, Default)]
+pub struct JobFilter {
+    /// Of this application.
+    pub application: Option<ApplicationId>,
+    /// Of this service.
+    pub service: Option<ServiceId>,
+    /// Of this channel.
+    pub channel: Option<ChannelId>,
+    /// Of this kind.
+    pub kind: Option<JobKind>,
+    /// In this status.
+    pub status: Option<JobStatus>,
+}
+
+fn read_row(row: &Row) -> Result<JobRow> {
+    Ok(JobRow {
+        id: word(row, "id")?,
+        seq: row.try_get("seq")?,
+        instance: word(row, "instance_id")?,
+        service: word(row, "service_id")?,
+        channel: word(row, "channel_id")?,
+        release: word(row, "release_id")?,
+        kind: word(row, "kind")?,
+        version: row.try_get("version")?,
+        runtime: word(row, "runtime")?,
+        attempt: small(row, "attempt")?,
+        status: word(row, "status")?,
+        exit_code: row.try_get("exit_code")?,
+        message: row.try_get("message")?,
+        created_at: instant(row, "created_at")?,
+        started_at: instant_or_null(row, "started_at")?,
+        ended_at: instant_or_null(row, "ended_at")?,
+        report: json_or_null(row, "report")?,
+        start: json_or_null(row, "start")?,
+        once: row.try_get::<i64, _>("once")? != 0,
+    })
+}
+
+fn shown(row: &Row, with_report: bool) -> Result<(i64, Job)> {
+    let job = Job {
+        id: word(row, "id")?,
+        kind: word(row, "kind")?,
+        application: word(row, "application")?,
+        service: word(row, "service")?,
+        channel: word(row, "channel")?,
+        runtime: word(row, "runtime")?,
+        version: row.try_get("version")?,
+        attempt: small(row, "attempt")?,
+        status: word(row, "status")?,
+        exit_code: row.try_get("exit_code")?,
+        message: row.try_get("message")?,
+        created_at: instant(row, "created_at")?,
+        started_at: instant_or_null(row, "started_at")?,
+        ended_at: instant_or_null(row, "ended_at")?,
+        report: if with_report { json_or_null(row, "report")? } else { None },
+    };
+    Ok((row.try_get("seq")?, job))
+}
+
+const SHOWN: &str = "SELECT j.*, a.name AS application, s.name AS service, c.name AS channel FROM jobs AS j
+    JOIN services AS s ON s.id = j.service_id JOIN applications AS a ON a.id = s.application_id JOIN channels AS c ON c.id = j.channel_id";
+
+fn narrow(query: &mut QueryBuilder<Db>, filter: &JobFilter) {
+    query.push(" WHERE 1 = 1");
+    match (filter.service, filter.channel) {
+        (Some(service), Some(channel)) => {
+            query.push(" AND j.instance_id = ").push_bind(InstanceId::of(service, channel).to_string());
+        }
+        (Some(service), None) => {
+            query.push(" AND j.service_id = ").push_bind(service.to_string());
+        }
+        (None, channel) => {
+            if let Some(application) = filter.application {
+                query.push(" AND j.service_id IN (SELECT id FROM services WHERE application_id = ").push_bind(application.to_string()).push(")");
+            }
+            if let Some(channel) = channel {
+                query.push(" AND j.channel_id = ").push_bind(channel.to_string());
+            }
+        }
+    }
+    if let Some(kind) = filter.kind {
+        query.push(" AND j.kind = ").push_bind(kind.as_str());
+    }
+    if let Some(status) = filter.status {
+        query.push(" AND j.status = ").push_bind(status.as_str());
+    }
+}
+
+impl Store {
+    /// Jobs, newest first.
+    pub async fn jobs(&self, filter: &JobFilter, page: &PageRequest) -> Result<Page<Job>> {
+        let mut query = QueryBuilder::<Db>::new("SELECT COUNT(*) FROM jobs AS j");
+        narrow(&mut query, filter);
+        let total: i64 = query.build_query_scalar().fetch_one(&self.read).await?;
+        let mut query = QueryBuilder::<Db>::new(SHOWN);
+        narrow(&mut query, filter);
+        if let Some(before) = page.number()? {
+            query.push(" AND j.seq < ").push_bind(before);
+        }
+        query.push(" ORDER BY j.seq DESC LIMIT ").push_bind(page.rows());
+        let rows = query.build().fetch_all(&self.read).await?;
+        let rows: Vec<(i64, Job)> = rows.iter().map(|row| shown(row, false)).collect::<Result<_>>()?;
+        Ok(page.page(rows, total.unsigned_abs(), |(seq, _)| seq.to_string(), |(_, job)| job))
+    }
+
+    /// One job, with its report.
+    pub async fn job(&self, id: JobId) -> Result<Option<Job>> {
+        let mut query = QueryBuilder::<Db>::new(SHOWN);
+        query.push(" WHERE j.id = ").push_bind(id.to_string());
+        let row = query.build().fetch_optional(&self.read).await?;
+        row.as_ref().map(|row| shown(row, true).map(|(_, job)| job)).transpose()
+    }
+
+    /// One job as it is stored.
+    pub async fn job_row(&self, id: JobId) -> Result<Option<JobRow>> {
+        let row = sqlx::query("SELECT * FROM jobs WHERE id = $1").bind(id.to_string()).fetch_optional(&self.read).await?;
+        row.as_ref().map(read_row).transpose()
+    }
+
+    /// Jobs that are not over, oldest first.
+    pub async fn unfinished_jobs(&self) -> Result<Vec<JobRow>> {
+        let rows = sqlx::query("SELECT * FROM jobs WHERE ended_at IS NULL ORDER BY seq").fetch_all(&self.read).await?;
+        rows.iter().map(read_row).collect()
+    }
+}
+
+pub(super) async fn put(connection: &mut Connection, jobs: &[JobRow]) -> Result<()> {
+    for piece in pieces(jobs) {
+        QueryBuilder::<Db>::new(
+            "INSERT INTO jobs (id, seq, instance_id, service_id, channel_id, release_id, kind, version, runtime, attempt, status, exit_code, \
+             message, created_at, started_at, ended_at, report, start, once) ",
+        )
+        .push_values(piece, |mut row, job| {
+            row.push_bind(job.id.to_string())
+                .push_bind(job.seq)
+                .push_bind(job.instance.to_string())
+                .push_bind(job.service.to_string())
+                .push_bind(job.channel.to_string())
+                .push_bind(job.release.to_string())
+                .push_bind(job.kind.as_str())
+                .push_bind(job.version.clone())
+                .push_bind(job.runtime.to_string())
+                .push_bind(i64::from(job.attempt))
+                .push_bind(job.status.as_str())
+                .push_bind(job.exit_code.map(i64::from))
+                .push_bind(job.message.clone())
+                .push_bind(job.created_at.as_millis())
+                .push_bind(job.started_at.map(Timestamp::as_millis))
+                .push_bind(job.ended_at.map(Timestamp::as_millis))
+                .push_bind(job.report.as_ref().map(to_json))
+                .push_bind(job.start.as_ref().map(to_json))
+                .push_bind(i64::from(job.once));
+        })
+        .push(
+            " ON CONFLICT (id) DO UPDATE SET status = excluded.status, exit_code = excluded.exit_code, message = excluded.message, \
+             started_at = excluded.started_at, ended_at = excluded.ended_at, report = excluded.report, start = excluded.start",
+        )
+        .build()
+        .execute(&mut *connection)
+        .await?;
+    }
+    Ok(())
+}

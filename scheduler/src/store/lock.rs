@@ -1,0 +1,74 @@
+//! One daemon per data directory: a lock file with the pid of the one that holds it. The lock is the kernel's (`flock`),
+//! so it is gone when its holder is, however that ended; the pid in the file is for people.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+/// Name of the lock file in the data directory.
+const LOCK_FILE: &str = "lock";
+
+/// Why the data directory cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// Another daemon is there.
+    #[error("the data directory {} is in use by the pvn-scheduler with pid {pid}; stop that one first, or give another --data-dir", path.display())]
+    Held {
+        /// The directory.
+        path: PathBuf,
+        /// The other's process id as it wrote it.
+        pid: String,
+    },
+    /// The file cannot be made or locked.
+    #[error("failed to lock the data directory {}: {source}", path.display())]
+    Io {
+        /// The directory.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+/// The data directory is ours as long as this lives.
+#[derive(Debug)]
+pub struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Takes the directory.
+    ///
+    /// # Errors
+    /// [`LockError::Held`] with the pid of the one that has it.
+    pub fn take(directory: &Path) -> Result<Self, LockError> {
+        let io = |source| LockError::Io { path: directory.to_owned(), source };
+        let path = directory.join(LOCK_FILE);
+        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(io)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut pid = String::new();
+                file.read_to_string(&mut pid).map_err(io)?;
+                return Err(LockError::Held { path: directory.to_owned(), pid: pid.trim().to_owned() });
+            }
+            Err(TryLockError::Error(error)) => return Err(io(error)),
+        }
+        file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(io)?;
+        Ok(Self { _file: file })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_daemon_is_refused_with_the_first_ones_pid() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = Lock::take(dir.path()).unwrap();
+        let error = Lock::take(dir.path()).unwrap_err().to_string();
+        assert!(error.contains(&format!("pid {}", std::process::id())), "{error}");
+        drop(first);
+        Lock::take(dir.path()).unwrap();
+    }
+}

@@ -1,0 +1,369 @@
+//! Releases, what each means for its channels, and the compiled commands that they name.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use engine::desired::Desired;
+use schema::api::{ChannelStatus, Page, Release};
+use schema::id::{ApplicationId, BlobId, ChannelId, ChannelName, ReleaseId, ServiceId};
+use schema::status::Status;
+use schema::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use sqlx::{QueryBuilder, Row as _};
+
+use super::row::{count, instant, instant_or_null, json, to_json, word, word_or_null};
+use super::{Connection, Db, PageRequest, Result, Row, Store};
+use crate::compile::Commands;
+
+/// What stands for a secret wherever people look.
+pub const MASK: &str = "***";
+
+/// A release.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReleaseRow {
+    /// Its id.
+    pub id: ReleaseId,
+    /// Its service.
+    pub service: ServiceId,
+    /// Order over all services.
+    pub seq: i64,
+    /// Order within the service, from 1.
+    pub number: u64,
+    /// Its version.
+    pub version: String,
+    /// The parameter values that it was given, carried over ones included.
+    pub params: ReleaseParams,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// By whom.
+    pub created_by: String,
+    /// The release whose compiled form it took over.
+    pub rolled_back_to: Option<ReleaseId>,
+}
+
+/// Parameter values of a release.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReleaseParams {
+    /// For all channels.
+    pub all: BTreeMap<String, String>,
+    /// For one channel each.
+    pub per_channel: BTreeMap<String, BTreeMap<String, String>>,
+    /// Names of those whose values are secret.
+    pub secret: BTreeSet<String>,
+}
+
+impl ReleaseParams {
+    /// The values as people may see them, those of one channel as `channel:name`.
+    pub fn shown(&self) -> BTreeMap<String, String> {
+        let mask = |name: &String, value: &String| if self.secret.contains(name) { MASK.to_owned() } else { value.clone() };
+        let all = self.all.iter().map(|(name, value)| (name.clone(), mask(name, value)));
+        let per_channel = self
+            .per_channel
+            .iter()
+            .flat_map(|(channel, values)| values.iter().map(move |(name, value)| (format!("{channel}:{name}"), mask(name, value))));
+        all.chain(per_channel).collect()
+    }
+}
+
+/// A release in one channel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReleaseChannelRow {
+    /// The release.
+    pub release: ReleaseId,
+    /// The channel.
+    pub channel: ChannelId,
+    /// How the release stands there.
+    pub status: Status,
+    /// The rendered commands.
+    pub compiled: BlobId,
+    /// What the instance should be.
+    pub desired: Desired,
+    /// When it was first converged there.
+    pub converged_at: Option<Timestamp>,
+}
+
+/// Which releases are wanted; `None` means any.
+#[derive(Debug, Clone, Default)]
+pub struct ReleaseFilter {
+    /// Of this application.
+    pub application: Option<ApplicationId>,
+    /// Of this service.
+    pub service: Option<ServiceId>,
+}
+
+fn purpose(release: ReleaseId) -> String {
+    format!("parameters of {release}")
+}
+
+fn compiled_purpose(digest: BlobId) -> String {
+    format!("compiled commands {digest}")
+}
+
+/// How a release stands over all its channels: the worst that stands anywhere and needs somebody, else the furthest from done.
+pub fn over_all(channels: &[ChannelStatus]) -> Status {
+    const WORST_FIRST: [Status; 8] = [
+        Status::Failed,
+        Status::WaitingManualApproval,
+        Status::WaitingPreconditions,
+        Status::Paused,
+        Status::Converging,
+        Status::Replaced,
+        Status::Converged,
+        Status::Deleted,
+    ];
+    WORST_FIRST.into_iter().find(|status| channels.iter().any(|channel| channel.status == *status)).unwrap_or(Status::Converged)
+}
+
+fn narrow(query: &mut QueryBuilder<Db>, filter: &ReleaseFilter) {
+    query.push(" WHERE 1 = 1");
+    if let Some(service) = filter.service {
+        query.push(" AND r.service_id = ").push_bind(service.to_string());
+    } else if let Some(application) = filter.application {
+        query.push(" AND r.service_id IN (SELECT id FROM services WHERE application_id = ").push_bind(application.to_string()).push(")");
+    }
+}
+
+impl Store {
+    fn read_release(&self, row: &Row) -> Result<ReleaseRow> {
+        let id = word(row, "id")?;
+        Ok(ReleaseRow {
+            id,
+            service: word(row, "service_id")?,
+            seq: row.try_get("seq")?,
+            number: count(row, "number")?,
+            version: row.try_get("version")?,
+            params: self.unseal(&purpose(id), row.try_get("params")?)?,
+            created_at: instant(row, "created_at")?,
+            created_by: row.try_get("created_by")?,
+            rolled_back_to: word_or_null(row, "rolled_back_to")?,
+        })
+    }
+
+    async fn shown_releases(&self, rows: &[Row]) -> Result<Vec<(i64, Release)>> {
+        let mut channels: BTreeMap<String, Vec<ChannelStatus>> = BTreeMap::new();
+        if !rows.is_empty() {
+            let mut query = QueryBuilder::<Db>::new(
+                "SELECT rc.release_id, rc.status, c.name FROM release_channels AS rc JOIN channels AS c ON c.id = rc.channel_id WHERE rc.release_id IN (",
+            );
+            let mut list = query.separated(", ");
+            for row in rows {
+                list.push_bind(row.try_get::<String, _>("id")?);
+            }
+            query.push(") ORDER BY c.position, c.name");
+            for row in query.build().fetch_all(&self.read).await? {
+                let status = ChannelStatus { channel: word(&row, "name")?, status: word(&row, "status")? };
+                channels.entry(row.try_get("release_id")?).or_default().push(status);
+            }
+        }
+        rows.iter()
+            .map(|row| {
+                let release = self.read_release(row)?;
+                let channels = channels.remove(&release.id.to_string()).unwrap_or_default();
+                Ok((
+                    release.seq,
+                    Release {
+                        release: release.id,
+                        version: release.version,
+                        application: word(row, "application")?,
+                        service: word(row, "service")?,
+                        status: over_all(&channels),
+                        created_at: release.created_at,
+                        by: release.created_by,
+                        channels,
+                        params: release.params.shown(),
+                    },
+                ))
+            })
+            .collect()
+    }
+
+    /// Releases, newest first.
+    pub async fn releases(&self, filter: &ReleaseFilter, page: &PageRequest) -> Result<Page<Release>> {
+        let mut query = QueryBuilder::<Db>::new("SELECT COUNT(*) FROM releases AS r");
+        narrow(&mut query, filter);
+        let total: i64 = query.build_query_scalar().fetch_one(&self.read).await?;
+        let mut query = QueryBuilder::<Db>::new(SHOWN);
+        narrow(&mut query, filter);
+        if let Some(before) = page.number()? {
+            query.push(" AND r.seq < ").push_bind(before);
+        }
+        query.push(" ORDER BY r.seq DESC LIMIT ").push_bind(page.rows());
+        let rows = query.build().fetch_all(&self.read).await?;
+        let rows = self.shown_releases(&rows).await?;
+        Ok(page.page(rows, total.unsigned_abs(), |(seq, _)| seq.to_string(), |(_, release)| release))
+    }
+
+    /// One release as people see it, by id.
+    pub async fn release(&self, id: ReleaseId) -> Result<Option<Release>> {
+        let mut query = QueryBuilder::<Db>::new(SHOWN);
+        query.push(" WHERE r.id = ").push_bind(id.to_string());
+        let rows = query.build().fetch_all(&self.read).await?;
+        Ok(self.shown_releases(&rows).await?.pop().map(|(_, release)| release))
+    }
+
+    /// One release as it is stored.
+    pub async fn release_row(&self, id: ReleaseId) -> Result<Option<ReleaseRow>> {
+        let row = sqlx::query("SELECT * FROM releases WHERE id = $1").bind(id.to_string()).fetch_optional(&self.read).await?;
+        row.as_ref().map(|row| self.read_release(row)).transpose()
+    }
+
+    /// The release of a service that has this version.
+    pub async fn release_of_version(&self, service: ServiceId, version: &str) -> Result<Option<ReleaseRow>> {
+        let row = sqlx::query("SELECT * FROM releases WHERE service_id = $1 AND version = $2")
+            .bind(service.to_string())
+            .bind(version)
+            .fetch_optional(&self.read)
+            .await?;
+        row.as_ref().map(|row| self.read_release(row)).transpose()
+    }
+
+    /// The newest release of a service.
+    pub async fn newest_release(&self, service: ServiceId) -> Result<Option<ReleaseRow>> {
+        let row = sqlx::query("SELECT * FROM releases WHERE service_id = $1 ORDER BY number DESC LIMIT 1")
+            .bind(service.to_string())
+            .fetch_optional(&self.read)
+            .await?;
+        row.as_ref().map(|row| self.read_release(row)).transpose()
+    }
+
+    /// The newest release of a service but the newest of all that was converged in some channel.
+    pub async fn last_converged_release(&self, service: ServiceId) -> Result<Option<ReleaseRow>> {
+        let row = sqlx::query(
+            "SELECT * FROM releases AS r WHERE r.service_id = $1 AND r.number < (SELECT MAX(number) FROM releases WHERE service_id = $1)
+             AND EXISTS (SELECT 1 FROM release_channels AS rc WHERE rc.release_id = r.id AND rc.converged_at IS NOT NULL)
+             ORDER BY number DESC LIMIT 1",
+        )
+        .bind(service.to_string())
+        .fetch_optional(&self.read)
+        .await?;
+        row.as_ref().map(|row| self.read_release(row)).transpose()
+    }
+
+    /// Whether a version of a service is taken.
+    pub async fn version_exists(&self, service: ServiceId, version: &str) -> Result<bool> {
+        let found: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM releases WHERE service_id = $1 AND version = $2")
+            .bind(service.to_string())
+            .bind(version)
+            .fetch_one(&self.read)
+            .await?;
+        Ok(found > 0)
+    }
+
+    /// What a release means for its channels, with their names.
+    pub async fn release_channels(&self, release: ReleaseId) -> Result<Vec<(ChannelName, ReleaseChannelRow)>> {
+        let rows = sqlx::query("SELECT rc.*, c.name FROM release_channels AS rc JOIN channels AS c ON c.id = rc.channel_id WHERE rc.release_id = $1")
+            .bind(release.to_string())
+            .fetch_all(&self.read)
+            .await?;
+        rows.iter()
+            .map(|row| {
+                let channel = ReleaseChannelRow {
+                    release: word(row, "release_id")?,
+                    channel: word(row, "channel_id")?,
+                    status: word(row, "status")?,
+                    compiled: word(row, "compiled")?,
+                    desired: json(row, "desired")?,
+                    converged_at: instant_or_null(row, "converged_at")?,
+                };
+                Ok((word(row, "name")?, channel))
+            })
+            .collect()
+    }
+
+    /// Rendered commands by their digest.
+    pub async fn compiled(&self, digest: BlobId) -> Result<Option<Commands>> {
+        let body: Option<String> =
+            sqlx::query_scalar("SELECT body FROM compiled WHERE digest = $1").bind(digest.to_string()).fetch_optional(&self.read).await?;
+        body.map(|body| self.unseal(&compiled_purpose(digest), &body)).transpose()
+    }
+
+    pub(super) fn sealed_compiled(&self, digest: BlobId, commands: &Commands) -> String {
+        self.seal(&compiled_purpose(digest), commands)
+    }
+
+    pub(super) fn sealed_params(&self, release: &ReleaseRow) -> String {
+        self.seal(&purpose(release.id), &release.params)
+    }
+}
+
+const SHOWN: &str = "SELECT r.*, a.name AS application, s.name AS service FROM releases AS r
+    JOIN services AS s ON s.id = r.service_id JOIN applications AS a ON a.id = s.application_id";
+
+pub(super) async fn insert(connection: &mut Connection, release: &ReleaseRow, sealed_params: &str) -> Result<()> {
+    sqlx::query(
+        "INSERT INTO releases (id, service_id, seq, number, version, params, created_at, created_by, rolled_back_to)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+    )
+    .bind(release.id.to_string())
+    .bind(release.service.to_string())
+    .bind(release.seq)
+    .bind(release.number.cast_signed())
+    .bind(&release.version)
+    .bind(sealed_params)
+    .bind(release.created_at.as_millis())
+    .bind(&release.created_by)
+    .bind(release.rolled_back_to.map(|id| id.to_string()))
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+pub(super) async fn put_channel(connection: &mut Connection, row: &ReleaseChannelRow) -> Result<()> {
+    sqlx::query(
+        "INSERT INTO release_channels (release_id, channel_id, status, compiled, desired, converged_at) VALUES ($1, $2, $3, $4, $5, $6)
+         ON CONFLICT (release_id, channel_id) DO UPDATE SET compiled = excluded.compiled, desired = excluded.desired",
+    )
+    .bind(row.release.to_string())
+    .bind(row.channel.to_string())
+    .bind(row.status.as_str())
+    .bind(row.compiled.to_string())
+    .bind(to_json(&row.desired))
+    .bind(row.converged_at.map(Timestamp::as_millis))
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+pub(super) async fn put_compiled(connection: &mut Connection, digest: BlobId, sealed: &str) -> Result<()> {
+    sqlx::query("INSERT INTO compiled (digest, body) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING")
+        .bind(digest.to_string())
+        .bind(sealed)
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+/// Marks what the releases of a service still had to do in a channel as REPLACED, but for the release that takes over.
+pub(super) async fn replace_older(connection: &mut Connection, service: ServiceId, channel: ChannelId, by: ReleaseId) -> Result<()> {
+    sqlx::query(
+        "UPDATE release_channels SET status = 'REPLACED' WHERE channel_id = $2 AND release_id <> $3
+         AND status NOT IN ('CONVERGED', 'FAILED', 'REPLACED', 'DELETED')
+         AND release_id IN (SELECT id FROM releases WHERE service_id = $1)",
+    )
+    .bind(service.to_string())
+    .bind(channel.to_string())
+    .bind(by.to_string())
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Writes how an instance stands into its release; `converged_at` keeps the first instant.
+pub(super) async fn set_status(
+    connection: &mut Connection,
+    release: ReleaseId,
+    channel: ChannelId,
+    status: Status,
+    at: Timestamp,
+) -> Result<()> {
+    let converged_at = (status == Status::Converged).then(|| at.as_millis());
+    sqlx::query(
+        "UPDATE release_channels SET status = $3, converged_at = COALESCE(converged_at, $4) WHERE release_id = $1 AND channel_id = $2",
+    )
+    .bind(release.to_string())
+    .bind(channel.to_string())
+    .bind(status.as_str())
+    .bind(converged_at)
+    .execute(connection)
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,111 @@
+//! API tokens. Only their SHA-256 is stored: a token is 256 random bits, so nothing slower is needed to keep it safe.
+
+use schema::api::Token;
+use schema::status::Role;
+use schema::time::Timestamp;
+use sha2::{Digest, Sha256};
+
+use super::row::{instant, instant_or_null, word};
+use super::{Connection, PageRequest, Result, Row, Store, StoreError};
+use crate::secrets::hex;
+
+/// A token, as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenRow {
+    /// Its name, which the audit shows. Unique for ever.
+    pub name: String,
+    /// What it may do.
+    pub role: Role,
+    /// [`TokenRow::hash`] of its text.
+    pub hash: String,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it stops being valid by itself.
+    pub expires_at: Option<Timestamp>,
+    /// When it was revoked.
+    pub revoked_at: Option<Timestamp>,
+}
+
+impl TokenRow {
+    /// What is stored of a token's text.
+    pub fn hash(token: &str) -> String {
+        hex(&Sha256::digest(token.as_bytes()))
+    }
+
+    /// Whether it opens the door at this moment.
+    pub fn is_valid(&self, now: Timestamp) -> bool {
+        self.revoked_at.is_none() && self.expires_at.is_none_or(|expires| now < expires)
+    }
+}
+
+fn read(row: &Row) -> Result<TokenRow> {
+    Ok(TokenRow {
+        name: word(row, "name")?,
+        role: word(row, "role")?,
+        hash: word(row, "hash")?,
+        created_at: instant(row, "created_at")?,
+        expires_at: instant_or_null(row, "expires_at")?,
+        revoked_at: instant_or_null(row, "revoked_at")?,
+    })
+}
+
+impl Store {
+    /// The token with this text, valid or not.
+    pub async fn token(&self, text: &str) -> Result<Option<TokenRow>> {
+        let row = sqlx::query("SELECT * FROM tokens WHERE hash = $1").bind(TokenRow::hash(text)).fetch_optional(&self.read).await?;
+        row.as_ref().map(read).transpose()
+    }
+
+    /// The token of this name.
+    pub async fn token_named(&self, name: &str) -> Result<Option<TokenRow>> {
+        let row = sqlx::query("SELECT * FROM tokens WHERE name = $1").bind(name).fetch_optional(&self.read).await?;
+        row.as_ref().map(read).transpose()
+    }
+
+    /// Tokens by name, revoked and expired ones included.
+    pub async fn tokens(&self, page: &PageRequest) -> Result<schema::api::Page<Token>> {
+        let total: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM tokens").fetch_one(&self.read).await?;
+        let rows = sqlx::query("SELECT * FROM tokens WHERE name > $1 ORDER BY name LIMIT $2")
+            .bind(page.cursor.as_deref().unwrap_or(""))
+            .bind(page.rows())
+            .fetch_all(&self.read)
+            .await?;
+        let rows: Vec<TokenRow> = rows.iter().map(read).collect::<Result<_>>()?;
+        Ok(page.page(
+            rows,
+            total.unsigned_abs(),
+            |row| row.name.clone(),
+            |row| Token {
+                name: row.name,
+                role: row.role,
+                created_at: row.created_at,
+                expires_at: row.expires_at,
+                revoked_at: row.revoked_at,
+            },
+        ))
+    }
+}
+
+pub(super) async fn insert(connection: &mut Connection, token: &TokenRow) -> Result<()> {
+    let done = sqlx::query(
+        "INSERT INTO tokens (id, name, role, hash, created_at, expires_at, revoked_at) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING",
+    )
+    .bind(&token.hash[..32])
+    .bind(&token.name)
+    .bind(token.role.as_str())
+    .bind(&token.hash)
+    .bind(token.created_at.as_millis())
+    .bind(token.expires_at.map(Timestamp::as_millis))
+    .bind(token.revoked_at.map(Timestamp::as_millis))
+    .execute(connection)
+    .await?;
+    if done.rows_affected() == 0 {
+        return Err(StoreError::Conflict(format!("a token named `{}` exists, or existed: names are never used again; choose another", token.name)));
+    }
+    Ok(())
+}
+
+pub(super) async fn revoke(connection: &mut Connection, name: &str, at: Timestamp) -> Result<()> {
+    sqlx::query("UPDATE tokens SET revoked_at = $2 WHERE name = $1 AND revoked_at IS NULL").bind(name).bind(at.as_millis()).execute(connection).await?;
+    Ok(())
+}
