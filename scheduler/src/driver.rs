@@ -65,6 +65,20 @@ fn problems(count: usize) -> String {
     if count == 1 { "1 problem".to_owned() } else { format!("{count} problems") }
 }
 
+/// Whether decisions can be stored at present.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Health {
+    /// They can.
+    Ready,
+    /// The last commit failed: nothing new is started until one succeeds. Reading goes on.
+    Degraded {
+        /// Why, for people.
+        why: String,
+        /// Since when.
+        since: schema::time::Timestamp,
+    },
+}
+
 /// The way into the driver's queue. Cloned freely; the queue is bounded, so asking waits when the driver is behind.
 #[derive(Debug, Clone)]
 pub struct Handle {}
@@ -146,6 +160,27 @@ impl Handle {
     /// # Errors
     /// [`Refusal::NotFound`], [`Refusal::Conflict`] when a service in force names it.
     pub async fn delete_secret(&self, key: String, caller: Caller) -> Result<(), Refusal> {
+        unimplemented!()
+    }
+
+    /// Makes a token; its value is in the answer and nowhere else.
+    ///
+    /// # Errors
+    /// [`Refusal::Conflict`] when the name was ever used, [`Refusal::Invalid`], [`Refusal::Unavailable`].
+    pub async fn create_token(&self, request: schema::api::TokenRequest, caller: Caller) -> Result<schema::api::NewToken, Refusal> {
+        unimplemented!()
+    }
+
+    /// Ends a token.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`], [`Refusal::Conflict`] when it is the last admin token that is valid, [`Refusal::Unavailable`].
+    pub async fn revoke_token(&self, name: String, caller: Caller) -> Result<(), Refusal> {
+        unimplemented!()
+    }
+
+    /// Whether decisions can be stored at present: what `/readyz` shows.
+    pub fn health(&self) -> tokio::sync::watch::Receiver<Health> {
         unimplemented!()
     }
 

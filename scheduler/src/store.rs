@@ -38,8 +38,8 @@ pub use documents::{DocumentKey, DocumentKind, DocumentSource, StoredDocument};
 pub use events::EventFilter;
 pub use instances::{InstanceRow, LoadedInstance, ServiceFilter, shown as shown_instance};
 pub use jobs::{JobFilter, JobRow};
-pub use meta::Counters;
 pub use lock::{Lock, LockError};
+pub use meta::Counters;
 pub use releases::{MASK, ReleaseChannelRow, ReleaseFilter, ReleaseParams, ReleaseRow, over_all};
 pub use tokens::TokenRow;
 
@@ -168,7 +168,8 @@ impl Store {
             .synchronous(SqliteSynchronous::Full)
             .foreign_keys(true)
             .busy_timeout(BUSY_TIMEOUT);
-        let pool = PoolOptions::<Db>::new().acquire_timeout(ACQUIRE_TIMEOUT).test_before_acquire(false).idle_timeout(None).max_lifetime(None);
+        let pool =
+            PoolOptions::<Db>::new().acquire_timeout(ACQUIRE_TIMEOUT).test_before_acquire(false).idle_timeout(None).max_lifetime(None);
         let write = pool.clone().max_connections(1).connect_with(options.clone()).await.map_err(at)?;
         MIGRATIONS.run(&write).await.map_err(|error| match error {
             MigrateError::VersionMissing(found) => {

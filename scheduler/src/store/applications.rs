@@ -223,7 +223,8 @@ impl Store {
         .await?;
         let mut channels: BTreeMap<String, Vec<ChannelName>> = BTreeMap::new();
         if !rows.is_empty() {
-            let mut query = QueryBuilder::<Db>::new("SELECT application_id, name FROM channels WHERE deleted_at IS NULL AND application_id IN (");
+            let mut query =
+                QueryBuilder::<Db>::new("SELECT application_id, name FROM channels WHERE deleted_at IS NULL AND application_id IN (");
             let mut list = query.separated(", ");
             for row in &rows {
                 list.push_bind(row.try_get::<String, _>("id")?);

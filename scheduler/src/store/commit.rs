@@ -7,8 +7,9 @@ use schema::time::Timestamp;
 use sqlx::Connection as _;
 
 use super::{
-    ApplicationRow, ChannelRow, Connection, InstanceRow, JobRow, PendingAction, ReleaseChannelRow, ReleaseRow, Result, RuntimeRow, ServiceRow,
-    Store, StoredDocument, TokenRow, actions, applications, documents, events, instances, jobs, meta, releases, secrets, tokens,
+    ApplicationRow, ChannelRow, Connection, InstanceRow, JobRow, PendingAction, ReleaseChannelRow, ReleaseRow, Result, RuntimeRow,
+    ServiceRow, Store, StoredDocument, TokenRow, actions, applications, documents, events, instances, jobs, meta, releases, secrets,
+    tokens,
 };
 use crate::compile::Commands;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use engine::state::State;
 use futures::TryStreamExt;
-use schema::api::{Approval, ApprovalVote, ChannelStatus, Instance, Page, Service, ServiceSummary};
+use schema::api::{ChannelStatus, Instance, Page, Service, ServiceSummary};
 use schema::id::{ApplicationId, ApplicationName, ChannelId, ChannelName, InstanceId, ReleaseId, RuntimeName, ServiceId, ServiceName};
 use schema::status::{Reason, Status};
 use schema::time::Timestamp;
@@ -89,28 +89,9 @@ pub fn shown(channel: (ChannelId, ChannelName), runtime: RuntimeName, state: &St
         last_fetch_at: state.last_fetch_at(),
         objects: state.objects().to_vec(),
         info: state.info().to_vec(),
-        approvals: state.approvals().iter().rev().map(shown_approval).collect(),
+        approvals: engine::view::approvals(state),
         paused: state.is_paused(),
         observer: state.is_observer(),
-    }
-}
-
-fn shown_approval(approval: &engine::state::Approval) -> Approval {
-    Approval {
-        id: approval.id,
-        kind: approval.kind,
-        name: approval.name.clone(),
-        status: approval.status,
-        plan_digest: approval.fingerprint.map(|digest| digest.to_string()),
-        explanation: approval.explanation.clone(),
-        needed: approval.needed,
-        by: approval
-            .votes
-            .iter()
-            .map(|vote| ApprovalVote { who: vote.who.clone(), when: vote.at, decision: vote.decision, reason: vote.reason.clone() })
-            .collect(),
-        requested_at: approval.requested_at,
-        expires_at: approval.expires_at,
     }
 }
 
@@ -131,7 +112,10 @@ fn narrow(query: &mut QueryBuilder<Db>, filter: &ServiceFilter) {
         query.push(" AND s.application_id = ").push_bind(application.to_string());
     }
     if let Some(status) = filter.status {
-        query.push(" AND EXISTS (SELECT 1 FROM instances AS i WHERE i.service_id = s.id AND i.status = ").push_bind(status.as_str()).push(")");
+        query
+            .push(" AND EXISTS (SELECT 1 FROM instances AS i WHERE i.service_id = s.id AND i.status = ")
+            .push_bind(status.as_str())
+            .push(")");
     }
     if let Some(name) = &filter.name {
         // Names hold none of the three characters that mean something in a pattern.

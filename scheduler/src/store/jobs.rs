@@ -129,7 +129,10 @@ fn narrow(query: &mut QueryBuilder<Db>, filter: &JobFilter) {
         }
         (None, channel) => {
             if let Some(application) = filter.application {
-                query.push(" AND j.service_id IN (SELECT id FROM services WHERE application_id = ").push_bind(application.to_string()).push(")");
+                query
+                    .push(" AND j.service_id IN (SELECT id FROM services WHERE application_id = ")
+                    .push_bind(application.to_string())
+                    .push(")");
             }
             if let Some(channel) = channel {
                 query.push(" AND j.channel_id = ").push_bind(channel.to_string());

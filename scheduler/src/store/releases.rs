@@ -250,10 +250,12 @@ impl Store {
 
     /// What a release means for its channels, with their names.
     pub async fn release_channels(&self, release: ReleaseId) -> Result<Vec<(ChannelName, ReleaseChannelRow)>> {
-        let rows = sqlx::query("SELECT rc.*, c.name FROM release_channels AS rc JOIN channels AS c ON c.id = rc.channel_id WHERE rc.release_id = $1")
-            .bind(release.to_string())
-            .fetch_all(&self.read)
-            .await?;
+        let rows = sqlx::query(
+            "SELECT rc.*, c.name FROM release_channels AS rc JOIN channels AS c ON c.id = rc.channel_id WHERE rc.release_id = $1",
+        )
+        .bind(release.to_string())
+        .fetch_all(&self.read)
+        .await?;
         rows.iter()
             .map(|row| {
                 let channel = ReleaseChannelRow {

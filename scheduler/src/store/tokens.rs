@@ -100,12 +100,19 @@ pub(super) async fn insert(connection: &mut Connection, token: &TokenRow) -> Res
     .execute(connection)
     .await?;
     if done.rows_affected() == 0 {
-        return Err(StoreError::Conflict(format!("a token named `{}` exists, or existed: names are never used again; choose another", token.name)));
+        return Err(StoreError::Conflict(format!(
+            "a token named `{}` exists, or existed: names are never used again; choose another",
+            token.name
+        )));
     }
     Ok(())
 }
 
 pub(super) async fn revoke(connection: &mut Connection, name: &str, at: Timestamp) -> Result<()> {
-    sqlx::query("UPDATE tokens SET revoked_at = $2 WHERE name = $1 AND revoked_at IS NULL").bind(name).bind(at.as_millis()).execute(connection).await?;
+    sqlx::query("UPDATE tokens SET revoked_at = $2 WHERE name = $1 AND revoked_at IS NULL")
+        .bind(name)
+        .bind(at.as_millis())
+        .execute(connection)
+        .await?;
     Ok(())
 }
