@@ -50,6 +50,19 @@ pub enum Body {
     Service(Box<Service>),
 }
 
+/// One document as the schema knows it: what [`Body`] is made from.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(title = "pvn config", extend("x-exactlyOne" = ["runtime", "application", "service"]))]
+pub(crate) struct Written {
+    /// A place where services live.
+    pub(crate) runtime: Option<Runtime>,
+    /// The channels through which services are released.
+    pub(crate) application: Option<Application>,
+    /// What is released.
+    pub(crate) service: Option<Service>,
+}
+
 /// A message of the config: a struct read and written in camelCase that refuses unknown fields.
 macro_rules! message {
     ($(#[$meta:meta])* $type:ident { $($(#[$field_meta:meta])* $field:ident: $of:ty,)* }) => {

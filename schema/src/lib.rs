@@ -2,11 +2,13 @@
 //! bodies. Pure: no IO, no clock, no randomness. Imported by every other crate; imports none of ours.
 
 pub mod api;
+pub mod check;
 pub mod config;
 pub mod id;
 pub mod output;
 pub mod report;
 pub mod schedule;
+pub mod schemas;
 pub mod spool;
 pub mod status;
 pub mod time;

@@ -1,0 +1,85 @@
+//! The config schema for editors. It says what the reader accepts and still completes one spelling only: the camelCase
+//! names are `properties`, which editors offer; snake_case and deprecated names are `patternProperties`, which editors
+//! check and do not offer.
+
+use serde_json::{Map, Value, json};
+
+/// Turns the reader's schema, which knows canonical names only, into one for editors.
+pub(super) fn for_editors(mut schema: Value) -> Value {
+    walk(&mut schema);
+    schema
+}
+
+fn walk(schema: &mut Value) {
+    match schema {
+        Value::Object(object) => {
+            spellings(object);
+            // Descriptions, examples and the like hold no schemas; of the rest every part is walked.
+            object.values_mut().for_each(walk);
+        }
+        Value::Array(parts) => parts.iter_mut().for_each(walk),
+        _ => {}
+    }
+}
+
+fn spellings(schema: &mut Map<String, Value>) {
+    let aliases = schema.shift_remove("x-aliases").and_then(|aliases| aliases.as_object().cloned()).unwrap_or_default();
+    let groups =
+        [schema.shift_remove("x-exactlyOne").map(|group| (group, true)), schema.shift_remove("x-atMostOne").map(|group| (group, false))];
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return };
+    let names_of = |field: &str| {
+        let mut names = vec![field.to_owned()];
+        names.extend(Some(snake_case(field)).filter(|snake| snake != field));
+        for (alias, of) in &aliases {
+            if of == field {
+                names.push(alias.clone());
+                names.extend(Some(snake_case(alias)).filter(|snake| snake != alias));
+            }
+        }
+        names
+    };
+    let mut patterns = Map::new();
+    for (field, property) in properties {
+        for name in names_of(field).into_iter().skip(1) {
+            patterns.insert(format!("^{name}$"), property.clone());
+        }
+    }
+    let given = |field: &str| match names_of(field).as_slice() {
+        [one] => json!({"required": [one]}),
+        names => json!({"anyOf": names.iter().map(|name| json!({"required": [name]})).collect::<Vec<_>>()}),
+    };
+    let mut rules = Vec::new();
+    let required: Vec<String> = schema.get("required").and_then(|names| serde_json::from_value(names.clone()).ok()).unwrap_or_default();
+    let (one_name, more_names): (Vec<_>, Vec<_>) = required.into_iter().partition(|field| names_of(field).len() == 1);
+    rules.extend(more_names.iter().map(|field| given(field)));
+    for (group, one_is_needed) in groups.into_iter().flatten() {
+        let fields: Vec<String> = serde_json::from_value(group).unwrap_or_default();
+        let mut choices: Vec<Value> = fields.iter().map(|field| given(field)).collect();
+        if !one_is_needed {
+            choices.push(json!({"not": {"anyOf": choices.clone()}}));
+        }
+        rules.push(json!({"oneOf": choices}));
+    }
+    if !patterns.is_empty() {
+        schema.insert("patternProperties".to_owned(), patterns.into());
+    }
+    if one_name.is_empty() {
+        schema.shift_remove("required");
+    } else {
+        schema.insert("required".to_owned(), one_name.into());
+    }
+    if !rules.is_empty() {
+        schema.insert("allOf".to_owned(), rules.into());
+    }
+}
+
+/// The protobuf spelling of a field: `steady_state_poll_interval`.
+pub(crate) fn snake_case(camel: &str) -> String {
+    camel.chars().fold(String::with_capacity(camel.len() + 4), |mut snake, c| {
+        if c.is_ascii_uppercase() {
+            snake.push('_');
+        }
+        snake.push(c.to_ascii_lowercase());
+        snake
+    })
+}
