@@ -1,0 +1,299 @@
+//! What can be typed, as types. One struct a sub-command stands beside the code that performs it; here are the top level
+//! and what many of them share.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::command::{applications, auth, completion, jobs, releases, run, runtimes, secrets, services};
+use crate::failure::Failure;
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default().bold())
+    .placeholder(AnsiColor::Cyan.on_default());
+
+const EXAMPLES: &str = "\
+Examples:
+  pvnctl configs apply deploy/            apply every *.pvn.yaml in a directory, after showing what changes
+  pvnctl services push web --app shop --param image=v2 --wait
+  pvnctl services explain web --app shop --channel production
+  pvnctl jobs logs job-… -f               follow a command's output
+
+Server and token:
+  --server, else PVN_SERVER, else http://127.0.0.1:7780
+  --token-file, else PVN_AUTH_TOKEN, else `admin-token` in the data directory (PVN_DATA_DIR, default ./pvn-data)
+
+Exit codes:
+  0  done                    2  waited for something that FAILED
+  1  any error               3  waited until the timeout";
+
+/// Client of the pvn scheduler
+#[derive(Debug, Parser)]
+#[command(name = "pvnctl", version, about, after_help = EXAMPLES, styles = STYLES, max_term_width = 110, disable_help_subcommand = true)]
+pub struct Cli {
+    /// For every command.
+    #[command(flatten)]
+    pub global: Global,
+    /// Which one.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Options that every command takes.
+#[derive(Debug, Args)]
+pub struct Global {
+    /// Address of the scheduler
+    #[arg(
+        long,
+        global = true,
+        env = "PVN_SERVER",
+        default_value = "http://127.0.0.1:7780",
+        value_name = "URL",
+        help_heading = "Global options"
+    )]
+    pub server: String,
+
+    /// File that holds the token
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
+    pub token_file: Option<PathBuf>,
+
+    /// How to print data: table, json or yaml
+    #[arg(
+        short,
+        long,
+        global = true,
+        value_enum,
+        hide_possible_values = true,
+        default_value = "table",
+        value_name = "FORMAT",
+        help_heading = "Global options"
+    )]
+    pub output: Format,
+
+    /// When to use colour: auto, always or never; NO_COLOR is obeyed
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        hide_possible_values = true,
+        default_value = "auto",
+        value_name = "WHEN",
+        help_heading = "Global options"
+    )]
+    pub color: Colour,
+}
+
+/// How data is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people.
+    Table,
+    /// For programs; stable.
+    Json,
+    /// The same as YAML.
+    Yaml,
+}
+
+/// When to use colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Colour {
+    /// On a terminal.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// See, release, approve and steer services
+    #[command(subcommand, alias = "service", visible_alias = "svc")]
+    Services(services::Command),
+    /// See jobs and their output
+    #[command(subcommand, alias = "job")]
+    Jobs(jobs::Command),
+    /// See releases
+    #[command(subcommand, alias = "release")]
+    Releases(releases::Command),
+    /// See applications and their release channels
+    #[command(subcommand, alias = "application", visible_alias = "apps")]
+    Applications(applications::Command),
+    /// See runtimes
+    #[command(subcommand, alias = "runtime")]
+    Runtimes(runtimes::Command),
+    /// Run one command of one service in one channel now, as a dry run: its result changes nothing in pvn
+    Run(run::Arguments),
+    /// Set, list and delete secrets
+    #[command(subcommand, alias = "secret")]
+    Secrets(secrets::Command),
+    /// Manage who may use the API
+    #[command(subcommand)]
+    Auth(auth::Command),
+    /// Print a completion script for a shell
+    Completion(completion::Arguments),
+}
+
+/// A service and its application.
+#[derive(Debug, Clone, Args)]
+pub struct ServiceArgument {
+    /// The service, by name or id
+    #[arg(value_name = "SERVICE")]
+    pub service: String,
+    /// Its application, by name or id
+    #[arg(long, value_name = "APPLICATION")]
+    pub app: String,
+}
+
+/// A service in one channel.
+#[derive(Debug, Clone, Args)]
+pub struct ChannelArgument {
+    /// The service.
+    #[command(flatten)]
+    pub service: ServiceArgument,
+    /// The release channel, by name or id
+    #[arg(long, value_name = "CHANNEL")]
+    pub channel: String,
+}
+
+impl ServiceArgument {
+    /// Path of the service in the API.
+    pub fn path(&self) -> Vec<&str> {
+        vec!["v1", "applications", &self.app, "services", &self.service]
+    }
+}
+
+impl ChannelArgument {
+    /// Path of the instance in the API, and what follows it.
+    pub fn path<'a>(&'a self, what: &'a str) -> Vec<&'a str> {
+        let mut path = self.service.path();
+        path.extend(["channels", &self.channel, what]);
+        path
+    }
+
+    /// The instance as people read it.
+    pub fn say(&self) -> String {
+        format!("{}/{} in {}", self.service.app, self.service.service, self.channel)
+    }
+}
+
+/// How long to wait.
+#[derive(Debug, Clone, Args)]
+pub struct Patience {
+    /// Longest wait, as in 90s, 10m or 1h30m
+    #[arg(long, value_name = "DURATION", default_value = "1h")]
+    pub timeout: schema::schedule::Duration,
+}
+
+impl Patience {
+    /// The longest wait.
+    pub fn duration(&self) -> std::time::Duration {
+        std::time::Duration::from_millis(self.timeout.as_ms().unsigned_abs())
+    }
+}
+
+/// Parameter values for a release.
+#[derive(Debug, Clone, Args)]
+pub struct Params {
+    /// Value of a parameter for all channels; everything after the first `=` is the value
+    #[arg(long = "param", value_name = "NAME=VALUE")]
+    pub params: Vec<String>,
+    /// Value of a parameter for one channel, which wins there
+    #[arg(long = "param-for-channel", value_name = "CHANNEL:NAME=VALUE")]
+    pub params_for_channel: Vec<String>,
+}
+
+impl Params {
+    /// The values for all channels.
+    ///
+    /// # Errors
+    /// A value without `=`, or a name given twice.
+    pub fn for_all(&self) -> Result<BTreeMap<String, String>, Failure> {
+        parse_params("--param", &self.params)
+    }
+
+    /// The values for one channel each.
+    ///
+    /// # Errors
+    /// A value without `:` or `=`, or a name given twice.
+    pub fn by_channel(&self) -> Result<BTreeMap<String, BTreeMap<String, String>>, Failure> {
+        let mut channels: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for text in &self.params_for_channel {
+            let wrong = || Failure::with_next(format!("--param-for-channel `{text}` names no channel"), "write it as CHANNEL:NAME=VALUE");
+            let (channel, param) = text.split_once(':').ok_or_else(wrong)?;
+            if channel.is_empty() || channel.contains('=') {
+                return Err(wrong());
+            }
+            channels.entry(channel.to_owned()).or_default().push(param.to_owned());
+        }
+        channels.into_iter().map(|(channel, params)| Ok((channel, parse_params("--param-for-channel", &params)?))).collect()
+    }
+}
+
+/// Reads `NAME=VALUE` texts; only the first `=` splits.
+///
+/// # Errors
+/// A text without `=` or without a name, or a name given twice.
+pub fn parse_params(flag: &str, texts: &[String]) -> Result<BTreeMap<String, String>, Failure> {
+    let mut values = BTreeMap::new();
+    for text in texts {
+        let Some((name, value)) = text.split_once('=').filter(|(name, _)| !name.is_empty()) else {
+            return Err(Failure::with_next(
+                format!("{flag} `{text}` has no name and value"),
+                "write it as NAME=VALUE; an empty value is `NAME=`",
+            ));
+        };
+        if values.insert(name.to_owned(), value.to_owned()).is_some() {
+            return Err(Failure::user(format!("{flag} gives `{name}` twice")));
+        }
+    }
+    Ok(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    fn check(texts: &[&str], expected: Result<&[(&str, &str)], &str>) {
+        let texts: Vec<_> = texts.iter().map(ToString::to_string).collect();
+        match (parse_params("--param", &texts), expected) {
+            (Ok(found), Ok(expected)) => {
+                let expected: BTreeMap<_, _> = expected.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+                assert_eq!(found, expected);
+            }
+            (Err(failure), Err(part)) => assert!(failure.to_string().contains(part), "{failure}"),
+            (found, _) => panic!("{texts:?} gave {found:?}"),
+        }
+    }
+
+    #[test]
+    fn a_parameter_splits_at_the_first_equals_sign_only() {
+        check(&["a=b=c==", "x="], Ok(&[("a", "b=c=="), ("x", "")]));
+        check(&["url=http://h/?q=1,2"], Ok(&[("url", "http://h/?q=1,2")]));
+        check(&["a"], Err("`a` has no name and value"));
+        check(&["=b"], Err("has no name"));
+        check(&["a=1", "a=2"], Err("gives `a` twice"));
+    }
+
+    #[test]
+    fn a_parameter_for_a_channel_names_it_before_the_first_colon() {
+        let params = |text: &str| Params { params: vec![], params_for_channel: vec![text.to_owned()] };
+        let found = params("eu:url=http://h:80").by_channel().unwrap();
+        assert_eq!(found["eu"]["url"], "http://h:80");
+        for wrong in ["url=http://h", "x", ":a=b"] {
+            assert!(params(wrong).by_channel().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! Speaks HTTP with the scheduler. The only place that names `reqwest`. Every answer that is not 2xx is a
+//! [`Failure::Refused`] with the server's own words; every wait on the network has a limit.
+
+mod sse;
+
+use std::time::Duration;
+
+use futures::StreamExt;
+use reqwest::{Method, StatusCode, Url};
+use schema::api::{Page, Problem};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+pub use sse::{Event, Events};
+
+use crate::failure::Failure;
+
+/// Longest wait for a connection: beyond it nobody is there.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Longest silence inside an answer. The server sends a comment into event streams every 15 s, so this means it is gone.
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Longest answer read into memory: a page of 1000 large items stays far below.
+const ANSWER_LIMIT_BYTES: usize = 256 << 20;
+/// Items asked for in one page.
+const PAGE_ITEMS: usize = 200;
+
+/// A connection to one scheduler, with a token.
+#[derive(Debug, Clone)]
+pub struct Client {
+    http: reqwest::Client,
+    base: Url,
+    token: Option<String>,
+}
+
+/// Whether the address names this machine by its loopback interface.
+pub fn is_local(server: &str) -> bool {
+    let Ok(url) = Url::parse(server) else { return false };
+    match url.host_str() {
+        Some("localhost") => true,
+        Some(host) => host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback()),
+        None => false,
+    }
+}
+
+impl Client {
+    /// A client for the scheduler at `server`, `http://HOST:PORT` with an optional path before `/v1`.
+    ///
+    /// # Errors
+    /// When `server` is no such address.
+    pub fn new(server: &str, token: Option<String>) -> Result<Self, Failure> {
+        let wrong =
+            |why: &str| Failure::with_next(format!("`{server}` is not the address of a scheduler: {why}"), "write it as http://HOST:PORT");
+        let base = Url::parse(server).map_err(|error| wrong(&error.to_string()))?;
+        if !matches!(base.scheme(), "http" | "https") || base.cannot_be_a_base() {
+            return Err(wrong("it does not start with http:// or https://"));
+        }
+        let mut builder = reqwest::Client::builder()
+            .user_agent(concat!("pvnctl/", env!("CARGO_PKG_VERSION")))
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(CONNECT_TIMEOUT)
+            .read_timeout(SILENCE_TIMEOUT);
+        if is_local(server) {
+            // A proxy in the environment is for the world outside.
+            builder = builder.no_proxy();
+        }
+        let http = builder.build().map_err(|error| Failure::user(format!("cannot set up the HTTP client: {error}")))?;
+        Ok(Self { http, base, token })
+    }
+
+    /// The server's address as it was given.
+    pub fn server(&self) -> &str {
+        self.base.as_str().trim_end_matches('/')
+    }
+
+    /// Reads one thing.
+    ///
+    /// # Errors
+    /// [`Failure::Unreachable`], [`Failure::Refused`].
+    pub async fn get<T: DeserializeOwned>(&self, path: &[&str], query: &[(&str, String)]) -> Result<T, Failure> {
+        self.answer(self.request(Method::GET, path, query)?).await
+    }
+
+    /// Reads bytes as they are.
+    ///
+    /// # Errors
+    /// [`Failure::Unreachable`], [`Failure::Refused`].
+    pub async fn get_bytes(&self, path: &[&str], query: &[(&str, String)]) -> Result<Vec<u8>, Failure> {
+        let answer = self.sent(self.request(Method::GET, path, query)?).await?;
+        self.body(answer).await
+    }
+
+    /// Reads a list page by page, handing each page to `each` until there are no more or `limit` items were seen.
+    ///
+    /// # Errors
+    /// [`Failure::Unreachable`], [`Failure::Refused`], and what `each` says.
+    pub async fn pages<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        query: &[(&str, String)],
+        limit: Option<usize>,
+        mut each: impl FnMut(Vec<T>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let mut left = limit.unwrap_or(usize::MAX);
+        let mut cursor: Option<String> = None;
+        while left > 0 {
+            let mut query = query.to_vec();
+            query.push(("limit", left.min(PAGE_ITEMS).to_string()));
+            query.extend(cursor.take().map(|cursor| ("cursor", cursor)));
+            let mut page: Page<T> = self.get(path, &query).await?;
+            page.items.truncate(left);
+            left -= page.items.len();
+            each(page.items)?;
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a whole list, at most `limit` items.
+    ///
+    /// # Errors
+    /// [`Failure::Unreachable`], [`Failure::Refused`].
+    pub async fn list<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        query: &[(&str, String)],
+        limit: Option<usize>,
+    ) -> Result<Vec<T>, Failure> {
+        let mut items = Vec::new();
+        self.pages(path, query, limit, |page| {
+            items.extend(page);
+            Ok(())
+        })
+        .await?;
+        Ok(items)
+    }
+
+    /// Sends a body and reads the answer.
+    ///
+    /// # Errors
+    /// [`Failure::Unreachable`], [`Failure::Refused`].
+    pub async fn post<T: DeserializeOwned>(&self, path: &[&str], body: &impl Serialize) -> Result<T, Failure> {
+        self.answer(self.request(Method::POST, path, &[])?.json(body)).await
+    }
+
+    /// Puts a body in place and reads the answer.
+    ///
+    /// # Errors
+    /// [`Failure::Unreachable`], [`Failure::Refused`].
+    pub async fn put<T: DeserializeOwned>(&self, path: &[&str], body: &impl Serialize) -> Result<T, Failure> {
+        self.answer(self.request(Method::PUT, path, &[])?.json(body)).await
+    }
+
+    /// Sends a body to something that answers with nothing.
+    ///
+    /// # Errors
+    /// [`Failure::Unreachable`], [`Failure::Refused`].
+    pub async fn tell(&self, path: &[&str], body: &impl Serialize) -> Result<(), Failure> {
+        self.sent(self.request(Method::POST, path, &[])?.json(body)).await.map(drop)
+    }
+
+    /// Deletes.
+    ///
+    /// # Errors
+    /// [`Failure::Unreachable`], [`Failure::Refused`].
+    pub async fn delete(&self, path: &[&str]) -> Result<(), Failure> {
+        self.sent(self.request(Method::DELETE, path, &[])?).await.map(drop)
+    }
+
+    /// Opens a stream of server-sent events; `last_id` is the one after which to go on.
+    ///
+    /// # Errors
+    /// [`Failure::Unreachable`], [`Failure::Refused`].
+    pub async fn events(&self, path: &[&str], query: &[(&str, String)], last_id: Option<&str>) -> Result<Events, Failure> {
+        let mut request = self.request(Method::GET, path, query)?.header("accept", "text/event-stream");
+        if let Some(id) = last_id {
+            request = request.header("last-event-id", id);
+        }
+        let answer = self.sent(request).await?;
+        let server = self.server().to_owned();
+        let bytes = answer.bytes_stream().map(move |piece| {
+            piece.map(|bytes| bytes.to_vec()).map_err(|error| Failure::Unreachable { server: server.clone(), why: cause(&error) })
+        });
+        Ok(Events::new(bytes.boxed()))
+    }
+
+    fn request(&self, method: Method, path: &[&str], query: &[(&str, String)]) -> Result<reqwest::RequestBuilder, Failure> {
+        let mut url = self.base.clone();
+        url.path_segments_mut().map_err(|()| Failure::user(format!("`{}` cannot carry a path", self.base)))?.pop_if_empty().extend(path);
+        let mut request = self.http.request(method, url).query(query).header("accept", "application/json");
+        if let Some(token) = &self.token {
+            request = request.bearer_auth(token);
+        }
+        Ok(request)
+    }
+
+    async fn sent(&self, request: reqwest::RequestBuilder) -> Result<reqwest::Response, Failure> {
+        let answer = request.send().await.map_err(|error| self.unreachable(&error))?;
+        if answer.status().is_success() {
+            return Ok(answer);
+        }
+        let status = answer.status();
+        let body = self.body(answer).await?;
+        Err(Failure::Refused(Box::new(problem(self.server(), status, &body))))
+    }
+
+    async fn body(&self, answer: reqwest::Response) -> Result<Vec<u8>, Failure> {
+        let mut body = Vec::new();
+        let mut pieces = answer.bytes_stream();
+        while let Some(piece) = pieces.next().await {
+            body.extend_from_slice(&piece.map_err(|error| self.unreachable(&error))?);
+            if body.len() > ANSWER_LIMIT_BYTES {
+                return Err(Failure::user(format!("{} answers with more than {ANSWER_LIMIT_BYTES} bytes", self.server())));
+            }
+        }
+        Ok(body)
+    }
+
+    async fn answer<T: DeserializeOwned>(&self, request: reqwest::RequestBuilder) -> Result<T, Failure> {
+        let answer = self.sent(request).await?;
+        let body = self.body(answer).await?;
+        serde_json::from_slice(&body).map_err(|error| {
+            Failure::with_next(
+                format!("{} does not answer as a scheduler does: {error}", self.server()),
+                "check the address, and that client and scheduler have the same version (`pvnctl --version`)",
+            )
+        })
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> Failure {
+        Failure::Unreachable { server: self.server().to_owned(), why: cause(error) }
+    }
+}
+
+/// The innermost cause: "connection refused" rather than "error sending request".
+fn cause(error: &reqwest::Error) -> String {
+    if error.is_timeout() {
+        return if error.is_connect() {
+            format!("no answer within {} s", CONNECT_TIMEOUT.as_secs())
+        } else {
+            format!("silent for {} s", SILENCE_TIMEOUT.as_secs())
+        };
+    }
+    let mut innermost: &dyn std::error::Error = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    let text = innermost.to_string();
+    // The operating system's number helps nobody.
+    text.split(" (os error").next().unwrap_or(&text).to_lowercase()
+}
+
+/// The server's own words, or ours when something else answered (a proxy, another program).
+fn problem(server: &str, status: StatusCode, body: &[u8]) -> Problem {
+    serde_json::from_slice(body).unwrap_or_else(|_| Problem {
+        kind: "about:blank".to_owned(),
+        title: status.canonical_reason().unwrap_or("error").to_owned(),
+        status: status.as_u16(),
+        detail: format!("{server} answered with {status}, not in a scheduler's words; check that the address is the scheduler's"),
+        problems: Vec::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_is_local_and_nothing_else() {
+        for (server, local) in [
+            ("http://127.0.0.1:7780", true),
+            ("http://localhost", true),
+            ("http://[::1]:1", true),
+            ("http://10.0.0.1", false),
+            ("http://localhost.example.org", false),
+            ("nonsense", false),
+        ] {
+            assert_eq!(is_local(server), local, "{server}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_address_says_how_to_write_one() {
+        for server in ["127.0.0.1:7780", "ftp://x", "", "http://"] {
+            let failure = Client::new(server, None).unwrap_err();
+            assert!(failure.to_string().contains("is not the address of a scheduler"), "{failure}");
+            assert_eq!(failure.next().as_deref(), Some("write it as http://HOST:PORT"));
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! `pvnctl jobs`: every execution of a command, and what it printed.
+
+mod cancel;
+mod get;
+mod list;
+pub mod logs;
+
+use clap::Subcommand;
+use schema::status::JobKind;
+
+use crate::client::Client;
+use crate::console::Console;
+use crate::failure::Failure;
+
+/// What can be typed.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// List jobs, newest first
+    List(list::Arguments),
+    /// Show one job with its report
+    Get {
+        /// The job's id
+        job: String,
+    },
+    /// Write a job's stdout to stdout and its stderr to stderr, byte for byte
+    Logs(logs::Arguments),
+    /// Stop a job: TERM, then KILL
+    Cancel {
+        /// The job's id
+        job: String,
+    },
+}
+
+/// Does it.
+///
+/// # Errors
+/// What the server says.
+pub async fn perform(command: Command, client: &Client, console: &mut Console) -> Result<(), Failure> {
+    match command {
+        Command::List(arguments) => list::perform(arguments, client, console).await,
+        Command::Get { job } => get::perform(&job, client, console).await,
+        Command::Logs(arguments) => logs::perform(&arguments, client, console).await,
+        Command::Cancel { job } => cancel::perform(&job, client, console).await,
+    }
+}
+
+/// Reads a kind as people type it.
+///
+/// # Errors
+/// With the words there are.
+pub fn kind(text: &str) -> Result<JobKind, String> {
+    JobKind::ALL
+        .iter()
+        .copied()
+        .find(|kind| kind.as_str().eq_ignore_ascii_case(&text.replace('-', "")))
+        .ok_or_else(|| "it must be fetch, apply or getInfo".to_owned())
+}

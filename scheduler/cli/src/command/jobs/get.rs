@@ -1,0 +1,54 @@
+//! `pvnctl jobs get`.
+
+use schema::api::Job;
+
+use super::list::rows;
+use crate::client::Client;
+use crate::console::{Console, Paper};
+use crate::failure::Failure;
+use crate::table::{Table, harmless};
+
+/// Prints the job.
+pub(super) async fn perform(job: &str, client: &Client, console: &mut Console) -> Result<(), Failure> {
+    let job: Job = client.get(&["v1", "jobs", job], &[]).await?;
+    console.print(&job, |paper| page(&job, paper))
+}
+
+fn page(job: &Job, paper: &Paper) -> String {
+    let mut text = paper.table(&rows(std::slice::from_ref(job)));
+    if !job.message.is_empty() {
+        text += &format!("\n{}\n", harmless(&job.message));
+    }
+    let Some(report) = &job.report else { return text };
+    let mut facts: Vec<String> = Vec::new();
+    facts.extend(report.signal.as_ref().map(|signal| format!("ended by {signal}")));
+    facts.extend(report.exec_error.as_ref().map(|error| format!("could not be started: {error}")));
+    for (so, what) in [
+        (report.timed_out, "ran into its timeout"),
+        (report.killed_after_grace, "did not heed the first signal and was killed"),
+        (report.oom_killed, "was killed for lack of memory"),
+        (report.truncated, "printed more than is kept; head and tail are there"),
+        (report.output_incomplete, "left a process that held its output open, so that the output was cut"),
+    ] {
+        if so {
+            facts.push(what.to_owned());
+        }
+    }
+    facts.push(format!("{} bytes on stdout, {} on stderr; see `pvnctl jobs logs {}`", report.stdout_bytes, report.stderr_bytes, job.id));
+    text += &format!("\nthe command {}\n", facts.join("\nthe command ").replace("the command 0 bytes", "0 bytes"));
+    for error in report.structured.iter().flat_map(|structured| &structured.errors) {
+        text += &format!("output error at `{}`: {}\n", error.pointer, harmless(&error.message));
+    }
+    if !report.files.is_empty() {
+        let mut files = Table::new(["FILE", "CONTENT", "ERROR"]);
+        for file in &report.files {
+            files.row([
+                file.name.as_str().into(),
+                file.content_blob_id.map(|id| id.to_string()).unwrap_or_default().into(),
+                file.error.as_deref().unwrap_or_default().into(),
+            ]);
+        }
+        text += &format!("\n{}", paper.table(&files));
+    }
+    text
+}

@@ -1,0 +1,54 @@
+//! `pvnctl run`: one command of one instance, here and now, as a dry run.
+
+use clap::Args;
+use schema::api::{RunRequest, RunStarted};
+use schema::status::{JobKind, JobStatus};
+
+use crate::args::ChannelArgument;
+use crate::client::Client;
+use crate::command::jobs::logs;
+use crate::console::Console;
+use crate::failure::Failure;
+
+const EXAMPLES: &str = "\
+Examples:
+  pvnctl run web --app shop --channel staging                  what would fetch say?
+  pvnctl run web --app shop --channel staging --kind getInfo
+
+The command's output appears as it is printed: stdout on stdout, stderr on stderr. Its exit code is told at the end.
+Ends with 0 when the job SUCCEEDED (for a fetch, exit codes 0 and 2), 2 when it FAILED, 1 otherwise.";
+
+/// What can be typed.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// Of which instance.
+    #[command(flatten)]
+    pub instance: ChannelArgument,
+    /// Which command: fetch, apply or getInfo
+    #[arg(long, default_value = "fetch", value_name = "KIND", value_parser = crate::command::jobs::kind)]
+    pub kind: JobKind,
+}
+
+/// Starts the command and follows it to its end.
+///
+/// # Errors
+/// What the server says; exit code 2 when the job failed.
+pub async fn perform(arguments: &Arguments, client: &Client, console: &mut Console) -> Result<(), Failure> {
+    let started: RunStarted = client.post(&arguments.instance.path("run"), &RunRequest { kind: Some(arguments.kind) }).await?;
+    console.say(&format!("{} of {} runs as {}", arguments.kind, arguments.instance.say(), started.job))?;
+    let end = logs::follow(&started.job.to_string(), client, console).await?;
+    let code = end.exit_code.map_or_else(|| "no exit code".to_owned(), |code| format!("exit code {code}"));
+    match end.status {
+        JobStatus::Succeeded => console.say(&format!("{code}: {}", end.status)),
+        JobStatus::Failed => Err(Failure::with_next(
+            format!("{} of {} FAILED with {code}", arguments.kind, arguments.instance.say()),
+            format!("see `pvnctl jobs get {}`", started.job),
+        )
+        .ending_with(2)),
+        other => Err(Failure::with_next(
+            format!("{} of {} ended as {other}", arguments.kind, arguments.instance.say()),
+            format!("see `pvnctl jobs get {}`", started.job),
+        )),
+    }
+}

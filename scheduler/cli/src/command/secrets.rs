@@ -1,0 +1,83 @@
+//! `pvnctl secrets`: values for commands that nobody sees again.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use clap::Subcommand;
+use schema::api::{Secret, SecretRequest, SecretVersion};
+
+use crate::client::Client;
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::table::Table;
+use crate::when;
+
+/// Longest value: the server's body limit of 1 MiB less base64 and some words.
+const VALUE_LIMIT_BYTES: usize = 512 << 10;
+
+/// What can be typed.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Set a secret's next version; the value is read from stdin
+    #[command(
+        after_help = "Examples:\n  pvnctl secrets set db-password < password.txt\n  printf %s \"$TOKEN\" | pvnctl secrets set api-token"
+    )]
+    Set {
+        /// Its key
+        key: String,
+        /// Keep the line end with which the value ends; without this one is taken off
+        #[arg(long)]
+        keep_line_end: bool,
+    },
+    /// List keys and versions; values are never shown
+    List,
+    /// Delete all versions of a secret
+    Delete {
+        /// Its key
+        key: String,
+    },
+}
+
+/// Does it.
+///
+/// # Errors
+/// What the server says.
+pub async fn perform(command: Command, client: &Client, console: &mut Console) -> Result<(), Failure> {
+    match command {
+        Command::Set { key, keep_line_end } => {
+            if console.can_ask() {
+                console.say("type the value, then a line end and Ctrl-D; it shows on this terminal, so a file or pipe is better")?;
+            }
+            let mut value = console.read_input(VALUE_LIMIT_BYTES)?;
+            if !keep_line_end && value.ends_with(b"\n") {
+                value.pop();
+                value.pop_if(|last| *last == b'\r');
+            }
+            if value.is_empty() {
+                return Err(Failure::with_next(
+                    format!("the value of secret `{key}` is empty"),
+                    "give it on stdin, as in `printf %s VALUE | pvnctl secrets set KEY`",
+                ));
+            }
+            let set: SecretVersion = client.put(&["v1", "secrets", &key], &SecretRequest { value: STANDARD.encode(value) }).await?;
+            console.print(&set, |_| format!("{} is now at version {}\n", set.key, set.version))
+        }
+        Command::List => {
+            let secrets = client.list::<Secret>(&["v1", "secrets"], &[], None).await?;
+            console.print_list(&secrets, "no secrets; set one with `pvnctl secrets set KEY`", table)
+        }
+        Command::Delete { key } => {
+            client.delete(&["v1", "secrets", &key]).await?;
+            console.say(&format!("deleted secret {key}"))
+        }
+    }
+}
+
+fn table(secrets: &[Secret]) -> Table {
+    let now = when::now();
+    let mut table = Table::new(["KEY", "VERSIONS", "SET"]);
+    for secret in secrets {
+        let versions: Vec<_> = secret.versions.iter().map(ToString::to_string).collect();
+        table.row([secret.key.as_str().into(), versions.join(", ").into(), format!("{} ago", when::ago(secret.created_at, now)).into()]);
+    }
+    table
+}

@@ -1,0 +1,118 @@
+//! `pvnctl services get`.
+
+use clap::Args;
+use schema::api::{Approval, Instance, Service};
+use schema::output::{ObjectStatus, RuntimeObject};
+use schema::status::ApprovalStatus;
+
+use crate::args::ServiceArgument;
+use crate::client::Client;
+use crate::console::{Console, Paper};
+use crate::failure::Failure;
+use crate::table::{self, Cell, Table, Tone, harmless};
+use crate::when;
+
+/// What can be typed.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// Which service.
+    #[command(flatten)]
+    service: ServiceArgument,
+}
+
+/// Prints the service.
+pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mut Console) -> Result<(), Failure> {
+    let service: Service = client.get(&arguments.service.path(), &[]).await?;
+    console.print(&service, |paper| page(&service, paper))
+}
+
+fn page(service: &Service, paper: &Paper) -> String {
+    let version = service.version.as_ref().map_or_else(|| "no release yet".to_owned(), |version| format!("version {version}"));
+    let mut text = paper.heading(&format!("{}/{}, {version}", service.application, service.name));
+    text += &paper.table(&channels(&service.channels));
+    for instance in &service.channels {
+        text += &objects(instance, paper);
+        for info in &instance.info {
+            text += &format!("\n{}", paper.heading(&format!("{} in {}", harmless(&info.name), instance.channel)));
+            text += &format!("{}\n", harmless(info.text.trim_end()));
+        }
+        for approval in instance.approvals.iter().filter(|approval| approval.status == ApprovalStatus::Pending) {
+            text += &pending(service, instance, approval, paper);
+        }
+    }
+    text
+}
+
+fn channels(instances: &[Instance]) -> Table {
+    let now = when::now();
+    let mut table = Table::new(["CHANNEL", "RUNTIME", "STATUS", "REASON", "VERSION", "SINCE", "NEXT", "MESSAGE"]);
+    for instance in instances {
+        table.row([
+            (&instance.channel).into(),
+            (&instance.runtime).into(),
+            table::status(instance.status),
+            instance.reason.map(|reason| reason.to_string()).unwrap_or_default().into(),
+            instance.desired_version.as_deref().unwrap_or_default().into(),
+            when::ago(instance.since, now).into(),
+            instance.next_action_at.map(|at| when::until(at, now)).unwrap_or_default().into(),
+            instance.message.as_str().into(),
+        ]);
+    }
+    table
+}
+
+fn objects(instance: &Instance, paper: &Paper) -> String {
+    if instance.objects.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(["OBJECT", "TYPE", "STATUS", "VERSIONS", "LINKS", "MESSAGE"]);
+    for object in &instance.objects {
+        let links: Vec<_> = object.external_links.iter().map(|link| link.url.clone()).collect();
+        table.row([
+            object.name.as_str().into(),
+            object.object_type.as_str().into(),
+            match object.status {
+                ObjectStatus::Pending => Cell::toned("PENDING", Tone::Busy),
+                ObjectStatus::Succeeded => Cell::toned("SUCCEEDED", Tone::Good),
+                ObjectStatus::Failed => Cell::toned("FAILED", Tone::Bad),
+            },
+            versions(object).into(),
+            links.join(" ").into(),
+            object.message.as_str().into(),
+        ]);
+    }
+    format!("\n{}{}", paper.heading(&format!("objects in {}", instance.channel)), paper.table(&table))
+}
+
+/// Versions in short: `web-3 2/3, web-2 (inactive), ? drifted`.
+fn versions(object: &RuntimeObject) -> String {
+    let one = |version: &schema::output::ObjectVersion| {
+        let mut text = if version.version.is_empty() { "?".to_owned() } else { version.version.clone() };
+        if let (Some(available), Some(target)) = (version.available_replicas, version.target_replicas.or(version.replicas)) {
+            text += &format!(" {available}/{target}");
+        }
+        if !version.active {
+            text += " (inactive)";
+        }
+        if version.drifted {
+            text += " drifted";
+        }
+        text
+    };
+    object.versions.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+fn pending(service: &Service, instance: &Instance, approval: &Approval, paper: &Paper) -> String {
+    let yes = approval.by.len();
+    let name = approval.name.as_ref().map(|name| format!(" `{name}`")).unwrap_or_default();
+    let mut text =
+        format!("\n{}", paper.heading(&format!("{} asks for approval{name}: {yes} of {} said yes", instance.channel, approval.needed)));
+    if let Some(explanation) = &approval.explanation {
+        text += &format!("{}\n", harmless(explanation.trim_end()));
+    }
+    text += &format!(
+        "answer with `pvnctl services approve {0} --app {1} --channel {2}` or `pvnctl services reject {0} --app {1} --channel {2}`\n",
+        service.name, service.application, instance.channel
+    );
+    text
+}

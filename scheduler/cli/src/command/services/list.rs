@@ -1,0 +1,55 @@
+//! `pvnctl services list`.
+
+use clap::Args;
+use schema::api::ServiceSummary;
+use schema::status::Status;
+
+use crate::client::Client;
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::table::{Cell, Table, Tone, status_tone};
+
+/// Filters.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// Only of this application
+    #[arg(long, value_name = "APPLICATION")]
+    app: Option<String>,
+    /// Only those with a channel that stands so
+    #[arg(long, value_name = "STATUS", value_parser = status)]
+    status: Option<Status>,
+    /// At most this many [default: all]
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+}
+
+fn status(text: &str) -> Result<Status, String> {
+    text.to_ascii_uppercase().parse().map_err(|error: schema::id::ParseError| error.rule.to_owned())
+}
+
+/// Prints the services.
+pub(super) async fn perform(arguments: Arguments, client: &Client, console: &mut Console) -> Result<(), Failure> {
+    let query: Vec<_> = [("application", arguments.app), ("status", arguments.status.map(|status| status.to_string()))]
+        .into_iter()
+        .filter_map(|(key, value)| Some((key, value?)))
+        .collect();
+    let services = client.list::<ServiceSummary>(&["v1", "services"], &query, arguments.limit).await?;
+    console.print_list(&services, "no services; make some with `pvnctl configs apply`", table)
+}
+
+fn table(services: &[ServiceSummary]) -> Table {
+    let mut table = Table::new(["APPLICATION", "NAME", "VERSION", "CHANNELS"]);
+    for service in services {
+        let channels: Vec<_> = service.channels.iter().map(|channel| format!("{} {}", channel.channel, channel.status)).collect();
+        // The colour of the channel that most wants to be seen.
+        let tones: Vec<_> = service.channels.iter().map(|channel| status_tone(channel.status)).collect();
+        let tone = [Tone::Bad, Tone::Wait, Tone::Busy, Tone::Good].into_iter().find(|tone| tones.contains(tone)).unwrap_or(Tone::Plain);
+        table.row([
+            (&service.application).into(),
+            (&service.name).into(),
+            service.version.as_deref().unwrap_or_default().into(),
+            Cell::toned(channels.join(", "), tone),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,69 @@
+//! `pvnctl services push`.
+
+use clap::Args;
+use schema::api::{PushRequest, Pushed};
+
+use crate::args::{Params, Patience, ServiceArgument};
+use crate::client::Client;
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::wait::{self, Goal};
+
+const EXAMPLES: &str = "\
+Examples:
+  pvnctl services push web --app shop
+  pvnctl services push web --app shop --param image=v2 --param-for-channel eu:replicas=3
+  pvnctl services push web --app shop --channels staging --wait --timeout 10m
+
+Parameters that are not given keep the last release's value, else their default.
+With --wait it ends as `services wait` does: 0 converged, 2 FAILED, 3 timeout, 1 anything else.";
+
+/// What can be typed.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// Which service.
+    #[command(flatten)]
+    service: ServiceArgument,
+    /// With which values.
+    #[command(flatten)]
+    params: Params,
+    /// Only these release channels, separated by commas [default: all]
+    #[arg(long, value_name = "CHANNELS", value_delimiter = ',')]
+    channels: Option<Vec<String>>,
+    /// Wait until the release has converged
+    #[arg(long)]
+    wait: bool,
+    /// How long.
+    #[command(flatten)]
+    patience: Patience,
+}
+
+/// Makes the release, and waits for it.
+pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mut Console) -> Result<(), Failure> {
+    let request = PushRequest {
+        params: arguments.params.for_all()?,
+        params_for_channel: arguments.params.by_channel()?,
+        channels: arguments.channels.clone(),
+    };
+    let mut path = arguments.service.path();
+    path.push("push");
+    let pushed: Pushed = client.post(&path, &request).await?;
+    released(&arguments.service, arguments.channels.clone(), &pushed, arguments.wait.then_some(&arguments.patience), client, console).await
+}
+
+/// Prints the release made, and waits for it when asked to.
+pub(super) async fn released(
+    service: &ServiceArgument,
+    channels: Option<Vec<String>>,
+    pushed: &Pushed,
+    wait: Option<&Patience>,
+    client: &Client,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    console.print(pushed, |_| format!("released {} as {}\n", pushed.version, pushed.release))?;
+    console.flush()?;
+    let Some(patience) = wait else { return Ok(()) };
+    let goal = Goal { application: service.app.clone(), service: service.service.clone(), channels, version: Some(pushed.version.clone()) };
+    wait::until_converged(client, &[goal], patience.duration(), console).await
+}

@@ -1,0 +1,47 @@
+//! `pvnctl services rollback`.
+
+use clap::Args;
+use schema::api::{Pushed, RollbackRequest};
+
+use super::push::released;
+use crate::args::{Patience, ServiceArgument};
+use crate::client::Client;
+use crate::console::Console;
+use crate::failure::Failure;
+
+const EXAMPLES: &str = "\
+Examples:
+  pvnctl services rollback web --app shop                  to the last version that converged
+  pvnctl services rollback web --app shop --to web-7 --wait
+
+A rollback is a new release with the values of an earlier one.";
+
+/// What can be typed.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// Which service.
+    #[command(flatten)]
+    service: ServiceArgument,
+    /// To which version [default: the last one that converged]
+    #[arg(long, value_name = "VERSION")]
+    to: Option<String>,
+    /// Only these release channels, separated by commas [default: all]
+    #[arg(long, value_name = "CHANNELS", value_delimiter = ',')]
+    channels: Option<Vec<String>>,
+    /// Wait until the release has converged
+    #[arg(long)]
+    wait: bool,
+    /// How long.
+    #[command(flatten)]
+    patience: Patience,
+}
+
+/// Makes the release, and waits for it.
+pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mut Console) -> Result<(), Failure> {
+    let request = RollbackRequest { version: arguments.to.clone(), channels: arguments.channels.clone() };
+    let mut path = arguments.service.path();
+    path.push("rollback");
+    let pushed: Pushed = client.post(&path, &request).await?;
+    released(&arguments.service, arguments.channels.clone(), &pushed, arguments.wait.then_some(&arguments.patience), client, console).await
+}

@@ -1,0 +1,19 @@
+//! `pvnctl services retry`, `pause` and `resume`.
+
+use schema::api::Instance;
+
+use crate::args::ChannelArgument;
+use crate::client::Client;
+use crate::console::Console;
+use crate::failure::Failure;
+
+/// Sends the wish.
+pub(super) async fn perform(what: &str, instance: &ChannelArgument, client: &Client, console: &mut Console) -> Result<(), Failure> {
+    let now: Instance = client.post(&instance.path(what), &serde_json::json!({})).await?;
+    let done = match what {
+        "pause" => "paused",
+        "resume" => "resumed",
+        _ => "trying again",
+    };
+    console.say(&format!("{done}: {}; it is {}: {}", instance.say(), now.status, now.message))
+}

@@ -1,0 +1,295 @@
+//! Where a command prints: data on stdout, talk on stderr. Knows whether people are watching, how wide their terminal is
+//! and whether they want colour. Tests use one that remembers.
+
+use std::io::{self, IsTerminal, Read, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anstyle::{AnsiColor, Style};
+use serde::Serialize;
+
+use crate::args::{Colour, Format};
+use crate::diagnostics;
+use crate::failure::Failure;
+use crate::table::Table;
+
+/// Terminals report at least this many columns to us; narrower ones get this many and wrap by themselves.
+const NARROWEST: u16 = 40;
+
+/// One of the two output streams.
+struct Output {
+    to: Box<dyn Write + Send>,
+    /// Columns, when it is a terminal.
+    width: Option<u16>,
+    colour: bool,
+}
+
+impl Output {
+    fn of_terminal(to: Box<dyn Write + Send>, width: Option<u16>) -> Self {
+        let wanted =
+            std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+        Self { to, width, colour: width.is_some() && wanted }
+    }
+}
+
+/// Stdin, stdout and stderr, and what is known of who is behind them.
+pub struct Console {
+    input: Box<dyn Read + Send>,
+    out: Output,
+    err: Output,
+    /// Whether a person can be asked: stdin and stderr are terminals.
+    can_ask: bool,
+    /// How data is printed.
+    pub format: Format,
+}
+
+/// What a remembering console was told to print.
+#[derive(Clone, Default)]
+pub struct Remembered(Arc<Mutex<Vec<u8>>>);
+
+impl Remembered {
+    /// All of it so far, as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes()).into_owned()
+    }
+
+    /// All of it so far.
+    pub fn bytes(&self) -> Vec<u8> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Write for Remembered {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Console {
+    /// The one of this process.
+    pub fn of_process() -> Self {
+        let width = |size: Option<(terminal_size::Width, terminal_size::Height)>| size.map(|(columns, _)| columns.0.max(NARROWEST));
+        let out = io::stdout().is_terminal().then(|| width(terminal_size::terminal_size_of(io::stdout())).unwrap_or(80));
+        let err = io::stderr().is_terminal().then(|| width(terminal_size::terminal_size_of(io::stderr())).unwrap_or(80));
+        Self {
+            input: Box::new(io::stdin()),
+            can_ask: io::stdin().is_terminal() && err.is_some(),
+            out: Output::of_terminal(Box::new(io::BufWriter::new(io::stdout())), out),
+            err: Output::of_terminal(Box::new(io::stderr()), err),
+            format: Format::Table,
+        }
+    }
+
+    /// One that remembers stdout and stderr and reads `input`; with a `width` it is a terminal with a person at it.
+    pub fn remembering(input: &[u8], width: Option<u16>) -> (Self, Remembered, Remembered) {
+        let (out, err) = (Remembered::default(), Remembered::default());
+        let console = Self {
+            input: Box::new(io::Cursor::new(input.to_vec())),
+            out: Output { to: Box::new(out.clone()), width, colour: false },
+            err: Output { to: Box::new(err.clone()), width, colour: false },
+            can_ask: width.is_some(),
+            format: Format::Table,
+        };
+        (console, out, err)
+    }
+
+    /// Obeys `--color`.
+    pub fn set_colour(&mut self, wish: Colour) {
+        match wish {
+            Colour::Auto => {}
+            Colour::Always => (self.out.colour, self.err.colour) = (true, true),
+            Colour::Never => (self.out.colour, self.err.colour) = (false, false),
+        }
+    }
+
+    /// Whether stdout takes colour.
+    pub fn colours_stdout(&self) -> bool {
+        self.out.colour
+    }
+
+    /// Whether stderr takes colour.
+    pub fn colours_stderr(&self) -> bool {
+        self.err.colour
+    }
+
+    /// The same for clap, which writes help through us.
+    pub fn clap_colour(&self) -> clap::ColorChoice {
+        if self.out.colour || self.err.colour { clap::ColorChoice::Always } else { clap::ColorChoice::Never }
+    }
+
+    /// Columns of the terminal behind stderr, if it is one.
+    pub fn talk_width(&self) -> Option<u16> {
+        self.err.width
+    }
+
+    /// Whether a person can be asked something.
+    pub fn can_ask(&self) -> bool {
+        self.can_ask
+    }
+
+    /// Writes text to stdout as it is.
+    ///
+    /// # Errors
+    /// [`Failure::Output`] when nobody takes it.
+    pub fn data(&mut self, text: &str) -> Result<(), Failure> {
+        self.data_bytes(text.as_bytes())
+    }
+
+    /// Writes bytes to stdout as they are.
+    ///
+    /// # Errors
+    /// [`Failure::Output`] when nobody takes it.
+    pub fn data_bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        Ok(self.out.to.write_all(bytes)?)
+    }
+
+    /// Writes text to stderr as it is.
+    ///
+    /// # Errors
+    /// [`Failure::Output`] when nobody takes it.
+    pub fn talk(&mut self, text: &str) -> Result<(), Failure> {
+        self.talk_bytes(text.as_bytes())
+    }
+
+    /// Writes bytes to stderr as they are.
+    ///
+    /// # Errors
+    /// [`Failure::Output`] when nobody takes it.
+    pub fn talk_bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.out.to.flush()?;
+        Ok(self.err.to.write_all(bytes)?)
+    }
+
+    /// Writes a line to stderr.
+    ///
+    /// # Errors
+    /// [`Failure::Output`] when nobody takes it.
+    pub fn say(&mut self, line: &str) -> Result<(), Failure> {
+        self.talk(&format!("{line}\n"))
+    }
+
+    /// Hands on what is buffered.
+    ///
+    /// # Errors
+    /// [`Failure::Output`] when nobody takes it.
+    pub fn flush(&mut self) -> Result<(), Failure> {
+        self.out.to.flush()?;
+        Ok(self.err.to.flush()?)
+    }
+
+    /// Prints one value: as JSON, as YAML, or what `people` makes of it.
+    ///
+    /// # Errors
+    /// [`Failure::Output`] when nobody takes it.
+    pub fn print<T: Serialize>(&mut self, value: &T, people: impl FnOnce(&Paper) -> String) -> Result<(), Failure> {
+        let text = match self.format {
+            Format::Json => json(value)?,
+            Format::Yaml => yaml(value)?,
+            Format::Table => people(&Paper { width: self.out.width, colour: self.out.colour }),
+        };
+        self.data(&text)
+    }
+
+    /// Prints a list: as a JSON array, as YAML, or as a table; people are told when it is empty.
+    ///
+    /// # Errors
+    /// [`Failure::Output`] when nobody takes it.
+    pub fn print_list<T: Serialize>(&mut self, items: &[T], none: &str, table: impl FnOnce(&[T]) -> Table) -> Result<(), Failure> {
+        if items.is_empty() && self.format == Format::Table {
+            return self.say(none);
+        }
+        self.print(&items, |paper| paper.table(&table(items)))
+    }
+
+    /// Asks a yes-or-no question; anything but yes is no.
+    ///
+    /// # Errors
+    /// [`Failure::Output`] when the terminal is gone.
+    pub fn ask(&mut self, question: &str) -> Result<bool, Failure> {
+        self.talk(&format!("{question} [y/N] "))?;
+        let mut answer = Vec::new();
+        let mut byte = [0];
+        // A line that never ends is no answer.
+        while answer.len() < 64 && self.input.read(&mut byte)? == 1 && byte[0] != b'\n' {
+            answer.push(byte[0]);
+        }
+        Ok(matches!(String::from_utf8_lossy(&answer).trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+    }
+
+    /// Reads stdin to its end, at most `limit` bytes.
+    ///
+    /// # Errors
+    /// [`Failure::User`] when there is more, [`Failure::Output`] when it cannot be read.
+    pub fn read_input(&mut self, limit: usize) -> Result<Vec<u8>, Failure> {
+        let mut bytes = Vec::new();
+        (&mut self.input).take(limit as u64 + 1).read_to_end(&mut bytes)?;
+        if bytes.len() > limit {
+            return Err(Failure::user(format!("stdin holds more than {limit} bytes")));
+        }
+        Ok(bytes)
+    }
+
+    /// Prints why a command failed: one line, what to do next, and config problems as a compiler shows them.
+    ///
+    /// # Errors
+    /// [`Failure::Output`] when nobody takes it.
+    pub fn report(&mut self, failure: &Failure) -> Result<(), Failure> {
+        let (error, help) = if self.err.colour { (bold(AnsiColor::Red), bold(AnsiColor::Cyan)) } else { (Style::new(), Style::new()) };
+        match failure {
+            Failure::Ended(_) => return Ok(()),
+            Failure::Output(source) if source.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
+            Failure::Config(problems) => self.talk(&diagnostics::render(problems, self.err.colour))?,
+            Failure::Refused(problem) if !problem.problems.is_empty() => {
+                self.talk(&diagnostics::render(&problem.problems, self.err.colour))?
+            }
+            _ => {}
+        }
+        self.talk(&format!("{error}error{error:#}: {failure}\n"))?;
+        if let Some(next) = failure.next() {
+            self.talk(&format!("  {help}help{help:#}: {next}\n"))?;
+        }
+        self.flush()
+    }
+}
+
+/// What people's output is laid out for.
+pub struct Paper {
+    /// Columns, when it is a terminal; otherwise lines are as long as they are.
+    pub width: Option<u16>,
+    /// Whether it takes colour.
+    pub colour: bool,
+}
+
+impl Paper {
+    /// A table laid out on it, with its last line ended.
+    pub fn table(&self, table: &Table) -> String {
+        table.render(self.width, self.colour)
+    }
+
+    /// A heading.
+    pub fn heading(&self, text: &str) -> String {
+        let style = if self.colour { Style::new().bold() } else { Style::new() };
+        format!("{style}{text}{style:#}\n")
+    }
+}
+
+fn bold(colour: AnsiColor) -> Style {
+    colour.on_default().bold()
+}
+
+/// Pretty JSON and a line end.
+fn json<T: Serialize>(value: &T) -> Result<String, Failure> {
+    let text = serde_json::to_string_pretty(value).map_err(|error| Failure::user(format!("cannot print this as JSON: {error}")))?;
+    Ok(text + "\n")
+}
+
+fn yaml<T: Serialize>(value: &T) -> Result<String, Failure> {
+    let broken = |error: &dyn std::fmt::Display| Failure::user(format!("cannot print this as YAML: {error}"));
+    // By way of JSON, so that both formats show the same fields.
+    let value = serde_json::to_value(value).map_err(|error| broken(&error))?;
+    serde_saphyr::to_string(&value).map_err(|error| broken(&error))
+}

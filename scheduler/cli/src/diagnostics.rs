@@ -1,0 +1,45 @@
+//! Problems in config files, as rustc shows its own: the message, the place, the lines themselves, and what to do.
+
+use anstyle::{AnsiColor, Style};
+use schema::api::Diagnostic;
+
+use crate::table::harmless;
+
+/// The problems one after another, each ended by an empty line.
+pub fn render(problems: &[Diagnostic], colour: bool) -> String {
+    problems.iter().map(|problem| render_one(problem, colour)).collect()
+}
+
+fn render_one(problem: &Diagnostic, colour: bool) -> String {
+    let (error, place, help) = if colour {
+        (AnsiColor::Red.on_default().bold(), AnsiColor::Blue.on_default().bold(), AnsiColor::Cyan.on_default().bold())
+    } else {
+        (Style::new(), Style::new(), Style::new())
+    };
+    // The reader of the files draws the lines; when it could not (the whole file is meant) the place alone is shown.
+    let snippet = harmless(problem.snippet.trim_end());
+    if !snippet.is_empty() {
+        let mut lines = snippet.lines();
+        let mut text = String::new();
+        for line in lines.by_ref() {
+            text += &match (line.strip_prefix("error"), line.trim_start().strip_prefix("-->")) {
+                (Some(rest), _) => format!("{error}error{error:#}{rest}\n"),
+                (_, Some(rest)) => format!("{place}{}-->{place:#}{rest}\n", &line[..line.len() - rest.len() - 3]),
+                _ => format!("{line}\n"),
+            };
+        }
+        return text + "\n";
+    }
+    let mut text = format!("{error}error{error:#}: {}\n", harmless(&problem.message));
+    text += &match problem.line {
+        0 => format!(" {place}-->{place:#} {}\n", problem.file),
+        line => format!(" {place}-->{place:#} {}:{line}:{}\n", problem.file, problem.column),
+    };
+    if !problem.path.is_empty() {
+        text += &format!("  at {}\n", problem.path);
+    }
+    if let Some(advice) = &problem.help {
+        text += &format!("  {help}help{help:#}: {}\n", harmless(advice));
+    }
+    text + "\n"
+}

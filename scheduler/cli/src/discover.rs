@@ -1,0 +1,110 @@
+//! Finds the server and the token: flags, then environment, then the data directory of a scheduler on this machine.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use crate::args::Global;
+use crate::client::{Client, is_local};
+use crate::failure::Failure;
+
+/// Name of the file in the data directory in which the scheduler leaves its first admin token.
+pub const TOKEN_FILE: &str = "admin-token";
+
+/// Longest token file; a token is 64 characters.
+const TOKEN_LIMIT_BYTES: u64 = 4096;
+
+/// A client for the server and with the token that arguments and environment name.
+///
+/// # Errors
+/// A malformed address, or a token file that was named and cannot be read.
+pub fn client(global: &Global) -> Result<Client, Failure> {
+    let environment = Environment {
+        token: std::env::var("PVN_AUTH_TOKEN").ok().filter(|token| !token.is_empty()),
+        data_dir: std::env::var_os("PVN_DATA_DIR").filter(|dir| !dir.is_empty()),
+    };
+    Client::new(&global.server, token(&global.server, global.token_file.as_deref(), environment)?)
+}
+
+struct Environment {
+    token: Option<String>,
+    data_dir: Option<OsString>,
+}
+
+/// The token to use, if one is found. The file in the default data directory is only sent to this machine: a token that
+/// nobody named must not reach a stranger.
+fn token(server: &str, file: Option<&Path>, environment: Environment) -> Result<Option<String>, Failure> {
+    if let Some(path) = file {
+        return read(path).map(Some).map_err(|why| {
+            Failure::with_next(
+                format!("cannot read the token file {}: {why}", path.display()),
+                "name a file that holds nothing but the token",
+            )
+        });
+    }
+    if let Some(token) = environment.token {
+        return Ok(Some(token.trim().to_owned()));
+    }
+    if environment.data_dir.is_none() && !is_local(server) {
+        return Ok(None);
+    }
+    let path = environment.data_dir.map_or_else(|| PathBuf::from("pvn-data"), PathBuf::from).join(TOKEN_FILE);
+    match path.exists() {
+        false => Ok(None),
+        true => read(&path).map(Some).map_err(|why| {
+            Failure::with_next(
+                format!("cannot read the token file {}: {why}", path.display()),
+                "run as the user that runs the scheduler, or give a token with --token-file or PVN_AUTH_TOKEN",
+            )
+        }),
+    }
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    let length = std::fs::metadata(path).map_err(|error| error.to_string())?.len();
+    if length > TOKEN_LIMIT_BYTES {
+        return Err(format!("it has {length} bytes, which is no token"));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+    let token = text.trim();
+    if token.is_empty() || !token.chars().all(|character| character.is_ascii_graphic()) {
+        return Err("it does not hold a single word of ASCII".to_owned());
+    }
+    Ok(token.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOCAL: &str = "http://127.0.0.1:7780";
+
+    fn check(server: &str, file: Option<&Path>, token_variable: Option<&str>, data_dir: Option<&Path>, expected: Option<&str>) {
+        let environment =
+            Environment { token: token_variable.map(str::to_owned), data_dir: data_dir.map(|dir| dir.as_os_str().to_owned()) };
+        assert_eq!(token(server, file, environment).unwrap().as_deref(), expected);
+    }
+
+    #[test]
+    fn the_token_comes_from_the_flag_then_the_variable_then_the_data_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join(TOKEN_FILE), "from-dir\n").unwrap();
+        let file = dir.path().join("mine");
+        std::fs::write(&file, "from-file\n").unwrap();
+        check(LOCAL, Some(&file), Some("from-variable"), Some(dir.path()), Some("from-file"));
+        check(LOCAL, None, Some("from-variable"), Some(dir.path()), Some("from-variable"));
+        check(LOCAL, None, None, Some(dir.path()), Some("from-dir"));
+        check("http://far.example", None, None, Some(dir.path()), Some("from-dir"));
+        check("http://far.example", None, None, None, None);
+    }
+
+    #[test]
+    fn a_token_file_that_is_named_must_be_readable() {
+        let environment = || Environment { token: None, data_dir: None };
+        let failure = token(LOCAL, Some(Path::new("/nowhere/token")), environment()).unwrap_err();
+        assert!(failure.to_string().starts_with("cannot read the token file /nowhere/token: "), "{failure}");
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("two");
+        std::fs::write(&file, "two words").unwrap();
+        assert!(token(LOCAL, Some(&file), environment()).is_err());
+    }
+}

@@ -1,0 +1,98 @@
+//! Everything that can go wrong in a command, and the exit code that it means.
+
+use std::io;
+
+use schema::api::{Diagnostic, Problem};
+
+/// Why a command ended without having done what it was asked. Printed once, by [`crate::console::Console::report`].
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// Something that the person can put right. `next` says how.
+    #[error("{message}")]
+    User {
+        /// What is wrong.
+        message: String,
+        /// What to do about it.
+        next: Option<String>,
+        /// What the program ends with.
+        code: u8,
+    },
+    /// The server could not be reached, or went away in the middle.
+    #[error("cannot reach {server}: {why}")]
+    Unreachable {
+        /// The address used.
+        server: String,
+        /// What the network says.
+        why: String,
+    },
+    /// The server answered with an error.
+    #[error("{}", .0.detail)]
+    Refused(Box<Problem>),
+    /// The config files are wrong; each problem with its place.
+    #[error("{}", count(.0.len()))]
+    Config(Vec<Diagnostic>),
+    /// All has been said; only the exit code is left.
+    #[error("ended with {0}")]
+    Ended(u8),
+    /// Nobody reads our output any more (`pvnctl … | head`), or the disk behind it is full.
+    #[error("cannot write the output: {0}")]
+    Output(#[from] io::Error),
+}
+
+fn count(problems: usize) -> String {
+    if problems == 1 { "1 problem in the config files".to_owned() } else { format!("{problems} problems in the config files") }
+}
+
+impl Failure {
+    /// An error that explains itself.
+    pub fn user(message: impl Into<String>) -> Self {
+        Self::User { message: message.into(), next: None, code: 1 }
+    }
+
+    /// An error and what to do about it.
+    pub fn with_next(message: impl Into<String>, next: impl Into<String>) -> Self {
+        Self::User { message: message.into(), next: Some(next.into()), code: 1 }
+    }
+
+    /// The same with another exit code: 2 for what FAILED, 3 for a timeout.
+    #[must_use]
+    pub fn ending_with(self, code: u8) -> Self {
+        match self {
+            Self::User { message, next, .. } => Self::User { message, next, code },
+            other => Self::User { next: other.next(), message: other.to_string(), code },
+        }
+    }
+
+    /// What the program ends with: a closed pipe is no error, all else is 1 unless it says otherwise.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Ended(code) | Self::User { code, .. } => *code,
+            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
+            _ => 1,
+        }
+    }
+
+    /// Whether the same request may succeed later although nobody changes anything: the server was away or busy.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } => true,
+            Self::Refused(problem) => matches!(problem.status, 429 | 500..=599),
+            _ => false,
+        }
+    }
+
+    /// What to do next, in a line.
+    pub fn next(&self) -> Option<String> {
+        match self {
+            Self::User { next, .. } => next.clone(),
+            Self::Unreachable { .. } => {
+                Some("start it with `pvn-scheduler serve`, or say where it listens with --server or PVN_SERVER".to_owned())
+            }
+            Self::Refused(problem) if problem.status == 401 => Some(
+                "give a token with --token-file FILE or PVN_AUTH_TOKEN; beside the scheduler, PVN_DATA_DIR names the directory that holds `admin-token`"
+                    .to_owned(),
+            ),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Tables for people: no lines, two spaces between columns, wrapped to the terminal, one row a line elsewhere.
+
+use comfy_table::presets::NOTHING;
+use comfy_table::{Attribute, Color, ContentArrangement};
+use schema::status::{ApprovalStatus, JobStatus, Status};
+
+/// How a cell is coloured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tone {
+    /// Not at all.
+    Plain,
+    /// All is well: green.
+    Good,
+    /// Something failed: red.
+    Bad,
+    /// A person is asked: yellow.
+    Wait,
+    /// On its way: cyan.
+    Busy,
+    /// Less important: dim.
+    Faint,
+}
+
+/// One cell.
+#[derive(Debug, Clone)]
+pub struct Cell {
+    text: String,
+    tone: Tone,
+}
+
+impl Cell {
+    /// A cell with this tone.
+    pub fn toned(text: impl Into<String>, tone: Tone) -> Self {
+        Self { text: text.into(), tone }
+    }
+}
+
+impl<T: ToString> From<T> for Cell {
+    fn from(value: T) -> Self {
+        Self::toned(value.to_string(), Tone::Plain)
+    }
+}
+
+/// How a status is coloured.
+pub const fn status_tone(status: Status) -> Tone {
+    match status {
+        Status::Converged => Tone::Good,
+        Status::Failed => Tone::Bad,
+        Status::WaitingManualApproval | Status::WaitingPreconditions | Status::Paused => Tone::Wait,
+        Status::Converging => Tone::Busy,
+        Status::Replaced | Status::Deleted => Tone::Faint,
+    }
+}
+
+/// A status in its colour.
+pub fn status(status: Status) -> Cell {
+    Cell::toned(status.as_str(), status_tone(status))
+}
+
+/// A job's status in its colour.
+pub fn job_status(status: JobStatus) -> Cell {
+    let tone = match status {
+        JobStatus::Succeeded => Tone::Good,
+        JobStatus::Failed | JobStatus::Unknown => Tone::Bad,
+        JobStatus::Cancelled => Tone::Wait,
+        JobStatus::Pending | JobStatus::Starting | JobStatus::Running => Tone::Busy,
+    };
+    Cell::toned(status.as_str(), tone)
+}
+
+/// An approval's status in its colour.
+pub fn approval_status(status: ApprovalStatus) -> Cell {
+    let tone = match status {
+        ApprovalStatus::Approved => Tone::Good,
+        ApprovalStatus::Rejected => Tone::Bad,
+        ApprovalStatus::Pending => Tone::Wait,
+        ApprovalStatus::Expired => Tone::Faint,
+    };
+    Cell::toned(status.as_str(), tone)
+}
+
+/// Rows under a header.
+#[derive(Debug, Clone)]
+pub struct Table {
+    header: Vec<&'static str>,
+    rows: Vec<Vec<Cell>>,
+}
+
+impl Table {
+    /// An empty one.
+    pub fn new<const N: usize>(header: [&'static str; N]) -> Self {
+        Self { header: header.to_vec(), rows: Vec::new() }
+    }
+
+    /// Adds a row with as many cells as the header has.
+    pub fn row<const N: usize>(&mut self, cells: [Cell; N]) {
+        assert_eq!(N, self.header.len(), "a row has a cell for each column");
+        self.rows.push(cells.to_vec());
+    }
+
+    /// Lays it out. Columns that are empty in every row are left out.
+    pub fn render(&self, width: Option<u16>, colour: bool) -> String {
+        let kept: Vec<usize> =
+            (0..self.header.len()).filter(|&at| self.rows.is_empty() || self.rows.iter().any(|row| !row[at].text.is_empty())).collect();
+        let mut table = comfy_table::Table::new();
+        table.load_style(NOTHING).force_no_tty();
+        if colour {
+            table.enforce_styling();
+        }
+        match width {
+            Some(width) => table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width),
+            None => table.set_content_arrangement(ContentArrangement::Disabled),
+        };
+        table.set_header(kept.iter().map(|&at| comfy_table::Cell::new(self.header[at]).add_attribute(Attribute::Bold)));
+        for row in &self.rows {
+            table.add_row(kept.iter().map(|&at| painted(&row[at])));
+        }
+        for column in table.column_iter_mut() {
+            column.set_padding((0, 2));
+        }
+        table.trim_fmt() + "\n"
+    }
+}
+
+fn painted(cell: &Cell) -> comfy_table::Cell {
+    let text = comfy_table::Cell::new(one_line(&cell.text));
+    match cell.tone {
+        Tone::Plain => text,
+        Tone::Good => text.fg(Color::DarkGreen),
+        Tone::Bad => text.fg(Color::DarkRed),
+        Tone::Wait => text.fg(Color::DarkYellow),
+        Tone::Busy => text.fg(Color::DarkCyan),
+        Tone::Faint => text.add_attribute(Attribute::Dim),
+    }
+}
+
+/// The text on one line and without control characters, so that what a job printed can neither break the table nor steer
+/// the terminal.
+pub fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for part in text.split_whitespace() {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.extend(part.chars().filter(|character| !character.is_control()));
+    }
+    line
+}
+
+/// The text without control characters other than line ends and tabs.
+pub fn harmless(text: &str) -> String {
+    text.chars().filter(|character| !character.is_control() || matches!(character, '\n' | '\t')).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Table {
+        let mut table = Table::new(["CHANNEL", "STATUS", "REASON", "MESSAGE"]);
+        table.row(["staging".into(), status(Status::Converged), "".into(), "as desired".into()]);
+        table.row(["production".into(), status(Status::Failed), "".into(), "apply ended with 1\nand said \u{1b}[31mno".into()]);
+        table
+    }
+
+    #[test]
+    fn a_row_is_a_line_where_no_terminal_is() {
+        insta::assert_snapshot!(sample().render(None, false), @r"
+        CHANNEL     STATUS     MESSAGE
+        staging     CONVERGED  as desired
+        production  FAILED     apply ended with 1 and said [31mno
+        ");
+    }
+
+    #[test]
+    fn a_table_fits_the_terminal() {
+        let text = sample().render(Some(40), false);
+        assert!(text.lines().all(|line| line.chars().count() <= 40), "{text}");
+        assert!(text.lines().count() > 3, "{text}");
+    }
+
+    #[test]
+    fn colour_is_asked_for() {
+        assert!(!sample().render(None, false).contains('\u{1b}'));
+        assert!(sample().render(None, true).contains("\u{1b}["));
+    }
+}
