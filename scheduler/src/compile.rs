@@ -1,16 +1,129 @@
 //! Config documents and parameter values -> compiled instances. Pure: no IO, no clock. Called by the driver when
 //! configs are applied (to refuse what cannot work) and when a release is pushed.
+//!
+//! ```text
+//! Configs   --check----------------------------> every problem           `configs apply`
+//! Configs   --channels-------------------------> the application's channels   tables, pages
+//! parameter values --values, bundle_name-------> what the release stores      `services push`
+//! Configs + release + channel --compile--------> CompiledInstance             one for each channel
+//! ```
 
-pub mod cycle;
+mod channels;
+mod check;
+mod commands;
+mod configs;
+mod cycle;
 pub mod environment;
+mod instance;
+mod job_file;
 mod nearest;
-pub mod selector;
-pub mod template;
-pub mod value;
+mod parameters;
+mod policy;
+mod problem;
+mod release;
+mod selector;
+mod template;
+mod value;
+
+use std::collections::BTreeSet;
 
 use engine::desired::Desired;
-use schema::id::{ChannelName, RuntimeName};
+use schema::api::{Diagnostic, PushRequest};
+use schema::config::{Application, Service};
+use schema::id::{ChannelName, ReleaseId, RuntimeName};
+use schema::time::Timestamp;
 use serde::{Deserialize, Serialize};
+
+pub use channels::{Channel, Connection};
+pub use configs::{BUILT_IN_RUNTIME, Configs, key, kind_name};
+pub use problem::DocumentKey;
+pub use value::{Given, Seal, SecretValue, Values};
+
+use instance::Subject;
+use problem::Problems;
+
+/// How documents are understood.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Options {
+    /// Every runtime runs its jobs on this machine, whatever its `proxyRuntime` says (`dev`). A `fake` one stays fake.
+    pub everything_local: bool,
+}
+
+/// A release, as far as its instances depend on it.
+#[derive(Debug, Clone, Copy)]
+pub struct Release<'a> {
+    /// Its id.
+    pub id: ReleaseId,
+    /// Its version.
+    pub version: &'a str,
+    /// When it was made.
+    pub released_at: Timestamp,
+    /// Its parameter values, from [`values`].
+    pub values: &'a Values,
+}
+
+/// Every problem of the documents in force, those of single documents excepted, which reading told. With `changed`, only what
+/// these documents can have broken is looked at.
+pub fn check(configs: &Configs, options: &Options, changed: Option<&BTreeSet<DocumentKey>>) -> Vec<Diagnostic> {
+    configs.diagnostics(check::check(configs, options, changed))
+}
+
+/// The channels of an application, groups expanded, selectors resolved.
+///
+/// # Errors
+/// What is wrong with it. Never for a document that [`check`] let pass.
+pub fn channels(configs: &Configs, application: &Application) -> Result<Vec<Channel>, Vec<Diagnostic>> {
+    let mut problems = Problems::default();
+    let channels = channels::resolve(configs, application, &mut problems);
+    configs.result(channels, problems)
+}
+
+/// The values of a new release: those given as text, for all channels and for single ones, checked against the parameters of the
+/// service; and what is not given as the last release had it.
+///
+/// # Errors
+/// Unknown parameters and channels, values of another type. That a required one is missing only [`compile`] can say.
+pub fn values(
+    configs: &Configs,
+    service: &Service,
+    channels: &[Channel],
+    request: &PushRequest,
+    earlier: Option<&Values>,
+    seal: &dyn Seal,
+) -> Result<Values, Vec<Diagnostic>> {
+    let mut problems = Problems::default();
+    let values = release::values(service, channels, request, earlier, seal, &mut problems);
+    configs.result(values, problems)
+}
+
+/// The name that `bundleName` gives the version of a release with these values; `None` when the service has no `bundleName`. The
+/// caller appends a number when the name is taken.
+///
+/// # Errors
+/// The rendered text cannot name a version.
+pub fn bundle_name(configs: &Configs, service: &Service, values: &Values) -> Result<Option<String>, Vec<Diagnostic>> {
+    let mut problems = Problems::default();
+    let name = release::bundle_name(service, values, &mut problems);
+    configs.result(name, problems)
+}
+
+/// One service in one channel at one release. The same arguments always give the same commands, so that their digest
+/// (`desired.compiled`) tells whether a change of config means anything here.
+///
+/// # Errors
+/// Required parameters without a value, values that do not fit their parameter, and all that [`check`] finds.
+pub fn compile(
+    configs: &Configs,
+    options: &Options,
+    service: &Service,
+    channel: &Channel,
+    release: &Release<'_>,
+    seal: &dyn Seal,
+) -> Result<CompiledInstance, Vec<Diagnostic>> {
+    let mut problems = Problems::default();
+    let compiled = Subject { configs, options, seal, service, channel, release: Some(release) }.compile(&mut problems);
+    configs.result(compiled, problems)?.ok_or_else(Vec::new)
+}
 
 /// Everything that one service instance needs for a release: what the engine decides with, and the commands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -96,6 +209,20 @@ pub enum EnvValue {
         /// Its version; 0 = the latest.
         version: u64,
     },
-    /// A secret that stood in clear in the config, sealed by [`value::Seal`]. Opened at the start of each job.
+    /// A secret that stood in clear in the config, sealed by [`Seal`]. Opened at the start of each job.
     Sealed(String),
+}
+
+impl Commands {
+    /// The keys of all stored secrets that the commands ask for.
+    pub fn secret_keys(&self) -> BTreeSet<&str> {
+        let commands = self.fetch.iter().chain([&self.apply]).chain(&self.get_info);
+        let variables = commands.flat_map(|command| &command.env);
+        variables
+            .filter_map(|variable| match &variable.value {
+                EnvValue::Secret { key, .. } => Some(key.as_str()),
+                EnvValue::Plain(_) | EnvValue::Sealed(_) => None,
+            })
+            .collect()
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The first circle that there is, in the order in which each waits for the next, its first member repeated at the end.
 /// Nodes that are only pointed at count as waiting for nothing. No recursion: a chain may be as long as a config file.
-pub fn find<N: Ord + Clone>(waits_for: &BTreeMap<N, Vec<N>>) -> Option<Vec<N>> {
+pub(super) fn find<N: Ord + Clone>(waits_for: &BTreeMap<N, Vec<N>>) -> Option<Vec<N>> {
     let mut done: BTreeSet<&N> = BTreeSet::new();
     for start in waits_for.keys() {
         // The path from `start`, each with the number of its edges already followed.

@@ -9,7 +9,7 @@ use super::nearest;
 use super::value::SecretValue;
 
 /// Longest text that rendering may make: 8 MiB, as long as a config file may be. A value put in many times grows fast.
-pub const RENDERED_LIMIT_BYTES: usize = 8 << 20;
+pub(super) const RENDERED_LIMIT_BYTES: usize = 8 << 20;
 
 /// Most names that an error lists; the nearest come first.
 const NAMES_SHOWN: usize = 12;
@@ -22,7 +22,7 @@ const ROOTS: [&str; 3] = ["Params", "Constants", "Builtins"];
 
 /// A parsed text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Template {
+pub(super) struct Template {
     parts: Vec<Part>,
 }
 
@@ -39,18 +39,18 @@ enum Part {
 /// What is wrong with a template, and where in the text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct TemplateError {
+pub(super) struct TemplateError {
     /// Bytes from the start of the text to the tag.
-    pub at: usize,
+    pub(super) at: usize,
     /// What is wrong.
-    pub message: String,
+    pub(super) message: String,
     /// What to do, or the names that do exist, nearest first.
-    pub help: Option<String>,
+    pub(super) help: Option<String>,
 }
 
 /// A value by which a name is replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Value {
+pub(super) enum Value {
     /// Put in as it is.
     Text(String),
     /// Known at apply time only as "there will be one": the text stands in for it.
@@ -61,7 +61,7 @@ pub enum Value {
 
 /// The names that a template may use, and their values.
 #[derive(Debug, Clone, Default)]
-pub struct Scope {
+pub(super) struct Scope {
     values: BTreeMap<String, Value>,
     /// Names under these prefixes may or may not exist; nobody can say yet.
     open: Vec<&'static str>,
@@ -69,7 +69,7 @@ pub struct Scope {
 
 /// A rendered text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Rendered {
+pub(super) enum Rendered {
     /// The text.
     Text(String),
     /// The text depends on a value that is not known yet.
@@ -80,22 +80,22 @@ pub enum Rendered {
 
 impl Scope {
     /// Adds a name with its root (`Params.x`); a later value takes the place of an earlier one.
-    pub fn insert(&mut self, name: impl Into<String>, value: Value) {
+    pub(super) fn insert(&mut self, name: impl Into<String>, value: Value) {
         self.values.insert(name.into(), value);
     }
 
     /// Adds a name with a text.
-    pub fn insert_text(&mut self, name: impl Into<String>, text: impl Into<String>) {
+    pub(super) fn insert_text(&mut self, name: impl Into<String>, text: impl Into<String>) {
         self.insert(name, Value::Text(text.into()));
     }
 
     /// Says that any name under `prefix` (`Constants.`) may exist.
-    pub fn leave_open(&mut self, prefix: &'static str) {
+    pub(super) fn leave_open(&mut self, prefix: &'static str) {
         self.open.push(prefix);
     }
 
     /// The value of a name.
-    pub fn get(&self, name: &str) -> Option<&Value> {
+    pub(super) fn get(&self, name: &str) -> Option<&Value> {
         static UNKNOWN: Value = Value::Unknown;
         self.values.get(name).or_else(|| self.open.iter().any(|prefix| name.starts_with(prefix)).then_some(&UNKNOWN))
     }
@@ -125,7 +125,7 @@ impl Template {
     ///
     /// # Errors
     /// Every malformed tag of the text, in order.
-    pub fn parse(text: &str) -> Result<Self, Vec<TemplateError>> {
+    pub(super) fn parse(text: &str) -> Result<Self, Vec<TemplateError>> {
         let mut parts: Vec<Part> = Vec::new();
         let mut errors = Vec::new();
         let mut at = 0;
@@ -155,7 +155,7 @@ impl Template {
     ///
     /// # Errors
     /// Every name that the scope does not have, a secret with text around it, and a text over [`RENDERED_LIMIT_BYTES`].
-    pub fn render(&self, scope: &Scope) -> Result<Rendered, Vec<TemplateError>> {
+    pub(super) fn render(&self, scope: &Scope) -> Result<Rendered, Vec<TemplateError>> {
         let mut text = String::new();
         let mut errors = Vec::new();
         let mut known = true;
@@ -199,7 +199,7 @@ impl Template {
 ///
 /// # Errors
 /// Those of [`Template::parse`], else those of [`Template::render`].
-pub fn render(text: &str, scope: &Scope) -> Result<Rendered, Vec<TemplateError>> {
+pub(super) fn render(text: &str, scope: &Scope) -> Result<Rendered, Vec<TemplateError>> {
     Template::parse(text)?.render(scope)
 }
 

@@ -1,0 +1,396 @@
+//! An application's release channels as they are meant: groups expanded, selectors resolved to names, labels complete, and
+//! everything that cannot work found. Called by `check` and `instance`, and by the driver for its tables.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use engine::desired::Gate;
+use schema::config::{
+    Application, ChannelGroup, ChannelRuntime, ChannelTemplate, Constant, Env, Label, Policy, Precondition, PreconditionKind,
+};
+use schema::id::{ApplicationName, ChannelName, ConnectionName, GroupName, RuntimeName};
+
+use super::configs::Configs;
+use super::problem::{DocumentKey, Place, Problems};
+use super::selector::Selector;
+use super::template::{self, Rendered, Scope};
+use super::{cycle, nearest};
+
+/// One release channel.
+#[derive(Debug, Clone)]
+pub struct Channel {
+    /// Its name.
+    pub name: ChannelName,
+    /// The group that made it or that it was put into.
+    pub group: Option<GroupName>,
+    /// The runtimes that serve it, by the name under which services ask for them.
+    pub connections: Vec<Connection>,
+    /// Its labels, with the automatic ones (`@type`, `@name`, `@id` once it has one, `@group`, `@application`).
+    pub labels: BTreeMap<String, String>,
+    /// Its preconditions as the config says them, templates rendered.
+    pub preconditions: Vec<Precondition>,
+    /// The same for the engine, channels by name.
+    pub gates: Vec<Gate>,
+    /// Where it is defined: the channel, or the group that made it.
+    pub(super) place: Place,
+    /// Environment with the lowest precedence, and where it is.
+    pub(super) default_env: (Env, Place),
+    /// Constants for templates.
+    pub(super) constants: Vec<(String, String)>,
+    /// Where each of its preconditions is.
+    precondition_places: Vec<Place>,
+}
+
+/// A runtime under the name by which services ask for it.
+#[derive(Debug, Clone)]
+pub struct Connection {
+    /// The name.
+    pub name: ConnectionName,
+    /// The runtime.
+    pub runtime: RuntimeName,
+}
+
+impl Channel {
+    /// The value of the automatic label `@type` of every channel.
+    pub const TYPE: &str = "releaseChannel";
+}
+
+/// The channels of an application in the order of its config, those of groups after the others. What is wrong goes into
+/// `problems`; the channels that make sense are returned all the same, so that more can be checked.
+pub(super) fn resolve(configs: &Configs, application: &Application, problems: &mut Problems) -> Vec<Channel> {
+    let root = Place::of(DocumentKey::Application(application.name.clone()));
+    let mut channels = Vec::new();
+    for (index, channel) in application.release_channels.iter().enumerate() {
+        let place = root.field("releaseChannels").item(index);
+        channels.push(Channel {
+            name: channel.name.clone(),
+            group: channel.group.clone(),
+            connections: connections(configs, &channel.runtimes, &place, problems),
+            labels: labels(&channel.labels),
+            preconditions: channel.preconditions.clone(),
+            precondition_places: places(&place.field("preconditions"), channel.preconditions.len()),
+            gates: Vec::new(),
+            default_env: default_env(channel.policy.as_ref(), &place),
+            constants: constants(&channel.constants),
+            place,
+        });
+    }
+    for (index, group) in application.release_channel_groups.iter().enumerate() {
+        expand(configs, group, &root.field("releaseChannelGroups").item(index), &mut channels, problems);
+    }
+    drop_duplicates(&mut channels, problems);
+    for channel in &mut channels {
+        add_automatic_labels(configs, &application.name, channel);
+    }
+    resolve_preconditions(&mut channels, problems);
+    find_cycle(&channels, problems);
+    channels
+}
+
+fn connections(configs: &Configs, runtimes: &[ChannelRuntime], place: &Place, problems: &mut Problems) -> Vec<Connection> {
+    let mut connections: Vec<Connection> = Vec::new();
+    if runtimes.is_empty() {
+        problems
+            .add(place.problem("the channel has no runtime").help("name one under `runtimes`, as in `runtimes: [{runtime: my-runtime}]`"));
+    }
+    for (index, entry) in runtimes.iter().enumerate() {
+        let place = place.field("runtimes").item(index);
+        if configs.runtime(&entry.runtime).is_none() {
+            problems.add(place.field("runtime").problem(format!("unknown runtime `{}`", entry.runtime)).help(nearest::help(
+                entry.runtime.as_str(),
+                "runtimes",
+                configs.runtime_names(),
+            )));
+            continue;
+        }
+        let own_name = || entry.runtime.as_str().parse().expect("runtimes and connections have the same rule for names");
+        let name = entry.name.clone().unwrap_or_else(own_name);
+        if connections.iter().any(|connection| connection.name == name) {
+            problems.add(
+                place
+                    .problem(format!("two runtimes of the channel are both called `{name}`"))
+                    .help("give each a `name` of its own; services ask for it as `runtimeConnection`"),
+            );
+            continue;
+        }
+        connections.push(Connection { name, runtime: entry.runtime.clone() });
+    }
+    connections
+}
+
+/// Makes one channel for each runtime that the group selects.
+fn expand(configs: &Configs, group: &ChannelGroup, place: &Place, channels: &mut Vec<Channel>, problems: &mut Problems) {
+    let selector = match Selector::parse(&group.runtime_selector) {
+        Ok(selector) => selector,
+        Err(error) => {
+            let mut problem = place.field("runtimeSelector").problem(format!("malformed selector: {error}"));
+            problem.offset = error.at;
+            return problems.add(problem);
+        }
+    };
+    let mut found = false;
+    for runtime in configs.runtimes() {
+        let runtime = &runtime.name;
+        let runtime_labels = configs.runtime_labels(runtime);
+        if !selector.matches(&runtime_labels) {
+            continue;
+        }
+        found = true;
+        let mut scope = Scope::default();
+        scope.insert_text("Builtins.Group", group.name.as_str());
+        add_runtime_builtins(&mut scope, runtime, &runtime_labels);
+        channels.extend(from_template(group, runtime, &scope, place, problems));
+    }
+    if !found && !group.allow_empty {
+        let known: BTreeSet<String> = configs.runtimes().flat_map(|runtime| configs.runtime_labels(&runtime.name).into_keys()).collect();
+        let unknown = selector.keys().into_iter().find(|key| !known.contains(*key));
+        let help = match unknown {
+            Some(key) => format!("no runtime has a label `{key}`; {}", nearest::help(key, "labels", known.iter().map(String::as_str))),
+            None => "check the values, or set `allowEmpty: true` when there need not be any".to_owned(),
+        };
+        problems.add(
+            place
+                .field("runtimeSelector")
+                .problem(format!("the selector `{}` of group `{}` matches no runtime", group.runtime_selector, group.name))
+                .help(help),
+        );
+    }
+}
+
+/// Names that say which runtime serves a channel.
+pub(super) fn add_runtime_builtins(scope: &mut Scope, runtime: &RuntimeName, labels: &BTreeMap<String, String>) {
+    scope.insert_text("Builtins.Runtime.Name", runtime.as_str());
+    for (label, value) in labels {
+        scope.insert_text(format!("Builtins.Runtime.Labels.{label}"), value.as_str());
+    }
+}
+
+fn from_template(group: &ChannelGroup, runtime: &RuntimeName, scope: &Scope, place: &Place, problems: &mut Problems) -> Option<Channel> {
+    let empty = ChannelTemplate { name: None, policy: None, constants: Vec::new(), labels: Vec::new(), preconditions: Vec::new() };
+    let template = group.template.as_ref().unwrap_or(&empty);
+    let inner = place.field("template");
+    let (name, name_place) = match &template.name {
+        Some(text) => (rendered(text, scope, &inner.field("name"), problems), inner.field("name")),
+        None => (format!("{}-{runtime}", group.name), place.field("name")),
+    };
+    let name: ChannelName = match name.parse() {
+        Ok(name) => name,
+        Err(error) => {
+            problems.add(
+                name_place
+                    .problem(format!("group `{}` makes no legal channel for runtime `{runtime}`: {error}", group.name))
+                    .help("choose a shorter name, or set `template.name`"),
+            );
+            return None;
+        }
+    };
+    let mut labels = BTreeMap::new();
+    for (index, label) in template.labels.iter().enumerate() {
+        let place = inner.field("labels").item(index).field("value");
+        labels.insert(label.label.clone(), rendered(&label.value, scope, &place, problems));
+    }
+    let mut constants = Vec::new();
+    for (index, constant) in template.constants.iter().enumerate() {
+        let place = inner.field("constants").item(index).field("string").field("value");
+        constants.push((constant.name.clone(), rendered(&constant.string.value, scope, &place, problems)));
+    }
+    let precondition_places = places(&inner.field("preconditions"), template.preconditions.len());
+    let mut preconditions = template.preconditions.clone();
+    for (precondition, place) in preconditions.iter_mut().zip(&precondition_places) {
+        render_precondition(precondition, scope, place, problems);
+    }
+    Some(Channel {
+        name,
+        group: Some(group.name.clone()),
+        connections: vec![Connection {
+            name: runtime.as_str().parse().expect("runtimes and connections have the same rule for names"),
+            runtime: runtime.clone(),
+        }],
+        labels,
+        preconditions,
+        precondition_places,
+        gates: Vec::new(),
+        default_env: default_env(template.policy.as_ref(), &inner),
+        constants,
+        place: place.clone(),
+    })
+}
+
+fn render_precondition(precondition: &mut Precondition, scope: &Scope, place: &Place, problems: &mut Problems) {
+    let mut render = |text: &mut String, field: &str, kind: &str| {
+        *text = rendered(text, scope, &place.field(kind).field(field), problems);
+    };
+    if let Some(stable) = &mut precondition.release_channel_stable {
+        stable.release_channel.iter_mut().for_each(|text| render(text, "releaseChannel", "releaseChannelStable"));
+        stable.selector.iter_mut().for_each(|text| render(text, "selector", "releaseChannelStable"));
+    }
+    if let Some(approval) = &mut precondition.manual_approval {
+        approval.name.iter_mut().for_each(|text| render(text, "name", "manualApproval"));
+        approval.description.iter_mut().for_each(|text| render(text, "description", "manualApproval"));
+    }
+    if let Some(approval) = &mut precondition.shared_manual_approval {
+        render(&mut approval.name, "name", "sharedManualApproval");
+        approval.description.iter_mut().for_each(|text| render(text, "description", "sharedManualApproval"));
+    }
+}
+
+/// The rendered text; what is wrong goes into `problems`, and the text as it stands is used on.
+fn rendered(text: &str, scope: &Scope, place: &Place, problems: &mut Problems) -> String {
+    match template::render(text, scope) {
+        Ok(Rendered::Text(text)) => text,
+        Ok(Rendered::Unknown | Rendered::Secret(_)) => text.to_owned(),
+        Err(errors) => {
+            problems.add_template(place, errors);
+            text.to_owned()
+        }
+    }
+}
+
+fn drop_duplicates(channels: &mut Vec<Channel>, problems: &mut Problems) {
+    let mut names = BTreeSet::new();
+    channels.retain(|channel| {
+        let is_new = names.insert(channel.name.clone());
+        if !is_new {
+            let problem = channel.place.problem(format!("two release channels are called `{}`", channel.name));
+            problems
+                .add(problem.help("a group makes `{group}-{runtime}`; rename the channel, the group, or set the group's `template.name`"));
+        }
+        is_new
+    });
+}
+
+fn add_automatic_labels(configs: &Configs, application: &ApplicationName, channel: &mut Channel) {
+    let mut add = |label: &str, value: String| channel.labels.insert(label.to_owned(), value);
+    add("@type", Channel::TYPE.to_owned());
+    add("@name", channel.name.to_string());
+    add("@application", application.to_string());
+    if let Some(group) = &channel.group {
+        add("@group", group.to_string());
+    }
+    if let Some(id) = configs.channel_id(application, &channel.name) {
+        add("@id", id.to_string());
+    }
+}
+
+fn resolve_preconditions(channels: &mut [Channel], problems: &mut Problems) {
+    let all: Vec<(ChannelName, BTreeMap<String, String>)> =
+        channels.iter().map(|channel| (channel.name.clone(), channel.labels.clone())).collect();
+    for channel in channels {
+        let places = channel.precondition_places.iter();
+        channel.gates = channel
+            .preconditions
+            .iter()
+            .zip(places)
+            .filter_map(|(precondition, place)| gate(precondition, place, &all, problems))
+            .collect();
+    }
+}
+
+fn gate(
+    precondition: &Precondition,
+    place: &Place,
+    all: &[(ChannelName, BTreeMap<String, String>)],
+    problems: &mut Problems,
+) -> Option<Gate> {
+    match precondition.kind() {
+        PreconditionKind::ReleaseChannelStable(stable) => {
+            let place = place.field("releaseChannelStable");
+            let channels = match (&stable.release_channel, &stable.selector) {
+                (Some(name), _) => match all.iter().find(|(channel, _)| channel.as_str() == name) {
+                    Some((channel, _)) => vec![channel.clone()],
+                    None => {
+                        problems.add(
+                            place.field("releaseChannel").problem(format!("unknown release channel `{name}`")).help(nearest::help(
+                                name,
+                                "channels",
+                                all.iter().map(|(channel, _)| channel.as_str()),
+                            )),
+                        );
+                        return None;
+                    }
+                },
+                (None, Some(text)) => selected(text, stable.allow_empty, &place.field("selector"), all, problems)?,
+                (None, None) => return None,
+            };
+            Some(Gate::ChannelsStable { channels })
+        }
+        PreconditionKind::ManualApproval(approval) => Some(Gate::ManualApproval {
+            name: approval.name.clone(),
+            description: approval.description.clone(),
+            every_action: approval.every_action,
+            min_approvers: approval.min_approvers.unwrap_or(1),
+        }),
+        PreconditionKind::SharedManualApproval(approval) => Some(Gate::SharedApproval {
+            name: approval.name.clone(),
+            description: approval.description.clone(),
+            min_approvers: approval.min_approvers.unwrap_or(1),
+        }),
+    }
+}
+
+fn selected(
+    text: &str,
+    allow_empty: bool,
+    place: &Place,
+    all: &[(ChannelName, BTreeMap<String, String>)],
+    problems: &mut Problems,
+) -> Option<Vec<ChannelName>> {
+    let selector = match Selector::parse(text) {
+        Ok(selector) => selector,
+        Err(error) => {
+            let mut problem = place.problem(format!("malformed selector: {error}"));
+            problem.offset = error.at;
+            problems.add(problem);
+            return None;
+        }
+    };
+    let channels: Vec<ChannelName> =
+        all.iter().filter(|(_, labels)| selector.matches(labels)).map(|(channel, _)| channel.clone()).collect();
+    if channels.is_empty() && !allow_empty {
+        problems.add(
+            place
+                .problem(format!("the selector `{text}` matches no release channel of the application"))
+                .help("check labels and groups of the channels, or set `allowEmpty: true` when there need not be any"),
+        );
+        return None;
+    }
+    Some(channels)
+}
+
+fn find_cycle(channels: &[Channel], problems: &mut Problems) {
+    let mut waits_for: BTreeMap<&ChannelName, Vec<&ChannelName>> = BTreeMap::new();
+    for channel in channels {
+        let upstream = channel.gates.iter().filter_map(|gate| match gate {
+            Gate::ChannelsStable { channels } => Some(channels),
+            _ => None,
+        });
+        waits_for.insert(&channel.name, upstream.flatten().collect());
+    }
+    let Some(circle) = cycle::find(&waits_for) else { return };
+    let first = channels.iter().find(|channel| Some(&&channel.name) == circle.first());
+    let place = first.map(|channel| channel.place.field("preconditions"));
+    let names: Vec<String> = circle.iter().map(|name| format!("`{name}`")).collect();
+    if let Some(place) = place {
+        problems.add(
+            place
+                .problem(format!("release channels wait for each other without end: {}", names.join(" waits for ")))
+                .help("take one of these preconditions out"),
+        );
+    }
+}
+
+fn default_env(policy: Option<&Policy>, place: &Place) -> (Env, Place) {
+    (policy.map(|policy| policy.default_env.clone()).unwrap_or_default(), place.field("policy").field("defaultEnv"))
+}
+
+fn constants(constants: &[Constant]) -> Vec<(String, String)> {
+    constants.iter().map(|constant| (constant.name.clone(), constant.string.value.clone())).collect()
+}
+
+/// Labels by key; the last of a key wins.
+pub(super) fn labels(labels: &[Label]) -> BTreeMap<String, String> {
+    labels.iter().map(|label| (label.label.clone(), label.value.clone())).collect()
+}
+
+fn places(list: &Place, length: usize) -> Vec<Place> {
+    (0..length).map(|index| list.item(index)).collect()
+}

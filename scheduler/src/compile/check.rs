@@ -1,0 +1,185 @@
+//! All problems of all documents in force, in one go: run when configs are applied, before anything is stored. What a single
+//! document says wrongly about itself the reader has told already.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schema::config::{Application, CustomRuntime, Runtime, RuntimeKind, Service};
+use schema::id::ApplicationName;
+
+use super::channels::{self, Channel};
+use super::commands::{Maker, render_text};
+use super::configs::{BUILT_IN_RUNTIME, Configs, kind_name};
+use super::instance::Subject;
+use super::parameters;
+use super::problem::{DocumentKey, Place, Problems};
+use super::template::{Scope, Value};
+use super::value::Seal;
+use super::{Options, nearest, policy};
+
+/// Checking has no use for sealed texts.
+struct NoSeal;
+
+impl Seal for NoSeal {
+    fn seal(&self, _: &str) -> String {
+        String::new()
+    }
+}
+
+/// Every problem. With `changed`, services that neither changed nor depend on anything that did are taken as checked.
+pub(super) fn check(configs: &Configs, options: &Options, changed: Option<&BTreeSet<DocumentKey>>) -> Problems {
+    let only_services = changed.is_some_and(|changed| changed.iter().all(|key| matches!(key, DocumentKey::Service(..))));
+    let wanted = |key: &DocumentKey| !only_services || changed.is_some_and(|changed| changed.contains(key));
+    let mut problems = Problems::default();
+    let mut channels: BTreeMap<ApplicationName, Vec<Channel>> = BTreeMap::new();
+    for runtime in configs.runtimes() {
+        check_runtime(configs, options, runtime, &mut problems);
+    }
+    for application in configs.applications() {
+        let found = check_application(configs, application, &mut problems);
+        channels.insert(application.name.clone(), found);
+    }
+    for service in configs.services() {
+        let key = DocumentKey::Service(service.application.clone(), service.name.clone());
+        if wanted(&key) {
+            check_service(configs, options, service, channels.get(&service.application).map(Vec::as_slice), &mut problems);
+        }
+    }
+    problems
+}
+
+fn check_runtime(configs: &Configs, options: &Options, runtime: &Runtime, problems: &mut Problems) {
+    let place = Place::of(DocumentKey::Runtime(runtime.name.clone()));
+    let kind = kind_name(runtime);
+    if runtime.name.as_str() == BUILT_IN_RUNTIME && !matches!(runtime.kind(), RuntimeKind::Local(_)) {
+        let problem = place.field("name").problem(format!("runtime `{BUILT_IN_RUNTIME}` is built in and runs processes here"));
+        problems.add(problem.help("choose another name; `local: {root: DIR}` may change where its commands run"));
+    }
+    let mut labels = BTreeSet::new();
+    for (index, label) in runtime.labels.iter().enumerate() {
+        if !labels.insert(label.label.as_str()) {
+            problems.add(place.field("labels").item(index).problem(format!("label `{}` is given twice", label.label)));
+        }
+    }
+    match runtime.kind() {
+        RuntimeKind::Custom(custom) => check_custom(configs, options, runtime, custom, &place.field("custom"), problems),
+        RuntimeKind::Local(_) | RuntimeKind::Fake(_) => {}
+        RuntimeKind::Kubernetes(_) if options.everything_local => {}
+        RuntimeKind::Kubernetes(_) => {
+            let problem = place.problem(format!("not supported yet: Kubernetes runtimes (`{}` names no other kind)", runtime.name));
+            problems
+                .add(problem.help("use `local: {}`, or try the config with `pvn-scheduler dev`, which runs everything on this machine"));
+        }
+        _ => {
+            let problem = place.field(kind).problem(format!("not supported yet: runtimes of kind `{kind}`"));
+            problems.add(problem.help("write a `custom` runtime with the commands themselves"));
+        }
+    }
+}
+
+/// What can be said of a custom runtime before any service uses it.
+fn check_custom(configs: &Configs, options: &Options, runtime: &Runtime, custom: &CustomRuntime, place: &Place, problems: &mut Problems) {
+    parameters::check_definitions(&custom.parameters, &place.field("parameters"), problems);
+    let mut scope = Scope::default();
+    parameters::insert_unknown(&mut scope, &custom.parameters);
+    scope.leave_open("Constants.");
+    for name in ["Application.Name", "Service.Name", "Service.Version", "ReleaseChannel.Name", "Group"] {
+        scope.insert(format!("Builtins.{name}"), Value::Unknown);
+    }
+    channels::add_runtime_builtins(&mut scope, &runtime.name, &configs.runtime_labels(&runtime.name));
+    Maker { configs, options, seal: &NoSeal, scope: &scope, layers: &[] }.commands(custom, place, problems);
+    if let Some(text) = &custom.apply_id {
+        render_text(text, &scope, &place.field("applyId"), problems);
+    }
+    if let Some(fetch) = &custom.fetch {
+        policy::fetch(fetch, &place.field("fetch"), problems);
+    }
+    policy::apply(&custom.apply, &place.field("apply"), problems);
+    if let Some(info) = &custom.get_info {
+        policy::get_info(info, &place.field("getInfo"), problems);
+    }
+}
+
+fn check_application(configs: &Configs, application: &Application, problems: &mut Problems) -> Vec<Channel> {
+    let channels = channels::resolve(configs, application, problems);
+    let place = Place::of(DocumentKey::Application(application.name.clone()));
+    if application.release_channels.is_empty() && application.release_channel_groups.is_empty() {
+        let problem = place.problem(format!("application `{}` has no release channels", application.name));
+        problems.add(problem.help("add `releaseChannels: [{name: …, runtimes: [{runtime: …}]}]`"));
+    }
+    channels
+}
+
+fn check_service(configs: &Configs, options: &Options, service: &Service, channels: Option<&[Channel]>, problems: &mut Problems) {
+    let key = DocumentKey::Service(service.application.clone(), service.name.clone());
+    let place = Place::of(key.clone());
+    parameters::check_definitions(&service.parameters, &place.field("parameters"), problems);
+    check_unsupported(service, &place, problems);
+    if let Some(custom) = &service.custom_runtime {
+        parameters::check_repeated(&custom.parameter_values, &place.field("customRuntime").field("parameterValues"), problems);
+    }
+    let rolls_back = service.auto_rollback.as_ref().is_some_and(|rollback| !rollback.disabled);
+    if rolls_back && service.progress_deadline.is_none() {
+        let problem =
+            place.field("autoRollback").problem("`autoRollback` needs a `progressDeadline`: nothing says when a release is stuck");
+        problems.add(problem.help("add for example `progressDeadline: 1800s`"));
+    }
+    check_bundle_name(service, &place, problems);
+    let Some(channels) = channels else {
+        let problem = place.field("application").problem(format!("unknown application `{}`", service.application));
+        return problems.add(problem.help(nearest::help(service.application.as_str(), "applications", configs.application_names())));
+    };
+    check_own_entries(service, channels, &place, problems);
+    for channel in channels {
+        problems.set_subject(key.clone(), format!("for {key} in channel `{}`", channel.name));
+        Subject { configs, options, seal: &NoSeal, service, channel, release: None }.compile(problems);
+    }
+    problems.clear_subject();
+}
+
+fn check_unsupported(service: &Service, place: &Place, problems: &mut Problems) {
+    let mut tell = |is_there: bool, place: &Place, field: &str| {
+        if is_there {
+            let problem = place.field(field).problem(format!("not supported yet: `{field}` of a service"));
+            problems.add(problem.help("use `customRuntime` and a `custom` runtime"));
+        }
+    };
+    tell(service.kubernetes_config.is_some(), place, "kubernetesConfig");
+    tell(service.terraform.is_some(), place, "terraform");
+    tell(service.pulumi.is_some(), place, "pulumi");
+    tell(service.aws_ecs.is_some(), place, "awsEcs");
+    tell(service.google_cloud_run.is_some(), place, "googleCloudRun");
+    for (index, own) in service.per_release_channel.iter().enumerate() {
+        let place = place.field("perReleaseChannel").item(index);
+        tell(own.kubernetes_config.is_some(), &place, "kubernetesConfig");
+        tell(own.terraform.is_some(), &place, "terraform");
+        tell(own.pulumi.is_some(), &place, "pulumi");
+        tell(own.aws_ecs.is_some(), &place, "awsEcs");
+        tell(own.google_cloud_run.is_some(), &place, "googleCloudRun");
+    }
+}
+
+fn check_bundle_name(service: &Service, place: &Place, problems: &mut Problems) {
+    let Some(text) = &service.bundle_name else { return };
+    let mut scope = super::release::bundle_scope(service);
+    parameters::insert_unknown(&mut scope, &service.parameters);
+    render_text(text, &scope, &place.field("bundleName"), problems);
+}
+
+fn check_own_entries(service: &Service, channels: &[Channel], place: &Place, problems: &mut Problems) {
+    let mut seen = BTreeSet::new();
+    for (index, own) in service.per_release_channel.iter().enumerate() {
+        let place = place.field("perReleaseChannel").item(index);
+        let name = &own.release_channel;
+        if !channels.iter().any(|channel| channel.name == *name) {
+            let names = channels.iter().map(|channel| channel.name.as_str());
+            let problem = place.field("releaseChannel").problem(format!("unknown release channel `{name}`"));
+            problems.add(problem.help(nearest::help(name.as_str(), "channels", names)));
+        }
+        if !seen.insert(name) {
+            problems.add(place.field("releaseChannel").problem(format!("release channel `{name}` is given twice")).help("join the two"));
+        }
+        if let Some(custom) = &own.custom_runtime {
+            parameters::check_repeated(&custom.parameter_values, &place.field("customRuntime").field("parameterValues"), problems);
+        }
+    }
+}

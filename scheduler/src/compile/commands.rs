@@ -1,0 +1,274 @@
+//! The three commands of a custom runtime with the values put in: what to run, where, with which environment. Called by
+//! `instance`.
+
+use std::collections::BTreeMap;
+
+use schema::config::{CustomRuntime, Env, EnvValueKind, Exec, FetchMode, RuntimeKind, TaskConfig};
+use schema::id::RuntimeName;
+use schema::report::StructuredKind;
+use schema::status::JobKind;
+
+use super::configs::Configs;
+use super::problem::{Place, Problems};
+use super::template::{self, Rendered, Scope};
+use super::value::{Seal, SecretValue};
+use super::{Command, Commands, EnvValue, EnvVar, Options, Place as JobPlace, environment, job_file, nearest};
+
+/// Environment that is the same for all three commands: where it is, and the names that its templates may use.
+pub(super) struct EnvLayer<'a> {
+    pub(super) env: &'a Env,
+    pub(super) place: Place,
+    pub(super) scope: &'a Scope,
+}
+
+/// What is needed to make commands.
+pub(super) struct Maker<'a> {
+    pub(super) configs: &'a Configs,
+    pub(super) options: &'a Options,
+    pub(super) seal: &'a dyn Seal,
+    /// The names that the runtime's templates may use.
+    pub(super) scope: &'a Scope,
+    /// Environment from outside the runtime, lowest precedence first.
+    pub(super) layers: &'a [EnvLayer<'a>],
+}
+
+impl Maker<'_> {
+    /// The commands of a runtime whose `custom` block is at `place`.
+    pub(super) fn commands(&self, custom: &CustomRuntime, place: &Place, problems: &mut Problems) -> Option<Commands> {
+        let job_place = self.job_place(custom, place, problems);
+        let on = job_place.as_ref();
+        let fetch = custom.fetch.as_ref().map(|fetch| {
+            let expect = (fetch.fetch_mode == FetchMode::StructuredOutput).then_some(StructuredKind::Fetch);
+            self.command(JobKind::Fetch, fetch.exec(), &fetch.env, expect, on, &place.field("fetch"), problems)
+        });
+        let apply = self.command(JobKind::Apply, custom.apply.exec(), &custom.apply.env, None, on, &place.field("apply"), problems);
+        let get_info = custom.get_info.as_ref().map(|info| {
+            let expect = Some(StructuredKind::GetInfo);
+            self.command(JobKind::GetInfo, info.exec(), &info.env, expect, on, &place.field("getInfo"), problems)
+        });
+        // A command that is there and wrong is `Some(None)`.
+        let fetch = fetch.map_or(Some(None), |command| command.map(Some))?;
+        let get_info = get_info.map_or(Some(None), |command| command.map(Some))?;
+        Some(Commands { place: job_place?, fetch, apply: apply?, get_info })
+    }
+
+    fn job_place(&self, custom: &CustomRuntime, place: &Place, problems: &mut Problems) -> Option<JobPlace> {
+        let proxy = &custom.proxy_runtime;
+        let place = place.field("proxyRuntime");
+        let job_place = self.proxy_place(&proxy.runtime, &place.field("runtime"), problems)?;
+        if proxy.container_orchestration.is_some() && !self.options.everything_local && matches!(job_place, JobPlace::Local { .. }) {
+            let problem = place.field("containerOrchestration").problem("`containerOrchestration` has no effect on a `local` runtime");
+            problems.add(problem.help("take it out, or name a Kubernetes runtime"));
+        }
+        Some(job_place)
+    }
+
+    fn proxy_place(&self, name: &RuntimeName, place: &Place, problems: &mut Problems) -> Option<JobPlace> {
+        let here = JobPlace::Local { root: None, clean_env: false };
+        let Some(runtime) = self.configs.runtime(name) else {
+            if self.options.everything_local {
+                return Some(here);
+            }
+            let names = self.configs.runtime_names();
+            problems.add(place.problem(format!("unknown runtime `{name}`")).help(nearest::help(name.as_str(), "runtimes", names)));
+            return None;
+        };
+        match runtime.kind() {
+            RuntimeKind::Local(local) => {
+                Some(JobPlace::Local { root: local.root.clone(), clean_env: local.env == Some(schema::config::LocalEnv::Clean) })
+            }
+            RuntimeKind::Fake(fake) => Some(JobPlace::Fake { crashing_programs: fake.crashing_programs.clone() }),
+            RuntimeKind::Kubernetes(_) if self.options.everything_local => Some(here),
+            RuntimeKind::Kubernetes(_) => {
+                let problem = place.problem(format!("not supported yet: jobs on a Kubernetes runtime (`{name}`)"));
+                problems
+                    .add(problem.help("name `local`, or try the config with `pvn-scheduler dev`, which runs everything on this machine"));
+                None
+            }
+            _ => {
+                let kind = super::configs::kind_name(runtime);
+                let problem = place.problem(format!("runtime `{name}` is of kind `{kind}`, which cannot run the jobs of another"));
+                problems.add(problem.help("name `local`, a `fake` runtime or a Kubernetes runtime"));
+                None
+            }
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the three commands have no type in common")]
+    fn command(
+        &self,
+        kind: JobKind,
+        exec: Exec<'_>,
+        env: &Env,
+        expect: Option<StructuredKind>,
+        on: Option<&JobPlace>,
+        place: &Place,
+        problems: &mut Problems,
+    ) -> Option<Command> {
+        let before = problems.count();
+        let mut variables = BTreeMap::new();
+        for layer in self.layers {
+            self.add_env(&mut variables, layer.env, &layer.place, layer.scope, problems);
+        }
+        self.add_env(&mut variables, env, &place.field("env"), self.scope, problems);
+        let mut command = match exec {
+            Exec::Task(task) => {
+                let place = place.field("taskConfig");
+                self.add_env(&mut variables, &task.program.env, &place.field("program").field("env"), self.scope, problems);
+                self.task(kind, task, on, &place, problems)
+            }
+            Exec::Kubernetes(config) => {
+                let place = place.field("kubernetesConfig");
+                let job = job_file::read(self.configs, config, &place, problems)?;
+                let mut command = job.render(kind, self.scope, &place, problems)?;
+                for variable in std::mem::take(&mut command.env) {
+                    variables.insert(variable.key, variable.value);
+                }
+                command
+            }
+        };
+        variables.retain(|key, _| !environment::is_ours(key));
+        command.env = variables.into_iter().map(|(key, value)| EnvVar { key, value }).collect();
+        command.expect = expect;
+        match on {
+            Some(JobPlace::Local { .. }) if command.argv.is_empty() => {
+                let place = match exec {
+                    Exec::Task(_) => place.field("taskConfig").field("program"),
+                    Exec::Kubernetes(_) => place.field("kubernetesConfig"),
+                };
+                let what = if matches!(exec, Exec::Task(_)) { "`entrypoint` nor `cmd`" } else { "`command` nor `args`" };
+                let problem = place.problem(format!("there is neither {what}: on this machine no image says what to run"));
+                problems.add(problem.help("write the program and its arguments, as in `cmd: [./check.sh, --quick]`"));
+            }
+            // Nothing is run there; the name stands for the command.
+            _ if command.argv.is_empty() => command.argv.push(command.name.clone()),
+            _ => {}
+        }
+        (problems.count() == before).then_some(command)
+    }
+
+    fn task(&self, kind: JobKind, task: &TaskConfig, on: Option<&JobPlace>, place: &Place, problems: &mut Problems) -> Command {
+        if matches!(on, Some(JobPlace::Local { .. })) {
+            self.check_local(task, place, problems);
+        }
+        if task.retry_config.is_some() {
+            let problem = place.field("retryConfig").problem("not supported yet: `retryConfig` of a task");
+            problems.add(problem.help("use `retryPolicy` of the command"));
+        }
+        let program = &task.program;
+        let inner = place.field("program");
+        // The image is not used here, and its names are checked all the same.
+        if let Some(image) = &program.image {
+            self.text(image, &inner.field("image"), problems);
+        }
+        if let Some(tag) = &program.image_tag {
+            self.text(tag, &inner.field("imageTag"), problems);
+        }
+        let mut argv = Vec::new();
+        for (list, field) in [(&program.entrypoint, "entrypoint"), (&program.cmd, "cmd")] {
+            for (index, argument) in list.iter().enumerate() {
+                argv.push(self.text(argument, &inner.field(field).item(index), problems));
+            }
+        }
+        let directory = program.working_directory.as_ref();
+        Command {
+            name: program.name.clone().unwrap_or_else(|| kind.to_string()),
+            argv,
+            env: Vec::new(),
+            working_directory: directory.map(|text| self.text(text, &inner.field("workingDirectory"), problems)),
+            expect: None,
+            leave_running: task.leave_running,
+        }
+    }
+
+    /// What a task can ask of Kubernetes and not of this machine. In `dev` what only sizes or places a container is left out;
+    /// what a command may depend on is a problem there too.
+    fn check_local(&self, task: &TaskConfig, place: &Place, problems: &mut Problems) {
+        if !task.volumes.is_empty() {
+            let problem = place.field("volumes").problem("not supported yet: `volumes` of a task on a `local` runtime");
+            problems.add(problem.help("use files of this machine, or `env` for secrets"));
+        }
+        if self.options.everything_local {
+            return;
+        }
+        let only_kubernetes = [
+            (task.k8s.is_some(), place.field("k8s"), "`k8s`"),
+            (task.program.resources.is_some(), place.field("program").field("resources"), "`resources`"),
+        ];
+        for (is_there, place, what) in only_kubernetes {
+            if is_there {
+                problems.add(place.problem(format!("not supported yet: {what} of a task on a `local` runtime")).help("take it out"));
+            }
+        }
+    }
+
+    fn add_env(&self, variables: &mut BTreeMap<String, EnvValue>, env: &Env, place: &Place, scope: &Scope, problems: &mut Problems) {
+        for (key, value) in env {
+            let place = place.field(key);
+            let value = match value.kind() {
+                EnvValueKind::Value(text) => match template::render(text, scope) {
+                    Ok(Rendered::Text(text)) => Some(EnvValue::Plain(text)),
+                    Ok(Rendered::Unknown) => Some(EnvValue::Plain(String::new())),
+                    Ok(Rendered::Secret(secret)) => Some(secret.into()),
+                    Err(errors) => {
+                        problems.add_template(&place.field("value"), errors);
+                        None
+                    }
+                },
+                EnvValueKind::RawSecret(text) => match template::render(text, scope) {
+                    Ok(Rendered::Text(text)) => Some(EnvValue::Sealed(self.seal.seal(&text))),
+                    Ok(Rendered::Unknown) => Some(EnvValue::Sealed(String::new())),
+                    Ok(Rendered::Secret(secret)) => Some(secret.into()),
+                    Err(errors) => {
+                        problems.add_template(&place.field("rawSecret"), errors);
+                        None
+                    }
+                },
+                EnvValueKind::Secret(secret) => {
+                    Some(EnvValue::Secret { key: secret.key.clone(), version: secret.version.map_or(0, u64::from) })
+                }
+                EnvValueKind::KubernetesSecret(_) => {
+                    let problem = place.field("kubernetesSecret").problem("not supported yet: a secret of the cluster on this machine");
+                    problems.add(problem.help("keep it with `pvnctl secrets set KEY` and name it as `secret: {key: KEY}`"));
+                    None
+                }
+            };
+            if let Some(value) = value {
+                variables.insert(key.clone(), value);
+            }
+        }
+    }
+
+    fn text(&self, text: &str, place: &Place, problems: &mut Problems) -> String {
+        render_text(text, self.scope, place, problems)
+    }
+}
+
+/// A text that must not hold a secret; what is wrong goes into `problems`.
+pub(super) fn render_text(text: &str, scope: &Scope, place: &Place, problems: &mut Problems) -> String {
+    match template::render(text, scope) {
+        Ok(Rendered::Text(text)) => text,
+        Ok(Rendered::Unknown) => String::new(),
+        Ok(Rendered::Secret(_)) => {
+            problems.add(
+                place
+                    .problem(format!("`{}` is a secret, and anybody can read this text while the command runs", text.trim()))
+                    .help("give it to the command in `env`, and let the command read it there"),
+            );
+            String::new()
+        }
+        Err(errors) => {
+            problems.add_template(place, errors);
+            String::new()
+        }
+    }
+}
+
+impl From<SecretValue> for EnvValue {
+    fn from(secret: SecretValue) -> Self {
+        match secret {
+            SecretValue::Stored { key, version } => Self::Secret { key, version },
+            SecretValue::Sealed(sealed) => Self::Sealed(sealed),
+        }
+    }
+}

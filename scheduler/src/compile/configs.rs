@@ -1,0 +1,185 @@
+//! All config documents in force, by name, and what they say about themselves. Built by the driver from its store and from a
+//! request; never changed in place, so that a refused request leaves nothing behind.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use schema::api::Diagnostic;
+use schema::config::{Application, Body, LocalRuntime, Runtime, RuntimeKind, Service};
+use schema::id::{ApplicationName, ChannelId, ChannelName, RuntimeId, RuntimeName, ServiceName};
+
+use super::channels;
+use super::problem::{DocumentKey, Problem, Problems};
+
+/// Name of the runtime that always exists.
+pub const BUILT_IN_RUNTIME: &str = "local";
+
+/// All documents in force. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Configs {
+    documents: BTreeMap<DocumentKey, Arc<Body>>,
+    runtime_ids: BTreeMap<RuntimeName, RuntimeId>,
+    channel_ids: BTreeMap<(ApplicationName, ChannelName), ChannelId>,
+}
+
+impl Default for Configs {
+    /// The built-in runtime and nothing else.
+    fn default() -> Self {
+        let name: RuntimeName = BUILT_IN_RUNTIME.parse().expect("`local` is a legal name");
+        let runtime = Runtime {
+            name: name.clone(),
+            labels: Vec::new(),
+            custom: None,
+            kubernetes: None,
+            local: Some(LocalRuntime { root: None, env: None }),
+            fake: None,
+            terraform_runner: None,
+            pulumi_runner: None,
+            aws_ecs: None,
+            google_cloud_run: None,
+        };
+        let documents = [(DocumentKey::Runtime(name), Arc::new(Body::Runtime(Box::new(runtime))))].into();
+        Self { documents, runtime_ids: BTreeMap::new(), channel_ids: BTreeMap::new() }
+    }
+}
+
+/// The key of a document.
+pub fn key(body: &Body) -> DocumentKey {
+    match body {
+        Body::Runtime(runtime) => DocumentKey::Runtime(runtime.name.clone()),
+        Body::Application(application) => DocumentKey::Application(application.name.clone()),
+        Body::Service(service) => DocumentKey::Service(service.application.clone(), service.name.clone()),
+    }
+}
+
+impl Configs {
+    /// Puts a document in force, in the place of an earlier one of its key.
+    pub fn put(&mut self, body: Body) {
+        self.documents.insert(key(&body), Arc::new(body));
+    }
+
+    /// Says which id a runtime has, for the label `@id`.
+    pub fn set_runtime_id(&mut self, name: RuntimeName, id: RuntimeId) {
+        self.runtime_ids.insert(name, id);
+    }
+
+    /// Says which id a channel has, for the label `@id`.
+    pub fn set_channel_id(&mut self, application: ApplicationName, name: ChannelName, id: ChannelId) {
+        self.channel_ids.insert((application, name), id);
+    }
+
+    /// Every document's key, in order.
+    pub fn keys(&self) -> impl Iterator<Item = &DocumentKey> {
+        self.documents.keys()
+    }
+
+    /// A runtime.
+    pub fn runtime(&self, name: &RuntimeName) -> Option<&Runtime> {
+        match self.documents.get(&DocumentKey::Runtime(name.clone())).map(Arc::as_ref) {
+            Some(Body::Runtime(runtime)) => Some(runtime),
+            _ => None,
+        }
+    }
+
+    /// An application.
+    pub fn application(&self, name: &ApplicationName) -> Option<&Application> {
+        match self.documents.get(&DocumentKey::Application(name.clone())).map(Arc::as_ref) {
+            Some(Body::Application(application)) => Some(application),
+            _ => None,
+        }
+    }
+
+    /// A service.
+    pub fn service(&self, application: &ApplicationName, name: &ServiceName) -> Option<&Service> {
+        match self.documents.get(&DocumentKey::Service(application.clone(), name.clone())).map(Arc::as_ref) {
+            Some(Body::Service(service)) => Some(service),
+            _ => None,
+        }
+    }
+
+    /// All runtimes, by name.
+    pub fn runtimes(&self) -> impl Iterator<Item = &Runtime> {
+        self.documents.values().filter_map(|body| match body.as_ref() {
+            Body::Runtime(runtime) => Some(runtime.as_ref()),
+            _ => None,
+        })
+    }
+
+    /// All applications, by name.
+    pub fn applications(&self) -> impl Iterator<Item = &Application> {
+        self.documents.values().filter_map(|body| match body.as_ref() {
+            Body::Application(application) => Some(application.as_ref()),
+            _ => None,
+        })
+    }
+
+    /// All services, by application and name.
+    pub fn services(&self) -> impl Iterator<Item = &Service> {
+        self.documents.values().filter_map(|body| match body.as_ref() {
+            Body::Service(service) => Some(service.as_ref()),
+            _ => None,
+        })
+    }
+
+    /// The names of all runtimes, in order.
+    pub fn runtime_names(&self) -> impl Iterator<Item = &str> {
+        self.runtimes().map(|runtime| runtime.name.as_str())
+    }
+
+    /// The names of all applications, in order.
+    pub fn application_names(&self) -> impl Iterator<Item = &str> {
+        self.applications().map(|application| application.name.as_str())
+    }
+
+    /// The labels of a runtime, with the automatic ones (`@type`, `@name`, `@id` once it has one).
+    pub fn runtime_labels(&self, name: &RuntimeName) -> BTreeMap<String, String> {
+        let Some(runtime) = self.runtime(name) else { return BTreeMap::new() };
+        let mut labels = channels::labels(&runtime.labels);
+        labels.insert("@type".to_owned(), kind_name(runtime).to_owned());
+        labels.insert("@name".to_owned(), name.to_string());
+        if let Some(id) = self.runtime_ids.get(name) {
+            labels.insert("@id".to_owned(), id.to_string());
+        }
+        labels
+    }
+
+    /// Problems as people see them, with the lines of the document.
+    pub(super) fn diagnostics(&self, problems: Problems) -> Vec<Diagnostic> {
+        problems.into_vec().into_iter().map(|problem| self.diagnostic(problem)).collect()
+    }
+
+    fn diagnostic(&self, problem: Problem) -> Diagnostic {
+        Diagnostic {
+            file: problem.place.document.as_ref().map(ToString::to_string).unwrap_or_default(),
+            line: 0,
+            column: 1,
+            path: problem.place.path,
+            message: problem.message,
+            help: problem.help,
+            snippet: String::new(),
+        }
+    }
+
+    /// The value, unless there are problems.
+    pub(super) fn result<T>(&self, value: T, problems: Problems) -> Result<T, Vec<Diagnostic>> {
+        if problems.count() == 0 { Ok(value) } else { Err(self.diagnostics(problems)) }
+    }
+
+    pub(super) fn channel_id(&self, application: &ApplicationName, name: &ChannelName) -> Option<ChannelId> {
+        self.channel_ids.get(&(application.clone(), name.clone())).copied()
+    }
+}
+
+/// The kind of a runtime in one word, as lists and the label `@type` show it.
+pub fn kind_name(runtime: &Runtime) -> &'static str {
+    match runtime.kind() {
+        RuntimeKind::Custom(_) => "custom",
+        RuntimeKind::Kubernetes(_) => "kubernetes",
+        RuntimeKind::Local(_) => "local",
+        RuntimeKind::Fake(_) => "fake",
+        RuntimeKind::TerraformRunner(_) => "terraformRunner",
+        RuntimeKind::PulumiRunner(_) => "pulumiRunner",
+        RuntimeKind::AwsEcs(_) => "awsEcs",
+        RuntimeKind::GoogleCloudRun(_) => "googleCloudRun",
+    }
+}

@@ -1,0 +1,314 @@
+//! One service in one channel: connection chosen, parameters filled, commands rendered, policies complete. The same code checks
+//! names when configs are applied (no values yet) and compiles when a release is made. Called by `check` and by `super::compile`.
+
+use std::collections::BTreeMap;
+
+use engine::desired::{ApplyPolicy, Desired};
+use schema::config::{CustomRuntime, ParameterValue, PerReleaseChannel, Runtime, RuntimeKind, Service};
+use schema::id::BlobId;
+use schema::schedule::Duration;
+
+use super::channels::{self, Channel, Connection};
+use super::commands::{EnvLayer, Maker, render_text};
+use super::configs::{Configs, kind_name};
+use super::parameters::{self, Bound, RuntimeValues};
+use super::problem::{DocumentKey, Place, Problems};
+use super::template::{Scope, Value};
+use super::value::Seal;
+use super::{Command, Commands, CompiledInstance, Options, Place as JobPlace, Release, nearest, policy};
+
+/// One service in one channel.
+pub(super) struct Subject<'a> {
+    pub(super) configs: &'a Configs,
+    pub(super) options: &'a Options,
+    pub(super) seal: &'a dyn Seal,
+    pub(super) service: &'a Service,
+    pub(super) channel: &'a Channel,
+    /// `None`: only check, there are no values yet.
+    pub(super) release: Option<&'a Release<'a>>,
+}
+
+impl<'a> Subject<'a> {
+    /// The compiled instance; `None` when there is no release yet, or when something is wrong.
+    pub(super) fn compile(&self, problems: &mut Problems) -> Option<CompiledInstance> {
+        let runtime = self.pick_runtime(problems)?;
+        let base = self.base_scope(runtime);
+        let mut service_scope = base.clone();
+        self.add_release_parameters(&mut service_scope, problems);
+        match runtime.kind() {
+            RuntimeKind::Custom(custom) => self.compile_custom(runtime, custom, base, &service_scope, problems),
+            RuntimeKind::Fake(fake) => {
+                let place = JobPlace::Fake { crashing_programs: fake.crashing_programs.clone() };
+                self.finish(runtime, None, fake_commands(self.service.name.as_str(), place), None, problems)
+            }
+            _ => {
+                self.tell_no_commands(runtime, problems);
+                None
+            }
+        }
+    }
+
+    fn compile_custom(
+        &self,
+        runtime: &Runtime,
+        custom: &CustomRuntime,
+        mut scope: Scope,
+        service_scope: &Scope,
+        problems: &mut Problems,
+    ) -> Option<CompiledInstance> {
+        self.add_runtime_parameters(&mut scope, runtime, custom, service_scope, problems);
+        let place = Place::of(DocumentKey::Runtime(runtime.name.clone())).field("custom");
+        let layers = self.env_layers(service_scope);
+        let maker = Maker { configs: self.configs, options: self.options, seal: self.seal, scope: &scope, layers: &layers };
+        let commands = maker.commands(custom, &place, problems);
+        let apply_id = custom.apply_id.as_ref().map(|text| render_text(text, &scope, &place.field("applyId"), problems));
+        self.finish(runtime, Some((custom, &place)), commands?, apply_id, problems)
+    }
+
+    fn finish(
+        &self,
+        runtime: &Runtime,
+        custom: Option<(&CustomRuntime, &Place)>,
+        commands: Commands,
+        apply_id: Option<String>,
+        problems: &mut Problems,
+    ) -> Option<CompiledInstance> {
+        let release = self.release?;
+        let (fetch, apply, get_info) = match custom {
+            None => (None, policy::apply_of_fake(), None),
+            Some((custom, place)) => {
+                let fetch = custom.fetch.as_ref().map(|fetch| policy::fetch(fetch, &place.field("fetch"), problems));
+                let info = custom.get_info.as_ref().map(|info| policy::get_info(info, &place.field("getInfo"), problems));
+                let apply: ApplyPolicy = policy::apply(&custom.apply, &place.field("apply"), problems)?;
+                (fetch.map_or(Some(None), |fetch| fetch.map(Some))?, apply, info.map_or(Some(None), |info| info.map(Some))?)
+            }
+        };
+        let custom = custom.map(|(custom, _)| custom);
+        let compiled = BlobId::of(&serde_json::to_vec(&commands).expect("commands are plain data"));
+        let desired = Desired {
+            release: release.id,
+            version: release.version.to_owned(),
+            released_at: release.released_at,
+            runtime: runtime.name.clone(),
+            max_concurrency: custom.and_then(|custom| custom.apply.max_concurrency),
+            compiled,
+            fetch,
+            apply,
+            get_info,
+            gates: self.channel.gates.clone(),
+            require_approval_before_apply: custom.is_some_and(|custom| custom.require_approval_before_apply),
+            approval_timeout_ms: custom.and_then(|custom| custom.approval_timeout).map(Duration::as_ms),
+            grace_ms: policy::grace_ms(custom),
+            apply_id,
+            progress_deadline_ms: self.service.progress_deadline.map(Duration::as_ms),
+            auto_rollback: self.service.auto_rollback.as_ref().is_some_and(|rollback| !rollback.disabled),
+        };
+        Some(CompiledInstance {
+            channel: self.channel.name.clone(),
+            runtime: runtime.name.clone(),
+            place: commands.place.clone(),
+            desired,
+            commands,
+        })
+    }
+
+    fn place(&self) -> Place {
+        Place::of(DocumentKey::Service(self.service.application.clone(), self.service.name.clone()))
+    }
+
+    /// What the service says for this channel alone.
+    fn own(&self) -> Option<(&'a PerReleaseChannel, Place)> {
+        let entries = self.service.per_release_channel.iter().enumerate();
+        let (index, own) = entries.rev().find(|(_, own)| own.release_channel == self.channel.name)?;
+        Some((own, self.place().field("perReleaseChannel").item(index)))
+    }
+
+    /// The runtime behind the connection that the service asks for, or the only one that fits.
+    fn pick_runtime(&self, problems: &mut Problems) -> Option<&'a Runtime> {
+        let own = self.own();
+        let of_channel = own.as_ref().and_then(|(own, place)| Some((own.runtime_connection.as_ref()?, place.clone())));
+        let wanted = of_channel.or_else(|| Some((self.service.runtime_connection.as_ref()?, self.place())));
+        let connection = match wanted {
+            Some((name, place)) => match self.channel.connections.iter().find(|connection| connection.name == *name) {
+                Some(connection) => connection,
+                None => {
+                    let names = self.channel.connections.iter().map(|connection| connection.name.as_str());
+                    problems.add(
+                        place
+                            .field("runtimeConnection")
+                            .problem(format!("release channel `{}` offers no runtime connection `{name}`", self.channel.name))
+                            .help(nearest::help(name.as_str(), "connections", names)),
+                    );
+                    return None;
+                }
+            },
+            None => self.only_connection(problems)?,
+        };
+        self.configs.runtime(&connection.runtime)
+    }
+
+    fn only_connection(&self, problems: &mut Problems) -> Option<&'a Connection> {
+        let all = &self.channel.connections;
+        let fits = |connection: &&Connection| {
+            let kind = self.configs.runtime(&connection.runtime).map(Runtime::kind);
+            matches!(kind, Some(RuntimeKind::Custom(_) | RuntimeKind::Fake(_)))
+        };
+        let fitting: Vec<&Connection> = all.iter().filter(fits).collect();
+        match (fitting.as_slice(), all.as_slice()) {
+            ([connection], _) => Some(*connection),
+            ([], [connection]) => Some(connection),
+            // The channel's own problem, told there when configs are checked.
+            (_, []) if self.release.is_none() => None,
+            _ => {
+                let names: Vec<String> = all.iter().map(|connection| format!("`{}`", connection.name)).collect();
+                problems.add(
+                    self.place()
+                        .problem(format!("release channel `{}` has {} runtimes and the service names none", self.channel.name, all.len()))
+                        .help(format!("set `runtimeConnection` to one of {}", names.join(", "))),
+                );
+                None
+            }
+        }
+    }
+
+    fn tell_no_commands(&self, runtime: &Runtime, problems: &mut Problems) {
+        let kind = kind_name(runtime);
+        let (message, help) = match runtime.kind() {
+            RuntimeKind::Local(_) => (
+                format!("runtime `{}` has no commands of its own", runtime.name),
+                format!("write a `custom` runtime whose `proxyRuntime` is `{}`, and name that one in the channel", runtime.name),
+            ),
+            _ => (
+                format!("not supported yet: services on runtime `{}` of kind `{kind}`", runtime.name),
+                "write a `custom` runtime with the commands themselves, and name that one in the channel".to_owned(),
+            ),
+        };
+        problems.add(self.place().problem(format!("{message} (channel `{}`)", self.channel.name)).help(help));
+    }
+
+    /// Constants and builtins: what both the service's and the runtime's templates see.
+    fn base_scope(&self, runtime: &Runtime) -> Scope {
+        let mut scope = Scope::default();
+        for (name, text) in &self.channel.constants {
+            scope.insert_text(format!("Constants.{name}"), text.as_str());
+        }
+        let own = self.own();
+        let constants = self.service.constants.iter().chain(own.iter().flat_map(|(own, _)| &own.constants));
+        for constant in constants {
+            scope.insert_text(format!("Constants.{}", constant.name), constant.string.value.as_str());
+        }
+        scope.insert_text("Builtins.Application.Name", self.service.application.as_str());
+        scope.insert_text("Builtins.Service.Name", self.service.name.as_str());
+        scope.insert_text("Builtins.ReleaseChannel.Name", self.channel.name.as_str());
+        if let Some(group) = &self.channel.group {
+            scope.insert_text("Builtins.Group", group.as_str());
+        }
+        scope.insert(
+            "Builtins.Service.Version",
+            match self.release {
+                Some(release) => Value::Text(release.version.to_owned()),
+                None => Value::Unknown,
+            },
+        );
+        channels::add_runtime_builtins(&mut scope, &runtime.name, &self.configs.runtime_labels(&runtime.name));
+        scope
+    }
+
+    fn add_release_parameters(&self, scope: &mut Scope, problems: &mut Problems) {
+        match self.release {
+            None => parameters::insert_unknown(scope, &self.service.parameters),
+            Some(release) => self.add_values(scope, release, problems),
+        }
+    }
+
+    fn add_values(&self, scope: &mut Scope, release: &Release<'_>, problems: &mut Problems) {
+        for definition in &self.service.parameters {
+            let name = &definition.name;
+            let place = Place::of_release(format!("params.{name}"));
+            let given = release.values.get(Some(&self.channel.name), name).map(|given| parameters::from_release(definition, given));
+            let value = match given {
+                None => None,
+                Some(Ok(value)) => Some(value),
+                Some(Err(why)) => {
+                    let problem = place.problem(format!("parameter `{name}`: {why}"));
+                    problems.add(problem.help(format!("give it a new value, as in `--param {name}=…`")));
+                    Some(Bound::Unknown)
+                }
+            };
+            if parameters::insert(scope, definition, value).is_err() {
+                let channel = &self.channel.name;
+                let help =
+                    format!("give it with `--param {name}=…`, or for this channel alone with `--param-for-channel {channel}:{name}=…`");
+                problems.add(parameters::missing(definition, &place, help));
+                // Only the one problem: what uses the parameter is fine.
+                let _ = parameters::insert(scope, definition, Some(Bound::Unknown));
+            }
+        }
+    }
+
+    /// The runtime's parameters, filled with what the service gives for this channel.
+    fn add_runtime_parameters(
+        &self,
+        scope: &mut Scope,
+        runtime: &Runtime,
+        custom: &CustomRuntime,
+        service_scope: &Scope,
+        problems: &mut Problems,
+    ) {
+        let given =
+            RuntimeValues { runtime: runtime.name.as_str(), definitions: &custom.parameters, scope: service_scope, seal: self.seal };
+        let mut bound: BTreeMap<String, Bound> = given.bind(&self.parameter_values(), problems);
+        for definition in &custom.parameters {
+            if parameters::insert(scope, definition, bound.remove(&definition.name)).is_err() {
+                let place = self.place().field("customRuntime");
+                let help = format!("runtime `{}` asks for it: give it under `parameterValues`", runtime.name);
+                problems.add(parameters::missing(definition, &place, help));
+                // Only the one problem: what uses the parameter is fine.
+                let _ = parameters::insert(scope, definition, Some(Bound::Unknown));
+            }
+        }
+    }
+
+    /// The values that the service gives its runtime here: those of the channel joined with the others by name.
+    fn parameter_values(&self) -> Vec<(&'a ParameterValue, Place)> {
+        let list = |values: &'a [ParameterValue], place: Place| {
+            let place = place.field("customRuntime").field("parameterValues");
+            values.iter().enumerate().map(move |(index, value)| (value, place.item(index)))
+        };
+        let mut values: Vec<_> = self.service.custom_runtime.iter().flat_map(|own| list(&own.parameter_values, self.place())).collect();
+        if let Some((own, place)) = self.own()
+            && let Some(custom) = &own.custom_runtime
+        {
+            let clears = custom.clear_on_per_release_channel_merge;
+            values.retain(|(value, _)| !clears && !custom.parameter_values.iter().any(|own| own.name == value.name));
+            values.extend(list(&custom.parameter_values, place));
+        }
+        values
+    }
+
+    /// Environment from outside the runtime, lowest precedence first.
+    fn env_layers<'b>(&'b self, scope: &'b Scope) -> Vec<EnvLayer<'b>> {
+        let (default_env, default_place) = &self.channel.default_env;
+        let mut layers = vec![
+            EnvLayer { env: default_env, place: default_place.clone(), scope },
+            EnvLayer { env: &self.service.env, place: self.place().field("env"), scope },
+        ];
+        if let Some((own, place)) = self.own() {
+            layers.push(EnvLayer { env: &own.env, place: place.field("env"), scope });
+        }
+        layers
+    }
+}
+
+/// A service on a `fake` runtime: an apply that succeeds, or fails when the service is among the crashing programs.
+fn fake_commands(name: &str, place: JobPlace) -> Commands {
+    let apply = Command {
+        name: name.to_owned(),
+        argv: vec![name.to_owned()],
+        env: Vec::new(),
+        working_directory: None,
+        expect: None,
+        leave_running: false,
+    };
+    Commands { place, fetch: None, apply, get_info: None }
+}

@@ -1,0 +1,283 @@
+//! Parameters: which values they take, and what templates see of them. Used twice: for the parameters of a service, filled by a
+//! release, and for those of a custom runtime, filled by the service.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schema::config::{ImageRegistryInfo, ParameterDefinition, ParameterKind, ParameterValue, ParameterValueKind};
+
+use super::nearest;
+use super::problem::{Place, Problem, Problems};
+use super::template::{self, Rendered, Scope, Value};
+use super::value::{Given, Seal, SecretValue};
+
+/// A value for one parameter, as far as it is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Bound {
+    /// Known, and checked against the parameter's type.
+    Text(String),
+    /// There will be one.
+    Unknown,
+    /// A secret.
+    Secret(SecretValue),
+}
+
+/// The word for a parameter's type, as it stands in the config.
+pub(super) fn type_name(definition: &ParameterDefinition) -> &'static str {
+    match definition.kind() {
+        ParameterKind::String(_) => "string",
+        ParameterKind::Int(_) => "int",
+        ParameterKind::DockerImage(_) => "dockerImage",
+        ParameterKind::Secret(_) => "secret",
+        ParameterKind::Commit(_) => "commit",
+        ParameterKind::Blob(_) => "blob",
+    }
+}
+
+/// What a list of definitions says wrongly.
+pub(super) fn check_definitions(definitions: &[ParameterDefinition], place: &Place, problems: &mut Problems) {
+    let mut names = BTreeSet::new();
+    for (index, definition) in definitions.iter().enumerate() {
+        let place = place.item(index);
+        if !names.insert(definition.name.as_str()) {
+            problems.add(place.field("name").problem(format!("two parameters are called `{}`", definition.name)));
+        }
+        check_definition(definition, &place, problems);
+    }
+}
+
+fn check_definition(definition: &ParameterDefinition, place: &Place, problems: &mut Problems) {
+    if let ParameterKind::DockerImage(image) = definition.kind()
+        && let Some(info) = &image.image_registry_info
+        && info.container_registry_id.is_some()
+    {
+        let place = place.field("dockerImage").field("imageRegistryInfo").field("containerRegistryId");
+        problems.add(
+            place.problem("not supported yet: a registry by its id").help("write its host as `containerRegistry`, for example `ghcr.io`"),
+        );
+    }
+}
+
+/// Whether a text is a value of the parameter; else what it should be.
+pub(super) fn check_text(definition: &ParameterDefinition, text: &str) -> Result<(), String> {
+    match definition.kind() {
+        ParameterKind::Int(_) if text.parse::<i64>().is_err() => Err(format!("`{text}` is not a whole number of 64 bits")),
+        ParameterKind::DockerImage(_) if !text.is_empty() && !is_tag(text) => Err(format!(
+            "`{text}` is not a tag of an image; write the tag alone, as in `v1.2`, or a digest as in `sha256:` and 64 hexadecimal digits"
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn is_tag(text: &str) -> bool {
+    if let Some(digest) = text.strip_prefix("sha256:") {
+        return digest.len() == 64 && digest.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    }
+    let first = text.bytes().next();
+    first.is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'))
+}
+
+/// What the definition says when nobody gives a value: its default, else "" or 0.
+pub(super) fn default_value(definition: &ParameterDefinition) -> Option<String> {
+    match definition.kind() {
+        ParameterKind::String(string) => string.default_value.clone(),
+        ParameterKind::Int(int) => int.default_value.map(|value| value.to_string()),
+        ParameterKind::DockerImage(image) => image.default_tag.clone(),
+        ParameterKind::Blob(blob) => blob.default_value.clone(),
+        ParameterKind::Secret(_) | ParameterKind::Commit(_) => None,
+    }
+}
+
+fn empty_value(definition: &ParameterDefinition) -> &'static str {
+    if matches!(definition.kind(), ParameterKind::Int(_)) { "0" } else { "" }
+}
+
+/// Puts a parameter into the scope: `Params.x`, and for an image `Params.x.Tag`. `value` is `None` when nobody gave one.
+///
+/// # Errors
+/// The parameter is required, and has neither value nor default.
+pub(super) fn insert(scope: &mut Scope, definition: &ParameterDefinition, value: Option<Bound>) -> Result<(), ()> {
+    let name = format!("Params.{}", definition.name);
+    let value = match value.or_else(|| default_value(definition).map(Bound::Text)) {
+        Some(value) => value,
+        None if definition.required => return Err(()),
+        None => Bound::Text(empty_value(definition).to_owned()),
+    };
+    let value = match value {
+        Bound::Text(text) => Value::Text(text),
+        Bound::Unknown => Value::Unknown,
+        Bound::Secret(secret) => Value::Secret(secret),
+    };
+    if let ParameterKind::DockerImage(image) = definition.kind() {
+        let reference = match &value {
+            Value::Text(tag) => Value::Text(image_reference(image.image_registry_info.as_ref(), tag)),
+            other => other.clone(),
+        };
+        scope.insert(format!("{name}.Tag"), value);
+        scope.insert(name, reference);
+    } else {
+        scope.insert(name, value);
+    }
+    Ok(())
+}
+
+/// The full reference of an image: `registry/repository:tag`, or `…@sha256:…`. No tag: no reference. No repository: the tag alone.
+pub(super) fn image_reference(info: Option<&ImageRegistryInfo>, tag: &str) -> String {
+    let Some(info) = info.filter(|_| !tag.is_empty()) else { return tag.to_owned() };
+    let registry = info.container_registry.as_deref().map(|registry| format!("{}/", registry.trim_end_matches('/'))).unwrap_or_default();
+    let separator = if tag.starts_with("sha256:") { '@' } else { ':' };
+    format!("{registry}{}{separator}{tag}", info.image_repository)
+}
+
+/// Puts something in the scope under every name that the definitions give, for checking names before there are values.
+pub(super) fn insert_unknown(scope: &mut Scope, definitions: &[ParameterDefinition]) {
+    for definition in definitions {
+        let value = match definition.kind() {
+            ParameterKind::Secret(_) => Bound::Secret(SecretValue::Sealed(String::new())),
+            _ => Bound::Unknown,
+        };
+        // A value is given, so none can be missing.
+        let _ = insert(scope, definition, Some(value));
+    }
+}
+
+/// A value that came with a release, against its definition as it is now.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn from_release(definition: &ParameterDefinition, given: &Given) -> Result<Bound, String> {
+    match (definition.kind(), given) {
+        (ParameterKind::Secret(_), Given::Secret(secret)) => Ok(Bound::Secret(secret.clone())),
+        (_, Given::Text(text)) if !matches!(definition.kind(), ParameterKind::Secret(_)) => {
+            check_text(definition, text).map(|()| Bound::Text(text.clone()))
+        }
+        _ => Err("its type in the config has changed between secret and not secret since the value was given".to_owned()),
+    }
+}
+
+/// The values that a service gives a runtime, by name: those of `list` with templates rendered.
+pub(super) struct RuntimeValues<'a> {
+    /// The runtime, for messages.
+    pub(super) runtime: &'a str,
+    /// Its parameters.
+    pub(super) definitions: &'a [ParameterDefinition],
+    /// The names that the values' templates may use.
+    pub(super) scope: &'a Scope,
+    /// Seals raw secrets.
+    pub(super) seal: &'a dyn Seal,
+}
+
+impl RuntimeValues<'_> {
+    /// Checks and renders the values; what is wrong goes into `problems`.
+    pub(super) fn bind(&self, values: &[(&ParameterValue, Place)], problems: &mut Problems) -> BTreeMap<String, Bound> {
+        let mut bound = BTreeMap::new();
+        for (value, place) in values {
+            let Some(definition) = self.definitions.iter().find(|definition| definition.name == value.name) else {
+                let names = self.definitions.iter().map(|definition| definition.name.as_str());
+                problems.add(
+                    place
+                        .field("name")
+                        .problem(format!("runtime `{}` has no parameter `{}`", self.runtime, value.name))
+                        .help(nearest::help(&value.name, "parameters", names)),
+                );
+                continue;
+            };
+            // Even a wrong value is a value: "missing" besides would be one problem told twice.
+            let one = self.one(definition, value, place, problems).unwrap_or(Bound::Unknown);
+            bound.insert(value.name.clone(), one);
+        }
+        bound
+    }
+
+    fn one(&self, definition: &ParameterDefinition, value: &ParameterValue, place: &Place, problems: &mut Problems) -> Option<Bound> {
+        let mismatch = |problems: &mut Problems, given: &str| {
+            let wanted = type_name(definition);
+            let field = if wanted == "dockerImage" { "dockerImageTag" } else { wanted };
+            let problem =
+                place.problem(format!("parameter `{}` of runtime `{}` is of type {wanted}, not {given}", value.name, self.runtime));
+            problems.add(problem.help(format!("give it as `{field}`")));
+            None
+        };
+        let wants_secret = matches!(definition.kind(), ParameterKind::Secret(_));
+        let (text, field, inner) = match (value.kind(), definition.kind()) {
+            (ParameterValueKind::Secret(secret), ParameterKind::Secret(_)) => return self.secret(secret, place, problems),
+            (ParameterValueKind::Secret(_), _) => return mismatch(problems, "secret"),
+            (ParameterValueKind::Int(value), ParameterKind::Int(_) | ParameterKind::String(_)) => {
+                return Some(Bound::Text(value.to_string()));
+            }
+            (ParameterValueKind::Int(_), _) => return mismatch(problems, "int"),
+            (ParameterValueKind::String(text), _) => (text, "string", None),
+            (ParameterValueKind::DockerImageTag(text), ParameterKind::DockerImage(_)) => (text, "dockerImageTag", None),
+            (ParameterValueKind::DockerImageTag(_), _) => return mismatch(problems, "dockerImageTag"),
+            (ParameterValueKind::Commit(text), ParameterKind::Commit(_)) => (text, "commit", None),
+            (ParameterValueKind::Commit(_), _) => return mismatch(problems, "commit"),
+            (ParameterValueKind::Blob(blob), ParameterKind::Blob(_)) => (blob.inlined.as_str(), "blob", Some("inlined")),
+            (ParameterValueKind::Blob(_), _) => return mismatch(problems, "blob"),
+        };
+        let place = inner.iter().fold(place.field(field), |place, field| place.field(field));
+        match template::render(text, self.scope) {
+            Ok(Rendered::Secret(secret)) if wants_secret => Some(Bound::Secret(secret)),
+            Ok(Rendered::Secret(_)) => {
+                let problem = place.problem(format!("a secret is given to parameter `{}`, which is none", value.name));
+                problems.add(problem.help(format!("declare it in runtime `{}` as `secret: {{}}`", self.runtime)));
+                None
+            }
+            // An empty text stands for a secret parameter of the service that nobody filled.
+            Ok(Rendered::Text(text)) if wants_secret && !text.is_empty() => {
+                problems.add(
+                    place
+                        .problem(format!("parameter `{}` is a secret, and its value stands here in clear", value.name))
+                        .help("give it as `secret: {secretRef: {key: …}}`, or as `secret: {rawSecret: …}`"),
+                );
+                None
+            }
+            Ok(Rendered::Text(text)) => match check_text(definition, &text) {
+                Ok(()) => Some(Bound::Text(text)),
+                Err(why) => {
+                    problems.add(place.problem(format!("parameter `{}` of runtime `{}`: {why}", value.name, self.runtime)));
+                    None
+                }
+            },
+            Ok(Rendered::Unknown) => Some(Bound::Unknown),
+            Err(errors) => {
+                problems.add_template(&place, errors);
+                None
+            }
+        }
+    }
+
+    fn secret(&self, secret: &schema::config::SecretValue, place: &Place, problems: &mut Problems) -> Option<Bound> {
+        if let Some(reference) = &secret.secret_ref {
+            return Some(Bound::Secret(SecretValue::Stored {
+                key: reference.key.clone(),
+                version: reference.version.map_or(0, u64::from),
+            }));
+        }
+        let place = place.field("secret").field("rawSecret");
+        match template::render(secret.raw_secret.as_deref().unwrap_or_default(), self.scope) {
+            Ok(Rendered::Text(clear)) => Some(Bound::Secret(SecretValue::Sealed(self.seal.seal(&clear)))),
+            Ok(Rendered::Secret(secret)) => Some(Bound::Secret(secret)),
+            Ok(Rendered::Unknown) => Some(Bound::Secret(SecretValue::Sealed(String::new()))),
+            Err(errors) => {
+                problems.add_template(&place, errors);
+                None
+            }
+        }
+    }
+}
+
+/// Names that stand twice in a list of values.
+pub(super) fn check_repeated(values: &[ParameterValue], place: &Place, problems: &mut Problems) {
+    let mut names = BTreeSet::new();
+    for (index, value) in values.iter().enumerate() {
+        if !names.insert(value.name.as_str()) {
+            problems.add(place.item(index).field("name").problem(format!("parameter `{}` is given twice", value.name)));
+        }
+    }
+}
+
+/// Says that a value is missing.
+pub(super) fn missing(definition: &ParameterDefinition, place: &Place, help: String) -> Problem {
+    let description = definition.description.as_deref().map(|text| format!(" ({text})")).unwrap_or_default();
+    place.problem(format!("parameter `{}`{description} is required and has no value", definition.name)).help(help)
+}

@@ -1,0 +1,137 @@
+//! What a release is made of: parameter values as people give them, checked and normalised, and the version's name. Called by the
+//! driver when a release is pushed.
+
+use std::collections::BTreeMap;
+
+use schema::api::PushRequest;
+use schema::config::{ParameterDefinition, ParameterKind, Service};
+use schema::id::ChannelName;
+
+use super::channels::Channel;
+use super::commands::render_text;
+use super::problem::{DocumentKey, Place, Problems};
+use super::template::Scope;
+use super::value::{Given, Seal, SecretValue, Values};
+use super::{nearest, parameters};
+
+/// Longest name of a version, in bytes; it stands in environments, labels and tables.
+const VERSION_LIMIT_BYTES: usize = 128;
+
+/// The values of a release: those given, and where nothing is given those of the last release.
+pub(super) fn values(
+    service: &Service,
+    channels: &[Channel],
+    request: &PushRequest,
+    earlier: Option<&Values>,
+    seal: &dyn Seal,
+    problems: &mut Problems,
+) -> Values {
+    let mut values = Values { all: read(service, &request.params, "params", seal, problems), per_channel: BTreeMap::new() };
+    for (name, params) in &request.params_for_channel {
+        let place = format!("paramsForChannel.{name}");
+        match channels.iter().find(|channel| channel.name.as_str() == name) {
+            Some(channel) => {
+                let params = read(service, params, &place, seal, problems);
+                values.per_channel.insert(channel.name.clone(), params);
+            }
+            None => {
+                let names = channels.iter().map(|channel| channel.name.as_str());
+                let problem = Place::of_release(place).problem(format!("unknown release channel `{name}`"));
+                problems.add(problem.help(nearest::help(name, "channels", names)));
+            }
+        }
+    }
+    match earlier {
+        Some(earlier) => values.over(&still_known(service, channels, earlier)),
+        None => values,
+    }
+}
+
+/// What of an earlier release still has a parameter and a channel.
+fn still_known(service: &Service, channels: &[Channel], earlier: &Values) -> Values {
+    let known = |name: &String| service.parameters.iter().any(|definition| definition.name == *name);
+    let keep = |values: &BTreeMap<String, Given>| -> BTreeMap<String, Given> {
+        values.iter().filter(|(name, _)| known(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
+    };
+    let is_channel = |name: &ChannelName| channels.iter().any(|channel| channel.name == *name);
+    Values {
+        all: keep(&earlier.all),
+        per_channel: earlier.per_channel.iter().filter(|(name, _)| is_channel(name)).map(|(name, own)| (name.clone(), keep(own))).collect(),
+    }
+}
+
+fn read(
+    service: &Service,
+    given: &BTreeMap<String, String>,
+    place: &str,
+    seal: &dyn Seal,
+    problems: &mut Problems,
+) -> BTreeMap<String, Given> {
+    let mut values = BTreeMap::new();
+    for (name, text) in given {
+        let place = Place::of_release(format!("{place}.{name}"));
+        match service.parameters.iter().find(|definition| definition.name == *name) {
+            Some(definition) => {
+                if let Some(value) = read_one(definition, text, &place, seal, problems) {
+                    values.insert(name.clone(), value);
+                }
+            }
+            None => {
+                let names = service.parameters.iter().map(|definition| definition.name.as_str());
+                let problem = place.problem(format!("service `{}` has no parameter `{name}`", service.name));
+                problems.add(problem.help(nearest::help(name, "parameters", names)));
+            }
+        }
+    }
+    values
+}
+
+fn read_one(definition: &ParameterDefinition, text: &str, place: &Place, seal: &dyn Seal, problems: &mut Problems) -> Option<Given> {
+    if matches!(definition.kind(), ParameterKind::Secret(_)) {
+        return Some(Given::Secret(SecretValue::Sealed(seal.seal(text))));
+    }
+    match parameters::check_text(definition, text) {
+        Ok(()) => Some(Given::Text(text.to_owned())),
+        Err(why) => {
+            problems.add(place.problem(format!("parameter `{}`: {why}", definition.name)));
+            None
+        }
+    }
+}
+
+/// The names that a `bundleName` may use, but for the parameters: it names the version in all channels, so none of a channel.
+pub(super) fn bundle_scope(service: &Service) -> Scope {
+    let mut scope = Scope::default();
+    for constant in &service.constants {
+        scope.insert_text(format!("Constants.{}", constant.name), constant.string.value.as_str());
+    }
+    scope.insert_text("Builtins.Application.Name", service.application.as_str());
+    scope.insert_text("Builtins.Service.Name", service.name.as_str());
+    scope
+}
+
+/// The name that the config gives the version of a release with these values; `None` when it gives none.
+pub(super) fn bundle_name(service: &Service, values: &Values, problems: &mut Problems) -> Option<String> {
+    let text = service.bundle_name.as_ref()?;
+    let mut scope = bundle_scope(service);
+    for definition in &service.parameters {
+        let given = values.get(None, &definition.name).and_then(|given| parameters::from_release(definition, given).ok());
+        // One that is required, and given for single channels only, is no name here.
+        let _ = parameters::insert(&mut scope, definition, given);
+    }
+    let place = Place::of(DocumentKey::Service(service.application.clone(), service.name.clone())).field("bundleName");
+    let before = problems.count();
+    let name = render_text(text, &scope, &place, problems);
+    if problems.count() > before {
+        return None;
+    }
+    let legal = !name.is_empty()
+        && name.len() <= VERSION_LIMIT_BYTES
+        && !name.chars().any(|character| character.is_whitespace() || character.is_control());
+    if !legal {
+        let problem = place.problem(format!("`{name}` cannot name a version: it must be 1 to {VERSION_LIMIT_BYTES} bytes without blanks"));
+        problems.add(problem.help(format!("`bundleName` is `{text}`; check the values of its parameters")));
+        return None;
+    }
+    Some(name)
+}
