@@ -1,0 +1,209 @@
+//! Flags and environment into one struct. Called by `main` once; nobody else reads either, but `mask` and `spawn`, which
+//! read the values of the child's environment.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use schema::report::StructuredKind;
+use schema::spool;
+
+use crate::signals;
+
+/// Most bytes that `--max-output` keeps of a stream unless told otherwise: 64 MiB.
+const MAX_OUTPUT_BYTES: u64 = 64 << 20;
+
+/// Runs a command the way pvn needs it run: signals, output, exit code and report.
+#[derive(Debug, Parser)]
+#[command(name = "pvn-wrapper", version, max_term_width = 120)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) what: What,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum What {
+    /// Run a command, pass its output through, keep it, and report how it ended
+    Exec(Box<Exec>),
+    /// Check a document as the scheduler would: 0 when it is as it should be, 65 when not
+    Validate {
+        /// Which document it should be
+        kind: Kind,
+        /// The file to check; `-` is standard input
+        file: PathBuf,
+    },
+    /// Copy this program into a directory, for init containers
+    Install {
+        /// Made if it is not there
+        directory: PathBuf,
+    },
+}
+
+/// What `--expect` and `validate` can name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Kind {
+    Fetch,
+    GetInfo,
+}
+
+impl From<Kind> for StructuredKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Fetch => Self::Fetch,
+            Kind::GetInfo => Self::GetInfo,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(args_override_self = true)]
+pub(crate) struct Exec {
+    /// Put a file in place before the start: `fetch:NAME` is an output of the fetch that found the work, or a blob id
+    #[arg(long = "in", value_name = "PATH=REF", value_parser = Input::parse)]
+    pub(crate) inputs: Vec<Input>,
+
+    /// Hand over a file that the command leaves
+    #[arg(long = "out", value_name = "NAME=PATH", value_parser = Output::parse)]
+    pub(crate) outputs: Vec<Output>,
+
+    /// Exit codes after which the outputs must be there
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = [0_u8])]
+    pub(crate) success_exit_codes: Vec<u8>,
+
+    /// Check standard output as this document
+    #[arg(long, value_name = "KIND")]
+    pub(crate) expect: Option<Kind>,
+
+    /// Stop the command after this long, as in `90s` or `1h30m`
+    #[arg(long, value_name = "D", value_parser = positive)]
+    pub(crate) timeout: Option<Duration>,
+
+    /// Stop the command when it has written nothing for this long
+    #[arg(long, value_name = "D", value_parser = positive)]
+    pub(crate) idle_timeout: Option<Duration>,
+
+    /// Time between asking the command to stop and killing it
+    #[arg(long, value_name = "D", default_value = "10s", value_parser = length)]
+    pub(crate) kill_after: Duration,
+
+    /// Who gets the signals that the wrapper gets
+    #[arg(long, value_name = "WHO", default_value = "child")]
+    pub(crate) signal_scope: Scope,
+
+    /// What TERM becomes on its way to the command
+    #[arg(long, value_name = "NAME", default_value = "TERM", value_parser = signals::parse)]
+    pub(crate) stop_signal: signals::Number,
+
+    /// Let what the command leaves behind live on
+    #[arg(long)]
+    pub(crate) leave_running: bool,
+
+    /// Time for what the command leaves behind to end by itself
+    #[arg(long, value_name = "D", default_value = "2s", value_parser = length)]
+    pub(crate) drain: Duration,
+
+    /// Most bytes kept of each stream: beyond, its head and its tail
+    #[arg(long, value_name = "BYTES", default_value_t = MAX_OUTPUT_BYTES)]
+    pub(crate) max_output: u64,
+
+    /// How long to try to deliver the report
+    #[arg(long, value_name = "D", default_value = "15m", env = "PVN_DELIVERY_TIMEOUT", value_parser = positive)]
+    pub(crate) deliver_for: Duration,
+
+    /// Where to keep output and report until they are delivered
+    #[arg(long, value_name = "DIR", env = "PVN_SPOOL_DIR")]
+    pub(crate) spool: Option<PathBuf>,
+
+    /// Write the report to this file too; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+
+    /// The spool directory of a local job of the scheduler, which this run claims and reports to
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub(crate) job: Option<PathBuf>,
+
+    /// The job's own timeout, beside the one that its command line may give
+    #[arg(long, value_name = "D", hide = true, value_parser = positive)]
+    pub(crate) job_timeout: Option<Duration>,
+
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Scope {
+    /// The command alone, as the kernel would have done without us
+    Child,
+    /// Its whole process group
+    Group,
+}
+
+/// `--in PATH=REF`.
+#[derive(Debug, Clone)]
+pub(crate) struct Input {
+    pub(crate) path: PathBuf,
+    pub(crate) reference: String,
+}
+
+impl Input {
+    fn parse(text: &str) -> Result<Self, String> {
+        let (path, reference) = text.rsplit_once('=').ok_or_else(|| format!("`{text}` has no `=`; write `PATH=fetch:NAME`"))?;
+        if path.is_empty() {
+            return Err(format!("`{text}` names no path before `=`"));
+        }
+        if !spool::is_input_reference(reference) {
+            return Err(format!("`{reference}` is neither `fetch:NAME` nor a blob id (`sha256:` and 64 hexadecimal digits)"));
+        }
+        Ok(Self { path: path.into(), reference: reference.to_owned() })
+    }
+}
+
+/// `--out NAME=PATH`.
+#[derive(Debug, Clone)]
+pub(crate) struct Output {
+    pub(crate) name: String,
+    pub(crate) path: PathBuf,
+}
+
+impl Output {
+    fn parse(text: &str) -> Result<Self, String> {
+        let (name, path) = text.split_once('=').ok_or_else(|| format!("`{text}` has no `=`; write `NAME=PATH`"))?;
+        if !spool::is_output_name(name) {
+            return Err(format!("`{name}` cannot name an output: use letters, digits, `.`, `_` and `-`, not starting with a dot"));
+        }
+        if path.is_empty() {
+            return Err(format!("`{text}` names no path after `=`"));
+        }
+        Ok(Self { name: name.to_owned(), path: path.into() })
+    }
+}
+
+/// A duration that must not be zero.
+fn positive(text: &str) -> Result<Duration, String> {
+    let duration: schema::schedule::Duration = text.parse().map_err(|error: schema::schedule::DurationError| error.to_string())?;
+    Ok(Duration::from_millis(duration.as_ms().unsigned_abs()))
+}
+
+/// A duration that may be zero.
+fn length(text: &str) -> Result<Duration, String> {
+    if matches!(text, "0" | "0s" | "0ms" | "0m" | "0h") { Ok(Duration::ZERO) } else { positive(text) }
+}
+
+impl Exec {
+    /// The sooner of the two timeouts.
+    pub(crate) fn deadline(&self) -> Option<Duration> {
+        [self.timeout, self.job_timeout].into_iter().flatten().min()
+    }
+}
+
+/// The value after `--job` in raw arguments that clap refused: a usage error of a local job is reported too.
+pub(crate) fn job_of(arguments: &[OsString]) -> Option<PathBuf> {
+    let at = arguments
+        .iter()
+        .take_while(|argument| argument.as_os_str() != OsStr::from_bytes(b"--"))
+        .position(|argument| argument == "--job")?;
+    arguments.get(at + 1).map(PathBuf::from)
+}

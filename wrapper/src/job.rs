@@ -1,0 +1,77 @@
+//! Our side of the spool directory of a local job; [`schema::spool`] has the protocol. Called by `main`: [`Job::claim`] before
+//! anything is started, [`Job::report`] when all is over.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::FlockOperation;
+use schema::report::Report;
+use schema::spool::{self, Claim};
+use schema::time::Timestamp;
+
+/// The job that this process runs. Whoever holds it is the only one who does.
+pub(crate) struct Job {
+    directory: PathBuf,
+    /// Locked as long as we live; the kernel lets go of it.
+    _claim: File,
+}
+
+/// Why the job is not ours to run.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ClaimError {
+    #[error("the job in {0} was claimed before, so nothing is started")]
+    Taken(String),
+    #[error("failed to claim the job in {0}")]
+    Io(String, #[source] io::Error),
+}
+
+impl Job {
+    /// Makes the claim, or finds that another was first.
+    pub(crate) fn claim(directory: &Path, now: Timestamp) -> Result<Self, ClaimError> {
+        let shown = || directory.display().to_string();
+        let path = directory.join(spool::CLAIM);
+        let claim = File::options().write(true).create_new(true).mode(0o600).open(&path).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => ClaimError::Taken(shown()),
+            _ => ClaimError::Io(shown(), error),
+        })?;
+        let faulty = |error| ClaimError::Io(shown(), error);
+        // The lock comes before the text: a claim that can be read and is not locked is that of a dead wrapper.
+        rustix::fs::flock(&claim, FlockOperation::NonBlockingLockExclusive).map_err(|error| faulty(error.into()))?;
+        let text = serde_json::to_vec(&Claim::Wrapper { pid: rustix::process::getpid().as_raw_nonzero().get(), at: now });
+        (&claim).write_all(&text.expect("a claim is JSON")).map_err(faulty)?;
+        Ok(Self { directory: directory.to_owned(), _claim: claim })
+    }
+
+    /// Where its files are.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Puts the report in place, whole or not at all.
+    pub(crate) fn report(&self, report: &Report) -> io::Result<()> {
+        let temporary = self.directory.join(spool::REPORT_TEMPORARY);
+        let text = serde_json::to_vec(report)?;
+        File::options().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?.write_all(&text)?;
+        std::fs::rename(&temporary, self.directory.join(spool::REPORT))
+    }
+}
+
+/// Puts a copy of `from` into the files of the job in `directory`, whole or not at all.
+pub(crate) fn hand_over(directory: &Path, name: &str, from: &Path) -> io::Result<()> {
+    let files = directory.join(spool::FILES);
+    match std::fs::DirBuilder::new().mode(0o700).create(&files) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    // The dot keeps it from being taken for an output, whose names start otherwise; the pid from another wrapper's way.
+    let temporary = files.join(format!(".{name}.{}", std::process::id()));
+    let copied = std::fs::copy(from, &temporary).and_then(|_| File::open(&temporary)?.sync_all());
+    let placed = copied.and_then(|()| std::fs::rename(&temporary, files.join(name)));
+    if placed.is_err() {
+        // It may never have been made.
+        let _ = std::fs::remove_file(&temporary);
+    }
+    placed
+}

@@ -1,0 +1,85 @@
+//! Collects the declared outputs (`--out NAME=PATH`) and checks the structured one (`--expect`). Called by `main` after the
+//! end of the command.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use rustix::fs::OFlags;
+use schema::id::BlobId;
+use schema::output::OUTPUT_LIMIT_BYTES;
+use schema::report::{OutputError, OutputFile, Structured, StructuredKind};
+use sha2::{Digest, Sha256};
+
+use crate::args::Output;
+use crate::job;
+use crate::store::Kept;
+
+/// Largest output file, 4 GiB: a plan or an explanation has some megabytes, and what is stored for thirty days needs a limit.
+const FILE_LIMIT_BYTES: u64 = 4 << 30;
+
+/// Piece in which a file is read.
+const PIECE_BYTES: usize = 256 << 10;
+
+/// Every declared output, with its content address or why there is none. With a job they are handed over to it.
+pub(crate) fn collect(outputs: &[Output], job: Option<&Path>) -> Vec<OutputFile> {
+    outputs
+        .iter()
+        .map(|output| {
+            let collected = digest(&output.path).and_then(|blob| match job {
+                None => Ok(blob),
+                Some(job) => job::hand_over(job, &output.name, &output.path)
+                    .map(|()| blob)
+                    .map_err(|error| format!("cannot hand over {}: {error}", output.path.display())),
+            });
+            let (content_blob_id, error) = match collected {
+                Ok(blob) => (Some(blob), None),
+                Err(why) => (None, Some(why)),
+            };
+            OutputFile { name: output.name.clone(), content_blob_id, error }
+        })
+        .collect()
+}
+
+fn digest(path: &Path) -> Result<BlobId, String> {
+    let shown = path.display();
+    let faulty = |error: std::io::Error| match error.kind() {
+        std::io::ErrorKind::NotFound => format!("there is no file {shown}"),
+        _ => format!("cannot read {shown}: {error}"),
+    };
+    // Opening a FIFO would wait for its writer.
+    let flags = OFlags::NONBLOCK.bits() as i32;
+    let mut file = File::options().read(true).custom_flags(flags).open(path).map_err(faulty)?;
+    let metadata = file.metadata().map_err(faulty)?;
+    if !metadata.is_file() {
+        return Err(format!("{shown} is no regular file"));
+    }
+    if metadata.len() > FILE_LIMIT_BYTES {
+        return Err(format!("{shown} has {} bytes; the limit is {FILE_LIMIT_BYTES}", metadata.len()));
+    }
+    let mut hash = Sha256::new();
+    let mut piece = vec![0; PIECE_BYTES];
+    loop {
+        match file.read(&mut piece).map_err(faulty)? {
+            0 => return Ok(BlobId::from_digest(hash.finalize().into())),
+            count => hash.update(&piece[..count]),
+        }
+    }
+}
+
+/// The document on standard output, checked.
+pub(crate) fn structured(kind: StructuredKind, stdout: &Kept) -> Structured {
+    let whole = |message: String| Structured { kind, value: None, errors: vec![OutputError { pointer: String::new(), message }] };
+    if stdout.head.is_some() {
+        return whole(format!("standard output has {} bytes, of which only a part was kept", stdout.total));
+    }
+    match stdout.read(OUTPUT_LIMIT_BYTES as u64) {
+        Ok(Some(bytes)) => match schema::check::check(&bytes, kind) {
+            Ok(value) => Structured { kind, value: Some(value), errors: Vec::new() },
+            Err(errors) => Structured { kind, value: None, errors },
+        },
+        Ok(None) => whole(format!("standard output has {} bytes; a document may have {OUTPUT_LIMIT_BYTES}", stdout.total)),
+        Err(error) => whole(format!("standard output cannot be read back: {error}")),
+    }
+}

@@ -1,0 +1,55 @@
+//! Our descendants, as /proc tells. Called by `supervise` when something was left behind or everything is to be killed; an
+//! ordinary run never looks.
+
+use std::collections::BTreeMap;
+
+use rustix::process::Pid;
+
+/// A process that descends from us.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Descendant {
+    pub(crate) pid: Pid,
+    /// Whether it is a child of ours: the command, or one that was re-parented to us as the subreaper.
+    pub(crate) ours: bool,
+}
+
+/// All living descendants, parents before their children. Empty when /proc is not there.
+pub(crate) fn descendants() -> Vec<Descendant> {
+    let own = rustix::process::getpid();
+    let mut children: BTreeMap<i32, Vec<Pid>> = BTreeMap::new();
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw) else { continue };
+        if let Some(parent) = parent_of(pid) {
+            children.entry(parent).or_default().push(pid);
+        }
+    }
+    let mut found = Vec::new();
+    let mut parents = vec![own];
+    while let Some(parent) = parents.pop() {
+        for pid in children.remove(&parent.as_raw_nonzero().get()).into_iter().flatten() {
+            found.push(Descendant { pid, ours: parent == own });
+            parents.push(pid);
+        }
+    }
+    found
+}
+
+/// The parent of a process that is not yet dead: the fourth field of its `stat`, after the name in parentheses.
+fn parent_of(pid: Pid) -> Option<i32> {
+    let text = std::fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    let mut fields = text[text.rfind(')')? + 1..].split_ascii_whitespace();
+    let state = fields.next()?;
+    if matches!(state, "Z" | "X") { None } else { fields.next()?.parse().ok() }
+}
+
+/// The command line of a process; its name in brackets when it has none.
+pub(crate) fn argv(pid: Pid) -> Vec<String> {
+    let read = |file: &str| std::fs::read(format!("/proc/{}/{file}", pid.as_raw_nonzero())).unwrap_or_default();
+    let line = read("cmdline");
+    if line.is_empty() {
+        return vec![format!("[{}]", String::from_utf8_lossy(&read("comm")).trim_end())];
+    }
+    let line = line.strip_suffix(b"\0").unwrap_or(&line);
+    line.split(|byte| *byte == 0).map(|argument| String::from_utf8_lossy(argument).into_owned()).collect()
+}

@@ -1,0 +1,115 @@
+//! Signals as numbers, names and sets. `main` blocks all of them first thing; `supervise` reads them from a descriptor.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use nix::sys::signal::{SigSet, SigmaskHow, Signal as NixSignal};
+use rustix::process::Signal;
+
+/// A signal's number.
+pub(crate) type Number = i32;
+
+const NAMES: &[(&str, Signal)] = &[
+    ("HUP", Signal::HUP),
+    ("INT", Signal::INT),
+    ("QUIT", Signal::QUIT),
+    ("ILL", Signal::ILL),
+    ("TRAP", Signal::TRAP),
+    ("ABRT", Signal::ABORT),
+    ("BUS", Signal::BUS),
+    ("FPE", Signal::FPE),
+    ("KILL", Signal::KILL),
+    ("USR1", Signal::USR1),
+    ("SEGV", Signal::SEGV),
+    ("USR2", Signal::USR2),
+    ("PIPE", Signal::PIPE),
+    ("ALRM", Signal::ALARM),
+    ("TERM", Signal::TERM),
+    ("STKFLT", Signal::STKFLT),
+    ("CHLD", Signal::CHILD),
+    ("CONT", Signal::CONT),
+    ("STOP", Signal::STOP),
+    ("TSTP", Signal::TSTP),
+    ("TTIN", Signal::TTIN),
+    ("TTOU", Signal::TTOU),
+    ("URG", Signal::URG),
+    ("XCPU", Signal::XCPU),
+    ("XFSZ", Signal::XFSZ),
+    ("VTALRM", Signal::VTALARM),
+    ("PROF", Signal::PROF),
+    ("WINCH", Signal::WINCH),
+    ("IO", Signal::IO),
+    ("PWR", Signal::POWER),
+    ("SYS", Signal::SYS),
+];
+
+/// First of the signals without a name, as programs count them: the C library keeps the two before it for itself.
+const REAL_TIME_FIRST: Number = 34;
+
+/// The signals that this process had blocked when it was started, and that the child is to have blocked.
+pub(crate) struct Inherited(pub(crate) SigSet);
+
+/// Blocks everything that can be blocked, so that what arrives from now on waits to be read; undoes an inherited "ignore"
+/// of SIGCHLD, under which the kernel would throw exit statuses away.
+pub(crate) fn block() -> Inherited {
+    let mut all = SigSet::all();
+    // A fault of our own must end us; blocked, it would do so anyway, without a handler's last words.
+    for fault in [NixSignal::SIGSEGV, NixSignal::SIGBUS, NixSignal::SIGFPE, NixSignal::SIGILL] {
+        all.remove(fault);
+    }
+    let before = all.thread_swap_mask(SigmaskHow::SIG_SETMASK).expect("a set of known signals can be blocked");
+    let handler = signal_hook::flag::register(NixSignal::SIGCHLD as Number, Arc::<AtomicBool>::default());
+    handler.expect("SIGCHLD takes a handler");
+    Inherited(before)
+}
+
+/// Reads `TERM`, `SIGTERM` or `15`.
+pub(crate) fn parse(text: &str) -> Result<Number, String> {
+    let upper = text.to_ascii_uppercase();
+    let short = upper.strip_prefix("SIG").unwrap_or(&upper);
+    NAMES
+        .iter()
+        .find(|(name, signal)| *name == short || signal.as_raw().to_string() == short)
+        .map(|(_, signal)| signal.as_raw())
+        .ok_or_else(|| format!("`{text}` is not a signal; write its name, as in `TERM` or `SIGINT`"))
+}
+
+/// `SIGTERM`, `SIGRTMIN+3`.
+pub(crate) fn name(number: Number) -> String {
+    match NAMES.iter().find(|(_, signal)| signal.as_raw() == number) {
+        Some((name, _)) => format!("SIG{name}"),
+        None if number == REAL_TIME_FIRST => "SIGRTMIN".to_owned(),
+        None if number > REAL_TIME_FIRST => format!("SIGRTMIN+{}", number - REAL_TIME_FIRST),
+        None => format!("SIG{number}"),
+    }
+}
+
+/// The signal of this number, unless it has no name.
+pub(crate) fn of(number: Number) -> Option<Signal> {
+    Signal::from_named_raw(number)
+}
+
+/// Whether a signal that we got is for the child. Those about our own children, terminal and pipes are not.
+pub(crate) fn is_forwarded(number: Number) -> bool {
+    ![Signal::CHILD, Signal::PIPE, Signal::TTIN, Signal::TTOU, Signal::TSTP, Signal::STOP, Signal::KILL]
+        .iter()
+        .any(|signal| signal.as_raw() == number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_is_named_as_kill_names_it() {
+        for (text, number) in [("TERM", 15), ("sigterm", 15), ("15", 15), ("SIGINT", 2), ("usr1", 10)] {
+            assert_eq!(parse(text), Ok(number), "{text}");
+        }
+        for text in ["", "SIG", "TERMX", "0", "99", "-1"] {
+            assert!(parse(text).is_err(), "{text:?}");
+        }
+        for (number, text) in [(15, "SIGTERM"), (9, "SIGKILL"), (34, "SIGRTMIN"), (37, "SIGRTMIN+3"), (64, "SIGRTMIN+30")] {
+            assert_eq!(name(number), text);
+        }
+    }
+}

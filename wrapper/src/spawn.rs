@@ -1,0 +1,179 @@
+//! Finds the command and starts it: one `posix_spawn`, its own process group, the signal mask that we were given, and the
+//! descriptors, arguments and environment that a direct exec would have given it, less `PVN_TOKEN`. Called by `main`.
+//!
+//! The child's SIGPIPE is the default one whatever ours was: the Rust runtime ignores it before `main`, and what was there
+//! before is lost. An "ignore" of SIGCHLD is undone for the child too: what it would do to us it would do to it.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::io::Read;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawn};
+use nix::sys::signal::{SigSet, Signal};
+use rustix::fs::{Access, FileType};
+use rustix::io::Errno;
+use rustix::pipe::PipeFlags;
+use rustix::process::Pid;
+
+use crate::exit;
+use crate::signals::Inherited;
+
+/// Why nothing was started.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    /// What the wrapper ends with.
+    pub(crate) code: u8,
+    /// For people, with the name of the command in it.
+    pub(crate) why: String,
+    /// Whether another try makes sense.
+    pub(crate) surroundings: bool,
+}
+
+impl Refusal {
+    /// A failure of our own, or a usage error.
+    pub(crate) fn ours(why: String) -> Self {
+        Self { code: exit::OURS, why, surroundings: false }
+    }
+}
+
+/// A started command.
+pub(crate) struct Started {
+    pub(crate) pid: Pid,
+    pub(crate) stdout: OwnedFd,
+    pub(crate) stderr: OwnedFd,
+}
+
+/// Variables of ours that the child does not see.
+const HIDDEN: &[&str] = &["PVN_TOKEN"];
+
+/// Where a command without a slash is looked up when there is no PATH. Source: `_PATH_DEFPATH` of paths.h.
+const DEFAULT_PATH: &str = "/usr/bin:/bin";
+
+/// Starts `command`.
+pub(crate) fn start(command: &[OsString], environment: &[(OsString, OsString)], inherited: &Inherited) -> Result<Started, Refusal> {
+    let name = &command[0];
+    let path = find(name, environment)?;
+    let arguments = command.iter().map(|argument| c_string(argument.as_bytes().to_owned())).collect::<Result<Vec<_>, _>>()?;
+    let variables = environment
+        .iter()
+        .filter(|(key, _)| !HIDDEN.iter().any(|hidden| key == hidden))
+        .map(|(key, value)| c_string([key.as_bytes(), b"=", value.as_bytes()].concat()))
+        .collect::<Result<Vec<_>, _>>()?;
+    let faulty = |error: std::io::Error| Refusal {
+        code: exit::OURS,
+        why: format!("no pipe for the output of the command: {error}"),
+        surroundings: true,
+    };
+    // Only our end must not block; the child gets an ordinary pipe.
+    let (stdout, child_stdout) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|error| faulty(error.into()))?;
+    let (stderr, child_stderr) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|error| faulty(error.into()))?;
+    for end in [&stdout, &stderr] {
+        rustix::fs::fcntl_setfl(end, rustix::fs::OFlags::NONBLOCK).map_err(|error| faulty(error.into()))?;
+    }
+    let spawned = prepare(&child_stdout, &child_stderr, inherited)
+        .and_then(|(actions, attributes)| posix_spawn(path.as_os_str(), &actions, &attributes, &arguments, &variables));
+    match spawned {
+        Ok(pid) => Ok(Started { pid: Pid::from_raw(pid.as_raw()).expect("a started process has a pid"), stdout, stderr }),
+        Err(error) => Err(refused(name, &path, std::io::Error::from_raw_os_error(error as i32))),
+    }
+}
+
+fn prepare(stdout: &OwnedFd, stderr: &OwnedFd, inherited: &Inherited) -> nix::Result<(PosixSpawnFileActions, PosixSpawnAttr)> {
+    let mut actions = PosixSpawnFileActions::init()?;
+    actions.add_dup2(stdout.as_raw_fd(), 1)?;
+    actions.add_dup2(stderr.as_raw_fd(), 2)?;
+    let mut attributes = PosixSpawnAttr::init()?;
+    attributes.set_flags(
+        PosixSpawnFlags::POSIX_SPAWN_SETPGROUP | PosixSpawnFlags::POSIX_SPAWN_SETSIGMASK | PosixSpawnFlags::POSIX_SPAWN_SETSIGDEF,
+    )?;
+    attributes.set_pgroup(nix::unistd::Pid::from_raw(0))?;
+    attributes.set_sigmask(&inherited.0)?;
+    let mut default = SigSet::empty();
+    default.add(Signal::SIGPIPE);
+    attributes.set_sigdefault(&default)?;
+    Ok((actions, attributes))
+}
+
+fn c_string(bytes: Vec<u8>) -> Result<CString, Refusal> {
+    CString::new(bytes).map_err(|_| Refusal::ours("a zero byte stands in the command or its environment".to_owned()))
+}
+
+/// The file to execute, as `execvp` would find it.
+fn find(name: &OsStr, environment: &[(OsString, OsString)]) -> Result<PathBuf, Refusal> {
+    let not_found = |why: String| Err(Refusal { code: exit::NOT_FOUND, why, surroundings: false });
+    if name.is_empty() {
+        return not_found("the name of the command is empty".to_owned());
+    }
+    if name.as_bytes().contains(&b'/') {
+        return Ok(name.into());
+    }
+    let path = environment.iter().find(|(key, _)| key == "PATH").map_or(OsStr::new(DEFAULT_PATH), |(_, value)| value);
+    let mut seen_but_not_executable = None;
+    for directory in path.as_bytes().split(|byte| *byte == b':') {
+        let directory = if directory.is_empty() { Path::new(".") } else { Path::new(OsStr::from_bytes(directory)) };
+        let file = directory.join(name);
+        match rustix::fs::access(&file, Access::EXEC_OK) {
+            // A directory can be "executed" too; like a shell, look on.
+            Ok(()) if is_directory(&file) => {}
+            Ok(()) => return Ok(file),
+            Err(Errno::ACCESS) if rustix::fs::stat(&file).is_ok() => seen_but_not_executable = seen_but_not_executable.or(Some(file)),
+            Err(_) => {}
+        }
+    }
+    match seen_but_not_executable {
+        Some(file) => Ok(file),
+        None => not_found(format!("`{}` was not found on PATH ({})", name.to_string_lossy(), path.to_string_lossy())),
+    }
+}
+
+fn is_directory(path: &Path) -> bool {
+    rustix::fs::stat(path).is_ok_and(|status| FileType::from_raw_mode(status.st_mode) == FileType::Directory)
+}
+
+/// What the kernel's refusal to execute `path` means.
+fn refused(name: &OsStr, path: &Path, error: std::io::Error) -> Refusal {
+    let shown = name.to_string_lossy();
+    let number = error.raw_os_error().map(Errno::from_raw_os_error);
+    let (code, why) = match number {
+        Some(Errno::NOENT | Errno::NOTDIR) => (exit::NOT_FOUND, not_there(&shown, path)),
+        Some(Errno::ACCESS) if is_directory(path) => (exit::NOT_EXECUTABLE, format!("`{shown}` is a directory, not a program")),
+        Some(Errno::ACCESS) => {
+            (exit::NOT_EXECUTABLE, format!("`{shown}` may not be executed: it, or its interpreter, lacks the `x` permission"))
+        }
+        Some(Errno::NOEXEC) => (
+            exit::NOT_EXECUTABLE,
+            format!("`{shown}` is no program for this machine: wrong architecture, or a script without its `#!` line"),
+        ),
+        Some(Errno::TOOBIG) => (exit::NOT_EXECUTABLE, format!("`{shown}` cannot be executed: its arguments and environment are too long")),
+        Some(Errno::AGAIN | Errno::NOMEM | Errno::NFILE | Errno::MFILE) => {
+            let why = format!("`{shown}` cannot be started: no room for another process ({error})");
+            return Refusal { code: exit::OURS, why, surroundings: true };
+        }
+        Some(Errno::TXTBSY) => {
+            let why = format!("`{shown}` cannot be executed: it is open for writing");
+            return Refusal { code: exit::NOT_EXECUTABLE, why, surroundings: true };
+        }
+        _ => (exit::NOT_EXECUTABLE, format!("`{shown}` cannot be executed: {error}")),
+    };
+    Refusal { code, why, surroundings: false }
+}
+
+/// ENOENT for a file that is there means the interpreter of a script, or the loader of a program.
+fn not_there(shown: &str, path: &Path) -> String {
+    if !path.exists() {
+        return format!("`{shown}` was not found");
+    }
+    let mut line = Vec::new();
+    // 256 bytes is as much as the kernel reads of it (BINPRM_BUF_SIZE).
+    let read = std::fs::File::open(path).and_then(|file| file.take(256).read_to_end(&mut line));
+    let first = line.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    match (read, first.strip_prefix(b"#!")) {
+        (Ok(_), Some(rest)) => {
+            let interpreter = rest.trim_ascii().split(|byte| matches!(byte, b' ' | b'\t')).next().unwrap_or_default();
+            format!("the interpreter `{}` of `{shown}` was not found", OsString::from_vec(interpreter.to_owned()).to_string_lossy())
+        }
+        _ => format!("the loader of `{shown}` was not found: it was built for another system"),
+    }
+}

@@ -1,0 +1,445 @@
+//! Keeps what one stream wrote: small ones in memory, larger ones in a file, and beyond the cap the head and the tail.
+//! Called by `capture`. What always holds:
+//! - memory stays flat whatever the size;
+//! - the file can be read while it grows: byte `i` of the stream is byte `i` of the file, up to the head's end, and to the
+//!   cap while the stream is not longer;
+//! - nothing fails: what cannot be kept is counted.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use schema::id::BlobId;
+use schema::report::INLINE_LIMIT_BYTES;
+use sha2::{Digest, Sha256};
+
+/// What is kept of a stream for which there is no file, half of it head, half tail: flat memory is worth more than a whole log.
+const WITHOUT_FILE_BYTES: u64 = 512 << 10;
+
+/// Piece in which kept bytes are read back.
+const PIECE_BYTES: usize = 256 << 10;
+
+/// Where the stream's file may be made, and when at the latest.
+#[derive(Debug, Clone)]
+pub(crate) struct Home {
+    /// The directory; made when the first file in it is.
+    pub(crate) directory: PathBuf,
+    /// Make the file when the stream's first byte is this old, for those who read along.
+    pub(crate) live_after: Option<Duration>,
+}
+
+/// One stream, as far as it came.
+pub(crate) struct Store {
+    path: Option<PathBuf>,
+    live_after: Option<Duration>,
+    live_at: Option<Instant>,
+    /// What was declared, and what can be kept at present.
+    declared: u64,
+    cap: u64,
+    total: u64,
+    held: Held,
+    /// Of the file, while the stream is not longer than the cap.
+    hash: Sha256,
+}
+
+enum Held {
+    Memory(Vec<u8>),
+    File(File),
+    /// The file took `written` bytes and then no more: the disk is full, say. The tail of what came later is in a ring.
+    Broken {
+        file: File,
+        written: u64,
+        ring: Vec<u8>,
+        seen: u64,
+    },
+}
+
+/// What is left of a stream when it has ended.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    /// All bytes that the child wrote.
+    pub(crate) total: u64,
+    /// Bytes of the head, when the middle is missing.
+    pub(crate) head: Option<u64>,
+    /// Whether the stream was longer than the cap.
+    pub(crate) truncated: bool,
+    /// Bytes within the cap that could not be kept.
+    pub(crate) lost: u64,
+    /// Content address of what is kept.
+    pub(crate) blob: BlobId,
+    /// Where the kept bytes are.
+    pub(crate) place: Place,
+}
+
+/// Where kept bytes are.
+#[derive(Debug)]
+pub(crate) enum Place {
+    Memory(Vec<u8>),
+    File(PathBuf),
+}
+
+impl Store {
+    /// An empty stream of which at most `cap` bytes are kept.
+    pub(crate) fn new(home: Option<&Home>, name: &str, cap: u64) -> Self {
+        Self {
+            path: home.map(|home| home.directory.join(name)),
+            live_after: home.and_then(|home| home.live_after),
+            live_at: None,
+            declared: cap,
+            cap: if home.is_some() { cap } else { cap.min(WITHOUT_FILE_BYTES) },
+            total: 0,
+            held: Held::Memory(Vec::new()),
+            hash: Sha256::new(),
+        }
+    }
+
+    /// The next piece.
+    pub(crate) fn push(&mut self, mut bytes: &[u8], now: Instant) {
+        if matches!(&self.held, Held::Memory(held) if held.len() + bytes.len() > INLINE_LIMIT_BYTES) {
+            self.move_to_file();
+        } else if self.live_at.is_none() {
+            self.live_at = self.live_after.and_then(|after| now.checked_add(after));
+        }
+        while !bytes.is_empty() {
+            let (at, room) = self.place(self.total);
+            let take = usize::try_from(room).map_or(bytes.len(), |room| room.min(bytes.len()));
+            if take == 0 {
+                // A cap without a tail: the rest is only counted.
+                self.total += bytes.len() as u64;
+                return;
+            }
+            let (piece, rest) = bytes.split_at(take);
+            self.write(at, piece);
+            self.total += take as u64;
+            bytes = rest;
+        }
+    }
+
+    /// Makes the file now if somebody may be waiting to read along.
+    pub(crate) fn tick(&mut self, now: Instant) {
+        if self.next().is_some_and(|at| now >= at) {
+            self.move_to_file();
+        }
+    }
+
+    /// When to call [`Self::tick`].
+    pub(crate) fn next(&self) -> Option<Instant> {
+        if matches!(self.held, Held::Memory(_)) { self.live_at } else { None }
+    }
+
+    /// How much of the beginning is kept whatever comes.
+    fn head_len(&self) -> u64 {
+        self.cap - self.cap / 2
+    }
+
+    /// Where byte `offset` of the stream is kept, and how many follow it there without a jump.
+    fn place(&self, offset: u64) -> (u64, u64) {
+        let (head, tail) = (self.head_len(), self.cap / 2);
+        if offset < head {
+            return (offset, head - offset);
+        }
+        if tail == 0 {
+            return (head, 0);
+        }
+        let at = (offset - head) % tail;
+        (head + at, tail - at)
+    }
+
+    fn write(&mut self, at: u64, piece: &[u8]) {
+        match &mut self.held {
+            Held::Memory(held) => {
+                let at = usize::try_from(at).expect("memory holds no more than it can address");
+                held.resize(held.len().max(at + piece.len()), 0);
+                held[at..at + piece.len()].copy_from_slice(piece);
+            }
+            Held::File(file) => {
+                let written = write_at(file, piece, at);
+                if self.total < self.cap {
+                    self.hash.update(&piece[..written]);
+                }
+                if written < piece.len() {
+                    self.broken(at + written as u64, &piece[written..]);
+                }
+            }
+            Held::Broken { ring, seen, .. } => push_ring(ring, seen, piece),
+        }
+    }
+
+    fn move_to_file(&mut self) {
+        let Held::Memory(held) = &mut self.held else { return };
+        // One attempt: where there is no disk now, there will be none later.
+        self.live_after = None;
+        self.live_at = None;
+        let Some(path) = self.path.take() else { return };
+        match create(&path) {
+            Ok(file) => {
+                let held = std::mem::take(held);
+                self.held = Held::File(file);
+                self.path = Some(path);
+                let total = std::mem::take(&mut self.total);
+                self.write(0, &held);
+                self.total = total;
+            }
+            // What is held is within the head of the smaller cap, so it stands where it must.
+            Err(_) => self.cap = self.cap.min(WITHOUT_FILE_BYTES),
+        }
+    }
+
+    /// The file takes no more: `written` bytes of it are good, `rest` did not get in.
+    fn broken(&mut self, written: u64, rest: &[u8]) {
+        let head = self.head_len();
+        let Held::File(file) = std::mem::replace(&mut self.held, Held::Memory(Vec::new())) else { return };
+        // A tail that was being overwritten is no longer in one piece.
+        let written = if self.total > self.cap { written.min(head) } else { written };
+        let (mut ring, mut seen) = (Vec::new(), 0);
+        push_ring(&mut ring, &mut seen, rest);
+        self.held = Held::Broken { file, written, ring, seen };
+    }
+
+    /// Brings what is kept into its final order.
+    pub(crate) fn finish(mut self) -> Kept {
+        let (total, head, cap, tail) = (self.total, self.head_len(), self.cap, self.cap / 2);
+        let wrapped = total > cap;
+        let turn = if wrapped && tail > 0 { (total - head) % tail } else { 0 };
+        let (place, kept, gap_at, digest) = match self.held {
+            Held::Memory(mut bytes) => {
+                if wrapped {
+                    let tail_start = usize::try_from(head).unwrap_or(usize::MAX).min(bytes.len());
+                    let turn = usize::try_from(turn).expect("within what is held");
+                    bytes[tail_start..].rotate_left(turn);
+                }
+                let digest = BlobId::of(&bytes);
+                (Place::Memory(bytes), total.min(cap), head, Some(digest))
+            }
+            Held::File(file) if !wrapped => {
+                drop(file);
+                let digest = BlobId::from_digest(self.hash.finalize().into());
+                (Place::File(self.path.take().expect("a file has a path")), total, head, Some(digest))
+            }
+            Held::File(file) => {
+                let path = self.path.take().expect("a file has a path");
+                let kept = match in_order(&file, &path, head, cap, turn) {
+                    Ok(()) => cap,
+                    Err(_) => cut(&file, head),
+                };
+                (Place::File(path), kept, head, None)
+            }
+            Held::Broken { file, written, mut ring, seen } => {
+                if seen > ring.len() as u64 {
+                    let turn = usize::try_from(seen % ring.len() as u64).expect("within the ring");
+                    ring.rotate_left(turn);
+                }
+                let added = write_at(&file, &ring, written) as u64;
+                let kept = cut(&file, written + added);
+                (Place::File(self.path.take().expect("a file has a path")), kept, written, None)
+            }
+        };
+        let digest = digest.or_else(|| match &place {
+            Place::File(path) => digest_of(path).ok(),
+            Place::Memory(_) => None,
+        });
+        let (place, kept, digest) = match digest {
+            Some(digest) => (place, kept, digest),
+            // It cannot even be read back.
+            None => (Place::Memory(Vec::new()), 0, BlobId::of(b"")),
+        };
+        Kept {
+            total,
+            head: (kept < total).then_some(gap_at.min(kept)),
+            truncated: total > self.declared,
+            lost: total.min(self.declared).saturating_sub(kept),
+            blob: digest,
+            place,
+        }
+    }
+}
+
+impl Kept {
+    /// The bytes, if they are no more than `limit`.
+    pub(crate) fn read(&self, limit: u64) -> io::Result<Option<Vec<u8>>> {
+        match &self.place {
+            Place::Memory(bytes) if bytes.len() as u64 <= limit => Ok(Some(bytes.clone())),
+            Place::Memory(_) => Ok(None),
+            Place::File(path) => {
+                let mut bytes = Vec::new();
+                File::open(path)?.take(limit + 1).read_to_end(&mut bytes)?;
+                Ok((bytes.len() as u64 <= limit).then_some(bytes))
+            }
+        }
+    }
+}
+
+/// Makes a new file, and the directories above it where they are missing, for our user alone.
+fn create(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.read(true).write(true).create(true).truncate(true).mode(0o600);
+    match options.open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let parent = path.parent().ok_or(error)?;
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
+            options.open(path)
+        }
+        other => other,
+    }
+}
+
+/// Writes all of `bytes`, and says how many the file took.
+fn write_at(file: &File, bytes: &[u8], at: u64) -> usize {
+    let mut written = 0;
+    while written < bytes.len() {
+        match file.write_at(&bytes[written..], at + written as u64) {
+            Ok(0) => break,
+            Ok(count) => written += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => break,
+        }
+    }
+    written
+}
+
+fn push_ring(ring: &mut Vec<u8>, seen: &mut u64, bytes: &[u8]) {
+    let limit = WITHOUT_FILE_BYTES as usize / 2;
+    let skipped = bytes.len().saturating_sub(limit);
+    for byte in &bytes[skipped..] {
+        let at = ((*seen + skipped as u64) % limit as u64) as usize;
+        if at == ring.len() {
+            ring.push(*byte)
+        } else {
+            ring[at] = *byte
+        }
+        *seen += 1;
+    }
+    *seen += skipped as u64;
+}
+
+/// Cuts the file, and says how many bytes it has then.
+fn cut(file: &File, length: u64) -> u64 {
+    match file.set_len(length) {
+        Ok(()) => length,
+        Err(_) => file.metadata().map_or(length, |metadata| metadata.len()),
+    }
+}
+
+/// Puts a tail that starts in its middle into order, through a second file.
+fn in_order(file: &File, path: &Path, head: u64, cap: u64, turn: u64) -> io::Result<()> {
+    if turn == 0 {
+        return Ok(());
+    }
+    let mut name = path.as_os_str().to_owned();
+    name.push(".ordered");
+    let ordered = PathBuf::from(name);
+    let copy = |to: &mut File| {
+        for (from, until) in [(0, head), (head + turn, cap), (head, head + turn)] {
+            let mut part = file;
+            part.seek(io::SeekFrom::Start(from))?;
+            let copied = io::copy(&mut part.take(until - from), to)?;
+            if copied != until - from {
+                return Err(io::Error::from(io::ErrorKind::UnexpectedEof));
+            }
+        }
+        to.flush()
+    };
+    let done = create(&ordered).and_then(|mut to| copy(&mut to)).and_then(|()| std::fs::rename(&ordered, path));
+    if done.is_err() {
+        // Nothing more can be done about a file that cannot be removed either.
+        let _ = std::fs::remove_file(&ordered);
+    }
+    done
+}
+
+fn digest_of(path: &Path) -> io::Result<BlobId> {
+    let mut file = File::open(path)?;
+    let mut hash = Sha256::new();
+    let mut piece = vec![0; PIECE_BYTES];
+    loop {
+        match file.read(&mut piece)? {
+            0 => return Ok(BlobId::from_digest(hash.finalize().into())),
+            count => hash.update(&piece[..count]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pushes `total` bytes in pieces of `step`, and compares what is kept with what should be.
+    fn check(home: Option<&Home>, cap: u64, total: usize, step: usize, kept_limit: u64) {
+        let bytes: Vec<u8> = (0..total).map(|i| (i * 31 + i / 256 * 7) as u8).collect();
+        let mut store = Store::new(home, "stdout", cap);
+        let now = Instant::now();
+        bytes.chunks(step).for_each(|piece| store.push(piece, now));
+        let kept = store.finish();
+        let expected = if total as u64 <= kept_limit {
+            bytes.clone()
+        } else {
+            let tail = (kept_limit / 2) as usize;
+            [&bytes[..kept_limit as usize - tail], &bytes[total - tail..]].concat()
+        };
+        let what = format!("cap {cap}, total {total}, step {step}");
+        assert_eq!(kept.total, total as u64, "{what}");
+        assert!(kept.read(u64::MAX - 1).unwrap().unwrap() == expected, "{what}: other bytes");
+        assert_eq!(kept.blob, BlobId::of(&expected), "{what}");
+        assert_eq!(kept.truncated, total as u64 > cap, "{what}");
+        assert_eq!(kept.head, (total as u64 > kept_limit).then_some(kept_limit - kept_limit / 2), "{what}");
+        assert_eq!(kept.lost, (total as u64).min(cap) - (total as u64).min(kept_limit).min(cap), "{what}");
+    }
+
+    #[test]
+    fn head_and_tail_are_kept_beyond_the_cap() {
+        let directory = tempfile::tempdir().unwrap();
+        let home = Home { directory: directory.path().join("a/b"), live_after: None };
+        for cap in [0, 1, 2, 7, 100, 150_000] {
+            for total in [0, 1, 6, 7, 8, 99, 100, 101, 65_536, 65_537, 149_999, 150_001, 400_001] {
+                for step in [1_000, 65_536, 70_001] {
+                    check(Some(&home), cap, total, step, cap);
+                }
+            }
+        }
+        check(Some(&home), 100, 1_003, 1, 100);
+    }
+
+    #[test]
+    fn without_a_writable_disk_a_bounded_head_and_tail_are_kept_and_the_rest_counted() {
+        let nowhere = Home { directory: "/proc/nowhere".into(), live_after: None };
+        for home in [None, Some(&nowhere)] {
+            for total in [0, 65_536, 524_288, 524_289, 2_000_000] {
+                check(home, 64 << 20, total, 65_536, WITHOUT_FILE_BYTES);
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_that_takes_no_more_keeps_its_head_and_the_rest_is_counted() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("stdout");
+        std::fs::write(&path, b"good").unwrap();
+        let mut store = Store::new(Some(&Home { directory: directory.path().into(), live_after: None }), "stdout", 1 << 20);
+        // A descriptor that cannot be written, as a full disk would have it.
+        store.held = Held::File(File::open(&path).unwrap());
+        store.total = 4;
+        store.push(b"lost", Instant::now());
+        let kept = store.finish();
+        assert_eq!((kept.total, kept.head, kept.lost, kept.truncated), (8, Some(4), 4, false));
+        assert_eq!(kept.read(100).unwrap().unwrap(), b"good");
+        assert_eq!(kept.blob, BlobId::of(b"good"));
+    }
+
+    #[test]
+    fn a_stream_becomes_a_file_when_somebody_may_read_along() {
+        let directory = tempfile::tempdir().unwrap();
+        let home = Home { directory: directory.path().into(), live_after: Some(Duration::from_millis(150)) };
+        let mut store = Store::new(Some(&home), "stderr", 1 << 20);
+        let now = Instant::now();
+        store.push(b"hello", now);
+        store.tick(now + Duration::from_millis(149));
+        assert!(!directory.path().join("stderr").exists());
+        store.tick(store.next().unwrap());
+        assert_eq!(std::fs::read(directory.path().join("stderr")).unwrap(), b"hello");
+        store.push(b" again", now);
+        assert_eq!(std::fs::read(directory.path().join("stderr")).unwrap(), b"hello again");
+        assert_eq!(store.next(), None);
+    }
+}

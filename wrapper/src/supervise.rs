@@ -1,0 +1,329 @@
+//! Waits for the child, its output and its signals, in one loop over three descriptors; reaps whatever is re-parented to us;
+//! sees to it that nothing stays behind. Called by `main` between the start and the report.
+//!
+//! Three events, never taken for one another: the child has ended; its pipes are closed; its last descendant is gone.
+//!
+//! ```text
+//! Running ──child reaped──▶ Draining ──`--drain` over, or a stop was asked──▶ Asked ──2 s──▶ Killed ──2 s──▶ over
+//!                              └──── nothing of ours lives, pipes closed ────────┴──────────────┴──────────▶ over
+//! ```
+
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::SigSet;
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, kill_process_group};
+use schema::report::LeakedProcess;
+
+use crate::args::Scope;
+use crate::capture::{BUFFER_BYTES, Capture};
+use crate::escalate::{Escalation, Send};
+use crate::mask::Secrets;
+use crate::tee::say;
+use crate::{process, signals};
+
+/// Time between TERM and KILL for what the child left behind, and again between KILL and giving up on it. Source: SPEC,
+/// "The end".
+const LEFT_OVER_GRACE: Duration = Duration::from_secs(2);
+
+/// How long we wait for a child that was killed: one that is stuck in the kernel must not keep us for ever.
+const KILLED_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long a reader of our output may take nothing, once all is over, before we end without it.
+const READER_PATIENCE: Duration = Duration::from_secs(10);
+
+/// What to supervise, and how.
+pub(crate) struct Watch<'a> {
+    pub(crate) root: Pid,
+    pub(crate) captures: [Capture; 2],
+    pub(crate) secrets: Option<&'a Secrets>,
+    pub(crate) escalation: Escalation,
+    pub(crate) scope: Scope,
+    pub(crate) leave_running: bool,
+    pub(crate) drain: Duration,
+}
+
+/// How it ended.
+pub(crate) struct Outcome {
+    /// `None` when it could not even be killed.
+    pub(crate) status: Option<WaitStatus>,
+    pub(crate) ended: Instant,
+    pub(crate) captures: [Capture; 2],
+    pub(crate) escalation: Escalation,
+    pub(crate) leaked: Vec<LeakedProcess>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Running,
+    Draining { until: Instant },
+    Asked { until: Instant },
+    Killed { until: Instant },
+}
+
+/// The descriptor from which signals are read. Made before the start, so that none is missed.
+pub(crate) fn signal_descriptor() -> std::io::Result<SignalFd> {
+    Ok(SignalFd::with_flags(&SigSet::all(), SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?)
+}
+
+struct Loop<'a> {
+    watch: Watch<'a>,
+    phase: Phase,
+    status: Option<WaitStatus>,
+    ended: Instant,
+    /// Whether any process of ours is left, as the kernel says.
+    alone: bool,
+    killed_at: Option<Instant>,
+    leaked: Vec<LeakedProcess>,
+    buffer: Vec<u8>,
+}
+
+/// Runs the loop until all is over.
+pub(crate) fn watch(watch: Watch<'_>, signals: &SignalFd) -> Outcome {
+    let mut state = Loop {
+        watch,
+        phase: Phase::Running,
+        status: None,
+        ended: Instant::now(),
+        alone: false,
+        killed_at: None,
+        leaked: Vec::new(),
+        buffer: vec![0; BUFFER_BYTES],
+    };
+    while !state.is_over() {
+        state.wait(signals);
+        state.time(Instant::now());
+    }
+    state.finish()
+}
+
+impl Loop<'_> {
+    fn is_over(&self) -> bool {
+        let closed = self.watch.captures.iter().all(|capture| capture.pipe().is_none());
+        match self.phase {
+            Phase::Running => self.killed_at.is_some_and(|at| at.elapsed() >= KILLED_PATIENCE),
+            Phase::Draining { until } if self.watch.leave_running => closed || Instant::now() >= until,
+            Phase::Draining { until } => self.alone && (closed || Instant::now() >= until),
+            Phase::Asked { .. } => self.alone,
+            Phase::Killed { until } => self.alone || Instant::now() >= until,
+        }
+    }
+
+    /// Sleeps until something happens, and takes it in.
+    fn wait(&mut self, signals: &SignalFd) {
+        let now = Instant::now();
+        let timeout = self.next().map(|at| {
+            let left = at.saturating_duration_since(now);
+            Timespec { tv_sec: left.as_secs().try_into().unwrap_or(i64::MAX), tv_nsec: left.subsec_nanos().into() }
+        });
+        let [stdout, stderr] = &self.watch.captures;
+        let candidates = [
+            (Ready::Reader(1), stderr.tee.blocked(), PollFlags::OUT),
+            (Ready::Reader(0), stdout.tee.blocked(), PollFlags::OUT),
+            (Ready::Pipe(0), stdout.wanted(), PollFlags::IN),
+            (Ready::Pipe(1), stderr.wanted(), PollFlags::IN),
+            (Ready::Signal, Some(signals.as_fd()), PollFlags::IN),
+        ];
+        let mut who = Vec::with_capacity(candidates.len());
+        let mut descriptors = Vec::with_capacity(candidates.len());
+        for (ready, descriptor, flags) in candidates {
+            if let Some(descriptor) = descriptor {
+                who.push(ready);
+                descriptors.push(PollFd::from_borrowed_fd(descriptor, flags));
+            }
+        }
+        if rustix::event::poll(&mut descriptors, timeout.as_ref()).is_err() {
+            return;
+        }
+        let ready = descriptors.iter().zip(who).filter(|(descriptor, _)| !descriptor.revents().is_empty());
+        let ready: Vec<Ready> = ready.map(|(_, ready)| ready).collect();
+        let now = Instant::now();
+        // Signals last: what was written before the end is read before the end is acted upon.
+        for ready in ready {
+            match ready {
+                Ready::Pipe(which) => {
+                    if self.watch.captures[which].read(&mut self.buffer, self.watch.secrets, now) > 0 {
+                        self.watch.escalation.output(now);
+                    }
+                }
+                Ready::Reader(which) => self.watch.captures[which].tee.flush(now),
+                Ready::Signal => self.signal(signals, now),
+            }
+        }
+    }
+
+    fn signal(&mut self, signals: &SignalFd, now: Instant) {
+        let Ok(Some(info)) = signals.read_signal() else { return };
+        let number = info.ssi_signo as signals::Number;
+        if number == Signal::CHILD.as_raw() {
+            self.reap(now);
+        } else if number == Signal::TSTP.as_raw() {
+            self.pause(now);
+        } else if signals::is_forwarded(number) {
+            let send = self.watch.escalation.signal(number, now);
+            self.send(send);
+        }
+    }
+
+    /// Stops with the child, as a job of a shell does; the timers stand still. The SIGCONT that ends it is passed on.
+    fn pause(&mut self, since: Instant) {
+        self.send(Send::Ask(Signal::TSTP.as_raw()));
+        // Refused to the first process of a pid namespace, which then goes on.
+        let _ = kill_process(rustix::process::getpid(), Signal::STOP);
+        self.watch.escalation.paused(since.elapsed());
+    }
+
+    /// Takes in every process that has ended.
+    fn reap(&mut self, now: Instant) {
+        loop {
+            match rustix::process::wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == self.watch.root => {
+                    self.status = Some(status);
+                    self.ended = now;
+                    self.phase = Phase::Draining { until: now.checked_add(self.watch.drain).unwrap_or(now) };
+                }
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) => return,
+                Err(_) => {
+                    self.alone = true;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Acts on whatever is due.
+    fn time(&mut self, now: Instant) {
+        self.watch.captures.iter_mut().for_each(|capture| capture.tick(now));
+        match self.phase {
+            Phase::Running => {
+                if let Some(send) = self.watch.escalation.tick(now) {
+                    self.send(send);
+                }
+            }
+            Phase::Draining { until } if !self.alone && !self.watch.leave_running && (now >= until || self.watch.escalation.asked()) => {
+                self.leaked = self.left_over();
+                self.ask_left_over(Signal::TERM);
+                self.phase = Phase::Asked { until: now + LEFT_OVER_GRACE };
+            }
+            Phase::Asked { until } if now >= until => {
+                self.kill_all();
+                self.phase = Phase::Killed { until: now + LEFT_OVER_GRACE };
+            }
+            Phase::Draining { .. } | Phase::Asked { .. } => {}
+            // Again and again: what is killed may just have forked.
+            Phase::Killed { .. } if !self.alone => self.kill_all(),
+            Phase::Killed { .. } => {}
+        }
+    }
+
+    /// When something is due without anything happening before.
+    fn next(&self) -> Option<Instant> {
+        let phase = match self.phase {
+            Phase::Running => self.watch.escalation.next().or(self.killed_at.map(|at| at + KILLED_PATIENCE)),
+            Phase::Draining { until } | Phase::Asked { until } => Some(until),
+            Phase::Killed { until } => Some(until.min(Instant::now() + Duration::from_millis(50))),
+        };
+        self.watch.captures.iter().filter_map(|capture| capture.next()).chain(phase).min()
+    }
+
+    fn send(&mut self, send: Send) {
+        match send {
+            Send::Kill => {
+                self.killed_at = self.killed_at.or(Some(Instant::now()));
+                self.kill_all();
+                if self.status.is_some() {
+                    self.phase = Phase::Killed { until: Instant::now() + LEFT_OVER_GRACE };
+                }
+            }
+            Send::Ask(number) => {
+                let Some(signal) = signals::of(number) else { return };
+                // A process that is gone meanwhile needs no signal.
+                let _ = match (self.status, self.watch.scope) {
+                    (None, Scope::Child) => kill_process(self.watch.root, signal),
+                    (None, Scope::Group) => kill_process_group(self.watch.root, signal),
+                    (Some(_), _) => {
+                        self.ask_left_over(signal);
+                        Ok(())
+                    }
+                };
+            }
+        }
+    }
+
+    /// To those that were re-parented to us, not to theirs.
+    fn ask_left_over(&self, signal: Signal) {
+        for left in process::descendants().into_iter().filter(|left| left.ours) {
+            let _ = kill_process(left.pid, signal);
+        }
+    }
+
+    /// To the group and to every descendant, wherever it went.
+    fn kill_all(&self) {
+        if self.status.is_none() {
+            let _ = kill_process_group(self.watch.root, Signal::KILL);
+        }
+        for left in process::descendants() {
+            let _ = kill_process(left.pid, Signal::KILL);
+        }
+    }
+
+    fn left_over(&self) -> Vec<LeakedProcess> {
+        process::descendants()
+            .into_iter()
+            .map(|left| LeakedProcess { pid: left.pid.as_raw_nonzero().get(), argv: process::argv(left.pid), alive: false })
+            .collect()
+    }
+
+    fn finish(mut self) -> Outcome {
+        let now = Instant::now();
+        for capture in &mut self.watch.captures {
+            capture.cut(&mut self.buffer, self.watch.secrets, now);
+        }
+        if !self.alone {
+            // Those that live on, on purpose or because nothing ends them.
+            for left in self.left_over() {
+                match self.leaked.iter_mut().find(|known| known.pid == left.pid) {
+                    Some(known) => known.alive = true,
+                    None => self.leaked.push(LeakedProcess { alive: true, ..left }),
+                }
+            }
+        }
+        show_the_rest(&mut self.watch.captures);
+        Outcome {
+            status: self.status,
+            ended: self.ended,
+            captures: self.watch.captures,
+            escalation: self.watch.escalation,
+            leaked: self.leaked,
+        }
+    }
+}
+
+/// Gives a slow reader of our output time for what still waits.
+fn show_the_rest(captures: &mut [Capture; 2]) {
+    let timeout = Timespec { tv_sec: READER_PATIENCE.as_secs().cast_signed(), tv_nsec: 0 };
+    for capture in captures {
+        while let Some(reader) = capture.tee.blocked() {
+            let mut poll = [PollFd::from_borrowed_fd(reader, PollFlags::OUT)];
+            match rustix::event::poll(&mut poll, Some(&timeout)) {
+                Ok(0) => break,
+                Ok(_) | Err(Errno::INTR) => capture.tee.flush(Instant::now()),
+                Err(_) => break,
+            }
+        }
+        if capture.tee.dropped > 0 {
+            say(&format!("{} bytes of the output were not shown, for nobody read them; they are kept", capture.tee.dropped));
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Ready {
+    Signal,
+    Pipe(usize),
+    Reader(usize),
+}
