@@ -10,10 +10,18 @@
 //! ```
 
 pub mod action;
+mod approve;
+mod clock;
+mod converge;
 pub mod desired;
 pub mod event;
 pub mod explain;
+mod finish;
 pub mod lanes;
+pub mod limits;
+mod observed;
+pub mod retry;
+mod standing;
 pub mod state;
 mod step;
 pub mod view;

@@ -120,6 +120,9 @@ pub struct Job {
     pub compiled: BlobId,
     /// The runtime in whose lane it has a place.
     pub runtime: RuntimeName,
+    /// For an apply without fetch: what the desired state remembers when it succeeds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) apply_key: Option<String>,
     /// When it was decided.
     pub decided_at: Timestamp,
     /// When its command started; `None` = nobody has said so yet.

@@ -1,28 +1,457 @@
-//! One event, one instance: what it is afterwards and what is to be done.
+//! One event, one instance: what it is afterwards and what is to be done. Events change facts; what follows from the
+//! facts is settled in one place, the same for every event, so that a lost event costs time and never truth.
 
+use std::collections::BTreeMap;
+
+use schema::id::{ChannelName, JobId};
+use schema::status::JobKind;
 use schema::time::Timestamp;
 
-use crate::action::Action;
-use crate::event::Event;
-use crate::state::State;
+use crate::action::{Action, LogLine, StartJob, StopReason};
+use crate::converge::Situation;
+use crate::desired::{Desired, Gate};
+use crate::event::{Event, Outcome};
+use crate::limits::{LANE_PATIENCE_MS, OVERTIME_MS, START_DEADLINE_MS, STOP_DEADLINE_MS};
+use crate::state::{ApplyEnd, Chain, Converged, Finding, Job, Look, Pursuit, State, Telling, Wants};
 
 /// Takes one event into account. Total and deterministic; every event in every state has an answer.
+///
+/// After `Event::Granted(kind)` the instance no longer wants a place of this kind: it starts a job, or a gate has shut
+/// meanwhile.
 pub fn step(mut state: State, event: Event, now: Timestamp) -> (State, Vec<Action>) {
-    state.seen_at = state.seen_at.max(now);
+    let mut out = Vec::new();
+    let now = state.take_time(now);
     match event {
-        Event::Desired(desired) => {
-            state.deleted = false;
-            state.desired = Some(desired);
+        Event::Desired(desired) => state.desire(desired, now),
+        Event::Deleted => state.delete(&mut out),
+        Event::Tick => {}
+        Event::Granted(kind) => {
+            state.settle(now, &mut out);
+            if state.wants(kind).is_some() {
+                state.start(kind, now, &mut out);
+            }
         }
-        Event::Deleted => state.deleted = true,
-        Event::Pause(paused) => state.paused = paused,
+        Event::JobStarted { job, at } => state.started(job, at, now),
+        Event::JobEnded { job, outcome } => state.finish(job, outcome, now, &mut out),
+        Event::Upstream { channel, converged_version } => state.hear(channel, converged_version),
+        Event::Decided { approval, who, decision, reason } => state.decide(approval, who, decision, reason, now, &mut out),
+        Event::Pause(paused) => state.pause(paused, now, &mut out),
         Event::Observe(observer) => state.observer = observer,
-        _ => {}
+        Event::Retry { who } => state.retry(who, now, &mut out),
+        Event::Cancel { job, who } => state.cancel(job, &who, now, &mut out),
     }
-    (state, Vec::new())
+    state.settle(now, &mut out);
+    (state, out)
 }
 
 /// When `Event::Tick` would change something, if it ever would by itself. Always later than the last step's instant.
+/// A driver whose clock is set back sends a Tick at once: the plans move along.
 pub fn next_wake(state: &State) -> Option<Timestamp> {
-    state.standing.next_action_at.filter(|at| *at > state.seen_at)
+    let idle = state.main.is_none();
+    let jobs = state.jobs_in_flight().filter_map(|job| job.deadline);
+    let look = state.look.due.filter(|_| idle && state.looks());
+    let telling = state.telling.due.filter(|_| state.side.is_none() && !state.deleted);
+    let applying = state.applying();
+    let again = state.pursuit.chain.as_ref().filter(|_| !applying).map(|chain| chain.again_at);
+    let patience = state.pursuit.ready_since.map(|since| since.plus_ms(LANE_PATIENCE_MS));
+    let expiry = state.approvals.iter().filter(|approval| !approval.over && !applying).filter_map(|approval| approval.expires_at);
+    let plans = [look, telling, again, patience, state.pursuit.window_at, state.pursuit.stuck_at];
+    plans.into_iter().flatten().chain(jobs).chain(expiry).filter(|at| *at > state.seen_at).min()
+}
+
+// ---- what follows from the facts ----
+
+impl State {
+    fn settle(&mut self, now: Timestamp, out: &mut Vec<Action>) {
+        self.enforce_deadlines(now, out);
+        self.expire(now, out);
+        let situation = loop {
+            match self.situate(now) {
+                Situation::Ask(asker) => self.ask(asker, now, out),
+                situation => break situation,
+            }
+        };
+        self.note(&situation, now);
+        self.mind_progress(&situation, now, out);
+        self.want(now);
+        self.stand(&situation, now, out);
+    }
+
+    /// Nobody waits for ever for a job: it is stopped at its deadline, and if not even that is answered, its end is
+    /// unknown.
+    fn enforce_deadlines(&mut self, now: Timestamp, out: &mut Vec<Action>) {
+        let mut silent = None;
+        for job in [&mut self.main, &mut self.side].into_iter().flatten().filter(|job| job.deadline.is_some_and(|at| at <= now)) {
+            if job.stop.is_none() {
+                job.stop = Some(StopReason::Deadline);
+                job.deadline = Some(now.plus_ms(STOP_DEADLINE_MS));
+                out.push(Action::Stop { job: job.id, why: StopReason::Deadline });
+            } else {
+                silent = silent.or(Some((job.id, job.kind)));
+            }
+        }
+        let Some((id, kind)) = silent else { return };
+        let why = format!("it was stopped and nothing was heard of it for {}", duration(STOP_DEADLINE_MS));
+        self.finish(id, Outcome::Unknown { why }, now, out);
+        if kind == JobKind::Apply {
+            self.unsettled = Some(id);
+        }
+        // The other slot may be overdue as well; there are two, so this ends.
+        self.enforce_deadlines(now, out);
+    }
+
+    /// Keeps what has to be remembered about where the instance is.
+    fn note(&mut self, situation: &Situation, now: Timestamp) {
+        if *situation == Situation::Converged {
+            self.arrive(now);
+        }
+        let pursuit = &mut self.pursuit;
+        pursuit.ready_since = if matches!(situation, Situation::Ready(_)) { pursuit.ready_since.or(Some(now)) } else { None };
+        pursuit.window_at = match situation {
+            Situation::Ready(at) | Situation::WindowShut(at) => *at,
+            _ => None,
+        };
+    }
+
+    /// The release is as desired: what comes later is new work.
+    fn arrive(&mut self, now: Timestamp) {
+        self.pursuit.arrived = true;
+        self.pursuit.chain = None;
+        self.pursuit.stuck = false;
+        self.rollback_spent = false;
+        let Some(desired) = self.desired.as_deref() else { return };
+        if self.converged.as_ref().is_none_or(|converged| converged.release != desired.release) {
+            self.converged = Some(Converged { release: desired.release, version: desired.version.clone(), at: now });
+        }
+    }
+
+    /// The progress deadline runs while nothing but the release itself is to blame; a gate or a person stops it, and
+    /// past the gate it starts anew.
+    fn mind_progress(&mut self, situation: &Situation, now: Timestamp, out: &mut Vec<Action>) {
+        let Some(desired) = self.desired.as_deref() else { return };
+        let held_up = match situation {
+            Situation::Deleted | Situation::NoRelease | Situation::Paused | Situation::Converged => true,
+            Situation::Cancelled | Situation::Observing | Situation::Upstream(_) | Situation::Approval(_) => true,
+            Situation::Rejected(_) | Situation::WindowShut(_) => true,
+            Situation::Ready(_) => self.pursuit.ready_since.is_some_and(|since| now.since_ms(since) >= LANE_PATIENCE_MS),
+            _ => false,
+        };
+        let pursuit = &mut self.pursuit;
+        if held_up || pursuit.arrived || pursuit.stuck {
+            pursuit.stuck_at = None;
+            return;
+        }
+        let Some(deadline_ms) = desired.progress_deadline_ms else {
+            pursuit.stuck_at = None;
+            return;
+        };
+        let stuck_at = *pursuit.stuck_at.get_or_insert(now.plus_ms(deadline_ms.max(1)));
+        if stuck_at > now {
+            return;
+        }
+        pursuit.stuck_at = None;
+        pursuit.stuck = true;
+        let back_to = self.converged.as_ref().filter(|converged| converged.release != desired.release);
+        if let Some(to) = back_to.filter(|_| desired.auto_rollback && !self.rollback_spent) {
+            self.rollback_spent = true;
+            out.push(Action::Rollback { from: desired.release, to: to.release });
+        }
+    }
+
+    fn want(&mut self, now: Timestamp) {
+        let idle = self.main.is_none();
+        self.wants = Wants {
+            fetch: self.look.due.filter(|due| *due <= now && idle && self.looks()),
+            apply: self.pursuit.ready_since.filter(|_| idle),
+            info: self.telling.due.filter(|due| *due <= now && self.side.is_none() && !self.deleted),
+        };
+    }
+
+    /// Whether it fetches by itself.
+    pub(crate) fn looks(&self) -> bool {
+        !self.paused && !self.deleted && self.desired.as_deref().is_some_and(|desired| desired.fetch.is_some())
+    }
+
+    /// Whether an apply is in flight.
+    pub(crate) fn applying(&self) -> bool {
+        self.main.as_ref().is_some_and(|job| job.kind == JobKind::Apply)
+    }
+
+    /// What is known may be out of date: a fetch decides before anything else happens.
+    pub(crate) fn look_now(&mut self, now: Timestamp) {
+        if self.desired.as_deref().is_some_and(|desired| desired.fetch.is_some()) {
+            self.look.fresh = false;
+            self.look.due = Some(now);
+        }
+    }
+}
+
+// ---- a place is granted ----
+
+impl State {
+    fn start(&mut self, kind: JobKind, now: Timestamp, out: &mut Vec<Action>) {
+        let why = self.why(kind);
+        let Some(desired) = self.desired.as_deref() else { return };
+        self.jobs += 1;
+        let id = JobId::derive(&[self.instance.as_bytes(), kind.as_str().as_bytes(), &self.jobs.to_le_bytes()]);
+        let timeout_ms = match kind {
+            JobKind::Fetch => desired.fetch.as_ref().map(|policy| policy.timeout_ms),
+            JobKind::Apply => desired.apply.timeout_ms,
+            JobKind::GetInfo => desired.get_info.as_ref().map(|policy| policy.timeout_ms),
+        };
+        let work = self.work().filter(|_| kind == JobKind::Apply);
+        let mut start = StartJob {
+            job: id,
+            kind,
+            attempt: 1,
+            release: desired.release,
+            compiled: desired.compiled,
+            version: desired.version.clone(),
+            decided_at: now,
+            timeout_ms,
+            fetch_job: work.map(|work| work.job),
+            plan: work.and_then(|work| work.plan),
+            why,
+        };
+        if kind == JobKind::Apply {
+            let chain = next_chain(self.pursuit.chain.take(), id, desired.grace_ms, now);
+            start.attempt = chain.attempt;
+            self.pursuit.chain = Some(chain);
+        }
+        let job = Box::new(Job {
+            id,
+            kind,
+            attempt: start.attempt,
+            release: desired.release,
+            version: desired.version.clone(),
+            compiled: desired.compiled,
+            runtime: desired.runtime.clone(),
+            apply_key: (kind == JobKind::Apply && desired.fetch.is_none()).then(|| desired.apply_key()),
+            decided_at: now,
+            started_at: None,
+            deadline: Some(now.plus_ms(timeout_ms.unwrap_or(0).max(START_DEADLINE_MS))),
+            timeout_ms,
+            stop: None,
+        });
+        match kind {
+            JobKind::GetInfo => {
+                self.telling.due = None;
+                self.side = Some(job);
+            }
+            JobKind::Fetch | JobKind::Apply => {
+                self.look.due = None;
+                self.main = Some(job);
+            }
+        }
+        out.push(Action::Start(start));
+    }
+
+    fn why(&self, kind: JobKind) -> String {
+        let version = self.desired.as_deref().map_or("", |desired| &desired.version);
+        match (kind, self.pursuit.chain.as_ref().and_then(|chain| chain.end.as_ref())) {
+            (JobKind::GetInfo, _) => "getInfo is due".to_owned(),
+            (JobKind::Fetch, Some(_)) if !self.look.fresh => "look at what the apply did".to_owned(),
+            (JobKind::Fetch, _) if self.look.misses > 0 => "look again after no answer".to_owned(),
+            (JobKind::Fetch, _) if self.look.finding == Finding::Nothing => format!("first look at {version}"),
+            (JobKind::Fetch, _) => "fetch is due".to_owned(),
+            (JobKind::Apply, Some(ApplyEnd::Retryable(code))) => format!("another attempt after exit code {code}"),
+            (JobKind::Apply, Some(ApplyEnd::Misfired(_))) => "another try to start it".to_owned(),
+            (JobKind::Apply, _) => self.work().map_or_else(|| format!("apply {version}"), |work| work.what.clone()),
+        }
+    }
+}
+
+/// The next apply: another attempt of the same chain, or the first of a new one with a grace period of its own.
+fn next_chain(old: Option<Chain>, job: JobId, grace_ms: i64, now: Timestamp) -> Chain {
+    let old =
+        old.unwrap_or(Chain { job, attempt: 0, grace_until: now, end: None, ended_at: now, again_at: now, fruitless: 0, misfires: 0 });
+    let attempt = match &old.end {
+        Some(ApplyEnd::Retryable(_)) => old.attempt.saturating_add(1),
+        Some(ApplyEnd::Misfired(_)) => old.attempt.max(1),
+        _ => 1,
+    };
+    let grace_until = if attempt == 1 { now.plus_ms(grace_ms) } else { old.grace_until };
+    Chain { job, attempt, grace_until, end: None, again_at: now, ..old }
+}
+
+// ---- events ----
+
+impl State {
+    fn desire(&mut self, desired: Box<Desired>, now: Timestamp) {
+        let old = self.desired.take();
+        if !self.deleted && old.as_ref() == Some(&desired) {
+            self.desired = old;
+            return;
+        }
+        let same_release = old.as_ref().is_some_and(|old| old.release == desired.release);
+        let same_commands = old.as_ref().is_some_and(|old| old.compiled == desired.compiled);
+        let revived = std::mem::take(&mut self.deleted);
+        if !same_release {
+            self.withdraw_all();
+            self.pursuit = Pursuit::default();
+            let objects = std::mem::take(&mut self.look.objects);
+            self.look = Look { objects, answered_at: self.look.answered_at, ..Look::default() };
+            let stuck_at = desired.progress_deadline_ms.map(|ms| desired.released_at.plus_ms(ms.max(1)));
+            self.pursuit.stuck_at = stuck_at.filter(|at| *at > now);
+        } else if !same_commands {
+            self.look.fresh = false;
+            self.withdraw_for_apply();
+        }
+        if desired.fetch.is_none() {
+            self.look = Look::default();
+        } else if !same_release || !same_commands || revived {
+            self.look.due = Some(now);
+        }
+        if desired.get_info.is_none() {
+            self.telling = Telling::default();
+        } else if !same_release || !same_commands || revived {
+            self.telling.due = Some(now);
+        }
+        self.upstream.retain(|channel, _| names(&desired, channel));
+        let met = self.upstream.iter().filter(|(_, version)| **version == desired.version).map(|(channel, _)| channel.clone());
+        self.pursuit.met.extend(met);
+        self.desired = Some(desired);
+    }
+
+    fn delete(&mut self, out: &mut Vec<Action>) {
+        if std::mem::replace(&mut self.deleted, true) {
+            return;
+        }
+        self.withdraw_all();
+        for slot in [&mut self.main, &mut self.side] {
+            stop_unwanted(slot, self.seen_at, out);
+        }
+    }
+
+    fn pause(&mut self, paused: bool, now: Timestamp, out: &mut Vec<Action>) {
+        if self.paused == paused {
+            return;
+        }
+        self.paused = paused;
+        if paused {
+            stop_unwanted(&mut self.main, now, out);
+        } else {
+            self.look_now(now);
+        }
+    }
+
+    fn hear(&mut self, channel: ChannelName, converged_version: Option<String>) {
+        let Some(desired) = self.desired.as_deref().filter(|desired| names(desired, &channel)) else { return };
+        match converged_version {
+            None => {
+                self.upstream.remove(&channel);
+            }
+            Some(version) => {
+                if version == desired.version {
+                    self.pursuit.met.insert(channel.clone());
+                }
+                self.upstream.insert(channel, version);
+            }
+        }
+    }
+
+    fn started(&mut self, id: JobId, at: Timestamp, now: Timestamp) {
+        let grace_ms = self.desired.as_deref().map(|desired| desired.grace_ms);
+        let Some(job) = [&mut self.main, &mut self.side].into_iter().flatten().find(|job| job.id == id) else { return };
+        if job.started_at.is_some() {
+            return;
+        }
+        let at = at.max(job.decided_at).min(now);
+        job.started_at = Some(at);
+        if job.stop.is_none() {
+            job.deadline = job.timeout_ms.map(|ms| at.plus_ms(ms).plus_ms(OVERTIME_MS));
+        }
+        if let (Some(chain), Some(ms)) = (self.pursuit.chain.as_mut().filter(|chain| chain.job == id && chain.attempt == 1), grace_ms) {
+            chain.grace_until = at.plus_ms(ms);
+        }
+    }
+
+    fn retry(&mut self, who: String, now: Timestamp, out: &mut Vec<Action>) {
+        if self.deleted || self.desired.is_none() || self.applying() {
+            return;
+        }
+        self.pursuit.chain = None;
+        self.pursuit.stuck = false;
+        self.pursuit.stuck_at = None;
+        self.unsettled = None;
+        self.look.failures = 0;
+        self.look.misfires = 0;
+        self.forget_rejections();
+        self.look_now(now);
+        if self.desired.as_deref().is_some_and(|desired| desired.get_info.is_some()) {
+            self.telling.due = Some(now);
+        }
+        out.push(log("instance.retry", Some(who.clone()), format!("{who} asks to try again now"), &[]));
+    }
+
+    fn cancel(&mut self, id: JobId, who: &str, now: Timestamp, out: &mut Vec<Action>) {
+        let Some(job) = [&mut self.main, &mut self.side].into_iter().flatten().find(|job| job.id == id) else { return };
+        let why = StopReason::Person(who.to_owned());
+        if job.stop.is_none() {
+            job.deadline = Some(now.plus_ms(STOP_DEADLINE_MS));
+        }
+        if matches!(job.stop, None | Some(StopReason::Deadline)) {
+            job.stop = Some(why.clone());
+            let data = [("job", &id.to_string() as &str), ("kind", job.kind.as_str())];
+            out.push(log("job.cancel", Some(who.to_owned()), format!("{who} cancels {} {id}", job.kind), &data));
+        }
+        out.push(Action::Stop { job: id, why });
+    }
+}
+
+/// Stops a fetch or getInfo whose answer nobody wants any more. An apply is never stopped by us.
+fn stop_unwanted(slot: &mut Option<Box<Job>>, now: Timestamp, out: &mut Vec<Action>) {
+    if let Some(job) = slot.as_mut().filter(|job| job.kind != JobKind::Apply && job.stop.is_none()) {
+        job.stop = Some(StopReason::NotWanted);
+        job.deadline = Some(now.plus_ms(STOP_DEADLINE_MS));
+        out.push(Action::Stop { job: job.id, why: StopReason::NotWanted });
+    }
+}
+
+/// Whether a gate names this channel.
+fn names(desired: &Desired, channel: &ChannelName) -> bool {
+    desired.gates.iter().any(|gate| matches!(gate, Gate::ChannelsStable { channels } if channels.contains(channel)))
+}
+
+impl Desired {
+    /// Without fetch: what makes an apply of this the same as the last one.
+    pub(crate) fn apply_key(&self) -> String {
+        self.apply_id.as_ref().map_or_else(|| self.release.to_string(), |id| format!("applyId:{id}"))
+    }
+}
+
+pub(crate) fn log(kind: &str, actor: Option<String>, message: String, data: &[(&str, &str)]) -> Action {
+    let data: BTreeMap<String, String> = data.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    Action::Log(LogLine { kind: kind.to_owned(), actor, message, data })
+}
+
+/// How an apply ended, as the end of the sentence "apply …".
+pub(crate) fn in_words(end: &ApplyEnd) -> String {
+    match end {
+        ApplyEnd::Succeeded => "succeeded".to_owned(),
+        ApplyEnd::Retryable(code) => format!("ended with the retryable exit code {code}"),
+        ApplyEnd::Misfired(why) => format!("could not be started: {why}"),
+        ApplyEnd::Failed(why) => why.clone(),
+        ApplyEnd::Unknown(why) => format!("ended nobody knows how: {why}"),
+        ApplyEnd::Cancelled(who) => format!("was cancelled by {who}"),
+    }
+}
+
+/// A duration as people write it: `1h30m`, `45s`, `1.5s`.
+pub(crate) fn duration(ms: i64) -> String {
+    let ms = ms.max(0);
+    let (hours, minutes, seconds, rest) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1_000 % 60, ms % 1_000);
+    let mut text = String::new();
+    for (count, unit) in [(hours, "h"), (minutes, "m")] {
+        if count > 0 {
+            text.push_str(&format!("{count}{unit}"));
+        }
+    }
+    if rest > 0 {
+        text.push_str(format!("{seconds}.{rest:03}").trim_end_matches('0'));
+        text.push('s');
+    } else if seconds > 0 || text.is_empty() {
+        text.push_str(&format!("{seconds}s"));
+    }
+    text
 }

@@ -1,0 +1,324 @@
+//! Asking people: which approvals a release or an apply needs, what they are bound to, who said what. Called by the
+//! step; [`State::askers`] is read by `converge.rs`.
+//!
+//! An approval of kind `apply` is bound to the fingerprint of the work; those of the kinds `manual` and `shared` hold
+//! for the release. One that is `over` (used, withdrawn, replaced, expired) opens nothing ever again.
+
+use schema::id::{ApprovalId, BlobId};
+use schema::status::{ApprovalKind, ApprovalStatus, Decision};
+use schema::time::Timestamp;
+
+use crate::action::Action;
+use crate::desired::{Desired, Gate};
+use crate::state::{APPROVALS_KEPT, Approval, Finding, State, Vote};
+use crate::step::log;
+
+/// Who asks for an approval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asker {
+    /// The gate at this index of `Desired::gates`.
+    Gate(usize),
+    /// `requireApprovalBeforeApply`.
+    Apply,
+}
+
+/// What an asker asks for.
+struct Question<'a> {
+    gate: String,
+    kind: ApprovalKind,
+    name: Option<&'a str>,
+    description: Option<&'a str>,
+    needed: u32,
+}
+
+fn question(desired: &Desired, asker: Asker) -> Option<Question<'_>> {
+    let Asker::Gate(at) = asker else {
+        return Some(Question { gate: "apply".to_owned(), kind: ApprovalKind::Apply, name: None, description: None, needed: 1 });
+    };
+    match desired.gates.get(at)? {
+        Gate::ChannelsStable { .. } => None,
+        Gate::ManualApproval { name, description, every_action, min_approvers } => Some(Question {
+            gate: name.as_ref().map_or_else(|| format!("manual {at}"), |name| format!("manual:{name}")),
+            kind: if *every_action { ApprovalKind::Apply } else { ApprovalKind::Manual },
+            name: name.as_deref(),
+            description: description.as_deref(),
+            needed: (*min_approvers).max(1),
+        }),
+        Gate::SharedApproval { name, description, min_approvers } => Some(Question {
+            gate: format!("shared:{name}"),
+            kind: ApprovalKind::Shared,
+            name: Some(name),
+            description: description.as_deref(),
+            needed: (*min_approvers).max(1),
+        }),
+    }
+}
+
+/// The id that a shared approval has in every instance of the release.
+fn shared_id(desired: &Desired, name: &str) -> ApprovalId {
+    ApprovalId::derive(&[b"shared", desired.release.as_bytes(), name.as_bytes()])
+}
+
+impl State {
+    /// Who has to be asked before an apply, in order. After the release has arrived only what is asked for every apply.
+    pub(crate) fn askers(&self) -> impl Iterator<Item = Asker> {
+        let gates = self.desired().map_or(&[][..], |desired| &desired.gates);
+        let arrived = self.pursuit.arrived;
+        let asks = move |gate: &Gate| match gate {
+            Gate::ChannelsStable { .. } => false,
+            Gate::ManualApproval { every_action, .. } => *every_action || !arrived,
+            Gate::SharedApproval { .. } => !arrived,
+        };
+        let before_apply = self.desired().is_some_and(|desired| desired.require_approval_before_apply);
+        let gates = gates.iter().enumerate().filter(move |(_, gate)| asks(gate)).map(|(at, _)| Asker::Gate(at));
+        gates.chain(before_apply.then_some(Asker::Apply))
+    }
+
+    /// The approval that answers this asker now, if one was asked for: for the work that is known, where it is bound.
+    pub(crate) fn standing_approval(&self, asker: Asker) -> Option<usize> {
+        let question = question(self.desired()?, asker)?;
+        let fingerprint = self.fingerprint();
+        self.approvals.iter().rposition(|approval| {
+            !approval.over
+                && approval.gate == question.gate
+                && approval.kind == question.kind
+                && (approval.kind != ApprovalKind::Apply || approval.fingerprint == fingerprint)
+        })
+    }
+
+    fn fingerprint(&self) -> Option<BlobId> {
+        self.work().and_then(|work| work.fingerprint)
+    }
+
+    /// Whether an apply approval for exactly the known work is asked or granted: then its plan must not change.
+    pub(crate) fn plan_is_bound(&self) -> bool {
+        let fingerprint = self.fingerprint();
+        self.approvals.iter().any(|approval| live(approval) && approval.kind == ApprovalKind::Apply && approval.fingerprint == fingerprint)
+    }
+
+    /// Asks people.
+    pub(crate) fn ask(&mut self, asker: Asker, now: Timestamp, out: &mut Vec<Action>) {
+        let Some(desired) = self.desired.take() else { return };
+        if let Some(question) = question(&desired, asker) {
+            let approval = self.make(&desired, &question, now);
+            let what = name_of(&approval);
+            out.push(log(
+                "approval.asked",
+                None,
+                format!("{what} is asked for {}", desired.version),
+                &[("approval", &approval.id.to_string())],
+            ));
+            self.approvals.retain(|old| old.id != approval.id);
+            self.approvals.push(approval);
+        }
+        self.desired = Some(desired);
+        self.trim_approvals();
+    }
+
+    fn make(&mut self, desired: &Desired, question: &Question<'_>, now: Timestamp) -> Approval {
+        self.asked = self.asked.saturating_add(1);
+        let id = match question.kind {
+            ApprovalKind::Shared => shared_id(desired, question.name.unwrap_or_default()),
+            ApprovalKind::Manual | ApprovalKind::Apply => ApprovalId::derive(&[
+                self.instance.as_bytes(),
+                desired.release.as_bytes(),
+                question.gate.as_bytes(),
+                &self.asked.to_le_bytes(),
+            ]),
+        };
+        Approval {
+            id,
+            kind: question.kind,
+            gate: question.gate.clone(),
+            name: question.name.map(str::to_owned),
+            description: question.description.map(str::to_owned),
+            status: ApprovalStatus::Pending,
+            fingerprint: self.fingerprint(),
+            explanation: self.work().and_then(|work| work.explanation.clone()),
+            needed: question.needed,
+            votes: Vec::new(),
+            requested_at: now,
+            expires_at: desired.approval_timeout_ms.map(|ms| now.plus_ms(ms.max(1))),
+            over: false,
+        }
+    }
+
+    /// A person decided. One vote a person, the last one counts; a rejection ends it; an approval that is over, or that
+    /// a running apply uses, is past deciding.
+    pub(crate) fn decide(
+        &mut self,
+        id: ApprovalId,
+        who: String,
+        decision: Decision,
+        reason: Option<String>,
+        now: Timestamp,
+        out: &mut Vec<Action>,
+    ) {
+        let applying = self.applying();
+        let known = self.approvals.iter().position(|approval| approval.id == id && !approval.over);
+        let Some(at) = known.or_else(|| self.foresee_shared(id, now)) else { return };
+        let timeout_ms = self.desired().and_then(|desired| desired.approval_timeout_ms);
+        let approval = &mut self.approvals[at];
+        let open = match approval.status {
+            ApprovalStatus::Pending => true,
+            ApprovalStatus::Approved => decision == Decision::Reject && !applying,
+            ApprovalStatus::Rejected | ApprovalStatus::Expired => false,
+        };
+        if !open || approval.votes.iter().any(|vote| vote.who == who && vote.decision == decision) {
+            return;
+        }
+        approval.votes.retain(|vote| vote.who != who);
+        approval.votes.push(Vote { who: who.clone(), at: now, decision, reason });
+        let yes = approval.votes.iter().filter(|vote| vote.decision == Decision::Approve).count();
+        let what = name_of(approval);
+        let sentence = if decision == Decision::Reject {
+            approval.status = ApprovalStatus::Rejected;
+            approval.expires_at = None;
+            format!("{who} rejects {what}")
+        } else if yes >= approval.needed as usize {
+            approval.status = ApprovalStatus::Approved;
+            approval.expires_at = timeout_ms.map(|ms| now.plus_ms(ms.max(1)));
+            format!("{who} approves {what}: it is given")
+        } else {
+            format!("{who} approves {what}: {yes} of {} people", approval.needed)
+        };
+        let data = [("approval", &id.to_string() as &str), ("status", approval.status.as_str())];
+        out.push(log("approval.decided", Some(who), sentence, &data));
+    }
+
+    /// Somebody decided on a shared approval that another instance of the release asks for already: it counts here too.
+    fn foresee_shared(&mut self, id: ApprovalId, now: Timestamp) -> Option<usize> {
+        if self.deleted || self.pursuit.arrived || self.approvals.iter().any(|approval| approval.id == id && !approval.over) {
+            return None;
+        }
+        let desired = self.desired.take()?;
+        let asker =
+            desired.gates.iter().position(|gate| matches!(gate, Gate::SharedApproval { name, .. } if shared_id(&desired, name) == id));
+        let made = asker.and_then(|at| question(&desired, Asker::Gate(at))).map(|question| self.make(&desired, &question, now));
+        self.desired = Some(desired);
+        self.approvals.retain(|old| made.as_ref().is_none_or(|made| old.id != made.id));
+        self.approvals.push(made?);
+        self.trim_approvals();
+        self.approvals.iter().position(|approval| approval.id == id)
+    }
+
+    /// Takes approvals out of force that were asked or given too long ago; a fetch then looks again before anybody is
+    /// asked again.
+    pub(crate) fn expire(&mut self, now: Timestamp, out: &mut Vec<Action>) {
+        if self.applying() {
+            return;
+        }
+        let mut expired = false;
+        for approval in self.approvals.iter_mut().filter(|approval| live(approval)) {
+            if approval.expires_at.is_some_and(|at| at <= now) {
+                approval.status = ApprovalStatus::Expired;
+                approval.over = true;
+                expired = true;
+                out.push(log(
+                    "approval.expired",
+                    None,
+                    format!("{} has expired", name_of(approval)),
+                    &[("approval", &approval.id.to_string())],
+                ));
+            }
+        }
+        if expired {
+            self.look_now(now);
+        }
+    }
+
+    /// Other work was found than the one that was asked about: approvals bound to that are withdrawn, and those of the
+    /// release that are still asked show the new work.
+    pub(crate) fn rebind(&mut self) {
+        let Finding::Work(work) = &self.look.finding else { return };
+        for approval in self.approvals.iter_mut().filter(|approval| live(approval)) {
+            if approval.fingerprint == work.fingerprint {
+                continue;
+            }
+            if approval.kind == ApprovalKind::Apply {
+                withdraw(approval);
+            } else if approval.status == ApprovalStatus::Pending {
+                approval.fingerprint = work.fingerprint;
+                approval.explanation = work.explanation.clone();
+            }
+        }
+    }
+
+    /// There is nothing left to approve: what is asked is withdrawn, and what was granted for an apply that never came.
+    pub(crate) fn withdraw_for_clean(&mut self) {
+        for approval in self.approvals.iter_mut().filter(|approval| live(approval)) {
+            if approval.status == ApprovalStatus::Pending || approval.kind == ApprovalKind::Apply {
+                withdraw(approval);
+            }
+        }
+    }
+
+    /// The commands changed: what was approved is not what would run.
+    pub(crate) fn withdraw_for_apply(&mut self) {
+        for approval in self.approvals.iter_mut().filter(|approval| live(approval) && approval.kind == ApprovalKind::Apply) {
+            withdraw(approval);
+        }
+    }
+
+    /// Another release, or none: everything asked for this one is history.
+    pub(crate) fn withdraw_all(&mut self) {
+        for approval in &mut self.approvals {
+            if approval.status == ApprovalStatus::Pending {
+                withdraw(approval);
+            }
+            approval.over = true;
+        }
+        self.trim_approvals();
+    }
+
+    /// An apply has used what was granted for it.
+    pub(crate) fn use_up(&mut self) {
+        for approval in &mut self.approvals {
+            approval.over |= approval.kind == ApprovalKind::Apply && approval.status == ApprovalStatus::Approved;
+        }
+        self.trim_approvals();
+    }
+
+    /// A person wants another try: rejections no longer stand, so that people are asked anew.
+    pub(crate) fn forget_rejections(&mut self) {
+        for approval in &mut self.approvals {
+            approval.over |= approval.status == ApprovalStatus::Rejected;
+        }
+    }
+
+    /// Bounds the history: first what is over goes, then the oldest rejections; what is asked or granted stays. Only
+    /// what counts, and the newest, keeps its text.
+    fn trim_approvals(&mut self) {
+        while self.approvals.len() > APPROVALS_KEPT {
+            let over = self.approvals.iter().position(|approval| approval.over);
+            let Some(at) = over.or_else(|| self.approvals.iter().position(|approval| approval.status == ApprovalStatus::Rejected)) else {
+                break;
+            };
+            self.approvals.remove(at);
+        }
+        let newest = self.approvals.len().saturating_sub(1);
+        for approval in self.approvals[..newest].iter_mut().filter(|approval| approval.over) {
+            approval.explanation = None;
+        }
+    }
+}
+
+fn live(approval: &Approval) -> bool {
+    !approval.over && matches!(approval.status, ApprovalStatus::Pending | ApprovalStatus::Approved)
+}
+
+fn withdraw(approval: &mut Approval) {
+    approval.status = ApprovalStatus::Expired;
+    approval.over = true;
+}
+
+/// An approval in the middle of a sentence.
+pub(crate) fn name_of(approval: &Approval) -> String {
+    match (approval.kind, &approval.name) {
+        (ApprovalKind::Manual, Some(name)) => format!("approval `{name}`"),
+        (ApprovalKind::Manual, None) => "the release's approval".to_owned(),
+        (ApprovalKind::Shared, name) => format!("shared approval `{}`", name.as_deref().unwrap_or_default()),
+        (ApprovalKind::Apply, Some(name)) => format!("approval `{name}` of this apply"),
+        (ApprovalKind::Apply, None) => "the approval of this apply".to_owned(),
+    }
+}

@@ -1,0 +1,203 @@
+//! Desired against observed -> what the instance waits for or is ready to do. [`State::situate`] is the one place that
+//! decides; status, explain, wishes for a lane and the check before a start all follow from what it says.
+
+use schema::id::{ChannelName, JobId};
+use schema::status::{ApprovalStatus, JobKind};
+use schema::time::Timestamp;
+
+use crate::approve::Asker;
+use crate::desired::{Gate, Window};
+use crate::limits::MISSES_UNTIL_UNSEEN;
+use crate::state::{ApplyEnd, Finding, State, Work};
+
+/// Where an instance is on its way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Situation {
+    Deleted,
+    NoRelease,
+    Paused,
+    /// An apply is in flight.
+    Applying,
+    Converged,
+    /// Was converged, and has not been seen since.
+    Unseen,
+    /// No fetch has answered yet.
+    Unlooked,
+    /// The versions match, something is on its way.
+    Pending,
+    /// The versions match, something is broken.
+    Broken,
+    /// A person stopped the apply.
+    Cancelled,
+    /// An apply was stopped and may still run.
+    Unsettled(JobId),
+    /// Failed; tried again then, or only by a person.
+    ApplyFailed(Option<Timestamp>),
+    /// Nobody knows how the apply ended; tried again then, or only by a person.
+    ApplyUnknown(Option<Timestamp>),
+    /// A retryable end; the next attempt comes then.
+    Retrying(Timestamp),
+    /// The surroundings kept it from starting; the next try comes then.
+    Misfired(Timestamp),
+    /// The next fetch decides.
+    Looking,
+    /// Applied, and the effect may take until then to show.
+    Grace(Timestamp),
+    /// Only looks.
+    Observing,
+    /// These channels are not stable at this version.
+    Upstream(Vec<ChannelName>),
+    /// People are to be asked.
+    Ask(Asker),
+    /// Index of the approval that people were asked for.
+    Approval(usize),
+    /// Index of the approval that was refused.
+    Rejected(usize),
+    /// Shut until then, or for ever.
+    WindowShut(Option<Timestamp>),
+    /// Every gate but the lane is open, until the window shuts.
+    Ready(Option<Timestamp>),
+}
+
+impl State {
+    /// Where the instance is. Looks at the whole state, never at what just happened.
+    pub(crate) fn situate(&self, now: Timestamp) -> Situation {
+        let Some(desired) = self.desired() else {
+            return if self.deleted { Situation::Deleted } else { Situation::NoRelease };
+        };
+        if self.deleted {
+            Situation::Deleted
+        } else if self.paused {
+            Situation::Paused
+        } else if self.main.as_ref().is_some_and(|job| job.kind == JobKind::Apply) {
+            Situation::Applying
+        } else if desired.fetch.is_none() {
+            if self.applied.as_deref() == Some(desired.apply_key().as_str()) { Situation::Converged } else { self.situate_work(now) }
+        } else {
+            match &self.look.finding {
+                Finding::Nothing => Situation::Unlooked,
+                Finding::Clean if self.look.misses >= MISSES_UNTIL_UNSEEN => Situation::Unseen,
+                Finding::Clean => Situation::Converged,
+                Finding::Pending(_) => Situation::Pending,
+                Finding::Broken(_) => Situation::Broken,
+                Finding::Work(_) => self.situate_work(now),
+            }
+        }
+    }
+
+    /// There is work to do: what the applies so far have to say about it, then the gates.
+    fn situate_work(&self, now: Timestamp) -> Situation {
+        let looks = self.desired().is_some_and(|desired| desired.fetch.is_some());
+        let blind = looks && !self.look.fresh;
+        let chain = self.pursuit.chain.as_ref();
+        let end = chain.and_then(|chain| chain.end.as_ref());
+        if matches!(end, Some(ApplyEnd::Cancelled(_))) {
+            return Situation::Cancelled;
+        }
+        if let Some(job) = self.unsettled {
+            return Situation::Unsettled(job);
+        }
+        if let (Some(chain), Some(end)) = (chain, end) {
+            let waits = now < chain.again_at;
+            let again_at = looks.then_some(chain.again_at);
+            match end {
+                ApplyEnd::Failed(_) if waits || blind || !looks => return Situation::ApplyFailed(again_at),
+                ApplyEnd::Unknown(_) if waits || blind || !looks => return Situation::ApplyUnknown(again_at),
+                ApplyEnd::Succeeded if waits && !blind => return Situation::Grace(chain.again_at),
+                ApplyEnd::Retryable(_) if waits => return Situation::Retrying(chain.again_at),
+                ApplyEnd::Misfired(_) if waits => return Situation::Misfired(chain.again_at),
+                _ => {}
+            }
+        }
+        if blind { Situation::Looking } else { self.situate_gates(now) }
+    }
+
+    /// The gates in order: preconditions, approvals, window. The last one, the lane, is decided over all instances.
+    fn situate_gates(&self, now: Timestamp) -> Situation {
+        let unmet = self.unmet();
+        if !unmet.is_empty() {
+            return Situation::Upstream(unmet);
+        }
+        if self.observer {
+            return Situation::Observing;
+        }
+        for asker in self.askers() {
+            match self.standing_approval(asker) {
+                None => return Situation::Ask(asker),
+                Some(at) => match self.approvals[at].status {
+                    ApprovalStatus::Approved => {}
+                    ApprovalStatus::Rejected => return Situation::Rejected(at),
+                    ApprovalStatus::Pending | ApprovalStatus::Expired => return Situation::Approval(at),
+                },
+            }
+        }
+        match self.desired().and_then(|desired| desired.apply.window.as_ref()).map(|window| window_at(window, now)) {
+            None => Situation::Ready(None),
+            Some(WindowNow::Open { shuts_at }) => Situation::Ready(Some(shuts_at)),
+            Some(WindowNow::Shut { opens_at }) => Situation::WindowShut(opens_at),
+        }
+    }
+
+    /// Channels that a gate wants stable and that have not been so at this version.
+    fn unmet(&self) -> Vec<ChannelName> {
+        let gates = self.desired().map_or(&[][..], |desired| &desired.gates);
+        let channels = gates.iter().filter_map(|gate| match gate {
+            Gate::ChannelsStable { channels } => Some(channels),
+            Gate::ManualApproval { .. } | Gate::SharedApproval { .. } => None,
+        });
+        channels.flatten().filter(|channel| !self.pursuit.met.contains(*channel)).cloned().collect()
+    }
+
+    /// The work that fetch found, if it found some.
+    pub(crate) fn work(&self) -> Option<&Work> {
+        match &self.look.finding {
+            Finding::Work(work) => Some(work),
+            _ => None,
+        }
+    }
+}
+
+/// An apply window at one instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WindowNow {
+    Open { shuts_at: Timestamp },
+    Shut { opens_at: Option<Timestamp> },
+}
+
+/// A window is open from an instant of its schedule, that one included, for its duration, the end excluded.
+pub(crate) fn window_at(window: &Window, now: Timestamp) -> WindowNow {
+    match window.opens.next_after(now.plus_ms(-window.duration_ms)) {
+        Some(opened_at) if opened_at <= now => WindowNow::Open { shuts_at: opened_at.plus_ms(window.duration_ms) },
+        opens_at => WindowNow::Shut { opens_at },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use schema::schedule::Schedule;
+
+    use super::*;
+
+    fn check_window(now: &str, expected: &str) {
+        let window = Window { opens: Schedule::parse("0 0 9 * * Mon-Fri", Some("Europe/Berlin")).unwrap(), duration_ms: 8 * 3_600_000 };
+        let told = match window_at(&window, now.parse().unwrap()) {
+            WindowNow::Open { shuts_at } => format!("until {shuts_at}"),
+            WindowNow::Shut { opens_at } => format!("opens {}", opens_at.unwrap()),
+        };
+        assert_eq!(told, expected, "at {now}");
+    }
+
+    #[test]
+    fn a_window_opens_at_its_instant_and_shuts_after_its_duration() {
+        check_window("2026-07-03T06:59:59.999Z", "opens 2026-07-03T07:00:00.000Z");
+        check_window("2026-07-03T07:00:00Z", "until 2026-07-03T15:00:00.000Z");
+        check_window("2026-07-03T14:59:59.999Z", "until 2026-07-03T15:00:00.000Z");
+        check_window("2026-07-03T15:00:00Z", "opens 2026-07-06T07:00:00.000Z");
+    }
+
+    #[test]
+    fn a_schedule_that_has_run_out_never_opens() {
+        let window = Window { opens: Schedule::parse("0 0 9 1 1 * 2020", None).unwrap(), duration_ms: 1_000 };
+        assert_eq!(window_at(&window, Timestamp::from_millis(1_800_000_000_000)), WindowNow::Shut { opens_at: None });
+    }
+}

@@ -1,0 +1,311 @@
+//! The end of a job -> what is known afterwards. A result counts once: an end of a job that is not in flight changes
+//! nothing. Called by the step.
+
+use schema::id::JobId;
+use schema::output::Info;
+use schema::status::JobKind;
+use schema::time::Timestamp;
+
+use crate::action::{Action, StopReason};
+use crate::desired::{Desired, FetchPolicy};
+use crate::event::{Outcome, Seen};
+use crate::limits::SHORTEST_PAUSE_MS;
+use crate::observed::{Verdict, read};
+use crate::retry::{MISFIRE_POLICY, backoff_ms, next_due};
+use crate::state::{ApplyEnd, Finding, Job, State, Work};
+use crate::step::{in_words, log};
+
+impl State {
+    /// A job is over.
+    pub(crate) fn finish(&mut self, id: JobId, outcome: Outcome, now: Timestamp, out: &mut Vec<Action>) {
+        if self.unsettled == Some(id) {
+            self.unsettled = None;
+            out.push(log("job.ended", None, format!("{id} is known to be gone now"), &[("job", &id.to_string())]));
+        } else if self.main.as_ref().is_some_and(|job| job.id == id) {
+            let Some(job) = self.main.take() else { return };
+            if job.kind == JobKind::Apply {
+                self.finish_apply(&job, outcome, now, out);
+            } else {
+                self.finish_fetch(&job, outcome, now, out);
+            }
+        } else if self.side.as_ref().is_some_and(|job| job.id == id) {
+            let Some(job) = self.side.take() else { return };
+            self.finish_info(&job, outcome, now);
+        }
+    }
+
+    // ---- fetch ----
+
+    fn finish_fetch(&mut self, job: &Job, outcome: Outcome, now: Timestamp, out: &mut Vec<Action>) {
+        let Some(desired) = self.desired.take() else { return };
+        let policy = desired.fetch.as_ref().filter(|_| job.release == desired.release && job.compiled == desired.compiled);
+        match policy.filter(|_| job.stop != Some(StopReason::NotWanted)) {
+            // An answer about something that is no longer asked.
+            None => self.look.due = self.look.due.or(desired.fetch.is_some().then_some(now)),
+            Some(policy) => self.take_look(job, &desired, policy, outcome, now, out),
+        }
+        self.desired = Some(desired);
+    }
+
+    fn take_look(&mut self, job: &Job, desired: &Desired, policy: &FetchPolicy, outcome: Outcome, now: Timestamp, out: &mut Vec<Action>) {
+        let ended_at = ended_at(job, &outcome, now);
+        let answer = match (outcome, &job.stop) {
+            (Outcome::Exited { code, seen, .. }, stop) => match (read(policy.mode, &desired.version, code, &seen), stop) {
+                (Ok(verdict), _) => Ok((verdict, seen)),
+                (Err(_), Some(StopReason::Person(who))) => Err((format!("was cancelled by {who}"), Blame::Person)),
+                (Err(_), Some(_)) => Err((overdue(job), Blame::Command)),
+                (Err(why), None) => Err((why, Blame::Command)),
+            },
+            (_, Some(StopReason::Person(who))) => Err((format!("was cancelled by {who}"), Blame::Person)),
+            (_, Some(StopReason::Deadline)) | (Outcome::TimedOut, _) => Err((overdue(job), Blame::Command)),
+            (Outcome::NotStarted { why, surroundings: true }, _) => Err((format!("could not be started: {why}"), Blame::Surroundings)),
+            (Outcome::NotStarted { why, surroundings: false }, _) => Err((format!("could not be started: {why}"), Blame::Command)),
+            (Outcome::Cancelled { .. }, _) => Err(("was cancelled".to_owned(), Blame::Person)),
+            (Outcome::Unknown { why }, _) => Err((format!("ended nobody knows how: {why}"), Blame::Command)),
+        };
+        let due = match answer {
+            Ok((verdict, seen)) => {
+                let clean = verdict == Verdict::Clean;
+                self.found(job, verdict, seen, ended_at, out);
+                next_due(&policy.cadence, clean, ended_at, self.instance, self.jobs)
+            }
+            Err((why, blame)) => self.missed(job, why, blame, policy, ended_at, out),
+        };
+        self.look.due = self.look.due.or(due);
+    }
+
+    /// A fetch answered.
+    fn found(&mut self, job: &Job, verdict: Verdict, seen: Seen, at: Timestamp, out: &mut Vec<Action>) {
+        let was_work = self.work().is_some();
+        self.look.answered_at = Some(at);
+        self.look.misses = 0;
+        self.look.failures = 0;
+        self.look.misfires = 0;
+        self.look.error = None;
+        self.look.fresh = true;
+        let fingerprint = seen.fingerprint();
+        self.look.objects = seen.objects.and_then(Result::ok).unwrap_or_default();
+        self.look.finding = match verdict {
+            Verdict::Clean => Finding::Clean,
+            Verdict::Pending(what) => Finding::Pending(what),
+            Verdict::Broken(what) => Finding::Broken(what),
+            Verdict::Work(reason, what) => {
+                if self.pursuit.arrived && !was_work {
+                    out.push(log(
+                        "drift.found",
+                        None,
+                        format!("drift: {what}"),
+                        &[("job", &job.id.to_string()), ("reason", reason.as_str())],
+                    ));
+                }
+                self.keep_or_take(Work {
+                    reason,
+                    what,
+                    job: job.id,
+                    found_at: at,
+                    fingerprint,
+                    plan: seen.plan,
+                    explanation: seen.explanation_text,
+                    stale_plan: false,
+                })
+            }
+        };
+        if self.work().is_some() {
+            self.rebind();
+        } else {
+            self.withdraw_for_clean();
+        }
+    }
+
+    /// While people are asked about a plan or have approved it, another fetch with the same fingerprint changes nothing:
+    /// the plan that was shown is the one that runs. After an apply has found it stale, the new one takes its place.
+    fn keep_or_take(&mut self, new: Work) -> Finding {
+        let keeps = self.plan_is_bound() && self.work().is_some_and(|old| old.fingerprint == new.fingerprint && !old.stale_plan);
+        if keeps { std::mem::take(&mut self.look.finding) } else { Finding::Work(Box::new(new)) }
+    }
+
+    /// A fetch did not answer: nothing that was known changes, and it is tried again then.
+    fn missed(
+        &mut self,
+        job: &Job,
+        why: String,
+        blame: Blame,
+        policy: &FetchPolicy,
+        ended_at: Timestamp,
+        out: &mut Vec<Action>,
+    ) -> Option<Timestamp> {
+        let look = &mut self.look;
+        look.error = Some(format!("fetch {} {why}", job.id));
+        look.misses = look.misses.saturating_add(u32::from(blame != Blame::Person));
+        if look.misses == 1 {
+            out.push(log("job.ended", None, format!("fetch {} {why}", job.id), &[("job", &job.id.to_string())]));
+        }
+        let wait_ms = match blame {
+            Blame::Person => None,
+            Blame::Surroundings => {
+                look.misfires = look.misfires.saturating_add(1);
+                Some(backoff_ms(&MISFIRE_POLICY, look.misfires))
+            }
+            Blame::Command => {
+                look.failures = look.failures.saturating_add(1);
+                let retry = policy.retry.as_ref().filter(|retry| retry.max_attempts.is_none_or(|most| look.failures < most));
+                retry.map(|retry| backoff_ms(retry, look.failures))
+            }
+        };
+        match wait_ms {
+            Some(ms) => Some(ended_at.plus_ms(ms)),
+            None => next_due(&policy.cadence, false, ended_at, self.instance, self.jobs),
+        }
+    }
+
+    // ---- apply ----
+
+    fn finish_apply(&mut self, job: &Job, outcome: Outcome, now: Timestamp, out: &mut Vec<Action>) {
+        let Some(desired) = self.desired.take() else { return };
+        let ended_at = ended_at(job, &outcome, now);
+        if matches!(outcome, Outcome::Cancelled { gone: false }) {
+            self.unsettled = Some(job.id);
+        }
+        let attempts = &desired.apply.retryable_exit_codes;
+        let end = match (outcome, &job.stop) {
+            (_, Some(StopReason::Person(who))) => ApplyEnd::Cancelled(who.clone()),
+            (Outcome::Exited { code: 0, .. }, _) => ApplyEnd::Succeeded,
+            (Outcome::NotStarted { why, .. }, Some(_)) => ApplyEnd::Failed(format!("{}: {why}", overdue(job))),
+            (Outcome::Unknown { why }, _) => ApplyEnd::Unknown(why),
+            (_, Some(_)) | (Outcome::TimedOut, _) => ApplyEnd::Failed(overdue(job)),
+            (Outcome::Exited { code, .. }, None) if attempts.contains(&code) => self.retryable(job, &desired, code, ended_at),
+            (Outcome::Exited { code, .. }, None) => ApplyEnd::Failed(format!("ended with exit code {code}")),
+            (Outcome::NotStarted { why, surroundings: true }, None) => ApplyEnd::Misfired(why),
+            (Outcome::NotStarted { why, surroundings: false }, None) => ApplyEnd::Failed(format!("could not be started: {why}")),
+            (Outcome::Cancelled { .. }, None) => ApplyEnd::Cancelled("someone".to_owned()),
+        };
+        out.push(log(
+            "job.ended",
+            None,
+            format!("apply {} of {} {}", job.id, job.version, in_words(&end)),
+            &[("job", &job.id.to_string())],
+        ));
+        if end == ApplyEnd::Succeeded {
+            self.applied.clone_from(&job.apply_key);
+        }
+        if desired.fetch.is_some() {
+            self.look.due = Some(now);
+        }
+        if desired.get_info.is_some() {
+            self.telling.due = Some(now);
+        }
+        if job.release == desired.release {
+            self.after_apply(&desired, end, ended_at);
+        }
+        self.desired = Some(desired);
+    }
+
+    /// Another attempt, or the end of attempts: too many, or past the grace period.
+    fn retryable(&self, job: &Job, desired: &Desired, code: i32, ended_at: Timestamp) -> ApplyEnd {
+        let retry = &desired.apply.retry;
+        let next_at = ended_at.plus_ms(backoff_ms(retry, job.attempt));
+        if retry.max_attempts.is_some_and(|most| job.attempt >= most) {
+            ApplyEnd::Failed(format!("ended with the retryable exit code {code} at the last of {} attempts", job.attempt))
+        } else if self.pursuit.chain.as_ref().is_some_and(|chain| next_at > chain.grace_until) {
+            ApplyEnd::Failed(format!("ended with the retryable exit code {code}, and the grace period ends before the next attempt"))
+        } else {
+            ApplyEnd::Retryable(code)
+        }
+    }
+
+    /// What the end of an apply means for the release that it was for.
+    fn after_apply(&mut self, desired: &Desired, end: ApplyEnd, ended_at: Timestamp) {
+        let goes_on = matches!(end, ApplyEnd::Retryable(_) | ApplyEnd::Misfired(_));
+        if !goes_on {
+            self.use_up();
+        }
+        if !matches!(end, ApplyEnd::Misfired(_)) {
+            self.look.fresh = false;
+        }
+        if let (ApplyEnd::Retryable(_), Finding::Work(work)) = (&end, &mut self.look.finding) {
+            work.stale_plan = true;
+        }
+        let Some(chain) = &mut self.pursuit.chain else { return };
+        chain.ended_at = ended_at;
+        chain.fruitless = chain.fruitless.saturating_add(u32::from(!goes_on));
+        chain.misfires = if matches!(end, ApplyEnd::Misfired(_)) { chain.misfires.saturating_add(1) } else { 0 };
+        let wait_ms = match end {
+            ApplyEnd::Retryable(_) => backoff_ms(&desired.apply.retry, chain.attempt),
+            ApplyEnd::Misfired(_) => backoff_ms(&MISFIRE_POLICY, chain.misfires),
+            _ => backoff_ms(&desired.apply.retry, chain.fruitless).min(desired.grace_ms).max(SHORTEST_PAUSE_MS),
+        };
+        chain.again_at = ended_at.plus_ms(wait_ms);
+        if !goes_on {
+            chain.again_at = chain.again_at.max(chain.grace_until);
+        }
+        chain.end = Some(end);
+    }
+
+    // ---- getInfo ----
+
+    fn finish_info(&mut self, job: &Job, outcome: Outcome, now: Timestamp) {
+        let Some(policy) = self.desired().and_then(|desired| desired.get_info.as_ref()) else { return };
+        let (cadence, retry) = (policy.cadence.clone(), policy.retry.clone());
+        if job.stop == Some(StopReason::NotWanted) {
+            self.telling.due = self.telling.due.or(Some(now));
+            return;
+        }
+        let steady = self.standing.status.is_converged();
+        let ended_at = ended_at(job, &outcome, now);
+        let told: Result<Vec<Info>, String> = match outcome {
+            Outcome::Exited { code: 0, info: Some(info), .. } => info,
+            Outcome::Exited { code: 0, info: None, .. } => Err("printed nothing readable".to_owned()),
+            Outcome::Exited { code, .. } => Err(format!("ended with exit code {code}")),
+            Outcome::NotStarted { why, .. } => Err(format!("could not be started: {why}")),
+            Outcome::TimedOut => Err(overdue(job)),
+            Outcome::Cancelled { .. } => Err("was cancelled".to_owned()),
+            Outcome::Unknown { why } => Err(format!("ended nobody knows how: {why}")),
+        };
+        let due = match told {
+            Ok(info) => {
+                self.telling.info = info;
+                self.telling.told_at = Some(ended_at);
+                self.telling.failures = 0;
+                self.telling.error = None;
+                self.telling.failed_at = None;
+                next_due(&cadence, steady, ended_at, self.instance, self.jobs)
+            }
+            Err(why) => {
+                self.telling.failures = self.telling.failures.saturating_add(1);
+                self.telling.error = Some(format!("getInfo {} {why}", job.id));
+                self.telling.failed_at = Some(ended_at);
+                let tries = retry.max_attempts.is_none_or(|most| self.telling.failures < most);
+                if tries {
+                    Some(ended_at.plus_ms(backoff_ms(&retry, self.telling.failures)))
+                } else {
+                    next_due(&cadence, steady, ended_at, self.instance, self.jobs)
+                }
+            }
+        };
+        self.telling.due = self.telling.due.or(due);
+    }
+}
+
+/// Who is to blame that a fetch brought no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Blame {
+    Command,
+    Surroundings,
+    Person,
+}
+
+/// When the job ended, as far as is known; never before it was decided, never later than now.
+fn ended_at(job: &Job, outcome: &Outcome, now: Timestamp) -> Timestamp {
+    match outcome {
+        Outcome::Exited { ended_at, .. } => (*ended_at).max(job.decided_at).min(now),
+        _ => now,
+    }
+}
+
+fn overdue(job: &Job) -> String {
+    match (job.started_at, job.timeout_ms) {
+        (None, _) => "did not start in time and was stopped".to_owned(),
+        (Some(_), Some(ms)) => format!("did not end within its timeout of {} and was stopped", crate::step::duration(ms)),
+        (Some(_), None) => "was stopped at its deadline".to_owned(),
+    }
+}

@@ -1,0 +1,31 @@
+//! Every limit and deadline of the engine that no config sets, in one place, each with its reason.
+
+/// Instants a little out of order (events that crossed in a queue) are no clock that was set back: up to this many
+/// milliseconds the latest instant seen counts on.
+pub const CLOCK_SLACK_MS: i64 = 1_000;
+
+/// Looks in a row without an answer after which a converged instance no longer counts as such. Source: SPEC 3, rule 2.
+pub const MISSES_UNTIL_UNSEEN: u32 = 3;
+
+/// Shortest pause between an apply that left work behind and the next one, milliseconds: whatever the config says, no
+/// tight loop.
+pub const SHORTEST_PAUSE_MS: i64 = 1_000;
+
+/// The exit code with which a fetch in mode EXIT_CODE says that there is work to do. Source: SPEC, "Convergence".
+pub const WORK_EXIT_CODE: i32 = 2;
+
+/// Longest wait for a job to start, from the decision, milliseconds; a longer timeout of its own takes its place.
+/// Source: SPEC 7, "starting has a deadline of its own (10 min)".
+pub const START_DEADLINE_MS: i64 = 600_000;
+
+/// How long after a job's own timeout the engine itself stops it, milliseconds: the wrapper asks, kills after 10 s,
+/// drains for 4 s and reports; the rest is for a slow disk.
+pub const OVERTIME_MS: i64 = 60_000;
+
+/// How long after a stop a job may stay silent until its end is unknown, milliseconds: kill-after, drain and report of
+/// a job that heeds nothing, and 30 s of a Pod's termination before them.
+pub const STOP_DEADLINE_MS: i64 = 120_000;
+
+/// How long an apply waits for a place before people are told that a limit is full, milliseconds. Below it, waiting is
+/// the driver taking its turn.
+pub const LANE_PATIENCE_MS: i64 = 500;

@@ -1,0 +1,184 @@
+//! Reports -> what is so: what the end of a fetch says about the world. Called by `finish.rs`; pure reading, it changes
+//! nothing.
+
+use schema::output::{ObjectStatus, RuntimeObject};
+use schema::status::Reason;
+
+use crate::desired::FetchMode;
+use crate::event::Seen;
+use crate::limits::WORK_EXIT_CODE;
+
+/// What a fetch that answered says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// As desired.
+    Clean,
+    /// Work to do: why, and in words.
+    Work(Reason, String),
+    /// The versions match, but something is on its way.
+    Pending(String),
+    /// The versions match, but something is broken.
+    Broken(String),
+}
+
+/// Reads the end of a fetch whose command ran to an exit code.
+///
+/// # Errors
+/// Why this is no answer, as the end of the sentence "fetch …".
+pub(crate) fn read(mode: FetchMode, version: &str, code: i32, seen: &Seen) -> Result<Verdict, String> {
+    match mode {
+        FetchMode::ExitCode => match code {
+            0 => Ok(Verdict::Clean),
+            WORK_EXIT_CODE => {
+                Ok(Verdict::Work(Reason::RuntimeObjectApplyNeeded, "fetch ended with exit code 2: there is work to do".into()))
+            }
+            _ => Err(format!("ended with exit code {code}; 0 means converged and 2 means work to do")),
+        },
+        FetchMode::StructuredOutput if code != 0 => Err(format!("ended with exit code {code}; with structured output it must be 0")),
+        FetchMode::StructuredOutput => match &seen.objects {
+            None => Err("brought no structured output".to_owned()),
+            Some(Err(why)) => Err(format!("printed something else than a FetchOutput: {why}")),
+            Some(Ok(objects)) => Ok(compare(objects, version)),
+        },
+    }
+}
+
+/// Holds what was seen against the desired version. Source of the rules: SPEC, "Structured". What calls for work comes
+/// before what only calls for patience.
+fn compare(objects: &[RuntimeObject], version: &str) -> Verdict {
+    if objects.is_empty() {
+        return Verdict::Work(Reason::VersionMismatch, format!("there are no objects yet that run {version}"));
+    }
+    if let Some(what) = objects.iter().find_map(|object| mismatch(object, version)) {
+        return Verdict::Work(Reason::VersionMismatch, what);
+    }
+    let drifted = |object: &&RuntimeObject| object.versions.iter().any(|at| at.active && at.drifted);
+    if let Some(object) = objects.iter().find(drifted) {
+        return Verdict::Work(Reason::VersionDirty, format!("{} was changed behind pvn's back", name(object)));
+    }
+    let with = |status| objects.iter().find(move |object| object.status == status);
+    let told = |object: &RuntimeObject, what: &str| match object.message.as_str() {
+        "" => format!("{} {what}", name(object)),
+        message => format!("{} {what}: {message}", name(object)),
+    };
+    match (with(ObjectStatus::Failed), with(ObjectStatus::Pending)) {
+        (Some(failed), _) => Verdict::Broken(told(failed, "reports that it failed")),
+        (None, Some(pending)) => Verdict::Pending(told(pending, "is still on its way")),
+        (None, None) => Verdict::Clean,
+    }
+}
+
+fn mismatch(object: &RuntimeObject, version: &str) -> Option<String> {
+    let mut active =
+        object.versions.iter().filter(|at| at.active).map(|at| if at.version.is_empty() { "an unknown version" } else { &at.version });
+    match (active.next(), active.next()) {
+        (Some(only), None) if only == version => None,
+        (Some(only), None) => Some(format!("{} runs {only} instead of {version}", name(object))),
+        (None, _) => Some(format!("{} has no active version; it should be {version}", name(object))),
+        (Some(first), Some(second)) => Some(format!("{} runs {first} and {second} at once instead of {version} alone", name(object))),
+    }
+}
+
+fn name(object: &RuntimeObject) -> String {
+    if object.object_type.is_empty() { format!("`{}`", object.name) } else { format!("{} `{}`", object.object_type, object.name) }
+}
+
+#[cfg(test)]
+mod tests {
+    use schema::output::ObjectVersion;
+
+    use super::*;
+
+    /// `web=SUCCEEDED:v1*,v2*!` is an object with two versions; `*` = active, `!` = drifted.
+    fn object(text: &str) -> RuntimeObject {
+        let (name, rest) = text.split_once('=').unwrap();
+        let (status, versions) = rest.split_once(':').unwrap();
+        let version = |text: &str| ObjectVersion {
+            version: text.trim_end_matches(['*', '!']).to_owned(),
+            active: text.contains('*'),
+            drifted: text.contains('!'),
+            replicas: None,
+            available_replicas: None,
+            target_replicas: None,
+        };
+        RuntimeObject {
+            name: name.to_owned(),
+            object_type: "Process".to_owned(),
+            versions: versions.split(',').filter(|text| !text.is_empty()).map(version).collect(),
+            status: match status {
+                "PENDING" => ObjectStatus::Pending,
+                "FAILED" => ObjectStatus::Failed,
+                _ => ObjectStatus::Succeeded,
+            },
+            external_links: Vec::new(),
+            debug_events: Vec::new(),
+            message: String::new(),
+        }
+    }
+
+    fn check_structured(objects: &str, expected: &str) {
+        let seen = Seen { objects: Some(Ok(objects.split_whitespace().map(object).collect())), ..Seen::default() };
+        let told = match read(FetchMode::StructuredOutput, "v2", 0, &seen).unwrap() {
+            Verdict::Clean => "clean".to_owned(),
+            Verdict::Work(reason, _) => reason.to_string(),
+            Verdict::Pending(_) => "pending".to_owned(),
+            Verdict::Broken(_) => "broken".to_owned(),
+        };
+        assert_eq!(told, expected, "{objects}");
+    }
+
+    #[test]
+    fn converged_takes_every_object_with_exactly_the_desired_version() {
+        check_structured("a=SUCCEEDED:v2*", "clean");
+        check_structured("a=SUCCEEDED:v2*,v1", "clean");
+        check_structured("a=SUCCEEDED:v2*,v1! b=SUCCEEDED:v2*", "clean");
+    }
+
+    #[test]
+    fn another_no_or_a_second_active_version_is_work() {
+        check_structured("", "VERSION_MISMATCH");
+        check_structured("a=SUCCEEDED:", "VERSION_MISMATCH");
+        check_structured("a=SUCCEEDED:v2", "VERSION_MISMATCH");
+        check_structured("a=SUCCEEDED:v1*", "VERSION_MISMATCH");
+        check_structured("a=SUCCEEDED:*", "VERSION_MISMATCH");
+        check_structured("a=SUCCEEDED:v1*,v2*", "VERSION_MISMATCH");
+        check_structured("a=SUCCEEDED:v2*,v2*", "VERSION_MISMATCH");
+        check_structured("a=SUCCEEDED:v2* b=FAILED:v1*", "VERSION_MISMATCH");
+        check_structured("a=PENDING:v2*! b=SUCCEEDED:v2*", "VERSION_DIRTY");
+    }
+
+    #[test]
+    fn with_the_right_versions_the_status_decides() {
+        check_structured("a=PENDING:v2*", "pending");
+        check_structured("a=FAILED:v2*", "broken");
+        check_structured("a=PENDING:v2* b=FAILED:v2*", "broken");
+        check_structured("a=PENDING:v2* b=SUCCEEDED:v2*", "pending");
+    }
+
+    #[test]
+    fn exit_codes_have_two_meanings_and_all_others_are_errors() {
+        for code in 0..=255 {
+            let verdict = read(FetchMode::ExitCode, "v2", code, &Seen::default());
+            match code {
+                0 => assert_eq!(verdict, Ok(Verdict::Clean)),
+                2 => assert!(matches!(verdict, Ok(Verdict::Work(Reason::RuntimeObjectApplyNeeded, _)))),
+                _ => assert!(verdict.unwrap_err().contains(&code.to_string())),
+            }
+        }
+    }
+
+    #[test]
+    fn a_structured_fetch_must_end_with_0_and_print_a_document() {
+        assert!(read(FetchMode::StructuredOutput, "v2", 2, &Seen::default()).unwrap_err().contains("exit code 2"));
+        assert!(read(FetchMode::StructuredOutput, "v2", 0, &Seen::default()).unwrap_err().contains("no structured output"));
+        let seen = Seen { objects: Some(Err("/objects: missing".to_owned())), ..Seen::default() };
+        assert!(read(FetchMode::StructuredOutput, "v2", 0, &seen).unwrap_err().contains("/objects: missing"));
+    }
+
+    #[test]
+    fn what_is_found_is_named() {
+        let seen = Seen { objects: Some(Ok(vec![object("web=SUCCEEDED:v1*")])), ..Seen::default() };
+        let Ok(Verdict::Work(_, what)) = read(FetchMode::StructuredOutput, "v2", 0, &seen) else { panic!("work") };
+        assert_eq!(what, "Process `web` runs v1 instead of v2");
+    }
+}

@@ -1,0 +1,213 @@
+//! Where an instance is, in words: status, reason and the sentence for people, made where it is decided and stored with
+//! it. Called at the end of each step; a change of status or reason is written into the log.
+
+use schema::api::NextAction;
+use schema::status::{JobKind, Reason, Status};
+use schema::time::Timestamp;
+
+use crate::action::Action;
+use crate::approve::name_of;
+use crate::converge::Situation;
+use crate::limits::LANE_PATIENCE_MS;
+use crate::state::{Finding, Job, Standing, State};
+use crate::step::{duration, in_words, log};
+
+impl State {
+    /// Puts the situation into words.
+    pub(crate) fn stand(&mut self, situation: &Situation, now: Timestamp, out: &mut Vec<Action>) {
+        let (mut status, mut reason, mut message) = self.words(situation, now);
+        let final_anyway = matches!(situation, Situation::Deleted | Situation::Paused | Situation::Converged | Situation::Cancelled);
+        let at_a_gate = matches!(status, Status::WaitingManualApproval | Status::WaitingPreconditions);
+        if self.pursuit.stuck && !final_anyway && !at_a_gate && reason != Some(Reason::ManualApprovalRejected) {
+            let deadline = self.desired().and_then(|desired| desired.progress_deadline_ms).unwrap_or(0);
+            message = format!("not converged within the progress deadline of {}; {message}", duration(deadline));
+            status = Status::Failed;
+            reason = Some(Reason::Stuck);
+        }
+        let next_action_at = self.next_actions().iter().find(|next| next.action != JobKind::GetInfo.as_str()).map(|next| next.at);
+        let changed = self.standing.status != status || self.standing.reason != reason;
+        if changed {
+            let mut data = vec![("from", self.standing.status.as_str()), ("to", status.as_str())];
+            data.extend(reason.map(|reason| ("reason", reason.as_str())));
+            out.push(log("instance.status", None, message.clone(), &data));
+        }
+        let since = if changed { now } else { self.standing.since };
+        self.standing = Standing { status, reason, message, since, next_action_at };
+    }
+
+    fn words(&self, situation: &Situation, now: Timestamp) -> (Status, Option<Reason>, String) {
+        let version = self.desired().map_or("", |desired| desired.version.as_str());
+        let fetch_error = self.look.error.as_deref();
+        let work_reason = self.work().map(|work| work.reason);
+        let what = || self.work().map_or_else(|| format!("{version} is not applied yet"), |work| work.what.clone());
+        let chain_end = || self.pursuit.chain.as_ref().and_then(|chain| Some((chain.job, chain.attempt, chain.end.as_ref()?)));
+        let apply_ended = || match chain_end() {
+            Some((job, attempt, end)) if attempt > 1 => format!("apply {job} of {version} {} (attempt {attempt})", in_words(end)),
+            Some((job, _, end)) => format!("apply {job} of {version} {}", in_words(end)),
+            None => format!("apply of {version} ended"),
+        };
+        let again = |at: &Option<Timestamp>| match at {
+            Some(at) => format!("tried again after {at} if fetch still sees work, or at once with `pvnctl services retry`"),
+            None => "a new release or `pvnctl services retry` tries again".to_owned(),
+        };
+        match situation {
+            Situation::Deleted => (Status::Deleted, None, with_running(self.main.as_deref(), "no longer wanted")),
+            Situation::NoRelease => (Status::Converging, Some(Reason::NoCurrentState), "no release yet".to_owned()),
+            Situation::Paused => {
+                (Status::Paused, None, with_running(self.main.as_deref(), "paused by a person; `pvnctl services resume` goes on"))
+            }
+            Situation::Applying => (Status::Converging, work_reason, self.applying_in_words(version)),
+            Situation::Converged => match fetch_error.filter(|_| self.look.misses > 0) {
+                Some(error) => (Status::Converged, Some(Reason::FetchFailed), format!("{version} as last seen; {error}")),
+                None => (Status::Converged, None, format!("{version} is as desired")),
+            },
+            Situation::Unseen => {
+                let seen = self.look.answered_at.map_or_else(String::new, |at| format!(" since {at}"));
+                let error = fetch_error.unwrap_or("fetch does not answer");
+                (Status::Converging, Some(Reason::FetchFailed), format!("{version} was converged and has not been seen{seen}: {error}"))
+            }
+            Situation::Unlooked => match fetch_error {
+                Some(error) => (Status::Converging, Some(Reason::FetchFailed), format!("nothing is known of {version} yet: {error}")),
+                None => (Status::Converging, Some(Reason::NoCurrentState), format!("waits for the first answer of fetch for {version}")),
+            },
+            Situation::Pending | Situation::Broken => {
+                let what = match &self.look.finding {
+                    Finding::Pending(what) | Finding::Broken(what) => what.as_str(),
+                    _ => "",
+                };
+                if *situation == Situation::Broken {
+                    (Status::Failed, Some(Reason::RuntimeObjectFailed), format!("every object runs {version}, but {what}"))
+                } else {
+                    let reason = (self.look.misses > 0).then_some(Reason::FetchFailed);
+                    (Status::Converging, reason, format!("every object runs {version}, but {what}"))
+                }
+            }
+            Situation::Cancelled => (
+                Status::Failed,
+                Some(Reason::Cancelled),
+                format!("{}; a new release or `pvnctl services retry` tries again", apply_ended()),
+            ),
+            Situation::Unsettled(job) => {
+                let way_out = "no other apply starts until it is known to be gone, or until `pvnctl services retry` says that it may";
+                (Status::Failed, Some(Reason::ApplyFailed), format!("apply {job} was stopped and may still run; {way_out}"))
+            }
+            Situation::ApplyFailed(at) => (Status::Failed, Some(Reason::ApplyFailed), format!("{}; {}", apply_ended(), again(at))),
+            Situation::ApplyUnknown(None) => (Status::Failed, Some(Reason::ApplyFailed), format!("{}; {}", apply_ended(), again(&None))),
+            Situation::ApplyUnknown(at) => {
+                (Status::Converging, Some(Reason::ApplyFailed), format!("{}; fetch decides what is next; {}", apply_ended(), again(at)))
+            }
+            Situation::Retrying(at) => (Status::Converging, work_reason, format!("{}; next attempt after {at}", apply_ended())),
+            Situation::Misfired(at) => (Status::Converging, work_reason, format!("{}; next try after {at}", apply_ended())),
+            Situation::Looking => {
+                let reason = if self.look.misses > 0 { Some(Reason::FetchFailed) } else { work_reason };
+                let after = chain_end().map_or_else(String::new, |_| format!("{}; ", apply_ended()));
+                let error = fetch_error.map_or_else(String::new, |error| format!(": {error}"));
+                (Status::Converging, reason, format!("{after}waits for fetch to tell how things are now{error}"))
+            }
+            Situation::Grace(until) => {
+                (Status::Converging, work_reason, format!("{version} is applied, and its effect has until {until} to show; {}", what()))
+            }
+            Situation::Observing => {
+                (Status::Converging, work_reason, format!("observer mode: it would apply {version} now, but only looks; {}", what()))
+            }
+            Situation::Upstream(channels) => {
+                let names: Vec<String> = channels.iter().map(|channel| format!("`{channel}`")).collect();
+                let message = format!("waits until {} is converged at {version}; {}", names.join(" and "), what());
+                (Status::WaitingPreconditions, Some(Reason::ReleaseChannelDependencyUnmet), message)
+            }
+            Situation::Ask(_) => (Status::WaitingManualApproval, work_reason, what()),
+            Situation::Approval(at) => {
+                let approval = &self.approvals[*at];
+                let yes = approval.votes.len();
+                let message = format!("waits for {} ({yes} of {} people said yes); {}", name_of(approval), approval.needed, what());
+                (Status::WaitingManualApproval, work_reason, message)
+            }
+            Situation::Rejected(at) => {
+                let approval = &self.approvals[*at];
+                let who = approval.votes.last().map_or("someone", |vote| vote.who.as_str());
+                let why = approval.votes.last().and_then(|vote| vote.reason.as_ref()).map_or_else(String::new, |why| format!(": {why}"));
+                let message = format!("{who} rejected {}{why}; a new release or `pvnctl services retry` asks anew", name_of(approval));
+                (Status::Failed, Some(Reason::ManualApprovalRejected), message)
+            }
+            Situation::WindowShut(opens_at) => {
+                let opens = opens_at.map_or_else(|| "never opens again: change its schedule".to_owned(), |at| format!("opens at {at}"));
+                (Status::WaitingPreconditions, Some(Reason::OutsideWindow), format!("outside the apply window, which {opens}; {}", what()))
+            }
+            Situation::Ready(_) => self.ready_in_words(now, work_reason, &what()),
+        }
+    }
+
+    fn applying_in_words(&self, version: &str) -> String {
+        let Some(job) = self.main.as_deref() else { return String::new() };
+        let attempt = if job.attempt > 1 { format!(" (attempt {})", job.attempt) } else { String::new() };
+        let does = match (&job.stop, job.started_at) {
+            (Some(_), _) => "is being stopped",
+            (None, Some(_)) => "runs",
+            (None, None) => "is starting",
+        };
+        if job.version == version {
+            format!("apply {} of {version}{attempt} {does}", job.id)
+        } else {
+            format!("apply {} of {} {does} to its end, then comes {version}", job.id, job.version)
+        }
+    }
+
+    /// All gates are open; after a moment without a place people are told that a limit is full.
+    fn ready_in_words(&self, now: Timestamp, reason: Option<Reason>, what: &str) -> (Status, Option<Reason>, String) {
+        let told = self.standing.reason == Some(Reason::ConcurrencyLimitExceeded);
+        let waited = self.pursuit.ready_since.is_some_and(|since| now.since_ms(since) >= LANE_PATIENCE_MS);
+        if waited && (told || self.main.is_none()) {
+            let runtime = self.desired().map_or("", |desired| desired.runtime.as_str());
+            let message = format!("waits for one of the applies of runtime `{runtime}` to end, as many run as may; {what}");
+            (Status::WaitingPreconditions, Some(Reason::ConcurrencyLimitExceeded), message)
+        } else {
+            (Status::Converging, reason, format!("ready to apply: {what}"))
+        }
+    }
+
+    /// What happens by itself, soonest first.
+    pub(crate) fn next_actions(&self) -> Vec<NextAction> {
+        let mut next = Vec::new();
+        let mut add = |action: String, at: Option<Timestamp>| next.extend(at.map(|at| NextAction { action, at }));
+        let idle = self.main.is_none();
+        add("fetch".to_owned(), self.look.due.filter(|_| idle && self.looks()));
+        let has_work =
+            !self.deleted && !self.paused && !self.observer && self.pursuit.chain.as_ref().is_some_and(|chain| chain.end.is_some());
+        let again = self.pursuit.chain.as_ref().filter(|_| idle && has_work).filter(|_| self.waits_for_time());
+        add("apply".to_owned(), again.map(|chain| chain.again_at));
+        add("apply".to_owned(), self.wants.apply);
+        let shut = self.pursuit.window_at.filter(|_| self.pursuit.ready_since.is_none());
+        add("apply".to_owned(), shut);
+        add("getInfo".to_owned(), self.telling.due.filter(|_| self.side.is_none() && !self.deleted));
+        if let Some(job) = self.main.as_deref() {
+            let what = match (&job.stop, job.started_at) {
+                (Some(_), _) => "the end of a stopped",
+                (None, Some(_)) => "the end of",
+                (None, None) => "the start of",
+            };
+            add(format!("deadline: {what} {}", job.kind), job.deadline);
+        }
+        for approval in self.pending_approvals() {
+            add("deadline: approval".to_owned(), approval.expires_at);
+        }
+        add("deadline: progress".to_owned(), self.pursuit.stuck_at);
+        next.sort_by_key(|next| next.at);
+        next
+    }
+
+    /// Whether the next apply waits for nothing but time (and a fetch).
+    fn waits_for_time(&self) -> bool {
+        match self.situate(self.seen_at) {
+            Situation::ApplyFailed(at) | Situation::ApplyUnknown(at) => at.is_some(),
+            Situation::Retrying(_) | Situation::Misfired(_) | Situation::Grace(_) => true,
+            _ => false,
+        }
+    }
+}
+
+fn with_running(job: Option<&Job>, message: &str) -> String {
+    match job.filter(|job| job.kind == JobKind::Apply) {
+        Some(job) => format!("{message}; apply {} of {} goes on to its end", job.id, job.version),
+        None => message.to_owned(),
+    }
+}
