@@ -1,23 +1,272 @@
 //! Why an instance stands where it stands, as data: the chain from what is so to what would move it, and what happens
-//! next by itself. Called by the API for people and by the simulation, which asserts that everything that waits can say
-//! what would end it.
+//! next by itself. Called by the API for people and by the tests, which assert that everything that waits can say what
+//! would end it. It decides nothing: the situation comes from `converge.rs`, who holds a place from the lanes.
 
-use schema::api::Explanation;
+use schema::api::{Cause, Explanation};
 use schema::id::InstanceId;
+use schema::status::{Decision, JobKind};
 use schema::time::Timestamp;
 
-use crate::lanes::Lanes;
-use crate::state::State;
+use crate::action::StopReason;
+use crate::approve::name_of;
+use crate::converge::Situation;
+use crate::lanes::{Blocked, Lanes};
+use crate::state::{Approval, Finding, Job, State};
+use crate::step::{duration, in_words};
 
 /// The chain of causes. `name` gives `service/channel` of another instance, for those who hold a place.
 pub fn explain(state: &State, lanes: &Lanes, now: Timestamp, name: &dyn Fn(InstanceId) -> String) -> Explanation {
-    let _ = (lanes, now, name);
     let standing = state.standing();
+    let mut chain = Chain { state, lanes, now, name, causes: Vec::new() };
+    chain.main();
+    chain.beside();
     Explanation {
         status: standing.status,
         reason: standing.reason,
         message: standing.message.clone(),
-        causes: Vec::new(),
-        next: Vec::new(),
+        causes: chain.causes,
+        next: state.next_actions(),
+    }
+}
+
+struct Chain<'a> {
+    state: &'a State,
+    lanes: &'a Lanes,
+    now: Timestamp,
+    name: &'a dyn Fn(InstanceId) -> String,
+    causes: Vec<Cause>,
+}
+
+impl Chain<'_> {
+    fn say(&mut self, code: &str, message: String, since: Option<Timestamp>, until: Option<Timestamp>) {
+        self.causes.push(Cause { code: code.to_owned(), message, since, until });
+    }
+
+    /// From what is so to what would end it.
+    fn main(&mut self) {
+        let state = self.state;
+        let since = Some(state.standing().since);
+        let version = state.desired().map_or("", |desired| desired.version.as_str());
+        // The instant that the stored status was decided at, so that both tell the same.
+        let situation = state.situate(state.seen_at());
+        if state.pursuit.stuck {
+            let deadline = state.desired().and_then(|desired| desired.progress_deadline_ms).unwrap_or(0);
+            self.say("STUCK", format!("{version} did not converge within its progress deadline of {}", duration(deadline)), since, None);
+        }
+        self.known(&situation);
+        match &situation {
+            Situation::Deleted => self.say(
+                "DELETED",
+                "the service or the channel is no longer wanted; configuring it again brings it back".into(),
+                since,
+                None,
+            ),
+            Situation::NoRelease => self.say("NO_RELEASE", "there is no release yet; `pvnctl services push` makes one".into(), since, None),
+            Situation::Paused => {
+                self.say("PAUSED", "a person paused it: neither fetch nor apply starts until `pvnctl services resume`".into(), since, None);
+            }
+            Situation::Applying => {}
+            Situation::Converged => self.say("CONVERGED", format!("{version} is as desired; fetch keeps looking for drift"), since, None),
+            Situation::Unseen | Situation::Unlooked | Situation::Pending | Situation::Broken | Situation::Looking => self.looks(),
+            Situation::Cancelled => {
+                self.apply_end("CANCELLED");
+                let text = "no other apply starts until `pvnctl services retry`, a new release, or a fetch that finds nothing left to do";
+                self.say("WAITS_FOR_PERSON", text.into(), since, None);
+            }
+            Situation::Unsettled(job) => {
+                let text = format!("apply {job} was stopped and nobody has said that it is gone; another beside it could do harm");
+                self.say("APPLY_UNSETTLED", text, since, None);
+                let text = "ends when the runner says that it is gone, or when `pvnctl services retry` takes the responsibility";
+                self.say("WAITS_FOR_PERSON", text.into(), since, None);
+            }
+            Situation::ApplyFailed(at) => {
+                self.apply_end("APPLY_FAILED");
+                self.again("apply is tried again if fetch then still sees work", *at);
+            }
+            Situation::ApplyUnknown(at) => {
+                self.apply_end("APPLY_UNKNOWN");
+                self.again("fetch decides; apply comes again if it then still sees work", *at);
+            }
+            Situation::Retrying(at) => {
+                self.apply_end("RETRYABLE_EXIT");
+                self.say("BACK_OFF", "the next attempt comes by the retry policy".into(), None, Some(*at));
+            }
+            Situation::Misfired(at) => {
+                self.apply_end("NOT_STARTED");
+                self.say("BACK_OFF", "the surroundings are to blame: another try to start it comes by itself".into(), None, Some(*at));
+            }
+            Situation::Grace(until) => {
+                self.apply_end("APPLIED");
+                let text = "the effect of an apply may take its time: fetch polls, and apply comes again if it then still sees work";
+                self.say("GRACE_PERIOD", text.into(), None, Some(*until));
+            }
+            Situation::Observing => {
+                self.say(
+                    "OBSERVER",
+                    "observer mode: it looks and never applies; ends when observer mode is turned off".into(),
+                    since,
+                    None,
+                );
+            }
+            Situation::Upstream(channels) => {
+                for channel in channels {
+                    let at = match state.upstream.get(channel) {
+                        Some(other) => format!("is converged at {other}"),
+                        None => "is not converged".to_owned(),
+                    };
+                    self.say("UPSTREAM_UNSTABLE", format!("channel `{channel}` {at}; ends when it is converged at {version}"), since, None);
+                }
+            }
+            Situation::Ask(_) => {}
+            Situation::Approval(at) => self.approval(&state.approvals[*at]),
+            Situation::Rejected(at) => self.approval(&state.approvals[*at]),
+            Situation::WindowShut(Some(at)) => self.say("WINDOW_SHUT", "the apply window is shut until then".into(), since, Some(*at)),
+            Situation::WindowShut(None) => {
+                self.say(
+                    "WINDOW_SHUT",
+                    "the schedule of the apply window has no instant left; change it in the runtime's config".into(),
+                    since,
+                    None,
+                );
+            }
+            Situation::Ready(_) => self.waits_for_place(JobKind::Apply, state.pursuit.ready_since),
+        }
+    }
+
+    /// What is known, before what it waits for.
+    fn known(&mut self, situation: &Situation) {
+        if matches!(situation, Situation::Deleted | Situation::NoRelease) {
+            return;
+        }
+        let state = self.state;
+        match &state.look.finding {
+            Finding::Work(work) => self.say("WORK_FOUND", work.what.clone(), Some(work.found_at), None),
+            Finding::Broken(what) => self.say("OBJECT_FAILED", what.clone(), state.look.answered_at, None),
+            Finding::Pending(what) => self.say("OBJECT_PENDING", what.clone(), state.look.answered_at, None),
+            Finding::Clean | Finding::Nothing => {}
+        }
+        if *situation == Situation::Unseen {
+            self.say("NOT_SEEN", "it was converged when fetch last answered".into(), state.look.answered_at, None);
+        }
+        if let Some(error) = &state.look.error {
+            let tries = if state.look.misses > 1 { format!("{} times in a row; ", state.look.misses) } else { String::new() };
+            self.say("FETCH_FAILED", format!("{tries}{error}"), None, state.look.due);
+        }
+    }
+
+    /// The way out is the next fetch.
+    fn looks(&mut self) {
+        let state = self.state;
+        if state.main.is_some() {
+            return; // told beside
+        }
+        match state.look.due {
+            Some(due) if state.wants.fetch.is_some() => self.waits_for_place(JobKind::Fetch, Some(due)),
+            Some(due) => self.say("FETCH_DUE", "the next fetch tells how things are".into(), None, Some(due)),
+            None => {
+                let text =
+                    "the fetch's schedule has no instant left; `pvnctl services retry` looks now, another pollSchedule keeps looking";
+                self.say("NO_FETCH_DUE", text.into(), None, None);
+            }
+        }
+    }
+
+    fn again(&mut self, what: &str, at: Option<Timestamp>) {
+        match at {
+            Some(at) => {
+                self.say("GRACE_PERIOD", format!("{what}; `pvnctl services retry` does not wait"), None, Some(at));
+                if at <= self.state.seen_at() {
+                    self.looks();
+                }
+            }
+            None => self.say("WAITS_FOR_PERSON", "ends with `pvnctl services retry` or a new release".into(), None, None),
+        }
+    }
+
+    fn apply_end(&mut self, code: &str) {
+        let Some(chain) = &self.state.pursuit.chain else { return };
+        let Some(end) = &chain.end else { return };
+        self.say(code, format!("apply {} (attempt {}) {}", chain.job, chain.attempt, in_words(end)), Some(chain.ended_at), None);
+    }
+
+    fn approval(&mut self, approval: &Approval) {
+        let digest = approval.fingerprint.map_or_else(String::new, |digest| format!(", for {digest}"));
+        let yes: Vec<&str> =
+            approval.votes.iter().filter(|vote| vote.decision == Decision::Approve).map(|vote| vote.who.as_str()).collect();
+        if let Some(no) = approval.votes.iter().find(|vote| vote.decision == Decision::Reject) {
+            let why = no.reason.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+            let text = format!("{} rejected {} {}{digest}{why}", no.who, name_of(approval), approval.id);
+            self.say("APPROVAL_REJECTED", text, Some(no.at), None);
+            let text = "ends with `pvnctl services retry`, which asks anew, a new release, or a fetch that finds something else";
+            self.say("WAITS_FOR_PERSON", text.into(), None, None);
+            return;
+        }
+        let by = if yes.is_empty() { String::new() } else { format!(" ({})", yes.join(", ")) };
+        let counted = format!("{} of {} people said yes{by}", yes.len(), approval.needed);
+        let text =
+            format!("{} {} is asked{digest}: {counted}; `pvnctl services approve` or `reject` ends it", name_of(approval), approval.id);
+        self.say("APPROVAL_PENDING", text, Some(approval.requested_at), approval.expires_at);
+    }
+
+    fn waits_for_place(&mut self, kind: JobKind, since: Option<Timestamp>) {
+        if self.state.main.is_some() && kind == JobKind::Apply {
+            return; // told beside: it comes when the fetch has ended
+        }
+        match self.lanes.blocked(self.state.instance(), kind, self.now) {
+            Blocked::Runtime { runtime, limit, holders, held, ahead } => {
+                let mut held_by: Vec<String> = holders
+                    .iter()
+                    .map(|holder| format!("{} with {} since {}", (self.name)(holder.instance), holder.job, holder.since))
+                    .collect();
+                if held > holders.len() {
+                    held_by.push(format!("{} more", held - holders.len()));
+                }
+                let before = if ahead == 0 { "it is next".to_owned() } else { format!("{ahead} are served before it") };
+                let text =
+                    format!("{held} of {limit} places for {kind} in runtime `{runtime}` are taken by {}; {before}", held_by.join(", "));
+                self.say("LIMIT_FULL", text, since, None);
+            }
+            Blocked::Daemon { limit } => {
+                let text = format!("all {limit} places of this daemon for {kind} are taken; ends when one of these jobs ends");
+                self.say("LIMIT_FULL", text, since, None);
+            }
+            Blocked::Pace => {
+                let text =
+                    format!("{kind} was due while the daemon was down; what piled up is let through at a bounded pace, oldest first");
+                self.say("RESTART_PACE", text, since, self.lanes.next_wake());
+            }
+            Blocked::NotBlocked => self.say("STARTS_NOW", format!("{kind} is ready and starts with the next free place"), since, None),
+        }
+    }
+
+    /// What is in flight, and what getInfo has to say.
+    fn beside(&mut self) {
+        let state = self.state;
+        for job in state.jobs_in_flight().filter(|_| state.desired().is_some()) {
+            self.job(job);
+        }
+        if let Some(error) = state.telling.error.as_ref().filter(|_| !state.deleted) {
+            self.say("GET_INFO_FAILED", format!("{error}; this changes nothing else"), state.telling.failed_at, state.telling.due);
+        }
+    }
+
+    fn job(&mut self, job: &Job) {
+        let (kind, id) = (job.kind, job.id);
+        let limit = match (job.deadline, job.started_at) {
+            (Some(_), None) if job.stop.is_none() => "it is stopped if it does not start in time".to_owned(),
+            (Some(_), Some(_)) if job.stop.is_none() => "it is stopped if it does not end in time".to_owned(),
+            (Some(_), _) => "if nothing is heard of it by then, its end is unknown".to_owned(),
+            (None, _) => format!("it has no timeout and ends by itself or with `pvnctl jobs cancel {id}`"),
+        };
+        let (code, does, since) = match (&job.stop, job.started_at) {
+            (Some(StopReason::Person(who)), _) => ("JOB_STOPPING", format!("is being stopped for {who}"), job.decided_at),
+            (Some(StopReason::Deadline), _) => ("JOB_STOPPING", "is being stopped, it was overdue".to_owned(), job.decided_at),
+            (Some(StopReason::NotWanted), _) => {
+                ("JOB_STOPPING", "is being stopped, its answer is no longer wanted".to_owned(), job.decided_at)
+            }
+            (None, Some(at)) => ("JOB_RUNNING", "runs".to_owned(), at),
+            (None, None) => ("JOB_STARTING", "is starting".to_owned(), job.decided_at),
+        };
+        self.say(code, format!("{kind} {id} of {} (attempt {}) {does}; {limit}", job.version, job.attempt), Some(since), job.deadline);
     }
 }

@@ -1,0 +1,6 @@
+//! The rules of SPEC 3, each by a test that names it, told as short scenarios.
+
+mod rules_01_to_06;
+mod rules_07_to_11;
+mod rules_12_to_18;
+mod scenario;

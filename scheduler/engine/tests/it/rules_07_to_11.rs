@@ -1,0 +1,467 @@
+//! Gates, concurrency, releases, cancel, pause, and jobs of which nobody knows.
+
+use engine::action::StopReason;
+use engine::desired::{Desired, Gate, Window};
+use engine::event::{Event, Outcome, Seen};
+use engine::lanes::{Blocked, Lanes, Limit, Limits};
+use engine::limits::STOP_DEADLINE_MS;
+use engine::{State, step};
+use schema::id::{BlobId, InstanceId};
+use schema::schedule::Schedule;
+use schema::status::{ApprovalKind, ApprovalStatus, Decision};
+use schema::time::Timestamp;
+
+use crate::scenario::{Apply, Fetch, GetInfo, START_MS, Scenario, apply_only, exit_code, manual, newer, plan, stable, with_info};
+
+fn gated(gates: Vec<Gate>) -> Desired {
+    Desired { gates, ..exit_code() }
+}
+
+fn before_apply() -> Desired {
+    Desired { require_approval_before_apply: true, ..exit_code() }
+}
+
+#[test]
+fn rule_07_a_channel_must_be_stable_at_the_same_version_and_once_met_stays_met() {
+    let mut it = Scenario::new(gated(vec![stable(&["staging", "canary"])]));
+    it.run(Fetch, 2);
+    it.upstream("staging", Some("svc-0"));
+    it.upstream("canary", Some("svc-1"));
+    it.is("WAITING_PRECONDITIONS RELEASE_CHANNEL_DEPENDENCY_UNMET");
+    it.declines(Apply);
+    it.upstream("staging", Some("svc-1"));
+    it.upstream("staging", None);
+    it.start(Apply);
+}
+
+#[test]
+fn rule_07_what_was_heard_of_a_channel_before_the_release_counts() {
+    let mut it = Scenario::new(gated(vec![stable(&["staging"])]));
+    it.upstream("staging", Some("svc-2"));
+    it.send(Event::Desired(Box::new(newer(&gated(vec![stable(&["staging"])]), 2))));
+    it.run(Fetch, 2);
+    it.start(Apply);
+}
+
+#[test]
+fn rule_07_no_channel_to_wait_for_is_an_open_gate() {
+    let mut it = Scenario::new(gated(vec![stable(&[])]));
+    it.run(Fetch, 2);
+    it.start(Apply);
+}
+
+#[test]
+fn rule_07_a_manual_approval_takes_different_people_and_holds_for_the_release() {
+    let mut it = Scenario::new(gated(vec![manual(false, 2)]));
+    it.run(Fetch, 2);
+    it.is("WAITING_MANUAL_APPROVAL RUNTIME_OBJECT_APPLY_NEEDED");
+    it.approve("ann");
+    it.approve("ann");
+    it.declines(Apply);
+    it.approve("bob");
+    it.run(Apply, 0);
+    it.until(700);
+    it.run(Fetch, 2);
+    it.start(Apply);
+    assert_eq!(it.asked_so_far(), 1);
+}
+
+#[test]
+fn rule_07_without_fetch_a_manual_approval_has_no_reason() {
+    let mut it = Scenario::new(Desired { gates: vec![manual(false, 1)], ..apply_only() });
+    it.is("WAITING_MANUAL_APPROVAL");
+    it.approve("ann");
+    it.run(Apply, 0);
+    it.is("CONVERGED");
+}
+
+#[test]
+fn rule_07_drift_after_convergence_asks_only_for_every_action() {
+    let mut it = Scenario::new(gated(vec![manual(false, 1)]));
+    it.run(Fetch, 0);
+    it.until(400).run(Fetch, 2);
+    it.start(Apply);
+    let mut it = Scenario::new(gated(vec![manual(true, 1)]));
+    it.run(Fetch, 0);
+    it.until(400).run(Fetch, 2);
+    it.is("WAITING_MANUAL_APPROVAL RUNTIME_OBJECT_APPLY_NEEDED");
+    assert_eq!(it.state().approvals()[0].kind, ApprovalKind::Apply);
+}
+
+#[test]
+fn rule_07_every_apply_asks_again() {
+    let mut it = Scenario::new(before_apply());
+    it.run(Fetch, 2);
+    it.approve("ann");
+    it.run(Apply, 1);
+    it.until(600).run(Fetch, 2);
+    it.is("WAITING_MANUAL_APPROVAL RUNTIME_OBJECT_APPLY_NEEDED");
+    it.declines(Apply);
+}
+
+#[test]
+fn rule_07_rejected_is_failed_until_a_retry_or_a_new_release() {
+    for gates in [vec![manual(false, 1)], vec![manual(true, 1)]] {
+        let mut it = Scenario::new(gated(gates.clone()));
+        it.run(Fetch, 2);
+        it.reject("ann");
+        it.is("FAILED MANUAL_APPROVAL_REJECTED");
+        it.until(30).run(Fetch, 2);
+        it.is("FAILED MANUAL_APPROVAL_REJECTED");
+        it.declines(Apply);
+        it.send(Event::Retry { who: "bob".to_owned() });
+        it.run(Fetch, 2);
+        it.is("WAITING_MANUAL_APPROVAL RUNTIME_OBJECT_APPLY_NEEDED");
+        it.reject("ann");
+        it.send(Event::Desired(Box::new(newer(&gated(gates), 2))));
+        it.run(Fetch, 2);
+        it.is("WAITING_MANUAL_APPROVAL RUNTIME_OBJECT_APPLY_NEEDED");
+    }
+}
+
+#[test]
+fn rule_07_a_shared_approval_is_the_same_in_every_instance_and_counts_before_it_is_asked() {
+    let shared = || Gate::SharedApproval { name: "launch".to_owned(), description: None, min_approvers: 2 };
+    let mut here = Scenario::new(gated(vec![shared()]));
+    here.run(Fetch, 2);
+    let id = here.pending();
+    let mut there = Scenario::new(gated(vec![stable(&["staging"]), shared()]));
+    there.run(Fetch, 2);
+    for it in [&mut here, &mut there] {
+        it.decide(id, "ann", Decision::Approve);
+        it.decide(id, "bob", Decision::Approve);
+    }
+    here.start(Apply);
+    there.declines(Apply);
+    there.upstream("staging", Some("svc-1"));
+    there.start(Apply);
+}
+
+#[test]
+fn rule_07_a_yes_can_be_taken_back_until_the_apply_starts() {
+    let weekdays = Window { opens: Schedule::parse("0 0 0 1 1 * 2100", None).unwrap(), duration_ms: 1_000 };
+    let mut desired = before_apply();
+    desired.apply.window = Some(weekdays);
+    let mut it = Scenario::new(desired);
+    it.run(Fetch, 2);
+    let asked = it.pending();
+    it.decide(asked, "ann", Decision::Approve);
+    it.is("WAITING_PRECONDITIONS OUTSIDE_WINDOW");
+    it.decide(asked, "ann", Decision::Reject);
+    it.is("FAILED MANUAL_APPROVAL_REJECTED");
+}
+
+#[test]
+fn rule_07_gates_are_checked_in_order_and_the_window_last() {
+    // Second 0 is 2026-07-01T10:00:00Z; the window opens at 11:00 for an hour.
+    let opens = Schedule::parse("0 0 11 * * *", None).unwrap();
+    let mut desired = gated(vec![manual(false, 1), stable(&["staging"])]);
+    desired.apply.window = Some(Window { opens, duration_ms: 3_600_000 });
+    let mut it = Scenario::new(desired);
+    it.run(Fetch, 2);
+    it.is("WAITING_PRECONDITIONS RELEASE_CHANNEL_DEPENDENCY_UNMET");
+    it.upstream("staging", Some("svc-1"));
+    it.is("WAITING_MANUAL_APPROVAL RUNTIME_OBJECT_APPLY_NEEDED");
+    it.approve("ann");
+    it.is("WAITING_PRECONDITIONS OUTSIDE_WINDOW");
+    assert_eq!(it.state().standing().next_action_at.map(|at| it.seconds(at)), Some(30.0), "the next fetch");
+    it.run_out_fetches(3_599);
+    it.declines(Apply);
+    it.run_out_fetches(3_600);
+    assert!(it.wants(Apply));
+    it.run_out_fetches(7_200);
+    it.declines(Apply);
+    it.is("WAITING_PRECONDITIONS OUTSIDE_WINDOW");
+}
+
+impl Scenario {
+    /// Lets time pass until this second; each fetch that is due finds work.
+    fn run_out_fetches(&mut self, second: i64) {
+        while self.seconds(self.now) < second as f64 {
+            let next = (self.seconds(self.now) as i64 + 30).min(second);
+            self.until(next);
+            if self.wants(Fetch) {
+                self.run(Fetch, 2);
+            }
+        }
+    }
+}
+
+// ---- rule 8: several instances ----
+
+const WIDE: Limit = Limit { total: 1_000, per_runtime: None };
+
+fn lanes() -> Lanes {
+    Lanes::new(Limits { fetch: WIDE, apply: WIDE, get_info: WIDE }, Timestamp::from_millis(START_MS))
+}
+
+fn ready(number: u8, second: i64, max_concurrency: Option<u32>) -> State {
+    let now = Timestamp::from_millis(START_MS + second * 1_000);
+    let state = State::new(InstanceId::derive(&[&[number]]), now);
+    step(state, Event::Desired(Box::new(Desired { max_concurrency, ..apply_only() })), now).0
+}
+
+#[test]
+fn rule_08_at_most_max_concurrency_applies_first_ready_first_served() {
+    let mut lanes = lanes();
+    let now = Timestamp::from_millis(START_MS + 60_000);
+    let mut states: Vec<State> = [3, 1, 2].iter().map(|second| ready(*second as u8, *second, Some(1))).collect();
+    states.iter().for_each(|state| lanes.update(state));
+    for turn in 1..=3_u8 {
+        let (next, kind) = lanes.next(now).unwrap();
+        assert_eq!((next, kind), (InstanceId::derive(&[&[turn]]), Apply));
+        let at = states.iter().position(|state| state.instance() == next).unwrap();
+        let (state, _) = step(states.swap_remove(at), Event::Granted(kind), now);
+        lanes.update(&state);
+        assert_eq!(lanes.next(now), None, "one at a time");
+        let job = state.jobs_in_flight().next().unwrap().id;
+        if let Some(waiting) = states.first() {
+            let Blocked::Runtime { limit: 1, holders, .. } = lanes.blocked(waiting.instance(), Apply, now) else { panic!("blocked") };
+            assert_eq!((holders[0].instance, holders[0].job), (next, job));
+        }
+        let (state, _) = step(state, Event::JobEnded { job, outcome: Outcome::TimedOut }, now);
+        lanes.update(&state);
+    }
+    assert_eq!(lanes.next(now), None);
+}
+
+#[test]
+fn rule_08_the_one_that_waits_says_what_it_waits_for() {
+    let mut it = Scenario::new(exit_code());
+    it.run(Fetch, 2);
+    it.is("CONVERGING RUNTIME_OBJECT_APPLY_NEEDED");
+    it.until(1);
+    it.is("WAITING_PRECONDITIONS CONCURRENCY_LIMIT_EXCEEDED");
+    it.until(30).run(Fetch, 2);
+    it.is("WAITING_PRECONDITIONS CONCURRENCY_LIMIT_EXCEEDED");
+    assert_eq!(it.state().wants(Apply).map(|since| it.seconds(since)), Some(0.0), "fetches do not cost the turn");
+}
+
+// ---- rule 9 ----
+
+#[test]
+fn rule_09_a_new_release_lets_the_running_apply_finish() {
+    let mut it = Scenario::new(exit_code());
+    it.run(Fetch, 2);
+    let apply = it.start(Apply);
+    it.begins(apply.job);
+    it.send(Event::Desired(Box::new(newer(&exit_code(), 2))));
+    assert_eq!(it.stops(), []);
+    it.declines(Fetch);
+    let outcome = it.exited(1, Seen::default());
+    it.ends(apply.job, outcome);
+    it.is("CONVERGING NO_CURRENT_STATE");
+    assert_eq!(it.run(Fetch, 2).version, "svc-2");
+    assert_eq!(it.start(Apply).version, "svc-2");
+}
+
+#[test]
+fn rule_09_cancel_stops_the_job_and_fails_until_a_retry() {
+    for (outcome, fetch) in
+        [(Outcome::Cancelled { gone: true }, true), (Outcome::Cancelled { gone: true }, false), (Outcome::TimedOut, true)]
+    {
+        let mut it = Scenario::new(if fetch { exit_code() } else { apply_only() });
+        if fetch {
+            it.run(Fetch, 2);
+        }
+        let apply = it.start(Apply);
+        it.begins(apply.job);
+        it.send(Event::Cancel { job: apply.job, who: "ann".to_owned() });
+        assert_eq!(it.stops(), [(apply.job, StopReason::Person("ann".to_owned()))]);
+        it.ends(apply.job, outcome);
+        it.is("FAILED CANCELLED");
+        if fetch {
+            it.until(5_000).run(Fetch, 2);
+        }
+        it.until(5_001);
+        it.is("FAILED CANCELLED");
+        it.declines(Apply);
+        it.send(Event::Retry { who: "ann".to_owned() });
+        if fetch {
+            it.run(Fetch, 2);
+        }
+        assert_eq!(it.start(Apply).attempt, 1);
+    }
+}
+
+#[test]
+fn rule_09_a_cancelled_apply_that_turns_out_well_is_seen_by_fetch() {
+    let mut it = Scenario::new(exit_code());
+    it.run(Fetch, 2);
+    let apply = it.start(Apply);
+    it.send(Event::Cancel { job: apply.job, who: "ann".to_owned() });
+    let outcome = it.exited(0, Seen::default());
+    it.ends(apply.job, outcome);
+    it.is("FAILED CANCELLED");
+    it.run(Fetch, 0);
+    it.is("CONVERGED");
+}
+
+#[test]
+fn rule_09_a_cancelled_fetch_is_not_an_error_of_the_command() {
+    let mut it = Scenario::new(exit_code());
+    it.run(Fetch, 0);
+    it.until(400);
+    let fetch = it.start(Fetch);
+    it.send(Event::Cancel { job: fetch.job, who: "ann".to_owned() });
+    it.ends(fetch.job, Outcome::Cancelled { gone: true });
+    it.is("CONVERGED");
+    assert_eq!(it.wakes_at(), Some(430.0));
+}
+
+#[test]
+fn rule_09_cancelling_what_is_over_does_nothing() {
+    let mut it = Scenario::new(exit_code());
+    let fetch = it.run(Fetch, 0);
+    assert_eq!(it.send(Event::Cancel { job: fetch.job, who: "ann".to_owned() }), []);
+    it.is("CONVERGED");
+}
+
+// ---- rule 10 ----
+
+#[test]
+fn rule_10_pause_stops_fetch_and_apply() {
+    let mut it = Scenario::new(with_info());
+    it.run(Fetch, 2);
+    it.send(Event::Pause(true));
+    it.is("PAUSED");
+    it.until(10_000);
+    it.declines(Fetch);
+    it.declines(Apply);
+    it.run(GetInfo, 0);
+    it.send(Event::Pause(false));
+    it.declines(Apply);
+    it.run(Fetch, 2);
+    it.start(Apply);
+}
+
+#[test]
+fn rule_10_pause_stops_a_running_fetch_and_never_a_running_apply() {
+    let mut it = Scenario::new(exit_code());
+    let fetch = it.start(Fetch);
+    it.send(Event::Pause(true));
+    assert_eq!(it.stops(), [(fetch.job, StopReason::NotWanted)]);
+    let outcome = it.exited(143, Seen::default());
+    it.ends(fetch.job, outcome);
+    it.send(Event::Pause(false));
+    it.is("CONVERGING NO_CURRENT_STATE");
+    it.run(Fetch, 2);
+    it.start(Apply);
+    it.send(Event::Pause(true));
+    assert_eq!(it.stops().len(), 1);
+    it.is("PAUSED");
+}
+
+#[test]
+fn rule_10_an_observer_looks_and_says_what_it_would_do() {
+    let mut it = Scenario::new(before_apply());
+    it.send(Event::Observe(true));
+    it.run(Fetch, 2);
+    it.is("CONVERGING RUNTIME_OBJECT_APPLY_NEEDED");
+    assert!(it.state().standing().message.contains("it would apply svc-1"), "{}", it.state().standing().message);
+    assert_eq!(it.asked_so_far(), 0);
+    it.declines(Apply);
+    it.until(30).run(Fetch, 2);
+    it.send(Event::Observe(false));
+    it.approve("ann");
+    it.start(Apply);
+}
+
+// ---- rule 11 ----
+
+#[test]
+fn rule_11_an_apply_is_started_at_most_once_per_decision() {
+    let mut it = Scenario::new(exit_code());
+    it.run(Fetch, 2);
+    let first = it.start(Apply);
+    for _ in 0..3 {
+        it.declines(Apply);
+    }
+    assert_ne!(first.job, first.fetch_job.unwrap());
+    it.ends(first.job, Outcome::TimedOut);
+    it.until(600).run(Fetch, 2);
+    assert_ne!(it.start(Apply).job, first.job, "another decision is another job");
+}
+
+#[test]
+fn rule_11_after_an_unknown_end_fetch_decides() {
+    let mut it = Scenario::new(exit_code());
+    it.run(Fetch, 2);
+    let apply = it.start(Apply);
+    it.ends(apply.job, Outcome::Unknown { why: "its node is gone".to_owned() });
+    it.is("CONVERGING APPLY_FAILED");
+    assert!(it.state().standing().message.contains("its node is gone"));
+    it.declines(Apply);
+    it.run(Fetch, 2);
+    it.declines(Apply);
+    it.until(600).run(Fetch, 2);
+    it.start(Apply);
+}
+
+#[test]
+fn rule_11_without_fetch_an_unknown_end_is_failed_for_a_person() {
+    let mut it = Scenario::new(apply_only());
+    let apply = it.start(Apply);
+    it.ends(apply.job, Outcome::Unknown { why: "its node is gone".to_owned() });
+    it.is("FAILED APPLY_FAILED");
+    it.until(100_000);
+    it.declines(Apply);
+    it.send(Event::Retry { who: "ann".to_owned() });
+    it.start(Apply);
+}
+
+#[test]
+fn rule_11_no_apply_beside_one_that_is_not_known_to_be_gone() {
+    for released_by_person in [true, false] {
+        let mut it = Scenario::new(exit_code());
+        it.run(Fetch, 2);
+        let apply = it.start(Apply);
+        it.send(Event::Cancel { job: apply.job, who: "ann".to_owned() });
+        it.until(STOP_DEADLINE_MS / 1_000);
+        it.run(Fetch, 2);
+        it.send(Event::Desired(Box::new(newer(&exit_code(), 2))));
+        it.run(Fetch, 2);
+        it.is("FAILED APPLY_FAILED");
+        it.declines(Apply);
+        if released_by_person {
+            it.send(Event::Retry { who: "ann".to_owned() });
+            it.run(Fetch, 2);
+        } else {
+            it.ends(apply.job, Outcome::Cancelled { gone: true });
+        }
+        assert_eq!(it.start(Apply).version, "svc-2");
+    }
+}
+
+#[test]
+fn rule_11_what_the_surroundings_prevented_is_started_anew_with_back_off() {
+    let mut it = Scenario::new(before_apply());
+    let fetched = it.run_with(Fetch, 2, plan("p1", "one to add"));
+    it.approve("ann");
+    let mut second = 0;
+    for wait in [1, 2, 4, 8] {
+        let apply = it.start(Apply);
+        assert_eq!((apply.attempt, apply.fetch_job), (1, Some(fetched.job)));
+        it.ends(apply.job, Outcome::NotStarted { why: "no process slots".to_owned(), surroundings: true });
+        it.is("CONVERGING RUNTIME_OBJECT_APPLY_NEEDED");
+        it.run_with(Fetch, 2, plan("p2", "one to add"));
+        it.declines(Apply);
+        second += wait;
+        it.until(second);
+    }
+    assert_eq!(it.start(Apply).plan, Some(BlobId::of(b"p1")), "still approved, still that plan");
+    assert_eq!(it.asked_so_far(), 1);
+}
+
+#[test]
+fn rule_11_a_command_that_cannot_start_is_a_failure() {
+    let mut it = Scenario::new(exit_code());
+    it.run(Fetch, 2);
+    let apply = it.start(Apply);
+    it.ends(apply.job, Outcome::NotStarted { why: "no such program: terrafrom".to_owned(), surroundings: false });
+    it.is("FAILED APPLY_FAILED");
+    assert!(it.state().standing().message.contains("no such program: terrafrom"));
+    let fetch = it.start(Fetch);
+    it.ends(fetch.job, Outcome::NotStarted { why: "no such program".to_owned(), surroundings: false });
+    assert_eq!(it.state().approvals().iter().filter(|approval| approval.status == ApprovalStatus::Pending).count(), 0);
+}

@@ -1,0 +1,596 @@
+//! Rollback, ways out, unknown and late results, plans, lanes, restarts, explain.
+
+use engine::action::{Action, StopReason};
+use engine::desired::{Cadence, Desired, RetryPolicy, Window};
+use engine::event::{Event, Outcome, Seen};
+use engine::lanes::{Lanes, Limit, Limits, PILED_UP_AT_ONCE, PILED_UP_PER_SECOND};
+use engine::limits::{OVERTIME_MS, START_DEADLINE_MS, STOP_DEADLINE_MS};
+use engine::{State, explain, next_wake, step};
+use schema::id::{BlobId, InstanceId};
+use schema::output::{ObjectStatus, RuntimeObject};
+use schema::schedule::Schedule;
+use schema::status::{ApprovalStatus, Decision, JobKind, Reason};
+use schema::time::Timestamp;
+
+use crate::scenario::{
+    Apply, Fetch, GetInfo, START_MS, Scenario, apply_only, exit_code, manual, newer, plan, release, stable, structured, with_info,
+};
+
+fn before_apply() -> Desired {
+    Desired { require_approval_before_apply: true, ..exit_code() }
+}
+
+// ---- rule 12 ----
+
+fn with_deadline() -> Desired {
+    Desired { progress_deadline_ms: Some(60_000), auto_rollback: true, ..exit_code() }
+}
+
+fn second_release(it: &Scenario) -> Desired {
+    Desired { released_at: it.now, ..newer(&with_deadline(), 2) }
+}
+
+#[test]
+fn rule_12_a_release_past_its_progress_deadline_is_stuck_and_goes_back_once() {
+    let mut it = Scenario::new(with_deadline());
+    it.run(Fetch, 0);
+    it.until(100);
+    let second = second_release(&it);
+    it.send(Event::Desired(Box::new(second)));
+    it.run(Fetch, 2);
+    it.run(Apply, 0);
+    it.until(159).run(Fetch, 2);
+    it.is("CONVERGING RUNTIME_OBJECT_APPLY_NEEDED");
+    it.until(160);
+    it.is("FAILED STUCK");
+    let back = Action::Rollback { from: release(2), to: release(1) };
+    assert_eq!(it.actions.iter().filter(|action| **action == back).count(), 1);
+    it.until(100_000);
+    assert_eq!(it.actions.iter().filter(|action| matches!(action, Action::Rollback { .. })).count(), 1);
+}
+
+#[test]
+fn rule_12_a_rollback_that_is_stuck_itself_does_not_go_round_in_circles() {
+    let mut it = Scenario::new(with_deadline());
+    it.run(Fetch, 0);
+    for number in [2, 3, 4] {
+        let next = Desired { released_at: it.now, ..newer(&with_deadline(), number) };
+        it.send(Event::Desired(Box::new(next)));
+        it.run(Fetch, 2);
+        it.run(Apply, 1);
+        let later = it.seconds(it.now) as i64 + 100;
+        it.until(later);
+        it.is("FAILED STUCK");
+    }
+    assert_eq!(it.actions.iter().filter(|action| matches!(action, Action::Rollback { .. })).count(), 1);
+}
+
+#[test]
+fn rule_12_without_an_earlier_release_or_disabled_nothing_goes_back() {
+    let mut it = Scenario::new(with_deadline());
+    it.run(Fetch, 1);
+    it.until(60);
+    it.is("FAILED STUCK");
+    assert!(!it.actions.iter().any(|action| matches!(action, Action::Rollback { .. })));
+    it.run(Fetch, 0);
+    it.is("CONVERGED");
+}
+
+#[test]
+fn rule_12_people_and_gates_stop_the_progress_deadline() {
+    let mut it = Scenario::new(Desired { gates: vec![manual(false, 1)], ..with_deadline() });
+    it.run(Fetch, 2);
+    it.until(100_000);
+    it.is("WAITING_MANUAL_APPROVAL RUNTIME_OBJECT_APPLY_NEEDED");
+    it.approve("ann");
+    it.run(Apply, 0);
+    it.run(Fetch, 2);
+    it.is("CONVERGING RUNTIME_OBJECT_APPLY_NEEDED");
+    it.until(100_060);
+    it.is("FAILED STUCK");
+}
+
+// ---- rule 13 ----
+
+#[test]
+fn rule_13_a_job_that_never_starts_is_stopped_and_its_silence_ends() {
+    for kind in [Fetch, Apply, GetInfo] {
+        let mut it = Scenario::new(with_info());
+        if kind == Apply {
+            it.run(Fetch, 2);
+        }
+        let job = it.start(kind).job;
+        let start_s = START_DEADLINE_MS / 1_000;
+        it.until(start_s - 1);
+        assert_eq!(it.stops(), []);
+        it.until(start_s);
+        assert_eq!(it.stops(), [(job, StopReason::Deadline)]);
+        it.until(start_s + STOP_DEADLINE_MS / 1_000);
+        assert!(it.state().job(job).is_none(), "{kind} is given up");
+    }
+}
+
+#[test]
+fn rule_13_a_running_job_is_stopped_past_its_timeout() {
+    let mut it = Scenario::new(exit_code());
+    let fetch = it.start(Fetch);
+    it.begins(fetch.job);
+    let overdue_s = (600_000 + OVERTIME_MS) / 1_000;
+    it.until(overdue_s);
+    assert_eq!(it.stops(), [(fetch.job, StopReason::Deadline)]);
+    let outcome = it.exited(143, Seen::default());
+    it.ends(fetch.job, outcome);
+    it.is("CONVERGING FETCH_FAILED");
+    assert!(it.state().standing().message.contains("timeout of 10m"), "{}", it.state().standing().message);
+}
+
+#[test]
+fn rule_13_an_apply_without_timeout_can_be_cancelled_even_when_nobody_answers() {
+    let mut it = Scenario::new(apply_only());
+    let apply = it.start(Apply);
+    it.begins(apply.job);
+    it.until(1_000_000);
+    assert_eq!(it.stops(), []);
+    it.send(Event::Cancel { job: apply.job, who: "ann".to_owned() });
+    it.until(1_000_000 + STOP_DEADLINE_MS / 1_000);
+    it.is("FAILED CANCELLED");
+    it.send(Event::Retry { who: "ann".to_owned() });
+    it.start(Apply);
+}
+
+#[test]
+fn rule_13_an_approval_expires_when_it_has_a_timeout() {
+    for granted in [false, true] {
+        let mut it = Scenario::new(Desired { approval_timeout_ms: Some(10_000), ..before_apply() });
+        it.run(Fetch, 2);
+        if granted {
+            it.until(5).approve("ann");
+        }
+        it.until(15);
+        assert_eq!(it.state().approvals()[0].status, ApprovalStatus::Expired);
+        it.declines(Apply);
+        it.run(Fetch, 2);
+        it.is("WAITING_MANUAL_APPROVAL RUNTIME_OBJECT_APPLY_NEEDED");
+        assert_eq!(it.asked_so_far(), 2);
+    }
+}
+
+#[test]
+fn rule_13_a_retry_policy_that_is_used_up_falls_back_to_the_poll_interval() {
+    let mut desired = exit_code();
+    desired.fetch.as_mut().unwrap().retry = Some(RetryPolicy { base_ms: 1_000, max_ms: 60_000, max_attempts: Some(3) });
+    let mut it = Scenario::new(desired);
+    for (second, next) in [(0, 1.0), (1, 3.0), (3, 33.0), (33, 63.0)] {
+        it.until(second).run(Fetch, 1);
+        assert_eq!(it.wakes_at(), Some(next));
+    }
+}
+
+// ---- rule 14 ----
+
+#[test]
+fn rule_14_an_unknown_end_is_never_success() {
+    let mut it = Scenario::new(exit_code());
+    let fetch = it.start(Fetch);
+    it.ends(fetch.job, Outcome::Unknown { why: "no report".to_owned() });
+    it.is("CONVERGING FETCH_FAILED");
+    let mut it = Scenario::new(apply_only());
+    let apply = it.start(Apply);
+    it.ends(apply.job, Outcome::Unknown { why: "no report".to_owned() });
+    it.is("FAILED APPLY_FAILED");
+}
+
+#[test]
+fn rule_14_late_and_repeated_reports_move_nothing() {
+    let mut it = Scenario::new(exit_code());
+    let fetch = it.run(Fetch, 0);
+    let before = serde_json::to_string(it.state()).unwrap();
+    for code in [0, 1, 2] {
+        let outcome = it.exited(code, Seen::default());
+        assert_eq!(it.ends(fetch.job, outcome), []);
+        it.begins(fetch.job);
+    }
+    assert_eq!(serde_json::to_string(it.state()).unwrap(), before);
+}
+
+#[test]
+fn rule_14_an_end_without_a_start_counts() {
+    let mut it = Scenario::new(exit_code());
+    let fetch = it.start(Fetch);
+    let outcome = it.exited(0, Seen::default());
+    it.ends(fetch.job, outcome);
+    it.is("CONVERGED");
+}
+
+#[test]
+fn rule_14_a_clock_set_back_neither_hangs_nor_bursts() {
+    let mut it = Scenario::new(exit_code());
+    it.until(100_000).run(Fetch, 0);
+    let wait = next_wake(it.state()).unwrap().since_ms(it.now);
+    it.now = Timestamp::from_millis(START_MS);
+    it.send(Event::Tick);
+    assert!(!it.wants(Fetch));
+    assert_eq!(next_wake(it.state()), Some(it.now.plus_ms(wait)));
+    it.until(331).run(Fetch, 2);
+    it.start(Apply);
+}
+
+// ---- rule 15 ----
+
+#[test]
+fn rule_15_many_fetches_of_the_same_plan_ask_once_and_the_shown_plan_runs() {
+    let mut it = Scenario::new(before_apply());
+    let shown = it.run_with(Fetch, 2, plan("bytes 1", "one to add"));
+    let asked = it.pending();
+    for round in 1..6 {
+        it.until(round * 30).run_with(Fetch, 2, plan(&format!("bytes {}", round + 1), "one to add"));
+        assert_eq!(it.pending(), asked);
+    }
+    it.approve("ann");
+    it.send(Event::Tick);
+    let apply = it.start(Apply);
+    assert_eq!((apply.fetch_job, apply.plan), (Some(shown.job), Some(BlobId::of(b"bytes 1"))));
+    assert_eq!(it.asked_so_far(), 1);
+    assert_eq!(it.state().approvals()[0].explanation.as_deref(), Some("one to add"));
+}
+
+#[test]
+fn rule_15_another_plan_after_the_approval_is_not_applied_but_asked_again() {
+    let mut it = Scenario::new(Desired { require_approval_before_apply: true, max_concurrency: Some(1), ..exit_code() });
+    it.run_with(Fetch, 2, plan("bytes 1", "one to add"));
+    let first = it.pending();
+    it.approve("ann");
+    it.until(30).run_with(Fetch, 2, plan("bytes 2", "one to destroy"));
+    it.declines(Apply);
+    it.is("WAITING_MANUAL_APPROVAL RUNTIME_OBJECT_APPLY_NEEDED");
+    assert_ne!(it.pending(), first);
+    it.decide(first, "bob", Decision::Approve);
+    it.declines(Apply);
+    it.approve("ann");
+    assert_eq!(it.start(Apply).plan, Some(BlobId::of(b"bytes 2")));
+}
+
+#[test]
+fn rule_15_a_stale_plan_is_made_anew_and_the_same_fingerprint_carries_the_approval_over() {
+    let mut it = Scenario::new(before_apply());
+    it.run_with(Fetch, 2, plan("bytes 1", "one to add"));
+    it.approve("ann");
+    it.run(Apply, 75);
+    it.run_with(Fetch, 2, plan("bytes 2", "one to add"));
+    it.until(30);
+    let again = it.start(Apply);
+    assert_eq!((again.attempt, again.plan), (2, Some(BlobId::of(b"bytes 2"))));
+    it.ends(again.job, Outcome::Exited { code: 75, started_at: it.now, ended_at: it.now, seen: Seen::default(), info: None });
+    it.run_with(Fetch, 2, plan("bytes 3", "two to add"));
+    it.until(90);
+    it.declines(Apply);
+    it.is("WAITING_MANUAL_APPROVAL RUNTIME_OBJECT_APPLY_NEEDED");
+}
+
+#[test]
+fn rule_15_a_rejection_holds_for_its_fingerprint() {
+    let mut it = Scenario::new(before_apply());
+    it.run_with(Fetch, 2, plan("bytes 1", "one to destroy"));
+    it.reject("ann");
+    it.until(30).run_with(Fetch, 2, plan("bytes 2", "one to destroy"));
+    it.is("FAILED MANUAL_APPROVAL_REJECTED");
+    it.until(60).run_with(Fetch, 2, plan("bytes 3", "one to add"));
+    it.is("WAITING_MANUAL_APPROVAL RUNTIME_OBJECT_APPLY_NEEDED");
+    it.until(90).run_with(Fetch, 2, plan("bytes 4", "one to destroy"));
+    it.is("FAILED MANUAL_APPROVAL_REJECTED");
+}
+
+#[test]
+fn rule_15_an_approval_does_not_outlive_a_change_of_the_commands() {
+    let mut it = Scenario::new(before_apply());
+    it.run_with(Fetch, 2, plan("bytes 1", "one to add"));
+    it.approve("ann");
+    it.send(Event::Desired(Box::new(Desired { compiled: BlobId::of(b"other commands"), ..before_apply() })));
+    it.run_with(Fetch, 2, plan("bytes 1", "one to add"));
+    it.is("WAITING_MANUAL_APPROVAL RUNTIME_OBJECT_APPLY_NEEDED");
+}
+
+#[test]
+fn rule_15_who_when_and_why_are_kept() {
+    let mut it = Scenario::new(before_apply());
+    it.run_with(Fetch, 2, plan("bytes 1", "one to add"));
+    let approval = it.pending();
+    it.until(5);
+    let reason = Some("reviewed in the morning".to_owned());
+    it.send(Event::Decided { approval, who: "ann".to_owned(), decision: Decision::Approve, reason: reason.clone() });
+    let shown = &engine::view::approvals(it.state())[0];
+    assert_eq!((shown.by[0].who.as_str(), shown.by[0].when, &shown.by[0].reason), ("ann", it.now, &reason));
+    assert_eq!(shown.plan_digest, Some(BlobId::of(b"one to add").to_string()));
+}
+
+// ---- rules 16 and 17: lanes ----
+
+fn instance(number: u64, desired: Desired, at: Timestamp) -> State {
+    let state = State::new(InstanceId::derive(&[&number.to_le_bytes()]), at);
+    step(state, Event::Desired(Box::new(desired)), at).0
+}
+
+fn limits(total: u32, per_runtime: Option<u32>) -> Limits {
+    let limit = Limit { total, per_runtime };
+    Limits { fetch: limit, apply: limit, get_info: limit }
+}
+
+/// Grants all that has room now and returns the kinds.
+fn grant_all(lanes: &mut Lanes, states: &mut [State], now: Timestamp) -> Vec<JobKind> {
+    let mut granted = Vec::new();
+    while let Some((instance, kind)) = lanes.next(now) {
+        let state = states.iter_mut().find(|state| state.instance() == instance).unwrap();
+        *state = step(state.clone(), Event::Granted(kind), now).0;
+        lanes.update(state);
+        granted.push(kind);
+    }
+    granted
+}
+
+#[test]
+fn rule_16_fetch_and_get_info_never_wait_behind_apply() {
+    let now = Timestamp::from_millis(START_MS);
+    let mut states: Vec<State> = (0..4).map(|number| instance(number, apply_only(), now)).collect();
+    states.extend((4..8).map(|number| instance(number, with_info(), now)));
+    let mut lanes = Lanes::new(limits(2, None), now);
+    states.iter().for_each(|state| lanes.update(state));
+    let granted = grant_all(&mut lanes, &mut states, now);
+    for kind in [Fetch, Apply, GetInfo] {
+        assert_eq!(granted.iter().filter(|granted| **granted == kind).count(), 2, "{kind}: {granted:?}");
+        assert_eq!((lanes.in_flight(kind), lanes.waiting(kind)), (2, 2));
+    }
+}
+
+#[test]
+fn rule_16_each_lane_has_a_limit_per_runtime() {
+    let now = Timestamp::from_millis(START_MS);
+    let other = || Desired { runtime: "other".parse().unwrap(), ..with_info() };
+    let mut states: Vec<State> = (0..4).map(|number| instance(number, with_info(), now)).collect();
+    states.extend((4..8).map(|number| instance(number, other(), now)));
+    let mut lanes = Lanes::new(limits(100, Some(3)), now);
+    states.iter().for_each(|state| lanes.update(state));
+    let granted = grant_all(&mut lanes, &mut states, now);
+    for kind in [Fetch, GetInfo] {
+        assert_eq!(granted.iter().filter(|granted| **granted == kind).count(), 6, "3 in each of two runtimes");
+    }
+}
+
+#[test]
+fn rule_17_nothing_runs_merely_because_of_a_restart() {
+    let mut it = Scenario::new(exit_code());
+    it.run(Fetch, 0);
+    let stored = serde_json::to_string(it.state()).unwrap();
+    let state: State = serde_json::from_str(&stored).unwrap();
+    let (state, actions) = step(state, Event::Tick, it.now.plus_ms(5_000));
+    assert_eq!(actions, []);
+    assert_eq!([Fetch, Apply, GetInfo].map(|kind| state.wants(kind)), [None; 3]);
+}
+
+#[test]
+fn rule_17_what_piled_up_is_spread_oldest_first_and_the_new_does_not_wait_behind_it() {
+    let before = Timestamp::from_millis(START_MS);
+    let restart = before.plus_ms(3_600_000);
+    let mut states: Vec<State> = (0..1_000).map(|number| instance(number, exit_code(), before.plus_ms(number as i64))).collect();
+    states.push(instance(1_000, exit_code(), restart.plus_ms(1)));
+    let mut lanes = Lanes::new(limits(10_000, None), restart);
+    states.iter().for_each(|state| lanes.update(state));
+    let mut now = restart.plus_ms(1);
+    let at_once = grant_all(&mut lanes, &mut states, now).len() as i64;
+    assert_eq!(at_once, PILED_UP_AT_ONCE + 1 + 1, "a bounded number at once, and the one that came up now");
+    let started = |state: &State| state.jobs_in_flight().count() == 1;
+    assert!(started(&states[1_000]));
+    assert!(states[..at_once as usize - 1].iter().all(started), "oldest first");
+    let mut granted = at_once;
+    while let Some(at) = lanes.next_wake() {
+        assert!(at > now, "the pace says when to ask again");
+        now = at;
+        granted += grant_all(&mut lanes, &mut states, now).len() as i64;
+    }
+    assert_eq!(granted, 1_001, "nothing is forgotten");
+    let took_ms = now.since_ms(restart);
+    assert!((took_ms - (1_000 - PILED_UP_AT_ONCE) * 1_000 / PILED_UP_PER_SECOND).abs() < 100, "{took_ms}");
+}
+
+#[test]
+fn rule_17_due_times_are_stored() {
+    let mut it = Scenario::new(exit_code());
+    it.run(Fetch, 0);
+    let due = it.wakes_at();
+    let stored = serde_json::to_string(it.state()).unwrap();
+    assert_eq!(engine::next_wake(&serde_json::from_str(&stored).unwrap()).map(|at| it.seconds(at)), due);
+}
+
+// ---- rule 18 ----
+
+#[test]
+fn rule_18_explain_of_a_full_limit_names_the_holder_and_its_job() {
+    let now = Timestamp::from_millis(START_MS);
+    let narrow = || Desired { max_concurrency: Some(1), ..apply_only() };
+    let mut states: Vec<State> = (0..2).map(|number| instance(number, narrow(), now.plus_ms(number as i64))).collect();
+    let mut lanes = Lanes::new(limits(10, None), now);
+    states.iter().for_each(|state| lanes.update(state));
+    grant_all(&mut lanes, &mut states, now);
+    let job = states[0].jobs_in_flight().next().unwrap().id;
+    let waiting = step(states.remove(1), Event::Tick, now.plus_ms(1_000)).0;
+    let told = explain(&waiting, &lanes, now, &|_| "web/staging".to_owned());
+    assert_eq!(told.status.as_str(), "WAITING_PRECONDITIONS");
+    let full = told.causes.iter().find(|cause| cause.code == "LIMIT_FULL").unwrap();
+    assert_eq!(
+        full.message,
+        format!("1 of 1 places for apply in runtime `runtime` are taken by web/staging with {job} since {now}; it is next")
+    );
+}
+
+#[test]
+fn rule_18_errors_of_get_info_are_told_and_change_nothing() {
+    let mut it = Scenario::new(with_info());
+    it.run(Fetch, 0);
+    it.run(GetInfo, 3);
+    it.is("CONVERGED");
+    let told = explain(it.state(), &Lanes::new(limits(1, None), it.now), it.now, &|_| String::new());
+    let cause = told.causes.iter().find(|cause| cause.code == "GET_INFO_FAILED").unwrap();
+    assert!(cause.message.contains("exit code 3"), "{}", cause.message);
+}
+
+type Story = (&'static str, &'static str, fn() -> Scenario);
+
+/// Every state in which an instance can wait, with the code of what would move it.
+const STORIES: &[Story] = &[
+    ("no fetch has answered yet", "STARTS_NOW", || Scenario::new(exit_code())),
+    ("a fetch is starting", "JOB_STARTING", || told(exit_code(), |it| drop(it.start(Fetch)))),
+    ("a fetch failed", "FETCH_DUE", || told(exit_code(), |it| drop(it.run(Fetch, 1)))),
+    ("an apply runs", "JOB_RUNNING", || {
+        told(exit_code(), |it| {
+            it.run(Fetch, 2);
+            let job = it.start(Apply).job;
+            it.begins(job);
+        })
+    }),
+    ("an apply is being stopped", "JOB_STOPPING", || {
+        told(apply_only(), |it| {
+            let job = it.start(Apply).job;
+            it.send(Event::Cancel { job, who: "ann".to_owned() });
+        })
+    }),
+    ("not seen for three fetches", "FETCH_DUE", || {
+        told(exit_code(), |it| {
+            it.run(Fetch, 0);
+            for second in [400, 500, 600] {
+                it.until(second).run(Fetch, 1);
+            }
+        })
+    }),
+    ("a schedule without an instant left", "NO_FETCH_DUE", || {
+        let mut desired = exit_code();
+        desired.fetch.as_mut().unwrap().cadence = Cadence::Cron(Schedule::parse("0 0 0 1 1 * 2020", None).unwrap());
+        told(desired, |it| drop(it.run(Fetch, 1)))
+    }),
+    ("in the grace period", "GRACE_PERIOD", || {
+        told(exit_code(), |it| {
+            it.run(Fetch, 2);
+            it.run(Apply, 0);
+            it.run(Fetch, 2);
+        })
+    }),
+    ("after an apply, before the fetch", "STARTS_NOW", || {
+        told(exit_code(), |it| {
+            it.run(Fetch, 2);
+            it.run(Apply, 0);
+        })
+    }),
+    ("an apply failed", "GRACE_PERIOD", || {
+        told(exit_code(), |it| {
+            it.run(Fetch, 2);
+            it.run(Apply, 1);
+        })
+    }),
+    ("an apply failed and nothing looks", "WAITS_FOR_PERSON", || told(apply_only(), |it| drop(it.run(Apply, 1)))),
+    ("a retryable end", "BACK_OFF", || told(apply_only(), |it| drop(it.run(Apply, 75)))),
+    ("never started", "BACK_OFF", || {
+        told(apply_only(), |it| {
+            let job = it.start(Apply).job;
+            it.ends(job, Outcome::NotStarted { why: "no process slots".to_owned(), surroundings: true });
+        })
+    }),
+    ("an unknown end", "GRACE_PERIOD", || {
+        told(exit_code(), |it| {
+            it.run(Fetch, 2);
+            let job = it.start(Apply).job;
+            it.ends(job, Outcome::Unknown { why: "its node is gone".to_owned() });
+        })
+    }),
+    ("cancelled", "WAITS_FOR_PERSON", || {
+        told(apply_only(), |it| {
+            let job = it.start(Apply).job;
+            it.send(Event::Cancel { job, who: "ann".to_owned() });
+            it.ends(job, Outcome::Cancelled { gone: true });
+        })
+    }),
+    ("stopped and perhaps not gone", "WAITS_FOR_PERSON", || {
+        told(exit_code(), |it| {
+            it.run(Fetch, 2);
+            let job = it.start(Apply).job;
+            it.ends(job, Outcome::Cancelled { gone: false });
+            it.send(Event::Desired(Box::new(newer(&exit_code(), 2))));
+            it.run(Fetch, 2);
+        })
+    }),
+    ("a channel is not stable", "UPSTREAM_UNSTABLE", || {
+        told(Desired { gates: vec![stable(&["staging"])], ..exit_code() }, |it| drop(it.run(Fetch, 2)))
+    }),
+    ("people are asked", "APPROVAL_PENDING", || told(before_apply(), |it| drop(it.run(Fetch, 2)))),
+    ("people said no", "WAITS_FOR_PERSON", || {
+        told(before_apply(), |it| {
+            it.run(Fetch, 2);
+            it.reject("ann");
+        })
+    }),
+    ("outside the window", "WINDOW_SHUT", || {
+        let mut desired = apply_only();
+        desired.apply.window = Some(Window { opens: Schedule::parse("0 0 0 * * *", None).unwrap(), duration_ms: 1_000 });
+        Scenario::new(desired)
+    }),
+    ("a window that never opens again", "WINDOW_SHUT", || {
+        let mut desired = apply_only();
+        desired.apply.window = Some(Window { opens: Schedule::parse("0 0 0 1 1 * 2020", None).unwrap(), duration_ms: 1_000 });
+        Scenario::new(desired)
+    }),
+    ("ready for a place", "STARTS_NOW", || Scenario::new(apply_only())),
+    ("paused", "PAUSED", || told(exit_code(), |it| drop(it.send(Event::Pause(true))))),
+    ("only looking", "OBSERVER", || {
+        told(exit_code(), |it| {
+            it.send(Event::Observe(true));
+            it.run(Fetch, 2);
+        })
+    }),
+    ("an object is on its way", "FETCH_DUE", || told(structured(), |it| drop(it.run_with(Fetch, 0, object(ObjectStatus::Pending))))),
+    ("an object failed", "FETCH_DUE", || told(structured(), |it| drop(it.run_with(Fetch, 0, object(ObjectStatus::Failed))))),
+    ("stuck", "STUCK", || {
+        told(Desired { progress_deadline_ms: Some(1_000), ..exit_code() }, |it| {
+            it.run(Fetch, 1);
+            it.until(2);
+        })
+    }),
+];
+
+fn told(desired: Desired, tell: fn(&mut Scenario)) -> Scenario {
+    let mut it = Scenario::new(desired);
+    tell(&mut it);
+    it
+}
+
+fn object(status: ObjectStatus) -> Seen {
+    let version = serde_json::from_value(serde_json::json!({"version": "svc-1", "active": true})).unwrap();
+    let mut object: RuntimeObject = serde_json::from_value(serde_json::json!({"name": "web", "objectType": "Process"})).unwrap();
+    object.status = status;
+    object.versions = vec![version];
+    Seen { objects: Some(Ok(vec![object])), ..Seen::default() }
+}
+
+#[test]
+fn rule_18_explain_gives_a_way_out_of_every_waiting_state() {
+    for (story, code, make) in STORIES {
+        let it = make();
+        let mut lanes = Lanes::new(limits(10, None), Timestamp::from_millis(START_MS));
+        lanes.update(it.state());
+        let told = explain(it.state(), &lanes, it.now, &|_| "web/staging".to_owned());
+        assert!(told.causes.iter().any(|cause| cause.code == *code), "{story}: no {code} in {told:#?}");
+        assert!(told.causes.iter().all(|cause| !cause.message.is_empty()) && !told.message.is_empty(), "{story}");
+        let way_out = told.causes.iter().any(|cause| {
+            cause.until.is_some()
+                || ["ends", "pvnctl", "config", "STARTS"].iter().any(|word| cause.message.contains(word) || cause.code.contains(word))
+        });
+        assert!(way_out || !told.next.is_empty(), "{story}: no way out in {told:#?}");
+        assert!(told.next.is_sorted_by_key(|next| next.at), "{story}: soonest first");
+    }
+}
+
+/// The walk above is complete: a status or reason that can be reached has a story.
+#[test]
+fn rule_18_the_stories_cover_every_reason() {
+    let reached: std::collections::BTreeSet<Reason> = STORIES.iter().filter_map(|(_, _, make)| make().state().standing().reason).collect();
+    let elsewhere = [Reason::ConcurrencyLimitExceeded, Reason::VersionMismatch, Reason::VersionDirty];
+    for reason in Reason::ALL.iter().filter(|reason| !elsewhere.contains(reason)) {
+        assert!(reached.contains(reason), "no story ends in {reason}");
+    }
+}

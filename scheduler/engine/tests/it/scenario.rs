@@ -1,0 +1,247 @@
+//! One instance, told second by second. Sends events, checks every invariant after each, and that a state survives being
+//! stored; nothing starts but what a test grants.
+
+use engine::action::{Action, LogLine, StartJob, StopReason};
+use engine::desired::{ApplyPolicy, Cadence, Desired, FetchMode, FetchPolicy, Gate, InfoPolicy, RetryPolicy};
+use engine::event::{Event, Outcome, Seen};
+use engine::{State, next_wake, step};
+use schema::id::{ApprovalId, BlobId, InstanceId, JobId, ReleaseId};
+use schema::status::{Decision, JobKind};
+use schema::time::Timestamp;
+
+pub(crate) use schema::status::JobKind::{Apply, Fetch, GetInfo};
+
+/// Second 0 of every scenario.
+pub(crate) const START_MS: i64 = 1_782_900_000_000;
+
+pub(crate) struct Scenario {
+    state: Option<State>,
+    pub(crate) now: Timestamp,
+    pub(crate) actions: Vec<Action>,
+}
+
+/// A release `svc-1` with an exit-code fetch: poll 30 s, steady 300 s, grace 600 s, retry 30 s to 300 s on exit code 75.
+pub(crate) fn exit_code() -> Desired {
+    let retry = RetryPolicy { base_ms: 30_000, max_ms: 300_000, max_attempts: None };
+    Desired {
+        release: release(1),
+        version: "svc-1".to_owned(),
+        released_at: Timestamp::from_millis(START_MS),
+        runtime: "runtime".parse().unwrap(),
+        max_concurrency: None,
+        compiled: BlobId::of(b"commands"),
+        fetch: Some(FetchPolicy {
+            mode: FetchMode::ExitCode,
+            cadence: Cadence::Interval { poll_ms: 30_000, steady_ms: 300_000 },
+            retry: None,
+            timeout_ms: 600_000,
+        }),
+        apply: ApplyPolicy { retryable_exit_codes: vec![75], retry, window: None, timeout_ms: None },
+        get_info: None,
+        gates: Vec::new(),
+        require_approval_before_apply: false,
+        approval_timeout_ms: None,
+        grace_ms: 600_000,
+        apply_id: None,
+        progress_deadline_ms: None,
+        auto_rollback: false,
+    }
+}
+
+/// The same with structured output.
+pub(crate) fn structured() -> Desired {
+    let mut desired = exit_code();
+    desired.fetch.as_mut().unwrap().mode = FetchMode::StructuredOutput;
+    desired
+}
+
+/// The same without fetch.
+pub(crate) fn apply_only() -> Desired {
+    Desired { fetch: None, ..exit_code() }
+}
+
+/// The same with getInfo: poll 300 s, retry 30 s to 600 s.
+pub(crate) fn with_info() -> Desired {
+    let retry = RetryPolicy { base_ms: 30_000, max_ms: 600_000, max_attempts: None };
+    let cadence = Cadence::Interval { poll_ms: 300_000, steady_ms: 300_000 };
+    Desired { get_info: Some(InfoPolicy { cadence, retry, timeout_ms: 600_000 }), ..exit_code() }
+}
+
+pub(crate) fn release(number: u8) -> ReleaseId {
+    ReleaseId::derive(&[&[number]])
+}
+
+/// The release after this one.
+pub(crate) fn newer(desired: &Desired, number: u8) -> Desired {
+    Desired { release: release(number), version: format!("svc-{number}"), ..desired.clone() }
+}
+
+pub(crate) fn manual(every_action: bool, min_approvers: u32) -> Gate {
+    Gate::ManualApproval { name: Some("qa".to_owned()), description: None, every_action, min_approvers }
+}
+
+pub(crate) fn stable(channels: &[&str]) -> Gate {
+    Gate::ChannelsStable { channels: channels.iter().map(|name| name.parse().unwrap()).collect() }
+}
+
+/// What a fetch brings whose plan has these bytes and whose explanation is this text.
+pub(crate) fn plan(bytes: &str, explanation: &str) -> Seen {
+    Seen {
+        objects: None,
+        plan: Some(BlobId::of(bytes.as_bytes())),
+        explanation: Some(BlobId::of(explanation.as_bytes())),
+        explanation_text: Some(explanation.to_owned()),
+        output: Some(BlobId::of(b"")),
+    }
+}
+
+impl Scenario {
+    /// A new instance to which this release comes at second 0.
+    pub(crate) fn new(desired: Desired) -> Self {
+        let now = Timestamp::from_millis(START_MS);
+        let state = State::new(InstanceId::derive(&[b"instance"]), now);
+        let mut scenario = Self { state: Some(state), now, actions: Vec::new() };
+        scenario.send(Event::Desired(Box::new(desired)));
+        scenario
+    }
+
+    pub(crate) fn state(&self) -> &State {
+        self.state.as_ref().unwrap()
+    }
+
+    /// Sends one event now and returns what it brought about, log lines left out.
+    pub(crate) fn send(&mut self, event: Event) -> Vec<Action> {
+        let (state, actions) = step(self.state.take().unwrap(), event.clone(), self.now);
+        state.check().unwrap_or_else(|broken| panic!("{broken} after {event:?}: {state:#?}"));
+        let stored = serde_json::to_string(&state).unwrap();
+        assert_eq!(serde_json::from_str::<State>(&stored).unwrap(), state, "a state survives being stored");
+        assert!(next_wake(&state).is_none_or(|at| at > state.seen_at()), "no wake in the past");
+        self.state = Some(state);
+        self.actions.extend(actions.iter().cloned());
+        actions.into_iter().filter(|action| !matches!(action, Action::Log(_))).collect()
+    }
+
+    /// Lets time pass until this second, with a Tick at every wake.
+    pub(crate) fn until(&mut self, second: i64) -> &mut Self {
+        let target = Timestamp::from_millis(START_MS + second * 1_000);
+        while let Some(at) = next_wake(self.state()).filter(|at| *at <= target) {
+            self.now = at;
+            self.send(Event::Tick);
+        }
+        self.now = target;
+        self.send(Event::Tick);
+        self
+    }
+
+    /// The second at which the next Tick is due.
+    pub(crate) fn wakes_at(&self) -> Option<f64> {
+        next_wake(self.state()).map(|at| at.since_ms(Timestamp::from_millis(START_MS)) as f64 / 1_000.0)
+    }
+
+    pub(crate) fn seconds(&self, at: Timestamp) -> f64 {
+        at.since_ms(Timestamp::from_millis(START_MS)) as f64 / 1_000.0
+    }
+
+    /// Grants a place that is wanted and returns what is started.
+    #[track_caller]
+    pub(crate) fn start(&mut self, kind: JobKind) -> StartJob {
+        assert!(self.wants(kind), "{kind} is not wanted: {:?}", self.state().standing());
+        let actions = self.send(Event::Granted(kind));
+        let [Action::Start(start)] = &actions[..] else { panic!("{kind} was granted and brought {actions:?}") };
+        assert_eq!(start.kind, kind);
+        start.clone()
+    }
+
+    /// Grants a place that must not be used.
+    #[track_caller]
+    pub(crate) fn declines(&mut self, kind: JobKind) {
+        assert_eq!(self.send(Event::Granted(kind)), [], "{kind} must not start");
+        assert!(!self.wants(kind));
+    }
+
+    pub(crate) fn wants(&self, kind: JobKind) -> bool {
+        self.state().wants(kind).is_some()
+    }
+
+    pub(crate) fn begins(&mut self, job: JobId) {
+        self.send(Event::JobStarted { job, at: self.now });
+    }
+
+    pub(crate) fn ends(&mut self, job: JobId, outcome: Outcome) -> Vec<Action> {
+        self.send(Event::JobEnded { job, outcome })
+    }
+
+    pub(crate) fn exited(&self, code: i32, seen: Seen) -> Outcome {
+        Outcome::Exited { code, started_at: self.now, ended_at: self.now, seen, info: Some(Ok(Vec::new())) }
+    }
+
+    /// A whole job that takes no time.
+    #[track_caller]
+    pub(crate) fn run(&mut self, kind: JobKind, code: i32) -> StartJob {
+        self.run_with(kind, code, Seen::default())
+    }
+
+    #[track_caller]
+    pub(crate) fn run_with(&mut self, kind: JobKind, code: i32, seen: Seen) -> StartJob {
+        let start = self.start(kind);
+        self.begins(start.job);
+        let outcome = self.exited(code, seen);
+        self.ends(start.job, outcome);
+        start
+    }
+
+    pub(crate) fn decide(&mut self, approval: ApprovalId, who: &str, decision: Decision) {
+        self.send(Event::Decided { approval, who: who.to_owned(), decision, reason: None });
+    }
+
+    /// Somebody says yes to what is asked.
+    #[track_caller]
+    pub(crate) fn approve(&mut self, who: &str) {
+        let asked = self.pending();
+        self.decide(asked, who, Decision::Approve);
+    }
+
+    #[track_caller]
+    pub(crate) fn reject(&mut self, who: &str) {
+        let asked = self.pending();
+        self.decide(asked, who, Decision::Reject);
+    }
+
+    #[track_caller]
+    pub(crate) fn pending(&self) -> ApprovalId {
+        self.state().pending_approvals().next().unwrap_or_else(|| panic!("nothing is asked: {:?}", self.state().standing())).id
+    }
+
+    pub(crate) fn asked_so_far(&self) -> usize {
+        self.logged("approval.asked").count()
+    }
+
+    pub(crate) fn logged(&self, kind: &'static str) -> impl Iterator<Item = &LogLine> {
+        self.actions.iter().filter_map(move |action| match action {
+            Action::Log(line) if line.kind == kind => Some(line),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn stops(&self) -> Vec<(JobId, StopReason)> {
+        let stop = |action: &Action| match action {
+            Action::Stop { job, why } => Some((*job, why.clone())),
+            _ => None,
+        };
+        self.actions.iter().filter_map(stop).collect()
+    }
+
+    pub(crate) fn upstream(&mut self, channel: &str, version: Option<&str>) {
+        self.send(Event::Upstream { channel: channel.parse().unwrap(), converged_version: version.map(str::to_owned) });
+    }
+
+    pub(crate) fn status(&self) -> String {
+        let standing = self.state().standing();
+        standing.reason.map_or_else(|| standing.status.to_string(), |reason| format!("{} {reason}", standing.status))
+    }
+
+    #[track_caller]
+    pub(crate) fn is(&self, expected: &str) {
+        assert_eq!(self.status(), expected, "{}", self.state().standing().message);
+    }
+}
