@@ -1,5 +1,7 @@
 //! The rules of SPEC 3, each by a test that names it, told as short scenarios.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
 mod rules_01_to_06;
 mod rules_07_to_11;
 mod rules_12_to_18;
