@@ -4,6 +4,7 @@ pub mod clock;
 pub mod compile;
 pub mod crash;
 pub mod driver;
+pub mod http;
 pub mod runner;
 pub mod secrets;
 pub mod settings;

@@ -28,7 +28,7 @@ fn sources() -> Vec<PathBuf> {
 const OWNERS: &[(&str, &[&str])] = &[
     ("sqlx", &["scheduler/src/store"]),
     ("axum", &["scheduler/src/http"]),
-    ("aide", &["scheduler/src/http"]),
+    ("axum_server", &["scheduler/src/http"]),
     ("tower_http", &["scheduler/src/http"]),
     ("reqwest", &["scheduler/cli/src/client", "wrapper/src/deliver"]),
     ("valico", &["schema/src/check", "schema/src/config"]),

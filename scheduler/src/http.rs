@@ -1,0 +1,80 @@
+//! The HTTP API. Reads come from the store, changes go through [`driver::Handle`](crate::driver::Handle), never past it.
+//! Called by `daemon`, which knows where jobs' output lies and when to stop.
+//!
+//! What always holds: every answer that is not 2xx is a problem (RFC 9457) whose detail says what to do next; everything
+//! but [`api::open`] and the schemas needs a token; every body, page, stream and wait has a limit from [`limits`].
+
+mod access;
+mod api;
+mod error;
+mod extract;
+mod limits;
+mod lookup;
+mod openapi;
+mod serve;
+
+use std::io;
+use std::sync::Arc;
+
+use axum::Router;
+use schema::id::JobId;
+use schema::report::Report;
+use schema::spool::Stream;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::Clock;
+use crate::driver::Handle;
+use crate::store::Store;
+
+pub use serve::serve;
+
+/// Which bytes of a job's output are wanted.
+#[derive(Debug, Clone)]
+pub struct Piece {
+    /// Which job.
+    pub job: JobId,
+    /// What it reported, once it has ended.
+    pub report: Option<Box<Report>>,
+    /// Which of its streams.
+    pub stream: Stream,
+    /// From which byte on.
+    pub offset: u64,
+    /// At most this many bytes.
+    pub limit: usize,
+}
+
+/// Reads a piece of a job's output wherever it lies at present: the spool of a running job, the blobs of one that ended.
+/// What is not there (yet) is an empty piece. Called where blocking is allowed.
+pub type ReadOutput = Arc<dyn Fn(&Piece) -> io::Result<Vec<u8>> + Send + Sync>;
+
+/// What the handlers share.
+#[derive(Clone)]
+pub struct Api {
+    /// For reading.
+    pub store: Store,
+    /// For changing.
+    pub driver: Handle,
+    /// For jobs' output.
+    pub output: ReadOutput,
+    /// For the validity of tokens.
+    pub clock: Clock,
+    /// Whether `/metrics` answers without a token.
+    pub open_metrics: bool,
+    /// Ends the streams, softly.
+    pub stop: CancellationToken,
+    /// Room for streams of server-sent events.
+    pub streams: Arc<Semaphore>,
+}
+
+impl Api {
+    /// The parts together.
+    pub fn new(store: Store, driver: Handle, output: ReadOutput, clock: Clock, open_metrics: bool, stop: CancellationToken) -> Self {
+        Self { store, driver, output, clock, open_metrics, stop, streams: Arc::new(Semaphore::new(limits::STREAMS)) }
+    }
+}
+
+/// Every route with its handler, and the document that describes them.
+pub fn router(api: Api) -> Router {
+    serve::guarded(api::routes().finish()).with_state(api)
+}

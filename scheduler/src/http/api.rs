@@ -1,0 +1,33 @@
+//! The routes, one resource a file. A handler extracts, calls one function, returns.
+
+mod applications;
+mod configs;
+mod events;
+mod instances;
+mod jobs;
+mod logs;
+mod open;
+mod releases;
+mod runtimes;
+mod secrets;
+mod services;
+
+use super::openapi::Routes;
+
+/// Every route.
+pub(super) fn routes() -> Routes {
+    let families = [
+        open::routes,
+        applications::routes,
+        services::routes,
+        instances::routes,
+        releases::routes,
+        jobs::routes,
+        logs::routes,
+        runtimes::routes,
+        events::routes,
+        configs::routes,
+        secrets::routes,
+    ];
+    families.into_iter().fold(Routes::new(), |routes, family| family(routes))
+}

@@ -1,0 +1,112 @@
+//! `/v1/applications/{application}/services/{service}/channels/{channel}`: one service in one release channel.
+
+use axum::Json;
+use axum::extract::State;
+use schema::api::{DecisionRequest, Explanation, Instance, RunRequest, RunStarted};
+use schema::status::JobKind;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::services::find;
+use crate::driver::{Ask, Caller, Target};
+use crate::http::Api;
+use crate::http::access::{Admin, Approver, Viewer};
+use crate::http::error::Result;
+use crate::http::extract::{At, Body};
+use crate::http::lookup::no_channel;
+use crate::http::openapi::{Routes, about};
+
+pub(super) fn routes(routes: Routes) -> Routes {
+    let path = |last: &str| format!("/v1/applications/{{application}}/services/{{service}}/channels/{{channel}}{last}");
+    let about = |id, summary| about(id, "channels", summary);
+    routes
+        .get(&path(""), get, about("getInstance", "How the service stands in the channel"))
+        .get(&path("/explain"), explain, about("explain", "Why it stands so, and what would move it"))
+        .post(&path("/approve"), approve, about("approve", "Say yes to an approval"))
+        .post(&path("/reject"), reject, about("reject", "Say no to an approval"))
+        .post(&path("/pause"), pause, about("pause", "Stop fetch and apply"))
+        .post(&path("/resume"), resume, about("resume", "Undo pause"))
+        .post(&path("/retry"), retry, about("retry", "Try again now"))
+        .post(&path("/run"), run, about("run", "Run one command now; its result changes nothing in pvn"))
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Which {
+    /// The application: name or id.
+    application: String,
+    /// The service: name or id.
+    service: String,
+    /// The release channel: name or id.
+    channel: String,
+}
+
+impl From<Which> for Target {
+    fn from(which: Which) -> Self {
+        Self { application: which.application, service: which.service, channel: which.channel }
+    }
+}
+
+/// Nothing is said with this request.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+/// The instance as it is after whatever was asked.
+async fn instance(api: &Api, target: &Target) -> Result<Json<Instance>> {
+    let service = find(api, &target.application, &target.service).await?;
+    let wanted = |instance: &Instance| target.channel == instance.channel.as_str() || target.channel == instance.channel_id.to_string();
+    service.channels.into_iter().find(wanted).map(Json).ok_or_else(|| no_channel(&target.application, &target.channel))
+}
+
+async fn ask(api: &Api, target: Target, ask: Ask, caller: Caller) -> Result<Json<Instance>> {
+    api.driver.ask(target.clone(), ask, caller).await?;
+    instance(api, &target).await
+}
+
+async fn get(State(api): State<Api>, _: Viewer, At(which): At<Which>) -> Result<Json<Instance>> {
+    instance(&api, &which.into()).await
+}
+
+async fn explain(State(api): State<Api>, _: Viewer, At(which): At<Which>) -> Result<Json<Explanation>> {
+    Ok(Json(api.driver.explain(which.into()).await?))
+}
+
+async fn approve(
+    State(api): State<Api>,
+    Approver(caller): Approver,
+    At(which): At<Which>,
+    Body(request): Body<DecisionRequest>,
+) -> Result<Json<Instance>> {
+    ask(&api, which.into(), Ask::Approve(request), caller).await
+}
+
+async fn reject(
+    State(api): State<Api>,
+    Approver(caller): Approver,
+    At(which): At<Which>,
+    Body(request): Body<DecisionRequest>,
+) -> Result<Json<Instance>> {
+    ask(&api, which.into(), Ask::Reject(request), caller).await
+}
+
+async fn pause(State(api): State<Api>, Admin(caller): Admin, At(which): At<Which>, _: Body<Nothing>) -> Result<Json<Instance>> {
+    ask(&api, which.into(), Ask::Pause, caller).await
+}
+
+async fn resume(State(api): State<Api>, Admin(caller): Admin, At(which): At<Which>, _: Body<Nothing>) -> Result<Json<Instance>> {
+    ask(&api, which.into(), Ask::Resume, caller).await
+}
+
+async fn retry(State(api): State<Api>, Admin(caller): Admin, At(which): At<Which>, _: Body<Nothing>) -> Result<Json<Instance>> {
+    ask(&api, which.into(), Ask::Retry, caller).await
+}
+
+async fn run(
+    State(api): State<Api>,
+    Admin(caller): Admin,
+    At(which): At<Which>,
+    Body(request): Body<RunRequest>,
+) -> Result<Json<RunStarted>> {
+    let job = api.driver.run_once(which.into(), request.kind.unwrap_or(JobKind::Fetch), caller).await?;
+    Ok(Json(RunStarted { job }))
+}

@@ -1,0 +1,155 @@
+//! `/v1/jobs/{job}/logs`: what a job printed, as bytes or live.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, header};
+use axum::response::sse::Event;
+use axum::response::{IntoResponse, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use futures::{Stream, StreamExt};
+use schema::api::{Job, LogChunk, LogEnd};
+use schema::spool::Stream as Which;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::events::{sse, stream_permit, wants_stream};
+use super::jobs;
+use crate::http::access::Viewer;
+use crate::http::error::{Error, Result};
+use crate::http::extract::{At, Query};
+use crate::http::limits::{OUTPUT_EVENT_BYTES, OUTPUT_LOOK_EVERY, OUTPUT_PIECE_BYTES};
+use crate::http::openapi::{About, Operation, Output, Routes, about};
+use crate::http::{Api, Piece};
+
+pub(super) fn routes(routes: Routes) -> Routes {
+    let description = "Without `Accept: text/event-stream`: the bytes of `stream` from `offset`, at most 1 MiB; an empty answer is the end of \
+                       what there is so far. With it: events `chunk` (a LogChunk) as the job prints, from `stdoutOffset` and \
+                       `stderrOffset`, and `end` (a LogEnd) when it has ended.";
+    let summary = "What a job printed: bytes of one stream, or both live";
+    routes.get("/v1/jobs/{job}/logs", logs, About { description, ..about("getJobLogs", "jobs", summary) })
+}
+
+/// Bytes, or a stream of server-sent events.
+struct Printed(Response);
+
+impl IntoResponse for Printed {
+    fn into_response(self) -> Response {
+        self.0
+    }
+}
+
+impl Output for Printed {
+    fn describe(operation: &mut Operation<'_>) {
+        let (chunk, end) = (operation.schemas.subschema_for::<LogChunk>(), operation.schemas.subschema_for::<LogEnd>());
+        operation.answer("200", "Bytes, or events.", Some(("application/octet-stream", serde_json::json!({}))));
+        operation.answer("200", "", Some(("text/event-stream", serde_json::json!({"anyOf": [chunk, end]}))));
+    }
+}
+
+/// One of a job's streams.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum StreamName {
+    Stdout,
+    Stderr,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct From {
+    /// Which stream, for bytes.
+    stream: Option<StreamName>,
+    /// From which byte on, for bytes.
+    offset: Option<u64>,
+    /// Most bytes, at most 1 MiB.
+    limit: Option<u64>,
+    /// From which byte of stdout on, for events.
+    stdout_offset: Option<u64>,
+    /// From which byte of stderr on, for events.
+    stderr_offset: Option<u64>,
+}
+
+async fn logs(
+    State(api): State<Api>,
+    _: Viewer,
+    At(which): At<jobs::Which>,
+    headers: HeaderMap,
+    Query(from): Query<From>,
+) -> Result<Printed> {
+    let job = jobs::find(&api, &which.job).await?;
+    if wants_stream(&headers) {
+        let permit = stream_permit(&api.streams)?;
+        let mut offsets = [from.stdout_offset.unwrap_or(0), from.stderr_offset.unwrap_or(0)];
+        // A browser goes on by itself with the last id, which holds both offsets.
+        if let Some((stdout, stderr)) = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.split_once(',')) {
+            let offset = |text: &str| text.parse().map_err(|_| Error::bad_request("Last-Event-ID is not one of this stream's"));
+            offsets = [offset(stdout)?, offset(stderr)?];
+        }
+        let stop = api.stop.clone();
+        let follower = Follower { api, job, offsets, over: false, _permit: permit };
+        return Ok(Printed(sse(follower.stream().take_until(async move { stop.cancelled().await }))));
+    }
+    let stream = match from.stream {
+        Some(StreamName::Stdout) => Which::Stdout,
+        Some(StreamName::Stderr) => Which::Stderr,
+        None => {
+            return Err(Error::bad_request(
+                "say which stream: `?stream=stdout` or `?stream=stderr`; both at once come with `Accept: text/event-stream`",
+            ));
+        }
+    };
+    let limit = from.limit.map_or(OUTPUT_PIECE_BYTES, |limit| usize::try_from(limit).unwrap_or(usize::MAX).min(OUTPUT_PIECE_BYTES));
+    let bytes = read(&api, &job, stream, from.offset.unwrap_or(0), limit).await?;
+    Ok(Printed(([(header::CONTENT_TYPE, "application/octet-stream"), (header::CACHE_CONTROL, "no-store")], bytes).into_response()))
+}
+
+async fn read(api: &Api, job: &Job, stream: Which, offset: u64, limit: usize) -> Result<Vec<u8>> {
+    let piece = Piece { job: job.id, report: job.report.clone().map(Box::new), stream, offset, limit };
+    let output = Arc::clone(&api.output);
+    let read = tokio::task::spawn_blocking(move || output(&piece)).await.map_err(Error::internal)?;
+    read.map_err(|error| Error::unavailable(format!("the output of {} cannot be read at present: {error}", job.id)))
+}
+
+/// One who follows a job.
+struct Follower {
+    api: Api,
+    job: Job,
+    offsets: [u64; 2],
+    over: bool,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Follower {
+    fn stream(self) -> impl Stream<Item = Event> + Send {
+        futures::stream::unfold(self, |mut follower| async move { follower.next().await.map(|event| (event, follower)) })
+    }
+
+    /// The next piece, or the end. A fault ends the stream; the client comes back with the offsets it has.
+    async fn next(&mut self) -> Option<Event> {
+        loop {
+            if self.over {
+                return None;
+            }
+            for (at, stream) in Which::ALL.into_iter().enumerate() {
+                let bytes = read(&self.api, &self.job, stream, self.offsets[at], OUTPUT_EVENT_BYTES).await.ok()?;
+                if !bytes.is_empty() {
+                    let chunk = LogChunk { stream: stream.as_str().to_owned(), offset: self.offsets[at], data: STANDARD.encode(&bytes) };
+                    self.offsets[at] += bytes.len() as u64;
+                    let id = format!("{},{}", self.offsets[0], self.offsets[1]);
+                    return Event::default().event("chunk").id(id).json_data(&chunk).ok();
+                }
+            }
+            if self.job.status.is_final() {
+                self.over = true;
+                let end = LogEnd { status: self.job.status, exit_code: self.job.exit_code };
+                return Event::default().event("end").json_data(&end).ok();
+            }
+            tokio::time::sleep(OUTPUT_LOOK_EVERY).await;
+            // Read before the output, so that a job seen as ended has all of it in place.
+            self.job = self.api.store.job(self.job.id).await.ok()??;
+        }
+    }
+}

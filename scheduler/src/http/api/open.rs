@@ -1,0 +1,81 @@
+//! What answers without a token: health, readiness, schemas; and metrics, when they are open.
+
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use schema::status::Role;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::http::Api;
+use crate::http::access;
+use crate::http::error::{Error, Result};
+use crate::http::extract::At;
+use crate::http::openapi::{Operation, Output, Routes, about};
+
+pub(super) fn routes(routes: Routes) -> Routes {
+    routes
+        .get("/healthz", healthz, about("healthz", "health", "Whether the process answers"))
+        .get("/readyz", readyz, about("readyz", "health", "Whether it can decide and store"))
+        .get("/metrics", metrics, about("metrics", "health", "Numbers for Prometheus; needs a token unless started with --open-metrics"))
+        .get("/schemas/", schema_names, about("listSchemas", "schemas", "The names of the JSON Schemas"))
+        .get("/schemas/{name}", schema_file, about("getSchema", "schemas", "One JSON Schema (draft 7)"))
+}
+
+/// How it stands.
+#[derive(Serialize, JsonSchema)]
+struct Health {
+    /// `ok`.
+    status: &'static str,
+}
+
+async fn healthz() -> axum::Json<Health> {
+    axum::Json(Health { status: "ok" })
+}
+
+async fn readyz(State(api): State<Api>) -> Result<axum::Json<Health>> {
+    api.store.counters().await?;
+    api.driver.metrics().await?;
+    Ok(axum::Json(Health { status: "ok" }))
+}
+
+async fn metrics(State(api): State<Api>, request: axum::extract::Request) -> Result<Numbers> {
+    if !api.open_metrics {
+        let (parts, _) = request.into_parts();
+        access::caller(&parts, &api, Role::Viewer).await?;
+    }
+    let numbers = api.driver.metrics().await?;
+    let text: String = numbers.iter().map(|(name, value)| format!("{name} {value}\n")).collect();
+    Ok(Numbers(text))
+}
+
+/// Metrics in Prometheus' text format.
+struct Numbers(String);
+
+impl IntoResponse for Numbers {
+    fn into_response(self) -> Response {
+        ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], self.0).into_response()
+    }
+}
+
+impl Output for Numbers {
+    fn describe(operation: &mut Operation<'_>) {
+        operation.answer("200", "Numbers.", Some(("text/plain", serde_json::json!({"type": "string"}))));
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Name {
+    /// The file's name.
+    name: String,
+}
+
+async fn schema_names() -> axum::Json<Vec<&'static str>> {
+    axum::Json(schema::schemas::PUBLISHED.iter().map(|(name, _)| *name).collect())
+}
+
+async fn schema_file(At(Name { name }): At<Name>) -> Result<axum::Json<serde_json::Value>> {
+    let found = schema::schemas::PUBLISHED.iter().find(|(known, _)| *known == name);
+    let (_, text) = found.ok_or_else(|| Error::not_found(format!("there is no schema `{name}`; /schemas/ lists those there are")))?;
+    serde_json::from_str(text).map(axum::Json).map_err(Error::internal)
+}

@@ -1,0 +1,54 @@
+//! `/v1/releases`.
+
+use axum::Json;
+use axum::extract::State;
+use schema::api::{Page, Release};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::http::Api;
+use crate::http::access::Viewer;
+use crate::http::error::{Error, Result};
+use crate::http::extract::{At, Query, page};
+use crate::http::lookup::scope;
+use crate::http::openapi::{Routes, about};
+use crate::store::ReleaseFilter;
+
+pub(super) fn routes(routes: Routes) -> Routes {
+    routes.get("/v1/releases", list, about("listReleases", "releases", "Releases, newest first")).get(
+        "/v1/releases/{release}",
+        get,
+        about("getRelease", "releases", "One release"),
+    )
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct List {
+    /// Only of this application: name or id.
+    application: Option<String>,
+    /// Only of this service: name or id; needs `application`.
+    service: Option<String>,
+    /// The `nextCursor` of the page before.
+    cursor: Option<String>,
+    /// Most items, 1 to 1000; 100 when nothing is said.
+    limit: Option<u32>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Which {
+    /// Its id.
+    release: String,
+}
+
+async fn list(State(api): State<Api>, _: Viewer, Query(list): Query<List>) -> Result<Json<Page<Release>>> {
+    let scope = scope(&api, list.application.as_deref(), list.service.as_deref(), None).await?;
+    let filter = ReleaseFilter { application: scope.application.map(|row| row.id), service: scope.service.map(|row| row.id) };
+    Ok(Json(api.store.releases(&filter, &page(list.cursor, list.limit)).await?))
+}
+
+async fn get(State(api): State<Api>, _: Viewer, At(which): At<Which>) -> Result<Json<Release>> {
+    let none = || Error::not_found(format!("there is no release `{}`; `pvnctl releases list` shows those there are", which.release));
+    let id = which.release.parse().map_err(|_| none())?;
+    Ok(Json(api.store.release(id).await?.ok_or_else(none)?))
+}

@@ -1,0 +1,86 @@
+//! `/v1/services` and what is done to a service as a whole.
+
+use axum::Json;
+use axum::extract::State;
+use schema::api::{Page, PushRequest, Pushed, RollbackRequest, Service, ServiceSummary};
+use schema::status::Status;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::http::Api;
+use crate::http::access::{Admin, Viewer};
+use crate::http::error::Result;
+use crate::http::extract::{At, Body, Query, page};
+use crate::http::lookup::{application, no_service, scope};
+use crate::http::openapi::{Routes, about};
+use crate::store::ServiceFilter;
+
+pub(super) fn routes(routes: Routes) -> Routes {
+    let path = |last: &str| format!("/v1/applications/{{application}}/services/{{service}}{last}");
+    routes
+        .get("/v1/services", list, about("listServices", "services", "Services by application and name"))
+        .get(&path(""), get, about("getService", "services", "One service with its channels"))
+        .post(&path("/push"), push, about("pushService", "services", "Make a release"))
+        .post(&path("/rollback"), rollback, about("rollbackService", "services", "Make a release that goes back to an earlier version"))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct List {
+    /// Only of this application: name or id.
+    application: Option<String>,
+    /// Only those with a channel in this status.
+    status: Option<Status>,
+    /// Only those with this in their name.
+    name: Option<String>,
+    /// The `nextCursor` of the page before.
+    cursor: Option<String>,
+    /// Most items, 1 to 1000; 100 when nothing is said.
+    limit: Option<u32>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Which {
+    /// The application: name or id.
+    application: String,
+    /// The service: name or id.
+    service: String,
+}
+
+async fn list(State(api): State<Api>, _: Viewer, Query(list): Query<List>) -> Result<Json<Page<ServiceSummary>>> {
+    let scope = scope(&api, list.application.as_deref(), None, None).await?;
+    let filter = ServiceFilter { application: scope.application.map(|row| row.id), status: list.status, name: list.name };
+    Ok(Json(api.store.services(&filter, &page(list.cursor, list.limit)).await?))
+}
+
+async fn get(State(api): State<Api>, _: Viewer, At(which): At<Which>) -> Result<Json<Service>> {
+    find(&api, &which.application, &which.service).await.map(Json)
+}
+
+/// The service of these names or ids.
+pub(super) async fn find(api: &Api, app: &str, service: &str) -> Result<Service> {
+    if let Some(found) = api.store.service(app, service).await? {
+        return Ok(found);
+    }
+    // Which of the two names is wrong is worth another look.
+    application(api, app).await?;
+    Err(no_service(app, service))
+}
+
+async fn push(
+    State(api): State<Api>,
+    Admin(caller): Admin,
+    At(which): At<Which>,
+    Body(request): Body<PushRequest>,
+) -> Result<Json<Pushed>> {
+    Ok(Json(api.driver.push(which.application, which.service, request, caller).await?))
+}
+
+async fn rollback(
+    State(api): State<Api>,
+    Admin(caller): Admin,
+    At(which): At<Which>,
+    Body(request): Body<RollbackRequest>,
+) -> Result<Json<Pushed>> {
+    Ok(Json(api.driver.rollback(which.application, which.service, request, caller).await?))
+}

@@ -1,0 +1,115 @@
+//! Errors as answers: RFC 9457, `application/problem+json`, with a detail that says what to do next.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use schema::api::{Diagnostic, Problem};
+
+use crate::driver::Refusal;
+use crate::store::StoreError;
+
+/// Media type of every error.
+pub(super) const PROBLEM: &str = "application/problem+json";
+
+/// An answer that is not 2xx.
+#[derive(Debug)]
+pub(super) struct Error(Box<Problem>);
+
+/// What a handler returns.
+pub(super) type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// `kind` is the last part of the problem's type, a stable word.
+    pub(super) fn new(status: StatusCode, kind: &str, detail: impl Into<String>) -> Self {
+        Self(Box::new(Problem {
+            kind: format!("/problems/{kind}"),
+            title: status.canonical_reason().unwrap_or("Error").to_owned(),
+            status: status.as_u16(),
+            detail: detail.into(),
+            problems: Vec::new(),
+        }))
+    }
+
+    pub(super) fn not_found(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not-found", detail)
+    }
+
+    pub(super) fn bad_request(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "bad-request", detail)
+    }
+
+    pub(super) fn unauthorized(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
+    }
+
+    pub(super) fn forbidden(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "forbidden", detail)
+    }
+
+    pub(super) fn too_large(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail)
+    }
+
+    pub(super) fn unavailable(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", detail)
+    }
+
+    /// Our own fault. The cause is logged here, once, and not shown.
+    pub(super) fn internal(cause: impl std::fmt::Display) -> Self {
+        tracing::error!("failed to answer a request: {cause}");
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "internal",
+            "this is a fault in pvn; the scheduler's log has the cause, please report it",
+        )
+    }
+
+    fn config(problems: Vec<Diagnostic>) -> Self {
+        let count = problems.len();
+        let things = if count == 1 { "1 problem".to_owned() } else { format!("{count} problems") };
+        let mut error = Self::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "config",
+            format!("{things} in what was sent; nothing was stored, correct and send it again"),
+        );
+        error.0.problems = problems;
+        error
+    }
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unavailable(_) => Self::unavailable(format!("{error}; try again")),
+            StoreError::Conflict(_) => Self::new(StatusCode::CONFLICT, "conflict", error.to_string()),
+            StoreError::Invalid(_) => Self::bad_request(error.to_string()),
+            StoreError::Newer { .. } | StoreError::Sealed(_) | StoreError::Corrupt(_) => Self::internal(error),
+        }
+    }
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::NotFound(detail) => Self::not_found(detail),
+            Refusal::Conflict(detail) => Self::new(StatusCode::CONFLICT, "conflict", detail),
+            Refusal::Invalid(detail) => Self::bad_request(detail),
+            Refusal::Config(problems) => Self::config(problems),
+            Refusal::Unavailable(detail) => Self::unavailable(detail),
+        }
+    }
+}
+
+impl IntoResponse for Error {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let body = serde_json::to_vec(&self.0).expect("a problem has a JSON form");
+        let mut response = (status, [(header::CONTENT_TYPE, PROBLEM)], body).into_response();
+        if status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"pvn\""));
+        }
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+}

@@ -1,0 +1,160 @@
+//! Path, query and body as types. What cannot be read is a problem that names the field.
+
+use axum::body::Body as Raw;
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::http::request::Parts;
+use axum::http::{StatusCode, header};
+use futures::StreamExt;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::Api;
+use super::error::{Error, Result};
+use super::limits::{BODY_BYTES, CONFIGS_BODY_BYTES, DRAIN_BYTES};
+use super::openapi::{Input, Operation, body, parameters};
+use crate::store::PageRequest;
+
+/// The variable parts of the path.
+pub(super) struct At<T>(pub(super) T);
+
+impl<T: DeserializeOwned + Send> FromRequestParts<Api> for At<T> {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self> {
+        match Path::from_request_parts(parts, api).await {
+            Ok(Path(value)) => Ok(Self(value)),
+            Err(rejection) => Err(Error::bad_request(format!("the path `{}` cannot be read: {}", parts.uri.path(), rejection.body_text()))),
+        }
+    }
+}
+
+impl<T: JsonSchema> Input for At<T> {
+    fn describe(operation: &mut Operation<'_>) {
+        parameters::<T>(operation, "path");
+    }
+}
+
+/// The query.
+pub(super) struct Query<T>(pub(super) T);
+
+impl<T: DeserializeOwned + Send> FromRequestParts<Api> for Query<T> {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self> {
+        match axum::extract::Query::from_request_parts(parts, api).await {
+            Ok(axum::extract::Query(value)) => Ok(Self(value)),
+            Err(rejection) => Err(Error::bad_request(format!(
+                "the query `?{}` cannot be read: {}; /openapi.json lists what `{}` takes",
+                parts.uri.query().unwrap_or_default(),
+                rejection.body_text().trim_start_matches("Failed to deserialize query string: "),
+                parts.uri.path()
+            ))),
+        }
+    }
+}
+
+impl<T: JsonSchema> Input for Query<T> {
+    fn describe(operation: &mut Operation<'_>) {
+        parameters::<T>(operation, "query");
+    }
+}
+
+/// Where in a list, and how much of it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Paging {
+    /// The `nextCursor` of the page before.
+    pub(super) cursor: Option<String>,
+    /// Most items, 1 to 1000; 100 when nothing is said.
+    pub(super) limit: Option<u32>,
+}
+
+/// A request for a page.
+pub(super) fn page(cursor: Option<String>, limit: Option<u32>) -> PageRequest {
+    PageRequest { cursor, limit }
+}
+
+/// A JSON body of at most 1 MiB. An absent one is read as `{}`.
+pub(super) struct Body<T>(pub(super) T);
+
+impl<T: DeserializeOwned> FromRequest<Api> for Body<T> {
+    type Rejection = Error;
+
+    async fn from_request(request: Request, _: &Api) -> Result<Self> {
+        read_json(request, BODY_BYTES).await.map(Self)
+    }
+}
+
+impl<T: JsonSchema> Input for Body<T> {
+    fn describe(operation: &mut Operation<'_>) {
+        body::<T>(operation);
+    }
+}
+
+/// A JSON body of at most 64 MiB, for config files.
+pub(super) struct LargeBody<T>(pub(super) T);
+
+impl<T: DeserializeOwned> FromRequest<Api> for LargeBody<T> {
+    type Rejection = Error;
+
+    async fn from_request(request: Request, _: &Api) -> Result<Self> {
+        read_json(request, CONFIGS_BODY_BYTES).await.map(Self)
+    }
+}
+
+impl<T: JsonSchema> Input for LargeBody<T> {
+    fn describe(operation: &mut Operation<'_>) {
+        body::<T>(operation);
+    }
+}
+
+async fn read_json<T: DeserializeOwned>(request: Request, limit: usize) -> Result<T> {
+    if let Some(kind) = request.headers().get(header::CONTENT_TYPE) {
+        let kind = kind.to_str().unwrap_or_default();
+        let essence = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        if essence != "application/json" && !essence.ends_with("+json") {
+            return Err(Error::new(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "media-type",
+                format!("the body is `{kind}`; send JSON with `Content-Type: application/json`"),
+            ));
+        }
+    }
+    let bytes = read(request.into_body(), limit).await?;
+    let bytes = if bytes.is_empty() { b"{}".to_vec() } else { bytes };
+    let mut json = serde_json::Deserializer::from_slice(&bytes);
+    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let path = error.path().to_string();
+        let at = if path == "." { String::new() } else { format!(" at `{path}`") };
+        Error::bad_request(format!("the body cannot be read{at}: {}", error.inner()))
+    })?;
+    json.end().map_err(|error| Error::bad_request(format!("the body goes on after its JSON value: {error}")))?;
+    Ok(value)
+}
+
+/// Reads a body. One that is too long is read on for a while and thrown away, so that its sender gets to our answer.
+async fn read(body: Raw, limit: usize) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut total = 0;
+    let mut pieces = body.into_data_stream();
+    while let Some(piece) = pieces.next().await {
+        let piece = piece.map_err(|error| {
+            Error::new(StatusCode::REQUEST_TIMEOUT, "incomplete-body", format!("the body did not arrive: {error}; send it again"))
+        })?;
+        total += piece.len();
+        if total <= limit {
+            bytes.extend_from_slice(&piece);
+        } else {
+            bytes = Vec::new();
+        }
+        if total > limit + DRAIN_BYTES {
+            break;
+        }
+    }
+    if total > limit {
+        let what = if total > limit + DRAIN_BYTES { format!("more than {DRAIN_BYTES}") } else { total.to_string() };
+        return Err(Error::too_large(format!("the body has {what} bytes and at most {limit} are read here; send less at a time")));
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,50 @@
+//! Every limit of the API, each with its reason.
+
+use std::time::Duration;
+
+/// Longest request body where nothing else is said (SPEC 7: else 1 MiB).
+pub(super) const BODY_BYTES: usize = 1 << 20;
+
+/// Longest body of `POST /v1/configs` (SPEC 7: 64 MiB).
+pub(super) const CONFIGS_BODY_BYTES: usize = 64 << 20;
+
+/// Longest single file inside it (SPEC 7: 8 MiB).
+pub(super) const CONFIG_FILE_BYTES: usize = 8 << 20;
+
+/// How much of a body that is too long is read and thrown away, so that its sender reads our answer instead of a broken
+/// connection. Twice the longest legal body: an honest mistake fits, a flood does not.
+pub(super) const DRAIN_BYTES: usize = 2 * CONFIGS_BODY_BYTES;
+
+/// Longest wait for the head of a request, and for the next one on an idle connection: several times what the slowest
+/// honest client needs.
+pub(super) const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Longest wait for the next piece of a body.
+pub(super) const BODY_SILENCE: Duration = Duration::from_secs(20);
+
+/// Longest time for the whole of a request until its answer begins: 64 MiB over 2 Mbit/s, and the answer.
+pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// Connections at a time, far below the usual 1024 file handles less what jobs and the database need. More are closed at once.
+pub(super) const CONNECTIONS: usize = 512;
+
+/// Streams of server-sent events at a time: half of the connections, so that there is always room to ask and to change.
+pub(super) const STREAMS: usize = 256;
+
+/// How often an event stream gives a sign of life, so that both sides notice a dead connection.
+pub(super) const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
+
+/// How long requests under way have after the order to stop: half of the 10 s that a graceful stop may take (SPEC 7).
+pub(super) const STOP_WITHIN: Duration = Duration::from_secs(5);
+
+/// Bytes of a job's output in one answer or one event: a megabyte of base64 is a line that every client reads.
+pub(super) const OUTPUT_PIECE_BYTES: usize = 1 << 20;
+
+/// Bytes of a job's output in one server-sent event.
+pub(super) const OUTPUT_EVENT_BYTES: usize = 64 << 10;
+
+/// How often a followed job is looked at: well inside the 300 ms from a job's end to the page that shows it (SPEC 9).
+pub(super) const OUTPUT_LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Log entries read at a time for a stream that has something to catch up with.
+pub(super) const EVENTS_AT_A_TIME: u32 = 500;

@@ -1,0 +1,78 @@
+//! From what people type, a name or an id, to rows; what is not there is a 404 that says how to find what is.
+
+use schema::id::{ApplicationName, ChannelName, JobId, ServiceName};
+
+use super::Api;
+use super::error::{Error, Result};
+use crate::store::{ApplicationRow, ChannelRow, ServiceRow};
+
+/// Filters by application, service and channel, resolved.
+#[derive(Debug, Default)]
+pub(super) struct Scope {
+    pub(super) application: Option<ApplicationRow>,
+    pub(super) service: Option<ServiceRow>,
+    pub(super) channel: Option<ChannelRow>,
+}
+
+impl Scope {
+    /// Their names, which log entries carry.
+    pub(super) fn names(&self) -> (Option<ApplicationName>, Option<ServiceName>, Option<ChannelName>) {
+        (
+            self.application.as_ref().map(|row| row.name.clone()),
+            self.service.as_ref().map(|row| row.name.clone()),
+            self.channel.as_ref().map(|row| row.name.clone()),
+        )
+    }
+}
+
+/// The application of this name or id.
+pub(super) async fn application(api: &Api, name: &str) -> Result<ApplicationRow> {
+    api.store.find_application(name).await?.ok_or_else(|| no_application(name))
+}
+
+pub(super) fn no_application(name: &str) -> Error {
+    Error::not_found(format!("there is no application `{name}`; `pvnctl applications list` shows those there are"))
+}
+
+pub(super) fn no_service(application: &str, name: &str) -> Error {
+    Error::not_found(format!(
+        "there is no service `{name}` in application `{application}`; `pvnctl services list --app {application}` shows those there are"
+    ))
+}
+
+pub(super) fn no_channel(application: &str, name: &str) -> Error {
+    Error::not_found(format!(
+        "there is no release channel `{name}` in application `{application}`; `pvnctl applications get {application}` shows those there are"
+    ))
+}
+
+/// A job id, as the path has it.
+pub(super) fn job_id(text: &str) -> Result<JobId> {
+    text.parse().map_err(|_| no_job(text))
+}
+
+pub(super) fn no_job(id: &str) -> Error {
+    Error::not_found(format!("there is no job `{id}`; `pvnctl jobs list` shows those there are"))
+}
+
+/// The rows behind filters. A service or channel is looked up in the application, so it needs one.
+pub(super) async fn scope(api: &Api, app: Option<&str>, service: Option<&str>, channel: Option<&str>) -> Result<Scope> {
+    let Some(app) = app else {
+        return match service.map(|_| "service").or(channel.map(|_| "channel")) {
+            Some(filter) => Err(Error::bad_request(format!(
+                "the filter `{filter}` needs the filter `application` beside it, because names repeat between applications"
+            ))),
+            None => Ok(Scope::default()),
+        };
+    };
+    let row = application(api, app).await?;
+    let service = match service {
+        Some(name) => Some(api.store.find_service(row.id, name).await?.ok_or_else(|| no_service(app, name))?),
+        None => None,
+    };
+    let channel = match channel {
+        Some(name) => Some(api.store.find_channel(row.id, name).await?.ok_or_else(|| no_channel(app, name))?),
+        None => None,
+    };
+    Ok(Scope { application: Some(row), service, channel })
+}

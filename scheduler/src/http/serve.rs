@@ -1,0 +1,127 @@
+//! Serves the router: limits on connections and waits, faults turned into problems, a soft stop and then a hard one.
+
+use std::any::Any;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::{Method, StatusCode, Uri};
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse, Response};
+use axum_server::accept::Accept;
+use futures::future::{Ready, ready};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::timeout::RequestBodyTimeoutLayer;
+
+use super::Api;
+use super::error::Error;
+use super::limits::{BODY_SILENCE, CONNECTIONS, HEAD_TIMEOUT, REQUEST_TIMEOUT, STOP_WITHIN};
+
+/// Serves until `stop`, then finishes what is under way for a while. `listener` must be non-blocking.
+///
+/// # Errors
+/// When the listener breaks.
+pub async fn serve(listener: TcpListener, api: Api, stop: CancellationToken) -> io::Result<()> {
+    let handle = axum_server::Handle::new();
+    let mut server = axum_server::from_tcp(listener)?.acceptor(Limited(Arc::new(Semaphore::new(CONNECTIONS)))).handle(handle.clone());
+    server.http_builder().http1().timer(hyper_util::rt::TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
+    let service = super::router(api).into_make_service_with_connect_info::<SocketAddr>();
+    let stopping = async {
+        stop.cancelled().await;
+        handle.graceful_shutdown(Some(STOP_WITHIN));
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        ended = server.serve(service) => ended,
+        () = stopping => Ok(()),
+    }
+}
+
+/// The router with what every request passes: panics, timeouts and unknown paths become problems.
+pub(super) fn guarded(router: Router<Api>) -> Router<Api> {
+    router
+        .fallback(no_such_path)
+        .method_not_allowed_fallback(no_such_method)
+        .layer(from_fn(in_time))
+        .layer(RequestBodyTimeoutLayer::new(BODY_SILENCE))
+        .layer(CatchPanicLayer::custom(after_panic))
+}
+
+async fn no_such_path(uri: Uri) -> Error {
+    Error::not_found(format!("there is no `{}` here; /openapi.json lists every path", uri.path()))
+}
+
+async fn no_such_method(method: Method, uri: Uri) -> Error {
+    Error::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "method-not-allowed",
+        format!("`{}` does not take {method}; the Allow header lists what it takes", uri.path()),
+    )
+}
+
+async fn in_time(request: Request, next: Next) -> Response {
+    match tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => Error::unavailable(format!(
+            "there was no answer within {} s; look whether it was done before you ask again",
+            REQUEST_TIMEOUT.as_secs()
+        ))
+        .into_response(),
+    }
+}
+
+fn after_panic(panic: Box<dyn Any + Send>) -> Response {
+    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    Error::internal(format!("a handler panicked: {}", text.unwrap_or("without words"))).into_response()
+}
+
+/// Accepts as many connections as there is room for, and closes the rest at once.
+#[derive(Clone)]
+struct Limited(Arc<Semaphore>);
+
+impl<S> Accept<TcpStream, S> for Limited {
+    type Stream = Held;
+    type Service = S;
+    type Future = Ready<io::Result<(Held, S)>>;
+
+    fn accept(&self, stream: TcpStream, service: S) -> Self::Future {
+        ready(match Arc::clone(&self.0).try_acquire_owned() {
+            Ok(permit) => stream.set_nodelay(true).map(|()| (Held { stream, _permit: permit }, service)),
+            Err(_) => Err(io::Error::other("too many connections")),
+        })
+    }
+}
+
+/// A connection that counts until it is dropped.
+struct Held {
+    stream: TcpStream,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl AsyncRead for Held {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Held {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
