@@ -11,6 +11,7 @@ mod releases;
 mod runtimes;
 mod secrets;
 mod services;
+mod tokens;
 
 use super::openapi::Routes;
 
@@ -28,6 +29,7 @@ pub(super) fn routes() -> Routes {
         events::routes,
         configs::routes,
         secrets::routes,
+        tokens::routes,
     ];
     families.into_iter().fold(Routes::new(), |routes, family| family(routes))
 }

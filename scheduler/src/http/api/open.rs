@@ -7,6 +7,7 @@ use schema::status::Role;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::driver;
 use crate::http::Api;
 use crate::http::access;
 use crate::http::error::{Error, Result};
@@ -34,9 +35,15 @@ async fn healthz() -> axum::Json<Health> {
 }
 
 async fn readyz(State(api): State<Api>) -> Result<axum::Json<Health>> {
+    // Reading is asked, deciding tells: it knows how its last commit went.
     api.store.counters().await?;
-    api.driver.metrics().await?;
-    Ok(axum::Json(Health { status: "ok" }))
+    let health = api.driver.health().borrow().clone();
+    match health {
+        driver::Health::Ready => Ok(axum::Json(Health { status: "ok" })),
+        driver::Health::Degraded { why, since } => {
+            Err(Error::unavailable(format!("nothing new is started since {since}: {why}; reading goes on")))
+        }
+    }
 }
 
 async fn metrics(State(api): State<Api>, request: axum::extract::Request) -> Result<Numbers> {

@@ -1,0 +1,41 @@
+//! `/v1/tokens`: who may use the API.
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::NoContent;
+use schema::api::{NewToken, Page, Token, TokenRequest};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::http::Api;
+use crate::http::access::Admin;
+use crate::http::error::Result;
+use crate::http::extract::{At, Body, Paging, Query, page};
+use crate::http::openapi::{About, Routes, about};
+
+pub(super) fn routes(routes: Routes) -> Routes {
+    let description = "The value is in this answer and nowhere else.";
+    routes
+        .get("/v1/tokens", list, about("listTokens", "tokens", "Names and roles of tokens, never values"))
+        .post("/v1/tokens", create, About { description, ..about("createToken", "tokens", "Make a token") })
+        .delete("/v1/tokens/{name}", revoke, about("revokeToken", "tokens", "End a token at once"))
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Which {
+    /// Its name.
+    name: String,
+}
+
+async fn list(State(api): State<Api>, _: Admin, Query(paging): Query<Paging>) -> Result<Json<Page<Token>>> {
+    Ok(Json(api.store.tokens(&page(paging.cursor, paging.limit)).await?))
+}
+
+async fn create(State(api): State<Api>, Admin(caller): Admin, Body(request): Body<TokenRequest>) -> Result<Json<NewToken>> {
+    Ok(Json(api.driver.create_token(request, caller).await?))
+}
+
+async fn revoke(State(api): State<Api>, Admin(caller): Admin, At(which): At<Which>) -> Result<NoContent> {
+    api.driver.revoke_token(which.name, caller).await?;
+    Ok(NoContent)
+}
