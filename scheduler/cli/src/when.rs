@@ -36,9 +36,12 @@ pub fn span(millis: i64) -> String {
     }
 }
 
-/// A [`Duration`] as [`span`] says it.
+/// A [`Duration`] as [`span`] says it; below a second in milliseconds.
 pub fn duration(duration: Duration) -> String {
-    span(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX))
+    match i64::try_from(duration.as_millis()).unwrap_or(i64::MAX) {
+        millis @ 1..1000 => format!("{millis}ms"),
+        millis => span(millis),
+    }
 }
 
 fn two(large: i64, large_unit: char, small: i64, small_unit: char) -> String {

@@ -1,0 +1,74 @@
+//! What can be typed, and what is sent for it.
+
+use serde_json::json;
+
+use crate::server::{Server, json as answer};
+use crate::{run, run_with};
+
+const PUSH: &str = "POST /v1/applications/shop/services/web/push";
+
+fn push_server() -> Server {
+    Server::answering([answer(PUSH, 200, json!({"release": format!("rel-{}", "0".repeat(32)), "version": "web-1"}))])
+}
+
+/// Runs a push with these words and checks the body that was sent.
+fn check_push(words: &[&str], expected: serde_json::Value) {
+    let server = push_server();
+    let ran = run(&server, &[&["services", "push", "web", "--app", "shop"], words].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let seen = server.seen();
+    let body: serde_json::Value = serde_json::from_str(seen[0].strip_prefix(PUSH).unwrap().trim()).unwrap();
+    assert_eq!(body, expected);
+}
+
+#[test]
+fn a_push_sends_parameters_as_they_were_typed() {
+    check_push(&[], json!({"params": {}, "paramsForChannel": {}, "channels": null}));
+    check_push(
+        &["--param", "image=v2=x", "--param-for-channel", "eu:url=http://h:1/", "--channels", "eu,us"],
+        json!({"params": {"image": "v2=x"}, "paramsForChannel": {"eu": {"url": "http://h:1/"}}, "channels": ["eu", "us"]}),
+    );
+}
+
+#[test]
+fn names_in_paths_are_escaped() {
+    let server = Server::answering([]);
+    run(&server, &["services", "get", "a/../b?c", "--app", "x y"]);
+    assert_eq!(server.seen(), ["GET /v1/applications/x%20y/services/a%2F..%2Fb%3Fc"]);
+}
+
+#[test]
+fn a_wrong_argument_ends_with_1_and_help_with_0() {
+    for (words, code) in [(&["services", "lisst"][..], 1), (&["nonsense"], 1), (&[], 1), (&["services", "--help"], 0), (&["--version"], 0)]
+    {
+        let ran = run_with(None, words, b"", None);
+        assert_eq!(ran.code, code, "{words:?}: {}", ran.stderr);
+        assert_eq!(ran.stdout.is_empty(), code == 1, "{words:?}: help is data, complaints are not");
+    }
+}
+
+#[test]
+fn a_secret_is_read_from_stdin_less_one_line_end() {
+    let request = "PUT /v1/secrets/pass";
+    for (words, input, sent) in [
+        (&[][..], &b"s3cret\n"[..], "czNjcmV0"),
+        (&[], b"s3cret", "czNjcmV0"),
+        (&[], b"a\n\n", "YQo="),
+        (&["--keep-line-end"], b"a\n", "YQo="),
+    ] {
+        let server = Server::answering([answer(request, 200, json!({"key": "pass", "version": 1}))]);
+        let ran = run_with(Some(&server), &[&["secrets", "set", "pass"], words].concat(), input, None);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        assert_eq!(server.seen(), [format!("{request} {{\"value\":\"{sent}\"}}")]);
+    }
+    let ran = run_with(None, &["secrets", "set", "pass"], b"\n", None);
+    assert_eq!((ran.code, ran.stderr.lines().next()), (1, Some("error: the value of secret `pass` is empty")));
+}
+
+#[test]
+fn completions_are_made_for_each_shell() {
+    for (shell, sign) in [("bash", "complete -F"), ("zsh", "#compdef pvnctl"), ("fish", "complete -c pvnctl")] {
+        let ran = run_with(None, &["completion", shell], b"", None);
+        assert!(ran.stdout.contains(sign), "{shell}");
+    }
+}

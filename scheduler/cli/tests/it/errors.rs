@@ -1,0 +1,61 @@
+//! Errors: one line, what to do next, exit code 1.
+
+use serde_json::json;
+
+use crate::server::{Server, bytes, json as answer};
+use crate::{Ran, run, run_with};
+
+fn check(ran: &Ran, expected: &str) {
+    assert_eq!((ran.code, ran.stdout.as_str()), (1, ""));
+    assert_eq!(ran.stderr.trim_end(), expected);
+}
+
+#[test]
+fn a_server_that_is_not_there() {
+    check(
+        &run_with(None, &["services", "list"], b"", None),
+        "error: cannot reach http://127.0.0.1:1: connection refused\n  help: start it with `pvn-scheduler serve`, or say where it listens with --server or PVN_SERVER",
+    );
+}
+
+#[test]
+fn what_the_server_says_is_what_people_read() {
+    let problem =
+        json!({"type": "/problems/not-found", "title": "Not Found", "status": 404, "detail": "there is no service `x` in application `a`"});
+    let server = Server::answering([answer("GET /v1/applications/a/services/x", 404, problem)]);
+    check(&run(&server, &["services", "get", "x", "--app", "a"]), "error: there is no service `x` in application `a`");
+}
+
+#[test]
+fn a_missing_token_says_where_tokens_come_from() {
+    let problem = json!({"type": "/problems/unauthorized", "title": "Unauthorized", "status": 401, "detail": "this needs a token"});
+    let server = Server::answering([answer("GET /v1/services", 401, problem)]);
+    check(
+        &run(&server, &["services", "list"]),
+        "error: this needs a token\n  help: give a token with --token-file FILE or PVN_AUTH_TOKEN; beside the scheduler, PVN_DATA_DIR names the directory that holds `admin-token`",
+    );
+}
+
+#[test]
+fn config_problems_are_shown_with_their_lines() {
+    let snippet = "error: unknown field `nmae`\n --> a.pvn.yaml:2:3\n  |\n2 |   nmae: x\n  |   ^^^^\nhelp: did you mean `name`?";
+    let problem = json!({
+        "type": "/problems/config", "title": "Unprocessable Entity", "status": 422, "detail": "1 problem in what was sent",
+        "problems": [
+            {"file": "a.pvn.yaml", "line": 2, "column": 3, "path": "runtime.nmae", "message": "unknown field `nmae`", "help": null, "snippet": snippet},
+            {"file": "b.pvn.yaml", "line": 0, "column": 0, "path": "", "message": "not UTF-8", "help": "save it as UTF-8", "snippet": ""},
+        ],
+    });
+    let server = Server::answering([answer("POST /v1/applications/a/services/x/push", 422, problem)]);
+    let ran = run(&server, &["services", "push", "x", "--app", "a"]);
+    check(&ran, &format!("{snippet}\n\nerror: not UTF-8\n --> b.pvn.yaml\n  help: save it as UTF-8\n\nerror: 1 problem in what was sent"));
+}
+
+#[test]
+fn something_else_behind_the_address_is_said() {
+    let server = Server::answering([bytes("GET /v1/services", "text/html", b"<html>hello</html>")]);
+    let ran = run(&server, &["services", "list"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.stderr.contains("does not answer as a scheduler does"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("help: check the address"), "{}", ran.stderr);
+}

@@ -1,0 +1,133 @@
+//! Tables, JSON, YAML and bytes.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use crate::server::{Server, bytes, json as answer};
+use crate::{run, run_with};
+
+fn job(number: u8) -> Value {
+    json!({
+        "id": format!("job-{number:032x}"), "kind": "fetch", "application": "shop", "service": "web", "channel": "eu", "runtime": "vm",
+        "version": "web-1", "attempt": 1, "status": "SUCCEEDED", "exitCode": 2, "message": "", "createdAt": "2026-01-01T00:00:00.000Z",
+        "startedAt": "2026-01-01T00:00:00.000Z", "endedAt": "2026-01-01T00:00:01.500Z",
+    })
+}
+
+#[test]
+fn lists_are_a_bare_array_joined_from_their_pages() {
+    let page = |number, next: Option<&str>| {
+        let query = if number == 1 { "" } else { "&cursor=c1" };
+        answer(
+            &format!("GET /v1/jobs?application=shop&limit=200{query}"),
+            200,
+            json!({"items": [job(number)], "nextCursor": next, "total": 2}),
+        )
+    };
+    let server = Server::answering([page(1, Some("c1")), page(2, None)]);
+    let ran = run(&server, &["jobs", "list", "--app", "shop", "-o", "json"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    let printed: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(printed, json!([job(1), job(2)]));
+}
+
+#[test]
+fn a_limit_asks_for_no_more_than_it_prints() {
+    let server = Server::answering([answer("GET /v1/jobs?limit=1", 200, json!({"items": [job(1)], "nextCursor": "c", "total": 9}))]);
+    let ran = run(&server, &["jobs", "list", "--limit", "1", "-o", "json"]);
+    assert_eq!(serde_json::from_str::<Value>(&ran.stdout).unwrap().as_array().unwrap().len(), 1);
+    assert_eq!(server.seen().len(), 1);
+}
+
+#[test]
+fn an_empty_list_is_an_empty_array_and_a_word_to_people() {
+    let server = Server::answering([answer("GET /v1/jobs", 200, json!({"items": [], "total": 0}))]);
+    assert_eq!(run(&server, &["jobs", "list", "-o", "json"]).stdout, "[]\n");
+    let ran = run(&server, &["jobs", "list"]);
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", "no jobs\n"));
+}
+
+#[test]
+fn yaml_keeps_strings_that_look_like_something_else() {
+    let service = json!({
+        "id": format!("svc-{}", "0".repeat(32)), "name": "web", "application": "shop", "version": "1.10",
+        "channels": [{"channel": "eu", "status": "CONVERGED"}],
+    });
+    let server = Server::answering([answer("GET /v1/services", 200, json!({"items": [service], "total": 1}))]);
+    let ran = run(&server, &["services", "list", "-o", "yaml"]);
+    insta::assert_snapshot!(ran.stdout, @r#"
+    - id: svc-00000000000000000000000000000000
+      name: web
+      application: shop
+      version: "1.10"
+      channels:
+      - channel: eu
+        status: CONVERGED
+    "#);
+}
+
+#[test]
+fn an_explanation_reads_from_what_is_to_what_would_end_it() {
+    let explanation = json!({
+        "status": "WAITING_MANUAL_APPROVAL", "reason": null, "message": "waits for people",
+        "causes": [{"code": "APPROVAL_PENDING", "message": "1 of 2 said yes", "since": null, "until": null}],
+        "next": [],
+    });
+    let server = Server::answering([answer("GET /v1/applications/shop/services/web/channels/eu/explain", 200, explanation)]);
+    let ran = run(&server, &["services", "explain", "web", "--app", "shop", "--channel", "eu"]);
+    insta::assert_snapshot!(ran.stdout, @r"
+    shop/web in eu is WAITING_MANUAL_APPROVAL
+    waits for people
+
+    BECAUSE
+    APPROVAL_PENDING  1 of 2 said yes
+
+    nothing happens next by itself
+    ");
+}
+
+#[test]
+fn logs_come_byte_for_byte_on_both_streams() {
+    let id = format!("job-{}", "a".repeat(32));
+    let all: Vec<u8> = (0..=255).collect();
+    let logs = |stream: &str, offset: usize, body: &[u8]| {
+        bytes(&format!("GET /v1/jobs/{id}/logs?stream={stream}&offset={offset}&limit=1048576"), "application/octet-stream", body)
+    };
+    let server = Server::answering([
+        logs("stdout", 0, &all),
+        logs("stdout", 256, b"x"),
+        logs("stdout", 257, b""),
+        logs("stderr", 0, b"e\xff"),
+        logs("stderr", 2, b""),
+    ]);
+    let ran = run(&server, &["jobs", "logs", &id]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(ran.stdout_bytes, [&all[..], b"x"].concat());
+    assert_eq!(ran.stderr_bytes, b"e\xff");
+}
+
+#[test]
+fn followed_logs_go_on_where_the_connection_broke() {
+    let id = format!("job-{}", "a".repeat(32));
+    let chunk = |stream: &str, offset: u64, data: &[u8]| {
+        format!("event: chunk\ndata: {}\n\n", json!({"stream": stream, "offset": offset, "data": STANDARD.encode(data)}))
+    };
+    let first = format!("{}{}: alive\n\n", chunk("stdout", 0, b"one\n"), chunk("stderr", 0, b"oops"));
+    let second = format!("{}event: end\ndata: {}\n\n", chunk("stdout", 4, b"two\n"), json!({"status": "SUCCEEDED", "exitCode": 0}));
+    let stream = |from: (u64, u64), body: &str| {
+        bytes(&format!("GET /v1/jobs/{id}/logs?stdoutOffset={}&stderrOffset={}", from.0, from.1), "text/event-stream", body.as_bytes())
+    };
+    let server = Server::answering([stream((0, 0), &first), stream((4, 4), &second)]);
+    let ran = run(&server, &["jobs", "logs", "-f", &id]);
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, "one\ntwo\n", "oops"));
+}
+
+#[test]
+fn what_a_job_says_cannot_steer_the_terminal() {
+    let mut job = job(1);
+    job["version"] = json!("\u{1b}[2Jweb\r\nx");
+    let server = Server::answering([answer("GET /v1/jobs", 200, json!({"items": [job], "total": 1}))]);
+    let ran = run_with(Some(&server), &["jobs", "list"], b"", Some(200));
+    assert!(!ran.stdout.contains('\u{1b}') && ran.stdout.lines().count() == 2, "{}", ran.stdout);
+}
