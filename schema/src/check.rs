@@ -11,7 +11,8 @@ mod problem;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use checker::Checker;
+pub(crate) use checker::{Checker, Node};
+pub(crate) use problem::{Fault, Notation, Problem, cut, pointer_segment};
 
 use crate::output::{FetchOutput, GetInfoOutput, OUTPUT_LIMIT_BYTES};
 use crate::report::{OutputError, StructuredKind};

@@ -6,10 +6,15 @@
 //! empty; anything else that is absent is `None`, and its default is in the field's description.
 
 mod application;
+mod coerce;
 mod custom;
+mod document;
 mod env;
 mod kubernetes;
+mod local;
 mod params;
+mod read;
+mod rules;
 mod runners;
 mod runtime;
 mod service;
@@ -23,12 +28,15 @@ pub use custom::{
     ApplyCommand, ContainerOrchestration, CustomRuntime, Exec, FetchCommand, FetchMode, GetInfoCommand, K8sPlace, ProxyRuntime,
     RetryPolicy, Window,
 };
+pub use document::{Document, Source};
 pub use env::{Env, EnvValue, EnvValueKind, KubernetesSecret, SecretRef};
 pub use kubernetes::{KubernetesConfig, KubernetesType, LocalFiles};
+pub use local::{CompiledFilter, Filter, Reference};
 pub use params::{
     BlobParameter, BlobValue, CommitParameter, Constant, DockerImageParameter, ImageRegistryInfo, IntParameter, ParameterDefinition,
     ParameterKind, ParameterValue, ParameterValueKind, SecretParameter, SecretValue, StringConstant, StringParameter,
 };
+pub use read::{DOCUMENT_PROBLEM_LIMIT, FILE_LIMIT_BYTES, PROBLEM_LIMIT, not_utf8, read, read_source, references, too_large};
 pub use runners::{
     AwsCredentials, AwsEcsRuntime, AwsEcsService, GoogleCloudRunRuntime, GoogleCloudRunService, IacRunner, PreRun, PulumiService, SpecFile,
     TerraformService,
@@ -73,3 +81,6 @@ macro_rules! message {
     };
 }
 use message;
+
+#[cfg(test)]
+mod tests;

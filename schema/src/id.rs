@@ -20,7 +20,8 @@ pub struct ParseError {
 }
 
 const HEX_RULE: &str = "it must be the prefix and 32 lower-case hexadecimal digits";
-const NAME_RULE: &str = "names are 1 to 63 characters: lower-case letters, digits and `-`, starting with a letter and not ending with `-`";
+pub(crate) const NAME_RULE: &str =
+    "names are 1 to 63 characters: lower-case letters, digits and `-`, starting with a letter and not ending with `-`";
 const BLOB_RULE: &str = "it must be `sha256:` and 64 lower-case hexadecimal digits";
 
 fn to_hex(bytes: &[u8]) -> String {
@@ -151,7 +152,7 @@ macro_rules! name {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
         #[schemars(transparent)]
-        pub struct $type(#[schemars(with = "String", length(min = 1, max = 63), regex(pattern = r"^[a-z]([a-z0-9-]*[a-z0-9])?$"))] Box<str>);
+        pub struct $type(#[schemars(with = "String", length(min = 1, max = 63), regex(pattern = r"^[a-z]([a-z0-9-]*[a-z0-9])?$"), extend("patternErrorMessage" = NAME_RULE))] Box<str>);
 
         impl $type {
             /// The name as text.

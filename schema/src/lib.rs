@@ -4,6 +4,7 @@
 pub mod api;
 pub mod check;
 pub mod config;
+pub mod diagnostic;
 pub mod id;
 pub mod output;
 pub mod report;
@@ -12,3 +13,4 @@ pub mod schemas;
 pub mod spool;
 pub mod status;
 pub mod time;
+pub mod yaml;

@@ -145,7 +145,12 @@ impl Schedule {
             5 => format!("0 {text}"),
             _ => text.to_owned(),
         };
-        let cron = cron::Schedule::from_str(&six).map_err(|error| ScheduleError::Cron { text: text.to_owned(), why: error.to_string() })?;
+        let cron = cron::Schedule::from_str(&six).map_err(|error| {
+            // The crate draws a picture of several lines; the last one says why.
+            let message = error.to_string();
+            let why = message.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default().trim().trim_end_matches('.').to_owned();
+            ScheduleError::Cron { text: text.to_owned(), why }
+        })?;
         let zone = match zone {
             None => Tz::UTC,
             Some(name) => name.parse().map_err(|_| ScheduleError::Zone(name.to_owned()))?,

@@ -3,6 +3,8 @@
 
 mod editor;
 
+pub(crate) use editor::snake_case;
+
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};

@@ -183,6 +183,32 @@ impl Checker {
         }
     }
 
+    /// Calls `see` with pointer, place of the definition in the schema, and value, for every object that the schema knows.
+    pub(crate) fn visit(&self, document: &Value, see: &mut dyn FnMut(&str, &str, &Value)) {
+        if let Some(root) = self.root() {
+            self.visit_in(document, &root, &mut String::new(), see);
+        }
+    }
+
+    fn visit_in(&self, part: &Value, node: &Node<'_>, pointer: &mut String, see: &mut dyn FnMut(&str, &str, &Value)) {
+        let mut go = |name: &str, value: &Value, node: Option<Node<'_>>| {
+            if let Some(node) = node {
+                let length = pointer.len();
+                pointer_segment(pointer, name);
+                self.visit_in(value, &node, pointer, see);
+                pointer.truncate(length);
+            }
+        };
+        match part {
+            Value::Array(items) => items.iter().enumerate().for_each(|(index, item)| go(&index.to_string(), item, self.item(node))),
+            Value::Object(members) => {
+                members.iter().for_each(|(name, member)| go(name, member, self.member(node, name)));
+                see(pointer, &node.location, part);
+            }
+            _ => {}
+        }
+    }
+
     /// The whole schema.
     pub(crate) fn root(&self) -> Option<Node<'_>> {
         self.follow(String::new(), &self.schema)

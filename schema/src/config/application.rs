@@ -61,7 +61,7 @@ message! {
     /// What holds for all services of a channel.
     Policy {
         /// Environment with the lowest precedence.
-        #[serde(default)]
+        #[serde(default, skip_serializing_if = "Env::is_empty")]
         #[schemars(extend("propertyNames" = {"pattern": r"^[a-zA-Z_][a-zA-Z0-9_]*$"}))]
         default_env: Env,
     }

@@ -100,7 +100,7 @@ message! {
         /// When to try again after an error. Default: after `pollInterval`.
         retry_policy: Option<RetryPolicy>,
         /// Environment; wins over that of service and channel.
-        #[serde(default)]
+        #[serde(default, skip_serializing_if = "Env::is_empty")]
         #[schemars(extend("propertyNames" = {"pattern": r"^[a-zA-Z_][a-zA-Z0-9_]*$"}))]
         env: Env,
         /// Longest run. Default: 600s.
@@ -128,7 +128,7 @@ message! {
         /// Apply only inside this window.
         window: Option<Window>,
         /// Environment; wins over that of service and channel.
-        #[serde(default)]
+        #[serde(default, skip_serializing_if = "Env::is_empty")]
         #[schemars(extend("propertyNames" = {"pattern": r"^[a-zA-Z_][a-zA-Z0-9_]*$"}))]
         env: Env,
         /// Longest run. Default: no limit.
@@ -155,7 +155,7 @@ message! {
         /// When to try again after an error. Default: 30s doubling to 600s.
         retry_policy: Option<RetryPolicy>,
         /// Environment; wins over that of service and channel.
-        #[serde(default)]
+        #[serde(default, skip_serializing_if = "Env::is_empty")]
         #[schemars(extend("propertyNames" = {"pattern": r"^[a-zA-Z_][a-zA-Z0-9_]*$"}))]
         env: Env,
         /// Longest run. Default: 600s.

@@ -8,7 +8,7 @@ message! {
     #[schemars(extend("x-exactlyOne" = ["string", "int", "dockerImage", "secret", "commit", "blob"]))]
     ParameterDefinition {
         /// Its name, as in `{{.Params.name}}`.
-        #[schemars(regex(pattern = r"^[A-Za-z_][A-Za-z0-9_-]*$"))]
+        #[schemars(regex(pattern = r"^[A-Za-z_][A-Za-z0-9_-]*$"), extend("patternErrorMessage" = "names of parameters and constants are letters, digits, `_` and `-`, starting with a letter or `_`"))]
         name: String,
         /// What people should know about it.
         description: Option<String>,
@@ -50,7 +50,7 @@ message! {
     /// An image of a given repository.
     DockerImageParameter {
         /// The tag when none is given.
-        #[schemars(regex(pattern = r"^([A-Za-z0-9_][0-9A-Za-z_.-]*|sha256:[0-9a-f]{64})$"))]
+        #[schemars(regex(pattern = r"^([A-Za-z0-9_][0-9A-Za-z_.-]*|sha256:[0-9a-f]{64})$"), extend("patternErrorMessage" = "a tag is letters, digits, `_`, `.` and `-`, not starting with `.` or `-`; a digest is `sha256:` and 64 hex digits"))]
         default_tag: Option<String>,
         /// Registry and repository.
         image_registry_info: Option<ImageRegistryInfo>,
@@ -136,14 +136,14 @@ message! {
     #[schemars(extend("x-exactlyOne" = ["string", "int", "dockerImageTag", "secret", "commit", "blob"]))]
     ParameterValue {
         /// The parameter's name.
-        #[schemars(regex(pattern = r"^[A-Za-z_][A-Za-z0-9_-]*$"))]
+        #[schemars(regex(pattern = r"^[A-Za-z_][A-Za-z0-9_-]*$"), extend("patternErrorMessage" = "names of parameters and constants are letters, digits, `_` and `-`, starting with a letter or `_`"))]
         name: String,
         /// Text. May be a template.
         string: Option<String>,
         /// A whole number.
         int: Option<i64>,
         /// Tag or digest of an image. May be a template.
-        #[schemars(regex(pattern = r"^([A-Za-z0-9_][0-9A-Za-z_.-]*|sha256:[0-9a-f]{64}|.*\{\{.*\}\}.*)$"))]
+        #[schemars(regex(pattern = r"^([A-Za-z0-9_][0-9A-Za-z_.-]*|sha256:[0-9a-f]{64}|.*\{\{.*\}\}.*)$"), extend("patternErrorMessage" = "a tag is letters, digits, `_`, `.` and `-`, not starting with `.` or `-`; a digest is `sha256:` and 64 hex digits"))]
         docker_image_tag: Option<String>,
         /// A secret.
         secret: Option<SecretValue>,
@@ -212,7 +212,7 @@ message! {
     /// A constant for templates: `{{.Constants.name}}`.
     Constant {
         /// Its name.
-        #[schemars(regex(pattern = r"^[A-Za-z_][A-Za-z0-9_-]*$"))]
+        #[schemars(regex(pattern = r"^[A-Za-z_][A-Za-z0-9_-]*$"), extend("patternErrorMessage" = "names of parameters and constants are letters, digits, `_` and `-`, starting with a letter or `_`"))]
         name: String,
         /// Its text.
         string: StringConstant,

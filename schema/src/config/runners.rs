@@ -13,7 +13,7 @@ message! {
         /// Where the jobs run.
         proxy_runtime: ProxyRuntime,
         /// Environment of all commands.
-        #[serde(default)]
+        #[serde(default, skip_serializing_if = "Env::is_empty")]
         #[schemars(extend("propertyNames" = {"pattern": r"^[a-zA-Z_][a-zA-Z0-9_]*$"}))]
         env: Env,
         /// Volumes to mount into their containers.
@@ -68,7 +68,7 @@ message! {
         #[schemars(length(min = 1))]
         shell_path: Option<String>,
         /// Values for `-backend-config`.
-        #[serde(default)]
+        #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
         backend_config: std::collections::BTreeMap<String, String>,
         /// More arguments for `terraform init`.
         #[serde(default)]
@@ -108,7 +108,7 @@ message! {
         /// Credentials. Default: those of the place where the jobs run.
         credentials: Option<AwsCredentials>,
         /// Environment of all commands.
-        #[serde(default)]
+        #[serde(default, skip_serializing_if = "Env::is_empty")]
         #[schemars(extend("propertyNames" = {"pattern": r"^[a-zA-Z_][a-zA-Z0-9_]*$"}))]
         env: Env,
         /// From the end of one fetch to the next while not converged. Default: 30s.

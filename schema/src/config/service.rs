@@ -40,7 +40,7 @@ message! {
         #[serde(default)]
         constants: Vec<Constant>,
         /// Environment of its jobs.
-        #[serde(default)]
+        #[serde(default, skip_serializing_if = "Env::is_empty")]
         #[schemars(extend("propertyNames" = {"pattern": r"^[a-zA-Z_][a-zA-Z0-9_]*$"}))]
         env: Env,
         /// What differs from channel to channel.
@@ -92,7 +92,7 @@ message! {
         /// For a `googleCloudRun` runtime.
         google_cloud_run: Option<GoogleCloudRunService>,
         /// Environment of its jobs; wins over that of the service.
-        #[serde(default)]
+        #[serde(default, skip_serializing_if = "Env::is_empty")]
         #[schemars(extend("propertyNames" = {"pattern": r"^[a-zA-Z_][a-zA-Z0-9_]*$"}))]
         env: Env,
         /// Constants for templates; win over those of the service.

@@ -32,7 +32,7 @@ message! {
     /// A program: image, command, environment.
     Program {
         /// Its name, for people and for `fake` runtimes. Default: the command's name.
-        #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z]([a-z0-9-]*[a-z0-9])?$"))]
+        #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z]([a-z0-9-]*[a-z0-9])?$"), extend("patternErrorMessage" = crate::id::NAME_RULE))]
         name: Option<String>,
         /// The image with its tag. Not with `imageTag`; not needed on `local` runtimes.
         #[schemars(length(min = 1))]
@@ -49,7 +49,7 @@ message! {
         #[serde(default)]
         entrypoint: Vec<String>,
         /// Environment; wins over that of the command.
-        #[serde(default)]
+        #[serde(default, skip_serializing_if = "Env::is_empty")]
         #[schemars(extend("propertyNames" = {"pattern": r"^[a-zA-Z_][a-zA-Z0-9_]*$"}))]
         env: Env,
         /// CPU and memory on Kubernetes.
@@ -86,7 +86,7 @@ message! {
     /// A volume and where it is mounted.
     Volume {
         /// Its name.
-        #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z]([a-z0-9-]*[a-z0-9])?$"))]
+        #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z]([a-z0-9-]*[a-z0-9])?$"), extend("patternErrorMessage" = crate::id::NAME_RULE))]
         name: String,
         /// What is in it.
         source: VolumeSource,

@@ -1,0 +1,323 @@
+//! Config files -> documents, or every problem of every file. Pure: the client has read the files and what they refer to.
+//!
+//! ```text
+//! text --cut--> document texts --yaml--> tree --coerce--> value --schema--> typed body --rules--> Document
+//!                                 |                         |                   |            |
+//!                                 one problem               twice-given      problems by pointer, shown at their place
+//! ```
+
+use std::collections::{HashMap, HashSet};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::coerce::{self, Twice};
+use super::document::{Document, Source, diagnostic_at};
+use super::local::{self, Reference};
+use super::{Body, Written, rules};
+use crate::api::ConfigFile;
+use crate::check::{Checker, Fault, Notation, Problem, cut};
+use crate::diagnostic::{self, Diagnostic};
+use crate::id::BlobId;
+use crate::yaml::{self, Kind, Node};
+
+/// Largest config file and largest local file, in bytes: 8 MiB (SPEC: "8 MiB a file").
+pub const FILE_LIMIT_BYTES: usize = 8 << 20;
+
+/// Most problems told of one document; nobody reads more, and a hostile one could have millions.
+pub const DOCUMENT_PROBLEM_LIMIT: usize = 100;
+
+/// Most problems told in one go.
+pub const PROBLEM_LIMIT: usize = 1000;
+
+thread_local! {
+    static CHECKER: Checker = Checker::new(crate::schemas::of::<Written>());
+}
+
+/// Reads config files.
+///
+/// # Errors
+/// Every problem of every file, in their order; at most [`PROBLEM_LIMIT`].
+pub fn read(files: &[ConfigFile]) -> Result<Vec<Document>, Vec<Diagnostic>> {
+    let mut documents: Vec<Document> = Vec::new();
+    let mut problems = Vec::new();
+    for file in files {
+        if file.text.len() > FILE_LIMIT_BYTES {
+            problems.push(too_large(&file.path, file.text.len() as u64));
+            continue;
+        }
+        for source in cut_file(&file.path, &file.text) {
+            let source = Source { attachments: attachments_of(&source, file), ..source };
+            match read_source(source) {
+                Ok(Some(document)) => documents.push(document),
+                Ok(None) => {}
+                Err(found) => problems.extend(found),
+            }
+        }
+    }
+    problems.extend(same_name_twice(&documents));
+    if problems.is_empty() {
+        return Ok(documents);
+    }
+    if problems.len() > PROBLEM_LIMIT {
+        problems.truncate(PROBLEM_LIMIT);
+        let last = Diagnostic::of_file("", format!("only the first {PROBLEM_LIMIT} problems are shown"));
+        problems.push(last);
+    }
+    Err(problems)
+}
+
+/// Reads one document again that [`Document::source`] gave. `None` when its text holds none.
+///
+/// # Errors
+/// Every problem; none for a source of the same version of pvn.
+pub fn read_source(source: Source) -> Result<Option<Document>, Vec<Diagnostic>> {
+    let (shared, parsed) = parse(&source);
+    let Some(parsed) = parsed? else { return Ok(None) };
+    let Parsed { tree, mut value, mut problems } = parsed;
+    let room = DOCUMENT_PROBLEM_LIMIT.saturating_sub(problems.len());
+    let found = CHECKER.with(|checker| checker.check(&value, room));
+    // What is wrong by itself is taken out, so that the rest can still be held against the rules.
+    found.iter().for_each(|problem| take_out(&mut value, problem));
+    let is_whole = found.is_empty() && problems.is_empty();
+    problems.extend(schema_problems(found, &tree, &shared));
+    let at = |pointer: &str, message: String| place(&tree, &shared, pointer, message);
+    let body = match Written::deserialize(&value) {
+        Ok(Written { runtime: Some(runtime), .. }) => Some(Body::Runtime(Box::new(runtime))),
+        Ok(Written { application: Some(application), .. }) => Some(Body::Application(Box::new(application))),
+        Ok(Written { service: Some(service), .. }) => Some(Body::Service(Box::new(service))),
+        Ok(_) => None,
+        // The schema is made from the types, so a value that passed it fits them; if it does not, that is told, not hidden.
+        Err(error) if is_whole => return Err(vec![at("", format!("not a config document: {error}"))]),
+        Err(_) => None,
+    };
+    if let Some(body) = &body {
+        let found = rules::check(body, &source.attachments);
+        problems.extend(found.into_iter().map(|rule| Diagnostic { help: rule.help, ..at(&rule.pointer, rule.message) }));
+    }
+    let Some(body) = body.filter(|_| problems.is_empty()) else {
+        problems.sort_by_key(|problem| problem.span.as_ref().map(|span| span.start));
+        problems.truncate(DOCUMENT_PROBLEM_LIMIT);
+        return Err(problems);
+    };
+    let digest = digest(&body, &source);
+    Ok(Some(Document { body, source, shared, tree: tree.into(), digest }))
+}
+
+/// The local files and directories that the documents of a config file ask for, in order, each with a way to point at the field
+/// that asks. Of a text with problems what can be made out; [`read`] tells the problems.
+pub fn references(path: &str, text: &str) -> Vec<(Reference, Diagnostic)> {
+    if text.len() > FILE_LIMIT_BYTES {
+        return Vec::new();
+    }
+    let mut wanted = Vec::new();
+    for source in cut_file(path, text) {
+        let (shared, parsed) = parse(&source);
+        if let Ok(Some(parsed)) = parsed {
+            let found = local_blocks(&parsed.value);
+            wanted.extend(found.into_iter().map(|reference| {
+                let asked = place(&parsed.tree, &shared, &reference.pointer, format!("cannot read `{}`", cut(&reference.path)));
+                (reference, asked)
+            }));
+        }
+    }
+    wanted
+}
+
+/// A file that is larger than [`FILE_LIMIT_BYTES`].
+pub fn too_large(path: &str, bytes: u64) -> Diagnostic {
+    Diagnostic::of_file(path, format!("{bytes} bytes are too many; the limit is {FILE_LIMIT_BYTES} (8 MiB) a file"))
+}
+
+/// A file that is not UTF-8 from this byte on.
+pub fn not_utf8(path: &str, valid_up_to: usize) -> Diagnostic {
+    Diagnostic::of_file(path, format!("not UTF-8 at byte {valid_up_to}")).help("save the file as UTF-8 text")
+}
+
+struct Parsed {
+    tree: Node,
+    value: Value,
+    problems: Vec<Diagnostic>,
+}
+
+fn parse(source: &Source) -> (diagnostic::Source, Result<Option<Parsed>, Vec<Diagnostic>>) {
+    let shared = diagnostic::Source { path: source.file.as_str().into(), text: source.text.as_str().into(), first_line: source.first_line };
+    let parsed = match yaml::parse(&source.text) {
+        Err(error) => Err(vec![Diagnostic { help: error.help, ..diagnostic_at(&shared, error.span, "", error.message) }]),
+        Ok(None) => Ok(None),
+        // `---` with nothing after it.
+        Ok(Some(tree)) if tree.is_null() => Ok(None),
+        Ok(Some(mut tree)) => {
+            let mut twice = Vec::new();
+            let value = CHECKER.with(|checker| coerce::coerce(&mut tree, checker, &mut twice));
+            let problems = twice.into_iter().take(DOCUMENT_PROBLEM_LIMIT).map(|twice| given_twice(twice, &shared)).collect();
+            Ok(Some(Parsed { tree, value, problems }))
+        }
+    };
+    (shared, parsed)
+}
+
+fn given_twice(twice: Twice, shared: &diagnostic::Source) -> Diagnostic {
+    let Twice { pointer, first: (first, first_span), second: (second, second_span) } = twice;
+    let message = if first == second {
+        format!("the field `{}` is given twice", cut(&first))
+    } else {
+        format!("the field `{}` is given twice, as `{}` and as `{}`", diagnostic::last_name(&pointer), cut(&first), cut(&second))
+    };
+    Diagnostic { related: Some((first_span, "first given here".to_owned())), ..diagnostic_at(shared, second_span, &pointer, message) }
+}
+
+/// Where a pointer leads: the value, the key of one that is long, or the nearest thing around one that is not there.
+fn place(tree: &Node, shared: &diagnostic::Source, pointer: &str, message: String) -> Diagnostic {
+    let (node, entry, found) = tree.nearest(pointer);
+    let is_long = shared.text.get(node.span.clone()).is_none_or(|text| text.contains('\n') || text.is_empty());
+    let span = match entry {
+        Some(entry) if !found || is_long => entry.key_span.clone(),
+        _ => node.span.clone(),
+    };
+    diagnostic_at(shared, span, pointer, message)
+}
+
+fn schema_problems(found: Vec<Problem>, tree: &Node, shared: &diagnostic::Source) -> Vec<Diagnostic> {
+    let has_unknown: HashSet<String> = found
+        .iter()
+        .filter(|problem| matches!(problem.fault, Fault::Unknown { .. }))
+        .filter_map(|problem| problem.pointer.rsplit_once('/').map(|(parent, _)| parent.to_owned()))
+        .collect();
+    // Where a field is unknown, it is probably the one that is missing; its own message says what was meant.
+    let told = |problem: &Problem| match &problem.fault {
+        Fault::Rule(rule) => !(rule.ends_with("none is given") && has_unknown.contains(&problem.pointer)),
+        _ => true,
+    };
+    let diagnose = |problem: Problem| {
+        let (message, help) = fault_words(&problem, tree);
+        let mut diagnostic = place(tree, shared, &problem.pointer, message);
+        // An unknown field, or a key that is no key, is wrong itself, whatever its value.
+        if let (_, Some(entry), true) = tree.nearest(&problem.pointer)
+            && (matches!(problem.fault, Fault::Unknown { .. }) || is_about_key(&problem))
+        {
+            diagnostic.span = Some(entry.key_span.clone());
+        }
+        diagnostic.help = help;
+        diagnostic
+    };
+    found.into_iter().filter(told).map(diagnose).collect()
+}
+
+/// Removes the field that a problem is about, unless the problem is about the fields in it.
+fn take_out(value: &mut Value, problem: &Problem) {
+    let is_group =
+        matches!(&problem.fault, Fault::Rule(rule) if rule.starts_with("exactly one of ") || rule.starts_with("at most one of "));
+    if let Some((parent, name)) = problem.pointer.rsplit_once('/').filter(|_| !is_group)
+        && let Some(Value::Object(parent)) = value.pointer_mut(parent)
+    {
+        parent.shift_remove(&name.replace("~1", "/").replace("~0", "~"));
+    }
+}
+
+fn is_about_key(problem: &Problem) -> bool {
+    matches!(&problem.fault, Fault::Rule(rule) if rule.contains("is not the key of"))
+}
+
+/// The field of a task that stands straight under a command, as some published snippets have it.
+fn wants_task_config(problem: &Problem) -> Option<&str> {
+    match &problem.fault {
+        Fault::Unknown { field, known } if known.iter().any(|known| known == "taskConfig") => {
+            let is_of_task = matches!(field.as_str(), "program" | "volumes" | "ttl" | "retryConfig" | "retry_config" | "leaveRunning");
+            is_of_task.then_some(field.as_str())
+        }
+        _ => None,
+    }
+}
+
+fn fault_words(problem: &Problem, tree: &Node) -> (String, Option<String>) {
+    if let Some(field) = wants_task_config(problem) {
+        let help = format!("`taskConfig` is missing around it: write `taskConfig: {{{field}: …}}`");
+        return (format!("unknown field `{field}`"), Some(help));
+    }
+    if let Fault::Unknown { field, known } = &problem.fault
+        && problem.pointer.matches('/').count() == 1
+        && matches!(field.as_str(), "protection" | "releaseChannel" | "release_channel")
+    {
+        let known: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
+        return (format!("not supported yet: documents of kind `{field}`"), Some(format!("known here: {}", known.join(", "))));
+    }
+    let (message, help) = problem.fault.words(Notation::Yaml);
+    if let Fault::Type { expected, found: Value::String(text) } = &problem.fault {
+        let (node, _, _) = tree.nearest(&problem.pointer);
+        let is_quoted = matches!(node.kind, Kind::Scalar { plain: false, .. });
+        if expected == "boolean" && is_quoted {
+            return (format!("expected `true` or `false`, found the text \"{}\"", cut(text)), Some("leave the quotes out".to_owned()));
+        }
+    }
+    (message, help)
+}
+
+/// Every `local` block of a document, whatever else is wrong with it.
+fn local_blocks(value: &Value) -> Vec<Reference> {
+    let mut found = Vec::new();
+    CHECKER.with(|checker| {
+        checker.visit(value, &mut |pointer, definition, value| {
+            if definition == "/definitions/LocalFiles"
+                && let Ok(local) = serde_json::from_value(value.clone())
+            {
+                found.extend(local::references(&local, pointer));
+            }
+        });
+    });
+    found
+}
+
+/// The documents of a file, each with its own text, unread.
+fn cut_file<'a>(path: &'a str, text: &'a str) -> impl Iterator<Item = Source> + 'a {
+    let (mut line, mut at) = (1, 0);
+    yaml::documents(text).into_iter().map(move |range| {
+        line += text[at..range.start].matches('\n').count();
+        at = range.start;
+        Source { file: path.to_owned(), first_line: line, text: text[range].to_owned(), attachments: Default::default() }
+    })
+}
+
+/// Of the files sent along, those that this document asks for.
+fn attachments_of(source: &Source, file: &ConfigFile) -> std::collections::BTreeMap<String, String> {
+    if file.attachments.is_empty() {
+        return Default::default();
+    }
+    let wanted = references(&source.file, &source.text);
+    let is_wanted = |name: &str| {
+        wanted.iter().any(|(reference, _)| {
+            name.strip_prefix(reference.path.trim_end_matches('/')).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
+    };
+    file.attachments.iter().filter(|(name, _)| is_wanted(name)).map(|(name, text)| (name.clone(), text.clone())).collect()
+}
+
+fn digest(body: &Body, source: &Source) -> BlobId {
+    let meaning = serde_json::json!([body.kind(), body.meaning(), source.attachments]);
+    BlobId::of(meaning.to_string().as_bytes())
+}
+
+fn same_name_twice(documents: &[Document]) -> Vec<Diagnostic> {
+    let mut first: HashMap<(&str, Option<&str>, &str), &Document> = HashMap::new();
+    let mut problems = Vec::new();
+    for document in documents {
+        let key = (document.kind(), document.application().map(|application| application.as_str()), document.name());
+        match first.get(&key) {
+            None => {
+                first.insert(key, document);
+            }
+            Some(earlier) => {
+                let (line, _) = earlier.problem(&format!("/{}/name", earlier.kind()), "").line_and_column();
+                let of = document.application().map(|application| format!(" of application `{application}`")).unwrap_or_default();
+                let message = format!(
+                    "{} `{}`{of} is given twice; the first is at {}:{line}",
+                    document.kind(),
+                    document.name(),
+                    earlier.source().file
+                );
+                problems.push(document.problem(&format!("/{}/name", document.kind()), message));
+            }
+        }
+    }
+    problems
+}

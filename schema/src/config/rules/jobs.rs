@@ -1,0 +1,77 @@
+//! The Job file of a command: exactly one `batch/v1` Job and nothing else.
+
+use super::Rules;
+use crate::check::cut;
+use crate::config::KubernetesConfig;
+use crate::yaml::{self, Kind, Node};
+
+/// Most objects that a message lists.
+const LISTED_OBJECTS: usize = 10;
+
+impl Rules<'_> {
+    /// A file whose `subPath` is a template is known only when it is rendered; the compiler looks at it then.
+    pub(super) fn job(&mut self, config: &KubernetesConfig, at: &str) {
+        let is_template = |path: &Option<String>| path.as_deref().is_some_and(|path| path.contains("{{"));
+        let (texts, at) = match (&config.inlined, &config.local) {
+            (Some(text), _) => (vec![(String::new(), text.as_str())], format!("{at}/inlined")),
+            (None, Some(local)) if !is_template(&local.sub_path) => {
+                let files = crate::config::local::attached(self.attachments, local, local.sub_path.as_deref());
+                if files.is_empty() {
+                    if local.sub_path.is_some() && local.path.is_some() {
+                        self.add(format!("{at}/local/subPath"), "there is no file at this path inside `path`");
+                    }
+                    return;
+                }
+                (files.into_iter().map(|(name, text)| (format!("`{name}`: "), text)).collect(), format!("{at}/local"))
+            }
+            _ => return,
+        };
+        let mut found = Vec::new();
+        for (name, text) in texts {
+            for range in yaml::documents(text) {
+                match yaml::parse(&text[range.clone()]) {
+                    Ok(Some(object)) if !object.is_null() => found.push(describe(&object)),
+                    Ok(_) => {}
+                    Err(error) => {
+                        let line = text[..range.start + error.span.start].matches('\n').count() + 1;
+                        self.add(&*at, format!("{name}{error} (line {line} of the Kubernetes file)"));
+                        if let Some(help) = error.help {
+                            self.help(help);
+                        }
+                        return;
+                    }
+                }
+            }
+        }
+        if !matches!(found.as_slice(), [Object { is_job: true, .. }]) {
+            let listed: Vec<&str> = found.iter().take(LISTED_OBJECTS).map(|object| object.words.as_str()).collect();
+            let more = found.len().saturating_sub(LISTED_OBJECTS);
+            let list = match (listed.is_empty(), more) {
+                (true, _) => "nothing".to_owned(),
+                (false, 0) => listed.join(", "),
+                (false, more) => format!("{} and {more} more", listed.join(", ")),
+            };
+            self.add(&*at, format!("a command's Kubernetes file must hold exactly one batch/v1 Job and nothing else; found {list}"));
+        }
+    }
+}
+
+struct Object {
+    is_job: bool,
+    words: String,
+}
+
+fn describe(object: &Node) -> Object {
+    let text = |pointer: &str| match object.nearest(pointer) {
+        (Node { kind: Kind::Scalar { text, .. }, .. }, _, true) => Some(text.as_str()),
+        _ => None,
+    };
+    let words = match (text("/apiVersion"), text("/kind")) {
+        (Some(version), Some(kind)) => {
+            let name = text("/metadata/name").map(|name| format!(" `{}`", cut(name))).unwrap_or_default();
+            format!("{} {}{name}", cut(version), cut(kind))
+        }
+        _ => "a document without `apiVersion` and `kind`".to_owned(),
+    };
+    Object { is_job: text("/apiVersion") == Some("batch/v1") && text("/kind") == Some("Job"), words }
+}

@@ -1,0 +1,309 @@
+//! What a single document must keep to beyond its schema, exactly as people see it.
+
+use super::problems;
+
+#[test]
+fn names_are_not_given_twice() {
+    let yaml = r#"application:
+  name: a
+  releaseChannels:
+  - {name: staging, constants: [{name: c, string: {value: x}}, {name: c, string: {value: y}}]}
+  - {name: staging, runtimes: [{runtime: r}, {runtime: s, name: r}]}
+---
+service:
+  name: s
+  application: a
+  parameters: [{name: p, string: {}}, {name: p, int: {}}]
+  customRuntime: {parameterValues: [{name: v, string: x}, {name: v, string: y}]}
+  perReleaseChannel: [{releaseChannel: staging}, {releaseChannel: staging}]
+---
+runtime:
+  name: r
+  labels: [{label: env, value: x}, {label: env, value: y}]
+"#;
+    insta::assert_snapshot!(problems(yaml), @r#"
+        error: constant `c` is given twice
+         --> app.pvn.yaml:4:71
+          |
+        4 |   - {name: staging, constants: [{name: c, string: {value: x}}, {name: c, string: {value: y}}]}
+          |                                                                       ^ application.releaseChannels[0].constants[1].name
+
+        error: release channel `staging` is given twice
+         --> app.pvn.yaml:5:12
+          |
+        5 |   - {name: staging, runtimes: [{runtime: r}, {runtime: s, name: r}]}
+          |            ^^^^^^^ application.releaseChannels[1].name
+
+        error: runtime connection `r` is given twice
+         --> app.pvn.yaml:5:46
+          |
+        5 |   - {name: staging, runtimes: [{runtime: r}, {runtime: s, name: r}]}
+          |                                              ^^^^^^^^^^^^^^^^^^^^^ application.releaseChannels[1].runtimes[1]
+
+        error: parameter `p` is given twice
+          --> app.pvn.yaml:10:46
+           |
+        10 |   parameters: [{name: p, string: {}}, {name: p, int: {}}]
+           |                                              ^ service.parameters[1].name
+
+        error: parameter `v` is given twice
+          --> app.pvn.yaml:11:66
+           |
+        11 |   customRuntime: {parameterValues: [{name: v, string: x}, {name: v, string: y}]}
+           |                                                                  ^ service.customRuntime.parameterValues[1].name
+
+        error: release channel `staging` is given twice
+          --> app.pvn.yaml:12:67
+           |
+        12 |   perReleaseChannel: [{releaseChannel: staging}, {releaseChannel: staging}]
+           |                                                                   ^^^^^^^ service.perReleaseChannel[1].releaseChannel
+
+        error: label `env` is given twice
+          --> app.pvn.yaml:16:44
+           |
+        16 |   labels: [{label: env, value: x}, {label: env, value: y}]
+           |                                            ^^^ runtime.labels[1].label
+        "#);
+}
+
+#[test]
+fn an_image_is_given_whole_or_by_its_tag() {
+    let yaml = r#"runtime:
+  name: r
+  custom:
+    proxyRuntime: {runtime: local}
+    fetch: {taskConfig: {program: {image: "a:1", imageTag: "1", cmd: [a]}}}
+    apply: {taskConfig: {program: {imageTag: "1", cmd: [a]}}}
+"#;
+    insta::assert_snapshot!(problems(yaml), @r#"
+        error: at most one of `image`, `imageTag`; both are given
+         --> app.pvn.yaml:5:60
+          |
+        5 |     fetch: {taskConfig: {program: {image: "a:1", imageTag: "1", cmd: [a]}}}
+          |                                                            ^^^ runtime.custom.fetch.taskConfig.program.imageTag
+          |
+          = help: `image` is the whole reference; with `imageTag` the rest is in `imageRegistryInfo`
+
+        error: `imageTag` needs `imageRegistryInfo`: nothing says of which image it is the tag
+         --> app.pvn.yaml:6:46
+          |
+        6 |     apply: {taskConfig: {program: {imageTag: "1", cmd: [a]}}}
+          |                                              ^^^ runtime.custom.apply.taskConfig.program.imageTag
+        "#);
+}
+
+#[test]
+fn a_schedule_stands_instead_of_the_intervals() {
+    let yaml = r#"runtime:
+  name: r
+  custom:
+    proxyRuntime: {runtime: local}
+    fetch:
+      taskConfig: {program: {cmd: [a]}}
+      pollSchedule: 0 */15 * * * *
+      pollInterval: 30s
+    apply: {taskConfig: {program: {cmd: [a]}}}
+    getInfo:
+      taskConfig: {program: {cmd: [a]}}
+      timezone: Europe/Berlin
+"#;
+    insta::assert_snapshot!(problems(yaml), @r#"
+        error: `pollInterval` and `pollSchedule` exclude each other; both are given
+         --> app.pvn.yaml:8:21
+          |
+        8 |       pollInterval: 30s
+          |                     ^^^ runtime.custom.fetch.pollInterval
+
+        error: `timezone` is that of `pollSchedule`, which is missing
+          --> app.pvn.yaml:12:17
+           |
+        12 |       timezone: Europe/Berlin
+           |                 ^^^^^^^^^^^^^ runtime.custom.getInfo.timezone
+        "#);
+}
+
+#[test]
+fn the_longest_wait_is_not_less_than_the_first() {
+    let yaml = r#"runtime:
+  name: r
+  custom:
+    proxyRuntime: {runtime: local}
+    apply:
+      taskConfig: {program: {cmd: [a]}}
+      retryPolicy: {baseInterval: 10m, maxInterval: 90s}
+"#;
+    insta::assert_snapshot!(problems(yaml), @r#"
+        error: `maxInterval` 1m30s is less than `baseInterval` 10m
+         --> app.pvn.yaml:7:53
+          |
+        7 |       retryPolicy: {baseInterval: 10m, maxInterval: 90s}
+          |                                                     ^^^ runtime.custom.apply.retryPolicy.maxInterval
+        "#);
+}
+
+#[test]
+fn bad_input_job_file_with_two_objects() {
+    let yaml = r#"runtime:
+  name: r
+  custom:
+    proxyRuntime: {runtime: local}
+    apply:
+      kubernetesConfig:
+        type: KUBERNETES
+        inlined: |
+          apiVersion: batch/v1
+          kind: Job
+          metadata: {name: deploy}
+          ---
+          apiVersion: v1
+          kind: ConfigMap
+          metadata: {name: settings}
+"#;
+    insta::assert_snapshot!(problems(yaml), @r#"
+        error: a command's Kubernetes file must hold exactly one batch/v1 Job and nothing else; found batch/v1 Job `deploy`, v1 ConfigMap `settings`
+         --> app.pvn.yaml:8:9
+          |
+        8 |         inlined: |
+          |         ^^^^^^^ runtime.custom.apply.kubernetesConfig.inlined
+        "#);
+}
+
+#[test]
+fn a_job_file_holds_a_job() {
+    let yaml = r##"runtime:
+  name: r
+  custom:
+    proxyRuntime: {runtime: local}
+    fetch: {kubernetesConfig: {type: KUBERNETES, inlined: "# nothing"}}
+    apply: {kubernetesConfig: {type: KUBERNETES, inlined: "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}}"}}
+    getInfo: {kubernetesConfig: {type: KUBERNETES, inlined: "a: b"}}
+"##;
+    insta::assert_snapshot!(problems(yaml), @r##"
+        error: a command's Kubernetes file must hold exactly one batch/v1 Job and nothing else; found nothing
+         --> app.pvn.yaml:5:59
+          |
+        5 |     fetch: {kubernetesConfig: {type: KUBERNETES, inlined: "# nothing"}}
+          |                                                           ^^^^^^^^^^^ runtime.custom.fetch.kubernetesConfig.inlined
+
+        error: a command's Kubernetes file must hold exactly one batch/v1 Job and nothing else; found apps/v1 Deployment `web`
+         --> app.pvn.yaml:6:59
+          |
+        6 |     apply: {kubernetesConfig: {type: KUBERNETES, inlined: "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}}"}}
+          |                                                           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ runtime.custom.apply.kubernetesConfig.inlined
+
+        error: a command's Kubernetes file must hold exactly one batch/v1 Job and nothing else; found a document without `apiVersion` and `kind`
+         --> app.pvn.yaml:7:61
+          |
+        7 |     getInfo: {kubernetesConfig: {type: KUBERNETES, inlined: "a: b"}}
+          |                                                             ^^^^^^ runtime.custom.getInfo.kubernetesConfig.inlined
+        "##);
+}
+
+#[test]
+fn a_job_file_is_yaml() {
+    let yaml = r#"runtime:
+  name: r
+  custom:
+    proxyRuntime: {runtime: local}
+    apply:
+      kubernetesConfig:
+        type: KUBERNETES
+        inlined: |
+          apiVersion: batch/v1
+          kind: Job
+          metadata: {name: {{.Params.name}}}
+"#;
+    insta::assert_snapshot!(problems(yaml), @r#"
+        error: a key must be a text (line 3 of the Kubernetes file)
+         --> app.pvn.yaml:8:9
+          |
+        8 |         inlined: |
+          |         ^^^^^^^ runtime.custom.apply.kubernetesConfig.inlined
+          |
+          = help: a template has to stand in quotes, as in `"{{.Params.x}}"`
+        "#);
+}
+
+#[test]
+fn a_sub_path_is_a_part_of_a_path() {
+    let yaml = r#"runtime:
+  name: r
+  custom:
+    proxyRuntime: {runtime: local}
+    apply:
+      kubernetesConfig: {type: KUBERNETES, local: {paths: [], subPath: x, includePatterns: ["a["]}}
+"#;
+    insta::assert_snapshot!(problems(yaml), @r#"
+        error: `paths` is empty; name at least one file
+         --> app.pvn.yaml:6:59
+          |
+        6 |       kubernetesConfig: {type: KUBERNETES, local: {paths: [], subPath: x, includePatterns: ["a["]}}
+          |                                                           ^^ runtime.custom.apply.kubernetesConfig.local.paths
+
+        error: `subPath` is a part of `path`, which is missing
+         --> app.pvn.yaml:6:72
+          |
+        6 |       kubernetesConfig: {type: KUBERNETES, local: {paths: [], subPath: x, includePatterns: ["a["]}}
+          |                                                                        ^ runtime.custom.apply.kubernetesConfig.local.subPath
+
+        error: `a[` is not a file pattern: unclosed character class; missing ']'
+         --> app.pvn.yaml:6:93
+          |
+        6 |       kubernetesConfig: {type: KUBERNETES, local: {paths: [], subPath: x, includePatterns: ["a["]}}
+          |                                                                                             ^^^^ runtime.custom.apply.kubernetesConfig.local.includePatterns[0]
+        "#);
+}
+
+#[test]
+fn a_local_file_that_was_not_sent_is_missing() {
+    let yaml = r#"runtime:
+  name: r
+  custom:
+    proxyRuntime: {runtime: local}
+    apply:
+      kubernetesConfig: {type: KUBERNETES, local: {path: jobs/apply.yaml}}
+"#;
+    insta::assert_snapshot!(problems(yaml), @r#"
+        error: `jobs/apply.yaml` was not sent along with the config file
+         --> app.pvn.yaml:6:58
+          |
+        6 |       kubernetesConfig: {type: KUBERNETES, local: {path: jobs/apply.yaml}}
+          |                                                          ^^^^^^^^^^^^^^^ runtime.custom.apply.kubernetesConfig.local.path
+          |
+          = help: `pvnctl` sends it; it reads local files relative to the config file
+        "#);
+}
+
+#[test]
+fn rules_are_told_beside_other_problems() {
+    let yaml = r#"runtime:
+  name: r
+  custom:
+    proxyRuntime: {runtime: local}
+    apply:
+      taskConfig: {program: {cmd: [a], colour: red}}
+      retryPolicy: {baseInterval: 10m, maxInterval: 90s}
+    parameters: [{name: p, string: {}}, {name: p, string: {}}]
+"#;
+    insta::assert_snapshot!(problems(yaml), @r#"
+        error: unknown field `colour`
+         --> app.pvn.yaml:6:40
+          |
+        6 |       taskConfig: {program: {cmd: [a], colour: red}}
+          |                                        ^^^^^^ runtime.custom.apply.taskConfig.program.colour
+          |
+          = help: known here: `name`, `image`, `imageTag`, `imageRegistryInfo`, `cmd`, `entrypoint`, `env`, `resources`, `workingDirectory`
+
+        error: `maxInterval` 1m30s is less than `baseInterval` 10m
+         --> app.pvn.yaml:7:53
+          |
+        7 |       retryPolicy: {baseInterval: 10m, maxInterval: 90s}
+          |                                                     ^^^ runtime.custom.apply.retryPolicy.maxInterval
+
+        error: parameter `p` is given twice
+         --> app.pvn.yaml:8:48
+          |
+        8 |     parameters: [{name: p, string: {}}, {name: p, string: {}}]
+          |                                                ^ runtime.custom.parameters[1].name
+        "#);
+}
