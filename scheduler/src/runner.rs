@@ -9,6 +9,8 @@ use tokio::sync::mpsc;
 
 use crate::compile::Command;
 
+pub mod local;
+
 /// One job, complete: whoever has this can run it without asking anybody.
 #[derive(Debug, Clone)]
 pub struct JobSpec {
@@ -72,6 +74,8 @@ pub enum End {
     Unknown {
         /// What is known, for people.
         why: String,
+        /// The output found, if any; without exit code and signal.
+        report: Option<Box<Report>>,
     },
 }
 

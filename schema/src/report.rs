@@ -74,6 +74,10 @@ pub struct Report {
     /// The declared output files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<OutputFile>,
+    /// Why the wrapper ended with 65 although the command was fine: a declared output is missing, or the structured one is
+    /// not what was expected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bad_output: Option<String>,
     /// The checked structured output, when it was expected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured: Option<Structured>,

@@ -21,8 +21,10 @@
 //!   ends, and the kernel lets go of it whatever ends it: pids and their start times may repeat, across pid namespaces
 //!   and boots; a lock does not. The pid in the claim is for signals, and is used only while the lock is held.
 //! - **Never started, or unknown.** No claim: it never started, and a daemon that makes the claim itself keeps it so.
-//!   A wrapper's claim without lock and without report: unknown. No directory at all: it never started, unless the
-//!   machine was started again since it was decided; then unknown.
+//!   The same for an empty claim that the daemon can lock: the wrapper writes into it after it has the lock and before it
+//!   starts anything, and stops when it finds it locked or written. A wrapper's claim without lock and without report:
+//!   unknown. No directory at all: it never started, unless the machine was started again since it was decided; then
+//!   unknown.
 
 use serde::{Deserialize, Serialize};
 

@@ -7,6 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FlockOperation;
+use rustix::io::Errno;
 use schema::report::Report;
 use schema::spool::{self, Claim};
 use schema::time::Timestamp;
@@ -38,7 +39,14 @@ impl Job {
         })?;
         let faulty = |error| ClaimError::Io(shown(), error);
         // The lock comes before the text: a claim that can be read and is not locked is that of a dead wrapper.
-        rustix::fs::flock(&claim, FlockOperation::NonBlockingLockExclusive).map_err(|error| faulty(error.into()))?;
+        rustix::fs::flock(&claim, FlockOperation::NonBlockingLockExclusive).map_err(|error| match error {
+            Errno::WOULDBLOCK => ClaimError::Taken(shown()),
+            _ => faulty(error.into()),
+        })?;
+        // A daemon may have locked it, said that nobody starts the job, and let go, all between our two calls.
+        if claim.metadata().map_err(faulty)?.len() > 0 {
+            return Err(ClaimError::Taken(shown()));
+        }
         let text = serde_json::to_vec(&Claim::Wrapper { pid: rustix::process::getpid().as_raw_nonzero().get(), at: now });
         (&claim).write_all(&text.expect("a claim is JSON")).map_err(faulty)?;
         Ok(Self { directory: directory.to_owned(), _claim: claim })

@@ -167,24 +167,13 @@ impl Shared<'_> {
         report.files = outputs::collect(&options.outputs, self.job_directory());
         let fine = report.exit_code.is_some_and(|code| options.success_exit_codes.iter().any(|fine| i32::from(*fine) == code));
         if fine {
-            for file in &report.files {
-                if let Some(why) = &file.error {
-                    say(&format!("output `{}`: {why}", file.name));
-                    code = exit::BAD_OUTPUT;
-                }
-            }
             if let Some(kind) = options.expect {
-                let structured = outputs::structured(kind.into(), &stdout);
-                for error in &structured.errors {
-                    say(&format!(
-                        "structured output: {}{}{}",
-                        error.pointer,
-                        if error.pointer.is_empty() { "" } else { ": " },
-                        error.message
-                    ));
-                    code = exit::BAD_OUTPUT;
-                }
-                report.structured = Some(structured);
+                report.structured = Some(outputs::structured(kind.into(), &stdout));
+            }
+            report.bad_output = outputs::complaint(&report.files, report.structured.as_ref());
+            if let Some(why) = &report.bad_output {
+                say(why);
+                code = exit::BAD_OUTPUT;
             }
         }
         (report, code)

@@ -83,3 +83,14 @@ pub(crate) fn structured(kind: StructuredKind, stdout: &Kept) -> Structured {
         Err(error) => whole(format!("standard output cannot be read back: {error}")),
     }
 }
+
+/// In a sentence what is wrong with what the command left, if anything is.
+pub(crate) fn complaint(files: &[OutputFile], structured: Option<&Structured>) -> Option<String> {
+    let missing = files.iter().filter_map(|file| Some(format!("output `{}`: {}", file.name, file.error.as_ref()?)));
+    let wrong = structured.iter().flat_map(|structured| &structured.errors).map(|error| {
+        let pointer = if error.pointer.is_empty() { String::new() } else { format!("{}: ", error.pointer) };
+        format!("structured output: {pointer}{}", error.message)
+    });
+    let all: Vec<String> = missing.chain(wrong).collect();
+    if all.is_empty() { None } else { Some(all.join("; ")) }
+}

@@ -84,7 +84,8 @@ fn inline(kept: &Kept) -> Option<String> {
 
 /// Hides secrets in what the report says in words; the streams are free of them already.
 pub(crate) fn hide(report: &mut Report, secrets: &Secrets) {
-    let texts = report.exec_error.iter_mut().chain(report.files.iter_mut().filter_map(|file| file.error.as_mut()));
+    let texts =
+        report.exec_error.iter_mut().chain(&mut report.bad_output).chain(report.files.iter_mut().filter_map(|file| file.error.as_mut()));
     let arguments = report.leaked.iter_mut().flat_map(|LeakedProcess { argv, .. }| argv);
     texts.chain(arguments).for_each(|text| *text = secrets.hide(text));
 }

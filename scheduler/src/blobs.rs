@@ -1,0 +1,328 @@
+//! Content-addressed files: job logs, output files, plans. Written by `runner`, read by `http` and the driver, removed by
+//! the driver's retention.
+//!
+//! What always holds:
+//! - **A blob is whole or absent.** It appears under its name by link or rename, complete, and is never changed; what is put
+//!   under an id has that digest, because it is computed here. Putting the same twice, at once even, is the same as once.
+//! - **Absent is an ordinary answer**, never an error: retention removes blobs, and a crash of the machine can lose one that
+//!   was put with [`Keep::Lazy`].
+//! - **Durable as needed.** Output files are synced ([`Keep::Synced`]): a plan that somebody approved must be there after a
+//!   power cut. Logs are not: two syncs a job would cost more than the job, and a lost log is told as lost.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use schema::id::BlobId;
+use sha2::{Digest, Sha256};
+
+/// Piece in which files are read.
+const PIECE_BYTES: usize = 256 << 10;
+
+/// Directory of what is not complete yet. Emptied at start.
+const UNFINISHED: &str = "new";
+
+/// How hard to hold on to a blob when the machine crashes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// On disk before the call returns.
+    Synced,
+    /// When the kernel gets to it: some seconds later.
+    Lazy,
+}
+
+/// The store. Cloned freely.
+#[derive(Debug, Clone)]
+pub struct Blobs {
+    root: Arc<Path>,
+    next: Arc<AtomicU64>,
+}
+
+impl Blobs {
+    /// Opens the store in a directory, which is made if it is not there. One daemon at a time.
+    ///
+    /// # Errors
+    /// When the directory cannot be made or written.
+    pub fn open(root: &Path) -> io::Result<Self> {
+        let unfinished = root.join(UNFINISHED);
+        match std::fs::remove_dir_all(&unfinished) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&unfinished)?;
+        Ok(Self { root: root.into(), next: Arc::default() })
+    }
+
+    /// Where a blob is, if it is there: two digits, then the rest, so that no directory gets too long.
+    pub fn path(&self, id: BlobId) -> PathBuf {
+        let hex = id.hex();
+        self.root.join(&hex[..2]).join(&hex[2..])
+    }
+
+    /// Whether it is there.
+    pub fn has(&self, id: BlobId) -> bool {
+        is_empty(id) || self.path(id).exists()
+    }
+
+    /// Its size in bytes; `None` when absent.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn size(&self, id: BlobId) -> io::Result<Option<u64>> {
+        if is_empty(id) {
+            return Ok(Some(0));
+        }
+        present(std::fs::metadata(self.path(id)).map(|metadata| metadata.len()))
+    }
+
+    /// At most `limit` of its bytes from `offset` on; fewer at its end, `None` when absent.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn read(&self, id: BlobId, offset: u64, limit: usize) -> io::Result<Option<Vec<u8>>> {
+        if is_empty(id) {
+            return Ok(Some(Vec::new()));
+        }
+        let Some(file) = present(File::open(self.path(id)))? else { return Ok(None) };
+        read_range(&file, offset, limit).map(Some)
+    }
+
+    /// The same off the async threads.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub async fn read_later(&self, id: BlobId, offset: u64, limit: usize) -> io::Result<Option<Vec<u8>>> {
+        let blobs = self.clone();
+        tokio::task::spawn_blocking(move || blobs.read(id, offset, limit)).await.map_err(io::Error::other)?
+    }
+
+    /// Stores these bytes.
+    ///
+    /// # Errors
+    /// When the disk fails or is full; then nothing is stored.
+    pub fn put(&self, bytes: &[u8], keep: Keep) -> io::Result<BlobId> {
+        let id = BlobId::of(bytes);
+        if self.has(id) {
+            return Ok(id);
+        }
+        let (mut file, unfinished) = self.unfinished()?;
+        self.complete(file.write_all(bytes), &file, &unfinished, id, keep)?;
+        Ok(id)
+    }
+
+    /// Stores a file's bytes; the file stays where it is. On the same file system nothing is copied: the file gets a second
+    /// name, so it must not be changed any more, and is made read-only.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or the disk fails or is full; then nothing is stored.
+    pub fn put_file(&self, from: &Path, keep: Keep) -> io::Result<BlobId> {
+        let mut file = File::open(from)?;
+        let id = digest_of(&mut file)?;
+        if self.has(id) {
+            return Ok(id);
+        }
+        // For our user alone, and not to be changed.
+        std::fs::set_permissions(from, std::fs::Permissions::from_mode(0o400))?;
+        if keep == Keep::Synced {
+            file.sync_all()?;
+        }
+        let path = self.path(id);
+        let linked = with_directory(&path, || std::fs::hard_link(from, &path));
+        match linked {
+            Ok(()) => self.settle(&path, keep)?,
+            // Another was first, with the same bytes.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            // Another file system, or one without links.
+            Err(_) => {
+                let (copy, unfinished) = self.unfinished()?;
+                let written = std::fs::copy(from, &unfinished).map(drop);
+                self.complete(written, &copy, &unfinished, id, keep)?;
+            }
+        }
+        Ok(id)
+    }
+
+    /// Removes a blob. One that is absent is removed already.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn remove(&self, id: BlobId) -> io::Result<()> {
+        present(std::fs::remove_file(self.path(id))).map(drop)
+    }
+
+    fn unfinished(&self) -> io::Result<(File, PathBuf)> {
+        let name = self.next.fetch_add(1, Ordering::Relaxed).to_string();
+        let path = self.root.join(UNFINISHED).join(name);
+        Ok((File::options().write(true).create_new(true).mode(0o600).open(&path)?, path))
+    }
+
+    /// Gives a file that was written its name.
+    fn complete(&self, written: io::Result<()>, file: &File, unfinished: &Path, id: BlobId, keep: Keep) -> io::Result<()> {
+        let path = self.path(id);
+        let done = written
+            .and_then(|()| if keep == Keep::Synced { file.sync_all() } else { Ok(()) })
+            .and_then(|()| with_directory(&path, || std::fs::rename(unfinished, &path)))
+            .and_then(|()| self.settle(&path, keep));
+        if done.is_err() {
+            // What is left of it is removed at the next start at the latest.
+            let _ = std::fs::remove_file(unfinished);
+        }
+        done
+    }
+
+    /// Syncs the names that lead to a new blob.
+    fn settle(&self, path: &Path, keep: Keep) -> io::Result<()> {
+        if keep == Keep::Lazy {
+            return Ok(());
+        }
+        let directory = path.parent().expect("a blob is in a directory");
+        File::open(directory)?.sync_all()?;
+        File::open(&self.root)?.sync_all()
+    }
+}
+
+/// The empty blob is always there and needs no file.
+fn is_empty(id: BlobId) -> bool {
+    /// SHA-256 of nothing.
+    const EMPTY: BlobId = BlobId::from_digest([
+        0xe3, 0xb0, 0xc4, 0x42, 0x98, 0xfc, 0x1c, 0x14, 0x9a, 0xfb, 0xf4, 0xc8, 0x99, 0x6f, 0xb9, 0x24, 0x27, 0xae, 0x41, 0xe4, 0x64, 0x9b,
+        0x93, 0x4c, 0xa4, 0x95, 0x99, 0x1b, 0x78, 0x52, 0xb8, 0x55,
+    ]);
+    id == EMPTY
+}
+
+/// Runs it again with its directory made, when that was missing.
+fn with_directory(path: &Path, mut run: impl FnMut() -> io::Result<()>) -> io::Result<()> {
+    match run() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let directory = path.parent().expect("a blob is in a directory");
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+            run()
+        }
+        other => other,
+    }
+}
+
+fn present<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// At most `limit` bytes from `offset` on.
+pub(crate) fn read_range(file: &File, offset: u64, limit: usize) -> io::Result<Vec<u8>> {
+    let left = file.metadata()?.len().saturating_sub(offset);
+    let mut bytes = vec![0; usize::try_from(left).map_or(limit, |left| left.min(limit))];
+    let mut read = 0;
+    while read < bytes.len() {
+        match file.read_at(&mut bytes[read..], offset + read as u64) {
+            Ok(0) => break,
+            Ok(count) => read += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    bytes.truncate(read);
+    Ok(bytes)
+}
+
+fn digest_of(file: &mut File) -> io::Result<BlobId> {
+    let mut hash = Sha256::new();
+    let mut piece = vec![0; PIECE_BYTES];
+    loop {
+        match file.read(&mut piece)? {
+            0 => return Ok(BlobId::from_digest(hash.finalize().into())),
+            count => hash.update(&piece[..count]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open() -> (tempfile::TempDir, Blobs) {
+        let directory = tempfile::tempdir().unwrap();
+        let blobs = Blobs::open(&directory.path().join("blobs")).unwrap();
+        (directory, blobs)
+    }
+
+    #[test]
+    fn what_was_put_is_read_by_its_digest_whole_and_in_parts() {
+        let (directory, blobs) = open();
+        let file = directory.path().join("file");
+        std::fs::write(&file, b"from a file").unwrap();
+        for keep in [Keep::Lazy, Keep::Synced] {
+            let id = blobs.put(b"hello world", keep).unwrap();
+            assert_eq!(id, BlobId::of(b"hello world"));
+            assert_eq!(blobs.read(id, 0, 100).unwrap().unwrap(), b"hello world");
+            assert_eq!(blobs.read(id, 6, 3).unwrap().unwrap(), b"wor");
+            assert_eq!(blobs.read(id, 100, 3).unwrap().unwrap(), b"");
+            assert_eq!(blobs.size(id).unwrap(), Some(11));
+            let id = blobs.put_file(&file, keep).unwrap();
+            assert_eq!(blobs.read(id, 0, 100).unwrap().unwrap(), b"from a file");
+            assert!(file.exists(), "the file stays");
+            blobs.remove(id).unwrap();
+        }
+    }
+
+    #[test]
+    fn absent_is_an_answer_and_no_error() {
+        let (_directory, blobs) = open();
+        let id = BlobId::of(b"never put");
+        assert_eq!(blobs.read(id, 0, 1).unwrap(), None);
+        assert_eq!(blobs.size(id).unwrap(), None);
+        assert!(!blobs.has(id));
+        blobs.remove(id).unwrap();
+    }
+
+    #[test]
+    fn nothing_is_a_blob_that_is_always_there() {
+        let (_directory, blobs) = open();
+        let id = BlobId::of(b"");
+        assert_eq!(blobs.read(id, 0, 1).unwrap(), Some(Vec::new()));
+        assert_eq!(blobs.put(b"", Keep::Synced).unwrap(), id);
+        assert!(!blobs.path(id).exists());
+    }
+
+    #[test]
+    fn two_that_put_the_same_at_once_both_succeed() {
+        let (directory, blobs) = open();
+        let bytes = vec![7; 1 << 20];
+        let file = directory.path().join("file");
+        std::fs::write(&file, &bytes).unwrap();
+        std::thread::scope(|scope| {
+            for worker in 0..8 {
+                let (blobs, bytes, file) = (&blobs, &bytes, &file);
+                scope.spawn(move || {
+                    let id = if worker % 2 == 0 { blobs.put(bytes, Keep::Lazy) } else { blobs.put_file(file, Keep::Synced) };
+                    assert_eq!(id.unwrap(), BlobId::of(bytes));
+                });
+            }
+        });
+        assert_eq!(blobs.read(BlobId::of(&bytes), 0, bytes.len() + 1).unwrap().unwrap(), bytes);
+        assert_eq!(std::fs::read_dir(directory.path().join("blobs/new")).unwrap().count(), 0, "nothing unfinished is left");
+    }
+
+    #[test]
+    fn bad_input_disk_full_stores_nothing_and_says_so() {
+        let (_directory, blobs) = open();
+        // Taking the directory of unfinished blobs away fails as a full disk does, also for root.
+        std::fs::remove_dir(blobs.root.join(UNFINISHED)).unwrap();
+        assert!(blobs.put(b"some bytes", Keep::Lazy).is_err());
+        assert!(!blobs.has(BlobId::of(b"some bytes")));
+    }
+
+    #[test]
+    fn what_was_left_unfinished_by_a_crash_is_removed_at_the_next_start() {
+        let (directory, blobs) = open();
+        blobs.unfinished().unwrap();
+        let blobs = Blobs::open(&directory.path().join("blobs")).unwrap();
+        assert_eq!(std::fs::read_dir(blobs.root.join(UNFINISHED)).unwrap().count(), 0);
+    }
+}

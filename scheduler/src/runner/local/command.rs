@@ -1,0 +1,170 @@
+//! A job -> the command line, environment and directory of its wrapper. Pure but for the look whether the directory is there.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use schema::report::StructuredKind;
+use schema::spool;
+
+use crate::runner::JobSpec;
+
+/// Variables that a local job inherits in mode `clean`. Source: SPEC 4.
+const CLEAN: &[&str] = &["PATH", "HOME", "USER", "LANG", "TMPDIR"];
+
+/// Where a command is looked up when nothing says so. Source: `_PATH_DEFPATH` of paths.h.
+const DEFAULT_PATH: &str = "/usr/bin:/bin";
+
+/// The wrapper's arguments after its own name.
+///
+/// A command that is `pvn-wrapper exec …` itself becomes the wrapper's run, with its own flags after ours, so that they win
+/// where a flag can be given once; only the job's timeout holds beside one of theirs.
+pub(super) fn arguments(spec: &JobSpec, directory: &Path) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = vec!["exec".into(), "--job".into(), directory.into()];
+    if let Some(timeout) = spec.timeout_ms.filter(|timeout| *timeout > 0) {
+        arguments.push(format!("--job-timeout={timeout}ms").into());
+    }
+    if !matches!(spec.success_exit_codes.as_slice(), [] | [0]) {
+        let codes: Vec<String> = spec.success_exit_codes.iter().filter(|code| (0..=255).contains(*code)).map(i32::to_string).collect();
+        arguments.push(format!("--success-exit-codes={}", codes.join(",")).into());
+    }
+    if let Some(expect) = spec.command.expect {
+        let kind = match expect {
+            StructuredKind::Fetch => "fetch",
+            StructuredKind::GetInfo => "get-info",
+        };
+        arguments.push(format!("--expect={kind}").into());
+    }
+    if spec.command.leave_running {
+        arguments.push("--leave-running".into());
+    }
+    let argv = &spec.command.argv;
+    let is_wrapper = |program: &String| Path::new(program).file_name().is_some_and(|name| name == "pvn-wrapper");
+    match argv.as_slice() {
+        [program, exec, rest @ ..] if is_wrapper(program) && exec == "exec" => arguments.extend(rest.iter().map(OsString::from)),
+        _ => {
+            arguments.push("--".into());
+            arguments.extend(argv.iter().map(OsString::from));
+        }
+    }
+    arguments
+}
+
+/// The wrapper's whole environment, which is the command's. `inherited` is the daemon's.
+pub(super) fn environment(
+    spec: &JobSpec,
+    directory: &Path,
+    wrapper: &Path,
+    inherited: &[(OsString, OsString)],
+) -> BTreeMap<OsString, OsString> {
+    let is_ours = |key: &OsString| key.as_encoded_bytes().starts_with(b"PVN_");
+    let kept = |key: &OsString| !is_ours(key) && (!spec.clean_env || CLEAN.iter().any(|clean| key == clean));
+    let mut all: BTreeMap<OsString, OsString> = inherited.iter().filter(|(key, _)| kept(key)).cloned().collect();
+    all.extend(spec.env.iter().map(|(key, value)| (key.into(), value.into())));
+    all.insert(spool::DIRECTORY_VARIABLE.into(), directory.into());
+    if !spec.secret_keys.is_empty() {
+        all.insert("PVN_SECRET_KEYS".into(), spec.secret_keys.join(",").into());
+    }
+    // Last, so that a wrapper that is on PATH already is found before.
+    if let Some(own) = wrapper.parent() {
+        let path = all.entry("PATH".into()).or_insert_with(|| DEFAULT_PATH.into());
+        path.push(":");
+        path.push(own);
+    }
+    all
+}
+
+/// Where the command is to run.
+///
+/// # Errors
+/// A sentence naming the directory when it is not there.
+pub(super) fn working_directory(spec: &JobSpec, started_in: &Path) -> Result<PathBuf, String> {
+    let mut directory = started_in.to_owned();
+    directory.extend(&spec.root);
+    directory.extend(&spec.command.working_directory);
+    match std::fs::metadata(&directory) {
+        Ok(metadata) if metadata.is_dir() => Ok(directory),
+        Ok(_) => Err(format!("its working directory {} is no directory", directory.display())),
+        Err(error) => Err(format!("its working directory {} cannot be entered: {error}", directory.display())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use schema::id::JobId;
+    use schema::status::JobKind;
+
+    use super::*;
+    use crate::compile::Command;
+
+    fn spec(argv: &[&str]) -> JobSpec {
+        JobSpec {
+            job: JobId::derive(&[b"x"]),
+            kind: JobKind::Fetch,
+            command: Command {
+                name: "test".into(),
+                argv: argv.iter().map(|&text| text.to_owned()).collect(),
+                env: Vec::new(),
+                working_directory: None,
+                expect: Some(StructuredKind::GetInfo),
+                leave_running: true,
+            },
+            env: vec![("A".into(), "1".into()), ("PVN_JOB_ID".into(), "j".into()), ("A".into(), "2".into())],
+            clean_env: false,
+            root: None,
+            secret_keys: vec!["A".into(), "B".into()],
+            timeout_ms: Some(1500),
+            success_exit_codes: vec![0, 2],
+            inputs: Vec::new(),
+        }
+    }
+
+    fn check(argv: &[&str], expected: &str) {
+        let arguments = arguments(&spec(argv), Path::new("/spool/job"));
+        let text: Vec<_> = arguments.iter().map(|argument| argument.to_str().unwrap()).collect();
+        assert_eq!(
+            text.join(" "),
+            format!("exec --job /spool/job --job-timeout=1500ms --success-exit-codes=0,2 --expect=get-info --leave-running {expected}")
+        );
+    }
+
+    #[test]
+    fn a_command_is_wrapped_once() {
+        check(&["terraform", "plan"], "-- terraform plan");
+        check(&["/bin/pvn-wrapper", "exec", "--out", "a=b", "--", "true"], "--out a=b -- true");
+        check(&["pvn-wrapper", "validate", "fetch", "x"], "-- pvn-wrapper validate fetch x");
+    }
+
+    fn environment_of(spec: &JobSpec) -> BTreeMap<OsString, OsString> {
+        let inherited =
+            [("HOME", "/h"), ("SHELL", "sh"), ("PVN_DATA_DIR", "/d"), ("A", "0")].map(|(key, value)| (key.into(), value.into()));
+        environment(spec, Path::new("/spool/job"), Path::new("/opt/pvn-wrapper"), &inherited)
+    }
+
+    #[test]
+    fn a_job_inherits_the_daemons_environment_less_its_own_variables() {
+        let all = environment_of(&spec(&["true"]));
+        let get = |key: &str| all.get(&OsString::from(key)).map(|value| value.to_str().unwrap());
+        assert_eq!((get("HOME"), get("SHELL"), get("A"), get("PVN_DATA_DIR")), (Some("/h"), Some("sh"), Some("2"), None));
+        assert_eq!((get("PVN_JOB_ID"), get("PVN_JOB_DIR"), get("PVN_SECRET_KEYS")), (Some("j"), Some("/spool/job"), Some("A,B")));
+        assert_eq!(get("PATH"), Some("/usr/bin:/bin:/opt"), "the wrapper is found last");
+    }
+
+    #[test]
+    fn a_clean_job_inherits_five_variables_only() {
+        let all = environment_of(&JobSpec { clean_env: true, ..spec(&["true"]) });
+        assert!(all.contains_key(&OsString::from("HOME")));
+        assert!(!all.contains_key(&OsString::from("SHELL")));
+    }
+
+    #[test]
+    fn a_working_directory_that_is_missing_is_named() {
+        let mut spec = spec(&["true"]);
+        spec.command.working_directory = Some("no/such".into());
+        let why = working_directory(&spec, Path::new("/tmp")).unwrap_err();
+        assert!(why.contains("/tmp/no/such"), "{why}");
+        spec.root = Some("/".into());
+        spec.command.working_directory = Some("tmp".into());
+        assert_eq!(working_directory(&spec, Path::new("/x")).unwrap(), Path::new("/tmp"));
+    }
+}

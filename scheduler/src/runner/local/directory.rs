@@ -1,0 +1,202 @@
+//! The spool directory of one job, from the daemon's side: what it says about the job, what is in it, and its end. All of it
+//! blocks on the disk. [`schema::spool`] is the protocol.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
+use rustix::process::Pid;
+use schema::report::Report;
+use schema::spool::{self, Claim, Stream};
+
+/// What a spool directory says about its job.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// There is no directory.
+    Nothing,
+    /// It is over.
+    Reported(Box<Report>),
+    /// A wrapper runs it.
+    Running { pid: Pid },
+    /// A wrapper has just claimed it and has not written who it is: look again.
+    Claiming,
+    /// Nobody started it, and nobody will: this look saw to that.
+    NeverStarted,
+    /// A wrapper started it, is gone, and left no report.
+    Lost,
+}
+
+/// The spool directory of a job.
+#[derive(Debug, Clone)]
+pub(super) struct Directory {
+    path: PathBuf,
+}
+
+impl Directory {
+    /// The one at `path`, whether it is there or not.
+    pub(super) fn at(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes it; `false` when it is there already.
+    pub(super) fn make(&self) -> io::Result<bool> {
+        match std::fs::DirBuilder::new().mode(0o700).create(&self.path) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes what `--in` can name: each reference a link to the blob's file.
+    pub(super) fn put_inputs(&self, inputs: impl Iterator<Item = (String, PathBuf)>) -> io::Result<()> {
+        let directory = self.path.join(spool::INPUTS);
+        let mut made = false;
+        for (reference, blob) in inputs {
+            if !made {
+                std::fs::DirBuilder::new().mode(0o700).create(&directory)?;
+                made = true;
+            }
+            match std::os::unix::fs::symlink(blob, directory.join(reference)) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at the job. When nobody started it, takes the claim, so that nobody will.
+    pub(super) fn look(&self) -> io::Result<Found> {
+        if let Some(report) = self.report()? {
+            return Ok(Found::Reported(report));
+        }
+        let claim = match File::options().read(true).write(true).open(self.path.join(spool::CLAIM)) {
+            Ok(claim) => claim,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return self.take_claim(),
+            Err(error) => return Err(error),
+        };
+        match rustix::fs::flock(&claim, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => self.unlocked(&claim),
+            Err(Errno::WOULDBLOCK) => Ok(match read_claim(&claim)? {
+                Some(Claim::Wrapper { pid, .. }) => match Pid::from_raw(pid) {
+                    Some(pid) => Found::Running { pid },
+                    None => Found::Lost,
+                },
+                // Another look at the same directory, or a wrapper before its first word.
+                Some(Claim::Scheduler) | None => Found::Claiming,
+            }),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The claim's owner is not alive, or has not locked it yet. We hold the lock.
+    fn unlocked(&self, mut claim: &File) -> io::Result<Found> {
+        match read_claim(claim)? {
+            None => {
+                claim.write_all(&serde_json::to_vec(&Claim::Scheduler)?)?;
+                Ok(Found::NeverStarted)
+            }
+            Some(Claim::Scheduler) => Ok(Found::NeverStarted),
+            // It may have put its report in place after we looked for that and before we had the lock.
+            Some(Claim::Wrapper { .. }) => Ok(self.report()?.map_or(Found::Lost, Found::Reported)),
+        }
+    }
+
+    fn take_claim(&self) -> io::Result<Found> {
+        match File::options().write(true).create_new(true).open(self.path.join(spool::CLAIM)) {
+            Ok(mut claim) => {
+                // Without the lock a wrapper that opens it now would find it empty and free; but it cannot open it, for it
+                // only ever makes a new one.
+                claim.write_all(&serde_json::to_vec(&Claim::Scheduler)?)?;
+                Ok(Found::NeverStarted)
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Found::Claiming),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Found::Nothing),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The report, when it is there and whole. One that is cut (the machine crashed) is none.
+    pub(super) fn report(&self) -> io::Result<Option<Box<Report>>> {
+        match std::fs::read(self.path.join(spool::REPORT)) {
+            Ok(text) => Ok(serde_json::from_slice(&text).ok()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// When a wrapper claimed it, if one did.
+    pub(super) fn claimed_at(&self) -> Option<schema::time::Timestamp> {
+        match File::open(self.path.join(spool::CLAIM)).and_then(|claim| read_claim(&claim)) {
+            Ok(Some(Claim::Wrapper { at, .. })) => Some(at),
+            // Unreadable is as good as not there yet: it is asked again, and the end is told in any case.
+            _ => None,
+        }
+    }
+
+    /// Whether the wrapper that claimed it is alive.
+    pub(super) fn is_locked(&self) -> io::Result<bool> {
+        let claim = match File::open(self.path.join(spool::CLAIM)) {
+            Ok(claim) => claim,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        match rustix::fs::flock(&claim, FlockOperation::NonBlockingLockShared) {
+            Ok(()) => Ok(false),
+            Err(Errno::WOULDBLOCK) => Ok(true),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The file of a stream, there or not.
+    pub(super) fn stream(&self, stream: Stream) -> PathBuf {
+        self.path.join(stream.as_str())
+    }
+
+    /// The outputs that were handed over.
+    pub(super) fn files(&self) -> io::Result<Vec<(String, PathBuf)>> {
+        let entries = match std::fs::read_dir(self.path.join(spool::FILES)) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut files = Vec::new();
+        for entry in entries {
+            let entry = entry?;
+            if let Some(name) = entry.file_name().to_str().filter(|name| spool::is_output_name(name)) {
+                files.push((name.to_owned(), entry.path()));
+            }
+        }
+        files.sort();
+        Ok(files)
+    }
+
+    /// Removes it with all that is in it. One that is not there is removed already.
+    pub(super) fn remove(&self) -> io::Result<()> {
+        // An ordinary job leaves these two; asking for more only when there is more halves the calls.
+        for file in [spool::REPORT, spool::CLAIM] {
+            let _ = std::fs::remove_file(self.path.join(file));
+        }
+        match std::fs::remove_dir(&self.path) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(_) => match std::fs::remove_dir_all(&self.path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                other => other,
+            },
+        }
+    }
+}
+
+fn read_claim(mut claim: &File) -> io::Result<Option<Claim>> {
+    let mut text = Vec::new();
+    io::Read::read_to_end(&mut claim, &mut text)?;
+    Ok(serde_json::from_slice(&text).ok())
+}

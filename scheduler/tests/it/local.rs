@@ -1,0 +1,532 @@
+//! Local jobs with real processes under the real wrapper: start, end, stop, tail, and what a daemon finds after a restart in
+//! each phase. A restart is a second runner over the same directory, after the first let go of its jobs.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use pvn_scheduler::blobs::{Blobs, Keep};
+use pvn_scheduler::compile::Command;
+use pvn_scheduler::runner::local::{LocalRunner, Settings, find_wrapper};
+use pvn_scheduler::runner::{End, JobSpec, Told};
+use schema::id::{BlobId, JobId};
+use schema::report::{Report, StructuredKind};
+use schema::spool::{CLAIM, REPORT, Stream};
+use schema::status::JobKind;
+use tokio::sync::mpsc;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+struct World {
+    directory: tempfile::TempDir,
+    blobs: Blobs,
+    runner: LocalRunner,
+    news: mpsc::Receiver<Told>,
+}
+
+impl World {
+    async fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let blobs = Blobs::open(&directory.path().join("blobs")).unwrap();
+        let (runner, news) = open(directory.path(), &blobs);
+        assert_eq!(runner.recover(&[]).await, []);
+        Self { directory, blobs, runner, news }
+    }
+
+    /// A daemon that is gone at once, and its successor; what the successor says was never started.
+    async fn restart(&mut self, unfinished: &[JobId]) -> Vec<JobId> {
+        self.runner.detach().await;
+        (self.runner, self.news) = open(self.directory.path(), &self.blobs);
+        self.runner.recover(unfinished).await
+    }
+
+    fn spool(&self, job: JobId) -> PathBuf {
+        self.directory.path().join("spool").join(job.to_string())
+    }
+
+    async fn next(&mut self) -> Told {
+        tokio::time::timeout(PATIENCE, self.news.recv()).await.expect("news in time").expect("the runner lives")
+    }
+
+    async fn ended(&mut self) -> (JobId, End, bool) {
+        loop {
+            if let Told::Ended { job, end, gone } = self.next().await {
+                return (job, end, gone);
+            }
+        }
+    }
+
+    async fn report(&mut self) -> Report {
+        match self.ended().await {
+            (_, End::Reported(report), _) => *report,
+            (_, other, _) => panic!("no report: {other:?}"),
+        }
+    }
+
+    /// Runs to the end and forgets.
+    async fn run(&mut self, spec: JobSpec) -> Report {
+        let job = spec.job;
+        self.runner.start(spec);
+        let report = self.report().await;
+        self.runner.forget(job).await;
+        report
+    }
+
+    fn text(&self, blob: Option<BlobId>) -> String {
+        String::from_utf8(self.blobs.read(blob.unwrap(), 0, 1 << 20).unwrap().unwrap()).unwrap()
+    }
+
+    /// Waits until the file is there and not empty.
+    async fn until_written(&self, path: &Path) -> String {
+        let wait = async {
+            loop {
+                match std::fs::read_to_string(path) {
+                    Ok(text) if !text.is_empty() => return text,
+                    _ => tokio::time::sleep(Duration::from_millis(5)).await,
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, wait).await.unwrap_or_else(|_| panic!("{} was not written", path.display()))
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+}
+
+fn open(directory: &Path, blobs: &Blobs) -> (LocalRunner, mpsc::Receiver<Told>) {
+    let (news, told) = mpsc::channel(64);
+    let settings = Settings {
+        spool: directory.join("spool"),
+        wrapper: find_wrapper(None).expect("`cargo build -p pvn-wrapper` was run"),
+        started_in: directory.to_owned(),
+        environment: std::env::vars_os().collect(),
+    };
+    (LocalRunner::open(settings, blobs.clone(), news).unwrap(), told)
+}
+
+fn spec(name: &str, argv: &[&str]) -> JobSpec {
+    // Tests run together, and left-over processes are found by the job's id.
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let unique = [std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)].map(u32::to_le_bytes);
+    let job = JobId::derive(&[&unique[0], &unique[1]]);
+    JobSpec {
+        job,
+        kind: JobKind::Fetch,
+        command: Command {
+            name: name.to_owned(),
+            argv: argv.iter().map(|&text| text.to_owned()).collect(),
+            env: Vec::new(),
+            working_directory: None,
+            expect: None,
+            leave_running: false,
+        },
+        env: vec![("PVN_JOB_ID".to_owned(), job.to_string())],
+        clean_env: false,
+        root: None,
+        secret_keys: Vec::new(),
+        timeout_ms: None,
+        success_exit_codes: vec![0],
+        inputs: Vec::new(),
+    }
+}
+
+fn shell(name: &str, script: &str) -> JobSpec {
+    spec(name, &["sh", "-c", script])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_ends_with_its_exit_code_and_both_streams_in_the_blob_store() {
+    let mut world = World::new().await;
+    let report = world.run(shell("a", "echo out; echo err >&2; exit 3")).await;
+    assert_eq!(report.exit_code, Some(3));
+    assert_eq!((world.text(report.stdout_blob_id), world.text(report.stderr_blob_id)), ("out\n".into(), "err\n".into()));
+    assert_eq!((report.stdout_inline, report.stderr_inline), (None, None));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_stream_is_in_the_blob_store_too() {
+    let mut world = World::new().await;
+    let report = world.run(shell("a", "seq 100000")).await;
+    let expected: String = (1..=100_000).map(|i| format!("{i}\n")).collect();
+    assert!(world.text(report.stdout_blob_id) == expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_forgotten_job_leaves_nothing_in_the_spool() {
+    let mut world = World::new().await;
+    let job = shell("a", "seq 100000; sleep 0.3");
+    let spool = world.spool(job.job);
+    world.run(job).await;
+    assert!(!spool.exists());
+    assert_eq!(world.runner.running(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn starting_a_job_again_changes_nothing() {
+    let mut world = World::new().await;
+    let started = world.file("started");
+    let again = shell("a", &format!("echo x >> {}; sleep 0.2", started.display()));
+    world.runner.start(again.clone());
+    world.runner.start(again.clone());
+    assert_eq!(world.report().await.exit_code, Some(0));
+    world.runner.start(again);
+    assert_eq!(world.report().await.exit_code, Some(0), "what is not forgotten is told again");
+    assert_eq!(std::fs::read_to_string(started).unwrap(), "x\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_is_not_there_is_told_with_its_name() {
+    let mut world = World::new().await;
+    let report = world.run(spec("a", &["no-such-command-anywhere"])).await;
+    assert!(report.exec_error.unwrap().contains("no-such-command-anywhere"));
+    assert!(!report.surroundings);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_working_directory_that_is_not_there_is_told_with_its_path() {
+    let mut world = World::new().await;
+    let mut missing = shell("a", "true");
+    missing.command.working_directory = Some("no/such".to_owned());
+    world.runner.start(missing);
+    let (_, end, _) = world.ended().await;
+    let End::NotStarted { why, surroundings: false } = end else { panic!("{end:?}") };
+    assert!(why.contains("no/such"), "{why}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_runs_in_its_working_directory_with_its_environment() {
+    let mut world = World::new().await;
+    std::fs::create_dir_all(world.file("root/sub")).unwrap();
+    let mut job = shell("a", "pwd; echo $GREETING; echo ${PVN_TOKEN-none}; ps -o sid= -p $$ >/dev/null");
+    job.root = Some("root".into());
+    job.command.working_directory = Some("sub".to_owned());
+    job.env.push(("GREETING".to_owned(), "hello".to_owned()));
+    let report = world.run(job).await;
+    let text = world.text(report.stdout_blob_id);
+    let expected = std::fs::canonicalize(world.file("root/sub")).unwrap();
+    assert_eq!(text, format!("{}\nhello\nnone\n", expected.display()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_timeout_ends_a_job() {
+    let mut world = World::new().await;
+    let mut job = spec("a", &["sleep", "60"]);
+    job.timeout_ms = Some(50);
+    let report = world.run(job).await;
+    assert!(report.timed_out);
+    assert_eq!(report.signal.as_deref(), Some("SIGTERM"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn structured_output_is_checked() {
+    let mut world = World::new().await;
+    let mut job = shell("a", r#"echo '{"objects":[{"name":"web","objectType":"X"}]}'"#);
+    job.command.expect = Some(StructuredKind::Fetch);
+    let good = world.run(job.clone()).await.structured.unwrap();
+    assert_eq!(good.value.unwrap()["objects"][0]["name"], "web");
+    job.command.argv[2] = "echo nonsense".to_owned();
+    let report = world.run(job).await;
+    assert!(!report.structured.unwrap().errors.is_empty());
+    assert!(report.bad_output.unwrap().contains("nonsense"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn secrets_are_masked_in_what_is_kept() {
+    let mut world = World::new().await;
+    let mut job = shell("a", "echo my $TOKEN; seq 20000; echo $TOKEN");
+    job.env.push(("TOKEN".to_owned(), "hunter2-hunter2".to_owned()));
+    job.secret_keys.push("TOKEN".to_owned());
+    let report = world.run(job).await;
+    let text = world.text(report.stdout_blob_id);
+    assert!(text.starts_with("my ***\n1\n") && text.ends_with("\n20000\n***\n"), "{text}");
+}
+
+/// Runs fetch and apply of a plan: the fetch writes `plan`, the apply reads what was in it then.
+async fn check_plan(fetch: &[&str], apply: &[&str]) {
+    let mut world = World::new().await;
+    let report = world.run(spec("fetch", fetch)).await;
+    assert_eq!(report.exit_code, Some(0), "{report:?}");
+    let plan = report.files.iter().find(|file| file.name == "plan").unwrap().content_blob_id.unwrap();
+    assert_eq!(world.text(Some(plan)), "the plan\n");
+    std::fs::write(world.file("tf.plan"), "changed meanwhile").unwrap();
+    let mut job = spec("apply", apply);
+    job.inputs.push(("fetch:plan".to_owned(), plan));
+    let report = world.run(job).await;
+    assert_eq!(report.exit_code, Some(0), "{report:?}");
+    assert_eq!(world.text(report.stdout_blob_id), "the plan\n");
+    assert_eq!(std::fs::metadata(world.blobs.path(plan)).unwrap().permissions().mode() & 0o077, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_goes_from_fetch_to_apply_when_the_command_is_the_wrapper_itself() {
+    check_plan(
+        &["pvn-wrapper", "exec", "--out", "plan=tf.plan", "--", "sh", "-c", "echo the plan > tf.plan"],
+        &["pvn-wrapper", "exec", "--in", "tf.plan=fetch:plan", "--", "cat", "tf.plan"],
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_goes_from_fetch_to_apply_when_the_wrapper_is_inside_the_command() {
+    check_plan(
+        &["sh", "-c", "pvn-wrapper exec --out plan=tf.plan -- sh -c 'echo the plan > tf.plan'"],
+        &["sh", "-c", "set -e; pvn-wrapper exec --in tf.plan=fetch:plan -- cat tf.plan"],
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_input_that_nobody_made_runs_nothing_and_is_named() {
+    let mut world = World::new().await;
+    let ran = world.file("ran");
+    let report = world.run(spec("a", &["pvn-wrapper", "exec", "--in", "x=fetch:plan", "--", "touch", ran.to_str().unwrap()])).await;
+    assert!(report.exec_error.unwrap().contains("fetch:plan"));
+    assert!(!ran.exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_declared_output_that_is_missing_is_told() {
+    let mut world = World::new().await;
+    let report = world.run(spec("a", &["pvn-wrapper", "exec", "--out", "plan=no.plan", "--", "true"])).await;
+    assert_eq!(report.exit_code, Some(0));
+    assert!(report.bad_output.unwrap().contains("no.plan"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_flags_of_the_users_own_wrapper_run_nothing_and_are_told() {
+    let mut world = World::new().await;
+    let report = world.run(spec("a", &["pvn-wrapper", "exec", "--nonsense", "--", "true"])).await;
+    assert!(report.exec_error.unwrap().contains("--nonsense"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_lasts_is_told_as_started_and_can_be_read_along() {
+    let mut world = World::new().await;
+    let go = world.file("go");
+    let job = shell("a", &format!("echo hello; until [ -e {} ]; do sleep 0.01; done; echo bye", go.display()));
+    let id = job.job;
+    world.runner.start(job);
+    assert!(matches!(world.next().await, Told::Started { job, .. } if job == id));
+    assert_eq!(world.until_written(&world.spool(id).join("stdout")).await, "hello\n");
+    let tail = world.runner.tail(id, Stream::Stdout, 2, 100).await.unwrap().unwrap();
+    assert_eq!((tail.bytes.as_slice(), tail.running), (b"llo\n".as_slice(), true));
+    std::fs::write(go, "").unwrap();
+    let report = world.report().await;
+    assert_eq!(world.text(report.stdout_blob_id), "hello\nbye\n");
+    world.runner.forget(id).await;
+    assert_eq!(world.runner.tail(id, Stream::Stdout, 0, 100).await.unwrap(), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn p7_a_stop_asks_the_command_and_tells_that_all_of_it_is_gone() {
+    let mut world = World::new().await;
+    let ready = world.file("ready");
+    let job = shell("a", &format!("trap 'echo asked; exit 5' TERM; echo > {}; while :; do sleep 0.01; done", ready.display()));
+    let id = job.job;
+    world.runner.start(job);
+    world.until_written(&ready).await;
+    assert!(world.runner.stop(id));
+    let (_, end, gone) = world.ended().await;
+    let End::Reported(report) = end else { panic!("{end:?}") };
+    assert_eq!((report.exit_code, gone), (Some(5), true));
+    assert_eq!(world.text(report.stdout_blob_id), "asked\n");
+    assert!(!world.runner.stop(id), "there is nothing left to stop");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn p7_a_second_stop_kills_at_once() {
+    let mut world = World::new().await;
+    let ready = world.file("ready");
+    let job = shell("a", &format!("trap '' TERM; echo $$ > {}; while :; do sleep 0.01; done", ready.display()));
+    let id = job.job;
+    world.runner.start(job);
+    let pid = world.until_written(&ready).await;
+    assert!(world.runner.stop(id));
+    assert!(world.runner.stop(id));
+    let (_, end, gone) = world.ended().await;
+    let End::Reported(report) = end else { panic!("{end:?}") };
+    assert_eq!((report.signal.as_deref(), gone), (Some("SIGKILL"), true));
+    assert!(!Path::new(&format!("/proc/{}", pid.trim())).exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn p6_a_running_job_outlives_the_daemon_and_is_taken_up_by_the_next() {
+    let mut world = World::new().await;
+    let (ready, go) = (world.file("ready"), world.file("go"));
+    let script = format!("echo x >> {0}; until [ -e {1} ]; do sleep 0.01; done; echo done; exit 7", ready.display(), go.display());
+    let job = shell("a", &script);
+    let id = job.job;
+    world.runner.start(job);
+    world.until_written(&ready).await;
+    assert_eq!(world.restart(&[id]).await, []);
+    assert!(matches!(world.next().await, Told::Started { job, .. } if job == id));
+    std::fs::write(go, "").unwrap();
+    let report = world.report().await;
+    assert_eq!((report.exit_code, world.text(report.stdout_blob_id)), (Some(7), "done\n".to_owned()));
+    assert_eq!(std::fs::read_to_string(ready).unwrap(), "x\n", "started once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn p7_an_adopted_job_can_be_stopped() {
+    let mut world = World::new().await;
+    let ready = world.file("ready");
+    let job = shell("a", &format!("echo > {}; exec sleep 60", ready.display()));
+    let id = job.job;
+    world.runner.start(job);
+    world.until_written(&ready).await;
+    assert_eq!(world.restart(&[id]).await, []);
+    assert!(world.runner.stop(id));
+    assert_eq!(world.report().await.signal.as_deref(), Some("SIGTERM"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn p5_a_job_that_ended_while_no_daemon_was_there_is_told_by_the_next() {
+    let mut world = World::new().await;
+    let go = world.file("go");
+    let job = shell("a", &format!("until [ -e {} ]; do sleep 0.01; done; exit 4", go.display()));
+    let id = job.job;
+    world.runner.start(job);
+    world.until_written(&world.spool(id).join(CLAIM)).await;
+    world.runner.detach().await;
+    std::fs::write(go, "").unwrap();
+    world.until_written(&world.spool(id).join(REPORT)).await;
+    assert_eq!(world.restart(&[id]).await, []);
+    assert_eq!(world.report().await.exit_code, Some(4));
+    assert_eq!(world.restart(&[id]).await, [], "and by the one after it, until it is forgotten");
+    assert_eq!(world.report().await.exit_code, Some(4));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn p1_a_job_without_directory_was_never_started_and_can_be_started() {
+    let mut world = World::new().await;
+    let job = shell("a", "exit 6");
+    let id = job.job;
+    assert_eq!(world.restart(&[id]).await, [id]);
+    assert_eq!(world.run(job).await.exit_code, Some(6));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn p1_a_directory_without_claim_is_claimed_so_that_a_late_wrapper_runs_nothing() {
+    let mut world = World::new().await;
+    let job = shell("a", "exit 6");
+    let (id, spool, ran) = (job.job, world.spool(job.job), world.file("ran"));
+    std::fs::create_dir_all(&spool).unwrap();
+    assert_eq!(world.restart(&[id]).await, [id]);
+    let late = std::process::Command::new(find_wrapper(None).unwrap())
+        .args(["exec", "--job", spool.to_str().unwrap(), "--", "touch", ran.to_str().unwrap()])
+        .output()
+        .unwrap();
+    assert_eq!(late.status.code(), Some(125));
+    assert!(String::from_utf8_lossy(&late.stderr).contains("claimed before"), "{late:?}");
+    assert!(!ran.exists());
+    assert_eq!(world.run(job).await.exit_code, Some(6), "and the job can still be started");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn p1_a_claim_that_its_wrapper_never_filled_started_nothing() {
+    let mut world = World::new().await;
+    let job = shell("a", "exit 6");
+    std::fs::create_dir_all(world.spool(job.job)).unwrap();
+    std::fs::write(world.spool(job.job).join(CLAIM), "").unwrap();
+    assert_eq!(world.restart(&[job.job]).await, [job.job]);
+    assert_eq!(world.run(job).await.exit_code, Some(6));
+}
+
+/// Whether a process runs: one that has ended and that nobody waited for yet does not.
+fn is_alive(pid: i32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat[stat.rfind(')').unwrap()..].starts_with(") Z"))
+}
+
+/// Kills the wrapper of a running job; `restarted`: while no daemon is there.
+async fn check_killed_wrapper(restarted: bool) {
+    let mut world = World::new().await;
+    let ready = world.file("ready");
+    let job = shell(
+        "a",
+        &format!("echo before; until [ -s $PVN_JOB_DIR/stdout ]; do sleep 0.01; done; echo $PPID $$ > {}; exec sleep 60", ready.display()),
+    );
+    let id = job.job;
+    world.runner.start(job);
+    let pids = world.until_written(&ready).await;
+    let [wrapper, command] = pids.split_whitespace().map(|pid| pid.parse::<i32>().unwrap()).collect::<Vec<_>>()[..] else {
+        panic!("{pids}")
+    };
+    if restarted {
+        world.runner.detach().await;
+    }
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(wrapper), nix::sys::signal::Signal::SIGKILL).unwrap();
+    if restarted {
+        assert_eq!(world.restart(&[id]).await, []);
+    }
+    let (_, end, gone) = world.ended().await;
+    let End::Unknown { why, report } = end else { panic!("{end:?}") };
+    assert!(gone && why.contains("that it left was stopped"), "{why}");
+    assert!(!is_alive(command), "what it left was stopped");
+    assert_eq!(world.text(report.unwrap().stdout_blob_id), "before\n", "what it wrote is kept");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rule_14_a_killed_wrapper_is_an_unknown_outcome_and_nothing_of_the_job_stays() {
+    check_killed_wrapper(false).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rule_14_a_wrapper_killed_while_no_daemon_was_there_is_an_unknown_outcome_too() {
+    check_killed_wrapper(true).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rule_11_after_a_restart_of_the_machine_a_missing_directory_is_unknown_until_that_is_stored() {
+    let mut world = World::new().await;
+    std::fs::write(world.file("spool/boot"), "another boot").unwrap();
+    let job = shell("a", "exit 6");
+    for _ in 0..2 {
+        assert_eq!(world.restart(&[job.job]).await, []);
+        let (_, end, _) = world.ended().await;
+        assert!(matches!(&end, End::Unknown { why, .. } if why.contains("machine was started again")), "{end:?}");
+    }
+    world.runner.forget(job.job).await;
+    assert_eq!(world.restart(&[job.job]).await, [job.job], "from then on this boot counts");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_report_cut_by_a_crash_of_the_machine_is_none() {
+    let mut world = World::new().await;
+    let job = shell("a", "true");
+    let spool = world.spool(job.job);
+    std::fs::create_dir_all(&spool).unwrap();
+    std::fs::write(spool.join(CLAIM), r#"{"wrapper":{"pid":1,"at":"2026-01-01T00:00:00Z"}}"#).unwrap();
+    std::fs::write(spool.join(REPORT), r#"{"exitCode":0,"#).unwrap();
+    assert_eq!(world.restart(&[job.job]).await, []);
+    let (_, end, gone) = world.ended().await;
+    assert!(matches!(end, End::Unknown { .. }) && gone, "{end:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_job_leaves_running_on_purpose_is_told_as_not_gone() {
+    let mut world = World::new().await;
+    let mut job = shell("a", "sleep 60 >/dev/null 2>&1 & echo $!");
+    job.command.leave_running = true;
+    world.runner.start(job);
+    let (_, end, gone) = world.ended().await;
+    let End::Reported(report) = end else { panic!("{end:?}") };
+    let left: i32 = world.text(report.stdout_blob_id).trim().parse().unwrap();
+    assert!(!gone);
+    assert_eq!((report.leaked[0].pid, report.leaked[0].alive), (left, true));
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(left), nix::sys::signal::Signal::SIGKILL).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_input_disk_full_when_a_job_starts_is_the_surroundings_fault() {
+    let mut world = World::new().await;
+    // A file where the spool directory was fails as a full disk does, also for root.
+    std::fs::remove_dir_all(world.file("spool")).unwrap();
+    std::fs::write(world.file("spool"), "").unwrap();
+    world.runner.start(shell("a", "true"));
+    let (_, end, _) = world.ended().await;
+    assert!(matches!(&end, End::NotStarted { surroundings: true, .. }), "{end:?}");
+    let id = world.blobs.put(b"unrelated", Keep::Lazy).unwrap();
+    assert!(world.blobs.has(id), "reading and writing elsewhere goes on");
+}
