@@ -65,7 +65,10 @@ pub struct Release<'a> {
 /// Every problem of the documents in force, those of single documents excepted, which reading told. With `changed`, only what
 /// these documents can have broken is looked at.
 pub fn check(configs: &Configs, options: &Options, changed: Option<&BTreeSet<DocumentKey>>) -> Vec<Diagnostic> {
-    configs.diagnostics(check::check(configs, options, changed))
+    let mut diagnostics = configs.diagnostics(check::check(configs, options, changed));
+    // In the order in which people read their files.
+    diagnostics.sort_by(|a, b| (&a.file, a.line, a.column).cmp(&(&b.file, b.line, b.column)));
+    diagnostics
 }
 
 /// The channels of an application, groups expanded, selectors resolved.
@@ -226,3 +229,6 @@ impl Commands {
             .collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

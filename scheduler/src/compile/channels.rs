@@ -87,7 +87,7 @@ pub(super) fn resolve(configs: &Configs, application: &Application, problems: &m
 }
 
 fn connections(configs: &Configs, runtimes: &[ChannelRuntime], place: &Place, problems: &mut Problems) -> Vec<Connection> {
-    let mut connections: Vec<Connection> = Vec::new();
+    let mut connections = Vec::new();
     if runtimes.is_empty() {
         problems
             .add(place.problem("the channel has no runtime").help("name one under `runtimes`, as in `runtimes: [{runtime: my-runtime}]`"));
@@ -104,14 +104,6 @@ fn connections(configs: &Configs, runtimes: &[ChannelRuntime], place: &Place, pr
         }
         let own_name = || entry.runtime.as_str().parse().expect("runtimes and connections have the same rule for names");
         let name = entry.name.clone().unwrap_or_else(own_name);
-        if connections.iter().any(|connection| connection.name == name) {
-            problems.add(
-                place
-                    .problem(format!("two runtimes of the channel are both called `{name}`"))
-                    .help("give each a `name` of its own; services ask for it as `runtimeConnection`"),
-            );
-            continue;
-        }
         connections.push(Connection { name, runtime: entry.runtime.clone() });
     }
     connections

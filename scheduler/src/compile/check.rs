@@ -54,12 +54,6 @@ fn check_runtime(configs: &Configs, options: &Options, runtime: &Runtime, proble
         let problem = place.field("name").problem(format!("runtime `{BUILT_IN_RUNTIME}` is built in and runs processes here"));
         problems.add(problem.help("choose another name; `local: {root: DIR}` may change where its commands run"));
     }
-    let mut labels = BTreeSet::new();
-    for (index, label) in runtime.labels.iter().enumerate() {
-        if !labels.insert(label.label.as_str()) {
-            problems.add(place.field("labels").item(index).problem(format!("label `{}` is given twice", label.label)));
-        }
-    }
     match runtime.kind() {
         RuntimeKind::Custom(custom) => check_custom(configs, options, runtime, custom, &place.field("custom"), problems),
         RuntimeKind::Local(_) | RuntimeKind::Fake(_) => {}
@@ -114,9 +108,6 @@ fn check_service(configs: &Configs, options: &Options, service: &Service, channe
     let place = Place::of(key.clone());
     parameters::check_definitions(&service.parameters, &place.field("parameters"), problems);
     check_unsupported(service, &place, problems);
-    if let Some(custom) = &service.custom_runtime {
-        parameters::check_repeated(&custom.parameter_values, &place.field("customRuntime").field("parameterValues"), problems);
-    }
     let rolls_back = service.auto_rollback.as_ref().is_some_and(|rollback| !rollback.disabled);
     if rolls_back && service.progress_deadline.is_none() {
         let problem =
@@ -166,7 +157,6 @@ fn check_bundle_name(service: &Service, place: &Place, problems: &mut Problems) 
 }
 
 fn check_own_entries(service: &Service, channels: &[Channel], place: &Place, problems: &mut Problems) {
-    let mut seen = BTreeSet::new();
     for (index, own) in service.per_release_channel.iter().enumerate() {
         let place = place.field("perReleaseChannel").item(index);
         let name = &own.release_channel;
@@ -174,12 +164,6 @@ fn check_own_entries(service: &Service, channels: &[Channel], place: &Place, pro
             let names = channels.iter().map(|channel| channel.name.as_str());
             let problem = place.field("releaseChannel").problem(format!("unknown release channel `{name}`"));
             problems.add(problem.help(nearest::help(name.as_str(), "channels", names)));
-        }
-        if !seen.insert(name) {
-            problems.add(place.field("releaseChannel").problem(format!("release channel `{name}` is given twice")).help("join the two"));
-        }
-        if let Some(custom) = &own.custom_runtime {
-            parameters::check_repeated(&custom.parameter_values, &place.field("customRuntime").field("parameterValues"), problems);
         }
     }
 }

@@ -119,8 +119,9 @@ impl Maker<'_> {
             }
             Exec::Kubernetes(config) => {
                 let place = place.field("kubernetesConfig");
-                let job = job_file::read(self.configs, config, &place, problems)?;
-                let mut command = job.render(kind, self.scope, &place, problems)?;
+                let on_this_machine = matches!(on, Some(JobPlace::Local { .. }));
+                let job = job_file::read(self.configs, config, self.scope, &place, problems)?;
+                let mut command = job.command(kind, self.scope, on_this_machine, problems)?;
                 for variable in std::mem::take(&mut command.env) {
                     variables.insert(variable.key, variable.value);
                 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use schema::api::Diagnostic;
-use schema::config::{Application, Body, LocalRuntime, Runtime, RuntimeKind, Service};
+use schema::config::{Application, Body, Document, LocalRuntime, Runtime, RuntimeKind, Service};
 use schema::id::{ApplicationName, ChannelId, ChannelName, RuntimeId, RuntimeName, ServiceName};
 
 use super::channels;
@@ -17,9 +17,24 @@ pub const BUILT_IN_RUNTIME: &str = "local";
 /// All documents in force. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Configs {
-    documents: BTreeMap<DocumentKey, Arc<Body>>,
+    documents: BTreeMap<DocumentKey, Held>,
     runtime_ids: BTreeMap<RuntimeName, RuntimeId>,
     channel_ids: BTreeMap<(ApplicationName, ChannelName), ChannelId>,
+}
+
+#[derive(Debug, Clone)]
+enum Held {
+    Read(Arc<Document>),
+    BuiltIn(Arc<Body>),
+}
+
+impl Held {
+    fn body(&self) -> &Body {
+        match self {
+            Self::Read(document) => document.body(),
+            Self::BuiltIn(body) => body,
+        }
+    }
 }
 
 impl Default for Configs {
@@ -38,7 +53,7 @@ impl Default for Configs {
             aws_ecs: None,
             google_cloud_run: None,
         };
-        let documents = [(DocumentKey::Runtime(name), Arc::new(Body::Runtime(Box::new(runtime))))].into();
+        let documents = [(DocumentKey::Runtime(name), Held::BuiltIn(Arc::new(Body::Runtime(Box::new(runtime)))))].into();
         Self { documents, runtime_ids: BTreeMap::new(), channel_ids: BTreeMap::new() }
     }
 }
@@ -54,8 +69,21 @@ pub fn key(body: &Body) -> DocumentKey {
 
 impl Configs {
     /// Puts a document in force, in the place of an earlier one of its key.
-    pub fn put(&mut self, body: Body) {
-        self.documents.insert(key(&body), Arc::new(body));
+    pub fn put(&mut self, document: Document) {
+        self.documents.insert(key(document.body()), Held::Read(Arc::new(document)));
+    }
+
+    /// Takes a document out of force.
+    pub fn remove(&mut self, key: &DocumentKey) {
+        self.documents.remove(key);
+    }
+
+    /// A document with its text.
+    pub fn document(&self, key: &DocumentKey) -> Option<&Document> {
+        match self.documents.get(key)? {
+            Held::Read(document) => Some(document),
+            Held::BuiltIn(_) => None,
+        }
     }
 
     /// Says which id a runtime has, for the label `@id`.
@@ -75,7 +103,7 @@ impl Configs {
 
     /// A runtime.
     pub fn runtime(&self, name: &RuntimeName) -> Option<&Runtime> {
-        match self.documents.get(&DocumentKey::Runtime(name.clone())).map(Arc::as_ref) {
+        match self.documents.get(&DocumentKey::Runtime(name.clone())).map(Held::body) {
             Some(Body::Runtime(runtime)) => Some(runtime),
             _ => None,
         }
@@ -83,7 +111,7 @@ impl Configs {
 
     /// An application.
     pub fn application(&self, name: &ApplicationName) -> Option<&Application> {
-        match self.documents.get(&DocumentKey::Application(name.clone())).map(Arc::as_ref) {
+        match self.documents.get(&DocumentKey::Application(name.clone())).map(Held::body) {
             Some(Body::Application(application)) => Some(application),
             _ => None,
         }
@@ -91,7 +119,7 @@ impl Configs {
 
     /// A service.
     pub fn service(&self, application: &ApplicationName, name: &ServiceName) -> Option<&Service> {
-        match self.documents.get(&DocumentKey::Service(application.clone(), name.clone())).map(Arc::as_ref) {
+        match self.documents.get(&DocumentKey::Service(application.clone(), name.clone())).map(Held::body) {
             Some(Body::Service(service)) => Some(service),
             _ => None,
         }
@@ -99,7 +127,7 @@ impl Configs {
 
     /// All runtimes, by name.
     pub fn runtimes(&self) -> impl Iterator<Item = &Runtime> {
-        self.documents.values().filter_map(|body| match body.as_ref() {
+        self.documents.values().filter_map(|held| match held.body() {
             Body::Runtime(runtime) => Some(runtime.as_ref()),
             _ => None,
         })
@@ -107,7 +135,7 @@ impl Configs {
 
     /// All applications, by name.
     pub fn applications(&self) -> impl Iterator<Item = &Application> {
-        self.documents.values().filter_map(|body| match body.as_ref() {
+        self.documents.values().filter_map(|held| match held.body() {
             Body::Application(application) => Some(application.as_ref()),
             _ => None,
         })
@@ -115,7 +143,7 @@ impl Configs {
 
     /// All services, by application and name.
     pub fn services(&self) -> impl Iterator<Item = &Service> {
-        self.documents.values().filter_map(|body| match body.as_ref() {
+        self.documents.values().filter_map(|held| match held.body() {
             Body::Service(service) => Some(service.as_ref()),
             _ => None,
         })
@@ -149,14 +177,17 @@ impl Configs {
     }
 
     fn diagnostic(&self, problem: Problem) -> Diagnostic {
-        Diagnostic {
-            file: problem.place.document.as_ref().map(ToString::to_string).unwrap_or_default(),
-            line: 0,
-            column: 1,
-            path: problem.place.path,
-            message: problem.message,
-            help: problem.help,
-            snippet: String::new(),
+        let Problem { place, offset, needle, message, help } = problem;
+        let found = place.document.as_ref().and_then(|key| self.document(key));
+        match found {
+            Some(document) => {
+                let diagnostic = match needle {
+                    Some(needle) => document.problem_in(&place.path, offset, &needle, message),
+                    None => document.problem(&place.path, message),
+                };
+                schema::diagnostic::Diagnostic { help, ..diagnostic }.to_api()
+            }
+            None => Diagnostic { file: String::new(), line: 0, column: 0, path: place.path, message, help, snippet: String::new() },
         }
     }
 

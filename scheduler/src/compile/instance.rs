@@ -173,6 +173,14 @@ impl<'a> Subject<'a> {
 
     fn tell_no_commands(&self, runtime: &Runtime, problems: &mut Problems) {
         let kind = kind_name(runtime);
+        let is_told_there = match runtime.kind() {
+            RuntimeKind::Local(_) => false,
+            RuntimeKind::Kubernetes(_) => !self.options.everything_local,
+            _ => true,
+        };
+        if is_told_there && self.release.is_none() {
+            return;
+        }
         let (message, help) = match runtime.kind() {
             RuntimeKind::Local(_) => (
                 format!("runtime `{}` has no commands of its own", runtime.name),

@@ -1,25 +1,231 @@
-//! The Kubernetes Job files that a command may be given as. Called by `commands`.
+//! The Kubernetes Job files that a command may be given as: read, checked, values put into their strings after the YAML is read,
+//! so that no value can change their structure. Called by `commands`.
+//!
+//! Off a cluster only the container counts: what it runs, with which environment. What a command may depend on and this machine
+//! does not have is a problem; what only sizes, places or names things is left out.
 
 use schema::config::KubernetesConfig;
 use schema::status::JobKind;
+use schema::yaml::{self, Kind, Node};
 
-use super::Command;
 use super::configs::Configs;
-use super::problem::{Place, Problems};
-use super::template::Scope;
+use super::problem::{Place, Problem, Problems};
+use super::template::{self, Rendered, Scope};
+use super::{Command, EnvValue, EnvVar};
 
 /// A Job file, read.
-pub(super) struct JobFile {}
-
-/// Reads the file.
-pub(super) fn read(_: &Configs, _: &KubernetesConfig, place: &Place, problems: &mut Problems) -> Option<JobFile> {
-    problems.add(place.problem("not supported yet: `kubernetesConfig` of a command").help("use `taskConfig`"));
-    None
+pub(super) struct JobFile {
+    /// The config's field that holds or names it.
+    place: Place,
+    /// Its path, when it is a file of its own; then problems name file and line in words.
+    file: Option<String>,
+    /// Its text.
+    text: String,
+    /// Where in the text the Job's document starts.
+    start: usize,
+    tree: Node,
 }
 
+/// Reads the file; `place` is the `kubernetesConfig`.
+pub(super) fn read(configs: &Configs, config: &KubernetesConfig, scope: &Scope, place: &Place, problems: &mut Problems) -> Option<JobFile> {
+    if config.kind == schema::config::KubernetesType::Kustomize {
+        let problem = place.field("type").problem("not supported yet: `KUSTOMIZE`");
+        problems.add(problem.help("write `type: KUBERNETES` and give the Job itself"));
+        return None;
+    }
+    let (place, files) = match (&config.inlined, &config.local) {
+        (Some(text), _) => (place.field("inlined"), vec![(None, text.as_str())]),
+        (None, Some(local)) => {
+            let place = place.field("local");
+            let sub_path = match &local.sub_path {
+                Some(text) => match template::render(text, scope) {
+                    Ok(Rendered::Text(text)) => Some(text),
+                    // Which file it is will be known when there is a release.
+                    Ok(_) => return None,
+                    Err(errors) => {
+                        problems.add_template(&place.field("subPath"), errors);
+                        return None;
+                    }
+                },
+                None => None,
+            };
+            let document = place.document.as_ref().and_then(|key| configs.document(key))?;
+            let files = document.attached(local, sub_path.as_deref());
+            (place, files.into_iter().map(|(name, text)| (Some(name.to_owned()), text)).collect())
+        }
+        (None, None) => return None,
+    };
+    only_job(files, place, problems)
+}
+
+/// The one Job of the files, which must hold nothing else.
+fn only_job(files: Vec<(Option<String>, &str)>, place: Place, problems: &mut Problems) -> Option<JobFile> {
+    let mut objects = Vec::new();
+    for (file, text) in files {
+        for range in yaml::documents(text) {
+            match yaml::parse(&text[range.clone()]) {
+                Ok(Some(tree)) if !tree.is_null() => objects.push((file.clone(), text, range.start, tree)),
+                Ok(_) => {}
+                Err(error) => {
+                    problems.add(place.problem(format!("malformed YAML in the Kubernetes file: {error}")));
+                    return None;
+                }
+            }
+        }
+    }
+    let found: Vec<String> = objects.iter().map(|(_, _, _, tree)| words(tree)).collect();
+    match (objects.pop(), objects.is_empty()) {
+        (Some((file, text, start, tree)), true) if is_job(&tree) => Some(JobFile { place, file, text: text.to_owned(), start, tree }),
+        _ => {
+            let found = if found.is_empty() { "nothing".to_owned() } else { found.join(", ") };
+            problems.add(
+                place.problem(format!("a command's Kubernetes file must hold exactly one batch/v1 Job and nothing else; found {found}")),
+            );
+            None
+        }
+    }
+}
+
+fn is_job(tree: &Node) -> bool {
+    scalar(tree, "/apiVersion") == Some("batch/v1") && scalar(tree, "/kind") == Some("Job")
+}
+
+fn words(tree: &Node) -> String {
+    match (scalar(tree, "/apiVersion"), scalar(tree, "/kind")) {
+        (Some(version), Some(kind)) => format!("{version} {kind}"),
+        _ => "a document without `apiVersion` and `kind`".to_owned(),
+    }
+}
+
+fn at<'a>(tree: &'a Node, pointer: &str) -> Option<&'a Node> {
+    let (node, _, found) = tree.nearest(pointer);
+    (found && !node.is_null()).then_some(node)
+}
+
+fn scalar<'a>(tree: &'a Node, pointer: &str) -> Option<&'a str> {
+    match &at(tree, pointer)?.kind {
+        Kind::Scalar { text, .. } => Some(text),
+        _ => None,
+    }
+}
+
+fn items<'a>(tree: &'a Node, pointer: &str) -> &'a [Node] {
+    match at(tree, pointer).map(|node| &node.kind) {
+        Some(Kind::List(items)) => items,
+        _ => &[],
+    }
+}
+
+const POD: &str = "/spec/template/spec";
+
 impl JobFile {
-    /// The command of its container.
-    pub(super) fn render(&self, _: JobKind, _: &Scope, _: &Place, _: &mut Problems) -> Option<Command> {
-        None
+    /// The command of its only container, with the values put in. All of the file's strings are checked.
+    pub(super) fn command(&self, kind: JobKind, scope: &Scope, on_this_machine: bool, problems: &mut Problems) -> Option<Command> {
+        let before = problems.count();
+        self.check_strings(&self.tree, scope, problems);
+        let containers = items(&self.tree, &format!("{POD}/containers"));
+        let [container] = containers else {
+            self.tell(&self.tree, format!("the Job has {} containers; one is run", containers.len()), None, problems);
+            return None;
+        };
+        if on_this_machine {
+            self.check_local(container, problems);
+        }
+        let mut argv = Vec::new();
+        for list in ["/command", "/args"] {
+            for item in items(container, list) {
+                argv.push(self.text(item, scope, problems));
+            }
+        }
+        let mut env = Vec::new();
+        for variable in items(container, "/env") {
+            let (Some(key), Some(value)) = (scalar(variable, "/name"), at(variable, "/value")) else { continue };
+            env.push(EnvVar { key: key.to_owned(), value: self.env_value(value, scope, problems) });
+        }
+        let working_directory = at(container, "/workingDir").map(|node| self.text(node, scope, problems));
+        (problems.count() == before).then(|| Command {
+            name: scalar(container, "/name").map_or_else(|| kind.to_string(), str::to_owned),
+            argv,
+            env,
+            working_directory,
+            expect: None,
+            leave_running: false,
+        })
+    }
+
+    fn check_local(&self, container: &Node, problems: &mut Problems) {
+        let mut tell = |node: Option<&Node>, what: &str| {
+            if let Some(node) = node {
+                let help = "use files and variables of this machine";
+                self.tell(node, format!("not supported yet: {what} of a Job file on this machine"), Some(help), problems);
+            }
+        };
+        tell(items(&self.tree, &format!("{POD}/initContainers")).first(), "`initContainers`");
+        tell(items(container, "/volumeMounts").first(), "`volumeMounts`");
+        tell(items(container, "/envFrom").first(), "`envFrom`");
+        for variable in items(container, "/env") {
+            tell(at(variable, "/valueFrom"), "`valueFrom`");
+        }
+    }
+
+    /// Every string of the file, so that a wrong name in a field that is not used here is told all the same.
+    fn check_strings(&self, node: &Node, scope: &Scope, problems: &mut Problems) {
+        match &node.kind {
+            Kind::Scalar { text, .. } => {
+                if let Err(errors) = template::render(text, scope) {
+                    self.tell_template(node, errors, problems);
+                }
+            }
+            // No deeper than `yaml::DEPTH_LIMIT`.
+            Kind::List(items) => items.iter().for_each(|item| self.check_strings(item, scope, problems)),
+            Kind::Mapping(entries) => entries.iter().for_each(|entry| self.check_strings(&entry.value, scope, problems)),
+        }
+    }
+
+    fn text(&self, node: &Node, scope: &Scope, problems: &mut Problems) -> String {
+        let Kind::Scalar { text, .. } = &node.kind else {
+            self.tell(node, "expected a text".to_owned(), None, problems);
+            return String::new();
+        };
+        match template::render(text, scope) {
+            Ok(Rendered::Text(text)) => text,
+            // What is wrong `check_strings` has told.
+            Ok(Rendered::Unknown) | Err(_) => String::new(),
+            Ok(Rendered::Secret(_)) => {
+                let message = format!("`{}` is a secret, and anybody can read this text while the command runs", text.trim());
+                self.tell(node, message, Some("give it to the command in `env`, and let the command read it there"), problems);
+                String::new()
+            }
+        }
+    }
+
+    fn env_value(&self, node: &Node, scope: &Scope, problems: &mut Problems) -> EnvValue {
+        match &node.kind {
+            Kind::Scalar { text, .. } if let Ok(Rendered::Secret(secret)) = template::render(text, scope) => secret.into(),
+            _ => EnvValue::Plain(self.text(node, scope, problems)),
+        }
+    }
+
+    fn tell_template(&self, node: &Node, errors: Vec<template::TemplateError>, problems: &mut Problems) {
+        for error in errors {
+            let start = self.start + node.span.start;
+            let offset = self.text.get(start..).and_then(|rest| rest.find(&error.tag)).unwrap_or_default();
+            self.tell_at(start + offset, error.message, Some(error.tag), error.help, problems);
+        }
+    }
+
+    fn tell(&self, node: &Node, message: String, help: Option<&str>, problems: &mut Problems) {
+        let needle = self.text.get(self.start + node.span.start..self.start + node.span.end).and_then(|text| text.lines().next());
+        self.tell_at(self.start + node.span.start, message, needle.map(str::to_owned), help.map(str::to_owned), problems);
+    }
+
+    fn tell_at(&self, offset: usize, message: String, needle: Option<String>, help: Option<String>, problems: &mut Problems) {
+        let line = self.text.get(..offset).unwrap_or_default().matches('\n').count() + 1;
+        let message = match &self.file {
+            Some(file) => format!("{message} (`{file}`, line {line})"),
+            None => message,
+        };
+        let needle = needle.filter(|needle| self.file.is_none() && !needle.is_empty());
+        problems.add(Problem { place: self.place.clone(), offset, needle, message, help });
     }
 }

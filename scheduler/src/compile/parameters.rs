@@ -1,7 +1,7 @@
 //! Parameters: which values they take, and what templates see of them. Used twice: for the parameters of a service, filled by a
 //! release, and for those of a custom runtime, filled by the service.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use schema::config::{ImageRegistryInfo, ParameterDefinition, ParameterKind, ParameterValue, ParameterValueKind};
 
@@ -33,15 +33,10 @@ pub(super) fn type_name(definition: &ParameterDefinition) -> &'static str {
     }
 }
 
-/// What a list of definitions says wrongly.
+/// What definitions ask for that is not acted on yet.
 pub(super) fn check_definitions(definitions: &[ParameterDefinition], place: &Place, problems: &mut Problems) {
-    let mut names = BTreeSet::new();
     for (index, definition) in definitions.iter().enumerate() {
-        let place = place.item(index);
-        if !names.insert(definition.name.as_str()) {
-            problems.add(place.field("name").problem(format!("two parameters are called `{}`", definition.name)));
-        }
-        check_definition(definition, &place, problems);
+        check_definition(definition, &place.item(index), problems);
     }
 }
 
@@ -262,16 +257,6 @@ impl RuntimeValues<'_> {
                 problems.add_template(&place, errors);
                 None
             }
-        }
-    }
-}
-
-/// Names that stand twice in a list of values.
-pub(super) fn check_repeated(values: &[ParameterValue], place: &Place, problems: &mut Problems) {
-    let mut names = BTreeSet::new();
-    for (index, value) in values.iter().enumerate() {
-        if !names.insert(value.name.as_str()) {
-            problems.add(place.item(index).field("name").problem(format!("parameter `{}` is given twice", value.name)));
         }
     }
 }

@@ -40,9 +40,6 @@ pub(super) fn apply_of_fake() -> ApplyPolicy {
 pub(super) fn fetch(fetch: &config::FetchCommand, place: &Place, problems: &mut Problems) -> Option<FetchPolicy> {
     let poll_ms = ms(fetch.poll_interval, FETCH_POLL_MS);
     let steady_ms = ms(fetch.steady_state_poll_interval, FETCH_STEADY_MS);
-    if fetch.poll_schedule.is_some() && (fetch.poll_interval.is_some() || fetch.steady_state_poll_interval.is_some()) {
-        two_cadences(place, problems, "`pollInterval` and `steadyStatePollInterval`");
-    }
     Some(FetchPolicy {
         mode: match fetch.fetch_mode {
             config::FetchMode::ExitCode => FetchMode::ExitCode,
@@ -78,19 +75,11 @@ pub(super) fn apply(apply: &config::ApplyCommand, place: &Place, problems: &mut 
 /// How to inform; `None` when something is wrong with its schedule.
 pub(super) fn get_info(info: &config::GetInfoCommand, place: &Place, problems: &mut Problems) -> Option<InfoPolicy> {
     let poll_ms = ms(info.poll_interval, INFO_POLL_MS);
-    if info.poll_schedule.is_some() && info.poll_interval.is_some() {
-        two_cadences(place, problems, "`pollInterval`");
-    }
     Some(InfoPolicy {
         cadence: cadence(info.poll_schedule.as_deref(), info.timezone.as_deref(), (poll_ms, poll_ms), place, problems)?,
         retry: retry(info.retry_policy.as_ref(), LOOK_RETRY_MS),
         timeout_ms: ms(info.timeout, LOOK_TIMEOUT_MS),
     })
-}
-
-fn two_cadences(place: &Place, problems: &mut Problems, others: &str) {
-    let problem = place.field("pollSchedule").problem(format!("`pollSchedule` stands beside {others}, which it replaces"));
-    problems.add(problem.help("keep the schedule or the intervals"));
 }
 
 fn cadence(
@@ -102,13 +91,7 @@ fn cadence(
 ) -> Option<Cadence> {
     match cron {
         Some(cron) => schedule(cron, zone, &place.field("pollSchedule"), problems).map(Cadence::Cron),
-        None => {
-            if zone.is_some() {
-                let problem = place.field("timezone").problem("`timezone` has no effect without `pollSchedule`");
-                problems.add(problem.help("add a `pollSchedule`, as in `0 */15 * * * *`, or take the `timezone` out"));
-            }
-            Some(Cadence::Interval { poll_ms, steady_ms })
-        }
+        None => Some(Cadence::Interval { poll_ms, steady_ms }),
     }
 }
 

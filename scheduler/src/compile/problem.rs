@@ -68,7 +68,7 @@ impl Place {
 
     /// A problem here.
     pub(super) fn problem(&self, message: impl Into<String>) -> Problem {
-        Problem { place: self.clone(), offset: 0, message: message.into(), help: None }
+        Problem { place: self.clone(), offset: 0, needle: None, message: message.into(), help: None }
     }
 }
 
@@ -79,6 +79,8 @@ pub(super) struct Problem {
     pub(super) place: Place,
     /// Bytes from the start of the field's text to what is meant.
     pub(super) offset: usize,
+    /// The part of the text that is meant; `None` = all of it.
+    pub(super) needle: Option<String>,
     /// What is wrong and what was expected.
     pub(super) message: String,
     /// What to do, or what was probably meant.
@@ -137,7 +139,7 @@ impl Problems {
     /// Adds what is wrong with the template at a place.
     pub(super) fn add_template(&mut self, place: &Place, errors: Vec<TemplateError>) {
         for error in errors {
-            self.add(Problem { place: place.clone(), offset: error.at, message: error.message, help: error.help });
+            self.add(Problem { place: place.clone(), offset: error.at, needle: Some(error.tag), message: error.message, help: error.help });
         }
     }
 

@@ -29,9 +29,10 @@ pub(super) struct Template {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
     Text(String),
-    /// A full name without its leading dot (`Params.image.Tag`), and where its tag starts.
+    /// A full name without its leading dot (`Params.image.Tag`), its tag as it is written, and where that starts.
     Name {
         name: String,
+        tag: String,
         at: usize,
     },
 }
@@ -42,6 +43,8 @@ enum Part {
 pub(super) struct TemplateError {
     /// Bytes from the start of the text to the tag.
     pub(super) at: usize,
+    /// The tag as it is written, its first line.
+    pub(super) tag: String,
     /// What is wrong.
     pub(super) message: String,
     /// What to do, or the names that do exist, nearest first.
@@ -100,7 +103,7 @@ impl Scope {
         self.values.get(name).or_else(|| self.open.iter().any(|prefix| name.starts_with(prefix)).then_some(&UNKNOWN))
     }
 
-    fn undefined(&self, name: &str, at: usize) -> TemplateError {
+    fn undefined(&self, name: &str, tag: &str, at: usize) -> TemplateError {
         let near = nearest::sorted(name, self.values.keys().map(String::as_str));
         let help = if near.is_empty() {
             "no names exist here".to_owned()
@@ -116,7 +119,7 @@ impl Scope {
             }
             help
         };
-        TemplateError { at, message: format!("undefined name `{{{{.{name}}}}}`"), help: Some(help) }
+        TemplateError { at, tag: tag.to_owned(), message: format!("undefined name `{{{{.{name}}}}}`"), help: Some(help) }
     }
 }
 
@@ -134,6 +137,7 @@ impl Template {
             let Some(end) = text[start + 2..].find("}}").map(|offset| start + 2 + offset) else {
                 errors.push(TemplateError {
                     at: start,
+                    tag: first_line(&text[start..]),
                     message: format!("`{}` is never closed", shown(&text[start..])),
                     help: Some("close it with `}}`, or write `{{\"{{\"}}` for two braces as they are".to_owned()),
                 });
@@ -142,8 +146,10 @@ impl Template {
             };
             match tag(&text[start + 2..end]) {
                 Ok(Tag::Braces) => push_text(&mut parts, "{{"),
-                Ok(Tag::Name(name)) => parts.push(Part::Name { name: name.to_owned(), at: start }),
-                Err((message, help)) => errors.push(TemplateError { at: start, message, help: Some(help) }),
+                Ok(Tag::Name(name)) => parts.push(Part::Name { name: name.to_owned(), tag: first_line(&text[start..end + 2]), at: start }),
+                Err((message, help)) => {
+                    errors.push(TemplateError { at: start, tag: first_line(&text[start..end + 2]), message, help: Some(help) });
+                }
             }
             at = end + 2;
         }
@@ -160,10 +166,10 @@ impl Template {
         let mut errors = Vec::new();
         let mut known = true;
         for part in &self.parts {
-            let (piece, at) = match part {
-                Part::Text(piece) => (piece, 0),
-                Part::Name { name, at } => match scope.get(name) {
-                    Some(Value::Text(piece)) => (piece, *at),
+            let (piece, tag, at) = match part {
+                Part::Text(piece) => (piece, "", 0),
+                Part::Name { name, tag, at } => match scope.get(name) {
+                    Some(Value::Text(piece)) => (piece, tag.as_str(), *at),
                     Some(Value::Unknown) => {
                         known = false;
                         continue;
@@ -172,17 +178,17 @@ impl Template {
                         if self.parts.len() == 1 {
                             return Ok(Rendered::Secret(secret.clone()));
                         }
-                        errors.push(mixed_secret(name, *at));
+                        errors.push(mixed_secret(name, tag, *at));
                         continue;
                     }
                     None => {
-                        errors.push(scope.undefined(name, *at));
+                        errors.push(scope.undefined(name, tag, *at));
                         continue;
                     }
                 },
             };
             if text.len() + piece.len() > RENDERED_LIMIT_BYTES {
-                errors.push(too_long(at));
+                errors.push(too_long(tag, at));
                 break;
             }
             text.push_str(piece);
@@ -252,20 +258,28 @@ fn one_name() -> String {
         .to_owned()
 }
 
-fn mixed_secret(name: &str, at: usize) -> TemplateError {
+fn mixed_secret(name: &str, tag: &str, at: usize) -> TemplateError {
     TemplateError {
         at,
+        tag: tag.to_owned(),
         message: format!("`{{{{.{name}}}}}` is a secret and stands in the middle of other text"),
         help: Some("a secret can only be the whole value of an environment variable, or of a secret parameter".to_owned()),
     }
 }
 
-fn too_long(at: usize) -> TemplateError {
+fn too_long(tag: &str, at: usize) -> TemplateError {
     TemplateError {
         at,
+        tag: tag.to_owned(),
         message: format!("the text is over {} MiB when its values are put in", RENDERED_LIMIT_BYTES >> 20),
         help: Some("pass large values as a file, not as text".to_owned()),
     }
+}
+
+/// What of a tag stands in one line of the document, so that it can be found there.
+fn first_line(tag: &str) -> String {
+    const LIMIT_CHARS: usize = 200;
+    tag.lines().next().unwrap_or_default().chars().take(LIMIT_CHARS).collect()
 }
 
 /// The start of a text, for messages.
