@@ -14,6 +14,10 @@ use super::template::{self, Rendered, Scope};
 use super::value::{Seal, SecretValue};
 use super::{Command, Commands, EnvValue, EnvVar, Options, Place as JobPlace, environment, job_file, nearest};
 
+/// Longest argument, and longest variable as `KEY=value`, that Linux passes to a program, in bytes: 32 pages less the NUL at
+/// its end. Source: `MAX_ARG_STRLEN` in execve(2).
+const ARGUMENT_LIMIT_BYTES: usize = (128 << 10) - 1;
+
 /// Environment that is the same for all three commands: where it is, and the names that its templates may use.
 pub(super) struct EnvLayer<'a> {
     pub(super) env: &'a Env,
@@ -108,13 +112,13 @@ impl Maker<'_> {
         let before = problems.count();
         let mut variables = BTreeMap::new();
         for layer in self.layers {
-            self.add_env(&mut variables, layer.env, &layer.place, layer.scope, problems);
+            self.add_env(&mut variables, layer.env, on, &layer.place, layer.scope, problems);
         }
-        self.add_env(&mut variables, env, &place.field("env"), self.scope, problems);
+        self.add_env(&mut variables, env, on, &place.field("env"), self.scope, problems);
         let mut command = match exec {
             Exec::Task(task) => {
                 let place = place.field("taskConfig");
-                self.add_env(&mut variables, &task.program.env, &place.field("program").field("env"), self.scope, problems);
+                self.add_env(&mut variables, &task.program.env, on, &place.field("program").field("env"), self.scope, problems);
                 self.task(kind, task, on, &place, problems)
             }
             Exec::Kubernetes(config) => {
@@ -145,6 +149,7 @@ impl Maker<'_> {
             _ if command.argv.is_empty() => command.argv.push(command.name.clone()),
             _ => {}
         }
+        check_passable(&command, place, problems);
         (problems.count() == before).then_some(command)
     }
 
@@ -203,7 +208,15 @@ impl Maker<'_> {
         }
     }
 
-    fn add_env(&self, variables: &mut BTreeMap<String, EnvValue>, env: &Env, place: &Place, scope: &Scope, problems: &mut Problems) {
+    fn add_env(
+        &self,
+        variables: &mut BTreeMap<String, EnvValue>,
+        env: &Env,
+        on: Option<&JobPlace>,
+        place: &Place,
+        scope: &Scope,
+        problems: &mut Problems,
+    ) {
         for (key, value) in env {
             let place = place.field(key);
             let value = match value.kind() {
@@ -228,6 +241,8 @@ impl Maker<'_> {
                 EnvValueKind::Secret(secret) => {
                     Some(EnvValue::Secret { key: secret.key.clone(), version: secret.version.map_or(0, u64::from) })
                 }
+                // Nothing runs there, so nothing is missing.
+                EnvValueKind::KubernetesSecret(_) if matches!(on, Some(JobPlace::Fake { .. })) => None,
                 EnvValueKind::KubernetesSecret(_) => {
                     let problem = place.field("kubernetesSecret").problem("not supported yet: a secret of the cluster on this machine");
                     problems.add(problem.help("keep it with `pvnctl secrets set KEY` and name it as `secret: {key: KEY}`"));
@@ -242,6 +257,28 @@ impl Maker<'_> {
 
     fn text(&self, text: &str, place: &Place, problems: &mut Problems) -> String {
         render_text(text, self.scope, place, problems)
+    }
+}
+
+/// What no program can be given.
+fn check_passable(command: &Command, place: &Place, problems: &mut Problems) {
+    let mut check = |what: String, text: &str, bytes: usize| {
+        if text.contains('\0') {
+            problems.add(place.problem(format!("{what} holds a NUL character, which no program can be given")));
+        }
+        if bytes > ARGUMENT_LIMIT_BYTES {
+            let problem =
+                place.problem(format!("{what} is {bytes} bytes long with its values; a program takes at most {ARGUMENT_LIMIT_BYTES}"));
+            problems.add(problem.help("pass large values as a file"));
+        }
+    };
+    for (index, argument) in command.argv.iter().enumerate() {
+        check(format!("argument {index}"), argument, argument.len());
+    }
+    for variable in &command.env {
+        if let EnvValue::Plain(text) = &variable.value {
+            check(format!("variable `{}`", variable.key), text, variable.key.len() + 1 + text.len());
+        }
     }
 }
 

@@ -54,6 +54,9 @@ fn check_definition(definition: &ParameterDefinition, place: &Place, problems: &
 
 /// Whether a text is a value of the parameter; else what it should be.
 pub(super) fn check_text(definition: &ParameterDefinition, text: &str) -> Result<(), String> {
+    if text.contains('\0') {
+        return Err("the value holds a NUL character, which no command can be given".to_owned());
+    }
     match definition.kind() {
         ParameterKind::Int(_) if text.parse::<i64>().is_err() => Err(format!("`{text}` is not a whole number of 64 bits")),
         ParameterKind::DockerImage(_) if !text.is_empty() && !is_tag(text) => Err(format!(

@@ -23,6 +23,8 @@ fn entrypoint_and_cmd_are_joined_as_in_docker() {
     let nothing =
         "runtime.custom.apply.taskConfig.program: there is neither `entrypoint` nor `cmd`: on this machine no image says what to run";
     check("{taskConfig: {program: {image: busybox}}}", Err(nothing));
+    let nul = "runtime.custom.apply: argument 1 holds a NUL character, which no program can be given";
+    check("{taskConfig: {program: {cmd: [a, \"b\\0\"]}}}", Err(nul));
 }
 
 #[test]
@@ -170,4 +172,29 @@ fn the_digest_changes_with_the_commands_and_with_nothing_else() {
     assert_eq!(first, digest(SMALL));
     assert_eq!(first, digest(&changed(SMALL, &[("proxyRuntime:", "convergenceGracePeriod: 7s\n    proxyRuntime:")])));
     assert_ne!(first, digest(&changed(SMALL, &[("fallback", "other")])));
+}
+
+#[test]
+fn an_argument_and_a_variable_are_as_long_as_a_program_takes_at_most() {
+    let with = |length: usize| {
+        let long = "x".repeat(length);
+        compiled(
+            &changed(SMALL, &[("fallback", long.as_str()), ("apply: {", "apply: {env: {A: {value: '{{.Params.x}}'}}, ")]),
+            "staging",
+            "",
+        )
+    };
+    assert!(with(131_069).is_ok());
+    let expected = "runtime.custom.apply: variable `A` is 131072 bytes long with its values; a program takes at most 131071";
+    assert_eq!(lines(&with(131_070).unwrap_err()), [expected]);
+    assert_eq!(lines(&with(131_072).unwrap_err()).len(), 2);
+}
+
+#[test]
+fn a_secret_of_the_cluster_is_no_problem_where_nothing_runs() {
+    let text = changed(
+        &format!("{SMALL}---\nruntime: {{name: pretend, fake: {{}}}}\n"),
+        &[("runtime: local", "runtime: pretend"), ("apply: {", "apply: {env: {A: {kubernetesSecret: {secretName: s, key: k}}}, ")],
+    );
+    assert_eq!(env(&compiled(&text, "staging", "").unwrap().commands.apply), "");
 }

@@ -56,6 +56,7 @@ fn required_and_missing_refuses_the_release() {
 fn a_value_of_another_type_is_refused() {
     check("[{name: p, int: {}}]", FROM_P, "p=abc", "params.p: parameter `p`: `abc` is not a whole number of 64 bits");
     check("[{name: p, int: {}}]", FROM_P, "p=1.5", "params.p: parameter `p`: `1.5` is not a whole number of 64 bits");
+    check(STRING, FROM_P, "p=a\0b", "params.p: parameter `p`: the value holds a NUL character, which no command can be given");
     let image = "[{name: p, dockerImage: {}}]";
     assert!(
         lines(
