@@ -233,7 +233,7 @@ impl Chain<'_> {
             Blocked::Pace => {
                 let text =
                     format!("{kind} was due while the daemon was down; what piled up is let through at a bounded pace, oldest first");
-                self.say("RESTART_PACE", text, since, self.lanes.next_wake());
+                self.say("RESTART_PACE", text, since, self.lanes.next_wake(self.now));
             }
             Blocked::NotBlocked => self.say("STARTS_NOW", format!("{kind} is ready and starts with the next free place"), since, None),
         }

@@ -188,10 +188,12 @@ impl Lanes {
     }
 
     /// When [`Lanes::next`] should be asked again although nothing happened: what piled up is let through by time.
-    /// `None` when only events can change its answer. At or before `now`: ask at once.
-    pub fn next_wake(&self) -> Option<Timestamp> {
-        let waiting = self.heads.iter().any(|heads| heads.first().is_some_and(|head| head.0 < self.started_at));
-        if waiting { self.pace_opens_at() } else { None }
+    /// `None` when only events can change its answer; always later than `now`, once [`Lanes::next`] has said `None`.
+    pub fn next_wake(&self, now: Timestamp) -> Option<Timestamp> {
+        let has_room = |lane: &usize| self.held[*lane] < self.limits[*lane].total.max(1) as usize;
+        let piled_up = |lane: usize| self.heads[lane].first().is_some_and(|head| head.0 < self.started_at);
+        let waits = (0..KINDS.len()).filter(has_room).any(piled_up);
+        self.pace_opens_at().filter(|at| waits && *at > now)
     }
 
     /// Why this instance has no place in the lane of this kind yet.

@@ -418,12 +418,18 @@ impl State {
         self.jobs_in_flight().find(|job| job.id == id)
     }
 
+    /// An apply that was stopped and of which nobody has said that it is gone.
+    pub fn unsettled(&self) -> Option<JobId> {
+        self.unsettled
+    }
+
     /// Approvals asked for, oldest first.
     pub fn approvals(&self) -> &[Approval] {
         &self.approvals
     }
 
-    /// The approvals that people can decide on now.
+    /// The approvals that people can decide on now, the one asked first leading. Mostly one: gates ask in order. A second
+    /// one is there when an earlier gate has to ask again, or when people voted on a shared one early.
     pub fn pending_approvals(&self) -> impl Iterator<Item = &Approval> {
         self.approvals.iter().filter(|approval| !approval.over && approval.status == ApprovalStatus::Pending)
     }

@@ -4,6 +4,9 @@
 use schema::status::{ApprovalStatus, JobKind, Status};
 
 use super::{APPROVALS_KEPT, State};
+use crate::converge::Situation;
+use crate::desired::Cadence;
+use crate::step::next_wake;
 
 /// An invariant that does not hold: a bug of ours or a damaged database, never the user's mistake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -44,9 +47,6 @@ pub enum Broken {
     /// A bounded history.
     #[error("more approvals are remembered than may be")]
     TooManyApprovals,
-    /// People are asked one thing at a time.
-    #[error("more than one approval of this instance is pending")]
-    SeveralPending,
     /// A granted approval has the yes of as many people as it needs.
     #[error("an approval counts as given without enough people")]
     GrantedWithoutVotes,
@@ -85,8 +85,6 @@ impl State {
             wrong(self.pending_approvals().next().is_some(), B::AppliesUnapproved)?;
         }
         wrong(self.approvals.len() > APPROVALS_KEPT + self.desired().map_or(0, |desired| desired.gates.len()), B::TooManyApprovals)?;
-        let asked = self.pending_approvals().filter(|approval| approval.votes.is_empty()).count();
-        wrong(asked > 1, B::SeveralPending)?;
         let unearned = self.approvals.iter().any(|approval| {
             approval.status == ApprovalStatus::Approved && !approval.over && approval.votes.len() < approval.needed as usize
         });
@@ -95,6 +93,26 @@ impl State {
             let release = self.desired().map(|desired| desired.release);
             wrong(self.converged.as_ref().map(|converged| converged.release) != release, B::ConvergedUnseen)?;
         }
-        Ok(())
+        wrong(!self.moves_by_itself() && !self.waits_for_others(), B::NoWayOut)
+    }
+
+    /// A timer, a place that the lanes will grant, or a job whose end is awaited.
+    fn moves_by_itself(&self) -> bool {
+        let wants = self.wants.fetch.is_some() || self.wants.apply.is_some() || self.wants.info.is_some();
+        wants || next_wake(self).is_some() || self.jobs_in_flight().next().is_some()
+    }
+
+    /// At rest, or in the hands of people or of another channel. A cron schedule may have no instant left.
+    fn waits_for_others(&self) -> bool {
+        let fetch = self.desired().and_then(|desired| desired.fetch.as_ref());
+        let scheduled = fetch.is_some_and(|fetch| matches!(fetch.cadence, Cadence::Cron(_)));
+        match self.situate(self.seen_at) {
+            Situation::Deleted | Situation::NoRelease | Situation::Paused | Situation::Observing => true,
+            Situation::Converged => scheduled || fetch.is_none(),
+            Situation::Cancelled | Situation::Unsettled(_) | Situation::ApplyFailed(None) | Situation::ApplyUnknown(None) => true,
+            Situation::Upstream(_) | Situation::Approval(_) | Situation::Rejected(_) | Situation::WindowShut(None) => true,
+            Situation::Unlooked | Situation::Unseen | Situation::Looking | Situation::Pending | Situation::Broken => scheduled,
+            _ => false,
+        }
     }
 }

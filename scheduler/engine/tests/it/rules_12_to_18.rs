@@ -381,7 +381,7 @@ fn rule_17_what_piled_up_is_spread_oldest_first_and_the_new_does_not_wait_behind
     assert!(started(&states[1_000]));
     assert!(states[..at_once as usize - 1].iter().all(started), "oldest first");
     let mut granted = at_once;
-    while let Some(at) = lanes.next_wake() {
+    while let Some(at) = lanes.next_wake(now) {
         assert!(at > now, "the pace says when to ask again");
         now = at;
         granted += grant_all(&mut lanes, &mut states, now).len() as i64;

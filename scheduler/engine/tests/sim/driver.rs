@@ -1,0 +1,564 @@
+//! A model of the driver and of everything between it and the world: commits state and actions together, performs
+//! afterwards, crashes in between, starts again, relists; a network that loses, doubles, delays and reorders.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use engine::action::{Action, StartJob};
+use engine::desired::Desired;
+use engine::event::Event;
+use engine::lanes::{Lanes, Limit, Limits};
+use engine::{State, explain, next_wake, step};
+use schema::id::{BlobId, InstanceId, JobId, ReleaseId};
+use schema::status::{ApprovalKind, JobKind, Status};
+use schema::time::Timestamp;
+
+use crate::oracle::Oracle;
+use crate::people;
+use crate::random::Random;
+use crate::world::{Fate, Process, Target, World};
+
+/// Wall time at true time 0.
+const START_MS: i64 = 1_782_900_000_000;
+const SERVICES: usize = 7;
+/// True time within which everything converges once the faults have ended: some apply windows open once an hour, some
+/// approvals expire, some grace periods take ten minutes.
+const CALM_BOUND_MS: i64 = 6 * 3_600_000;
+const TRACED: usize = 80;
+
+enum Happening {
+    Deliver(usize, Box<Event>),
+    /// A process ends by itself.
+    End(JobId),
+    /// An immortal is gone at last.
+    Bury(JobId),
+    /// The runner tells what became of a process.
+    Tell(JobId),
+    Relist,
+    Whim,
+    Drift,
+    Release,
+    Jump,
+    Help,
+}
+
+pub(crate) struct Driver {
+    seed: u64,
+    random: Random,
+    true_ms: i64,
+    offset_ms: i64,
+    shapes: Vec<Desired>,
+    releases: u64,
+    ids: BTreeMap<InstanceId, usize>,
+    /// The database.
+    states: Vec<State>,
+    pending: Vec<(usize, Action)>,
+    /// Memory, lost in a crash.
+    lanes: Lanes,
+    wakes: BTreeSet<(Timestamp, usize)>,
+    wake_of: Vec<Option<Timestamp>>,
+    told: Vec<Option<String>>,
+    crashed: bool,
+    queue: BTreeMap<(i64, u64), Happening>,
+    queued: u64,
+    world: World,
+    oracle: Oracle,
+    calm: bool,
+    steps: u64,
+    trace: VecDeque<(Timestamp, usize, Event, Status)>,
+}
+
+fn limits() -> Limits {
+    Limits {
+        fetch: Limit { total: 6, per_runtime: Some(3) },
+        apply: Limit { total: 5, per_runtime: None },
+        get_info: Limit { total: 2, per_runtime: None },
+    }
+}
+
+fn max_concurrency(runtime: &str) -> Option<u32> {
+    match runtime {
+        "one" => Some(1),
+        "two" => Some(2),
+        _ => None,
+    }
+}
+
+impl Driver {
+    pub(crate) fn new(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let now = Timestamp::from_millis(START_MS);
+        let mut shapes: Vec<Desired> = (0..SERVICES * 2).map(|at| people::configure(&mut random, at % 2 == 1)).collect();
+        for shape in &mut shapes {
+            shape.max_concurrency = max_concurrency(shape.runtime.as_str());
+        }
+        let states: Vec<State> =
+            (0..shapes.len()).map(|at| State::new(InstanceId::derive(&[&seed.to_le_bytes(), &at.to_le_bytes()]), now)).collect();
+        let mut driver = Self {
+            seed,
+            random,
+            true_ms: 0,
+            offset_ms: 0,
+            releases: 0,
+            ids: states.iter().enumerate().map(|(at, state)| (state.instance(), at)).collect(),
+            pending: Vec::new(),
+            lanes: Lanes::new(limits(), now),
+            wakes: BTreeSet::new(),
+            wake_of: vec![None; shapes.len()],
+            told: vec![None; shapes.len()],
+            crashed: false,
+            queue: BTreeMap::new(),
+            queued: 0,
+            world: World { targets: vec![Target::default(); shapes.len()], ..World::default() },
+            oracle: Oracle::new(shapes.len()),
+            calm: false,
+            steps: 0,
+            trace: VecDeque::new(),
+            states,
+            shapes,
+        };
+        for service in 0..SERVICES {
+            driver.release(service);
+        }
+        for happening in [Happening::Relist, Happening::Whim, Happening::Drift, Happening::Release, Happening::Jump] {
+            driver.after(1_000, happening);
+        }
+        driver
+    }
+
+    /// Runs that many steps with faults, then calm until all is converged; returns the steps taken.
+    pub(crate) fn run(&mut self, steps: u64) -> u64 {
+        while self.steps < steps {
+            self.turn();
+        }
+        self.calm_down();
+        let deadline = self.true_ms + CALM_BOUND_MS;
+        while let Some(late) = self.unconverged() {
+            assert!(self.true_ms < deadline, "calm for {CALM_BOUND_MS} ms and not converged: {}", self.describe(late));
+            self.turn();
+        }
+        self.steps
+    }
+
+    pub(crate) fn digest(&self) -> BlobId {
+        BlobId::of(serde_json::to_string(&self.states).unwrap().as_bytes())
+    }
+
+    fn wall(&self) -> Timestamp {
+        Timestamp::from_millis(START_MS + self.true_ms + self.offset_ms)
+    }
+
+    fn after(&mut self, ms: i64, happening: Happening) {
+        self.queued += 1;
+        self.queue.insert((self.true_ms + ms, self.queued), happening);
+    }
+
+    /// The next thing that happens, and everything that has room afterwards.
+    fn turn(&mut self) {
+        let wake = self.wakes.first().map(|(at, _)| *at).into_iter().chain(self.lanes.next_wake(self.wall())).min();
+        let wake_ms = wake.map(|at| at.as_millis() - START_MS - self.offset_ms);
+        let (&(at_ms, number), _) = self.queue.first_key_value().unwrap();
+        if wake_ms.is_some_and(|wake_ms| wake_ms <= at_ms) {
+            self.true_ms = self.true_ms.max(wake_ms.unwrap_or(0));
+            if let Some((_, instance)) = self.wakes.first().copied().filter(|(at, _)| *at <= self.wall()) {
+                self.handle(instance, Event::Tick);
+            }
+        } else {
+            self.true_ms = self.true_ms.max(at_ms);
+            let happening = self.queue.remove(&(at_ms, number)).unwrap();
+            self.happen(happening);
+        }
+        while !self.crashed {
+            let now = self.wall();
+            let Some((instance, kind)) = self.lanes.next(now) else { break };
+            let instance = self.ids[&instance];
+            self.handle(instance, Event::Granted(kind));
+            assert!(self.crashed || self.states[instance].wants(kind).is_none(), "a grant is used or declined, never kept");
+        }
+        if self.crashed {
+            self.restart();
+        }
+    }
+
+    fn happen(&mut self, happening: Happening) {
+        let again_ms = self.random.between(1_000, 60_000);
+        match happening {
+            Happening::Deliver(instance, event) => self.handle(instance, *event),
+            Happening::End(job) => {
+                let now = self.wall();
+                self.world.end(job, now);
+                self.tell_later(job);
+            }
+            Happening::Bury(job) => {
+                self.world.bury(job);
+                self.tell_later(job);
+            }
+            Happening::Tell(job) => self.tell(job),
+            Happening::Relist => {
+                self.relist();
+                self.oracle.check_deadlines(&self.states, self.true_ms);
+                self.after(20_000, Happening::Relist);
+            }
+            Happening::Whim if !self.calm => {
+                let instance = self.random.below(self.states.len() as u64) as usize;
+                if let Some(event) = people::whim(&self.states[instance], &mut self.random) {
+                    self.ask(instance, event);
+                }
+                self.after(again_ms / 4, Happening::Whim);
+            }
+            Happening::Drift if !self.calm => {
+                let instance = self.random.below(self.states.len() as u64) as usize;
+                self.world.drift(instance, &mut self.random);
+                self.after(again_ms * 3, Happening::Drift);
+            }
+            Happening::Release if !self.calm => {
+                let service = self.random.below(SERVICES as u64) as usize;
+                if self.random.one_in(3) {
+                    self.recompile(service)
+                } else {
+                    self.release(service)
+                }
+                self.after(again_ms * 5, Happening::Release);
+            }
+            Happening::Jump if !self.calm => {
+                self.jump();
+                self.after(again_ms * 20, Happening::Jump);
+            }
+            Happening::Help => {
+                for instance in 0..self.states.len() {
+                    if let Some(event) = people::help(&self.states[instance], &mut self.random) {
+                        self.ask(instance, event);
+                    }
+                }
+                self.after(60_000, Happening::Help);
+            }
+            Happening::Whim | Happening::Drift | Happening::Release | Happening::Jump => {}
+        }
+    }
+
+    // ---- what the daemon does ----
+
+    /// One event: step, commit, perform; a crash may come between any two.
+    fn handle(&mut self, instance: usize, event: Event) {
+        if self.crashed {
+            if let Event::Desired(_) = event {
+                self.after(1, Happening::Deliver(instance, Box::new(event))); // whoever asked asks again
+            }
+            return;
+        }
+        if !self.calm && self.random.one_in(3_000) {
+            self.crashed = true; // before the commit: event, state and actions are lost
+            return self.handle(instance, event);
+        }
+        self.steps += 1;
+        let now = self.wall();
+        let old = self.oracle.wants_copy(&self.states[instance], &event).then(|| self.states[instance].clone());
+        let state = std::mem::replace(&mut self.states[instance], State::new(InstanceId::from_bytes([0; 16]), now));
+        let (state, actions) = step(state, event.clone(), now);
+        self.trace.push_back((now, instance, event.clone(), state.standing().status));
+        if self.trace.len() > TRACED {
+            self.trace.pop_front();
+        }
+        state.check().unwrap_or_else(|broken| panic!("{broken}: {state:#?}"));
+        assert!(next_wake(&state).is_none_or(|at| at > state.seen_at()), "a wake in the past: {state:#?}");
+        if let Some(old) = old {
+            let ticked = step(old, Event::Tick, now);
+            assert_eq!((&state, &actions), (&ticked.0, &ticked.1), "P4: a result that is not awaited moves nothing");
+        }
+        self.oracle.observe(instance, &event, &state, &actions, &self.world, now, self.true_ms);
+        if let Event::Retry { .. } = event {
+            self.forgive(instance, &state);
+        }
+        self.states[instance] = state;
+        if self.steps.is_multiple_of(64) {
+            self.look_closely(instance);
+        }
+        let crash_at =
+            if !self.calm && self.random.one_in(3_000) { self.random.below(actions.len() as u64 + 1) as usize } else { usize::MAX };
+        for (number, action) in actions.into_iter().enumerate() {
+            if number == crash_at || self.crashed {
+                self.crashed = true;
+                self.pending.push((instance, action)); // committed, not performed
+            } else {
+                if crash_at != usize::MAX {
+                    self.pending.push((instance, action.clone())); // performed, and nobody noted it
+                }
+                self.perform(instance, action);
+            }
+        }
+        self.crashed |= crash_at != usize::MAX;
+        self.index(instance);
+    }
+
+    fn index(&mut self, instance: usize) {
+        let state = &self.states[instance];
+        self.lanes.update(state);
+        let wake = next_wake(state);
+        if let Some(old) = std::mem::replace(&mut self.wake_of[instance], wake) {
+            self.wakes.remove(&(old, instance));
+        }
+        self.wakes.extend(wake.map(|at| (at, instance)));
+        let version = state.converged_version().map(str::to_owned);
+        if instance.is_multiple_of(2) && self.told[instance] != version {
+            self.told[instance].clone_from(&version);
+            let delay = self.random.between(0, 50);
+            let event = Event::Upstream { channel: "staging".parse().unwrap(), converged_version: version };
+            self.after(delay, Happening::Deliver(instance + 1, Box::new(event)));
+        }
+    }
+
+    fn perform(&mut self, instance: usize, action: Action) {
+        match action {
+            Action::Start(start) => self.spawn(instance, start),
+            Action::Stop { job, .. } => {
+                self.world.stop(job);
+                self.tell_later(job);
+            }
+            Action::Rollback { .. } => self.after_release(instance / 2),
+            Action::Log(_) => {}
+        }
+    }
+
+    /// Starting up and recovering are the same: rebuild from the database, perform what is pending, relist, look at
+    /// the time.
+    fn restart(&mut self) {
+        self.crashed = false;
+        let now = self.wall();
+        self.lanes = Lanes::new(limits(), now);
+        let keep = |happening: &Happening| !matches!(happening, Happening::Deliver(_, event) if !matches!(**event, Event::Desired(_)));
+        self.queue.retain(|_, happening| keep(happening));
+        self.told = vec![None; self.states.len()];
+        for state in &mut self.states {
+            if self.random.one_in(50) {
+                *state = serde_json::from_str(&serde_json::to_string(state).unwrap()).unwrap();
+            }
+        }
+        for (instance, action) in std::mem::take(&mut self.pending) {
+            if self.random.one_in(3) {
+                self.perform(instance, action.clone());
+            }
+            self.perform(instance, action);
+        }
+        for instance in 0..self.states.len() {
+            self.index(instance);
+            self.handle(instance, Event::Tick);
+        }
+        self.relist();
+    }
+
+    /// The runner lists everything that it knows of.
+    fn relist(&mut self) {
+        for instance in 0..self.states.len() {
+            let jobs: Vec<_> = self.states[instance].jobs_in_flight().map(|job| (job.id, job.started_at.is_some())).collect();
+            for (job, started) in jobs {
+                let Some(process) = self.world.processes.get(&job).filter(|process| !process.mute) else { continue };
+                if process.outcome.is_some() {
+                    self.after(0, Happening::Tell(job));
+                } else if !started {
+                    let event = Event::JobStarted { job, at: process.began_at };
+                    self.after(0, Happening::Deliver(instance, Box::new(event)));
+                }
+            }
+        }
+        let states = &self.states;
+        let queued: BTreeSet<JobId> =
+            self.queue.values().filter_map(|happening| if let Happening::Tell(job) = happening { Some(*job) } else { None }).collect();
+        self.world
+            .forget(|job| queued.contains(&job) || states.iter().any(|state| state.job(job).is_some() || state.unsettled() == Some(job)));
+    }
+
+    // ---- what the runner and the network do ----
+
+    fn spawn(&mut self, instance: usize, start: StartJob) {
+        let job = start.job;
+        if let Some(first) = self.world.processes.get(&job) {
+            assert_eq!(first.start, start, "the same job is always the same");
+            return;
+        }
+        if start.kind == JobKind::Apply {
+            let beside = self.world.running_applies(instance).next();
+            assert!(beside.is_none(), "P1: {job} beside {beside:?}");
+        }
+        let calm = self.calm;
+        let random = &mut self.random;
+        let fate = match random.below(if calm { 1 } else { 24 }) {
+            0..=11 => Fate::Works,
+            12..=14 => Fate::Fails(1),
+            15 | 16 => Fate::Fails(75),
+            17 => Fate::DoesAndFails(*random.pick(&[1, 75])),
+            18 => Fate::Lies,
+            19 | 20 => Fate::NotStarted { surroundings: true },
+            21 => Fate::NotStarted { surroundings: false },
+            22 => Fate::Lost,
+            _ => Fate::Works,
+        };
+        let hangs = !calm && random.one_in(40);
+        let takes = if random.one_in(20) { random.between(1_000, 900_000) } else { random.between(10, 20_000) };
+        let process = Process {
+            instance,
+            structured: self.shapes[instance]
+                .fetch
+                .as_ref()
+                .is_some_and(|fetch| fetch.mode == engine::desired::FetchMode::StructuredOutput),
+            alive: true,
+            ends_at: (!hangs).then_some(self.true_ms + takes),
+            began_at: Timestamp::from_millis(START_MS + self.true_ms + self.offset_ms),
+            fate,
+            mute: !calm && random.one_in(60),
+            immortal: !calm && random.one_in(60),
+            forgiven: false,
+            outcome: None,
+            start,
+        };
+        let (mute, immortal) = (process.mute, process.immortal);
+        let started = Event::JobStarted { job, at: process.began_at };
+        let at = self.true_ms + takes;
+        self.world.start(process);
+        if !hangs {
+            self.after(at - self.true_ms, Happening::End(job));
+        }
+        if immortal {
+            let lives = self.random.between(600_000, 7_200_000);
+            self.after(lives, Happening::Bury(job));
+        }
+        if !mute && (calm || !self.random.one_in(10)) {
+            let delay = self.random.between(0, 2_000);
+            self.after(delay, Happening::Deliver(instance, Box::new(started)));
+        }
+    }
+
+    fn tell_later(&mut self, job: JobId) {
+        if !self.calm && self.random.one_in(10) {
+            return; // lost on its way; the next relist finds it
+        }
+        let times = if !self.calm && self.random.one_in(10) { 2 } else { 1 };
+        for _ in 0..times {
+            let delay = if !self.calm && self.random.one_in(10) { self.random.between(0, 300_000) } else { self.random.between(0, 500) };
+            self.after(delay, Happening::Tell(job));
+        }
+    }
+
+    fn tell(&mut self, job: JobId) {
+        let Some(process) = self.world.processes.get(&job).filter(|process| !process.mute) else { return };
+        let Some(outcome) = process.outcome.clone() else { return };
+        self.handle(process.instance, Event::JobEnded { job, outcome });
+    }
+
+    fn jump(&mut self) {
+        let ms = self.random.between(1, 7_200) * 500;
+        let back = self.random.one_in(2);
+        self.offset_ms += if back { -ms } else { ms };
+        if back {
+            self.oracle.clock_set_back();
+            for instance in 0..self.states.len() {
+                self.handle(instance, Event::Tick); // the driver's duty when its clock is set back
+            }
+        }
+    }
+
+    // ---- what people do ----
+
+    fn ask(&mut self, instance: usize, event: Event) {
+        if let Event::Decided { approval, .. } = &event {
+            let shared = self.states[instance].approvals().iter().any(|at| at.id == *approval && at.kind == ApprovalKind::Shared);
+            if shared {
+                self.handle(instance ^ 1, event.clone());
+            }
+        }
+        self.handle(instance, event);
+    }
+
+    fn release(&mut self, service: usize) {
+        self.releases += 1;
+        for instance in [service * 2, service * 2 + 1] {
+            let shape = &mut self.shapes[instance];
+            shape.release = ReleaseId::derive(&[&self.releases.to_le_bytes()]);
+            shape.version = format!("s{service}-{}", self.releases);
+            shape.compiled = BlobId::of(shape.version.as_bytes());
+            shape.released_at = Timestamp::from_millis(START_MS + self.true_ms + self.offset_ms);
+            let event = Event::Desired(Box::new(shape.clone()));
+            self.after(0, Happening::Deliver(instance, Box::new(event)));
+        }
+    }
+
+    fn after_release(&mut self, service: usize) {
+        if self.calm || !self.random.one_in(3) {
+            self.release(service);
+        }
+    }
+
+    fn recompile(&mut self, service: usize) {
+        self.releases += 1;
+        let instance = service * 2 + self.random.below(2) as usize;
+        self.shapes[instance].compiled = BlobId::of(&self.releases.to_le_bytes());
+        let event = Event::Desired(Box::new(self.shapes[instance].clone()));
+        self.after(0, Happening::Deliver(instance, Box::new(event)));
+    }
+
+    /// A person who asks for a retry takes the responsibility for an apply that is not known to be gone.
+    fn forgive(&mut self, instance: usize, state: &State) {
+        for process in self.world.processes.values_mut() {
+            process.forgiven |= process.instance == instance && state.job(process.start.job).is_none();
+        }
+    }
+
+    fn calm_down(&mut self) {
+        self.calm = true;
+        let jobs: Vec<JobId> = self.world.processes.keys().copied().collect();
+        for job in jobs {
+            let process = self.world.processes.get_mut(&job).unwrap();
+            process.mute = false;
+            if process.alive {
+                let over = if process.outcome.is_none() { Happening::End(job) } else { Happening::Bury(job) };
+                self.after(1_000, over);
+            }
+        }
+        for instance in 0..self.states.len() {
+            let event = Event::Desired(Box::new(self.shapes[instance].clone()));
+            self.after(0, Happening::Deliver(instance, Box::new(event))); // whatever was deleted is wanted again
+        }
+        self.after(0, Happening::Help);
+    }
+
+    // ---- looking at it from outside ----
+
+    fn unconverged(&self) -> Option<usize> {
+        let done = |instance: usize| {
+            let (state, target) = (&self.states[instance], &self.world.targets[instance]);
+            let looks = self.shapes[instance].fetch.is_some();
+            let so = target.version.as_ref() == Some(&self.shapes[instance].version) && target.drift == 0;
+            state.converged_version() == Some(self.shapes[instance].version.as_str()) && (so || !looks)
+        };
+        (0..self.states.len()).find(|instance| !done(*instance))
+    }
+
+    /// Now and then: the limits over all instances, and that whatever waits can say why.
+    fn look_closely(&self, instance: usize) {
+        self.oracle.check_limits(&self.states, &limits(), max_concurrency);
+        let state = &self.states[instance];
+        let told = explain(state, &self.lanes, self.wall(), &|id| format!("instance {}", self.ids[&id]));
+        assert!(!told.causes.is_empty() && told.causes.iter().all(|cause| !cause.message.is_empty()), "nothing to say: {told:#?}");
+        let waits_for_world = told.causes.iter().any(|cause| ["ends", "pvnctl"].iter().any(|word| cause.message.contains(word)));
+        let moves =
+            !told.next.is_empty() || waits_for_world || told.causes.iter().any(|cause| cause.until.is_some() || cause.code == "STARTS_NOW");
+        let rests = matches!(told.status, Status::Converged | Status::Deleted);
+        assert!(moves || rests, "P3: no way out: {told:#?}");
+    }
+
+    fn describe(&self, instance: usize) -> String {
+        let told = explain(&self.states[instance], &self.lanes, self.wall(), &|id| format!("instance {}", self.ids[&id]));
+        let (shape, target) = (&self.shapes[instance], &self.world.targets[instance]);
+        format!("instance {instance}: {told:#?}\nwanted {shape:?}\nis {target:?}\n{:#?}", self.states[instance])
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            for (at, instance, event, status) in &self.trace {
+                let text = format!("{event:?}");
+                eprintln!("{at} instance {instance}: {} -> {status}", text.get(..240).unwrap_or(&text));
+            }
+            eprintln!("seed {}, step {}: run again with PVN_SIM_SEED={}", self.seed, self.steps, self.seed);
+        }
+    }
+}

@@ -1,0 +1,423 @@
+//! The promises P1 to P8 as assertions, from an account of its own: it hears every event and every action and never
+//! looks inside a state, so a mistake of the engine is not repeated here. (P1 itself is asserted where processes start,
+//! in `driver.rs`; that a late result moves nothing, P4, beside the step.)
+
+use std::collections::BTreeMap;
+
+use engine::State;
+use engine::action::{Action, StartJob, StopReason};
+use engine::desired::{Desired, FetchMode, Gate};
+use engine::event::{Event, Outcome, Seen};
+use engine::lanes::Limits;
+use engine::limits::{OVERTIME_MS, START_DEADLINE_MS, STOP_DEADLINE_MS};
+use schema::id::{ApprovalId, BlobId, JobId, ReleaseId};
+use schema::status::{ApprovalKind, Decision, JobKind, Status};
+use schema::time::Timestamp;
+
+use crate::people::WINDOW_MS;
+use crate::world::World;
+
+/// Slack for ticks and relists that come a moment later, milliseconds.
+const SLACK_MS: i64 = 60_000;
+
+pub(crate) struct Oracle {
+    accounts: Vec<Account>,
+    flights: BTreeMap<JobId, Flight>,
+    /// Every job ever started.
+    started: BTreeMap<JobId, usize>,
+}
+
+#[derive(Default)]
+struct Account {
+    desired: Option<Desired>,
+    paused: bool,
+    observer: bool,
+    deleted: bool,
+    /// Seen CONVERGED at this release.
+    arrived: bool,
+    /// Versions at which the upstream channel was ever heard to be converged.
+    heard: Vec<String>,
+    /// What a fetch found since the last apply.
+    fresh: Option<Option<BlobId>>,
+    /// The plan that people are shown, with its fetch.
+    work: Option<Work>,
+    /// A person cancelled an apply, and nobody asked for another try.
+    cancelled: bool,
+    grants: BTreeMap<ApprovalId, Grant>,
+    rolled_back: Vec<ReleaseId>,
+}
+
+struct Work {
+    fingerprint: Option<BlobId>,
+    plan: Option<BlobId>,
+    job: JobId,
+    stale: bool,
+}
+
+struct Grant {
+    kind: ApprovalKind,
+    fingerprint: Option<BlobId>,
+    votes: BTreeMap<String, Decision>,
+    rejected: bool,
+    spent: bool,
+}
+
+impl Grant {
+    fn yes(&self) -> usize {
+        self.votes.values().filter(|vote| **vote == Decision::Approve).count()
+    }
+}
+
+struct Flight {
+    instance: usize,
+    start: StartJob,
+    began_ms: i64,
+    unwanted: bool,
+    cancelled: bool,
+    stopped_ms: Option<i64>,
+    clock_set_back: bool,
+}
+
+enum Answer {
+    Clean,
+    Work(Option<BlobId>, Option<BlobId>),
+    None,
+}
+
+impl Oracle {
+    pub(crate) fn new(instances: usize) -> Self {
+        Self { accounts: (0..instances).map(|_| Account::default()).collect(), flights: BTreeMap::new(), started: BTreeMap::new() }
+    }
+
+    /// Whether this event must change nothing but what a Tick would: the news of a job that nobody waits for.
+    pub(crate) fn wants_copy(&self, state: &State, event: &Event) -> bool {
+        match event {
+            Event::JobEnded { job, .. } | Event::JobStarted { job, .. } => state.job(*job).is_none() && state.unsettled() != Some(*job),
+            _ => false,
+        }
+    }
+
+    pub(crate) fn clock_set_back(&mut self) {
+        self.flights.values_mut().for_each(|flight| flight.clock_set_back = true);
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "it hears everything there is to hear about one step")]
+    pub(crate) fn observe(
+        &mut self,
+        instance: usize,
+        event: &Event,
+        after: &State,
+        actions: &[Action],
+        world: &World,
+        now: Timestamp,
+        true_ms: i64,
+    ) {
+        self.hear(instance, event, true_ms);
+        self.land(instance, event, after);
+        let account = &mut self.accounts[instance];
+        for approval in after.approvals() {
+            account.grants.entry(approval.id).or_insert_with(|| Grant {
+                kind: approval.kind,
+                fingerprint: approval.fingerprint,
+                votes: BTreeMap::new(),
+                rejected: false,
+                spent: false,
+            });
+        }
+        self.decide(instance, event, after);
+        // What the instance itself shows as history can open nothing any more; that only makes this account stricter.
+        for approval in after.approvals().iter().filter(|approval| approval.over) {
+            self.accounts[instance].grants.entry(approval.id).and_modify(|grant| grant.spent = true);
+        }
+        for action in actions {
+            match action {
+                Action::Start(start) => self.start(instance, start, world, now, true_ms),
+                Action::Stop { job, why } => {
+                    if let Some(flight) = self.flights.get_mut(job) {
+                        flight.unwanted |= *why == StopReason::NotWanted;
+                        flight.stopped_ms = flight.stopped_ms.or(Some(true_ms));
+                    }
+                }
+                Action::Rollback { from, .. } => {
+                    let account = &mut self.accounts[instance];
+                    assert!(!account.rolled_back.contains(from), "a release goes back once");
+                    account.rolled_back.push(*from);
+                }
+                Action::Log(_) => {}
+            }
+        }
+        let account = &mut self.accounts[instance];
+        let status = after.standing().status;
+        account.arrived |= status == Status::Converged;
+        assert_eq!(status == Status::Deleted, account.deleted, "DELETED");
+        assert_eq!(status == Status::Paused, account.paused && !account.deleted && account.desired.is_some(), "PAUSED");
+    }
+
+    fn hear(&mut self, instance: usize, event: &Event, true_ms: i64) {
+        let applying = self.applying(instance);
+        let account = &mut self.accounts[instance];
+        match event {
+            Event::Desired(desired) => {
+                if account.deleted {
+                    account.grants.values_mut().for_each(|grant| grant.spent = true);
+                }
+                account.deleted = false;
+                let old = account.desired.replace((**desired).clone());
+                let changed = old.as_ref().map(|old| (old.release, old.compiled)) != Some((desired.release, desired.compiled));
+                if old.is_none_or(|old| old.release != desired.release) {
+                    account.grants.values_mut().for_each(|grant| grant.spent = true);
+                    account.arrived = false;
+                    account.cancelled = false;
+                }
+                if changed {
+                    account.fresh = None;
+                    account.spend();
+                }
+            }
+            Event::Deleted => account.deleted = true,
+            Event::Pause(paused) => {
+                account.fresh = account.fresh.filter(|_| account.paused == *paused);
+                account.paused = *paused;
+            }
+            Event::Observe(observer) => account.observer = *observer,
+            Event::Retry { .. } if !applying && !account.deleted => {
+                account.cancelled = false;
+                account.fresh = None;
+                account.grants.values_mut().filter(|grant| grant.rejected).for_each(|grant| grant.spent = true);
+            }
+            Event::Upstream { converged_version: Some(version), .. } => account.heard.push(version.clone()),
+            Event::Cancel { job, .. } => {
+                if let Some(flight) = self.flights.get_mut(job) {
+                    flight.cancelled = true;
+                    flight.stopped_ms = flight.stopped_ms.or(Some(true_ms));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn applying(&self, instance: usize) -> bool {
+        self.flights.values().any(|flight| flight.instance == instance && flight.start.kind == JobKind::Apply)
+    }
+
+    fn decide(&mut self, instance: usize, event: &Event, after: &State) {
+        let Event::Decided { approval, who, decision, .. } = event else { return };
+        let applying = self.applying(instance);
+        let Some(grant) = self.accounts[instance].grants.get_mut(approval) else { return };
+        let shared_again = grant.spent && grant.kind == ApprovalKind::Shared && after.pending_approvals().any(|at| at.id == *approval);
+        if shared_again {
+            // A retry asks anew under the same id.
+            *grant = Grant { kind: grant.kind, fingerprint: grant.fingerprint, votes: BTreeMap::new(), rejected: false, spent: false };
+        }
+        if grant.spent
+            || grant.rejected
+            || applying && *decision == Decision::Reject && after.pending_approvals().all(|at| at.id != *approval)
+        {
+            return;
+        }
+        grant.rejected |= *decision == Decision::Reject;
+        grant.votes.insert(who.clone(), *decision);
+    }
+
+    /// Jobs that this step took out of flight, and what their end means.
+    fn land(&mut self, instance: usize, event: &Event, after: &State) {
+        let gone: Vec<JobId> = self
+            .flights
+            .iter()
+            .filter(|(job, flight)| flight.instance == instance && after.job(**job).is_none())
+            .map(|(job, _)| *job)
+            .collect();
+        for job in gone {
+            let flight = self.flights.remove(&job).unwrap();
+            let outcome = match event {
+                Event::JobEnded { job: ended, outcome } if *ended == job => Some(outcome),
+                _ => {
+                    assert!(flight.stopped_ms.is_some(), "only a job that was stopped is given up without a word");
+                    None
+                }
+            };
+            let account = &mut self.accounts[instance];
+            match flight.start.kind {
+                JobKind::GetInfo => {}
+                JobKind::Fetch => account.looked(&flight, outcome),
+                JobKind::Apply => account.applied(&flight, outcome),
+            }
+        }
+    }
+
+    fn start(&mut self, instance: usize, start: &StartJob, world: &World, now: Timestamp, true_ms: i64) {
+        let job = start.job;
+        assert!(self.started.insert(job, instance).is_none(), "P4: {job} is decided once");
+        assert!(!world.processes.contains_key(&job));
+        let account = &self.accounts[instance];
+        let desired = account.desired.as_ref().unwrap();
+        assert!(!account.deleted, "nothing starts for what is deleted");
+        assert_eq!((start.release, start.compiled, &start.version), (desired.release, desired.compiled, &desired.version), "P2: wanted");
+        let same_slot =
+            |flight: &&Flight| flight.instance == instance && (flight.start.kind == JobKind::GetInfo) == (start.kind == JobKind::GetInfo);
+        assert!(self.flights.values().find(same_slot).is_none(), "one fetch or apply at a time");
+        if start.kind != JobKind::GetInfo {
+            assert!(!account.paused, "P2: unpaused");
+        }
+        if start.kind == JobKind::Apply {
+            account.may_apply(start, desired, now);
+        }
+        let flight = Flight {
+            instance,
+            start: start.clone(),
+            began_ms: true_ms,
+            unwanted: false,
+            cancelled: false,
+            stopped_ms: None,
+            clock_set_back: false,
+        };
+        self.flights.insert(job, flight);
+    }
+
+    /// P3: whatever is in flight ends within its deadlines.
+    pub(crate) fn check_deadlines(&self, states: &[State], true_ms: i64) {
+        for (job, flight) in &self.flights {
+            let Some(known) = states[flight.instance].job(*job) else { continue };
+            if flight.clock_set_back {
+                continue;
+            }
+            let (since_ms, bound_ms) = match (flight.stopped_ms, flight.start.timeout_ms) {
+                (Some(stopped_ms), _) => (stopped_ms, STOP_DEADLINE_MS),
+                (None, Some(timeout_ms)) => (flight.began_ms, START_DEADLINE_MS.max(timeout_ms) + timeout_ms + OVERTIME_MS),
+                (None, None) if known.started_at.is_none() => (flight.began_ms, START_DEADLINE_MS),
+                (None, None) => continue, // an apply without timeout that runs
+            };
+            let took_ms = true_ms - since_ms;
+            assert!(took_ms <= bound_ms + SLACK_MS, "P3: {job} is in flight for {took_ms} ms of {bound_ms}: {known:?}");
+        }
+    }
+
+    pub(crate) fn check_limits(&self, states: &[State], limits: &Limits, max_concurrency: fn(&str) -> Option<u32>) {
+        let mut held: BTreeMap<(JobKind, &str), u32> = BTreeMap::new();
+        for job in states.iter().flat_map(State::jobs_in_flight) {
+            *held.entry((job.kind, job.runtime.as_str())).or_default() += 1;
+        }
+        for (kind, limit) in [(JobKind::Fetch, limits.fetch), (JobKind::Apply, limits.apply), (JobKind::GetInfo, limits.get_info)] {
+            let total: u32 = held.iter().filter(|((at, _), _)| *at == kind).map(|(_, count)| count).sum();
+            assert!(total <= limit.total, "{total} {kind} in flight");
+        }
+        for ((kind, runtime), count) in held {
+            let limit = match kind {
+                JobKind::Apply => max_concurrency(runtime),
+                JobKind::Fetch => limits.fetch.per_runtime,
+                JobKind::GetInfo => limits.get_info.per_runtime,
+            };
+            assert!(limit.is_none_or(|limit| count <= limit), "{count} {kind} in flight in {runtime}");
+        }
+    }
+}
+
+impl Account {
+    fn spend(&mut self) {
+        self.grants.values_mut().filter(|grant| grant.kind == ApprovalKind::Apply).for_each(|grant| grant.spent = true);
+    }
+
+    fn bound(&self, fingerprint: Option<BlobId>) -> bool {
+        let counts =
+            |grant: &Grant| !grant.spent && !grant.rejected && grant.kind == ApprovalKind::Apply && grant.fingerprint == fingerprint;
+        self.grants.values().any(counts)
+    }
+
+    fn looked(&mut self, flight: &Flight, outcome: Option<&Outcome>) {
+        let Some(desired) = &self.desired else { return };
+        if flight.unwanted || (flight.start.release, flight.start.compiled) != (desired.release, desired.compiled) {
+            return;
+        }
+        let Some(Outcome::Exited { code, seen, .. }) = outcome else { return };
+        match answer(desired, *code, seen) {
+            Answer::None => {}
+            Answer::Clean => {
+                self.fresh = None;
+                self.work = None;
+                self.cancelled = false;
+                self.spend();
+            }
+            Answer::Work(fingerprint, plan) => {
+                self.fresh = Some(fingerprint);
+                let of_others =
+                    |grant: &&mut Grant| grant.kind == ApprovalKind::Apply && !grant.rejected && grant.fingerprint != fingerprint;
+                self.grants.values_mut().filter(of_others).for_each(|grant| grant.spent = true);
+                let keeps =
+                    self.bound(fingerprint) && self.work.as_ref().is_some_and(|work| work.fingerprint == fingerprint && !work.stale);
+                if !keeps {
+                    self.work = Some(Work { fingerprint, plan, job: flight.start.job, stale: false });
+                }
+            }
+        }
+    }
+
+    fn applied(&mut self, flight: &Flight, outcome: Option<&Outcome>) {
+        let misfired = flight.stopped_ms.is_none() && matches!(outcome, Some(Outcome::NotStarted { surroundings: true, .. }));
+        let retryable = flight.stopped_ms.is_none() && matches!(outcome, Some(Outcome::Exited { code: 75, .. }));
+        let of_this = self.desired.as_ref().is_some_and(|desired| desired.release == flight.start.release);
+        self.cancelled |= flight.cancelled && of_this;
+        if !misfired {
+            self.fresh = None;
+        }
+        if retryable {
+            self.work.iter_mut().for_each(|work| work.stale = true);
+        } else if !misfired && of_this {
+            self.spend();
+        }
+    }
+
+    /// P2, P7 and P8: everything that has to be so before an apply starts.
+    fn may_apply(&self, start: &StartJob, desired: &Desired, now: Timestamp) {
+        let job = start.job;
+        assert!(!self.observer, "an observer never applies");
+        assert!(!self.cancelled, "P7: no further attempt after a cancel");
+        if desired.apply.window.is_some() {
+            assert!(now.as_millis().rem_euclid(3_600_000) < WINDOW_MS, "P2: {job} at {now} is outside its window");
+        }
+        let mut fingerprint = None;
+        if desired.fetch.is_some() {
+            let work = self.work.as_ref().unwrap_or_else(|| panic!("{job} without work"));
+            fingerprint = work.fingerprint;
+            assert_eq!(self.fresh, Some(fingerprint), "{job}: a fetch since the last apply found this work");
+            assert_eq!((start.fetch_job, start.plan), (Some(work.job), work.plan), "P2: the plan that was shown is the one that runs");
+        }
+        for gate in &desired.gates {
+            match gate {
+                Gate::ChannelsStable { .. } => assert!(self.heard.contains(&desired.version), "P8: upstream was stable"),
+                Gate::ManualApproval { every_action: true, min_approvers, .. } => {
+                    self.given(ApprovalKind::Apply, Some(fingerprint), *min_approvers);
+                }
+                Gate::ManualApproval { min_approvers, .. } if !self.arrived => self.given(ApprovalKind::Manual, None, *min_approvers),
+                Gate::SharedApproval { min_approvers, .. } if !self.arrived => self.given(ApprovalKind::Shared, None, *min_approvers),
+                Gate::ManualApproval { .. } | Gate::SharedApproval { .. } => {}
+            }
+        }
+        if desired.require_approval_before_apply {
+            self.given(ApprovalKind::Apply, Some(fingerprint), 1);
+        }
+    }
+
+    fn given(&self, kind: ApprovalKind, fingerprint: Option<Option<BlobId>>, needed: u32) {
+        let fits = |grant: &Grant| {
+            let about = fingerprint.is_none_or(|fingerprint| grant.fingerprint == fingerprint);
+            grant.kind == kind && about && !grant.spent && !grant.rejected && grant.yes() >= needed as usize
+        };
+        assert!(self.grants.values().any(fits), "P2: approved by {needed} people ({kind})");
+    }
+}
+
+/// What a fetch says, read a second time and more simply: the world's targets have one object and one active version.
+fn answer(desired: &Desired, code: i32, seen: &Seen) -> Answer {
+    match desired.fetch.as_ref().map(|fetch| fetch.mode) {
+        Some(FetchMode::ExitCode) if code == 0 => Answer::Clean,
+        Some(FetchMode::ExitCode) if code == 2 => Answer::Work(seen.fingerprint(), seen.plan),
+        Some(FetchMode::StructuredOutput) if code == 0 => match &seen.objects {
+            Some(Ok(objects)) if objects.iter().all(|object| object.versions.iter().any(|at| at.version == desired.version)) => {
+                Answer::Clean
+            }
+            Some(Ok(_)) => Answer::Work(seen.fingerprint(), seen.plan),
+            _ => Answer::None,
+        },
+        _ => Answer::None,
+    }
+}

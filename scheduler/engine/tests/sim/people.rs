@@ -1,0 +1,112 @@
+//! What people configure and do: the shape of each instance, and what they ask for on a whim.
+
+use engine::State;
+use engine::desired::{ApplyPolicy, Cadence, Desired, FetchMode, FetchPolicy, Gate, InfoPolicy, RetryPolicy, Window};
+use engine::event::Event;
+use schema::id::{BlobId, ReleaseId};
+use schema::schedule::Schedule;
+use schema::status::{Decision, Reason, Status};
+use schema::time::Timestamp;
+
+use crate::random::Random;
+
+pub(crate) const PEOPLE: &[&str] = &["ann", "bob", "cyd"];
+
+/// Windows of the simulation open on the hour, for this long; the oracle knows it by arithmetic.
+pub(crate) const WINDOW_MS: i64 = 30 * 60_000;
+
+/// How an instance is configured; releases come and go.
+pub(crate) fn configure(random: &mut Random, production: bool) -> Desired {
+    let apply_only = random.one_in(5);
+    let structured = random.one_in(3);
+    let retry = RetryPolicy {
+        base_ms: random.between(1, 60) * 1_000,
+        max_ms: 300_000,
+        max_attempts: if random.one_in(2) { Some(3) } else { None },
+    };
+    let cadence = Cadence::Interval { poll_ms: random.between(5, 60) * 1_000, steady_ms: random.between(60, 600) * 1_000 };
+    let info = InfoPolicy { cadence: cadence.clone(), retry: retry.clone(), timeout_ms: 60_000 };
+    let mut gates = Vec::new();
+    if production && random.one_in(2) {
+        gates.push(Gate::ChannelsStable { channels: vec!["staging".parse().unwrap()] });
+    }
+    if random.one_in(4) {
+        let every_action = random.one_in(2);
+        gates.push(Gate::ManualApproval { name: None, description: None, every_action, min_approvers: random.between(1, 2) as u32 });
+    }
+    if random.one_in(6) {
+        gates.push(Gate::SharedApproval { name: "launch".to_owned(), description: None, min_approvers: 2 });
+    }
+    let opens = || Schedule::parse("0 0 * * * *", None).unwrap();
+    Desired {
+        release: ReleaseId::derive(&[b"none"]),
+        version: String::new(),
+        released_at: Timestamp::from_millis(0),
+        runtime: (*random.pick(&["one", "two", "three"])).parse().unwrap(),
+        max_concurrency: None,
+        compiled: BlobId::of(b"0"),
+        fetch: (!apply_only).then(|| FetchPolicy {
+            mode: if structured { FetchMode::StructuredOutput } else { FetchMode::ExitCode },
+            cadence,
+            retry: random.one_in(2).then(|| retry.clone()),
+            timeout_ms: random.between(30, 600) * 1_000,
+        }),
+        apply: ApplyPolicy {
+            retryable_exit_codes: vec![75],
+            retry,
+            window: random.one_in(5).then(|| Window { opens: opens(), duration_ms: WINDOW_MS }),
+            timeout_ms: random.one_in(2).then(|| random.between(30, 900) * 1_000),
+        },
+        get_info: random.one_in(3).then_some(info),
+        gates,
+        require_approval_before_apply: random.one_in(4),
+        approval_timeout_ms: random.one_in(4).then(|| random.between(60, 3_600) * 1_000),
+        grace_ms: random.between(1, 600) * 1_000,
+        apply_id: (apply_only && random.one_in(2)).then(|| "id".to_owned()),
+        progress_deadline_ms: random.one_in(3).then(|| random.between(60, 3_600) * 1_000),
+        auto_rollback: random.one_in(2),
+    }
+}
+
+/// What somebody does to this instance on a whim.
+pub(crate) fn whim(state: &State, random: &mut Random) -> Option<Event> {
+    let who = (*random.pick(PEOPLE)).to_owned();
+    match random.below(12) {
+        0..=4 => decide(state, random, 5),
+        5 => Some(Event::Pause(true)),
+        6 | 7 => Some(Event::Pause(false)),
+        8 => Some(Event::Observe(random.one_in(3))),
+        9 => Some(Event::Retry { who }),
+        10 => state.jobs_in_flight().next().map(|job| Event::Cancel { job: job.id, who }),
+        _ => random.one_in(20).then_some(Event::Deleted),
+    }
+}
+
+/// Somebody decides on any approval, of which most count no longer.
+fn decide(state: &State, random: &mut Random, rejects_one_in: u64) -> Option<Event> {
+    if state.approvals().is_empty() {
+        return None;
+    }
+    let pending = state.pending_approvals().next();
+    let approval = pending.filter(|_| !random.one_in(4)).unwrap_or_else(|| random.pick(state.approvals())).id;
+    let decision = if random.one_in(rejects_one_in) { Decision::Reject } else { Decision::Approve };
+    Some(Event::Decided { approval, who: (*random.pick(PEOPLE)).to_owned(), decision, reason: None })
+}
+
+/// What a helpful person does once all is calm: everything that the instance says would move it.
+pub(crate) fn help(state: &State, random: &mut Random) -> Option<Event> {
+    let who = (*random.pick(PEOPLE)).to_owned();
+    if state.is_paused() {
+        return Some(Event::Pause(false));
+    }
+    if state.is_observer() {
+        return Some(Event::Observe(false));
+    }
+    if let Some(approval) = state.pending_approvals().next() {
+        return Some(Event::Decided { approval: approval.id, who, decision: Decision::Approve, reason: None });
+    }
+    let needs_person = [Reason::Cancelled, Reason::ManualApprovalRejected, Reason::ApplyFailed, Reason::Stuck];
+    let standing = state.standing();
+    let failed = standing.status == Status::Failed && standing.reason.is_some_and(|reason| needs_person.contains(&reason));
+    failed.then_some(Event::Retry { who })
+}

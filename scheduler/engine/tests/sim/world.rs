@@ -1,0 +1,158 @@
+//! What is really so: processes that run whatever the daemon does, and what they change.
+
+use std::collections::BTreeMap;
+
+use engine::action::StartJob;
+use engine::event::{Outcome, Seen};
+use schema::id::{BlobId, JobId};
+use schema::output::RuntimeObject;
+use schema::status::JobKind;
+use schema::time::Timestamp;
+
+use crate::random::Random;
+
+/// The true state of one instance's target.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Target {
+    /// What is applied there; `None` = nothing, or something that pvn did not make.
+    pub(crate) version: Option<String>,
+    /// Counts changes behind pvn's back; 0 = none since the last apply.
+    pub(crate) drift: u64,
+}
+
+/// A command that was started, or is about to.
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub(crate) instance: usize,
+    pub(crate) start: StartJob,
+    pub(crate) structured: bool,
+    pub(crate) alive: bool,
+    /// When it ends by itself; `None` = hangs.
+    pub(crate) ends_at: Option<i64>,
+    pub(crate) began_at: Timestamp,
+    pub(crate) fate: Fate,
+    /// The runner never says a word about it until things calm down.
+    pub(crate) mute: bool,
+    /// Heeds neither TERM nor KILL.
+    pub(crate) immortal: bool,
+    /// A person took the responsibility for whatever it still does.
+    pub(crate) forgiven: bool,
+    /// What the runner tells from now on.
+    pub(crate) outcome: Option<Outcome>,
+}
+
+/// How a command turns out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Works,
+    /// Ends with this code and does nothing.
+    Fails(i32),
+    /// Ends with this code although it did its work.
+    DoesAndFails(i32),
+    /// A fetch that tells the opposite, an apply that says 0 and does nothing.
+    Lies,
+    NotStarted {
+        surroundings: bool,
+    },
+    /// The runner loses sight of it; it is dead.
+    Lost,
+}
+
+#[derive(Default)]
+pub(crate) struct World {
+    pub(crate) targets: Vec<Target>,
+    pub(crate) processes: BTreeMap<JobId, Process>,
+    pub(crate) changes: u64,
+}
+
+impl World {
+    /// Something changes behind pvn's back.
+    pub(crate) fn drift(&mut self, instance: usize, random: &mut Random) {
+        self.changes += 1;
+        let target = &mut self.targets[instance];
+        target.drift = self.changes;
+        if random.one_in(4) {
+            target.version = None;
+        }
+    }
+
+    /// Starts a command, unless it was started before; how it will turn out is decided here.
+    pub(crate) fn start(&mut self, process: Process) {
+        self.processes.entry(process.start.job).or_insert(process);
+    }
+
+    /// The applies of this instance that really run.
+    pub(crate) fn running_applies(&self, instance: usize) -> impl Iterator<Item = &Process> {
+        self.processes.values().filter(move |process| {
+            process.instance == instance && process.alive && process.start.kind == JobKind::Apply && !process.forgiven
+        })
+    }
+
+    /// A command ends by itself.
+    pub(crate) fn end(&mut self, job: JobId, now: Timestamp) {
+        let Some(process) = self.processes.get_mut(&job).filter(|process| process.alive) else { return };
+        process.alive = false;
+        process.ends_at = None;
+        let target = &mut self.targets[process.instance];
+        let worked =
+            matches!(process.fate, Fate::Works | Fate::DoesAndFails(_)) || process.fate == Fate::Lost && process.start.attempt % 2 == 0;
+        if process.start.kind == JobKind::Apply && worked {
+            *target = Target { version: Some(process.start.version.clone()), drift: 0 };
+        }
+        let (code, seen) = match (process.fate, process.start.kind) {
+            (Fate::Fails(code) | Fate::DoesAndFails(code), _) => (code, Seen::default()),
+            (fate, JobKind::Fetch) => fetch(&process.start, process.structured, target, fate == Fate::Lies),
+            _ => (0, Seen::default()),
+        };
+        process.outcome = Some(match process.fate {
+            Fate::NotStarted { surroundings } => Outcome::NotStarted { why: "could not".to_owned(), surroundings },
+            Fate::Lost => Outcome::Unknown { why: "lost".to_owned() },
+            _ => Outcome::Exited { code, started_at: process.began_at, ended_at: now, seen, info: Some(Ok(Vec::new())) },
+        });
+    }
+
+    /// Somebody asks it to stop; it ends at once here, being told of it takes its time.
+    pub(crate) fn stop(&mut self, job: JobId) {
+        let Some(process) = self.processes.get_mut(&job).filter(|process| process.alive && process.outcome.is_none()) else { return };
+        process.alive = process.immortal;
+        process.outcome = Some(Outcome::Cancelled { gone: !process.immortal });
+    }
+
+    /// The last of an immortal: now it is gone.
+    pub(crate) fn bury(&mut self, job: JobId) {
+        if let Some(process) = self.processes.get_mut(&job).filter(|process| process.alive) {
+            process.alive = false;
+            process.outcome = Some(Outcome::Cancelled { gone: true });
+        }
+    }
+
+    /// Forgets processes that are over and that no state names any more, so that a long run stays small.
+    pub(crate) fn forget(&mut self, named: impl Fn(JobId) -> bool) {
+        self.processes.retain(|job, process| process.alive || named(*job));
+    }
+}
+
+/// What a fetch tells of the target: fingerprint by what is so, plan bytes of its own.
+fn fetch(start: &StartJob, structured: bool, target: &Target, lies: bool) -> (i32, Seen) {
+    let clean = (target.version.as_ref() == Some(&start.version) && target.drift == 0) != lies;
+    if structured {
+        let version = if clean { Some(start.version.clone()) } else { target.version.clone().filter(|version| *version != start.version) };
+        let versions: Vec<_> = version.into_iter().map(|version| serde_json::json!({"version": version, "active": true})).collect();
+        let object = serde_json::json!({"name": "web", "objectType": "Process", "status": "SUCCEEDED", "versions": versions});
+        let object: RuntimeObject = serde_json::from_value(object).unwrap();
+        let output = BlobId::of(format!("{:?}", object.versions).as_bytes());
+        return (0, Seen { objects: Some(Ok(vec![object])), output: Some(output), ..Seen::default() });
+    }
+    if clean {
+        return (0, Seen::default());
+    }
+    let explanation = format!("{:?} {} to {}", target.version, target.drift, start.version);
+    let seen = Seen {
+        objects: None,
+        plan: Some(BlobId::of(start.job.as_bytes())),
+        explanation: Some(BlobId::of(explanation.as_bytes())),
+        explanation_text: Some(explanation),
+        output: None,
+    };
+    (2, seen)
+}
