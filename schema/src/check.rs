@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 pub(crate) use checker::{Checker, Node};
-pub(crate) use problem::{Fault, Notation, Problem, cut, pointer_segment};
+pub(crate) use problem::{Fault, Notation, Problem, cut, nearest, pointer_segment, quoted};
 
 use crate::output::{FetchOutput, GetInfoOutput, OUTPUT_LIMIT_BYTES};
 use crate::report::{OutputError, StructuredKind};

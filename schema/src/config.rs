@@ -14,6 +14,7 @@ mod kubernetes;
 mod local;
 mod params;
 mod read;
+mod references;
 mod rules;
 mod runners;
 mod runtime;
@@ -37,6 +38,7 @@ pub use params::{
     ParameterKind, ParameterValue, ParameterValueKind, SecretParameter, SecretValue, StringConstant, StringParameter,
 };
 pub use read::{DOCUMENT_PROBLEM_LIMIT, FILE_LIMIT_BYTES, PROBLEM_LIMIT, not_utf8, read, read_source, references, too_large};
+pub use references::check_references;
 pub use runners::{
     AwsCredentials, AwsEcsRuntime, AwsEcsService, GoogleCloudRunRuntime, GoogleCloudRunService, IacRunner, PreRun, PulumiService, SpecFile,
     TerraformService,

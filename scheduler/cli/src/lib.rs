@@ -11,6 +11,7 @@ pub mod diagnostics;
 pub mod diff;
 pub mod discover;
 pub mod failure;
+pub mod files;
 pub mod table;
 pub mod wait;
 pub mod when;

@@ -98,7 +98,8 @@ impl Fault {
     }
 }
 
-fn quoted(names: &[&str]) -> String {
+/// Names as a list in a message.
+pub(crate) fn quoted(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 

@@ -2,6 +2,7 @@
 
 mod places;
 mod reading;
+mod references;
 mod rules;
 mod values;
 

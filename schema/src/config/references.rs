@@ -1,0 +1,185 @@
+//! What documents say about each other, as far as the other document is among those given: for `pvnctl configs validate`,
+//! which asks no server. What needs all documents in force (selectors over all runtimes, templates) is the compiler's.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Application, Body, Document, PerReleaseChannel, PreconditionKind, Runtime, RuntimeKind, Service};
+use crate::check::{nearest, quoted};
+use crate::diagnostic::Diagnostic;
+use crate::id::{ApplicationName, RuntimeName};
+
+/// Most names that a message lists.
+const LISTED_NAMES: usize = 24;
+
+/// Every reference among the documents that leads nowhere, every cycle of channels, and values for parameters that a runtime does not
+/// have. A document that is not there is not missed: the scheduler may have it.
+pub fn check_references(documents: &[Document]) -> Vec<Diagnostic> {
+    let mut given = Given::default();
+    for document in documents {
+        match document.body() {
+            Body::Runtime(runtime) => drop(given.runtimes.insert(&runtime.name, runtime)),
+            Body::Application(application) => drop(given.applications.insert(&application.name, application)),
+            Body::Service(_) => {}
+        }
+    }
+    let mut problems = Vec::new();
+    for document in documents {
+        let mut found = match document.body() {
+            Body::Runtime(_) => Vec::new(),
+            Body::Application(application) => check_application(document, application),
+            Body::Service(service) => given.check_service(document, service),
+        };
+        found.sort_by_key(|problem| problem.span.as_ref().map(|span| span.start));
+        problems.extend(found);
+    }
+    problems
+}
+
+#[derive(Default)]
+struct Given<'a> {
+    runtimes: BTreeMap<&'a RuntimeName, &'a Runtime>,
+    applications: BTreeMap<&'a ApplicationName, &'a Application>,
+}
+
+fn unknown(document: &Document, pointer: &str, what: &str, name: &str, known: &[&str]) -> Diagnostic {
+    let problem = document.problem(pointer, format!("unknown {what} `{name}`"));
+    match nearest(name, known) {
+        Some(near) => problem.help(format!("did you mean `{near}`?")),
+        None if known.is_empty() => problem.help("there is none"),
+        None if known.len() > LISTED_NAMES => problem,
+        None => problem.help(format!("there are: {}", quoted(known))),
+    }
+}
+
+/// The names of an application's channels. Those that a group makes are known only with all runtimes.
+fn has_channel(application: &Application, name: &str) -> bool {
+    let is_of_group = |group: &super::ChannelGroup| {
+        let has_own_name = group.template.as_ref().is_some_and(|template| template.name.is_some());
+        has_own_name || name.strip_prefix(group.name.as_str()).is_some_and(|rest| rest.starts_with('-'))
+    };
+    application.release_channels.iter().any(|channel| channel.name.as_str() == name)
+        || application.release_channel_groups.iter().any(is_of_group)
+}
+
+fn channel_names(application: &Application) -> Vec<&str> {
+    application.release_channels.iter().map(|channel| channel.name.as_str()).collect()
+}
+
+fn check_application(document: &Document, application: &Application) -> Vec<Diagnostic> {
+    let mut problems = Vec::new();
+    let mut after: BTreeMap<&str, Vec<(&str, String)>> = BTreeMap::new();
+    for (index, channel) in application.release_channels.iter().enumerate() {
+        for (number, precondition) in channel.preconditions.iter().enumerate() {
+            let PreconditionKind::ReleaseChannelStable(stable) = precondition.kind() else { continue };
+            let Some(name) = stable.release_channel.as_deref() else { continue };
+            let pointer = format!("/application/releaseChannels/{index}/preconditions/{number}/releaseChannelStable/releaseChannel");
+            if !has_channel(application, name) {
+                problems.push(unknown(document, &pointer, "release channel", name, &channel_names(application)));
+            }
+            after.entry(channel.name.as_str()).or_default().push((name, pointer));
+        }
+    }
+    problems.extend(cycles(&after).into_iter().map(|(pointer, path)| {
+        document.problem(&pointer, format!("release channels wait for each other: {path}")).help("take out one of these preconditions")
+    }));
+    problems
+}
+
+/// One problem for each cycle: where it closes, and the way around.
+fn cycles(after: &BTreeMap<&str, Vec<(&str, String)>>) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut done = BTreeSet::new();
+    for start in after.keys() {
+        // The way from `start` to here, each step with the number of its next precondition. A stack of its own: names are the user's.
+        let mut way: Vec<(&str, usize)> = vec![(start, 0)];
+        while let Some((name, next)) = way.last_mut() {
+            let name = *name;
+            let Some((before, pointer)) = after.get(name).filter(|_| !done.contains(name)).and_then(|all| all.get(*next)) else {
+                done.insert(name);
+                way.pop();
+                continue;
+            };
+            *next += 1;
+            if let Some(from) = way.iter().position(|(name, _)| name == before) {
+                let mut path: Vec<String> = way[from..].iter().map(|(name, _)| format!("`{name}`")).collect();
+                path.push(format!("`{before}`"));
+                found.push((pointer.clone(), path.join(" after ")));
+            } else {
+                way.push((before, 0));
+            }
+        }
+    }
+    found
+}
+
+impl Given<'_> {
+    fn check_service(&self, document: &Document, service: &Service) -> Vec<Diagnostic> {
+        let mut problems = Vec::new();
+        let Some(application) = self.applications.get(&service.application) else { return problems };
+        for (index, own) in service.per_release_channel.iter().enumerate() {
+            if !has_channel(application, own.release_channel.as_str()) {
+                let pointer = format!("/service/perReleaseChannel/{index}/releaseChannel");
+                let known = channel_names(application);
+                problems.push(unknown(document, &pointer, "release channel", own.release_channel.as_str(), &known));
+            }
+        }
+        for channel in &application.release_channels {
+            let own = service.per_release_channel.iter().position(|own| own.release_channel == channel.name);
+            let own = own.and_then(|index| Some((index, service.per_release_channel.get(index)?)));
+            self.check_channel(document, service, channel, own, &mut problems);
+        }
+        let mut told = BTreeSet::new();
+        problems.retain(|problem| told.insert((problem.path.clone(), problem.message.clone())));
+        problems
+    }
+
+    fn check_channel(
+        &self,
+        document: &Document,
+        service: &Service,
+        channel: &super::ReleaseChannel,
+        own: Option<(usize, &PerReleaseChannel)>,
+        problems: &mut Vec<Diagnostic>,
+    ) {
+        let wanted = own
+            .and_then(|(index, own)| {
+                Some((own.runtime_connection.as_ref()?, format!("/service/perReleaseChannel/{index}/runtimeConnection")))
+            })
+            .or_else(|| Some((service.runtime_connection.as_ref()?, "/service/runtimeConnection".to_owned())));
+        let name_of = |entry: &super::ChannelRuntime| entry.name.as_ref().map_or(entry.runtime.as_str(), |name| name.as_str()).to_owned();
+        let names: Vec<String> = channel.runtimes.iter().map(name_of).collect();
+        let runtime = match (&wanted, channel.runtimes.as_slice()) {
+            (Some((wanted, pointer)), runtimes) => {
+                let found = runtimes.iter().find(|entry| name_of(entry) == wanted.as_str());
+                if found.is_none() {
+                    let known: Vec<&str> = names.iter().map(String::as_str).collect();
+                    let what = format!("runtime connection in channel `{}`:", channel.name);
+                    problems.push(unknown(document, pointer, &what, wanted.as_str(), &known));
+                }
+                found
+            }
+            (None, [only]) => Some(only),
+            (None, _) => None,
+        };
+        let Some(runtime) = runtime.and_then(|entry| self.runtimes.get(&entry.runtime)) else { return };
+        if let RuntimeKind::Custom(custom) = runtime.kind() {
+            let known: Vec<&str> = custom.parameters.iter().map(|parameter| parameter.name.as_str()).collect();
+            let what = format!("parameter of runtime `{}`:", runtime.name);
+            let blocks = [
+                (service.custom_runtime.as_ref(), "/service".to_owned()),
+                (
+                    own.and_then(|(_, own)| own.custom_runtime.as_ref()),
+                    format!("/service/perReleaseChannel/{}", own.map_or(0, |(index, _)| index)),
+                ),
+            ];
+            for (values, at) in blocks {
+                for (index, value) in values.iter().flat_map(|values| &values.parameter_values).enumerate() {
+                    if !known.contains(&value.name.as_str()) {
+                        let pointer = format!("{at}/customRuntime/parameterValues/{index}/name");
+                        problems.push(unknown(document, &pointer, &what, &value.name, &known));
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! What documents say about each other.
+
+use super::documents;
+use crate::config::check_references;
+
+/// Line, path and message of each problem, with its help.
+fn problems(text: &str) -> String {
+    let problems = check_references(&documents(text));
+    let line = |problem: &crate::diagnostic::Diagnostic| {
+        let help = problem.help.as_deref().map(|help| format!(" ({help})")).unwrap_or_default();
+        format!("{} {}: {}{help}", problem.line_and_column().0, problem.path, problem.message)
+    };
+    problems.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+const APPLICATION: &str = "application:
+  name: a
+  releaseChannels:
+  - {name: staging, runtimes: [{runtime: r, name: vm}]}
+  - name: production
+    runtimes: [{runtime: r}, {runtime: r2}]
+    preconditions: [{releaseChannelStable: {releaseChannel: staging}}]
+";
+
+const RUNTIME: &str = "---
+runtime:
+  name: r
+  custom:
+    proxyRuntime: {runtime: local}
+    apply: {taskConfig: {program: {cmd: [a]}}}
+    parameters: [{name: tag, string: {}}]
+";
+
+#[test]
+fn documents_that_fit_have_no_problems() {
+    let text = format!(
+        "{APPLICATION}{RUNTIME}---\nservice: {{name: s, application: a, customRuntime: {{parameterValues: [{{name: tag, string: x}}]}}, perReleaseChannel: [{{releaseChannel: production, runtimeConnection: r2}}]}}\n"
+    );
+    assert_eq!(problems(&text), "");
+}
+
+#[test]
+fn bad_input_reference_to_nothing() {
+    let text = format!(
+        "{APPLICATION}{RUNTIME}---
+service:
+  name: s
+  application: a
+  runtimeConnection: vn
+  customRuntime: {{parameterValues: [{{name: tags, string: x}}]}}
+  perReleaseChannel:
+  - {{releaseChannel: prod, runtimeConnection: x}}
+  - {{releaseChannel: staging, runtimeConnection: vm, customRuntime: {{parameterValues: [{{name: other, string: x}}]}}}}
+"
+    );
+    assert_eq!(
+        problems(&text),
+        "19 service.runtimeConnection: unknown runtime connection in channel `production`: `vn` (there are: `r`, `r2`)
+20 service.customRuntime.parameterValues[0].name: unknown parameter of runtime `r`: `tags` (did you mean `tag`?)
+22 service.perReleaseChannel[0].releaseChannel: unknown release channel `prod` (there are: `staging`, `production`)
+23 service.perReleaseChannel[1].customRuntime.parameterValues[0].name: unknown parameter of runtime `r`: `other` (there are: `tag`)"
+    );
+}
+
+#[test]
+fn a_document_that_is_not_given_is_not_missed() {
+    assert_eq!(problems("service: {name: s, application: a, runtimeConnection: x, perReleaseChannel: [{releaseChannel: y}]}"), "");
+    assert_eq!(problems(APPLICATION), "");
+    let group = "application:\n  name: a\n  releaseChannelGroups: [{name: g, runtimeSelector: \"a=b\"}]\n---\nservice: {name: s, application: a, perReleaseChannel: [{releaseChannel: g-some}]}\n";
+    assert_eq!(problems(group), "", "a group's channels are known only with all runtimes");
+}
+
+#[test]
+fn bad_input_precondition_on_no_channel() {
+    let text = "application: {name: a, releaseChannels: [{name: b, preconditions: [{releaseChannelStable: {releaseChannel: c}}]}]}";
+    assert_eq!(
+        problems(text),
+        "1 application.releaseChannels[0].preconditions[0].releaseChannelStable.releaseChannel: unknown release channel `c` (there are: `b`)"
+    );
+}
+
+#[test]
+fn bad_input_cycle() {
+    let channel = |name: &str, after: &[&str]| {
+        let after: Vec<_> = after.iter().map(|name| format!("{{releaseChannelStable: {{releaseChannel: {name}}}}}")).collect();
+        format!("  - {{name: {name}, preconditions: [{}]}}\n", after.join(", "))
+    };
+    let application = |channels: &[String]| format!("application:\n  name: a\n  releaseChannels:\n{}", channels.concat());
+    let text = application(&[channel("a", &["c"]), channel("b", &["a"]), channel("c", &["b", "d"]), channel("d", &[])]);
+    assert_eq!(
+        problems(&text),
+        "5 application.releaseChannels[1].preconditions[0].releaseChannelStable.releaseChannel: release channels wait for each other: `a` after `c` after `b` after `a` (take out one of these preconditions)"
+    );
+    let text = application(&[channel("a", &["a"]), channel("b", &["a", "c"]), channel("c", &["a"])]);
+    assert!(problems(&text).ends_with("`a` after `a` (take out one of these preconditions)"), "{}", problems(&text));
+    let long: Vec<String> = (0..2000).map(|n| channel(&format!("c{n}"), &[&format!("c{}", (n + 1) % 2000)])).collect();
+    assert_eq!(problems(&application(&long)).lines().count(), 1, "any length, and the stack stays flat");
+}
