@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::command::{applications, auth, completion, jobs, releases, run, runtimes, secrets, services};
+use crate::command::{applications, auth, completion, configs, jobs, releases, run, runtimes, secrets, services};
 use crate::failure::Failure;
 
 const STYLES: Styles = Styles::styled()
@@ -112,6 +112,9 @@ pub enum Colour {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Apply, check and compare config files
+    #[command(subcommand, alias = "config")]
+    Configs(configs::Command),
     /// See, release, approve and steer services
     #[command(subcommand, alias = "service", visible_alias = "svc")]
     Services(services::Command),

@@ -3,6 +3,7 @@
 pub mod applications;
 pub mod auth;
 pub mod completion;
+pub mod configs;
 pub mod jobs;
 pub mod releases;
 pub mod run;
@@ -25,6 +26,7 @@ pub async fn perform(cli: Cli, console: &mut Console) -> Result<(), Failure> {
     let client = || discover::client(&cli.global);
     match cli.command {
         Command::Completion(arguments) => completion::perform(&arguments, console),
+        Command::Configs(command) => configs::perform(command, &cli.global, console).await,
         Command::Services(command) => services::perform(command, &client()?, console).await,
         Command::Jobs(command) => jobs::perform(command, &client()?, console).await,
         Command::Releases(command) => releases::perform(command, &client()?, console).await,

@@ -36,12 +36,18 @@ pub fn span(millis: i64) -> String {
     }
 }
 
-/// A [`Duration`] as [`span`] says it; below a second in milliseconds.
-pub fn duration(duration: Duration) -> String {
-    match i64::try_from(duration.as_millis()).unwrap_or(i64::MAX) {
-        millis @ 1..1000 => format!("{millis}ms"),
-        millis => span(millis),
+/// How long something took: as [`span`], but below a second in milliseconds and below ten with a tenth.
+pub fn length(millis: i64) -> String {
+    match millis {
+        ..1000 => format!("{}ms", millis.max(0)),
+        1000..10_000 => format!("{}.{}s", millis / 1000, millis / 100 % 10),
+        _ => span(millis),
     }
+}
+
+/// A [`Duration`] as [`length`] says it.
+pub fn duration(duration: Duration) -> String {
+    length(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX))
 }
 
 fn two(large: i64, large_unit: char, small: i64, small_unit: char) -> String {
@@ -69,6 +75,13 @@ mod tests {
         check(86_400_000 * 2, "48h");
         check(86_400_000 * 9, "9d");
         check(i64::MAX, "106751991167d");
+    }
+
+    #[test]
+    fn a_short_length_is_told_finely() {
+        for (millis, expected) in [(-1, "0ms"), (999, "999ms"), (1_050, "1.0s"), (9_999, "9.9s"), (10_000, "10s")] {
+            assert_eq!(length(millis), expected);
+        }
     }
 
     #[test]

@@ -72,3 +72,34 @@ fn completions_are_made_for_each_shell() {
         assert!(ran.stdout.contains(sign), "{shell}");
     }
 }
+
+#[test]
+fn every_command_is_in_the_guide_and_every_command_of_the_guide_is_there() {
+    let guide = include_str!("../../../../docs/pvnctl.md");
+    let rows: Vec<&str> = guide.lines().filter(|line| line.starts_with("| `")).filter_map(|line| line.split('|').nth(1)).collect();
+    let words = |row: &str| -> Vec<String> {
+        row.split(|character: char| !character.is_ascii_lowercase()).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+    };
+    let cli = <pvnctl::args::Cli as clap::CommandFactory>::command();
+    let mut commands = Vec::new();
+    for group in cli.get_subcommands() {
+        let leaves: Vec<_> = group.get_subcommands().flat_map(|leaf| leaf.get_subcommands().chain(std::iter::once(leaf))).collect();
+        for leaf in leaves.iter().filter(|leaf| !leaf.has_subcommands()) {
+            commands.push((group.get_name(), leaf.get_name()));
+        }
+        if leaves.is_empty() {
+            commands.push((group.get_name(), group.get_name()));
+        }
+    }
+    for (group, leaf) in &commands {
+        let told = rows.iter().any(|row| {
+            let words = words(row);
+            words.first().is_some_and(|first| first == group) && words.iter().any(|word| word == leaf)
+        });
+        assert!(told, "docs/pvnctl.md does not tell of `{group} {leaf}`");
+    }
+    for row in rows {
+        let first = words(row).remove(0);
+        assert!(commands.iter().any(|(group, _)| *group == first), "docs/pvnctl.md tells of `{first}`, which is not there");
+    }
+}

@@ -58,7 +58,7 @@ pub(super) fn rows(jobs: &[Job]) -> Table {
     let now = when::now();
     let mut rows = Table::new(["JOB", "KIND", "SERVICE", "CHANNEL", "VERSION", "ATTEMPT", "STATUS", "EXIT", "AGE", "TOOK"]);
     for job in jobs {
-        let took = job.started_at.map(|start| when::span(job.ended_at.unwrap_or(now).since_ms(start)));
+        let took = job.started_at.map(|start| when::length(job.ended_at.unwrap_or(now).since_ms(start)));
         rows.row([
             job.id.into(),
             job.kind.into(),

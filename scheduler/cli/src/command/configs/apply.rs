@@ -1,0 +1,123 @@
+//! `pvnctl configs apply`.
+
+use clap::Args;
+use schema::api::{ConfigsRequest, ConfigsResult};
+
+use super::{Paths, diff as dry_run};
+use crate::args::{Patience, parse_params};
+use crate::client::Client;
+use crate::console::Console;
+use crate::diff;
+use crate::failure::Failure;
+use crate::files;
+use crate::wait::{self, Goal};
+
+const EXAMPLES: &str = "\
+Examples:
+  pvnctl configs apply deploy/                     every *.pvn.yaml in deploy
+  pvnctl configs apply deploy/... --dry-run        also those below; change nothing
+  pvnctl configs apply app.pvn.yaml --no-prompt --push --param image=v2 --wait
+
+Without a terminal there is nobody to ask: give --no-prompt, or it refuses.";
+
+/// What can be typed.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// Which files.
+    #[command(flatten)]
+    paths: Paths,
+    /// Show what would change, and change nothing
+    #[arg(long, conflicts_with_all = ["push", "wait"])]
+    dry_run: bool,
+    /// With --dry-run: end with 2 when something would change
+    #[arg(long, requires = "dry_run")]
+    exit_code: bool,
+    /// Do not ask
+    #[arg(long, alias = "yes", short_alias = 'y')]
+    no_prompt: bool,
+    /// Also make a release of every service in the files
+    #[arg(long)]
+    push: bool,
+    /// With --push: value of a parameter; everything after the first `=` is the value
+    #[arg(long = "param", value_name = "NAME=VALUE", requires = "push")]
+    params: Vec<String>,
+    /// With --push: wait until the releases have converged
+    #[arg(long, requires = "push")]
+    wait: bool,
+    /// How long.
+    #[command(flatten)]
+    patience: Patience,
+}
+
+/// Shows, asks, stores, releases, waits.
+pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mut Console) -> Result<(), Failure> {
+    let params = parse_params("--param", &arguments.params)?;
+    let files = files::read(&arguments.paths.paths).map_err(Failure::Config)?.files;
+    if arguments.dry_run {
+        return dry_run::show(files, arguments.exit_code, client, console).await;
+    }
+    let mut request = ConfigsRequest { files, dry_run: true, push: false, params };
+    if !arguments.no_prompt && !ask(arguments, &request, client, console).await? {
+        return Ok(());
+    }
+    request.dry_run = false;
+    request.push = arguments.push;
+    let result: ConfigsResult = client.post(&["v1", "configs"], &request).await?;
+    if arguments.no_prompt {
+        // Whoever was asked has seen the diff already.
+        console.talk(&diff::render(&result, console.colours_stderr()))?;
+    }
+    console.print(&result, |_| done(&result))?;
+    console.flush()?;
+    if result.pushed.is_empty() && result.documents.iter().any(|document| document.kind == "service" && document.change != "unchanged") {
+        console.say("a service's config takes effect with its next release: `pvnctl services push`, or `configs apply --push`")?;
+    }
+    if !arguments.wait {
+        return Ok(());
+    }
+    wait::until_converged(client, &goals(&result), arguments.patience.duration(), console).await
+}
+
+/// Shows what would change and asks whether to go on; without changes there is nothing to ask.
+async fn ask(arguments: &Arguments, request: &ConfigsRequest, client: &Client, console: &mut Console) -> Result<bool, Failure> {
+    if !console.can_ask() {
+        return Err(Failure::with_next(
+            "refusing to apply: there is no terminal to ask on",
+            "give --no-prompt to apply without asking, or --dry-run to only look",
+        ));
+    }
+    let result: ConfigsResult = client.post(&["v1", "configs"], request).await?;
+    console.talk(&diff::render(&result, console.colours_stderr()))?;
+    console.say(&diff::summary(&result, false))?;
+    let question = match (diff::changes(&result), arguments.push) {
+        (0, false) => return Ok(true),
+        (0, true) => "Make the releases?",
+        (_, false) => "Apply these changes?",
+        (_, true) => "Apply these changes and make the releases?",
+    };
+    let yes = console.ask(question)?;
+    if !yes {
+        console.say("nothing was changed")?;
+    }
+    Ok(yes)
+}
+
+fn done(result: &ConfigsResult) -> String {
+    let mut text = format!("applied: {}\n", diff::summary(result, true));
+    for pushed in &result.pushed {
+        text += &format!("released {} of {}/{} as {}\n", pushed.version, pushed.application, pushed.service, pushed.release);
+    }
+    text
+}
+
+/// What a push of configs leads to.
+pub(super) fn goals(result: &ConfigsResult) -> Vec<Goal> {
+    let goal = |pushed: &schema::api::PushedService| Goal {
+        application: pushed.application.to_string(),
+        service: pushed.service.to_string(),
+        channels: None,
+        version: Some(pushed.version.clone()),
+    };
+    result.pushed.iter().map(goal).collect()
+}

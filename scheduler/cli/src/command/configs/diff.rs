@@ -1,0 +1,41 @@
+//! `pvnctl configs diff`, and `apply --dry-run`, which is the same.
+
+use clap::Args;
+use schema::api::{ConfigFile, ConfigsRequest, ConfigsResult};
+
+use super::Paths;
+use crate::client::Client;
+use crate::console::Console;
+use crate::diff;
+use crate::failure::Failure;
+use crate::files;
+
+/// What can be typed.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Exit codes:\n  0  done, whether or not something would change\n  2  with --exit-code: something would change\n  1  an error"
+)]
+pub struct Arguments {
+    /// Which files.
+    #[command(flatten)]
+    paths: Paths,
+    /// End with 2 when something would change
+    #[arg(long)]
+    exit_code: bool,
+}
+
+/// Shows what would change.
+pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mut Console) -> Result<(), Failure> {
+    let files = files::read(&arguments.paths.paths).map_err(Failure::Config)?.files;
+    show(files, arguments.exit_code, client, console).await
+}
+
+/// Shows what these files would change.
+pub(super) async fn show(files: Vec<ConfigFile>, exit_code: bool, client: &Client, console: &mut Console) -> Result<(), Failure> {
+    let request = ConfigsRequest { files, dry_run: true, ..ConfigsRequest::default() };
+    let result: ConfigsResult = client.post(&["v1", "configs"], &request).await?;
+    let changes = diff::changes(&result);
+    console.print(&result, |paper| diff::render(&result, paper.colour))?;
+    console.say(&if changes == 0 { "nothing would change".to_owned() } else { diff::summary(&result, false) })?;
+    if exit_code && changes > 0 { Err(Failure::Ended(2)) } else { Ok(()) }
+}

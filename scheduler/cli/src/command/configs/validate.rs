@@ -1,0 +1,26 @@
+//! `pvnctl configs validate`.
+
+use clap::Args;
+use serde_json::json;
+
+use super::Paths;
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::files;
+
+/// What can be typed.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// Which files.
+    #[command(flatten)]
+    paths: Paths,
+}
+
+/// Checks the files.
+pub(super) fn perform(arguments: &Arguments, console: &mut Console) -> Result<(), Failure> {
+    let files = files::validate(&arguments.paths.paths).map_err(Failure::Config)?.files;
+    let names: Vec<_> = files.iter().map(|file| &file.path).collect();
+    console.print(&json!({"files": names, "valid": true}), |_| {
+        format!("{} in order\n", if names.len() == 1 { "1 file is".to_owned() } else { format!("{} files are", names.len()) })
+    })
+}
