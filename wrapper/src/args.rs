@@ -69,8 +69,8 @@ pub(crate) struct Exec {
     pub(crate) outputs: Vec<Output>,
 
     /// Exit codes after which the outputs must be there
-    #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = [0_u8])]
-    pub(crate) success_exit_codes: Vec<u8>,
+    #[arg(long, value_name = "N,...", default_value = "0", value_parser = ExitCodes::parse)]
+    pub(crate) success_exit_codes: ExitCodes,
 
     /// Check standard output as this document
     #[arg(long, value_name = "KIND")]
@@ -139,6 +139,23 @@ pub(crate) enum Scope {
     Child,
     /// Its whole process group
     Group,
+}
+
+/// `--success-exit-codes N,...`: one value, so that a later one stands in for an earlier one.
+#[derive(Debug, Clone)]
+pub(crate) struct ExitCodes(Vec<u8>);
+
+impl ExitCodes {
+    fn parse(text: &str) -> Result<Self, String> {
+        let code =
+            |code: &str| code.trim().parse().map_err(|_| format!("`{code}` is not an exit code; write numbers from 0 to 255, as in `0,2`"));
+        text.split(',').map(code).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Whether this code is one of them.
+    pub(crate) fn has(&self, code: i32) -> bool {
+        self.0.iter().any(|fine| i32::from(*fine) == code)
+    }
 }
 
 /// `--in PATH=REF`.

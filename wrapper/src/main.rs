@@ -165,7 +165,7 @@ impl Shared<'_> {
         let [stdout, stderr] = outcome.captures.map(capture::Capture::finish);
         report::set_streams(&mut report, [&stdout, &stderr]);
         report.files = outputs::collect(&options.outputs, self.job_directory());
-        let fine = report.exit_code.is_some_and(|code| options.success_exit_codes.iter().any(|fine| i32::from(*fine) == code));
+        let fine = report.exit_code.is_some_and(|code| options.success_exit_codes.has(code));
         if fine {
             if let Some(kind) = options.expect {
                 report.structured = Some(outputs::structured(kind.into(), &stdout));

@@ -1,0 +1,164 @@
+//! Exit codes, and why a command cannot be started.
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use crate::run::{Wrapper, shell};
+
+#[test]
+fn every_exit_code_passes_through() {
+    for code in 0..=255 {
+        let run = shell(&[], &format!("exit {code}"));
+        assert_eq!((run.code, run.report.exit_code, run.report.signal), (code, Some(code), None));
+    }
+}
+
+#[test]
+fn death_by_a_signal_is_128_and_its_number_and_is_named() {
+    for (name, number) in [("HUP", 1), ("INT", 2), ("ABRT", 6), ("KILL", 9), ("USR1", 10), ("SEGV", 11), ("PIPE", 13), ("TERM", 15)] {
+        let run = shell(&[], &format!("ulimit -c 0; kill -{name} $$"));
+        assert_eq!((run.code, run.report.exit_code), (128 + number, None));
+        assert_eq!(run.report.signal, Some(format!("SIG{name}")));
+    }
+    let run = shell(&[], "kill -37 $$");
+    assert_eq!((run.code, run.report.signal.as_deref()), (165, Some("SIGRTMIN+3")));
+}
+
+#[test]
+fn an_exit_code_of_137_is_no_signal() {
+    let run = shell(&[], "exit 137");
+    assert_eq!((run.code, run.report.exit_code, run.report.signal), (137, Some(137), None));
+}
+
+/// Runs a command that cannot be started.
+fn check_refused(wrapper: Wrapper, code: i32, named: &str) {
+    let run = wrapper.run();
+    assert_eq!(run.code, code, "{}", run.stderr);
+    let why = run.report.exec_error.unwrap();
+    assert!(why.contains(named), "{why}");
+    assert!(run.stderr.contains(&why), "{}", run.stderr);
+    assert_eq!((run.report.exit_code, run.report.surroundings), (None, false));
+}
+
+#[test]
+fn a_command_that_is_not_there_is_127() {
+    check_refused(Wrapper::new(&[], &["no-such-command"]), 127, "`no-such-command` was not found on PATH");
+    check_refused(Wrapper::new(&[], &["./no-such-file"]), 127, "`./no-such-file` was not found");
+    check_refused(Wrapper::new(&[], &[""]), 127, "empty");
+}
+
+#[test]
+fn a_directory_is_126() {
+    check_refused(Wrapper::new(&[], &["/"]), 126, "`/` is a directory");
+}
+
+/// Runs a file with these bytes and mode.
+fn check_file(bytes: &[u8], mode: u32, code: i32, named: &str) {
+    let wrapper = Wrapper::new(&[], &["./file"]);
+    std::fs::write(wrapper.path("file"), bytes).unwrap();
+    std::fs::set_permissions(wrapper.path("file"), PermissionsExt::from_mode(mode)).unwrap();
+    check_refused(wrapper, code, named);
+}
+
+#[test]
+fn a_file_that_may_not_be_executed_is_126() {
+    check_file(b"#!/bin/sh\n", 0o644, 126, "`x` permission");
+}
+
+#[test]
+fn a_script_without_its_first_line_is_126_and_no_shell_guesses() {
+    check_file(b"exit 3\n", 0o755, 126, "`#!` line");
+}
+
+#[test]
+fn a_program_for_another_machine_is_126() {
+    check_file(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x02\0\xff\xff", 0o755, 126, "wrong architecture");
+}
+
+#[test]
+fn a_missing_interpreter_is_127_and_named() {
+    check_file(b"#!/no/such/interpreter -x\n", 0o755, 127, "`/no/such/interpreter`");
+}
+
+#[test]
+fn a_command_on_path_that_may_not_be_executed_is_126() {
+    let wrapper = Wrapper::new(&[], &["file"]);
+    std::fs::write(wrapper.path("file"), "").unwrap();
+    let path = wrapper.directory.path().to_owned();
+    check_refused(wrapper.env("PATH", path), 126, "may not be executed");
+}
+
+/// Runs the wrapper with wrong arguments; none of them is 2.
+fn check_usage(arguments: &[&str], named: &str) {
+    let output = Command::new(env!("CARGO_BIN_EXE_pvn-wrapper")).args(arguments).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(125), "{arguments:?}: {stderr}");
+    assert!(stderr.contains(named), "{arguments:?}: {stderr}");
+}
+
+#[test]
+fn every_usage_error_is_125() {
+    check_usage(&[], "Usage");
+    check_usage(&["exec"], "<CMD>");
+    check_usage(&["exec", "--"], "<CMD>");
+    check_usage(&["exec", "true"], "true");
+    check_usage(&["exec", "--nonsense", "--", "true"], "--nonsense");
+    check_usage(&["exec", "--timeout", "5", "--", "true"], "is not a duration");
+    check_usage(&["exec", "--timeout", "0s", "--", "true"], "positive");
+    check_usage(&["exec", "--in", "x=y", "--", "true"], "neither `fetch:NAME` nor a blob id");
+    check_usage(&["exec", "--in", "x", "--", "true"], "has no `=`");
+    check_usage(&["exec", "--out", "a/b=c", "--", "true"], "cannot name an output");
+    check_usage(&["exec", "--out", "a=", "--", "true"], "names no path");
+    check_usage(&["exec", "--success-exit-codes", "256", "--", "true"], "256");
+    check_usage(&["exec", "--stop-signal", "NOPE", "--", "true"], "is not a signal");
+    check_usage(&["validate", "nonsense", "x"], "nonsense");
+}
+
+#[test]
+fn help_and_version_are_no_errors() {
+    for arguments in [["--help"].as_slice(), &["--version"], &["exec", "--help"]] {
+        let output = Command::new(env!("CARGO_BIN_EXE_pvn-wrapper")).args(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}");
+        assert!(!output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn an_input_without_a_scheduler_to_ask_runs_nothing_and_is_125() {
+    check_refused(Wrapper::new(&["--in", "x=fetch:plan"], &["touch", "ran"]), 125, "no scheduler to ask for `fetch:plan`");
+}
+
+#[test]
+fn a_thousand_instant_exits_end_without_a_hang() {
+    for _ in 0..1000 {
+        let output = Command::new(env!("CARGO_BIN_EXE_pvn-wrapper")).args(["exec", "--", "true"]).output().unwrap();
+        assert_eq!(output.status.code(), Some(0));
+    }
+}
+
+#[test]
+fn a_report_on_standard_output_follows_the_output() {
+    let output = Command::new(env!("CARGO_BIN_EXE_pvn-wrapper")).args(["exec", "--report", "-", "--", "echo", "hello"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let report: serde_json::Value = serde_json::from_str(text.strip_prefix("hello\n").unwrap()).unwrap();
+    assert_eq!(report["exitCode"], 0);
+    assert_eq!(report["stdoutInline"], "aGVsbG8K");
+}
+
+#[test]
+fn a_report_that_cannot_be_written_changes_no_exit_code() {
+    let output = Command::new(env!("CARGO_BIN_EXE_pvn-wrapper"))
+        .args(["exec", "--report", "/no/such/dir/x", "--", "sh", "-c", "exit 4"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(4));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("/no/such/dir/x"));
+}
+
+#[test]
+fn a_report_can_go_to_a_pipe_or_device() {
+    let output = Command::new(env!("CARGO_BIN_EXE_pvn-wrapper")).args(["exec", "--report", "/dev/stdout", "--", "true"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["exitCode"], 0);
+}

@@ -1,0 +1,84 @@
+//! The child gets what a direct exec would have given it.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::process::Stdio;
+
+use crate::run::{Wrapper, run, shell};
+
+#[test]
+fn arguments_reach_the_command_byte_for_byte() {
+    let odd = [b"--".as_slice(), b"", b"a b", b"line\nbreak", b"\xff\xfe", b"--report"];
+    let command = [b"--".as_slice(), b"printf", b"[%s]"].into_iter().chain(odd);
+    let run = Wrapper::of(command.map(OsStr::from_bytes)).run();
+    assert_eq!(run.stdout, b"[--][][a b][line\nbreak][\xff\xfe][--report]");
+}
+
+#[test]
+fn the_environment_reaches_the_command_less_the_token() {
+    let wrapper = Wrapper::new(&[], &["env", "-0"]).env("PVN_TOKEN", "tok-123").env("ODD", OsStr::from_bytes(b"\xff=\n"));
+    let run = wrapper.run();
+    let variables: Vec<&[u8]> = run.stdout.split(|byte| *byte == 0).collect();
+    assert!(variables.contains(&b"ODD=\xff=\n".as_slice()));
+    assert!(!variables.iter().any(|variable| variable.starts_with(b"PVN_TOKEN")));
+}
+
+#[test]
+fn the_signal_mask_and_dispositions_are_those_we_were_given() {
+    let look = "grep -E '^Sig(Blk|Ign|Cgt)' /proc/self/status";
+    let direct = std::process::Command::new("sh").args(["-c", look]).stdin(Stdio::null()).output().unwrap();
+    assert_eq!(shell(&[], look).text(), String::from_utf8(direct.stdout).unwrap());
+    let ignoring = format!("trap '' USR1 HUP; exec {} exec -- {look}", env!("CARGO_BIN_EXE_pvn-wrapper"));
+    let through = std::process::Command::new("sh").args(["-c", &ignoring]).output().unwrap();
+    let direct = std::process::Command::new("sh").args(["-c", &format!("trap '' USR1 HUP; exec {look}")]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&through.stdout), String::from_utf8_lossy(&direct.stdout));
+}
+
+#[test]
+fn an_ignored_sigchld_loses_no_exit_status() {
+    let script = format!("trap '' CHLD; exec {} exec -- sh -c 'exit 7'", env!("CARGO_BIN_EXE_pvn-wrapper"));
+    // dash refuses to ignore SIGCHLD for itself, perl does not.
+    let perl = format!("$SIG{{CHLD}} = 'IGNORE'; exec('sh', '-c', q({script}))");
+    let status = std::process::Command::new("perl").args(["-e", &perl]).status().unwrap();
+    assert_eq!(status.code(), Some(7));
+}
+
+#[test]
+fn descriptors_directory_umask_and_limits_are_inherited() {
+    let wrapper = env!("CARGO_BIN_EXE_pvn-wrapper");
+    let script = format!("cd /usr; umask 027; ulimit -n 99; exec {wrapper} exec -- sh -c 'cat <&9; pwd; umask; ulimit -n' 9<<<nine");
+    let output = std::process::Command::new("bash").args(["-c", &script]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "nine\n/usr\n0027\n99\n");
+}
+
+#[test]
+fn the_command_has_no_descriptors_of_ours() {
+    let script = "ls /proc/self/fd | tr '\\n' ' '";
+    let run = shell(&[], script);
+    let direct = std::process::Command::new("sh").args(["-c", script]).stdin(Stdio::null()).output().unwrap();
+    assert_eq!(run.text(), String::from_utf8_lossy(&direct.stdout));
+}
+
+#[test]
+fn standard_input_passes_through() {
+    let mut wrapper = Wrapper::new(&[], &["wc", "-c"]);
+    wrapper.command.stdin(Stdio::piped());
+    let mut running = wrapper.spawn();
+    let mut stdin = running.child.stdin.take().unwrap();
+    let writer = std::thread::spawn(move || std::io::copy(&mut std::io::Read::take(std::io::repeat(b'x'), 10 << 20), &mut stdin).unwrap());
+    assert_eq!(running.wait().text().trim(), (10 << 20).to_string());
+    writer.join().unwrap();
+}
+
+#[test]
+fn the_command_is_in_a_process_group_of_its_own() {
+    let run = shell(&[], "ps -o pgid= -p $$ | tr -d ' '; echo $$");
+    let (group, pid) = run.text().trim().split_once('\n').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
+    assert_eq!(group, pid);
+}
+
+#[test]
+fn a_wrapper_inside_a_wrapper_changes_nothing() {
+    let run = run(&[], &[env!("CARGO_BIN_EXE_pvn-wrapper"), "exec", "--", "sh", "-c", "echo hello; exit 9"]);
+    assert_eq!((run.code, run.text().as_str()), (9, "hello\n"));
+}

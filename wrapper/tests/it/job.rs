@@ -1,0 +1,164 @@
+//! The wrapper's side of a local job's spool directory.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use schema::report::Report;
+use schema::spool::{CLAIM, Claim, REPORT};
+
+use crate::run::until;
+
+fn job(directory: &Path, command: &[&str]) -> Command {
+    let mut wrapper = Command::new(env!("CARGO_BIN_EXE_pvn-wrapper"));
+    wrapper.args(["exec", "--job"]).arg(directory).arg("--").args(command).current_dir(directory);
+    wrapper.env("PVN_JOB_DIR", directory).stdin(Stdio::null());
+    wrapper
+}
+
+fn report(directory: &Path) -> Report {
+    serde_json::from_slice(&std::fs::read(directory.join(REPORT)).unwrap()).unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_job_is_claimed_before_its_command_runs_and_reported_when_it_is_over() {
+    let directory = tempfile::tempdir().unwrap();
+    let output = job(directory.path(), &["sh", "-c", &format!("cat {CLAIM}; exit 3")]).output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    let claim: Claim = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(matches!(claim, Claim::Wrapper { .. }));
+    assert_eq!(report(directory.path()).exit_code, Some(3));
+    let mut left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, [CLAIM, REPORT], "a small job makes two files");
+}
+
+#[test]
+fn p1_of_many_wrappers_of_one_job_one_starts_the_command() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut wrappers: Vec<_> =
+        (0..8).map(|_| job(directory.path(), &["sh", "-c", "echo x >> ran"]).stderr(Stdio::piped()).spawn().unwrap()).collect();
+    let codes: Vec<_> = wrappers.iter_mut().map(|wrapper| wrapper.wait().unwrap().code().unwrap()).collect();
+    assert_eq!(codes.iter().filter(|code| **code == 0).count(), 1, "{codes:?}");
+    assert_eq!(codes.iter().filter(|code| **code == 125).count(), 7, "{codes:?}");
+    assert_eq!(std::fs::read_to_string(directory.path().join("ran")).unwrap(), "x\n");
+}
+
+#[test]
+fn p1_a_job_that_the_daemon_claimed_runs_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join(CLAIM), serde_json::to_vec(&Claim::Scheduler).unwrap()).unwrap();
+    let output = job(directory.path(), &["touch", "ran"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(125));
+    assert!(said(&output).contains("was claimed before"), "{}", said(&output));
+    assert!(!directory.path().join("ran").exists() && !directory.path().join(REPORT).exists());
+}
+
+#[test]
+fn a_job_without_directory_runs_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let output = job(directory.path(), &["true"]).args(["ignored"]).env("PVN_JOB_DIR", "x").output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let missing = directory.path().join("missing");
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_pvn-wrapper")).args(["exec", "--job"]).arg(&missing).args(["--", "true"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(125));
+    assert!(said(&output).contains("failed to claim the job") && said(&output).contains("missing"), "{}", said(&output));
+}
+
+#[test]
+fn p6_a_job_is_in_a_session_of_its_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let output = job(directory.path(), &["sh", "-c", "ps -o sid= -p $$ | tr -d ' '; echo $PPID"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let (session, wrapper) = text.trim().split_once('\n').unwrap();
+    assert_eq!(session, wrapper);
+}
+
+#[test]
+fn a_refused_command_is_reported_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let output = job(directory.path(), &["no-such-command"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(127));
+    assert!(report(directory.path()).exec_error.unwrap().contains("no-such-command"));
+}
+
+#[test]
+fn wrong_arguments_are_reported_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut wrapper = Command::new(env!("CARGO_BIN_EXE_pvn-wrapper"));
+    let output = wrapper.args(["exec", "--job"]).arg(directory.path()).args(["--nonsense", "--", "true"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(125));
+    assert!(report(directory.path()).exec_error.unwrap().contains("--nonsense"));
+}
+
+#[test]
+fn output_can_be_read_along() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut running =
+        job(directory.path(), &["sh", "-c", "echo hello; until [ -e go ]; do sleep 0.01; done"]).stdout(Stdio::null()).spawn().unwrap();
+    let stdout = directory.path().join("stdout");
+    until("the stream is there", || std::fs::read_to_string(&stdout).ok().filter(|text| text == "hello\n"));
+    std::fs::write(directory.path().join("go"), "").unwrap();
+    assert_eq!(running.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn the_claim_is_locked_as_long_as_the_wrapper_lives() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut running = job(directory.path(), &["sh", "-c", "echo x > ready; exec sleep 60"]).spawn().unwrap();
+    until("the command runs", || std::fs::read_to_string(directory.path().join("ready")).ok());
+    let locked = || {
+        let claim = std::fs::File::open(directory.path().join(CLAIM)).unwrap();
+        claim.try_lock_shared().is_err()
+    };
+    assert!(locked());
+    running.kill().unwrap();
+    running.wait().unwrap();
+    assert!(!locked(), "the command does not hold it");
+    assert!(!directory.path().join(REPORT).exists());
+    let Claim::Wrapper { pid, .. } = serde_json::from_slice(&std::fs::read(directory.path().join(CLAIM)).unwrap()).unwrap() else {
+        panic!("claimed by a daemon")
+    };
+    assert_eq!(pid, running.id().cast_signed());
+    // The command itself was orphaned; the daemon finds it by its environment, this test by its session.
+    let ended = Command::new("pkill").args(["-KILL", "-s", &pid.to_string()]).status().unwrap();
+    assert!(ended.success());
+}
+
+#[test]
+fn the_sooner_of_two_timeouts_holds() {
+    for (flag, other) in [("--timeout=50ms", "--job-timeout=1h"), ("--timeout=1h", "--job-timeout=50ms")] {
+        let directory = tempfile::tempdir().unwrap();
+        let mut wrapper = Command::new(env!("CARGO_BIN_EXE_pvn-wrapper"));
+        let status = wrapper.args(["exec", "--job"]).arg(directory.path()).args([other, flag, "--", "sleep", "60"]).status().unwrap();
+        assert_eq!(status.code(), Some(143));
+        assert!(report(directory.path()).timed_out);
+    }
+}
+
+#[test]
+fn a_flag_given_twice_is_the_later_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut wrapper = Command::new(env!("CARGO_BIN_EXE_pvn-wrapper"));
+    let status = wrapper
+        .args(["exec", "--job"])
+        .arg(directory.path())
+        .args([
+            "--success-exit-codes=0",
+            "--out",
+            "a=missing",
+            "--success-exit-codes=3",
+            "--leave-running",
+            "--leave-running",
+            "--",
+            "true",
+        ])
+        .status()
+        .unwrap();
+    assert_eq!(status.code(), Some(0));
+    assert_eq!(report(directory.path()).files.len(), 1);
+}

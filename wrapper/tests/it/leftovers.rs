@@ -1,0 +1,76 @@
+//! What a command leaves behind: the end of the child, the end of its pipes and the end of its last descendant are three things.
+
+use std::time::Duration;
+
+use crate::run::{Wrapper, is_alive, shell};
+
+#[test]
+fn a_left_over_that_ends_by_itself_within_the_drain_is_heard_to_its_end() {
+    let run = shell(&[], "(until [ -e \"$0.no\" ]; do i=$((i+1)); [ $i = 20 ] && break; sleep 0.01; done; echo late) & echo early");
+    assert_eq!((run.code, run.text().as_str()), (0, "early\nlate\n"));
+    assert_eq!((run.report.leaked.len(), run.report.output_incomplete), (0, false));
+}
+
+#[test]
+fn a_left_over_that_holds_the_pipe_keeps_nobody_from_ending() {
+    let run = shell(&["--drain", "100ms"], "echo $0; sleep 60 & echo $!");
+    assert_eq!(run.code, 0);
+    assert!(run.took < Duration::from_secs(10), "{:?}", run.took);
+    let pid: i32 = run.text().lines().last().unwrap().parse().unwrap();
+    assert_eq!((run.report.leaked.len(), run.report.leaked[0].pid, run.report.leaked[0].alive), (1, pid, false));
+    assert_eq!(run.report.leaked[0].argv, ["sleep", "60"]);
+    assert!(!is_alive(pid));
+}
+
+#[test]
+fn a_left_over_in_another_session_is_found() {
+    let run = shell(&["--drain", "50ms"], "setsid sleep 60 </dev/null >/dev/null 2>&1 & until [ -e /proc/$!/stat ]; do :; done; echo $!");
+    assert_eq!(run.report.leaked.len(), 1, "{:?}", run.report.leaked);
+    assert!(!is_alive(run.report.leaked[0].pid));
+}
+
+#[test]
+fn a_left_over_that_ignores_term_is_killed() {
+    let run = shell(
+        &["--drain", "0s"],
+        "(trap '' TERM; echo ready; while :; do sleep 0.01; done) & read x < /dev/null; until [ -e /proc/$!/stat ]; do :; done",
+    );
+    assert_eq!(run.code, 0);
+    assert!(run.report.leaked.iter().any(|left| left.argv[0] == "sh") && run.report.leaked.iter().all(|left| !left.alive));
+}
+
+#[test]
+fn a_chatty_left_over_does_not_put_the_deadline_off() {
+    let run = shell(&["--drain", "100ms"], "yes & exit 0");
+    assert_eq!(run.code, 0);
+    assert!(run.took < Duration::from_secs(10), "{:?}", run.took);
+    assert!(run.report.stdout_bytes > 0);
+}
+
+#[test]
+fn left_running_is_listed_and_lives_on() {
+    let run = shell(&["--leave-running", "--drain", "100ms"], "sleep 60 & echo $!");
+    let pid: i32 = run.text().trim().parse().unwrap();
+    assert_eq!((run.report.leaked[0].pid, run.report.leaked[0].alive), (pid, true));
+    assert!(run.report.output_incomplete, "it holds the pipe");
+    assert!(is_alive(pid));
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL).unwrap();
+}
+
+#[test]
+fn orphans_are_reaped() {
+    let run = Wrapper::new(
+        &[],
+        &["perl", "-e", "for (1..500) { if (fork() == 0) { fork() and exit; exit } } wait for 1..500; print qq(done\\n)"],
+    )
+    .run();
+    assert_eq!((run.code, run.text().as_str()), (0, "done\n"));
+    assert_eq!(run.report.leaked.len(), 0);
+}
+
+#[test]
+fn a_job_that_waits_for_its_daemon_to_vanish_is_not_kept_waiting() {
+    let run =
+        shell(&[], "sh -c 'sleep 0.05 & echo $! > pid; exit'; read pid < pid; while [ -e /proc/$pid ]; do sleep 0.01; done; echo gone");
+    assert_eq!(run.text(), "gone\n");
+}

@@ -1,0 +1,178 @@
+//! Runs the wrapper and checks what must hold after every run.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use base64::Engine;
+use schema::id::BlobId;
+use schema::report::{INLINE_LIMIT_BYTES, Report};
+
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A wrapper to be run in a directory of its own.
+pub(crate) struct Wrapper {
+    pub(crate) directory: tempfile::TempDir,
+    pub(crate) command: Command,
+    mark: String,
+}
+
+/// How a run ended.
+pub(crate) struct Run {
+    pub(crate) code: i32,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: String,
+    pub(crate) report: Report,
+    pub(crate) took: Duration,
+    pub(crate) directory: tempfile::TempDir,
+}
+
+/// A wrapper that runs and was not waited for.
+pub(crate) struct Running {
+    pub(crate) child: Child,
+    pub(crate) directory: tempfile::TempDir,
+    mark: String,
+    began: Instant,
+}
+
+/// `pvn-wrapper exec FLAGS -- COMMAND` to its end.
+pub(crate) fn run(flags: &[&str], command: &[&str]) -> Run {
+    Wrapper::new(flags, command).run()
+}
+
+/// The same with a script for `sh`.
+pub(crate) fn shell(flags: &[&str], script: &str) -> Run {
+    run(flags, &["sh", "-c", script])
+}
+
+impl Wrapper {
+    pub(crate) fn new(flags: &[&str], command: &[&str]) -> Self {
+        Self::of(flags.iter().map(OsStr::new).chain(["--".as_ref()]).chain(command.iter().map(OsStr::new)))
+    }
+
+    pub(crate) fn of<'a>(arguments: impl IntoIterator<Item = &'a OsStr>) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let mark = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let directory = tempfile::tempdir().unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pvn-wrapper"));
+        command.arg("exec").arg("--report").arg(directory.path().join("report.json")).args(arguments);
+        command.current_dir(directory.path()).env("WRAPPER_TEST_MARK", &mark).env("TMPDIR", directory.path());
+        command.env_remove("PVN_JOB_DIR").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self { directory, command, mark }
+    }
+
+    pub(crate) fn env(mut self, key: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(key, value);
+        self
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    pub(crate) fn spawn(mut self) -> Running {
+        let began = Instant::now();
+        let child = self.command.spawn().unwrap();
+        Running { child, directory: self.directory, mark: self.mark, began }
+    }
+
+    pub(crate) fn run(self) -> Run {
+        self.spawn().wait()
+    }
+}
+
+impl Running {
+    pub(crate) fn signal(&self, number: i32) {
+        let pid = nix::unistd::Pid::from_raw(self.child.id().cast_signed());
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::try_from(number).unwrap()).unwrap();
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Waits until the command has written this file, and returns what is in it.
+    pub(crate) fn until_written(&self, name: &str) -> String {
+        let path = self.path(name);
+        until(&format!("{} is written", path.display()), || std::fs::read_to_string(&path).ok().filter(|text| text.ends_with('\n')))
+    }
+
+    pub(crate) fn wait(self) -> Run {
+        let Output { status, stdout, stderr } = self.child.wait_with_output().unwrap();
+        let took = self.began.elapsed();
+        let stderr = String::from_utf8_lossy(&stderr).into_owned();
+        let code = status.code().unwrap_or_else(|| panic!("the wrapper itself died: {status}: {stderr}"));
+        let text = std::fs::read(self.directory.path().join("report.json")).unwrap_or_else(|error| panic!("no report: {error}: {stderr}"));
+        let report: Report = serde_json::from_slice(&text).unwrap();
+        check_streams(&report);
+        if report.leaked.iter().all(|left| !left.alive) {
+            assert_eq!(marked(&self.mark), Vec::<String>::new(), "processes are left");
+        }
+        Run { code, stdout, stderr, report, took, directory: self.directory }
+    }
+}
+
+impl Run {
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+}
+
+/// Sizes and digests agree with what is inline.
+fn check_streams(report: &Report) {
+    if report.exec_error.is_some() {
+        return;
+    }
+    let streams = [
+        (&report.stdout_inline, report.stdout_bytes, report.stdout_blob_id, report.stdout_head_bytes),
+        (&report.stderr_inline, report.stderr_bytes, report.stderr_blob_id, report.stderr_head_bytes),
+    ];
+    for (inline, size, blob, head) in streams {
+        let blob = blob.unwrap();
+        match inline {
+            Some(inline) => {
+                let bytes = base64::engine::general_purpose::STANDARD.decode(inline).unwrap();
+                assert_eq!(blob, BlobId::of(&bytes));
+                assert!(head.is_some() || bytes.len() as u64 == size);
+            }
+            None => assert!(size == 0 || size > INLINE_LIMIT_BYTES as u64 || head == Some(0)),
+        }
+    }
+}
+
+/// The running processes that have this mark in their environment.
+fn marked(mark: &str) -> Vec<String> {
+    let wanted = format!("WRAPPER_TEST_MARK={mark}");
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let read = |file: &str| std::fs::read(entry.path().join(file)).unwrap_or_default();
+        if read("environ").split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes()) {
+            found.push(format!("{:?}: {}", entry.file_name(), String::from_utf8_lossy(&read("cmdline"))));
+        }
+    }
+    found
+}
+
+/// Whether a process runs: one that has ended and that nobody waited for yet does not.
+pub(crate) fn is_alive(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat"));
+    stat.is_ok_and(|stat| !stat[stat.rfind(')').unwrap()..].starts_with(") Z"))
+}
+
+/// Waits for a condition.
+pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "waited in vain until {what}");
+        std::thread::park_timeout(Duration::from_millis(2));
+    }
+}

@@ -1,0 +1,159 @@
+//! Asking goes to the root, killing to everything.
+
+use std::time::Duration;
+
+use crate::run::{Run, Wrapper, is_alive, run};
+
+const HUP: i32 = 1;
+const INT: i32 = 2;
+const QUIT: i32 = 3;
+const USR1: i32 = 10;
+const USR2: i32 = 12;
+const TERM: i32 = 15;
+const CONT: i32 = 18;
+const WINCH: i32 = 28;
+
+/// Waits in a loop that traps run in; says that it is ready.
+const WAIT: &str = "echo > ready; while :; do sleep 0.01; done";
+
+fn script(flags: &[&str], script: &str) -> Wrapper {
+    Wrapper::new(flags, &["sh", "-c", script])
+}
+
+#[test]
+fn each_signal_is_forwarded_once_to_the_child_alone() {
+    for number in [HUP, INT, QUIT, USR1, USR2, TERM, CONT, WINCH] {
+        let perl = format!(
+            "use POSIX; my $n = 0; POSIX::sigaction({number}, POSIX::SigAction->new(sub {{ $n++ }})); \
+             $SIG{{ALRM}} = sub {{ print \"got $n\\n\"; exit 0 }}; \
+             if (fork() == 0) {{ POSIX::sigaction({number}, POSIX::SigAction->new(sub {{ open F, '>grandchild'; close F }})); sleep 60; exit }} \
+             open R, '>ready'; print R \"x\\n\"; close R; while ($n == 0) {{ sleep 1 }} alarm 1; while (1) {{ sleep 1 }}"
+        );
+        let running = Wrapper::new(&["--drain", "0s"], &["perl", "-e", &perl]).spawn();
+        running.until_written("ready");
+        running.signal(number);
+        let run = running.wait();
+        assert_eq!(run.text(), "got 1\n", "signal {number}");
+        // Once the child is gone TERM is what those hear who are left.
+        assert!(number == TERM || !run.path("grandchild").exists(), "signal {number} reached a grandchild");
+    }
+}
+
+#[test]
+fn with_scope_group_a_signal_reaches_the_grandchildren() {
+    let running = script(
+        &["--signal-scope", "group"],
+        "sh -c 'trap \"echo x > grandchild; exit 0\" USR1; echo > ready; while :; do sleep 0.01; done' & trap : USR1; wait; wait",
+    )
+    .spawn();
+    running.until_written("ready");
+    running.signal(USR1);
+    let run = running.wait();
+    assert!(run.path("grandchild").exists());
+}
+
+#[test]
+fn term_that_is_trapped_ends_with_the_commands_own_code_and_output() {
+    let running = script(&[], &format!("trap 'echo bye; exit 3' TERM; {WAIT}")).spawn();
+    running.until_written("ready");
+    running.signal(TERM);
+    let run = running.wait();
+    assert_eq!((run.code, run.text().as_str(), run.report.killed_after_grace), (3, "bye\n", false));
+}
+
+#[test]
+fn term_that_is_ignored_is_followed_by_kill_after_the_grace() {
+    let running = script(&["--kill-after", "50ms"], &format!("trap '' TERM; {WAIT}")).spawn();
+    running.until_written("ready");
+    running.signal(TERM);
+    let run = running.wait();
+    assert_eq!((run.code, run.report.signal.as_deref(), run.report.killed_after_grace), (137, Some("SIGKILL"), true));
+}
+
+#[test]
+fn a_second_stop_kills_at_once() {
+    for second in [TERM, INT] {
+        let running = script(&["--kill-after", "1h"], &format!("trap 'echo x > asked' TERM INT; {WAIT}")).spawn();
+        running.until_written("ready");
+        running.signal(TERM);
+        running.until_written("asked");
+        running.signal(second);
+        let run = running.wait();
+        assert_eq!((run.code, run.report.killed_after_grace), (137, false));
+    }
+}
+
+#[test]
+fn kill_reaches_every_descendant_wherever_it_went() {
+    let running = script(
+        &["--kill-after", "50ms"],
+        &format!("setsid sh -c 'trap \"\" TERM; echo $$ > other; while :; do sleep 0.01; done' & trap '' TERM; {WAIT}"),
+    )
+    .spawn();
+    running.until_written("ready");
+    let other: i32 = running.until_written("other").trim().parse().unwrap();
+    running.signal(TERM);
+    assert_eq!(running.wait().code, 137);
+    assert!(!is_alive(other));
+}
+
+#[test]
+fn term_to_a_shell_whose_command_outlives_it_reaches_that_command() {
+    let running = script(&[], "sh -c 'trap \"echo x > reached; exit 0\" TERM; echo > ready; while :; do sleep 0.01; done' & wait").spawn();
+    running.until_written("ready");
+    running.signal(TERM);
+    let run = running.wait();
+    assert_eq!(run.report.signal.as_deref(), Some("SIGTERM"));
+    assert!(run.path("reached").exists());
+    assert!(run.took < Duration::from_secs(2), "asked at once, not after the drain: {:?}", run.took);
+}
+
+#[test]
+fn the_stop_signal_stands_in_for_term() {
+    let running = script(&["--stop-signal", "INT"], &format!("trap 'exit 4' INT; trap 'exit 5' TERM; {WAIT}")).spawn();
+    running.until_written("ready");
+    running.signal(TERM);
+    assert_eq!(running.wait().code, 4);
+}
+
+#[test]
+fn a_term_in_the_first_milliseconds_is_not_lost() {
+    for delay_us in (0..5000).step_by(250) {
+        let running = Wrapper::new(&[], &["sleep", "60"]).spawn();
+        std::thread::park_timeout(Duration::from_micros(delay_us));
+        running.signal(TERM);
+        // Before `main` the kernel's own answer holds: the wrapper dies and nothing was started.
+        let status = running.child.wait_with_output().unwrap().status;
+        let died = std::os::unix::process::ExitStatusExt::signal(&status) == Some(TERM);
+        assert!(died || status.code() == Some(143), "{delay_us}: {status}");
+    }
+}
+
+fn check_timed_out(run: &Run) {
+    assert_eq!((run.report.timed_out, run.report.signal.as_deref(), run.code), (true, Some("SIGTERM"), 143));
+}
+
+#[test]
+fn the_timeout_asks_the_command_to_stop() {
+    check_timed_out(&run(&["--timeout", "50ms"], &["sleep", "60"]));
+}
+
+#[test]
+fn no_output_for_the_idle_timeout_asks_the_command_to_stop() {
+    let run = script(&["--idle-timeout", "300ms"], "for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.1; done; exec sleep 60").run();
+    check_timed_out(&run);
+    assert_eq!(run.text(), "1\n2\n3\n4\n5\n6\n7\n8\n", "output puts it off");
+}
+
+#[test]
+fn stopping_and_continuing_the_wrapper_loses_nothing() {
+    let running = script(&["--timeout", "20s"], "echo > ready; until [ -e go ]; do sleep 0.01; done; echo done").spawn();
+    running.until_written("ready");
+    running.signal(20);
+    let stat = format!("/proc/{}/stat", running.child.id());
+    crate::run::until("the wrapper is stopped", || std::fs::read_to_string(&stat).unwrap().contains(") T ").then_some(()));
+    std::fs::write(running.path("go"), "").unwrap();
+    running.signal(CONT);
+    let run = running.wait();
+    assert_eq!((run.code, run.text().as_str()), (0, "done\n"));
+}

@@ -1,0 +1,138 @@
+//! Output passes through unchanged and is kept, apart and exactly.
+
+use std::io::Read;
+use std::process::Stdio;
+
+use base64::Engine;
+use schema::id::BlobId;
+
+use crate::run::{Wrapper, run, shell};
+
+#[test]
+fn all_byte_values_pass_on_both_streams() {
+    let perl = "binmode STDOUT; binmode STDERR; print map { chr } 0..255; print STDERR map { chr } reverse 0..255";
+    let run = run(&[], &["perl", "-e", perl]);
+    let all: Vec<u8> = (0..=255).collect();
+    let reverse: Vec<u8> = (0..=255).rev().collect();
+    assert_eq!(run.stdout, all);
+    assert_eq!((run.report.stdout_blob_id, run.report.stderr_blob_id), (Some(BlobId::of(&all)), Some(BlobId::of(&reverse))));
+}
+
+#[test]
+fn output_without_a_last_newline_is_kept_as_it_is() {
+    assert_eq!(run(&[], &["printf", "a\\nb"]).stdout, b"a\nb");
+}
+
+#[test]
+fn a_megabyte_just_before_the_end_is_whole() {
+    let expected = "0123456789abcde\n".repeat(1 << 16);
+    for _ in 0..20 {
+        let run = shell(&[], "yes 0123456789abcde | head -n 65536; exit 0");
+        assert!(run.text() == expected);
+        assert_eq!(run.report.stdout_blob_id, Some(BlobId::of(expected.as_bytes())));
+    }
+}
+
+#[test]
+fn large_output_on_both_streams_at_once_is_whole() {
+    let run = shell(&[], "seq 1000000 & seq 1000000 >&2; wait");
+    let expected: String = (1..=1_000_000).map(|i| format!("{i}\n")).collect();
+    assert!(run.text() == expected && run.stderr == expected);
+    assert_eq!((run.report.stdout_bytes, run.report.stderr_bytes), (expected.len() as u64, expected.len() as u64));
+    assert_eq!(run.report.stdout_blob_id, Some(BlobId::of(expected.as_bytes())));
+    assert_eq!((run.report.truncated, run.report.lost_bytes), (false, 0));
+}
+
+#[test]
+fn beyond_the_cap_head_and_tail_are_kept_with_exact_counts() {
+    let run = shell(&["--max-output", "1000"], "seq 100000");
+    let all: String = (1..=100_000).map(|i| format!("{i}\n")).collect();
+    assert!(run.text() == all, "everything passes through");
+    let kept = format!("{}{}", &all[..500], &all[all.len() - 500..]);
+    let inline = base64::engine::general_purpose::STANDARD.decode(run.report.stdout_inline.unwrap()).unwrap();
+    assert_eq!(String::from_utf8(inline).unwrap(), kept);
+    assert_eq!((run.report.stdout_bytes, run.report.stdout_head_bytes, run.report.truncated), (all.len() as u64, Some(500), true));
+    assert_eq!(run.report.lost_bytes, 0, "what the cap cuts is not lost");
+}
+
+#[test]
+fn a_run_leaves_nothing_in_the_temporary_directory() {
+    let run = shell(&[], "seq 100000");
+    let left: Vec<_> = std::fs::read_dir(run.directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left.iter().filter(|name| *name != "report.json" && *name != "pvn").count(), 0, "{left:?}");
+    assert_eq!(std::fs::read_dir(run.path("pvn")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_declared_spool_directory_keeps_the_streams() {
+    let run = shell(&["--spool", "kept"], "seq 100000");
+    assert_eq!(std::fs::read(run.path("kept/stdout")).unwrap(), run.stdout);
+}
+
+#[test]
+fn without_a_writable_disk_head_and_tail_are_kept_and_the_rest_is_counted_as_lost() {
+    let run = shell(&["--spool", "/proc/no/such"], "seq 1000000");
+    let total = run.stdout.len() as u64;
+    assert_eq!((run.code, run.report.stdout_bytes), (0, total));
+    assert_eq!(run.report.lost_bytes, total - (512 << 10));
+    assert!(!run.report.truncated);
+}
+
+#[test]
+fn a_command_that_closes_its_output_works_on() {
+    let run = shell(&[], "exec >&- 2>&-; echo x > after; exit 5");
+    assert_eq!(run.code, 5);
+    assert!(run.path("after").exists());
+}
+
+#[test]
+fn a_closed_reader_neither_stops_nor_kills_the_command() {
+    let mut running = Wrapper::new(&[], &["sh", "-c", "seq 100000; echo x > done"]).spawn();
+    drop(running.child.stdout.take());
+    let run = running.wait();
+    assert_eq!((run.code, run.report.stdout_bytes), (0, 588_895));
+    assert!(run.path("done").exists());
+}
+
+#[test]
+fn a_slow_reader_loses_nothing() {
+    let mut running = Wrapper::new(&[], &["sh", "-c", "seq 1000000; echo > ready"]).spawn();
+    let mut stdout = running.child.stdout.take().unwrap();
+    let mut first = [0; 1000];
+    stdout.read_exact(&mut first).unwrap();
+    let mut rest = Vec::new();
+    stdout.read_to_end(&mut rest).unwrap();
+    let run = running.wait();
+    let all = [first.as_slice(), &rest].concat();
+    assert_eq!(run.report.stdout_blob_id, Some(BlobId::of(&all)));
+}
+
+#[test]
+fn output_passes_through_at_once() {
+    let mut running = Wrapper::new(&[], &["sh", "-c", "printf now; until [ -e go ]; do sleep 0.01; done"]).spawn();
+    let mut stdout = running.child.stdout.take().unwrap();
+    let mut first = [0; 3];
+    stdout.read_exact(&mut first).unwrap();
+    assert_eq!(&first, b"now");
+    std::fs::write(running.path("go"), "").unwrap();
+    assert_eq!(running.wait().code, 0);
+}
+
+#[test]
+fn output_to_a_file_or_to_nothing_is_kept_too() {
+    let mut wrapper = Wrapper::new(&[], &["seq", "100000"]);
+    wrapper.command.stdout(std::fs::File::create(wrapper.path("file")).unwrap()).stderr(Stdio::null());
+    let run = wrapper.run();
+    assert_eq!(run.report.stdout_blob_id, Some(BlobId::of(&std::fs::read(run.path("file")).unwrap())));
+}
+
+#[test]
+fn secrets_are_masked_in_what_passes_through_what_is_kept_and_what_is_said() {
+    let wrapper = Wrapper::new(&[], &["sh", "-c", "echo $A; printf 'hunter'; sleep 0.05; echo 2-hunter2; echo $A | base64 >&2"]);
+    let run = wrapper.env("PVN_SECRET_KEYS", "A,B").env("A", "hunter2-hunter2").env("B", "short").run();
+    assert_eq!(run.text(), "***\n***\n");
+    assert_eq!(run.report.stdout_blob_id, Some(BlobId::of(b"***\n***\n")));
+    assert!(run.stderr.contains("the value of B is not masked"), "{}", run.stderr);
+    let refused = Wrapper::new(&[], &["/no/hunter2-hunter2"]).env("PVN_SECRET_KEYS", "A").env("A", "hunter2-hunter2").run();
+    assert!(!refused.stderr.contains("hunter2") && !refused.report.exec_error.unwrap().contains("hunter2"));
+}

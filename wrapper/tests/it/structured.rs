@@ -1,0 +1,93 @@
+//! Structured output: checked as the scheduler would, with every problem at its place.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use crate::run::Wrapper;
+
+const GOOD: &str = r#"{"objects":[{"name":"web","objectType":"X","versions":[{"version":"1","active":true}],"status":"SUCCEEDED"}]}"#;
+
+/// A command prints `text`; `error` is what must be said about it, at `pointer`.
+fn check(text: &[u8], wrong: Option<(&str, &str)>) {
+    let wrapper = Wrapper::new(&["--expect", "fetch"], &["cat", "document"]);
+    std::fs::write(wrapper.path("document"), text).unwrap();
+    let run = wrapper.run();
+    let structured = run.report.structured.unwrap();
+    assert_eq!(run.report.exit_code, Some(0));
+    match wrong {
+        None => assert!(run.code == 0 && structured.value.is_some() && structured.errors.is_empty(), "{:?}", structured.errors),
+        Some((pointer, message)) => {
+            assert_eq!((run.code, &structured.value), (65, &None));
+            let found = structured.errors.iter().any(|error| error.pointer == pointer && error.message.contains(message));
+            assert!(found, "{pointer}: {message} is not in {:?}", structured.errors);
+            assert!(run.stderr.contains("structured output"), "{}", run.stderr);
+        }
+    }
+}
+
+#[test]
+fn a_good_document_is_in_the_report() {
+    check(GOOD.as_bytes(), None);
+    check(br#"{"objects":[]}"#, None);
+}
+
+#[test]
+fn bad_input_output_that_is_not_json_is_shown() {
+    check(b"Refreshing state...\n", Some(("", "Refreshing state")));
+    check(b"", Some(("", "")));
+    check(format!("log line\n{GOOD}").as_bytes(), Some(("", "log line")));
+    check(format!("{GOOD}{GOOD}").as_bytes(), Some(("", "")));
+    check(format!("\u{feff}{GOOD}").as_bytes(), Some(("", "")));
+    check(b"{\"objects\":\xff}", Some(("", "")));
+}
+
+#[test]
+fn bad_input_output_nested_without_end_is_refused_by_its_depth() {
+    let wrapper = Wrapper::new(&["--expect", "fetch"], &["cat", "document"]);
+    std::fs::write(wrapper.path("document"), "[".repeat(100_000)).unwrap();
+    let run = wrapper.run();
+    assert_eq!(run.code, 65);
+    assert!(run.report.bad_output.unwrap().contains("nested deeper"));
+}
+
+#[test]
+fn bad_input_wrong_fields_are_named_by_pointer() {
+    check(br#"{"objects":[{"name":1,"objectType":"X"}]}"#, Some(("/objects/0/name", "")));
+    check(br#"{"objects":[{"name":"a","objectType":"X","colour":"red"}]}"#, Some(("/objects/0/colour", "")));
+    check(br#"{"objects":[{"name":"a","objectType":"X","status":"GREAT"}]}"#, Some(("/objects/0/status", "")));
+}
+
+#[test]
+fn bad_input_output_without_end_is_refused_by_its_size() {
+    let run = Wrapper::new(&["--expect", "fetch"], &["head", "-c", "9000000", "/dev/zero"]).run();
+    assert_eq!(run.code, 65);
+    assert!(run.report.structured.unwrap().errors[0].message.contains("9000000 bytes"));
+}
+
+#[test]
+fn after_a_failure_nothing_is_expected() {
+    let run = Wrapper::new(&["--expect", "fetch"], &["sh", "-c", "echo nonsense; exit 1"]).run();
+    assert_eq!((run.code, run.report.structured), (1, None));
+}
+
+fn validate(kind: &str, text: &str) -> (i32, String) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_pvn-wrapper"))
+        .args(["validate", kind, "-"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn validate_says_what_the_scheduler_would() {
+    assert_eq!(validate("fetch", GOOD), (0, String::new()));
+    assert_eq!(validate("get-info", r#"{"outputs":[{"name":"a","text":"b"}]}"#), (0, String::new()));
+    let (code, said) = validate("get-info", r#"{"outputs":[{"name":"a"}]}"#);
+    assert!(code == 65 && said.contains("standard input: /outputs/0"), "{said}");
+    let output = Command::new(env!("CARGO_BIN_EXE_pvn-wrapper")).args(["validate", "fetch", "/no/such"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(125));
+}
