@@ -12,7 +12,7 @@ CREATE TABLE documents (
     name TEXT NOT NULL,
     version BIGINT NOT NULL,          -- from 1
     digest TEXT NOT NULL,             -- of the document's meaning, so that a changed comment is no new version
-    source TEXT NOT NULL,             -- sealed JSON: file, text of the document, attachments; may hold raw secrets
+    source TEXT NOT NULL,             -- sealed JSON: schema::config::Source; may hold raw secrets
     created_at BIGINT NOT NULL,
     created_by TEXT NOT NULL,
     PRIMARY KEY (kind, application, name, version)
@@ -60,13 +60,15 @@ CREATE TABLE releases (
     seq BIGINT NOT NULL UNIQUE,       -- order over all services, for paging
     number BIGINT NOT NULL,           -- order within the service
     version TEXT NOT NULL,
-    params TEXT NOT NULL,             -- sealed JSON: values for all channels and per channel, and which of them are secret
+    params TEXT NOT NULL,             -- JSON: compile::Values; raw secrets sealed
+    service_version BIGINT NOT NULL,  -- of the service's document, for compiling it again when a runtime changes
     created_at BIGINT NOT NULL,
     created_by TEXT NOT NULL,
     rolled_back_to TEXT,              -- the release whose compiled form this one took over
-    UNIQUE (service_id, number),
-    UNIQUE (service_id, version)
+    UNIQUE (service_id, number)
 );
+-- A release that goes back has the version that it goes back to.
+CREATE INDEX releases_by_version ON releases (service_id, version);
 
 -- What a release means for one channel; REPLACED and the final status are written when they happen.
 CREATE TABLE release_channels (
@@ -84,7 +86,7 @@ CREATE INDEX release_channels_by_channel ON release_channels (channel_id);
 -- Rendered commands by content.
 CREATE TABLE compiled (
     digest TEXT NOT NULL PRIMARY KEY,
-    body TEXT NOT NULL                -- sealed JSON: compile::Commands; may hold raw secrets
+    body TEXT NOT NULL                -- JSON: compile::Commands; raw secrets sealed
 );
 
 -- One service in one channel: the engine's state, and beside it what lists show and filter by.

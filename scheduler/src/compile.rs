@@ -110,6 +110,13 @@ pub fn bundle_name(configs: &Configs, service: &Service, values: &Values) -> Res
     configs.result(name, problems)
 }
 
+/// The runtime that serves a service in a channel; `None` when none fits, which [`check`] explains.
+pub fn runtime(configs: &Configs, options: &Options, service: &Service, channel: &Channel) -> Option<RuntimeName> {
+    let mut problems = Problems::default();
+    let seal = &check::NoSeal;
+    Subject { configs, options, seal, service, channel, release: None }.pick_runtime(&mut problems).map(|runtime| runtime.name.clone())
+}
+
 /// One service in one channel at one release. The same arguments always give the same commands, so that their digest
 /// (`desired.compiled`) tells whether a change of config means anything here.
 ///

@@ -1,10 +1,61 @@
 //! The loop: event -> step -> commit -> perform. One task owns every instance's state; everybody else asks through
 //! [`Handle`]. What is asked together is committed together.
+//!
+//! ```text
+//!  http ──▶ Handle ──▶ planner ──▶ calls ──┐
+//!              └───────────────────▶ calls ─┤
+//!  runners ──▶ news ──▶ intake ──▶ arrivals ┼──▶ run (world, batch) ──▶ store, then perform
+//!                                   timers ─┘
+//! ```
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
 
-use schema::api::{ConfigsRequest, ConfigsResult, DecisionRequest, Diagnostic, Explanation, PushRequest, Pushed, RollbackRequest};
-use schema::id::JobId;
+use engine::lanes::Limits;
+use schema::api::{
+    ConfigsRequest, ConfigsResult, DecisionRequest, Diagnostic, Explanation, LogEntry, NewToken, PushRequest, Pushed, RollbackRequest,
+    TokenRequest,
+};
+use schema::id::{InstanceId, JobId};
+use schema::status::JobKind;
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::blobs::Blobs;
+use crate::clock::Clock;
+use crate::compile::Options;
+use crate::perform::Performer;
+use crate::runner::{Runner, Told};
+use crate::secrets::Sealer;
+use crate::store::{Store, StoreError};
+
+mod batch;
+mod calls;
+mod intake;
+mod metrics;
+mod outcome;
+mod planner;
+mod recover;
+mod run;
+mod timers;
+mod world;
+
+pub use metrics::Numbers;
+pub use outcome::{EXPLANATION, PLAN};
+pub use planner::new_token;
+pub use run::Fatal;
+pub use world::Names;
+
+use calls::{Call, Reply};
+use planner::Request;
+
+/// Calls that wait for the loop; it takes many at a time, so this is some batches' worth.
+const CALLS_LIMIT: usize = 1024;
+
+/// News of the log that a slow reader may fall behind before it misses some.
+const LOG_LIMIT: usize = 1024;
 
 /// Who asks, for the audit log.
 #[derive(Debug, Clone)]
@@ -79,18 +130,108 @@ pub enum Health {
     },
 }
 
+/// What the driver is built from.
+#[derive(Debug)]
+pub struct Parts {
+    /// The database.
+    pub store: Store,
+    /// The time.
+    pub clock: Clock,
+    /// For raw secrets.
+    pub sealer: Sealer,
+    /// What jobs left.
+    pub blobs: Blobs,
+    /// Where local jobs run.
+    pub runner: Arc<dyn Runner>,
+    /// What it tells.
+    pub news: mpsc::Receiver<Told>,
+    /// Where local jobs start from.
+    pub root: PathBuf,
+    /// Of the lanes.
+    pub limits: Limits,
+    /// How documents are understood.
+    pub options: Options,
+}
+
+/// The driver's tasks, under way.
+#[derive(Debug)]
+pub struct Driver {
+    /// The way in.
+    pub handle: Handle,
+    /// Ends when the driver was stopped, or must stop.
+    pub done: tokio::task::JoinHandle<Result<(), Fatal>>,
+}
+
+impl Driver {
+    /// Loads what the database has, takes up what was pending, and runs until `stop`.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the database cannot be read.
+    pub async fn start(parts: Parts, stop: CancellationToken) -> Result<Self, StoreError> {
+        let Parts { store, clock, sealer, blobs, runner, news, root, limits, options } = parts;
+        let (calls, calls_in) = mpsc::channel(CALLS_LIMIT);
+        let (arrivals, arrivals_in) = mpsc::channel(intake::ARRIVALS_LIMIT);
+        let (planner, requests) = planner::Queue::new();
+        let (log, _) = broadcast::channel(LOG_LIMIT);
+        let (health, health_out) = watch::channel(Health::Ready);
+        let recovered = recover::recover(&store, runner.as_ref(), limits, clock.now()).await?;
+        let handle = Handle { calls: calls.clone(), planner: planner.clone(), store: store.clone(), log: log.clone(), health: health_out };
+        let release_seq = recovered.world.counters.release;
+        let driver = run::Loop {
+            starting: recovered.starting(),
+            performer: Arc::new(Performer::new(store.clone(), clock.clone(), sealer.clone(), runner, root)),
+            planner,
+            world: recovered.world,
+            calls: calls_in,
+            arrivals: arrivals_in,
+            log,
+            health,
+            stop: stop.clone(),
+            numbers: Numbers::default(),
+            waiting: recovered.tasks,
+            performing: JoinSet::new(),
+            deferred: Vec::new(),
+            jobs_noted: recovered.handed,
+            performed: Vec::new(),
+            held: recovered.ended,
+            retry: None,
+            turned_at: clock.now(),
+            store: store.clone(),
+            clock: clock.clone(),
+        };
+        let planner = planner::Planner { store, clock, sealer, options, calls, release_seq };
+        let done = tokio::spawn(async move {
+            // The helpers end with the loop: nothing is left that nobody waits for.
+            let helpers_stop = stop.child_token();
+            let mut helpers = JoinSet::new();
+            helpers.spawn(planner.run(requests, helpers_stop.clone()));
+            helpers.spawn(intake::run(news, arrivals, blobs, helpers_stop.clone()));
+            let result = driver.run().await;
+            helpers_stop.cancel();
+            helpers.shutdown().await;
+            result
+        });
+        Ok(Self { handle, done })
+    }
+}
+
 /// The way into the driver's queue. Cloned freely; the queue is bounded, so asking waits when the driver is behind.
 #[derive(Debug, Clone)]
-pub struct Handle {}
+pub struct Handle {
+    calls: mpsc::Sender<Call>,
+    planner: planner::Queue,
+    store: Store,
+    log: broadcast::Sender<Arc<LogEntry>>,
+    health: watch::Receiver<Health>,
+}
 
-#[expect(unused_variables, clippy::unimplemented, reason = "the driver is not written yet")]
 impl Handle {
     /// Checks, compares and (unless `dry_run`) stores config documents; all or nothing. With `push` also releases.
     ///
     /// # Errors
     /// [`Refusal::Config`] with every problem; [`Refusal::Unavailable`].
     pub async fn apply_configs(&self, request: ConfigsRequest, caller: Caller) -> Result<ConfigsResult, Refusal> {
-        unimplemented!()
+        self.plan(|reply| Request::Configs { request: Box::new(request), caller, reply }).await
     }
 
     /// Makes a release of a service.
@@ -98,7 +239,7 @@ impl Handle {
     /// # Errors
     /// Any [`Refusal`].
     pub async fn push(&self, application: String, service: String, request: PushRequest, caller: Caller) -> Result<Pushed, Refusal> {
-        unimplemented!()
+        self.plan(|reply| Request::Push { application, service, request, caller, reply }).await
     }
 
     /// Makes a release that goes back to an earlier version.
@@ -112,7 +253,7 @@ impl Handle {
         request: RollbackRequest,
         caller: Caller,
     ) -> Result<Pushed, Refusal> {
-        unimplemented!()
+        self.plan(|reply| Request::Rollback { application, service, request, caller, reply }).await
     }
 
     /// Does to one instance what a person asks.
@@ -120,7 +261,8 @@ impl Handle {
     /// # Errors
     /// Any [`Refusal`].
     pub async fn ask(&self, target: Target, ask: Ask, caller: Caller) -> Result<(), Refusal> {
-        unimplemented!()
+        let instance = self.instance(&target).await?;
+        self.call(|reply| Call::Person { instance, ask, caller, reply }).await
     }
 
     /// Stops a job.
@@ -128,7 +270,13 @@ impl Handle {
     /// # Errors
     /// Any [`Refusal`].
     pub async fn cancel_job(&self, job: JobId, caller: Caller) -> Result<(), Refusal> {
-        unimplemented!()
+        match self.store.job_row(job).await? {
+            None => Err(Refusal::NotFound(format!("{job} does not exist; `pvnctl jobs list` shows those that do"))),
+            Some(row) if row.ended_at.is_some() => {
+                Err(Refusal::Conflict(format!("{job} is over ({}); there is nothing to cancel", row.status)))
+            }
+            Some(_) => self.call(|reply| Call::Cancel { job, caller, reply }).await,
+        }
     }
 
     /// Why an instance stands where it stands.
@@ -136,15 +284,17 @@ impl Handle {
     /// # Errors
     /// [`Refusal::NotFound`].
     pub async fn explain(&self, target: Target) -> Result<Explanation, Refusal> {
-        unimplemented!()
+        let instance = self.instance(&target).await?;
+        self.call(|reply| Call::Explain { instance, reply }).await
     }
 
     /// Runs one command of one instance now, changing nothing: the dry run.
     ///
     /// # Errors
     /// Any [`Refusal`].
-    pub async fn run_once(&self, target: Target, kind: schema::status::JobKind, caller: Caller) -> Result<JobId, Refusal> {
-        unimplemented!()
+    pub async fn run_once(&self, target: Target, kind: JobKind, caller: Caller) -> Result<JobId, Refusal> {
+        let instance = self.instance(&target).await?;
+        self.call(|reply| Call::RunOnce { instance, kind, caller, reply }).await
     }
 
     /// Stores a secret's next version and returns its number.
@@ -152,7 +302,7 @@ impl Handle {
     /// # Errors
     /// [`Refusal::Invalid`], [`Refusal::Unavailable`].
     pub async fn set_secret(&self, key: String, value: Vec<u8>, caller: Caller) -> Result<u64, Refusal> {
-        unimplemented!()
+        self.plan(|reply| Request::SetSecret { key, value, caller, reply }).await
     }
 
     /// Removes all versions of a secret.
@@ -160,15 +310,15 @@ impl Handle {
     /// # Errors
     /// [`Refusal::NotFound`], [`Refusal::Conflict`] when a service in force names it.
     pub async fn delete_secret(&self, key: String, caller: Caller) -> Result<(), Refusal> {
-        unimplemented!()
+        self.plan(|reply| Request::DeleteSecret { key, caller, reply }).await
     }
 
     /// Makes a token; its value is in the answer and nowhere else.
     ///
     /// # Errors
     /// [`Refusal::Conflict`] when the name was ever used, [`Refusal::Invalid`], [`Refusal::Unavailable`].
-    pub async fn create_token(&self, request: schema::api::TokenRequest, caller: Caller) -> Result<schema::api::NewToken, Refusal> {
-        unimplemented!()
+    pub async fn create_token(&self, request: TokenRequest, caller: Caller) -> Result<NewToken, Refusal> {
+        self.plan(|reply| Request::CreateToken { request, caller, reply }).await
     }
 
     /// Ends a token.
@@ -176,17 +326,17 @@ impl Handle {
     /// # Errors
     /// [`Refusal::NotFound`], [`Refusal::Conflict`] when it is the last admin token that is valid, [`Refusal::Unavailable`].
     pub async fn revoke_token(&self, name: String, caller: Caller) -> Result<(), Refusal> {
-        unimplemented!()
+        self.plan(|reply| Request::RevokeToken { name, caller, reply }).await
     }
 
     /// Whether decisions can be stored at present: what `/readyz` shows.
-    pub fn health(&self) -> tokio::sync::watch::Receiver<Health> {
-        unimplemented!()
+    pub fn health(&self) -> watch::Receiver<Health> {
+        self.health.clone()
     }
 
     /// Log entries as they are committed, for server-sent events and `dev`; slow readers miss some and are told.
-    pub fn watch(&self) -> tokio::sync::broadcast::Receiver<std::sync::Arc<schema::api::LogEntry>> {
-        unimplemented!()
+    pub fn watch(&self) -> broadcast::Receiver<Arc<LogEntry>> {
+        self.log.subscribe()
     }
 
     /// Numbers for `/metrics`, by metric name with labels.
@@ -194,6 +344,44 @@ impl Handle {
     /// # Errors
     /// [`Refusal::Unavailable`].
     pub async fn metrics(&self) -> Result<BTreeMap<String, f64>, Refusal> {
-        unimplemented!()
+        self.call(|reply| Call::Metrics { reply }).await
+    }
+
+    /// The instance that a person means.
+    async fn instance(&self, target: &Target) -> Result<InstanceId, Refusal> {
+        let Target { application, service, channel } = target;
+        let Some(app) = self.store.find_application(application).await? else {
+            return Err(Refusal::NotFound(format!(
+                "application `{application}` does not exist; `pvnctl applications list` shows those that do"
+            )));
+        };
+        let Some(svc) = self.store.find_service(app.id, service).await? else {
+            return Err(Refusal::NotFound(format!(
+                "application `{0}` has no service `{service}`; `pvnctl services list --app {0}` shows those that it has",
+                app.name
+            )));
+        };
+        let Some(found) = self.store.find_channel(app.id, channel).await? else {
+            let all = self.store.channels(app.id).await?;
+            let names: Vec<_> = all.iter().filter(|row| row.deleted_at.is_none()).map(|row| row.name.as_str()).collect();
+            return Err(Refusal::NotFound(format!(
+                "application `{}` has no release channel `{channel}`; it has {}",
+                app.name,
+                names.join(", ")
+            )));
+        };
+        Ok(InstanceId::of(svc.id, found.id))
+    }
+
+    async fn call<T>(&self, make: impl FnOnce(Reply<T>) -> Call) -> Result<T, Refusal> {
+        let (reply, answer) = oneshot::channel();
+        self.calls.send(make(reply)).await.map_err(|_| planner::stopping())?;
+        answer.await.map_err(|_| planner::stopping())?
+    }
+
+    async fn plan<T>(&self, make: impl FnOnce(Reply<T>) -> Request) -> Result<T, Refusal> {
+        let (reply, answer) = oneshot::channel();
+        self.planner.0.send(make(reply)).await.map_err(|_| planner::stopping())?;
+        answer.await.map_err(|_| planner::stopping())?
     }
 }

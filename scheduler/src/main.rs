@@ -1,2 +1,91 @@
-//! .
-fn main() {}
+//! The program `pvn-scheduler`: arguments, logging, signals, exit code. What it does is in the library.
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Parser, Subcommand};
+use pvn_scheduler::crash;
+use pvn_scheduler::daemon::Daemon;
+use pvn_scheduler::settings::Settings;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+/// What is logged when nothing is said: our own news and everybody's warnings.
+const DEFAULT_LOG: &str = "warn,pvn_scheduler=info";
+
+/// Exit code after a second signal: 128 + SIGINT, as a shell shows a program that was interrupted.
+const INTERRUPTED: i32 = 130;
+
+#[derive(Parser)]
+#[command(name = "pvn-scheduler", version, about = "Keeps the world as your config files say, with your own commands")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the scheduler
+    Serve(Box<Settings>),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::try_from_env("PVN_LOG").unwrap_or_else(|_| EnvFilter::new(DEFAULT_LOG)))
+        .with_writer(std::io::stderr)
+        .init();
+    match run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: Cli) -> anyhow::Result<()> {
+    crash::arm().map_err(anyhow::Error::msg)?;
+    let runtime = tokio::runtime::Runtime::new().context("failed to start the async runtime")?;
+    match cli.command {
+        Command::Serve(settings) => runtime.block_on(serve(*settings)),
+    }
+}
+
+/// Runs until a signal or a fault; a second signal ends the program at once.
+async fn serve(settings: Settings) -> anyhow::Result<()> {
+    let mut signals = Signals::new().context("failed to listen for signals")?;
+    let mut daemon = Daemon::start(settings).await?;
+    let broken = tokio::select! {
+        () = signals.next() => None,
+        broken = daemon.broken() => Some(broken),
+    };
+    if broken.is_none() {
+        tracing::info!("stopping; jobs go on, a second signal ends this at once");
+    }
+    tokio::select! {
+        stopped = daemon.stop() => match broken {
+            Some(broken) => Err(broken.into()),
+            None => Ok(stopped?),
+        },
+        () = signals.next() => std::process::exit(INTERRUPTED),
+    }
+}
+
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}

@@ -81,3 +81,44 @@ pub enum End {
 
 /// Where the runner's news go. Bounded: a runner that is ahead waits.
 pub type News = mpsc::Sender<Told>;
+
+/// A place where jobs run. One implementation stands for each kind of place; tests bring a scripted one.
+pub trait Runner: std::fmt::Debug + Send + Sync + 'static {
+    /// Starts a job, or takes up the one of this id that was started before. What comes of it is news. Never asked for a job
+    /// that was forgotten.
+    fn start(&self, spec: JobSpec);
+
+    /// Stops a job: the stop signal, then KILL; the second time KILL at once. Its end is news. `false` when no such job runs.
+    fn stop(&self, job: JobId) -> bool;
+
+    /// Takes up the jobs that were decided and have not ended, after a restart; called once, before any start. What became of
+    /// them is news; those that are known never to have been started are returned. Whatever else is left here is removed.
+    fn recover(&self, unfinished: Vec<JobId>) -> futures::future::BoxFuture<'_, Vec<JobId>>;
+
+    /// Removes what is kept of a job whose end is stored. Harmless when repeated.
+    fn forget(&self, job: JobId) -> futures::future::BoxFuture<'_, ()>;
+}
+
+impl Runner for local::LocalRunner {
+    fn start(&self, spec: JobSpec) {
+        Self::start(self, spec);
+    }
+
+    fn stop(&self, job: JobId) -> bool {
+        Self::stop(self, job)
+    }
+
+    fn recover(&self, unfinished: Vec<JobId>) -> futures::future::BoxFuture<'_, Vec<JobId>> {
+        Box::pin(async move {
+            // Their ends are stored, or nobody asked for them: a crash came before they were forgotten.
+            for job in self.left_over(&unfinished).await {
+                Self::forget(self, job).await;
+            }
+            Self::recover(self, &unfinished).await
+        })
+    }
+
+    fn forget(&self, job: JobId) -> futures::future::BoxFuture<'_, ()> {
+        Box::pin(Self::forget(self, job))
+    }
+}

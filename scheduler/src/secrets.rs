@@ -9,6 +9,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
+use sha2::{Digest, Sha256};
 
 use crate::clock;
 
@@ -52,7 +53,10 @@ pub enum SealError {
 
 /// Seals and opens with one key.
 #[derive(Clone)]
-pub struct Sealer(XChaCha20Poly1305);
+pub struct Sealer {
+    cipher: XChaCha20Poly1305,
+    nonce_key: [u8; 32],
+}
 
 impl std::fmt::Debug for Sealer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -63,7 +67,10 @@ impl std::fmt::Debug for Sealer {
 impl Sealer {
     /// A sealer with this key.
     pub fn with_key(key: [u8; 32]) -> Self {
-        Self(XChaCha20Poly1305::new(&key.into()))
+        let mut hash = Sha256::new();
+        hash.update(b"pvn nonces");
+        hash.update(key);
+        Self { cipher: XChaCha20Poly1305::new(&key.into()), nonce_key: hash.finalize().into() }
     }
 
     /// Reads the key file; makes it, with a fresh key, when it is not there.
@@ -91,12 +98,29 @@ impl Sealer {
 
     /// Ciphertext of `plain` as base64 text, which opens only with the same `purpose`.
     pub fn seal(&self, purpose: &str, plain: &[u8]) -> String {
-        let nonce = clock::random::<NONCE_BYTES>();
+        self.seal_with(clock::random(), purpose, plain)
+    }
+
+    fn seal_with(&self, nonce: [u8; NONCE_BYTES], purpose: &str, plain: &[u8]) -> String {
         let sealed = self
-            .0
+            .cipher
             .encrypt(&XNonce::from(nonce), Payload { msg: plain, aad: purpose.as_bytes() })
             .expect("ChaCha20-Poly1305 seals anything below 256 GiB");
         BASE64_STANDARD.encode([nonce.as_slice(), &sealed].concat())
+    }
+
+    /// The same, but the same clear text for the same purpose always gives the same ciphertext: the nonce is made from
+    /// them and the key. It tells who holds both only that two values are equal, which a digest of a document needs.
+    pub fn seal_stable(&self, purpose: &str, plain: &[u8]) -> String {
+        let mut hash = Sha256::new();
+        hash.update(self.nonce_key);
+        hash.update((purpose.len() as u64).to_le_bytes());
+        hash.update(purpose.as_bytes());
+        hash.update(plain);
+        hash.update(self.nonce_key);
+        let mut nonce = [0; NONCE_BYTES];
+        nonce.copy_from_slice(&hash.finalize()[..NONCE_BYTES]);
+        self.seal_with(nonce, purpose, plain)
     }
 
     /// What [`Sealer::seal`] was given.
@@ -107,7 +131,7 @@ impl Sealer {
         let wrong = || SealError::Wrong { what: purpose.to_owned() };
         let bytes = BASE64_STANDARD.decode(sealed).map_err(|_| wrong())?;
         let (nonce, sealed) = bytes.split_first_chunk::<NONCE_BYTES>().ok_or_else(wrong)?;
-        self.0.decrypt(&XNonce::from(*nonce), Payload { msg: sealed, aad: purpose.as_bytes() }).map_err(|_| wrong())
+        self.cipher.decrypt(&XNonce::from(*nonce), Payload { msg: sealed, aad: purpose.as_bytes() }).map_err(|_| wrong())
     }
 }
 
@@ -158,6 +182,16 @@ mod tests {
         assert!(sealer.unseal("secret db version 2", &sealed).is_err());
         assert!(Sealer::with_key([8; 32]).unseal("secret db version 1", &sealed).is_err());
         assert!(sealer.unseal("secret db version 1", "").is_err());
+    }
+
+    #[test]
+    fn a_stable_seal_tells_equal_from_different_and_nothing_else() {
+        let sealer = Sealer::with_key([7; 32]);
+        let sealed = sealer.seal_stable("raw", b"hunter2");
+        assert_eq!(sealed, sealer.seal_stable("raw", b"hunter2"));
+        assert_ne!(sealed, sealer.seal_stable("raw", b"hunter3"));
+        assert_ne!(sealed, sealer.seal_stable("other", b"hunter2"));
+        assert_eq!(sealer.unseal("raw", &sealed).unwrap(), b"hunter2");
     }
 
     #[test]

@@ -53,9 +53,17 @@ pub struct Settings {
     #[arg(long, env = "PVN_MAX_FETCHES", default_value_t = DEFAULT_MAX_FETCHES, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_fetches: u32,
 
+    /// Fetches and getInfos that run at a time in one runtime [default: no limit of its own]
+    #[arg(long, env = "PVN_MAX_FETCHES_PER_RUNTIME", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_fetches_per_runtime: Option<u32>,
+
     /// Applies that run at a time
     #[arg(long, env = "PVN_MAX_APPLIES", default_value_t = DEFAULT_MAX_APPLIES, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_applies: u32,
+
+    /// Applies that run at a time in one runtime, whatever its `maxConcurrency` says [default: no limit of its own]
+    #[arg(long, env = "PVN_MAX_APPLIES_PER_RUNTIME", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_applies_per_runtime: Option<u32>,
 
     /// Where the built-in runtime `local` starts from [default: the present directory]
     #[arg(long, env = "PVN_LOCAL_ROOT", value_name = "DIR")]
@@ -100,7 +108,9 @@ impl Settings {
             database_url: None,
             secret_key_file: None,
             max_fetches: DEFAULT_MAX_FETCHES,
+            max_fetches_per_runtime: None,
             max_applies: DEFAULT_MAX_APPLIES,
+            max_applies_per_runtime: None,
             local_root: None,
             wrapper: None,
             all_local: false,

@@ -34,13 +34,13 @@ mod tokens;
 pub use actions::PendingAction;
 pub use applications::{ApplicationRow, ChannelRow, ChannelSummary, RuntimeRow, RuntimeSummary, ServiceRow};
 pub use commit::{Change, Commit};
-pub use documents::{DocumentKey, DocumentKind, DocumentSource, StoredDocument};
+pub use documents::{DocumentKey, DocumentKind, StoredDocument};
 pub use events::EventFilter;
 pub use instances::{InstanceRow, LoadedInstance, ServiceFilter, shown as shown_instance};
 pub use jobs::{JobFilter, JobRow};
 pub use lock::{Lock, LockError};
 pub use meta::Counters;
-pub use releases::{MASK, ReleaseChannelRow, ReleaseFilter, ReleaseParams, ReleaseRow, over_all};
+pub use releases::{MASK, ReleaseChannelRow, ReleaseFilter, ReleaseRow, over_all};
 pub use tokens::TokenRow;
 
 type Db = sqlx::Sqlite;

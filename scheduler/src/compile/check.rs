@@ -17,7 +17,7 @@ use super::value::Seal;
 use super::{Options, nearest, policy};
 
 /// Checking has no use for sealed texts.
-struct NoSeal;
+pub(super) struct NoSeal;
 
 impl Seal for NoSeal {
     fn seal(&self, _: &str) -> String {

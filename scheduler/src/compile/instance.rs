@@ -124,7 +124,7 @@ impl<'a> Subject<'a> {
     }
 
     /// The runtime behind the connection that the service asks for, or the only one that fits.
-    fn pick_runtime(&self, problems: &mut Problems) -> Option<&'a Runtime> {
+    pub(super) fn pick_runtime(&self, problems: &mut Problems) -> Option<&'a Runtime> {
         let own = self.own();
         let of_channel = own.as_ref().and_then(|(own, place)| Some((own.runtime_connection.as_ref()?, place.clone())));
         let wanted = of_channel.or_else(|| Some((self.service.runtime_connection.as_ref()?, self.place())));

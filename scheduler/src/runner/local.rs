@@ -198,6 +198,26 @@ impl LocalRunner {
         }
     }
 
+    /// The jobs that have a spool directory and are not among `unfinished`.
+    pub async fn left_over(&self, unfinished: &[JobId]) -> Vec<JobId> {
+        let unfinished: std::collections::HashSet<JobId> = unfinished.iter().copied().collect();
+        let spool = self.inner.settings.spool.clone();
+        let listed = tokio::task::spawn_blocking(move || -> io::Result<Vec<JobId>> {
+            let entries = std::fs::read_dir(spool)?;
+            // What has another name is not ours.
+            let jobs = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+            Ok(jobs.filter(|job| !unfinished.contains(job)).collect())
+        });
+        match listed.await {
+            Ok(Ok(jobs)) => jobs,
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "the spool cannot be listed; what is left over in it takes up space");
+                Vec::new()
+            }
+            Err(_) => Vec::new(),
+        }
+    }
+
     /// At most `limit` bytes of a stream from `offset` on, as far as the job wrote it; `None` when nothing of the job is
     /// here: it was never started, or its streams are in the blob store and it is forgotten. A stream longer than the
     /// wrapper's cap is complete only up to there while the job runs.

@@ -1,9 +1,7 @@
 //! Every version of every config document as it was given. Sealed, because a document may hold raw secrets.
 
-use std::collections::BTreeMap;
-
+use schema::config::Source;
 use schema::time::Timestamp;
-use serde::{Deserialize, Serialize};
 use sqlx::Row as _;
 
 use super::row::{count, word};
@@ -42,17 +40,6 @@ pub struct DocumentKey {
     pub name: String,
 }
 
-/// A document as the client sent it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DocumentSource {
-    /// The file that it came from, as the person knows it.
-    pub file: String,
-    /// Its text: this document alone, also when the file holds several.
-    pub text: String,
-    /// The local files that it refers to, by the path written in it.
-    pub attachments: BTreeMap<String, String>,
-}
-
 /// One version of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredDocument {
@@ -63,7 +50,7 @@ pub struct StoredDocument {
     /// Of its meaning, so that a changed comment is no new version.
     pub digest: String,
     /// As it was given.
-    pub source: DocumentSource,
+    pub source: Source,
     /// When.
     pub created_at: Timestamp,
     /// By whom.
@@ -97,6 +84,18 @@ impl Store {
     /// The document in force under this name.
     pub async fn document(&self, key: &DocumentKey) -> Result<Option<StoredDocument>> {
         let row = sqlx::query(IN_FORCE).bind(key.kind.as_str()).bind(&key.application).bind(&key.name).fetch_optional(&self.read).await?;
+        row.map(|row| self.read_document(key.kind, &row)).transpose()
+    }
+
+    /// A certain version of a document.
+    pub async fn document_version(&self, key: &DocumentKey, version: u64) -> Result<Option<StoredDocument>> {
+        let row = sqlx::query("SELECT * FROM documents WHERE kind = $1 AND application = $2 AND name = $3 AND version = $4")
+            .bind(key.kind.as_str())
+            .bind(&key.application)
+            .bind(&key.name)
+            .bind(version.cast_signed())
+            .fetch_optional(&self.read)
+            .await?;
         row.map(|row| self.read_document(key.kind, &row)).transpose()
     }
 

@@ -1,18 +1,17 @@
 //! Releases, what each means for its channels, and the compiled commands that they name.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use engine::desired::Desired;
 use schema::api::{ChannelStatus, Page, Release};
 use schema::id::{ApplicationId, BlobId, ChannelId, ChannelName, ReleaseId, ServiceId};
 use schema::status::Status;
 use schema::time::Timestamp;
-use serde::{Deserialize, Serialize};
 use sqlx::{QueryBuilder, Row as _};
 
 use super::row::{count, instant, instant_or_null, json, to_json, word, word_or_null};
 use super::{Connection, Db, PageRequest, Result, Row, Store};
-use crate::compile::Commands;
+use crate::compile::{Commands, Given, Values};
 
 /// What stands for a secret wherever people look.
 pub const MASK: &str = "***";
@@ -31,7 +30,9 @@ pub struct ReleaseRow {
     /// Its version.
     pub version: String,
     /// The parameter values that it was given, carried over ones included.
-    pub params: ReleaseParams,
+    pub params: Values,
+    /// The version of the service's document that it was made with.
+    pub service_version: u64,
     /// When it was made.
     pub created_at: Timestamp,
     /// By whom.
@@ -40,28 +41,16 @@ pub struct ReleaseRow {
     pub rolled_back_to: Option<ReleaseId>,
 }
 
-/// Parameter values of a release.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReleaseParams {
-    /// For all channels.
-    pub all: BTreeMap<String, String>,
-    /// For one channel each.
-    pub per_channel: BTreeMap<String, BTreeMap<String, String>>,
-    /// Names of those whose values are secret.
-    pub secret: BTreeSet<String>,
-}
-
-impl ReleaseParams {
-    /// The values as people may see them, those of one channel as `channel:name`.
-    pub fn shown(&self) -> BTreeMap<String, String> {
-        let mask = |name: &String, value: &String| if self.secret.contains(name) { MASK.to_owned() } else { value.clone() };
-        let all = self.all.iter().map(|(name, value)| (name.clone(), mask(name, value)));
-        let per_channel = self
-            .per_channel
-            .iter()
-            .flat_map(|(channel, values)| values.iter().map(move |(name, value)| (format!("{channel}:{name}"), mask(name, value))));
-        all.chain(per_channel).collect()
-    }
+/// The values as people may see them, those of one channel as `channel:name`.
+fn shown_params(values: &Values) -> BTreeMap<String, String> {
+    let shown = |value: &Given| match value {
+        Given::Text(text) => text.clone(),
+        Given::Secret(_) => MASK.to_owned(),
+    };
+    let all = values.all.iter().map(|(name, value)| (name.clone(), shown(value)));
+    let own = values.per_channel.iter();
+    let per_channel = own.flat_map(|(channel, values)| values.iter().map(move |(name, value)| (format!("{channel}:{name}"), shown(value))));
+    all.chain(per_channel).collect()
 }
 
 /// A release in one channel.
@@ -90,14 +79,6 @@ pub struct ReleaseFilter {
     pub service: Option<ServiceId>,
 }
 
-fn purpose(release: ReleaseId) -> String {
-    format!("parameters of {release}")
-}
-
-fn compiled_purpose(digest: BlobId) -> String {
-    format!("compiled commands {digest}")
-}
-
 /// How a release stands over all its channels: the worst that stands anywhere and needs somebody, else the furthest from done.
 pub fn over_all(channels: &[ChannelStatus]) -> Status {
     const WORST_FIRST: [Status; 8] = [
@@ -122,22 +103,23 @@ fn narrow(query: &mut QueryBuilder<Db>, filter: &ReleaseFilter) {
     }
 }
 
-impl Store {
-    fn read_release(&self, row: &Row) -> Result<ReleaseRow> {
-        let id = word(row, "id")?;
-        Ok(ReleaseRow {
-            id,
-            service: word(row, "service_id")?,
-            seq: row.try_get("seq")?,
-            number: count(row, "number")?,
-            version: row.try_get("version")?,
-            params: self.unseal(&purpose(id), row.try_get("params")?)?,
-            created_at: instant(row, "created_at")?,
-            created_by: row.try_get("created_by")?,
-            rolled_back_to: word_or_null(row, "rolled_back_to")?,
-        })
-    }
+fn read_release(row: &Row) -> Result<ReleaseRow> {
+    let id = word(row, "id")?;
+    Ok(ReleaseRow {
+        id,
+        service: word(row, "service_id")?,
+        seq: row.try_get("seq")?,
+        number: count(row, "number")?,
+        version: row.try_get("version")?,
+        params: json(row, "params")?,
+        service_version: count(row, "service_version")?,
+        created_at: instant(row, "created_at")?,
+        created_by: row.try_get("created_by")?,
+        rolled_back_to: word_or_null(row, "rolled_back_to")?,
+    })
+}
 
+impl Store {
     async fn shown_releases(&self, rows: &[Row]) -> Result<Vec<(i64, Release)>> {
         let mut channels: BTreeMap<String, Vec<ChannelStatus>> = BTreeMap::new();
         if !rows.is_empty() {
@@ -156,7 +138,7 @@ impl Store {
         }
         rows.iter()
             .map(|row| {
-                let release = self.read_release(row)?;
+                let release = read_release(row)?;
                 let channels = channels.remove(&release.id.to_string()).unwrap_or_default();
                 Ok((
                     release.seq,
@@ -169,7 +151,7 @@ impl Store {
                         created_at: release.created_at,
                         by: release.created_by,
                         channels,
-                        params: release.params.shown(),
+                        params: shown_params(&release.params),
                     },
                 ))
             })
@@ -203,17 +185,17 @@ impl Store {
     /// One release as it is stored.
     pub async fn release_row(&self, id: ReleaseId) -> Result<Option<ReleaseRow>> {
         let row = sqlx::query("SELECT * FROM releases WHERE id = $1").bind(id.to_string()).fetch_optional(&self.read).await?;
-        row.as_ref().map(|row| self.read_release(row)).transpose()
+        row.as_ref().map(read_release).transpose()
     }
 
     /// The release of a service that has this version.
     pub async fn release_of_version(&self, service: ServiceId, version: &str) -> Result<Option<ReleaseRow>> {
-        let row = sqlx::query("SELECT * FROM releases WHERE service_id = $1 AND version = $2")
+        let row = sqlx::query("SELECT * FROM releases WHERE service_id = $1 AND version = $2 ORDER BY number DESC LIMIT 1")
             .bind(service.to_string())
             .bind(version)
             .fetch_optional(&self.read)
             .await?;
-        row.as_ref().map(|row| self.read_release(row)).transpose()
+        row.as_ref().map(read_release).transpose()
     }
 
     /// The newest release of a service.
@@ -222,20 +204,21 @@ impl Store {
             .bind(service.to_string())
             .fetch_optional(&self.read)
             .await?;
-        row.as_ref().map(|row| self.read_release(row)).transpose()
+        row.as_ref().map(read_release).transpose()
     }
 
-    /// The newest release of a service but the newest of all that was converged in some channel.
+    /// The newest release of a service that was converged in some channel, but of another version than the newest of all.
     pub async fn last_converged_release(&self, service: ServiceId) -> Result<Option<ReleaseRow>> {
         let row = sqlx::query(
-            "SELECT * FROM releases AS r WHERE r.service_id = $1 AND r.number < (SELECT MAX(number) FROM releases WHERE service_id = $1)
+            "SELECT * FROM releases AS r WHERE r.service_id = $1
+             AND r.version <> (SELECT n.version FROM releases AS n WHERE n.service_id = $1 ORDER BY n.number DESC LIMIT 1)
              AND EXISTS (SELECT 1 FROM release_channels AS rc WHERE rc.release_id = r.id AND rc.converged_at IS NOT NULL)
              ORDER BY number DESC LIMIT 1",
         )
         .bind(service.to_string())
         .fetch_optional(&self.read)
         .await?;
-        row.as_ref().map(|row| self.read_release(row)).transpose()
+        row.as_ref().map(read_release).transpose()
     }
 
     /// Whether a version of a service is taken.
@@ -273,37 +256,29 @@ impl Store {
 
     /// Rendered commands by their digest.
     pub async fn compiled(&self, digest: BlobId) -> Result<Option<Commands>> {
-        let body: Option<String> =
-            sqlx::query_scalar("SELECT body FROM compiled WHERE digest = $1").bind(digest.to_string()).fetch_optional(&self.read).await?;
-        body.map(|body| self.unseal(&compiled_purpose(digest), &body)).transpose()
-    }
-
-    pub(super) fn sealed_compiled(&self, digest: BlobId, commands: &Commands) -> String {
-        self.seal(&compiled_purpose(digest), commands)
-    }
-
-    pub(super) fn sealed_params(&self, release: &ReleaseRow) -> String {
-        self.seal(&purpose(release.id), &release.params)
+        let row = sqlx::query("SELECT body FROM compiled WHERE digest = $1").bind(digest.to_string()).fetch_optional(&self.read).await?;
+        row.as_ref().map(|row| json(row, "body")).transpose()
     }
 }
 
 const SHOWN: &str = "SELECT r.*, a.name AS application, s.name AS service FROM releases AS r
     JOIN services AS s ON s.id = r.service_id JOIN applications AS a ON a.id = s.application_id";
 
-pub(super) async fn insert(connection: &mut Connection, release: &ReleaseRow, sealed_params: &str) -> Result<()> {
+pub(super) async fn insert(connection: &mut Connection, release: &ReleaseRow) -> Result<()> {
     sqlx::query(
-        "INSERT INTO releases (id, service_id, seq, number, version, params, created_at, created_by, rolled_back_to)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+        "INSERT INTO releases (id, service_id, seq, number, version, params, created_at, created_by, rolled_back_to, service_version)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
     )
     .bind(release.id.to_string())
     .bind(release.service.to_string())
     .bind(release.seq)
     .bind(release.number.cast_signed())
     .bind(&release.version)
-    .bind(sealed_params)
+    .bind(to_json(&release.params))
     .bind(release.created_at.as_millis())
     .bind(&release.created_by)
     .bind(release.rolled_back_to.map(|id| id.to_string()))
+    .bind(release.service_version.cast_signed())
     .execute(connection)
     .await?;
     Ok(())
@@ -325,10 +300,10 @@ pub(super) async fn put_channel(connection: &mut Connection, row: &ReleaseChanne
     Ok(())
 }
 
-pub(super) async fn put_compiled(connection: &mut Connection, digest: BlobId, sealed: &str) -> Result<()> {
+pub(super) async fn put_compiled(connection: &mut Connection, digest: BlobId, commands: &Commands) -> Result<()> {
     sqlx::query("INSERT INTO compiled (digest, body) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING")
         .bind(digest.to_string())
-        .bind(sealed)
+        .bind(to_json(commands))
         .execute(connection)
         .await?;
     Ok(())

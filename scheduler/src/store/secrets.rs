@@ -1,10 +1,13 @@
 //! Secrets: every version sealed, bound to its key and number.
 
+use futures::TryStreamExt;
+use schema::id::{ApplicationName, ServiceName};
 use schema::time::Timestamp;
 use sqlx::Row as _;
 
-use super::row::{count, instant};
+use super::row::{count, json, word};
 use super::{Connection, PageRequest, Result, Store};
+use crate::compile::Commands;
 
 fn purpose(key: &str, version: u64) -> String {
     format!("secret `{key}` version {version}")
@@ -43,10 +46,29 @@ impl Store {
         Ok(page.page(secrets, total.unsigned_abs(), |secret| secret.key.clone(), |secret| secret))
     }
 
-    /// When the latest version of a secret was set; `None` when there is no such secret.
-    pub async fn secret_set_at(&self, key: &str) -> Result<Option<Timestamp>> {
-        let row = sqlx::query("SELECT created_at FROM secrets WHERE key = $1 ORDER BY version DESC LIMIT 1").bind(key);
-        row.fetch_optional(&self.read).await?.as_ref().map(|row| instant(row, "created_at")).transpose()
+    /// The newest version of a secret; 0 when there is none.
+    pub async fn secret_version(&self, key: &str) -> Result<u64> {
+        let row =
+            sqlx::query("SELECT COALESCE(MAX(version), 0) AS version FROM secrets WHERE key = $1").bind(key).fetch_one(&self.read).await?;
+        count(&row, "version")
+    }
+
+    /// A service that asks for this secret in a release that it pursues now.
+    pub async fn secret_user(&self, key: &str) -> Result<Option<(ApplicationName, ServiceName)>> {
+        let mut rows = sqlx::query(
+            "SELECT DISTINCT a.name AS application, s.name AS service, c.body FROM instances AS i
+             JOIN release_channels AS rc ON rc.release_id = i.release_id AND rc.channel_id = i.channel_id
+             JOIN compiled AS c ON c.digest = rc.compiled JOIN services AS s ON s.id = i.service_id JOIN applications AS a ON a.id = s.application_id
+             WHERE i.status <> 'DELETED'",
+        )
+        .fetch(&self.read);
+        while let Some(row) = rows.try_next().await? {
+            let commands: Commands = json(&row, "body")?;
+            if commands.secret_keys().contains(key) {
+                return Ok(Some((word(&row, "application")?, word(&row, "service")?)));
+            }
+        }
+        Ok(None)
     }
 
     /// The row of a new version, sealed.

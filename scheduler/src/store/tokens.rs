@@ -62,6 +62,18 @@ impl Store {
         row.as_ref().map(read).transpose()
     }
 
+    /// How many tokens of this role open the door at this moment.
+    pub async fn valid_tokens(&self, role: Role, now: Timestamp) -> Result<u64> {
+        let found: i64 = sqlx::query_scalar(
+            "SELECT COUNT(*) FROM tokens WHERE role = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2)",
+        )
+        .bind(role.as_str())
+        .bind(now.as_millis())
+        .fetch_one(&self.read)
+        .await?;
+        Ok(found.unsigned_abs())
+    }
+
     /// Tokens by name, revoked and expired ones included.
     pub async fn tokens(&self, page: &PageRequest) -> Result<schema::api::Page<Token>> {
         let total: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM tokens").fetch_one(&self.read).await?;

@@ -2,5 +2,5 @@
 
 #![expect(clippy::unwrap_used, reason = "clippy knows test functions, not the helpers that they share")]
 
-mod local;
+mod driver;
 mod store;

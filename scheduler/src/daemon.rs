@@ -1,0 +1,282 @@
+//! Builds the parts, starts them, stops them in order. Alone knows all of them. Called by `main`, by `dev` and by tests,
+//! which run whole daemons in process.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::lanes::{Limit, Limits};
+use schema::id::RuntimeId;
+use schema::status::Role;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::blobs::Blobs;
+use crate::clock::Clock;
+use crate::compile::{BUILT_IN_RUNTIME, Options};
+use crate::driver::{self, Driver, Handle, Parts};
+use crate::http::{self, Api, Piece, ReadOutput};
+use crate::runner::Runner;
+use crate::runner::local::{self, LocalRunner};
+use crate::secrets::{self, KEY_FILE, SealError, Sealer};
+use crate::settings::{Settings, SettingsError};
+use crate::store::{Change, Commit, Lock, LockError, RuntimeRow, RuntimeSummary, Store, StoreError, TokenRow};
+
+/// Name of the file in the data directory with the first admin token.
+pub const TOKEN_FILE: &str = "admin-token";
+
+/// News of the runner that wait for the driver; a runner that is ahead waits, its spools keep the rest.
+const NEWS_LIMIT: usize = 256;
+
+/// Longest graceful stop. Jobs go on without the daemon, so nothing needs longer.
+const STOP_WITHIN: Duration = Duration::from_secs(10);
+
+/// Why the daemon does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The settings cannot be served.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// Another daemon has the data directory.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// The key cannot be used.
+    #[error(transparent)]
+    Seal(#[from] SealError),
+    /// The database cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A file, directory or address cannot be had.
+    #[error("failed to {what}: {source}")]
+    Io {
+        /// What was tried, with the path or address.
+        what: String,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// Why a running daemon ended without being asked to.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The driver must stop.
+    #[error(transparent)]
+    Driver(#[from] driver::Fatal),
+    /// The HTTP server broke.
+    #[error("the HTTP server on {address} broke: {source}")]
+    Http {
+        /// Where it listened.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A task panicked: our bug.
+    #[error("a task of the daemon died: {0}; please report this with what was logged before")]
+    Died(String),
+}
+
+/// A running daemon.
+#[derive(Debug)]
+pub struct Daemon {
+    address: SocketAddr,
+    handle: Handle,
+    store: Store,
+    runner: LocalRunner,
+    stop: CancellationToken,
+    driver: JoinHandle<Result<(), driver::Fatal>>,
+    http: JoinHandle<io::Result<()>>,
+    _lock: Lock,
+}
+
+impl Daemon {
+    /// Starts everything; returns once it listens.
+    ///
+    /// # Errors
+    /// [`StartError`] with what to do.
+    pub async fn start(settings: Settings) -> Result<Self, StartError> {
+        Self::start_at(settings, Clock::System).await
+    }
+
+    /// The same by another clock, for tests.
+    ///
+    /// # Errors
+    /// [`StartError`] with what to do.
+    pub async fn start_at(settings: Settings, clock: Clock) -> Result<Self, StartError> {
+        settings.check()?;
+        let data = &settings.data_dir;
+        // Secrets and tokens are in there: its owner's alone.
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(data)
+            .map_err(io_error(format!("make the data directory {}", data.display())))?;
+        let lock = Lock::take(data)?;
+        let listener = TcpListener::bind(settings.listen).map_err(io_error(format!("listen on {}", settings.listen)))?;
+        listener.set_nonblocking(true).map_err(io_error(format!("listen on {}", settings.listen)))?;
+        let address = listener.local_addr().map_err(io_error(format!("listen on {}", settings.listen)))?;
+
+        let sealer = Sealer::open(&settings.secret_key_file.clone().unwrap_or_else(|| data.join(KEY_FILE)))?;
+        let store = Store::open(&settings.database_file()?, sealer.clone()).await?;
+        prepare(&store, &clock, data).await?;
+        let blobs = Blobs::open(&data.join("blobs")).map_err(io_error(format!("open the blobs in {}", data.display())))?;
+        let (news, news_in) = mpsc::channel(NEWS_LIMIT);
+        let root = root(&settings)?;
+        let wrapper = wrapper(&settings)?;
+        let local =
+            local::Settings { spool: data.join("spool"), wrapper, started_in: root.clone(), environment: std::env::vars_os().collect() };
+        let runner = LocalRunner::open(local, blobs.clone(), news).map_err(io_error(format!("open the spool in {}", data.display())))?;
+
+        let stop = CancellationToken::new();
+        let parts = Parts {
+            store: store.clone(),
+            clock: clock.clone(),
+            sealer,
+            blobs: blobs.clone(),
+            runner: Arc::new(runner.clone()) as Arc<dyn Runner>,
+            news: news_in,
+            root,
+            limits: limits(&settings),
+            options: Options { everything_local: settings.all_local },
+        };
+        let Driver { handle, done: driver } = Driver::start(parts, stop.child_token()).await?;
+        let api = Api::new(store.clone(), handle.clone(), output(runner.clone(), blobs), clock, settings.open_metrics, stop.child_token());
+        let http = tokio::spawn(http::serve(listener, api, stop.child_token()));
+        tracing::info!(%address, data = %data.display(), "ready");
+        Ok(Self { address, handle, store, runner, stop, driver, http, _lock: lock })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The way to change something.
+    pub fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// The way to read.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Returns when a part ended although nobody asked it to: then the daemon must be stopped.
+    pub async fn broken(&mut self) -> RunError {
+        tokio::select! {
+            ended = &mut self.driver => match ended {
+                Ok(Ok(())) => RunError::Died("the driver ended".to_owned()),
+                Ok(Err(fatal)) => fatal.into(),
+                Err(died) => RunError::Died(format!("the driver: {died}")),
+            },
+            ended = &mut self.http => match ended {
+                Ok(Ok(())) => RunError::Died("the HTTP server ended".to_owned()),
+                Ok(Err(source)) => RunError::Http { address: self.address, source },
+                Err(died) => RunError::Died(format!("the HTTP server: {died}")),
+            },
+        }
+    }
+
+    /// Stops in order: no new requests, what is decided is committed, jobs are let go of and run on, files are closed.
+    /// Returns within 10 s, whatever hangs.
+    ///
+    /// # Errors
+    /// When the driver could not write its last notes; they are made again at the next start.
+    pub async fn stop(self) -> Result<(), RunError> {
+        let Self { stop, driver, http, runner, store, .. } = self;
+        stop.cancel();
+        let orderly = async {
+            let driven = if driver.is_finished() { Ok(Ok(())) } else { driver.await };
+            if !http.is_finished() {
+                // Its requests were cut off or answered; there is nothing left to tell.
+                let _ = http.await;
+            }
+            runner.detach().await;
+            store.close().await;
+            match driven {
+                Ok(result) => result.map_err(RunError::from),
+                Err(died) => Err(RunError::Died(format!("the driver: {died}"))),
+            }
+        };
+        match tokio::time::timeout(STOP_WITHIN, orderly).await {
+            Ok(result) => result,
+            Err(_) => {
+                tracing::warn!("not everything stopped within {} s; the rest is cut off, which loses nothing", STOP_WITHIN.as_secs());
+                Ok(())
+            }
+        }
+    }
+}
+
+fn io_error(what: String) -> impl FnOnce(io::Error) -> StartError {
+    move |source| StartError::Io { what, source }
+}
+
+fn limits(settings: &Settings) -> Limits {
+    let look = Limit { total: settings.max_fetches, per_runtime: settings.max_fetches_per_runtime };
+    Limits { fetch: look, get_info: look, apply: Limit { total: settings.max_applies, per_runtime: settings.max_applies_per_runtime } }
+}
+
+fn root(settings: &Settings) -> Result<PathBuf, StartError> {
+    let root = settings.local_root.clone().unwrap_or_else(|| PathBuf::from("."));
+    std::path::absolute(&root).map_err(io_error(format!("find the directory {}", root.display())))
+}
+
+fn wrapper(settings: &Settings) -> Result<PathBuf, StartError> {
+    local::find_wrapper(settings.wrapper.as_deref()).map_err(|why| StartError::Settings(SettingsError::Wrong(why)))
+}
+
+/// What must be in every database: the built-in runtime, and at the first start a token.
+async fn prepare(store: &Store, clock: &Clock, data: &Path) -> Result<(), StartError> {
+    let mut commit = Commit::default();
+    if store.find_runtime(BUILT_IN_RUNTIME).await?.is_none() {
+        let name = BUILT_IN_RUNTIME.parse().expect("the built-in runtime has a legal name");
+        let id = RuntimeId::derive(&[b"built-in", BUILT_IN_RUNTIME.as_bytes()]);
+        let summary = RuntimeSummary { labels: crate::compile::Configs::default().runtime_labels(&name), ..RuntimeSummary::default() };
+        let kind = "local".to_owned();
+        commit.changes.push(Change::Runtime(Box::new(RuntimeRow { id, name, kind, summary, config_version: 0, created_at: clock.now() })));
+    }
+    if store.tokens(&Default::default()).await?.total == 0 {
+        commit.changes.push(Change::Token(first_token(clock, data)?));
+    }
+    if !commit.is_empty() {
+        store.commit(&commit).await?;
+    }
+    Ok(())
+}
+
+/// The first admin token. Its file is written before its row, and read when it is there already: a crash between the two
+/// leaves no file whose token opens nothing.
+fn first_token(clock: &Clock, data: &Path) -> Result<TokenRow, StartError> {
+    let path = data.join(TOKEN_FILE);
+    let (text, row) = driver::new_token("admin", Role::Admin, clock.now());
+    match std::fs::read_to_string(&path) {
+        Ok(found) if !found.trim().is_empty() => Ok(TokenRow { hash: TokenRow::hash(found.trim()), ..row }),
+        _ => {
+            secrets::write_private(&path, &text).map_err(io_error(format!("write the first token to {}", path.display())))?;
+            Ok(row)
+        }
+    }
+}
+
+/// Reads jobs' output: of one that ended from the blobs, of one that runs from its spool.
+fn output(runner: LocalRunner, blobs: Blobs) -> ReadOutput {
+    let runtime = tokio::runtime::Handle::current();
+    Arc::new(move |piece: &Piece| {
+        let blob = piece.report.as_ref().map(|report| match piece.stream {
+            schema::spool::Stream::Stdout => report.stdout_blob_id,
+            schema::spool::Stream::Stderr => report.stderr_blob_id,
+        });
+        match blob {
+            Some(Some(id)) => Ok(blobs.read(id, piece.offset, piece.limit)?.unwrap_or_default()),
+            Some(None) => Ok(Vec::new()),
+            None => {
+                let tail = runtime.block_on(runner.tail(piece.job, piece.stream, piece.offset, piece.limit))?;
+                Ok(tail.map(|tail| tail.bytes).unwrap_or_default())
+            }
+        }
+    })
+}

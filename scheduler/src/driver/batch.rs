@@ -1,0 +1,347 @@
+//! What is decided in one go: steps of the engine, and everything that has to be committed with them. If the commit
+//! fails, [`Batch::undo`] makes the world as it was, so that nothing has happened.
+
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+
+use engine::action::{Action, LogLine, StartJob, StopReason};
+use engine::desired::Gate;
+use engine::event::Event;
+use engine::state::Broken;
+use schema::api::LogEntry;
+use schema::id::{ChannelName, InstanceId, JobId, ReleaseId};
+use schema::status::JobStatus;
+use schema::time::Timestamp;
+
+use super::Caller;
+use super::outcome::Ending;
+use super::world::{Kept, Names, World};
+use crate::store::{Change, Commit, Counters, JobRow, PendingAction};
+
+/// Something to perform once the batch is committed.
+#[derive(Debug, Clone)]
+pub(super) enum Task {
+    /// Start a job.
+    Start(Box<StartJob>, Arc<Names>),
+    /// Stop a job; the number is the pending action's.
+    Stop(i64, JobId),
+    /// Make a release that goes back.
+    Rollback { action: i64, names: Arc<Names>, from: ReleaseId, to: ReleaseId },
+    /// Tell the runner that a job's end is stored.
+    Forget(JobId),
+}
+
+/// One batch.
+#[derive(Debug)]
+pub(super) struct Batch {
+    pub(super) now: Timestamp,
+    counters: Counters,
+    before: HashMap<InstanceId, Option<Kept>>,
+    jobs_before: HashMap<JobId, Option<JobRow>>,
+    /// Jobs to write.
+    jobs: BTreeSet<JobId>,
+    /// Jobs that are over, out of the world.
+    over: HashMap<JobId, JobRow>,
+    pub(super) changes: Vec<Change>,
+    actions: Vec<PendingAction>,
+    pub(super) performed: Vec<i64>,
+    events: Vec<LogEntry>,
+    pub(super) tasks: Vec<Task>,
+}
+
+impl Batch {
+    /// An empty one.
+    pub(super) fn new(world: &World, now: Timestamp) -> Self {
+        Self {
+            now,
+            counters: world.counters,
+            before: HashMap::new(),
+            jobs_before: HashMap::new(),
+            jobs: BTreeSet::new(),
+            over: HashMap::new(),
+            changes: Vec::new(),
+            actions: Vec::new(),
+            performed: Vec::new(),
+            events: Vec::new(),
+            tasks: Vec::new(),
+        }
+    }
+
+    /// Sends an event to an instance, and what follows from it to the others of its service. `caller` is the person
+    /// behind it.
+    ///
+    /// # Errors
+    /// [`Broken`] when the engine left a state that must not be: our bug, and nobody may build on it.
+    pub(super) fn send(&mut self, world: &mut World, id: InstanceId, event: Event, caller: Option<&Caller>) -> Result<(), Broken> {
+        let mut queue = VecDeque::from([(id, event)]);
+        // Ends: an Upstream event is sent only when a converged version changed, and the graph of channels has no cycle.
+        while let Some((id, event)) = queue.pop_front() {
+            self.step(world, id, event, caller, &mut queue)?;
+        }
+        Ok(())
+    }
+
+    fn step(
+        &mut self,
+        world: &mut World,
+        id: InstanceId,
+        event: Event,
+        caller: Option<&Caller>,
+        queue: &mut VecDeque<(InstanceId, Event)>,
+    ) -> Result<(), Broken> {
+        let Some(mut kept) = world.instances.remove(&id) else { return Ok(()) };
+        if let Entry::Vacant(before) = self.before.entry(id) {
+            before.insert(Some(kept.clone()));
+            kept.revision += 1;
+        }
+        let is_desired = matches!(event, Event::Desired(_));
+        let standing = (kept.state.standing().status, kept.state.desired().map(|desired| desired.release));
+        let converged = kept.state.converged_version().map(str::to_owned);
+        let flying: Vec<JobId> = kept.state.jobs_in_flight().map(|job| job.id).collect();
+
+        let (state, actions) = engine::step(kept.state, event, self.now);
+        state.check()?;
+        kept.state = state;
+        if let Some(desired) = kept.state.desired() {
+            kept.runtime = desired.runtime.clone();
+        }
+        kept.wake = engine::next_wake(&kept.state);
+        if let Some(at) = kept.wake {
+            world.timers.set(at, id);
+        }
+        world.lanes.update(&kept.state);
+
+        for job in flying.into_iter().filter(|job| kept.state.job(*job).is_none()) {
+            self.give_up(world, job);
+        }
+        let status = kept.state.standing().status;
+        if let Some(release) = kept.state.desired().map(|desired| desired.release)
+            && standing != (status, Some(release))
+        {
+            self.changes.push(Change::ReleaseStatus { release, channel: kept.names.channel.0, status, at: self.now });
+        }
+        if kept.state.converged_version() != converged.as_deref() {
+            let event = Event::Upstream {
+                channel: kept.names.channel.1.clone(),
+                converged_version: kept.state.converged_version().map(str::to_owned),
+            };
+            let siblings = world.siblings(kept.names.service.0);
+            let dependents = siblings.into_iter().filter(|other| waits_for(world, *other, &kept.names.channel.1));
+            queue.extend(dependents.map(|other| (other, event.clone())));
+        }
+        if is_desired {
+            queue.extend(upstream_of(world, &kept).map(|event| (id, event)));
+        }
+        for action in actions {
+            self.action(world, &kept, action, caller);
+        }
+        world.instances.insert(id, kept);
+        Ok(())
+    }
+
+    /// The engine waits no longer for this job. If nobody told its end, its row says so; what comes later is still taken in.
+    fn give_up(&mut self, world: &mut World, id: JobId) {
+        let now = self.now;
+        self.change_job(world, id, |job| {
+            job.status = JobStatus::Unknown;
+            job.ended_at = Some(now);
+            job.message = "nobody told how it ended within its deadline".to_owned();
+            job.start = None;
+        });
+    }
+
+    fn action(&mut self, world: &mut World, kept: &Kept, action: Action, caller: Option<&Caller>) {
+        match action {
+            Action::Start(start) => {
+                world.counters.job += 1;
+                let job = JobRow {
+                    id: start.job,
+                    seq: world.counters.job,
+                    instance: kept.state.instance(),
+                    service: kept.names.service.0,
+                    channel: kept.names.channel.0,
+                    release: start.release,
+                    kind: start.kind,
+                    version: start.version.clone(),
+                    runtime: kept.runtime.clone(),
+                    attempt: start.attempt,
+                    status: JobStatus::Pending,
+                    exit_code: None,
+                    message: start.why.clone(),
+                    created_at: start.decided_at,
+                    started_at: None,
+                    ended_at: None,
+                    report: None,
+                    start: Some(Box::new(start.clone())),
+                    once: false,
+                };
+                self.add_job(world, job);
+                self.tasks.push(Task::Start(Box::new(start), kept.names.clone()));
+            }
+            Action::Stop { job, why } => self.stop(world, kept.state.instance(), job, why),
+            Action::Rollback { from, to } => {
+                let id = self.pending(world, kept.state.instance(), action);
+                self.tasks.push(Task::Rollback { action: id, names: kept.names.clone(), from, to });
+            }
+            Action::Log(LogLine { kind, actor, message, data }) => {
+                let data = data.into_iter().map(|(key, value)| (key, value.into())).collect::<serde_json::Map<_, _>>();
+                let origin = caller.filter(|_| actor.is_some()).map(|caller| caller.origin.clone());
+                self.log(world, Some(&kept.names), &kind, (actor, origin), message, data.into());
+            }
+        }
+    }
+
+    /// Has a job stopped.
+    pub(super) fn stop(&mut self, world: &mut World, instance: InstanceId, job: JobId, why: StopReason) {
+        let id = self.pending(world, instance, Action::Stop { job, why });
+        self.tasks.push(Task::Stop(id, job));
+    }
+
+    fn pending(&mut self, world: &mut World, instance: InstanceId, action: Action) -> i64 {
+        world.counters.action += 1;
+        self.actions.push(PendingAction { id: world.counters.action, instance, action, created_at: self.now });
+        world.counters.action
+    }
+
+    /// Writes a line into the log.
+    pub(super) fn log(
+        &mut self,
+        world: &mut World,
+        names: Option<&Names>,
+        kind: &str,
+        (actor, origin): (Option<String>, Option<String>),
+        message: String,
+        data: serde_json::Value,
+    ) {
+        world.counters.event += 1;
+        self.events.push(LogEntry {
+            seq: world.counters.event.unsigned_abs(),
+            at: self.now,
+            kind: kind.to_owned(),
+            actor,
+            origin,
+            application: names.map(|names| names.application.1.clone()),
+            service: names.map(|names| names.service.1.clone()),
+            channel: names.map(|names| names.channel.1.clone()),
+            message,
+            data,
+        });
+    }
+
+    /// Writes an entry that is complete but for its number and time.
+    pub(super) fn log_entry(&mut self, world: &mut World, mut entry: LogEntry) {
+        world.counters.event += 1;
+        entry.seq = world.counters.event.unsigned_abs();
+        entry.at = self.now;
+        self.events.push(entry);
+    }
+
+    /// Takes in an instance that was not there.
+    pub(super) fn add_instance(&mut self, world: &mut World, mut kept: Kept) {
+        self.before.insert(kept.state.instance(), None);
+        kept.revision += 1;
+        world.put(kept);
+    }
+
+    /// Takes in a job that was not there.
+    pub(super) fn add_job(&mut self, world: &mut World, job: JobRow) {
+        self.jobs_before.entry(job.id).or_insert(None);
+        self.jobs.insert(job.id);
+        world.jobs.insert(job.id, job);
+    }
+
+    /// Changes a job that is not over; `None` when there is no such job.
+    pub(super) fn change_job(&mut self, world: &mut World, id: JobId, change: impl FnOnce(&mut JobRow)) -> Option<()> {
+        let job = world.jobs.get_mut(&id)?;
+        self.jobs_before.entry(id).or_insert_with(|| Some(job.clone()));
+        self.jobs.insert(id);
+        change(job);
+        Some(())
+    }
+
+    /// Notes that a job is to be written although this batch does not change it.
+    pub(super) fn write_job(&mut self, id: JobId) {
+        self.jobs.insert(id);
+    }
+
+    /// Takes a job that is over out of the world. One that was given up keeps that status: a late report is recorded and
+    /// moves nothing that has ended.
+    pub(super) fn end_job(&mut self, world: &mut World, id: JobId, ending: &Ending) {
+        self.change_job(world, id, |job| {
+            if job.ended_at.is_some() {
+                job.report.clone_from(&ending.report);
+                return;
+            }
+            job.status = ending.status;
+            job.exit_code = ending.exit_code;
+            if !ending.message.is_empty() {
+                job.message.clone_from(&ending.message);
+            }
+            job.started_at = ending.started_at.or(job.started_at);
+            job.ended_at = Some(ending.ended_at);
+            job.report.clone_from(&ending.report);
+            job.start = None;
+        });
+        if let Some(job) = world.jobs.remove(&id) {
+            self.over.insert(id, job);
+        }
+    }
+
+    /// The transaction.
+    pub(super) fn commit(&mut self, world: &World) -> Commit {
+        let job = |id: &JobId| self.over.get(id).or_else(|| world.jobs.get(id)).cloned();
+        Commit {
+            changes: std::mem::take(&mut self.changes),
+            instances: self.before.keys().filter_map(|id| world.instances.get(id)).map(Kept::row).collect(),
+            jobs: self.jobs.iter().filter_map(job).collect(),
+            actions: std::mem::take(&mut self.actions),
+            performed: self.performed.clone(),
+            events: std::mem::take(&mut self.events),
+        }
+    }
+
+    /// Makes the world as it was before.
+    pub(super) fn undo(self, world: &mut World) {
+        world.counters = self.counters;
+        for (id, before) in self.before {
+            match before {
+                Some(kept) => world.put(kept),
+                None => world.remove(id),
+            }
+        }
+        for (id, before) in self.jobs_before {
+            match before {
+                Some(job) => world.jobs.insert(id, job),
+                None => world.jobs.remove(&id),
+            };
+        }
+    }
+}
+
+fn gate_channels(kept: &Kept) -> impl Iterator<Item = &ChannelName> {
+    kept.state.desired().into_iter().flat_map(|desired| &desired.gates).flat_map(|gate| match gate {
+        Gate::ChannelsStable { channels } => channels.as_slice(),
+        _ => &[],
+    })
+}
+
+fn waits_for(world: &World, id: InstanceId, channel: &ChannelName) -> bool {
+    world.instances.get(&id).is_some_and(|kept| gate_channels(kept).any(|named| named == channel))
+}
+
+/// How the channels that the gates of this instance name stand now.
+fn upstream_of(world: &World, kept: &Kept) -> impl Iterator<Item = Event> {
+    let siblings = world.siblings(kept.names.service.0);
+    let named: Vec<ChannelName> = gate_channels(kept).cloned().collect();
+    let of =
+        |channel: &ChannelName| siblings.iter().filter_map(|id| world.instances.get(id)).find(|other| other.names.channel.1 == *channel);
+    let told: Vec<Event> = named
+        .iter()
+        .filter_map(|channel| {
+            let converged_version = of(channel)?.state.converged_version().map(str::to_owned);
+            Some(Event::Upstream { channel: channel.clone(), converged_version })
+        })
+        .collect();
+    told.into_iter()
+}

@@ -1,0 +1,310 @@
+//! What people ask of the loop, through [`super::Handle`]: decide on an approval, pause, retry, cancel, explain, dry
+//! runs, and the plans that the planner made.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use engine::action::{Action, StartJob, StopReason};
+use engine::event::Event;
+use engine::state::{Approval, Broken};
+use schema::api::{DecisionRequest, Explanation, LogEntry};
+use schema::id::{InstanceId, JobId, RuntimeName};
+use schema::status::{Decision, JobKind, JobStatus};
+use tokio::sync::oneshot;
+
+use super::batch::{Batch, Task};
+use super::run::Loop;
+use super::world::{Kept, Names};
+use super::{Ask, Caller, Refusal};
+use crate::clock;
+use crate::store::{Change, JobRow, PendingAction};
+
+/// Most dry runs at a time: they have no lane, and a person looks at one at a time.
+const ONCE_LIMIT: usize = 8;
+
+/// Longest dry run of a command whose policy names no timeout: the default of fetch, 10 minutes.
+const ONCE_TIMEOUT_MS: i64 = 600_000;
+
+/// Where an answer goes.
+pub(super) type Reply<T> = oneshot::Sender<Result<T, Refusal>>;
+
+/// What is asked.
+#[derive(Debug)]
+pub(super) enum Call {
+    Person { instance: InstanceId, ask: Ask, caller: Caller, reply: Reply<()> },
+    Cancel { job: JobId, caller: Caller, reply: Reply<()> },
+    Explain { instance: InstanceId, reply: Reply<Explanation> },
+    RunOnce { instance: InstanceId, kind: JobKind, caller: Caller, reply: Reply<JobId> },
+    Plan { plan: Box<Plan>, reply: Reply<()> },
+    Metrics { reply: Reply<BTreeMap<String, f64>> },
+}
+
+/// Changes that the planner prepared, to be committed as one.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    /// Rows.
+    pub(super) changes: Vec<Change>,
+    /// Log entries, complete but for number and time.
+    pub(super) entries: Vec<LogEntry>,
+    /// Instances that must exist.
+    pub(super) instances: Vec<(Arc<Names>, RuntimeName)>,
+    /// What is sent to instances, in order.
+    pub(super) events: Vec<(InstanceId, Event)>,
+}
+
+/// An answer that waits for the commit.
+pub(super) struct Answer(Box<dyn FnOnce(Result<(), Refusal>) + Send>);
+
+impl Answer {
+    /// Answers with `value` once it is stored. A caller that no longer waits is no error.
+    fn later<T: Send + 'static>(reply: Reply<T>, value: T) -> Self {
+        Self(Box::new(move |stored| drop(reply.send(stored.map(|()| value)))))
+    }
+
+    pub(super) fn give(self, stored: Result<(), Refusal>) {
+        (self.0)(stored);
+    }
+}
+
+impl Call {
+    /// Says no.
+    pub(super) fn refuse(self, why: Refusal) {
+        // A caller that no longer waits is no error.
+        match self {
+            Self::Person { reply, .. } | Self::Cancel { reply, .. } | Self::Plan { reply, .. } => drop(reply.send(Err(why))),
+            Self::Explain { reply, .. } => drop(reply.send(Err(why))),
+            Self::RunOnce { reply, .. } => drop(reply.send(Err(why))),
+            Self::Metrics { reply } => drop(reply.send(Err(why))),
+        }
+    }
+}
+
+impl Loop {
+    /// Answers what changes nothing; gives back what does.
+    pub(super) fn read_only(&mut self, call: Call) -> Option<Call> {
+        match call {
+            Call::Explain { instance, reply } => {
+                let explanation = match self.world.instances.get(&instance) {
+                    Some(kept) => {
+                        Ok(engine::explain(&kept.state, &self.world.lanes, self.clock.now(), &|other| self.world.short_name(other)))
+                    }
+                    None => Err(Refusal::NotFound("the service does not exist in that channel".to_owned())),
+                };
+                drop(reply.send(explanation));
+                None
+            }
+            Call::Metrics { reply } => {
+                drop(reply.send(Ok(self.metrics())));
+                None
+            }
+            other => Some(other),
+        }
+    }
+
+    /// Does what is asked; what it changes is answered after the commit.
+    pub(super) fn call(&mut self, batch: &mut Batch, call: Call, answers: &mut Vec<Answer>, plans: &mut Vec<Answer>) -> Result<(), Broken> {
+        let Some(call) = self.read_only(call) else { return Ok(()) };
+        match call {
+            Call::Person { instance, ask, caller, reply } => match self.person(batch, instance, ask, &caller)? {
+                Ok(()) => answers.push(Answer::later(reply, ())),
+                Err(why) => drop(reply.send(Err(why))),
+            },
+            Call::Cancel { job, caller, reply } => match self.cancel(batch, job, &caller)? {
+                Ok(()) => answers.push(Answer::later(reply, ())),
+                Err(why) => drop(reply.send(Err(why))),
+            },
+            Call::RunOnce { instance, kind, caller, reply } => match self.run_once(batch, instance, kind, &caller) {
+                Ok(job) => answers.push(Answer::later(reply, job)),
+                Err(why) => drop(reply.send(Err(why))),
+            },
+            Call::Plan { plan, reply } => {
+                self.plan(batch, *plan)?;
+                plans.push(Answer::later(reply, ()));
+            }
+            Call::Explain { .. } | Call::Metrics { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn plan(&mut self, batch: &mut Batch, plan: Plan) -> Result<(), Broken> {
+        batch.changes.extend(plan.changes);
+        for (names, runtime) in plan.instances {
+            if !self.world.instances.contains_key(&names.instance()) {
+                let kept = Kept::new(names, runtime, batch.now);
+                batch.add_instance(&mut self.world, kept);
+            }
+        }
+        for entry in plan.entries {
+            batch.log_entry(&mut self.world, entry);
+        }
+        for (instance, event) in plan.events {
+            batch.send(&mut self.world, instance, event, None)?;
+        }
+        Ok(())
+    }
+
+    fn person(&mut self, batch: &mut Batch, id: InstanceId, ask: Ask, caller: &Caller) -> Result<Result<(), Refusal>, Broken> {
+        let Some(kept) = self.world.instances.get(&id) else {
+            return Ok(Err(Refusal::NotFound("the service does not exist in that channel".to_owned())));
+        };
+        let names = kept.names.clone();
+        let label = names.label();
+        let events: Vec<(InstanceId, Event)> = match ask {
+            Ask::Approve(request) => match decision(kept, request, Decision::Approve, caller, &label) {
+                Ok(event) => self.world.siblings(names.service.0).into_iter().map(|sibling| (sibling, event.clone())).collect(),
+                Err(why) => return Ok(Err(why)),
+            },
+            Ask::Reject(request) => match decision(kept, request, Decision::Reject, caller, &label) {
+                Ok(event) => self.world.siblings(names.service.0).into_iter().map(|sibling| (sibling, event.clone())).collect(),
+                Err(why) => return Ok(Err(why)),
+            },
+            Ask::Pause => vec![(id, Event::Pause(true))],
+            Ask::Resume => vec![(id, Event::Pause(false))],
+            Ask::Retry => {
+                if kept.state.desired().is_none() {
+                    return Ok(Err(Refusal::Conflict(format!("{label} has no release yet; make one with `pvnctl services push`"))));
+                }
+                vec![(id, Event::Retry { who: caller.who.clone() })]
+            }
+        };
+        let paused = kept.state.is_paused();
+        for (instance, event) in events {
+            batch.send(&mut self.world, instance, event, Some(caller))?;
+        }
+        let now_paused = self.world.instances.get(&id).is_some_and(|kept| kept.state.is_paused());
+        if now_paused != paused {
+            let (kind, does) = if now_paused { ("instance.pause", "pauses") } else { ("instance.resume", "resumes") };
+            let message = format!("{} {does} {label}", caller.who);
+            batch.log(
+                &mut self.world,
+                Some(&names),
+                kind,
+                (Some(caller.who.clone()), Some(caller.origin.clone())),
+                message,
+                serde_json::json!({}),
+            );
+        }
+        Ok(Ok(()))
+    }
+
+    fn cancel(&mut self, batch: &mut Batch, id: JobId, caller: &Caller) -> Result<Result<(), Refusal>, Broken> {
+        let Some(row) = self.world.jobs.get(&id).filter(|row| row.ended_at.is_none()) else {
+            return Ok(Err(Refusal::Conflict(format!("{id} is over; there is nothing to cancel"))));
+        };
+        let instance = row.instance;
+        if !row.once {
+            batch.send(&mut self.world, instance, Event::Cancel { job: id, who: caller.who.clone() }, Some(caller))?;
+            return Ok(Ok(()));
+        }
+        let why = StopReason::Person(caller.who.clone());
+        self.world.once_stopped.insert(id, why.clone());
+        let names = self.world.instances.get(&instance).map(|kept| kept.names.clone());
+        let message = format!("{} cancels the dry run {id}", caller.who);
+        let who = (Some(caller.who.clone()), Some(caller.origin.clone()));
+        batch.log(&mut self.world, names.as_deref(), "job.cancel", who, message, serde_json::json!({"job": id}));
+        batch.stop(&mut self.world, instance, id, why);
+        Ok(Ok(()))
+    }
+
+    fn run_once(&mut self, batch: &mut Batch, id: InstanceId, kind: JobKind, caller: &Caller) -> Result<JobId, Refusal> {
+        let kept =
+            self.world.instances.get(&id).ok_or_else(|| Refusal::NotFound("the service does not exist in that channel".to_owned()))?;
+        let label = kept.names.label();
+        let desired = kept.state.desired().ok_or_else(|| {
+            Refusal::Conflict(format!("{label} has no release yet, so there is no command to run; make one with `pvnctl services push`"))
+        })?;
+        let timeout_ms = match kind {
+            JobKind::Fetch => desired.fetch.as_ref().map(|policy| policy.timeout_ms),
+            JobKind::GetInfo => desired.get_info.as_ref().map(|policy| policy.timeout_ms),
+            JobKind::Apply => {
+                return Err(Refusal::Invalid("apply changes the world and cannot be run dry; run fetch or getInfo".to_owned()));
+            }
+        };
+        let Some(timeout_ms) = timeout_ms else {
+            return Err(Refusal::Conflict(format!("the runtime `{}` of {label} has no {kind} command", desired.runtime)));
+        };
+        if self.world.jobs.values().filter(|job| job.once && job.ended_at.is_none()).count() >= ONCE_LIMIT {
+            return Err(Refusal::Conflict(format!("{ONCE_LIMIT} dry runs are under way; wait for one to end, or cancel one")));
+        }
+        let job = JobId::from_bytes(clock::random());
+        let start = StartJob {
+            job,
+            kind,
+            attempt: 1,
+            release: desired.release,
+            compiled: desired.compiled,
+            version: desired.version.clone(),
+            decided_at: batch.now,
+            timeout_ms: Some(if timeout_ms > 0 { timeout_ms } else { ONCE_TIMEOUT_MS }),
+            fetch_job: None,
+            plan: None,
+            why: format!("dry run asked for by {}", caller.who),
+        };
+        let names = kept.names.clone();
+        let runtime = desired.runtime.clone();
+        let message = format!("{} runs {kind} of {label} dry", caller.who);
+        let who = (Some(caller.who.clone()), Some(caller.origin.clone()));
+        batch.log(&mut self.world, Some(&names), "job.run", who, message, serde_json::json!({"job": job}));
+        self.world.counters.job += 1;
+        let row = JobRow {
+            id: job,
+            seq: self.world.counters.job,
+            instance: id,
+            service: names.service.0,
+            channel: names.channel.0,
+            release: start.release,
+            kind,
+            version: start.version.clone(),
+            runtime,
+            attempt: 1,
+            status: JobStatus::Pending,
+            exit_code: None,
+            message: start.why.clone(),
+            created_at: batch.now,
+            started_at: None,
+            ended_at: None,
+            report: None,
+            start: Some(Box::new(start.clone())),
+            once: true,
+        };
+        batch.add_job(&mut self.world, row);
+        batch.tasks.push(Task::Start(Box::new(start), names));
+        Ok(job)
+    }
+}
+
+/// Which approval is meant, and whether it is still about what the person saw.
+fn decision(kept: &Kept, request: DecisionRequest, decision: Decision, caller: &Caller, label: &str) -> Result<Event, Refusal> {
+    let named = request.approval.as_deref();
+    let mut pending = kept.state.pending_approvals().filter(|approval| named.is_none_or(|name| is_named(approval, name)));
+    let Some(approval) = pending.next() else {
+        let past = kept.state.approvals().iter().rev().find(|approval| named.is_none_or(|name| is_named(approval, name)));
+        return Err(Refusal::Conflict(match (past, named) {
+            (Some(past), _) => format!("no approval is pending for {label}; the last one asked for is {}", past.status),
+            (None, Some(name)) => format!("no approval `{name}` is pending for {label}"),
+            (None, None) => format!("no approval is pending for {label}; `pvnctl services explain` says what it waits for"),
+        }));
+    };
+    if let Some(other) = pending.next() {
+        return Err(Refusal::Conflict(format!("two approvals are pending for {label}; name one of them: {} or {}", approval.id, other.id)));
+    }
+    let digest = approval.fingerprint.map(|digest| digest.to_string());
+    if request.plan_digest.is_some() && request.plan_digest != digest {
+        let now = digest.unwrap_or_else(|| "nothing".to_owned());
+        return Err(Refusal::Conflict(format!("the plan of {label} is another one by now ({now}); look at it again before you decide")));
+    }
+    Ok(Event::Decided { approval: approval.id, who: caller.who.clone(), decision, reason: request.reason })
+}
+
+fn is_named(approval: &Approval, name: &str) -> bool {
+    approval.id.to_string() == name || approval.name.as_deref() == Some(name)
+}
+
+/// A pending action of an earlier run becomes a task again.
+pub(super) fn again(pending: PendingAction, names: Option<Arc<Names>>) -> Option<Task> {
+    match (pending.action, names) {
+        (Action::Stop { job, .. }, _) => Some(Task::Stop(pending.id, job)),
+        (Action::Rollback { from, to }, Some(names)) => Some(Task::Rollback { action: pending.id, names, from, to }),
+        _ => None,
+    }
+}

@@ -1,0 +1,40 @@
+//! Numbers about the driver for `/metrics`.
+
+use std::collections::BTreeMap;
+
+use schema::status::{JobKind, Status};
+
+use super::run::Loop;
+
+/// What the loop counts.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Numbers {
+    /// Transactions committed since the start.
+    pub commits: u64,
+    /// Transactions that failed since the start.
+    pub commit_failures: u64,
+    /// Jobs that ended since the start.
+    pub jobs_ended: u64,
+}
+
+impl Loop {
+    #[expect(clippy::cast_precision_loss, reason = "Prometheus counts in floating point; beyond 2^53 nobody reads the last digit")]
+    pub(super) fn metrics(&self) -> BTreeMap<String, f64> {
+        let mut metrics = BTreeMap::new();
+        for status in Status::ALL {
+            metrics.insert(format!("pvn_instances{{status=\"{status}\"}}"), 0.0);
+        }
+        for kept in self.world.instances.values() {
+            *metrics.entry(format!("pvn_instances{{status=\"{}\"}}", kept.state.standing().status)).or_default() += 1.0;
+        }
+        for kind in JobKind::ALL {
+            metrics.insert(format!("pvn_jobs_in_flight{{kind=\"{kind}\"}}"), self.world.lanes.in_flight(*kind) as f64);
+            metrics.insert(format!("pvn_instances_waiting{{kind=\"{kind}\"}}"), self.world.lanes.waiting(*kind) as f64);
+        }
+        metrics.insert("pvn_jobs_ended_total".to_owned(), self.numbers.jobs_ended as f64);
+        metrics.insert("pvn_commits_total".to_owned(), self.numbers.commits as f64);
+        metrics.insert("pvn_commit_failures_total".to_owned(), self.numbers.commit_failures as f64);
+        metrics.insert("pvn_actions_waiting".to_owned(), self.waiting.len() as f64);
+        metrics
+    }
+}

@@ -1,0 +1,353 @@
+//! What a place tells of a job's end -> what the engine is told, and what the job's row says. The one place for this
+//! rule: a report that comes over HTTP takes the same way as one from a spool directory. What an exit code means for the
+//! instance is the engine's business.
+
+use engine::action::StopReason;
+use engine::desired::FetchMode;
+use engine::event::{Outcome, Seen};
+use schema::id::BlobId;
+use schema::output::{FetchOutput, GetInfoOutput};
+use schema::report::{OutputError, Report, Structured};
+use schema::status::{JobKind, JobStatus};
+use schema::time::Timestamp;
+
+use crate::runner::End;
+
+/// Name of the output file that an apply can be handed.
+pub const PLAN: &str = "plan";
+
+/// Name of the output file that people are shown.
+pub const EXPLANATION: &str = "plan-explanation";
+
+/// Most bytes of an explanation that are kept beside the state: enough for a plan of some hundred resources; all of it
+/// is in the blob. 64 KiB.
+pub(super) const EXPLANATION_LIMIT_BYTES: usize = 64 << 10;
+
+/// Most errors of a structured output that a message lists; the report has all.
+const ERRORS_SHOWN: usize = 3;
+
+/// What the job was for, as far as its end can be read without it.
+#[derive(Debug, Clone)]
+pub(super) struct Asked<'a> {
+    /// Which command.
+    pub(super) kind: JobKind,
+    /// How the runtime's fetch answers; `None` = it has none.
+    pub(super) mode: Option<FetchMode>,
+    /// Whether and why we stopped it.
+    pub(super) stopped: Option<&'a StopReason>,
+    /// When it was decided; stands in for times that nobody told.
+    pub(super) decided_at: Timestamp,
+    /// The present.
+    pub(super) now: Timestamp,
+}
+
+/// A job's end, read.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Ending {
+    /// For the engine.
+    pub(super) outcome: Outcome,
+    /// For the job's row.
+    pub(super) status: JobStatus,
+    /// The command's exit code.
+    pub(super) exit_code: Option<i32>,
+    /// Why it failed; empty when there is nothing to say.
+    pub(super) message: String,
+    /// When its command started.
+    pub(super) started_at: Option<Timestamp>,
+    /// When it ended.
+    pub(super) ended_at: Timestamp,
+    /// What is kept of the report.
+    pub(super) report: Option<Box<Report>>,
+}
+
+/// The blob whose text people should see, if the end has one: read it before [`read`].
+pub(super) fn explanation_blob(end: &End) -> Option<BlobId> {
+    match end {
+        End::Reported(report) => file(report, EXPLANATION),
+        _ => None,
+    }
+}
+
+/// Cuts a text for people at its limit, at a whole character, and says so.
+pub(super) fn cut(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    if text.len() <= EXPLANATION_LIMIT_BYTES {
+        return text.into_owned();
+    }
+    let end = (0..=EXPLANATION_LIMIT_BYTES).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    format!("{}\n… cut at 64 KiB; the whole text is in the output file `{EXPLANATION}` of the fetch", &text[..end])
+}
+
+/// Reads the end of a job.
+pub(super) fn read(end: End, gone: bool, explanation_text: Option<String>, asked: &Asked<'_>) -> Ending {
+    match end {
+        End::Reported(report) => reported(report, gone, explanation_text, asked),
+        End::NotStarted { why, surroundings } => match asked.stopped {
+            Some(reason) => stopped(reason, true, None, asked),
+            None => Ending {
+                outcome: Outcome::NotStarted { why: why.clone(), surroundings },
+                status: JobStatus::Failed,
+                exit_code: None,
+                message: why,
+                started_at: None,
+                ended_at: asked.now,
+                report: None,
+            },
+        },
+        End::Unknown { why, report } => match asked.stopped {
+            Some(reason) if gone => stopped(reason, true, report, asked),
+            _ => Ending {
+                outcome: Outcome::Unknown { why: why.clone() },
+                status: JobStatus::Unknown,
+                exit_code: None,
+                message: why,
+                started_at: None,
+                ended_at: asked.now,
+                report,
+            },
+        },
+    }
+}
+
+fn reported(mut report: Box<Report>, gone: bool, explanation_text: Option<String>, asked: &Asked<'_>) -> Ending {
+    // The blobs have them; a row that carries them too makes every list slower.
+    report.stdout_inline = None;
+    report.stderr_inline = None;
+    if let Some(error) = &report.exec_error {
+        let surroundings = report.surroundings;
+        return Ending {
+            outcome: Outcome::NotStarted { why: error.clone(), surroundings },
+            status: JobStatus::Failed,
+            exit_code: None,
+            message: error.clone(),
+            started_at: None,
+            ended_at: asked.now,
+            report: Some(report),
+        };
+    }
+    let started_at = nanos(&report.start_timestamp_ns).map_or(asked.decided_at, Timestamp::from_millis);
+    let ended_at = started_at.plus_ms(nanos(&report.duration_ns).unwrap_or(0));
+    if let Some(reason) = asked.stopped {
+        return Ending {
+            started_at: Some(started_at),
+            ended_at,
+            exit_code: report.exit_code,
+            ..stopped(reason, gone, Some(report), asked)
+        };
+    }
+    if report.timed_out {
+        return Ending {
+            outcome: Outcome::TimedOut,
+            status: JobStatus::Failed,
+            exit_code: report.exit_code,
+            message: "ran past its timeout and was stopped".to_owned(),
+            started_at: Some(started_at),
+            ended_at,
+            report: Some(report),
+        };
+    }
+    let Some(code) = report.exit_code.or_else(|| report.signal.as_deref().map(signal_code)) else {
+        let why = "the wrapper did not see the command end".to_owned();
+        return Ending {
+            outcome: Outcome::Unknown { why: why.clone() },
+            status: JobStatus::Unknown,
+            exit_code: None,
+            message: why,
+            started_at: Some(started_at),
+            ended_at,
+            report: Some(report),
+        };
+    };
+    let structured = report.structured.as_ref();
+    let objects = (asked.kind == JobKind::Fetch && asked.mode == Some(FetchMode::StructuredOutput))
+        .then(|| document::<FetchOutput>(structured).map(|output| output.objects));
+    let info = (asked.kind == JobKind::GetInfo).then(|| document::<GetInfoOutput>(structured).map(|output| output.outputs));
+    let unreadable =
+        objects.as_ref().and_then(|objects| objects.as_ref().err()).or(info.as_ref().and_then(|info| info.as_ref().err())).cloned();
+    let has_meaning = code == 0 || (code == 2 && asked.kind == JobKind::Fetch && asked.mode == Some(FetchMode::ExitCode));
+    let (status, message) = match (has_meaning, unreadable) {
+        (true, None) => (JobStatus::Succeeded, String::new()),
+        (true, Some(why)) => (JobStatus::Failed, why),
+        (false, _) => (JobStatus::Failed, failed_message(&report, code)),
+    };
+    let output = match &objects {
+        Some(Ok(objects)) => Some(BlobId::of(&serde_json::to_vec(objects).expect("our own types have JSON forms"))),
+        _ => report.stdout_blob_id,
+    };
+    let seen = if asked.kind == JobKind::Fetch {
+        Seen { objects, plan: file(&report, PLAN), explanation: file(&report, EXPLANATION), explanation_text, output }
+    } else {
+        Seen::default()
+    };
+    Ending {
+        outcome: Outcome::Exited { code, started_at, ended_at, seen, info },
+        status,
+        exit_code: Some(code),
+        message,
+        started_at: Some(started_at),
+        ended_at,
+        report: Some(report),
+    }
+}
+
+/// What a stop that was asked for came to. A command that ended by itself while it was being stopped counts as stopped:
+/// what it did before is for the next fetch to find out.
+fn stopped(reason: &StopReason, gone: bool, report: Option<Box<Report>>, asked: &Asked<'_>) -> Ending {
+    let (outcome, status, message) = match reason {
+        StopReason::Deadline => (Outcome::TimedOut, JobStatus::Failed, "ran past its timeout and was stopped".to_owned()),
+        StopReason::Person(who) => (Outcome::Cancelled { gone }, JobStatus::Cancelled, format!("cancelled by {who}")),
+        StopReason::NotWanted => (Outcome::Cancelled { gone }, JobStatus::Cancelled, "stopped because it was no longer wanted".to_owned()),
+    };
+    let message = if gone { message } else { format!("{message}; some of its processes are still there") };
+    Ending { outcome, status, exit_code: None, message, started_at: None, ended_at: asked.now, report }
+}
+
+fn failed_message(report: &Report, code: i32) -> String {
+    match &report.signal {
+        Some(signal) if report.oom_killed => format!("killed by {signal}: out of memory"),
+        Some(signal) => format!("killed by {signal}"),
+        None => format!("ended with exit code {code}"),
+    }
+}
+
+/// Number of SIGRTMIN for programs on Linux, where the C library keeps the first two of the kernel's for itself.
+const SIGRTMIN: i32 = 34;
+
+/// The exit code that a shell would give for the signal; 128 when its number is unknown.
+fn signal_code(name: &str) -> i32 {
+    let real_time = || name.strip_prefix("SIGRTMIN").map(|rest| SIGRTMIN + rest.parse().unwrap_or(0));
+    let number = name.parse::<nix::sys::signal::Signal>().map(|signal| signal as i32).ok().or_else(real_time);
+    128 + number.unwrap_or(0)
+}
+
+fn nanos(text: &str) -> Option<i64> {
+    text.parse::<i128>().ok().and_then(|nanos| i64::try_from(nanos / 1_000_000).ok())
+}
+
+fn file(report: &Report, name: &str) -> Option<BlobId> {
+    report.files.iter().find(|file| file.name == name).and_then(|file| file.content_blob_id)
+}
+
+/// The checked document, or in a sentence what is wrong with it.
+fn document<T: serde::de::DeserializeOwned>(structured: Option<&Structured>) -> Result<T, String> {
+    let Some(structured) = structured else { return Err("its structured output was not checked by the wrapper".to_owned()) };
+    match &structured.value {
+        Some(value) if structured.errors.is_empty() => {
+            serde_json::from_value(value.clone()).map_err(|error| format!("its structured output is not what was expected: {error}"))
+        }
+        _ => Err(problems(&structured.errors)),
+    }
+}
+
+fn problems(errors: &[OutputError]) -> String {
+    let line = |error: &OutputError| {
+        if error.pointer.is_empty() { error.message.clone() } else { format!("{}: {}", error.pointer, error.message) }
+    };
+    let shown: Vec<_> = errors.iter().take(ERRORS_SHOWN).map(line).collect();
+    let more = errors.len().saturating_sub(ERRORS_SHOWN);
+    let more = if more == 0 { String::new() } else { format!("; and {more} more") };
+    format!("its structured output is wrong: {}{more}", shown.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const FETCH: Asked<'static> = Asked {
+        kind: JobKind::Fetch,
+        mode: Some(FetchMode::ExitCode),
+        stopped: None,
+        decided_at: Timestamp::from_millis(1),
+        now: Timestamp::from_millis(9000),
+    };
+
+    fn report(value: serde_json::Value) -> End {
+        let mut whole = json!({"exitCode": null, "stdoutBytes": 0, "stderrBytes": 0, "version": "1", "startTimestampNs": "5000000000", "durationNs": "1500000000"});
+        whole.as_object_mut().unwrap().extend(value.as_object().unwrap().clone());
+        End::Reported(Box::new(serde_json::from_value(whole).unwrap()))
+    }
+
+    fn check(value: serde_json::Value, asked: &Asked<'_>, status: JobStatus, exit_code: Option<i32>, message: &str) -> Outcome {
+        let ending = read(report(value), true, None, asked);
+        assert_eq!((ending.status, ending.exit_code, ending.message.as_str()), (status, exit_code, message));
+        ending.outcome
+    }
+
+    #[test]
+    fn an_exit_code_succeeds_where_it_has_a_meaning() {
+        check(json!({"exitCode": 0}), &FETCH, JobStatus::Succeeded, Some(0), "");
+        check(json!({"exitCode": 2}), &FETCH, JobStatus::Succeeded, Some(2), "");
+        check(json!({"exitCode": 3}), &FETCH, JobStatus::Failed, Some(3), "ended with exit code 3");
+        let apply = Asked { kind: JobKind::Apply, ..FETCH };
+        check(json!({"exitCode": 2}), &apply, JobStatus::Failed, Some(2), "ended with exit code 2");
+        check(json!({"signal": "SIGKILL"}), &apply, JobStatus::Failed, Some(137), "killed by SIGKILL");
+        check(json!({"signal": "SIGRTMIN+3"}), &apply, JobStatus::Failed, Some(165), "killed by SIGRTMIN+3");
+    }
+
+    #[test]
+    fn times_are_the_wrappers() {
+        let ending = read(report(json!({"exitCode": 0})), true, None, &FETCH);
+        assert_eq!((ending.started_at, ending.ended_at), (Some(Timestamp::from_millis(5000)), Timestamp::from_millis(6500)));
+    }
+
+    #[test]
+    fn bad_input_command_that_is_not_there_never_started() {
+        let outcome = check(json!({"execError": "no such file"}), &FETCH, JobStatus::Failed, None, "no such file");
+        assert_eq!(outcome, Outcome::NotStarted { why: "no such file".into(), surroundings: false });
+    }
+
+    #[test]
+    fn bad_input_output_that_is_not_json_fails_the_job_with_the_reason() {
+        let structured = Asked { mode: Some(FetchMode::StructuredOutput), ..FETCH };
+        let errors =
+            json!({"exitCode": 0, "structured": {"kind": "fetch", "errors": [{"pointer": "/objects/0", "message": "name is missing"}]}});
+        let outcome = check(errors, &structured, JobStatus::Failed, Some(0), "its structured output is wrong: /objects/0: name is missing");
+        let Outcome::Exited { seen, .. } = outcome else { panic!("{outcome:?}") };
+        assert!(seen.objects.unwrap().unwrap_err().contains("name is missing"));
+    }
+
+    #[test]
+    fn structured_output_reaches_the_engine_as_objects() {
+        let structured = Asked { mode: Some(FetchMode::StructuredOutput), ..FETCH };
+        let value = json!({"objects": [{"name": "web", "objectType": "PROCESS"}]});
+        let outcome =
+            check(json!({"exitCode": 0, "structured": {"kind": "fetch", "value": value}}), &structured, JobStatus::Succeeded, Some(0), "");
+        let Outcome::Exited { seen, .. } = outcome else { panic!("{outcome:?}") };
+        assert_eq!(seen.objects.unwrap().unwrap()[0].name, "web");
+    }
+
+    #[test]
+    fn what_was_stopped_is_not_what_ran() {
+        let person = StopReason::Person("eve".into());
+        let asked = Asked { stopped: Some(&person), ..FETCH };
+        let outcome = check(json!({"signal": "SIGTERM"}), &asked, JobStatus::Cancelled, None, "cancelled by eve");
+        assert_eq!(outcome, Outcome::Cancelled { gone: true });
+        let asked = Asked { stopped: Some(&StopReason::Deadline), ..FETCH };
+        assert_eq!(read(report(json!({"exitCode": 0})), true, None, &asked).outcome, Outcome::TimedOut);
+        assert_eq!(
+            check(json!({"timedOut": true, "signal": "SIGTERM"}), &FETCH, JobStatus::Failed, None, "ran past its timeout and was stopped"),
+            Outcome::TimedOut
+        );
+    }
+
+    #[test]
+    fn an_unknown_end_stays_unknown_unless_all_of_it_is_known_to_be_gone_after_a_stop() {
+        let end = || End::Unknown { why: "no report".into(), report: None };
+        let person = StopReason::Person("eve".into());
+        let asked = Asked { stopped: Some(&person), ..FETCH };
+        assert_eq!(read(end(), true, None, &FETCH).status, JobStatus::Unknown);
+        assert_eq!(read(end(), false, None, &asked).status, JobStatus::Unknown);
+        assert_eq!(read(end(), true, None, &asked).status, JobStatus::Cancelled);
+    }
+
+    #[test]
+    fn an_explanation_is_cut_at_a_whole_character() {
+        assert_eq!(cut("plan".as_bytes()), "plan");
+        let long = format!("{}ä", "x".repeat(EXPLANATION_LIMIT_BYTES - 1));
+        let shown = cut(long.as_bytes());
+        assert!(shown.starts_with(&"x".repeat(EXPLANATION_LIMIT_BYTES - 1)) && shown.contains("cut at 64 KiB"));
+        assert!(!shown.contains('ä'));
+    }
+}

@@ -1,0 +1,165 @@
+//! Turns what people ask of documents, releases, secrets and tokens into plans: rows, log entries and events that the
+//! loop commits as one. One task, one request at a time, so a plan is always made from what is in force; the loop is not
+//! held up by reading and compiling.
+
+use std::sync::Arc;
+
+use schema::api::{ConfigsRequest, ConfigsResult, LogEntry, NewToken, PushRequest, Pushed, RollbackRequest, TokenRequest};
+use schema::id::ReleaseId;
+use schema::status::Role;
+use schema::time::Timestamp;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::calls::{Call, Plan, Reply};
+use super::world::Names;
+use super::{Caller, Refusal};
+use crate::clock::Clock;
+use crate::compile::{Options, Seal};
+use crate::perform::RAW_SECRET;
+use crate::secrets::Sealer;
+use crate::store::{Store, StoreError, TokenRow};
+
+mod configs;
+mod diff;
+mod estate;
+mod keys;
+mod release;
+
+/// Requests that wait for the planner. Each is a person's or an instance's whole request; more callers wait to be queued.
+const QUEUE_LIMIT: usize = 64;
+
+/// What can be asked.
+#[derive(Debug)]
+pub(super) enum Request {
+    Configs { request: Box<ConfigsRequest>, caller: Caller, reply: Reply<ConfigsResult> },
+    Push { application: String, service: String, request: PushRequest, caller: Caller, reply: Reply<Pushed> },
+    Rollback { application: String, service: String, request: RollbackRequest, caller: Caller, reply: Reply<Pushed> },
+    AutoRollback { names: Arc<Names>, from: ReleaseId, to: ReleaseId, reply: oneshot::Sender<()> },
+    SetSecret { key: String, value: Vec<u8>, caller: Caller, reply: Reply<u64> },
+    DeleteSecret { key: String, caller: Caller, reply: Reply<()> },
+    CreateToken { request: TokenRequest, caller: Caller, reply: Reply<NewToken> },
+    RevokeToken { name: String, caller: Caller, reply: Reply<()> },
+}
+
+/// The way to the planner.
+#[derive(Debug, Clone)]
+pub(super) struct Queue(pub(super) mpsc::Sender<Request>);
+
+impl Queue {
+    pub(super) fn new() -> (Self, mpsc::Receiver<Request>) {
+        let (sender, receiver) = mpsc::channel(QUEUE_LIMIT);
+        (Self(sender), receiver)
+    }
+
+    /// An instance goes back to an earlier release. Returns when that is done or can never be done.
+    pub(super) async fn roll_back(&self, names: Arc<Names>, from: ReleaseId, to: ReleaseId) {
+        let (reply, done) = oneshot::channel();
+        if self.0.send(Request::AutoRollback { names, from, to, reply }).await.is_ok() {
+            // A planner that is gone leaves the action pending for the next start.
+            let _ = done.await;
+        }
+    }
+}
+
+/// The planner.
+pub(super) struct Planner {
+    pub(super) store: Store,
+    pub(super) clock: Clock,
+    pub(super) sealer: Sealer,
+    pub(super) options: Options,
+    pub(super) calls: mpsc::Sender<Call>,
+    /// The number of the newest release over all services.
+    pub(super) release_seq: i64,
+}
+
+/// Seals raw secrets of documents and parameters, so that they are nowhere in the clear.
+struct RawSeal<'a>(&'a Sealer);
+
+impl Seal for RawSeal<'_> {
+    fn seal(&self, clear: &str) -> String {
+        self.0.seal_stable(RAW_SECRET, clear.as_bytes())
+    }
+}
+
+impl Planner {
+    /// Serves requests until it is stopped or nobody can ask any more.
+    pub(super) async fn run(mut self, mut requests: mpsc::Receiver<Request>, stop: CancellationToken) {
+        loop {
+            let request = tokio::select! {
+                () = stop.cancelled() => return,
+                request = requests.recv() => request,
+            };
+            let Some(request) = request else { return };
+            self.serve(request).await;
+        }
+    }
+
+    async fn serve(&mut self, request: Request) {
+        // A caller that no longer waits is no error.
+        match request {
+            Request::Configs { request, caller, reply } => drop(reply.send(self.apply_configs(&request, &caller).await)),
+            Request::Push { application, service, request, caller, reply } => {
+                drop(reply.send(self.push(&application, &service, &request, &caller).await));
+            }
+            Request::Rollback { application, service, request, caller, reply } => {
+                drop(reply.send(self.rollback(&application, &service, &request, &caller).await));
+            }
+            Request::AutoRollback { names, from, to, reply } => {
+                self.auto_rollback(&names, from, to).await;
+                let _ = reply.send(());
+            }
+            Request::SetSecret { key, value, caller, reply } => drop(reply.send(self.set_secret(key, value, &caller).await)),
+            Request::DeleteSecret { key, caller, reply } => drop(reply.send(self.delete_secret(key, &caller).await)),
+            Request::CreateToken { request, caller, reply } => drop(reply.send(self.create_token(request, &caller).await)),
+            Request::RevokeToken { name, caller, reply } => drop(reply.send(self.revoke_token(name, &caller).await)),
+        }
+    }
+
+    /// Has the loop commit a plan.
+    async fn commit(&self, plan: Plan) -> Result<(), Refusal> {
+        let (reply, answer) = oneshot::channel();
+        self.calls.send(Call::Plan { plan: Box::new(plan), reply }).await.map_err(|_| stopping())?;
+        answer.await.map_err(|_| stopping())?
+    }
+
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+}
+
+/// A fresh token that is valid until it is revoked: its text, and the row to store.
+pub fn new_token(name: &str, role: Role, now: Timestamp) -> (String, TokenRow) {
+    keys::token(name, role, now, None)
+}
+
+/// The daemon stops while somebody asks.
+pub(super) fn stopping() -> Refusal {
+    Refusal::Unavailable("the scheduler is stopping; ask again when it is back".to_owned())
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Conflict(why) => Self::Conflict(why),
+            StoreError::Invalid(why) => Self::Invalid(why),
+            error => Self::Unavailable(error.to_string()),
+        }
+    }
+}
+
+/// A log entry about what a person did; number and time come with the commit.
+fn entry(kind: &str, caller: &Caller, message: String, data: serde_json::Value) -> LogEntry {
+    LogEntry {
+        seq: 0,
+        at: Timestamp::from_millis(0),
+        kind: kind.to_owned(),
+        actor: Some(caller.who.clone()),
+        origin: Some(caller.origin.clone()),
+        application: None,
+        service: None,
+        channel: None,
+        message,
+        data,
+    }
+}

@@ -1,0 +1,427 @@
+//! `configs apply`: read, compare, check, and make one plan of everything that changes: documents, the rows that lists
+//! show, instances that come and go, and what recompiles. All or nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use engine::event::Event;
+use schema::api::{ConfigsRequest, ConfigsResult, DocumentChange, PushRequest, PushedService, RuntimeConnection};
+use schema::config::{self, Body, Document};
+use schema::id::{ApplicationId, ApplicationName, ChannelId, ChannelName, InstanceId, RuntimeId, ServiceId, ServiceName};
+use serde_json::json;
+
+use super::super::calls::Plan;
+use super::super::{Caller, Refusal};
+use super::estate::{Estate, key_of};
+use super::release::Subject;
+use super::{Planner, RawSeal, diff, entry};
+use crate::clock;
+use crate::compile::{self, Channel, Configs, Release};
+use crate::store::{
+    ApplicationRow, Change, ChannelRow, ChannelSummary, DocumentKind, ReleaseChannelRow, RuntimeRow, RuntimeSummary, ServiceRow,
+    StoredDocument,
+};
+
+/// A document that was given, beside what is stored.
+struct Given {
+    document: Document,
+    change: &'static str,
+    version: u64,
+    diff: String,
+}
+
+/// An application with its rows as they will be.
+struct Applied {
+    row: ApplicationRow,
+    channels: Vec<Channel>,
+    ids: BTreeMap<ChannelName, ChannelId>,
+    services: BTreeMap<ServiceName, ServiceRow>,
+}
+
+impl Planner {
+    pub(super) async fn apply_configs(&mut self, request: &ConfigsRequest, caller: &Caller) -> Result<ConfigsResult, Refusal> {
+        let documents = config::read(&request.files)
+            .map_err(|problems| Refusal::Config(problems.iter().map(schema::diagnostic::Diagnostic::to_api).collect()))?;
+        let applications = self.concerned(&documents).await?;
+        let estate = self.estate(applications.as_ref()).await?;
+        let given: Vec<Given> = documents.into_iter().map(|document| compare(&estate, document)).collect();
+        let mut configs = estate.configs.clone();
+        for given in &given {
+            configs.put(given.document.clone());
+        }
+        let changed: BTreeSet<compile::DocumentKey> =
+            given.iter().filter(|given| given.is_changed()).map(|given| compile::key(given.document.body())).collect();
+        let problems = compile::check(&configs, &self.options, Some(&changed));
+        if !problems.is_empty() {
+            return Err(Refusal::Config(problems));
+        }
+        let mut plan = Plan::default();
+        let mut applied = BTreeMap::new();
+        self.plan_runtimes(&mut plan, &given, &mut configs).await?;
+        for application in configs.applications() {
+            let row = self.plan_application(&mut plan, &configs, &estate, &given, &application.name).await?;
+            applied.insert(application.name.clone(), row);
+        }
+        self.plan_recompiles(&mut plan, &configs, &given, &applied).await?;
+        self.plan_documents(&mut plan, &given, caller);
+        let pushed =
+            if request.push { self.plan_pushes(&mut plan, &configs, &given, &applied, request, caller).await? } else { Vec::new() };
+        if !request.dry_run && (request.push || !changed.is_empty()) {
+            self.commit(plan).await?;
+        }
+        let documents = given.into_iter().map(Given::shown).collect();
+        Ok(ConfigsResult { documents, pushed: if request.dry_run { Vec::new() } else { pushed } })
+    }
+
+    /// The applications that the documents may change something in; `None` = all, because a runtime changes.
+    async fn concerned(&self, documents: &[Document]) -> Result<Option<BTreeSet<ApplicationName>>, Refusal> {
+        let mut applications = BTreeSet::new();
+        for document in documents {
+            match document.body() {
+                Body::Runtime(_) => {
+                    let stored = self.store.document(&key_of(document)).await?;
+                    if stored.is_none_or(|stored| stored.digest != document.digest().to_string()) {
+                        return Ok(None);
+                    }
+                }
+                Body::Application(application) => drop(applications.insert(application.name.clone())),
+                Body::Service(service) => drop(applications.insert(service.application.clone())),
+            }
+        }
+        Ok(Some(applications))
+    }
+
+    fn plan_documents(&self, plan: &mut Plan, given: &[Given], caller: &Caller) {
+        let at = self.now();
+        for given in given.iter().filter(|given| given.is_changed()) {
+            let document = &given.document;
+            plan.changes.push(Change::Document(Box::new(StoredDocument {
+                key: key_of(document),
+                version: given.version,
+                digest: document.digest().to_string(),
+                source: document.source().clone(),
+                created_at: at,
+                created_by: caller.who.clone(),
+            })));
+            let message = format!("{} applies {} `{}` (config version {})", caller.who, document.kind(), document.name(), given.version);
+            let data = json!({"kind": document.kind(), "name": document.name(), "version": given.version});
+            let mut entry = entry("config.applied", caller, message, data);
+            match document.body() {
+                Body::Application(application) => entry.application = Some(application.name.clone()),
+                Body::Service(service) => {
+                    entry.application = Some(service.application.clone());
+                    entry.service = Some(service.name.clone());
+                }
+                Body::Runtime(_) => {}
+            }
+            plan.entries.push(entry);
+        }
+    }
+
+    async fn plan_runtimes(&self, plan: &mut Plan, given: &[Given], configs: &mut Configs) -> Result<(), Refusal> {
+        for given in given.iter().filter(|given| given.is_changed()) {
+            let Body::Runtime(runtime) = given.document.body() else { continue };
+            let stored = self.store.find_runtime(runtime.name.as_str()).await?;
+            let id = stored.as_ref().map_or_else(|| RuntimeId::from_bytes(clock::random()), |row| row.id);
+            configs.set_runtime_id(runtime.name.clone(), id);
+            let custom = runtime.custom.as_ref();
+            plan.changes.push(Change::Runtime(Box::new(RuntimeRow {
+                id,
+                name: runtime.name.clone(),
+                kind: compile::kind_name(runtime).to_owned(),
+                summary: RuntimeSummary {
+                    labels: configs.runtime_labels(&runtime.name),
+                    proxy_runtime: custom.map(|custom| custom.proxy_runtime.runtime.clone()),
+                    max_concurrency: custom.and_then(|custom| custom.apply.max_concurrency),
+                },
+                config_version: given.version,
+                created_at: stored.map_or_else(|| self.now(), |row| row.created_at),
+            })));
+        }
+        Ok(())
+    }
+
+    /// The rows of one application as they will be: itself, its channels, its services, and the instances between them.
+    async fn plan_application(
+        &self,
+        plan: &mut Plan,
+        configs: &Configs,
+        estate: &Estate,
+        given: &[Given],
+        name: &ApplicationName,
+    ) -> Result<Applied, Refusal> {
+        let stored = self.store.find_application(name.as_str()).await?;
+        let document =
+            given.iter().find(|given| matches!(given.document.body(), Body::Application(application) if application.name == *name));
+        let is_new = stored.is_none();
+        let mut row = stored.unwrap_or_else(|| ApplicationRow {
+            id: ApplicationId::from_bytes(clock::random()),
+            name: name.clone(),
+            config_version: 0,
+            created_at: self.now(),
+        });
+        if let Some(given) = document.filter(|given| given.is_changed()) {
+            row.config_version = given.version;
+            plan.changes.push(Change::Application(row.clone()));
+        }
+        let application = configs.application(name).ok_or_else(|| Refusal::NotFound(format!("application `{name}` has no config")))?;
+        let channels = compile::channels(configs, application).map_err(Refusal::Config)?;
+        let before = if is_new { Vec::new() } else { self.store.channels(row.id).await? };
+        let mut services = BTreeMap::new();
+        for service in configs.services().filter(|service| service.application == *name) {
+            let version = given
+                .iter()
+                .find(|given| matches!(given.document.body(), Body::Service(other) if other.application == *name && other.name == service.name))
+                .map(|given| given.version)
+                .or_else(|| estate.version(DocumentKind::Service, name.as_str(), service.name.as_str()));
+            let stored = if is_new { None } else { self.store.find_service(row.id, service.name.as_str()).await? };
+            let mut service_row = stored.unwrap_or_else(|| ServiceRow {
+                id: ServiceId::from_bytes(clock::random()),
+                application: row.id,
+                name: service.name.clone(),
+                config_version: 0,
+                release_count: 0,
+                created_at: self.now(),
+            });
+            let version = version.unwrap_or(service_row.config_version);
+            if service_row.config_version != version {
+                service_row.config_version = version;
+                plan.changes.push(Change::Service(service_row.clone()));
+            }
+            services.insert(service.name.clone(), service_row);
+        }
+        let ids = self.plan_channels(plan, &row, &channels, &before, &services);
+        let applied = Applied { row, channels, ids, services };
+        for service in configs.services().filter(|service| service.application == *name) {
+            let Some(subject) = applied.subject(&service.name) else { continue };
+            for channel in &applied.channels {
+                let Some(names) = subject.names(&channel.name) else { continue };
+                if let Some(runtime) = compile::runtime(configs, &self.options, service, channel) {
+                    plan.instances.push((names, runtime));
+                }
+            }
+        }
+        Ok(applied)
+    }
+
+    /// Channels that are new, changed, gone or back; those that are gone take their instances with them.
+    fn plan_channels(
+        &self,
+        plan: &mut Plan,
+        application: &ApplicationRow,
+        channels: &[Channel],
+        before: &[ChannelRow],
+        services: &BTreeMap<ServiceName, ServiceRow>,
+    ) -> BTreeMap<ChannelName, ChannelId> {
+        let mut ids = BTreeMap::new();
+        for (position, channel) in (0..).zip(channels) {
+            let stored = before.iter().find(|row| row.name == channel.name);
+            let id = stored.map_or_else(|| ChannelId::from_bytes(clock::random()), |row| row.id);
+            ids.insert(channel.name.clone(), id);
+            let row = ChannelRow {
+                id,
+                application: application.id,
+                name: channel.name.clone(),
+                position,
+                summary: summary(channel),
+                deleted_at: None,
+            };
+            if stored != Some(&row) {
+                plan.changes.push(Change::Channel(Box::new(row)));
+            }
+        }
+        for gone in before.iter().filter(|row| row.deleted_at.is_none() && !ids.contains_key(&row.name)) {
+            plan.changes.push(Change::Channel(Box::new(ChannelRow { deleted_at: Some(self.now()), ..gone.clone() })));
+            plan.events.extend(services.values().map(|service| (InstanceId::of(service.id, gone.id), Event::Deleted)));
+        }
+        ids
+    }
+
+    /// A change of a runtime or an application makes no new version: what is released is compiled again, with the service's
+    /// config as it was released, and the instances where that means something fetch again.
+    async fn plan_recompiles(
+        &self,
+        plan: &mut Plan,
+        configs: &Configs,
+        given: &[Given],
+        applied: &BTreeMap<ApplicationName, Applied>,
+    ) -> Result<(), Refusal> {
+        let changed = |wanted: &dyn Fn(&Body) -> bool| given.iter().any(|given| given.change == "changed" && wanted(given.document.body()));
+        let runtime_changed = changed(&|body| matches!(body, Body::Runtime(_)));
+        let mut problems = Vec::new();
+        for (name, applied) in applied {
+            if !runtime_changed && !changed(&|body| matches!(body, Body::Application(application) if application.name == *name)) {
+                continue;
+            }
+            for service in applied.services.keys() {
+                let Some(subject) = applied.subject(service) else { continue };
+                self.recompile(plan, configs, &subject, &applied.channels, &mut problems).await?;
+            }
+        }
+        if problems.is_empty() { Ok(()) } else { Err(Refusal::Config(problems)) }
+    }
+
+    async fn recompile(
+        &self,
+        plan: &mut Plan,
+        configs: &Configs,
+        subject: &Subject<'_>,
+        channels: &[Channel],
+        problems: &mut Vec<schema::api::Diagnostic>,
+    ) -> Result<(), Refusal> {
+        let mut pursued: BTreeMap<_, Vec<ChannelId>> = BTreeMap::new();
+        for (channel, release) in self.store.pursued(subject.service.id).await? {
+            pursued.entry(release).or_default().push(channel);
+        }
+        for (id, of) in pursued {
+            let Some(release) = self.store.release_row(id).await? else { continue };
+            let document = self.released_service(subject, release.service_version).await?;
+            let Body::Service(service) = document.body() else { continue };
+            let stored = self.store.release_channels(id).await?;
+            let seal = RawSeal(&self.sealer);
+            let made = Release { id, version: &release.version, released_at: release.created_at, values: &release.params };
+            for channel in channels {
+                let Some(row) = stored.iter().find(|(name, row)| *name == channel.name && of.contains(&row.channel)).map(|(_, row)| row)
+                else {
+                    continue;
+                };
+                match compile::compile(configs, &self.options, service, channel, &made, &seal) {
+                    Ok(instance) => {
+                        // A rollback counts its deadline from when it was made, as its own row says.
+                        let mut desired = instance.desired;
+                        desired.released_at = row.desired.released_at;
+                        if desired != row.desired {
+                            let instance_id = InstanceId::of(subject.service.id, row.channel);
+                            plan.changes.push(Change::Compiled(desired.compiled, Box::new(instance.commands)));
+                            plan.changes.push(Change::ReleaseChannel(Box::new(ReleaseChannelRow {
+                                compiled: desired.compiled,
+                                desired: desired.clone(),
+                                ..row.clone()
+                            })));
+                            plan.events.push((instance_id, Event::Desired(Box::new(desired))));
+                        }
+                    }
+                    Err(found) => {
+                        let new: Vec<_> = found.into_iter().filter(|problem| !problems.contains(problem)).collect();
+                        problems.extend(new);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A service's document as it was when a release was made.
+    async fn released_service(&self, subject: &Subject<'_>, version: u64) -> Result<Document, Refusal> {
+        let key = crate::store::DocumentKey {
+            kind: DocumentKind::Service,
+            application: subject.application.name.to_string(),
+            name: subject.service.name.to_string(),
+        };
+        let stored = self.store.document_version(&key, version).await?;
+        let stored = stored.ok_or_else(|| {
+            Refusal::Conflict(format!("config version {version} of service `{}/{}` is not in the database", key.application, key.name))
+        })?;
+        super::estate::read(&stored)
+    }
+
+    async fn plan_pushes(
+        &mut self,
+        plan: &mut Plan,
+        configs: &Configs,
+        given: &[Given],
+        applied: &BTreeMap<ApplicationName, Applied>,
+        request: &ConfigsRequest,
+        caller: &Caller,
+    ) -> Result<Vec<PushedService>, Refusal> {
+        let services: Vec<_> = given
+            .iter()
+            .filter_map(|given| match given.document.body() {
+                Body::Service(service) => Some(service.as_ref()),
+                _ => None,
+            })
+            .collect();
+        let known = |name: &String| services.iter().any(|service| service.parameters.iter().any(|parameter| parameter.name == *name));
+        if let Some(unknown) = request.params.keys().find(|name| !known(name)) {
+            return Err(Refusal::Invalid(format!("no service in the given files has a parameter `{unknown}`")));
+        }
+        let mut pushed = Vec::new();
+        for service in services {
+            let Some(subject) = applied.get(&service.application).and_then(|applied| applied.subject(&service.name)) else { continue };
+            let own = |name: &&String| service.parameters.iter().any(|parameter| parameter.name == **name);
+            let params =
+                request.params.keys().filter(own).filter_map(|name| Some((name.clone(), request.params.get(name)?.clone()))).collect();
+            let one = PushRequest { params, ..PushRequest::default() };
+            let release = self.plan_push(plan, configs, service, &subject, &one, caller).await?;
+            pushed.push(PushedService {
+                application: service.application.clone(),
+                service: service.name.clone(),
+                release: release.release,
+                version: release.version,
+            });
+        }
+        Ok(pushed)
+    }
+}
+
+impl Applied {
+    fn subject(&self, service: &ServiceName) -> Option<Subject<'_>> {
+        Some(Subject { application: &self.row, service: self.services.get(service)?, channel_ids: &self.ids })
+    }
+}
+
+impl Estate {
+    fn version(&self, kind: DocumentKind, application: &str, name: &str) -> Option<u64> {
+        let key = crate::store::DocumentKey { kind, application: application.to_owned(), name: name.to_owned() };
+        self.stored.get(&key).map(|stored| stored.version)
+    }
+}
+
+impl Given {
+    fn is_changed(&self) -> bool {
+        self.change != "unchanged"
+    }
+
+    fn shown(self) -> DocumentChange {
+        DocumentChange {
+            kind: self.document.kind().to_owned(),
+            name: self.document.name().to_owned(),
+            application: self.document.application().cloned(),
+            change: self.change.to_owned(),
+            version: self.version,
+            diff: self.diff,
+        }
+    }
+}
+
+fn compare(estate: &Estate, document: Document) -> Given {
+    let stored = estate.stored.get(&key_of(&document));
+    let label = match document.application() {
+        Some(application) => format!("service {application}/{}", document.name()),
+        None => format!("{} {}", document.kind(), document.name()),
+    };
+    let new = document.source().text.as_str();
+    let (change, version, diff) = match stored {
+        None => ("created", 1, diff::diff(&label, None, new)),
+        Some(stored) if stored.digest == document.digest().to_string() => ("unchanged", stored.version, String::new()),
+        Some(stored) => ("changed", stored.version + 1, diff::diff(&label, Some(&stored.source.text), new)),
+    };
+    Given { change, version, diff, document }
+}
+
+/// What lists show of a channel.
+fn summary(channel: &Channel) -> ChannelSummary {
+    ChannelSummary {
+        group: channel.group.as_ref().map(ToString::to_string),
+        runtimes: channel
+            .connections
+            .iter()
+            .map(|connection| RuntimeConnection { name: connection.name.to_string(), runtime: connection.runtime.clone() })
+            .collect(),
+        preconditions: channel
+            .preconditions
+            .iter()
+            .map(|precondition| serde_json::to_value(precondition).expect("a config message has a JSON form"))
+            .collect(),
+        labels: channel.labels.clone(),
+    }
+}

@@ -1,0 +1,109 @@
+//! Secrets and tokens.
+
+use schema::api::{NewToken, TokenRequest};
+use schema::status::Role;
+use serde_json::json;
+
+use super::super::calls::Plan;
+use super::super::{Caller, Refusal};
+use super::{Planner, entry};
+use crate::clock;
+use crate::secrets::hex;
+use crate::store::{Change, TokenRow};
+
+/// Longest secret, bytes: Linux refuses an environment variable of 128 KiB or more, its name included.
+const SECRET_LIMIT_BYTES: usize = 96 << 10;
+
+/// Longest key of a secret, bytes.
+const KEY_LIMIT_BYTES: usize = 128;
+
+/// Longest name of a token, bytes.
+const TOKEN_NAME_LIMIT_BYTES: usize = 63;
+
+/// What a token's text starts with, so that scanners for leaked secrets find it.
+const TOKEN_PREFIX: &str = "pvn_";
+
+/// A fresh token: the text to hand out, and the row to store.
+pub(in crate::driver) fn token(name: &str, role: Role, now: schema::time::Timestamp, valid_for_seconds: Option<u64>) -> (String, TokenRow) {
+    let text = format!("{TOKEN_PREFIX}{}", hex(&clock::random::<32>()));
+    let expires_at = valid_for_seconds.map(|seconds| now.plus_ms(i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1000)));
+    let row = TokenRow { name: name.to_owned(), role, hash: TokenRow::hash(&text), created_at: now, expires_at, revoked_at: None };
+    (text, row)
+}
+
+impl Planner {
+    pub(super) async fn set_secret(&self, key: String, value: Vec<u8>, caller: &Caller) -> Result<u64, Refusal> {
+        let legal = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'/');
+        if key.is_empty() || key.len() > KEY_LIMIT_BYTES || !key.as_bytes().iter().all(legal) {
+            return Err(Refusal::Invalid(format!(
+                "`{key}` is not a secret's key: 1 to {KEY_LIMIT_BYTES} letters, digits, `.`, `_`, `-` and `/`"
+            )));
+        }
+        if value.len() > SECRET_LIMIT_BYTES {
+            return Err(Refusal::Invalid(format!(
+                "secret `{key}` has {} bytes; an environment variable can hold at most {SECRET_LIMIT_BYTES}",
+                value.len()
+            )));
+        }
+        if value.contains(&0) || std::str::from_utf8(&value).is_err() {
+            return Err(Refusal::Invalid(format!(
+                "secret `{key}` must be UTF-8 text without NUL, because jobs get it in the environment; store other bytes as base64"
+            )));
+        }
+        let version = self.store.secret_version(&key).await? + 1;
+        let at = self.now();
+        let entry = entry("secret.set", caller, format!("{} sets secret `{key}` version {version}", caller.who), json!({"key": key}));
+        let change = Change::Secret { key, version, value, at, by: caller.who.clone() };
+        self.commit(Plan { changes: vec![change], entries: vec![entry], ..Plan::default() }).await?;
+        Ok(version)
+    }
+
+    pub(super) async fn delete_secret(&self, key: String, caller: &Caller) -> Result<(), Refusal> {
+        if self.store.secret_version(&key).await? == 0 {
+            return Err(Refusal::NotFound(format!("secret `{key}` does not exist; `pvnctl secrets list` shows those that do")));
+        }
+        if let Some((application, service)) = self.store.secret_user(&key).await? {
+            return Err(Refusal::Conflict(format!(
+                "secret `{key}` is in use by service `{application}/{service}`; push a release of it that does not name the secret first"
+            )));
+        }
+        let entry = entry("secret.deleted", caller, format!("{} deletes secret `{key}`", caller.who), json!({"key": key}));
+        self.commit(Plan { changes: vec![Change::SecretDeleted(key)], entries: vec![entry], ..Plan::default() }).await
+    }
+
+    pub(super) async fn create_token(&self, request: TokenRequest, caller: &Caller) -> Result<NewToken, Refusal> {
+        let TokenRequest { name, role, valid_for_seconds } = request;
+        let legal = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'@');
+        if name.is_empty() || name.len() > TOKEN_NAME_LIMIT_BYTES || !name.as_bytes().iter().all(legal) {
+            return Err(Refusal::Invalid(format!(
+                "`{name}` is not a token's name: 1 to {TOKEN_NAME_LIMIT_BYTES} letters, digits, `.`, `_`, `@` and `-`"
+            )));
+        }
+        if valid_for_seconds == Some(0) {
+            return Err(Refusal::Invalid(format!("token `{name}` would never be valid; give a time above zero, or none")));
+        }
+        let (token, row) = token(&name, role, self.now(), valid_for_seconds);
+        let expires_at = row.expires_at;
+        let message = format!("{} makes the token `{name}` with role {role}", caller.who);
+        let entry = entry("token.created", caller, message, json!({"name": name, "role": role}));
+        self.commit(Plan { changes: vec![Change::Token(row)], entries: vec![entry], ..Plan::default() }).await?;
+        Ok(NewToken { name, role, token, expires_at })
+    }
+
+    pub(super) async fn revoke_token(&self, name: String, caller: &Caller) -> Result<(), Refusal> {
+        let now = self.now();
+        let Some(token) = self.store.token_named(&name).await? else {
+            return Err(Refusal::NotFound(format!("token `{name}` does not exist; `pvnctl auth token list` shows those that do")));
+        };
+        if !token.is_valid(now) {
+            return Err(Refusal::Conflict(format!("token `{name}` is not valid any more already")));
+        }
+        if token.role == Role::Admin && self.store.valid_tokens(Role::Admin, now).await? <= 1 {
+            return Err(Refusal::Conflict(format!(
+                "`{name}` is the last admin token; make another one first, or nobody can administer this scheduler"
+            )));
+        }
+        let entry = entry("token.revoked", caller, format!("{} revokes the token `{name}`", caller.who), json!({"name": name}));
+        self.commit(Plan { changes: vec![Change::TokenRevoked { name, at: now }], entries: vec![entry], ..Plan::default() }).await
+    }
+}

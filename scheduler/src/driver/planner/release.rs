@@ -1,0 +1,320 @@
+//! Releases: push makes one from parameter values, rollback from an earlier one. Both end as one plan.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use engine::event::Event;
+use schema::api::{PushRequest, Pushed, RollbackRequest};
+use schema::config::Service;
+use schema::id::{ApplicationName, ChannelId, ChannelName, ReleaseId};
+use schema::status::Status;
+use serde_json::json;
+
+use super::super::calls::Plan;
+use super::super::world::Names;
+use super::super::{Caller, Refusal};
+use super::{Planner, RawSeal, entry};
+use crate::clock;
+use crate::compile::{self, Channel, CompiledInstance, Configs, Release};
+use crate::store::{ApplicationRow, Change, ReleaseChannelRow, ReleaseRow, ServiceRow};
+
+/// Who a rollback of the engine's is done by, in the log.
+const ENGINE: &str = "pvn";
+
+/// Everything about a service that a release of it needs.
+pub(super) struct Subject<'a> {
+    pub(super) application: &'a ApplicationRow,
+    pub(super) service: &'a ServiceRow,
+    pub(super) channel_ids: &'a BTreeMap<ChannelName, ChannelId>,
+}
+
+impl Subject<'_> {
+    pub(super) fn names(&self, channel: &ChannelName) -> Option<Arc<Names>> {
+        let id = *self.channel_ids.get(channel)?;
+        Some(Arc::new(Names {
+            application: (self.application.id, self.application.name.clone()),
+            service: (self.service.id, self.service.name.clone()),
+            channel: (id, channel.clone()),
+        }))
+    }
+}
+
+impl Planner {
+    pub(super) async fn push(
+        &mut self,
+        application: &str,
+        service: &str,
+        request: &PushRequest,
+        caller: &Caller,
+    ) -> Result<Pushed, Refusal> {
+        let (application, service) = self.find(application, service).await?;
+        let estate = self.estate(Some(&BTreeSet::from([application.name.clone()]))).await?;
+        let ids = self.live_channels(&application).await?;
+        let document = estate.configs.service(&application.name, &service.name).ok_or_else(|| no_document(&application.name, &service))?;
+        let subject = Subject { application: &application, service: &service, channel_ids: &ids };
+        let mut plan = Plan::default();
+        let pushed = self.plan_push(&mut plan, &estate.configs, document, &subject, request, caller).await?;
+        self.commit(plan).await?;
+        Ok(pushed)
+    }
+
+    /// Adds a release of one service to a plan.
+    pub(super) async fn plan_push(
+        &mut self,
+        plan: &mut Plan,
+        configs: &Configs,
+        document: &Service,
+        subject: &Subject<'_>,
+        request: &PushRequest,
+        caller: &Caller,
+    ) -> Result<Pushed, Refusal> {
+        let application = configs
+            .application(&subject.application.name)
+            .ok_or_else(|| Refusal::NotFound(format!("application `{}` has no config", subject.application.name)))?;
+        let channels = compile::channels(configs, application).map_err(Refusal::Config)?;
+        let wanted = wanted(&channels, subject, request.channels.as_deref())?;
+        let newest = self.store.newest_release(subject.service.id).await?;
+        let seal = RawSeal(&self.sealer);
+        let earlier = newest.as_ref().map(|release| &release.params);
+        let values = compile::values(configs, document, &channels, request, earlier, &seal).map_err(Refusal::Config)?;
+        let number = subject.service.release_count + 1;
+        let named = compile::bundle_name(configs, document, &values).map_err(Refusal::Config)?;
+        let version = self.free_version(subject.service, named, number).await?;
+        let id = ReleaseId::from_bytes(clock::random());
+        let released_at = self.now();
+        let release = Release { id, version: &version, released_at, values: &values };
+        let mut compiled = Vec::new();
+        let mut problems = Vec::new();
+        for channel in &channels {
+            if !wanted.contains(&channel.name) {
+                continue;
+            }
+            match compile::compile(configs, &self.options, document, channel, &release, &seal) {
+                Ok(instance) => compiled.push(instance),
+                Err(found) => problems.extend(found.into_iter().filter(|problem| !problems.contains(problem)).collect::<Vec<_>>()),
+            }
+        }
+        if !problems.is_empty() {
+            return Err(Refusal::Config(problems));
+        }
+        self.release_seq += 1;
+        let row = ReleaseRow {
+            id,
+            service: subject.service.id,
+            seq: self.release_seq,
+            number,
+            version: version.clone(),
+            params: values.clone(),
+            service_version: subject.service.config_version,
+            created_at: released_at,
+            created_by: caller.who.clone(),
+            rolled_back_to: None,
+        };
+        plan.changes.push(Change::Service(ServiceRow { release_count: number, ..subject.service.clone() }));
+        plan.changes.push(Change::Release(Box::new(row)));
+        for instance in compiled {
+            add_instance(plan, subject, id, instance);
+        }
+        let message = format!("{} releases {}/{} {version}", caller.who, subject.application.name, subject.service.name);
+        plan.entries.push(of_service(subject, entry("release.created", caller, message, json!({"release": id, "version": version}))));
+        Ok(Pushed { release: id, version })
+    }
+
+    pub(super) async fn rollback(
+        &mut self,
+        application: &str,
+        service: &str,
+        request: &RollbackRequest,
+        caller: &Caller,
+    ) -> Result<Pushed, Refusal> {
+        let (application, service) = self.find(application, service).await?;
+        let label = format!("{}/{}", application.name, service.name);
+        let target = match &request.version {
+            Some(version) => self.store.release_of_version(service.id, version).await?.ok_or_else(|| {
+                Refusal::NotFound(format!("{label} has no version `{version}`; `pvnctl releases list` shows those that it has"))
+            })?,
+            None => self.store.last_converged_release(service.id).await?.ok_or_else(|| {
+                Refusal::Conflict(format!(
+                    "no earlier version of {label} was ever converged, so there is none to go back to; name one with --version"
+                ))
+            })?,
+        };
+        let ids = self.live_channels(&application).await?;
+        let subject = Subject { application: &application, service: &service, channel_ids: &ids };
+        let channels = match &request.channels {
+            None => None,
+            Some(named) => {
+                let named: Result<BTreeSet<ChannelName>, Refusal> = named.iter().map(|text| channel_named(&subject, text)).collect();
+                Some(named?)
+            }
+        };
+        self.go_back(&subject, &target, channels.as_ref(), caller).await
+    }
+
+    /// What the engine asks for. When it cannot be done, that is logged: the instance stays FAILED, which people see.
+    pub(super) async fn auto_rollback(&mut self, names: &Names, from: ReleaseId, to: ReleaseId) {
+        let result = self.try_auto_rollback(names, from, to).await;
+        if let Err(why) = result {
+            tracing::warn!(instance = names.label(), %from, %to, %why, "the automatic rollback cannot be done");
+        }
+    }
+
+    async fn try_auto_rollback(&mut self, names: &Names, from: ReleaseId, to: ReleaseId) -> Result<(), Refusal> {
+        let pursued = self.store.pursued(names.service.0).await?;
+        if !pursued.contains(&(names.channel.0, from)) {
+            // A newer release took over, or the rollback was made before a crash.
+            return Ok(());
+        }
+        let (application, service) = self.find(names.application.1.as_str(), names.service.1.as_str()).await?;
+        let target = self.store.release_row(to).await?.ok_or_else(|| Refusal::NotFound(format!("release {to} does not exist")))?;
+        let ids = self.live_channels(&application).await?;
+        let subject = Subject { application: &application, service: &service, channel_ids: &ids };
+        let caller = Caller { who: ENGINE.to_owned(), origin: "local".to_owned() };
+        self.go_back(&subject, &target, Some(&BTreeSet::from([names.channel.1.clone()])), &caller).await.map(drop)
+    }
+
+    async fn go_back(
+        &mut self,
+        subject: &Subject<'_>,
+        target: &ReleaseRow,
+        channels: Option<&BTreeSet<ChannelName>>,
+        caller: &Caller,
+    ) -> Result<Pushed, Refusal> {
+        let label = format!("{}/{}", subject.application.name, subject.service.name);
+        let rows: Vec<_> =
+            self.store.release_channels(target.id).await?.into_iter().filter(|(name, _)| subject.channel_ids.contains_key(name)).collect();
+        if let Some(missing) = channels.into_iter().flatten().find(|name| rows.iter().all(|(row, _)| row != *name)) {
+            return Err(Refusal::Conflict(format!(
+                "version {} of {label} was never released to {missing}; push it there instead",
+                target.version
+            )));
+        }
+        let rows: Vec<_> = rows.into_iter().filter(|(name, _)| channels.is_none_or(|named| named.contains(name))).collect();
+        if rows.is_empty() {
+            return Err(Refusal::Conflict(format!("version {} of {label} was released to no channel that is still there", target.version)));
+        }
+        let id = ReleaseId::from_bytes(clock::random());
+        let number = subject.service.release_count + 1;
+        let now = self.now();
+        self.release_seq += 1;
+        let mut plan = Plan::default();
+        plan.changes.push(Change::Service(ServiceRow { release_count: number, ..subject.service.clone() }));
+        plan.changes.push(Change::Release(Box::new(ReleaseRow {
+            id,
+            seq: self.release_seq,
+            number,
+            created_at: now,
+            created_by: caller.who.clone(),
+            rolled_back_to: Some(target.id),
+            ..target.clone()
+        })));
+        for (channel, row) in rows {
+            let Some(names) = subject.names(&channel) else { continue };
+            let mut desired = row.desired;
+            desired.release = id;
+            desired.released_at = now;
+            let runtime = desired.runtime.clone();
+            let row = ReleaseChannelRow {
+                release: id,
+                channel: row.channel,
+                status: Status::Converging,
+                compiled: row.compiled,
+                desired: desired.clone(),
+                converged_at: None,
+            };
+            plan.changes.push(Change::ReleaseChannel(Box::new(row)));
+            plan.changes.push(Change::Replaces { service: subject.service.id, channel: names.channel.0, by: id });
+            plan.events.push((names.instance(), Event::Desired(Box::new(desired))));
+            plan.instances.push((names, runtime));
+        }
+        let message = format!("{} takes {label} back to {}", caller.who, target.version);
+        let data = json!({"release": id, "version": target.version, "to": target.id});
+        plan.entries.push(of_service(subject, entry("release.rolled_back", caller, message, data)));
+        self.commit(plan).await?;
+        Ok(Pushed { release: id, version: target.version.clone() })
+    }
+
+    /// The application and service of these names or ids.
+    pub(super) async fn find(&self, application: &str, service: &str) -> Result<(ApplicationRow, ServiceRow), Refusal> {
+        let Some(application) = self.store.find_application(application).await? else {
+            return Err(Refusal::NotFound(format!(
+                "application `{application}` does not exist; `pvnctl applications list` shows those that do"
+            )));
+        };
+        match self.store.find_service(application.id, service).await? {
+            Some(service) => Ok((application, service)),
+            None => Err(Refusal::NotFound(format!(
+                "application `{0}` has no service `{service}`; `pvnctl services list --app {0}` shows those that it has",
+                application.name
+            ))),
+        }
+    }
+
+    /// The channels that an application has now.
+    pub(super) async fn live_channels(&self, application: &ApplicationRow) -> Result<BTreeMap<ChannelName, ChannelId>, Refusal> {
+        let channels = self.store.channels(application.id).await?;
+        Ok(channels.into_iter().filter(|channel| channel.deleted_at.is_none()).map(|channel| (channel.name, channel.id)).collect())
+    }
+
+    /// `<service>-<n>`, or the name that the config gives, with a number appended where it is taken.
+    async fn free_version(&self, service: &ServiceRow, named: Option<String>, number: u64) -> Result<String, Refusal> {
+        let base = named.unwrap_or_else(|| format!("{}-{number}", service.name));
+        let mut version = base.clone();
+        let mut suffix = 1;
+        // Ends: each turn meets another of the finitely many versions that are there.
+        while self.store.version_exists(service.id, &version).await? {
+            suffix += 1;
+            version = format!("{base}-{suffix}");
+        }
+        Ok(version)
+    }
+}
+
+/// Adds what a release means for one channel.
+pub(super) fn add_instance(plan: &mut Plan, subject: &Subject<'_>, release: ReleaseId, instance: CompiledInstance) {
+    let CompiledInstance { channel, runtime, desired, commands, .. } = instance;
+    let Some(names) = subject.names(&channel) else { return };
+    plan.changes.push(Change::Compiled(desired.compiled, Box::new(commands)));
+    plan.changes.push(Change::ReleaseChannel(Box::new(ReleaseChannelRow {
+        release,
+        channel: names.channel.0,
+        status: Status::Converging,
+        compiled: desired.compiled,
+        desired: desired.clone(),
+        converged_at: None,
+    })));
+    plan.changes.push(Change::Replaces { service: subject.service.id, channel: names.channel.0, by: release });
+    plan.events.push((names.instance(), Event::Desired(Box::new(desired))));
+    plan.instances.push((names, runtime));
+}
+
+fn of_service(subject: &Subject<'_>, mut entry: schema::api::LogEntry) -> schema::api::LogEntry {
+    entry.application = Some(subject.application.name.clone());
+    entry.service = Some(subject.service.name.clone());
+    entry
+}
+
+fn no_document(application: &ApplicationName, service: &ServiceRow) -> Refusal {
+    Refusal::NotFound(format!("service `{application}/{}` has no config; apply it with `pvnctl configs apply`", service.name))
+}
+
+/// The channel of this name or id.
+fn channel_named(subject: &Subject<'_>, text: &str) -> Result<ChannelName, Refusal> {
+    let found = subject.channel_ids.iter().find(|(name, id)| name.as_str() == text || id.to_string() == text);
+    found.map(|(name, _)| name.clone()).ok_or_else(|| {
+        let names: Vec<&str> = subject.channel_ids.keys().map(ChannelName::as_str).collect();
+        Refusal::NotFound(format!(
+            "application `{}` has no release channel `{text}`; it has {}",
+            subject.application.name,
+            names.join(", ")
+        ))
+    })
+}
+
+fn wanted(channels: &[Channel], subject: &Subject<'_>, named: Option<&[String]>) -> Result<BTreeSet<ChannelName>, Refusal> {
+    match named {
+        None => Ok(channels.iter().map(|channel| channel.name.clone()).collect()),
+        Some([]) => Err(Refusal::Invalid("a release needs at least one channel; leave `channels` out to mean all".to_owned())),
+        Some(named) => named.iter().map(|text| channel_named(subject, text)).collect(),
+    }
+}

@@ -1,0 +1,466 @@
+//! The loop. Takes what is queued, steps, commits everything of the batch in one transaction, and only then performs and
+//! answers. While a commit is under way the next batch gathers by itself, so the more there is to do, the more shares one
+//! commit.
+//!
+//! ```text
+//! green: gather -> step -> commit -> perform, answer -> gather …
+//!                            | fails: the world as before, callers are refused, news are held back
+//! red:   answer what only reads, refuse the rest, try the held news again with back-off
+//!                            | succeeds: green
+//! ```
+//!
+//! What always holds: nothing is performed or answered that is not committed; what a runner told is never lost, because
+//! its spool keeps it until `forget`; nobody but this task changes the world.
+
+use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::event::Event;
+use engine::state::Broken;
+use schema::api::LogEntry;
+use schema::id::JobId;
+use schema::status::JobStatus;
+use schema::time::Timestamp;
+use tokio::sync::{broadcast, mpsc, watch};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::batch::{Batch, Task};
+use super::calls::{Answer, Call};
+use super::intake::Arrived;
+use super::outcome::{self, Asked};
+use super::planner;
+use super::world::World;
+use super::{Health, Numbers, Refusal};
+use crate::clock::Clock;
+use crate::crash;
+use crate::perform::{Performer, Started};
+use crate::store::{Change, Store, StoreError};
+
+/// Most inputs of one batch: enough to share a commit among a burst, few enough that nobody waits long for an answer.
+const BATCH_LIMIT: usize = 512;
+
+/// Tasks that are performed at a time. Each is one short call of the runner; more would only queue up there.
+const PERFORM_LIMIT: usize = 32;
+
+/// How long a note that only people need (a job is STARTING, an action was performed) may wait for a commit to ride with.
+const NOTE_DELAY: Duration = Duration::from_millis(20);
+
+/// First and longest wait after a commit that failed.
+const RETRY_WAIT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+
+/// How long what is being performed may take to finish when the daemon stops; it is performed again after the start.
+const STOP_WAIT: Duration = Duration::from_secs(5);
+
+/// Why the loop stopped although nobody asked it to.
+#[derive(Debug, thiserror::Error)]
+pub enum Fatal {
+    /// Our bug.
+    #[error("an invariant of the engine is broken: {0}; please report this with the data directory's log")]
+    Broken(#[from] Broken),
+    /// Somebody else writes our rows.
+    #[error("the database was changed by somebody else: {0}")]
+    Foreign(String),
+    /// The database holds what cannot be.
+    #[error(transparent)]
+    Store(StoreError),
+}
+
+/// What a task came to.
+#[derive(Debug)]
+pub(super) enum Done {
+    Handed(JobId),
+    Over(Box<Arrived>),
+    Performed(Option<i64>),
+}
+
+#[derive(Debug)]
+enum Input {
+    Call(Box<Call>),
+    Arrived(Box<Arrived>),
+    Done(Done),
+}
+
+/// The loop's own things.
+pub(super) struct Loop {
+    pub(super) store: Store,
+    pub(super) clock: Clock,
+    pub(super) performer: Arc<Performer>,
+    pub(super) planner: planner::Queue,
+    pub(super) world: World,
+    pub(super) calls: mpsc::Receiver<Call>,
+    pub(super) arrivals: mpsc::Receiver<Arrived>,
+    pub(super) log: broadcast::Sender<Arc<LogEntry>>,
+    pub(super) health: watch::Sender<Health>,
+    pub(super) stop: CancellationToken,
+    pub(super) numbers: Numbers,
+    /// To perform, once there is room. Bounded by the lanes (starts), by jobs in flight (stops, ends) and by instances
+    /// (rollbacks).
+    pub(super) waiting: VecDeque<Task>,
+    pub(super) performing: JoinSet<Done>,
+    /// Jobs whose start is waiting or being performed.
+    pub(super) starting: HashSet<JobId>,
+    /// Stops of such jobs: a stop that overtook its start would be lost.
+    pub(super) deferred: Vec<Task>,
+    /// Notes that ride with the next commit.
+    pub(super) jobs_noted: BTreeSet<JobId>,
+    pub(super) performed: Vec<i64>,
+    /// News of a commit that failed; at most one batch.
+    pub(super) held: Vec<Arrived>,
+    pub(super) retry: Option<Retry>,
+    /// The present of the last turn: what came due since is due, not missed.
+    pub(super) turned_at: Timestamp,
+}
+
+/// When the next try is.
+#[derive(Debug, Clone)]
+pub(super) struct Retry {
+    at: tokio::time::Instant,
+    wait: Duration,
+    why: String,
+}
+
+impl Loop {
+    /// Runs until it is stopped or must stop.
+    pub(super) async fn run(mut self) -> Result<(), Fatal> {
+        // What was due or had room before the start asks for no event.
+        self.turn(Vec::new()).await?;
+        while !self.stop.is_cancelled() {
+            self.perform_waiting();
+            let inputs = self.gather().await;
+            if self.stop.is_cancelled() {
+                break;
+            }
+            match &self.retry {
+                Some(retry) if retry.at > tokio::time::Instant::now() => self.refuse(inputs),
+                _ => self.turn(inputs).await?,
+            }
+        }
+        self.finish().await
+    }
+
+    /// Waits until there is something to do, then takes what else is there, up to the limit.
+    async fn gather(&mut self) -> Vec<Input> {
+        let red = self.retry.clone();
+        let wake = self.world.timers.next().into_iter().chain(self.world.lanes.next_wake(self.turned_at)).min();
+        let noted = !self.jobs_noted.is_empty() || !self.performed.is_empty();
+        let mut inputs = Vec::new();
+        let held = red.is_none() && !self.held.is_empty();
+        tokio::select! {
+            () = std::future::ready(()), if held => {}
+            () = self.stop.cancelled() => {}
+            Some(call) = self.calls.recv() => inputs.push(Input::Call(Box::new(call))),
+            Some(arrived) = self.arrivals.recv(), if red.is_none() => inputs.push(Input::Arrived(Box::new(arrived))),
+            Some(done) = self.performing.join_next(), if !self.performing.is_empty() => inputs.extend(finished(done)),
+            () = self.clock.sleep_until(wake.unwrap_or(Timestamp::from_millis(i64::MAX))), if red.is_none() && wake.is_some() => {}
+            () = tokio::time::sleep(NOTE_DELAY), if red.is_none() && noted => {}
+            () = tokio::time::sleep_until(red.as_ref().map_or_else(tokio::time::Instant::now, |retry| retry.at)), if red.is_some() => {}
+        }
+        while inputs.len() < BATCH_LIMIT {
+            if let Some(done) = self.performing.try_join_next() {
+                inputs.extend(finished(done));
+            } else if let Some(arrived) = red.is_none().then(|| self.arrivals.try_recv().ok()).flatten() {
+                inputs.push(Input::Arrived(Box::new(arrived)));
+            } else if let Ok(call) = self.calls.try_recv() {
+                inputs.push(Input::Call(Box::new(call)));
+            } else {
+                break;
+            }
+        }
+        inputs
+    }
+
+    /// One batch: step, commit, then perform and answer.
+    async fn turn(&mut self, inputs: Vec<Input>) -> Result<(), Fatal> {
+        let mut batch = Batch::new(&self.world, self.clock.now());
+        self.turned_at = batch.now;
+        let mut answers: Vec<Answer> = Vec::new();
+        let mut plans: Vec<Answer> = Vec::new();
+        let mut news = std::mem::take(&mut self.held);
+        let mut calls = Vec::new();
+        for input in inputs {
+            match input {
+                Input::Call(call) => calls.push(call),
+                Input::Arrived(arrived) => news.push(*arrived),
+                Input::Done(Done::Over(arrived)) => {
+                    self.started(arrived.job());
+                    news.push(*arrived);
+                }
+                Input::Done(done) => self.note(done),
+            }
+        }
+        for arrived in &news {
+            self.arrive(&mut batch, arrived)?;
+        }
+        for call in calls {
+            self.call(&mut batch, *call, &mut answers, &mut plans)?;
+        }
+        self.tick(&mut batch)?;
+        self.grant(&mut batch)?;
+        for job in &self.jobs_noted {
+            batch.write_job(*job);
+        }
+        batch.performed.append(&mut self.performed);
+
+        let mut commit = batch.commit(&self.world);
+        if self.retry.is_some() && commit.is_empty() {
+            // Something has to be written to know that writing works again.
+            commit.changes.push(Change::Meta("stored_at", batch.now.to_string()));
+        }
+        if !commit.is_empty() {
+            crash::at(crash::BEFORE_COMMIT);
+            if let Err(error) = self.store.commit(&commit).await {
+                return self.fall_back(batch, news, answers, plans, error);
+            }
+            crash::at(crash::AFTER_COMMIT);
+            self.numbers.commits += 1;
+        }
+        self.recovered();
+        self.jobs_noted.clear();
+        self.starting.extend(batch.tasks.iter().filter_map(|task| match task {
+            Task::Start(start, _) => Some(start.job),
+            _ => None,
+        }));
+        self.waiting.extend(std::mem::take(&mut batch.tasks));
+        for entry in commit.events {
+            // Nobody listening is no error.
+            let _ = self.log.send(Arc::new(entry));
+        }
+        let answered = !answers.is_empty() || !plans.is_empty();
+        for answer in answers.into_iter().chain(plans) {
+            answer.give(Ok(()));
+        }
+        if answered {
+            crash::at(crash::AFTER_ANSWER);
+        }
+        let instances = &self.world.instances;
+        self.world.timers.compact(instances.len(), |at, id| instances.get(&id).is_some_and(|kept| kept.wake == Some(at)));
+        Ok(())
+    }
+
+    /// Nothing was stored: the world becomes what it was, and callers are told.
+    fn fall_back(
+        &mut self,
+        mut batch: Batch,
+        news: Vec<Arrived>,
+        answers: Vec<Answer>,
+        plans: Vec<Answer>,
+        error: StoreError,
+    ) -> Result<(), Fatal> {
+        self.performed.append(&mut batch.performed);
+        batch.undo(&mut self.world);
+        self.held = news;
+        match error {
+            // A plan brings rows of its own; only they can meet one that is there. Without the plan the rest goes through.
+            StoreError::Conflict(why) if !plans.is_empty() => {
+                for answer in plans {
+                    answer.give(Err(Refusal::Conflict(why.clone())));
+                }
+                for answer in answers {
+                    answer.give(Err(Refusal::Conflict(
+                        "something else that was asked at the same time could not be stored; ask again".to_owned(),
+                    )));
+                }
+                Ok(())
+            }
+            StoreError::Conflict(why) => Err(Fatal::Foreign(why)),
+            StoreError::Unavailable(why) => {
+                for answer in answers.into_iter().chain(plans) {
+                    answer.give(Err(unavailable(&why)));
+                }
+                self.failed(why);
+                Ok(())
+            }
+            error => Err(Fatal::Store(error)),
+        }
+    }
+
+    fn failed(&mut self, why: String) {
+        let wait = self.retry.as_ref().map_or(RETRY_WAIT.0, |retry| (retry.wait * 2).min(RETRY_WAIT.1));
+        if self.retry.is_none() {
+            tracing::error!(why, "nothing can be stored; nothing new is started until that works again");
+        }
+        self.numbers.commit_failures += 1;
+        let since = match &*self.health.borrow() {
+            Health::Degraded { since, .. } => *since,
+            Health::Ready => self.clock.now(),
+        };
+        self.retry = Some(Retry { at: tokio::time::Instant::now() + wait, wait, why: why.clone() });
+        self.health.send_replace(Health::Degraded { why, since });
+    }
+
+    fn recovered(&mut self) {
+        if self.retry.take().is_some() {
+            tracing::info!("storing works again");
+            self.health.send_replace(Health::Ready);
+        }
+    }
+
+    /// While nothing can be stored: what only reads is answered, the rest is refused, notes are taken.
+    fn refuse(&mut self, inputs: Vec<Input>) {
+        let why = self.retry.as_ref().map(|retry| retry.why.clone()).unwrap_or_default();
+        for input in inputs {
+            match input {
+                Input::Call(call) => {
+                    if let Some(call) = self.read_only(*call) {
+                        call.refuse(unavailable(&why));
+                    }
+                }
+                Input::Arrived(arrived) => self.held.push(*arrived),
+                Input::Done(done) => self.note(done),
+            }
+        }
+    }
+
+    /// Remembers what was performed, for the next commit.
+    fn note(&mut self, done: Done) {
+        match done {
+            Done::Handed(id) => {
+                self.started(id);
+                if let Some(job) = self.world.jobs.get_mut(&id)
+                    && job.status == JobStatus::Pending
+                {
+                    job.status = JobStatus::Starting;
+                    self.jobs_noted.insert(id);
+                }
+            }
+            Done::Performed(action) => self.performed.extend(action),
+            Done::Over(arrived) => {
+                self.started(arrived.job());
+                self.held.push(*arrived);
+            }
+        }
+    }
+
+    /// The start of this job was performed: its stops may follow.
+    fn started(&mut self, id: JobId) {
+        self.starting.remove(&id);
+        let (ready, deferred) =
+            std::mem::take(&mut self.deferred).into_iter().partition(|task| matches!(task, Task::Stop(_, job) if *job == id));
+        self.deferred = deferred;
+        self.waiting.extend::<Vec<Task>>(ready);
+    }
+
+    /// Takes in what a runner told.
+    fn arrive(&mut self, batch: &mut Batch, arrived: &Arrived) -> Result<(), Broken> {
+        match arrived {
+            Arrived::Started { job, at } => {
+                let Some(row) = self.world.jobs.get(job) else { return Ok(()) };
+                let (instance, once) = (row.instance, row.once);
+                batch.change_job(&mut self.world, *job, |row| {
+                    row.status = JobStatus::Running;
+                    row.started_at = Some(*at);
+                });
+                if once { Ok(()) } else { batch.send(&mut self.world, instance, Event::JobStarted { job: *job, at: *at }, None) }
+            }
+            Arrived::Ended { job, end, gone, explanation } => {
+                batch.tasks.push(Task::Forget(*job));
+                // Over already, or never ours: a result counts once.
+                let Some(row) = self.world.jobs.get(job) else { return Ok(()) };
+                let kept = self.world.instances.get(&row.instance);
+                let flying = kept.and_then(|kept| kept.state.job(*job));
+                let asked = Asked {
+                    kind: row.kind,
+                    mode: kept.and_then(|kept| kept.state.desired()).and_then(|desired| desired.fetch.as_ref()).map(|fetch| fetch.mode),
+                    stopped: flying.and_then(|job| job.stop.as_ref()).or_else(|| self.world.once_stopped.get(job)),
+                    decided_at: row.created_at,
+                    now: batch.now,
+                };
+                let ending = outcome::read(end.clone(), *gone, explanation.clone(), &asked);
+                let (instance, once) = (row.instance, row.once);
+                batch.end_job(&mut self.world, *job, &ending);
+                self.world.once_stopped.remove(job);
+                self.numbers.jobs_ended += 1;
+                if once {
+                    Ok(())
+                } else {
+                    batch.send(&mut self.world, instance, Event::JobEnded { job: *job, outcome: ending.outcome }, None)
+                }
+            }
+        }
+    }
+
+    /// Wakes whoever is due.
+    fn tick(&mut self, batch: &mut Batch) -> Result<(), Broken> {
+        while let Some((at, id)) = self.world.timers.pop_due(batch.now) {
+            if self.world.instances.get(&id).is_some_and(|kept| kept.wake == Some(at)) {
+                batch.send(&mut self.world, id, Event::Tick, None)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives out free places, first ready first served.
+    fn grant(&mut self, batch: &mut Batch) -> Result<(), Broken> {
+        while let Some((id, kind)) = self.world.lanes.next(batch.now) {
+            batch.send(&mut self.world, id, Event::Granted(kind), None)?;
+        }
+        Ok(())
+    }
+
+    fn perform_waiting(&mut self) {
+        while self.performing.len() < PERFORM_LIMIT {
+            let Some(task) = self.waiting.pop_front() else { return };
+            if matches!(&task, Task::Stop(_, job) if self.starting.contains(job)) {
+                self.deferred.push(task);
+                continue;
+            }
+            let performer = self.performer.clone();
+            let planner = self.planner.clone();
+            self.performing.spawn(perform(performer, planner, task));
+        }
+    }
+
+    /// The daemon stops: what is under way may finish, and the last notes are written. Jobs go on.
+    async fn finish(mut self) -> Result<(), Fatal> {
+        let rest = async {
+            while let Some(done) = self.performing.join_next().await {
+                if let Some(Input::Done(done)) = finished(done) {
+                    self.note(done);
+                }
+            }
+        };
+        // What did not finish is performed again after the start.
+        let _ = tokio::time::timeout(STOP_WAIT, rest).await;
+        self.performing.shutdown().await;
+        if self.retry.is_none() {
+            self.turn(Vec::new()).await?;
+        }
+        Ok(())
+    }
+}
+
+fn finished(done: Result<Done, tokio::task::JoinError>) -> Option<Input> {
+    match done {
+        Ok(done) => Some(Input::Done(done)),
+        Err(error) if error.is_cancelled() => None,
+        // A panic in there is our bug; the task's action stays pending and is performed again after a restart.
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
+}
+
+fn unavailable(why: &str) -> Refusal {
+    Refusal::Unavailable(format!("nothing can be stored at present ({why}); nothing was changed, try again later"))
+}
+
+async fn perform(performer: Arc<Performer>, planner: planner::Queue, task: Task) -> Done {
+    match task {
+        Task::Start(start, names) => match performer.start(&start, &names).await {
+            Started::Handed => Done::Handed(start.job),
+            Started::Over(end) => Done::Over(Box::new(Arrived::Ended { job: start.job, end, gone: true, explanation: None })),
+        },
+        Task::Stop(action, job) => {
+            performer.stop(job);
+            Done::Performed(Some(action))
+        }
+        Task::Rollback { action, names, from, to } => {
+            planner.roll_back(names, from, to).await;
+            Done::Performed(Some(action))
+        }
+        Task::Forget(job) => {
+            performer.forget(job).await;
+            Done::Performed(None)
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! What the loop holds in memory: every instance's state, the jobs that are not over, the lanes and the timers. Owned by
+//! the loop alone; all of it follows from the database, so a start rebuilds it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use engine::State;
+use engine::action::StopReason;
+use engine::lanes::{Lanes, Limits};
+use schema::id::{ApplicationId, ApplicationName, ChannelId, ChannelName, InstanceId, JobId, RuntimeName, ServiceId, ServiceName};
+use schema::time::Timestamp;
+
+use super::timers::Timers;
+use crate::store::{Counters, InstanceRow, JobRow, LoadedInstance};
+
+/// The names and ids of an instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Names {
+    /// Its application.
+    pub application: (ApplicationId, ApplicationName),
+    /// Its service.
+    pub service: (ServiceId, ServiceName),
+    /// Its channel.
+    pub channel: (ChannelId, ChannelName),
+}
+
+impl Names {
+    /// The instance's id.
+    pub fn instance(&self) -> InstanceId {
+        InstanceId::of(self.service.0, self.channel.0)
+    }
+
+    /// `application/service in channel`, for messages.
+    pub fn label(&self) -> String {
+        format!("{}/{} in {}", self.application.1, self.service.1, self.channel.1)
+    }
+}
+
+/// One instance.
+#[derive(Debug, Clone)]
+pub(super) struct Kept {
+    pub(super) names: Arc<Names>,
+    /// The runtime that serves it.
+    pub(super) runtime: RuntimeName,
+    pub(super) state: State,
+    /// Commits so far; 0 for one that is not stored yet.
+    pub(super) revision: i64,
+    /// When it is due.
+    pub(super) wake: Option<Timestamp>,
+}
+
+impl Kept {
+    /// An instance that nobody has asked anything of yet.
+    pub(super) fn new(names: Arc<Names>, runtime: RuntimeName, now: Timestamp) -> Self {
+        let state = State::new(names.instance(), now);
+        Self { names, runtime, state, revision: 0, wake: None }
+    }
+
+    /// The row after one more commit.
+    pub(super) fn row(&self) -> InstanceRow {
+        let standing = self.state.standing();
+        let desired = self.state.desired();
+        InstanceRow {
+            id: self.state.instance(),
+            service: self.names.service.0,
+            channel: self.names.channel.0,
+            runtime: self.runtime.clone(),
+            state: serde_json::to_string(&self.state).expect("a state has a JSON form"),
+            revision: self.revision,
+            release: desired.map(|desired| desired.release),
+            desired_version: desired.map(|desired| desired.version.clone()),
+            status: standing.status,
+            reason: standing.reason,
+            message: standing.message.clone(),
+            since: standing.since,
+            next_wake: self.wake,
+        }
+    }
+}
+
+/// Everything that the loop holds.
+#[derive(Debug)]
+pub(super) struct World {
+    pub(super) instances: HashMap<InstanceId, Kept>,
+    /// The instances of each service: who is upstream of whom, who shares an approval.
+    pub(super) services: HashMap<ServiceId, Vec<InstanceId>>,
+    /// Jobs that are not over, and those that were given up and whose end still matters.
+    pub(super) jobs: HashMap<JobId, JobRow>,
+    /// Dry runs that a person stopped.
+    pub(super) once_stopped: HashMap<JobId, StopReason>,
+    pub(super) lanes: Lanes,
+    pub(super) timers: Timers,
+    pub(super) counters: Counters,
+}
+
+impl World {
+    /// The world as the database has it.
+    pub(super) fn load(instances: Vec<LoadedInstance>, jobs: Vec<JobRow>, counters: Counters, limits: Limits, now: Timestamp) -> Self {
+        let mut world = Self {
+            instances: HashMap::with_capacity(instances.len()),
+            services: HashMap::new(),
+            jobs: jobs.into_iter().map(|job| (job.id, job)).collect(),
+            once_stopped: HashMap::new(),
+            lanes: Lanes::new(limits, now),
+            timers: Timers::default(),
+            counters,
+        };
+        for LoadedInstance { application, service, channel, runtime, state, revision } in instances {
+            let names = Arc::new(Names { application, service, channel });
+            world.put(Kept { names, runtime, state, revision, wake: None });
+        }
+        world
+    }
+
+    /// Takes an instance in, or back: index, lanes and timers follow.
+    pub(super) fn put(&mut self, mut kept: Kept) {
+        let id = kept.state.instance();
+        kept.wake = engine::next_wake(&kept.state);
+        if let Some(at) = kept.wake {
+            self.timers.set(at, id);
+        }
+        self.lanes.update(&kept.state);
+        let service = kept.names.service.0;
+        if self.instances.insert(id, kept).is_none() {
+            self.services.entry(service).or_default().push(id);
+        }
+    }
+
+    /// Forgets an instance, as if it had never been there.
+    pub(super) fn remove(&mut self, id: InstanceId) {
+        self.lanes.forget(id);
+        if let Some(kept) = self.instances.remove(&id)
+            && let Some(others) = self.services.get_mut(&kept.names.service.0)
+        {
+            others.retain(|other| *other != id);
+        }
+    }
+
+    /// The instances of the same service.
+    pub(super) fn siblings(&self, service: ServiceId) -> Vec<InstanceId> {
+        self.services.get(&service).cloned().unwrap_or_default()
+    }
+
+    /// `service/channel`, as explain names those who hold a place.
+    pub(super) fn short_name(&self, id: InstanceId) -> String {
+        self.instances.get(&id).map_or_else(|| id.to_string(), |kept| format!("{}/{}", kept.names.service.1, kept.names.channel.1))
+    }
+}

@@ -1,0 +1,221 @@
+//! One function per action. Has no opinions: what it is asked was decided and committed; what comes of it goes back to
+//! the driver. Everything here can be done twice: a job that was started is found by its id, a stop of what has stopped
+//! changes nothing.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use engine::action::StartJob;
+use engine::desired::FetchMode;
+use schema::id::{BlobId, JobId};
+use schema::report::StructuredKind;
+use schema::status::JobKind;
+
+use crate::clock::Clock;
+use crate::compile::environment::JobIdentity;
+use crate::compile::{Command, Commands, EnvValue, Place};
+use crate::crash;
+use crate::driver::{EXPLANATION, Names, PLAN};
+use crate::runner::{End, JobSpec, Runner};
+use crate::secrets::Sealer;
+use crate::store::Store;
+
+mod cache;
+mod fake;
+
+use cache::Cache;
+
+/// What sealed values in compiled commands and parameter values are bound to.
+pub const RAW_SECRET: &str = "raw secret";
+
+/// What a start came to.
+#[derive(Debug)]
+pub enum Started {
+    /// The runner has the job; its news say the rest.
+    Handed,
+    /// It is over already.
+    Over(End),
+}
+
+/// Performs actions. Shared by all tasks of the driver.
+#[derive(Debug)]
+pub struct Performer {
+    store: Store,
+    clock: Clock,
+    sealer: Sealer,
+    runner: Arc<dyn Runner>,
+    root: PathBuf,
+    compiled: Cache,
+}
+
+impl Performer {
+    /// A performer whose local jobs start from `root`.
+    pub fn new(store: Store, clock: Clock, sealer: Sealer, runner: Arc<dyn Runner>, root: PathBuf) -> Self {
+        Self { store, clock, sealer, runner, root, compiled: Cache::default() }
+    }
+
+    /// Starts a job, or finds that it was started before.
+    pub async fn start(&self, start: &StartJob, names: &Names) -> Started {
+        crash::at(crash::BEFORE_START);
+        let started = match self.prepare(start, names).await {
+            Ok(Prepared::Local(spec)) => {
+                self.runner.start(*spec);
+                Started::Handed
+            }
+            Ok(Prepared::Over(end)) | Err(end) => Started::Over(end),
+        };
+        crash::at(crash::AFTER_START);
+        started
+    }
+
+    /// Stops a job: asks it to end, then makes it. Its end comes with the runner's news.
+    pub fn stop(&self, job: JobId) {
+        crash::at(crash::BEFORE_STOP);
+        // One that does not run any more has told its end, or will.
+        self.runner.stop(job);
+        crash::at(crash::AFTER_STOP);
+    }
+
+    /// Lets the runner forget a job whose end is stored.
+    pub async fn forget(&self, job: JobId) {
+        crash::at(crash::BEFORE_ACK);
+        self.runner.forget(job).await;
+        crash::at(crash::AFTER_ACK);
+    }
+
+    async fn prepare(&self, start: &StartJob, names: &Names) -> Result<Prepared, End> {
+        let commands = self.commands(start.compiled).await?;
+        let command = match start.kind {
+            JobKind::Fetch => commands.fetch.as_ref(),
+            JobKind::Apply => Some(&commands.apply),
+            JobKind::GetInfo => commands.get_info.as_ref(),
+        };
+        let Some(command) = command else {
+            return Err(never(format!("the runtime has no {} command", start.kind)));
+        };
+        let (root, clean_env) = match &commands.place {
+            Place::Fake { crashing_programs } => {
+                return Ok(Prepared::Over(fake::run(command, crashing_programs, &start.version, self.clock.now())));
+            }
+            Place::Local { root, clean_env } => (root.as_ref().map_or_else(|| self.root.clone(), |root| self.root.join(root)), *clean_env),
+        };
+        let (mut env, secret_keys) = self.open(command).await?;
+        env.extend(identity(start, names, &commands).variables());
+        Ok(Prepared::Local(Box::new(JobSpec {
+            job: start.job,
+            kind: start.kind,
+            command: command.clone(),
+            env,
+            clean_env,
+            root: Some(root),
+            secret_keys,
+            timeout_ms: start.timeout_ms,
+            success_exit_codes: if is_exit_code_fetch(start.kind, &commands) { vec![0, 2] } else { vec![0] },
+            inputs: self.inputs(start).await?,
+        })))
+    }
+
+    async fn commands(&self, digest: BlobId) -> Result<Arc<Commands>, End> {
+        if let Some(found) = self.compiled.get(digest) {
+            return Ok(found);
+        }
+        match self.store.compiled(digest).await {
+            Ok(Some(commands)) => {
+                let commands = Arc::new(commands);
+                self.compiled.put(digest, commands.clone());
+                Ok(commands)
+            }
+            Ok(None) => Err(never(format!("its commands {digest} are not in the database; push the service again"))),
+            Err(error) => Err(later(format!("failed to read its commands: {error}"))),
+        }
+    }
+
+    /// The variables that the config sets, secrets opened, and which of them are secret.
+    async fn open(&self, command: &Command) -> Result<(Vec<(String, String)>, Vec<String>), End> {
+        let mut env = Vec::with_capacity(command.env.len() + 12);
+        let mut secret_keys = Vec::new();
+        for variable in &command.env {
+            let bytes = match &variable.value {
+                EnvValue::Plain(text) => {
+                    env.push((variable.key.clone(), text.clone()));
+                    continue;
+                }
+                EnvValue::Secret { key, version } => match self.store.secret(key, *version).await {
+                    Ok(Some((_, bytes))) => bytes,
+                    Ok(None) if *version == 0 => {
+                        return Err(never(format!("secret `{key}` does not exist; set it with `pvnctl secrets set {key}`")));
+                    }
+                    Ok(None) => {
+                        return Err(never(format!("secret `{key}` has no version {version}; `pvnctl secrets list` shows those it has")));
+                    }
+                    Err(error) => return Err(later(format!("failed to open secret `{key}`: {error}"))),
+                },
+                EnvValue::Sealed(sealed) => self
+                    .sealer
+                    .unseal(RAW_SECRET, sealed)
+                    .map_err(|error| never(format!("failed to open the secret in `{}`: {error}", variable.key)))?,
+            };
+            let text = String::from_utf8(bytes)
+                .map_err(|_| never(format!("the secret in `{}` is not UTF-8 text, which an environment variable must be", variable.key)))?;
+            env.push((variable.key.clone(), text));
+            secret_keys.push(variable.key.clone());
+        }
+        Ok((env, secret_keys))
+    }
+
+    /// What `--in` can name: for an apply, the files of the fetch that found the work; the plan is the one that was decided on.
+    async fn inputs(&self, start: &StartJob) -> Result<Vec<(String, BlobId)>, End> {
+        let Some(fetch) = start.fetch_job else { return Ok(Vec::new()) };
+        let row = self.store.job_row(fetch).await.map_err(|error| later(format!("failed to read the fetch {fetch}: {error}")))?;
+        let files = row.and_then(|row| row.report).map(|report| report.files).unwrap_or_default();
+        let others = files.into_iter().filter(|file| file.name != PLAN && file.name != EXPLANATION || start.plan.is_none());
+        let mut inputs: Vec<_> = others.filter_map(|file| Some((format!("fetch:{}", file.name), file.content_blob_id?))).collect();
+        if let Some(plan) = start.plan {
+            inputs.push((format!("fetch:{PLAN}"), plan));
+        }
+        Ok(inputs)
+    }
+}
+
+/// What a job needs before it starts.
+enum Prepared {
+    Local(Box<JobSpec>),
+    Over(End),
+}
+
+/// It never started and another try makes no sense.
+fn never(why: String) -> End {
+    End::NotStarted { why, surroundings: false }
+}
+
+/// It never started and another try makes sense.
+fn later(why: String) -> End {
+    End::NotStarted { why, surroundings: true }
+}
+
+/// Only a structured fetch is expected to print a document; any other one speaks by its exit code.
+fn fetch_mode(commands: &Commands) -> Option<FetchMode> {
+    let fetch = commands.fetch.as_ref()?;
+    Some(if fetch.expect == Some(StructuredKind::Fetch) { FetchMode::StructuredOutput } else { FetchMode::ExitCode })
+}
+
+fn is_exit_code_fetch(kind: JobKind, commands: &Commands) -> bool {
+    kind == JobKind::Fetch && fetch_mode(commands) == Some(FetchMode::ExitCode)
+}
+
+fn identity<'a>(start: &'a StartJob, names: &'a Names, commands: &Commands) -> JobIdentity<'a> {
+    JobIdentity {
+        application: &names.application.1,
+        application_id: names.application.0,
+        service: &names.service.1,
+        service_id: names.service.0,
+        channel: &names.channel.1,
+        channel_id: names.channel.0,
+        version: &start.version,
+        job: start.job,
+        kind: start.kind,
+        attempt: start.attempt,
+        fetch_mode: fetch_mode(commands),
+        plan: start.plan,
+    }
+}

@@ -1,0 +1,101 @@
+//! Applying configs: all or nothing, versions only for what changed, recompiles.
+
+use pvn_scheduler::driver::Refusal;
+use pvn_scheduler::store::{DocumentKey, DocumentKind, EventFilter, PageRequest};
+use schema::api::{ConfigFile, ConfigsRequest};
+use schema::status::{JobKind, Status};
+
+use super::round::tidy_world;
+use super::{Rig, TWO_CHANNELS, caller};
+
+fn changes(result: &schema::api::ConfigsResult) -> Vec<(&str, &str, u64)> {
+    result.documents.iter().map(|document| (document.name.as_str(), document.change.as_str(), document.version)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_unchanged_config_makes_no_new_version() {
+    let rig = Rig::start(tidy_world()).await;
+    let first = rig.apply(TWO_CHANNELS).await.unwrap();
+    assert_eq!(changes(&first), [("tool", "created", 1), ("app", "created", 1), ("web", "created", 1)]);
+    let again = rig.apply(&format!("# a comment\n{TWO_CHANNELS}")).await.unwrap();
+    assert_eq!(changes(&again), [("tool", "unchanged", 1), ("app", "unchanged", 1), ("web", "unchanged", 1)]);
+    let changed = rig.apply(&TWO_CHANNELS.replace("defaultValue: medium", "defaultValue: large")).await.unwrap();
+    assert_eq!(changes(&changed)[2], ("web", "changed", 2));
+    assert!(
+        changed.documents[2].diff.contains("-    string: {defaultValue: medium}\n+    string: {defaultValue: large}"),
+        "{}",
+        changed.documents[2].diff
+    );
+    let filter = EventFilter { kind: Some("config.applied".into()), ..Default::default() };
+    assert_eq!(rig.store.events(&filter, &PageRequest::default()).await.unwrap().total, 4);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bad_input_reference_to_nothing_stores_nothing_of_all_files() {
+    let rig = Rig::start(tidy_world()).await;
+    let refused =
+        rig.apply(&TWO_CHANNELS.replace("[{runtime: tool}]\n    preconditions", "[{runtime: tol}]\n    preconditions")).await.unwrap_err();
+    assert!(matches!(&refused, Refusal::Config(problems) if problems.iter().any(|problem| problem.message.contains("tol"))), "{refused:?}");
+    assert!(rig.store.find_application("app").await.unwrap().is_none());
+    assert!(rig.store.find_runtime("tool").await.unwrap().is_none());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dry_run_of_configs_says_what_would_change_and_changes_nothing() {
+    let rig = Rig::start(tidy_world()).await;
+    let file = ConfigFile { path: "a.pvn.yaml".into(), text: TWO_CHANNELS.into(), ..ConfigFile::default() };
+    let request = ConfigsRequest { files: vec![file], dry_run: true, push: true, ..ConfigsRequest::default() };
+    let result = rig.handle.apply_configs(request, caller("root")).await.unwrap();
+    assert_eq!(changes(&result)[0], ("tool", "created", 1));
+    assert!(result.pushed.is_empty());
+    assert!(rig.store.find_application("app").await.unwrap().is_none());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_changed_runtime_makes_no_new_version_and_fetches_again() {
+    let rig = Rig::start(tidy_world()).await;
+    rig.request(TWO_CHANNELS, true).await.unwrap();
+    rig.until_status("production", Status::Converged).await;
+    let looks =
+        || rig.runner.seen.lock().unwrap().iter().filter(|spec| spec.kind == JobKind::Fetch && spec.command.argv.len() == 2).count();
+    assert_eq!(looks(), 0);
+    rig.apply(&TWO_CHANNELS.replace("entrypoint: [look]", "entrypoint: [look, harder]")).await.unwrap();
+    rig.until("both channels being looked at with the new command", async || (looks() >= 2).then_some(())).await;
+    assert_eq!(rig.until_status("staging", Status::Converged).await.desired_version.as_deref(), Some("web-1"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_channel_that_is_taken_out_takes_its_instances_with_it_and_may_come_back() {
+    let rig = Rig::start(tidy_world()).await;
+    rig.request(TWO_CHANNELS, true).await.unwrap();
+    rig.until_status("production", Status::Converged).await;
+    let (head, rest) = TWO_CHANNELS.split_once("  - name: production").unwrap();
+    let (_, tail) = rest.split_once("---").unwrap();
+    rig.apply(&format!("{head}---{tail}")).await.unwrap();
+    let service = rig.store.service("app", "web").await.unwrap().unwrap();
+    assert_eq!(service.channels.len(), 1);
+    rig.request(TWO_CHANNELS, true).await.unwrap();
+    rig.until_status("production", Status::Converged).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn raw_secrets_of_configs_are_nowhere_in_the_clear_and_reach_the_job() {
+    let rig = Rig::start(tidy_world()).await;
+    let text = TWO_CHANNELS.replace("program: {name: do, ", "program: {name: do, env: {KEY: {rawSecret: hunter2-in-the-clear}}, ");
+    let result = rig.request(&text, true).await.unwrap();
+    assert!(!result.documents[0].diff.contains("hunter2"), "{}", result.documents[0].diff);
+    rig.until_status("production", Status::Converged).await;
+    let seen = rig.runner.seen.lock().unwrap().clone();
+    let apply = seen.iter().find(|spec| spec.kind == JobKind::Apply).unwrap();
+    assert_eq!(super::round::variable(apply, "KEY"), "hunter2-in-the-clear");
+    assert_eq!(apply.secret_keys, ["KEY"]);
+    for file in std::fs::read_dir(rig.dir.path()).unwrap() {
+        let path = file.unwrap().path();
+        if path.is_file() {
+            let bytes = std::fs::read(&path).unwrap();
+            assert!(!bytes.windows(12).any(|window| window == b"in-the-clear"), "{} holds the secret in the clear", path.display());
+        }
+    }
+    let key = DocumentKey { kind: DocumentKind::Runtime, application: String::new(), name: "tool".into() };
+    assert!(rig.store.document(&key).await.unwrap().unwrap().source.text.contains("hunter2"), "who has the key can read it again");
+}

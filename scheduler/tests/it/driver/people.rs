@@ -1,0 +1,88 @@
+//! What people ask: approve, reject, pause, cancel, dry runs, secrets, tokens.
+
+use pvn_scheduler::driver::{Ask, Refusal};
+use pvn_scheduler::store::{EventFilter, JobFilter, PageRequest};
+use schema::api::{DecisionRequest, TokenRequest};
+use schema::status::{ApprovalStatus, JobKind, JobStatus, Role, Status};
+
+use super::round::tidy_world;
+use super::{APPROVAL, Rig, TWO_CHANNELS, caller, target};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rule_07_an_apply_waits_for_its_approval_and_the_audit_knows_who_gave_it() {
+    let rig = Rig::start(tidy_world()).await;
+    rig.request(APPROVAL, true).await.unwrap();
+    let waiting = rig.until_status("only", Status::WaitingManualApproval).await;
+    assert_eq!(waiting.approvals[0].status, ApprovalStatus::Pending);
+    assert_eq!(rig.runner.applies(), 0);
+
+    let other = DecisionRequest { plan_digest: Some("sha256:00".into()), ..DecisionRequest::default() };
+    let refused = rig.handle.ask(target("only"), Ask::Approve(other), caller("eve")).await.unwrap_err();
+    assert!(matches!(&refused, Refusal::Conflict(why) if why.contains("look at it again")), "{refused}");
+
+    rig.handle.ask(target("only"), Ask::Approve(DecisionRequest::default()), caller("eve")).await.unwrap();
+    rig.until_status("only", Status::Converged).await;
+    let filter = EventFilter { kind: Some("approval.decided".into()), audit: true, ..Default::default() };
+    let entry = rig.store.events(&filter, &PageRequest::default()).await.unwrap().items.remove(0);
+    assert_eq!((entry.actor.as_deref(), entry.origin.as_deref()), (Some("eve"), Some("127.0.0.1")));
+
+    let late = rig.handle.ask(target("only"), Ask::Approve(DecisionRequest::default()), caller("eve")).await.unwrap_err();
+    assert!(matches!(&late, Refusal::Conflict(why) if why.contains("no approval is pending for app/web in only")), "{late}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rule_10_pause_stops_fetch_and_apply_until_resume() {
+    let rig = Rig::start(tidy_world()).await;
+    rig.apply(APPROVAL).await.unwrap();
+    rig.handle.ask(target("only"), Ask::Pause, caller("eve")).await.unwrap();
+    rig.push(&[]).await.unwrap();
+    rig.until_status("only", Status::Paused).await;
+    assert!(rig.runner.kinds().is_empty());
+    rig.handle.ask(target("only"), Ask::Resume, caller("eve")).await.unwrap();
+    rig.until_status("only", Status::WaitingManualApproval).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dry_run_is_on_record_and_changes_nothing() {
+    let rig = Rig::start(tidy_world()).await;
+    rig.request(TWO_CHANNELS, true).await.unwrap();
+    rig.until_status("production", Status::Converged).await;
+    let before = rig.instance("staging").await;
+    let job = rig.handle.run_once(target("staging"), JobKind::Fetch, caller("eve")).await.unwrap();
+    let ended = rig.until("the dry run's end", async || rig.store.job(job).await.unwrap().filter(|job| job.status.is_final()));
+    assert_eq!(ended.await.status, JobStatus::Succeeded);
+    assert_eq!(rig.instance("staging").await, before);
+    let refused = rig.handle.run_once(target("staging"), JobKind::Apply, caller("eve")).await.unwrap_err();
+    assert!(refused.to_string().contains("cannot be run dry"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_that_is_over_or_unknown_cannot_be_cancelled() {
+    let rig = Rig::start(tidy_world()).await;
+    rig.request(TWO_CHANNELS, true).await.unwrap();
+    rig.until_status("production", Status::Converged).await;
+    let job = rig.store.jobs(&JobFilter::default(), &PageRequest::default()).await.unwrap().items.remove(0).id;
+    let over = rig.handle.cancel_job(job, caller("eve")).await.unwrap_err();
+    assert!(matches!(&over, Refusal::Conflict(why) if why.contains("is over (SUCCEEDED)")), "{over}");
+    let unknown = rig.handle.cancel_job(schema::id::JobId::from_bytes([9; 16]), caller("eve")).await.unwrap_err();
+    assert!(matches!(unknown, Refusal::NotFound(_)), "{unknown}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn secrets_count_their_versions_and_names_of_tokens_are_never_used_again() {
+    let rig = Rig::start(tidy_world()).await;
+    assert_eq!(rig.handle.set_secret("db".into(), b"one".to_vec(), caller("eve")).await.unwrap(), 1);
+    assert_eq!(rig.handle.set_secret("db".into(), b"two".to_vec(), caller("eve")).await.unwrap(), 2);
+    let bad = rig.handle.set_secret("db".into(), vec![0, 1], caller("eve")).await.unwrap_err();
+    assert!(matches!(&bad, Refusal::Invalid(why) if why.contains("UTF-8")), "{bad}");
+    rig.handle.delete_secret("db".into(), caller("eve")).await.unwrap();
+    assert!(matches!(rig.handle.delete_secret("db".into(), caller("eve")).await, Err(Refusal::NotFound(_))));
+
+    let request = TokenRequest { name: "ci".into(), role: Role::Admin, valid_for_seconds: None };
+    let made = rig.handle.create_token(request.clone(), caller("eve")).await.unwrap();
+    assert!(rig.store.token(&made.token).await.unwrap().is_some());
+    let again = rig.handle.create_token(request, caller("eve")).await.unwrap_err();
+    assert!(matches!(&again, Refusal::Conflict(why) if why.contains("never used again")), "{again}");
+    let last = rig.handle.revoke_token("ci".into(), caller("eve")).await.unwrap_err();
+    assert!(last.to_string().contains("last admin token"), "{last}");
+}

@@ -1,0 +1,61 @@
+//! Versions: counted, carried over, taken back, replaced.
+
+use pvn_scheduler::driver::Refusal;
+use pvn_scheduler::runner::JobSpec;
+use pvn_scheduler::store::PageRequest;
+use schema::api::RollbackRequest;
+use schema::status::{JobKind, Status};
+
+use super::round::{tidy_world, variable};
+use super::{Rig, TWO_CHANNELS, caller};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_push_counts_a_version_also_when_nothing_differs_and_keeps_the_last_values() {
+    let rig = Rig::start(tidy_world()).await;
+    rig.apply(TWO_CHANNELS).await.unwrap();
+    assert_eq!(rig.push(&[("size", "large")]).await.unwrap().version, "web-1");
+    assert_eq!(rig.push(&[]).await.unwrap().version, "web-2");
+    let page = rig.store.releases(&Default::default(), &PageRequest::default()).await.unwrap();
+    let sizes: Vec<_> = page.items.iter().map(|release| release.params.get("size").cloned().unwrap_or_default()).collect();
+    assert_eq!(sizes, ["large", "large"]);
+    let unknown = rig.push(&[("colour", "red")]).await.unwrap_err();
+    assert!(matches!(&unknown, Refusal::Config(problems) if problems[0].message.contains("colour")), "{unknown:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_older_release_in_progress_becomes_replaced() {
+    let rig = Rig::start(|spec| (spec.kind == JobKind::Fetch).then_some(2)).await;
+    rig.apply(TWO_CHANNELS).await.unwrap();
+    rig.push(&[]).await.unwrap();
+    rig.push(&[]).await.unwrap();
+    let page = rig.store.releases(&Default::default(), &PageRequest::default()).await.unwrap();
+    assert_eq!(page.items[1].status, Status::Replaced, "{page:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rollback_goes_back_to_the_last_converged_version_as_it_was() {
+    let world = tidy_world();
+    let rig = Rig::start(move |spec: &JobSpec| {
+        if variable(spec, "PVN_SERVICE_VERSION") == "web-2" && spec.kind == JobKind::Apply {
+            return Some(1);
+        }
+        if variable(spec, "PVN_SERVICE_VERSION") == "web-2" { Some(2) } else { world(spec) }
+    })
+    .await;
+    rig.apply(TWO_CHANNELS).await.unwrap();
+    let nothing = rig.handle.rollback("app".into(), "web".into(), RollbackRequest::default(), caller("eve")).await.unwrap_err();
+    assert!(nothing.to_string().contains("none to go back to"), "{nothing}");
+
+    rig.push(&[("size", "small")]).await.unwrap();
+    rig.until_status("production", Status::Converged).await;
+    rig.push(&[("size", "huge")]).await.unwrap();
+    rig.until_status("staging", Status::Failed).await;
+    let back = rig.handle.rollback("app".into(), "web".into(), RollbackRequest::default(), caller("eve")).await.unwrap();
+    assert_eq!(back.version, "web-1");
+    let staging = rig.until_status("staging", Status::Converged).await;
+    assert_eq!(staging.desired_version.as_deref(), Some("web-1"));
+    rig.until_status("production", Status::Converged).await;
+    assert_eq!(rig.push(&[]).await.unwrap().version, "web-4", "versions count on");
+    let newest = rig.store.releases(&Default::default(), &PageRequest::default()).await.unwrap().items.remove(0);
+    assert_eq!(newest.params["size"], "small", "values carry over from what was gone back to");
+}
