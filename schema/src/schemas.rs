@@ -2,6 +2,7 @@
 //! scheduler publishes them under `/schemas/`, and `pvnctl configs schema` prints [`CONFIG`].
 
 mod editor;
+mod manual;
 
 pub(crate) use editor::snake_case;
 
@@ -30,6 +31,11 @@ pub fn emitted() -> Vec<(&'static str, String)> {
         ("report.json", of::<crate::report::Report>()),
     ];
     schemas.into_iter().map(|(name, schema)| (name, format!("{schema:#}\n"))).collect()
+}
+
+/// The text of `docs/config.md`: every field for people, made from the types as they are now.
+pub fn manual() -> String {
+    manual::of(&of::<crate::config::Written>())
 }
 
 /// The schema of a type, in the form that all of ours have: draft 7, no `null` (absent is enough), words as one `enum`.
@@ -90,6 +96,29 @@ fn words(schema: &mut Map<String, Value>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_reference_for_people_is_that_of_the_types() {
+        let committed = include_str!("../../docs/config.md");
+        assert!(manual() == committed, "docs/config.md is not what the types say; run `cargo run -p schema --bin emit`");
+    }
+
+    #[test]
+    fn every_field_is_described() {
+        fn look(schema: &Value, at: &str, silent: &mut Vec<String>) {
+            for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+                if property.get("description").is_none() {
+                    silent.push(format!("{at}.{name}"));
+                }
+            }
+        }
+        let schema = of::<crate::config::Written>();
+        let mut silent = Vec::new();
+        for (name, definition) in schema["definitions"].as_object().unwrap() {
+            look(definition, name, &mut silent);
+        }
+        assert!(silent.is_empty(), "{silent:?}");
+    }
 
     #[test]
     fn the_emitted_schemas_are_those_of_the_types() {

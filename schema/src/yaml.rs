@@ -12,6 +12,9 @@ use serde_json::Value;
 /// Deepest nesting; a config needs 15, a Kubernetes object 20.
 pub const DEPTH_LIMIT: usize = 100;
 
+/// Most nodes in a document: a mapping of short entries that fills 8 MiB has about as many. Bounds the memory of a tree.
+pub const NODE_LIMIT: usize = 1_000_000;
+
 /// Most nodes that aliases may add to a document, so that a few anchors cannot stand for billions of nodes.
 pub const ALIAS_NODE_LIMIT: usize = 100_000;
 

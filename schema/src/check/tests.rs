@@ -179,3 +179,26 @@ fn bad_input_millions_of_problems_are_bounded() {
     let twice = "\"objects\":[],".repeat(200_000);
     assert_eq!(lines(&format!("{{{twice}\"objects\":[]}}")), PROBLEM_LIMIT + 1);
 }
+
+/// Whether an editor, which checks the text's own spelling, has nothing against a document.
+fn check_editor(document: Value, accepted: bool) {
+    let mut scope = valico::json_schema::Scope::without_formats(valico::json_schema::SchemaVersion::Draft7);
+    let schema = scope.compile_and_return(serde_json::from_str(crate::schemas::CONFIG).unwrap(), false).unwrap();
+    assert_eq!(schema.validate(&document).is_valid(), accepted, "{document}");
+}
+
+#[test]
+fn an_editor_accepts_both_spellings_and_offers_one() {
+    let command = serde_json::json!({"task_config": {"program": {"cmd": ["a"]}}});
+    check_editor(serde_json::json!({"runtime": {"name": "r", "extension": {"proxy_runtime": {"runtime": "k"}, "apply": command}}}), true);
+    check_editor(serde_json::json!({"runtime": {"name": "r", "custom": {"proxyRuntime": {"runtime": "k"}, "apply": command}}}), true);
+    check_editor(serde_json::json!({"runtime": {"name": "r", "custom": {"apply": command}}}), false);
+    check_editor(serde_json::json!({"runtime": {"name": "r", "custom": {"proxyRuntime": {"runtime": "k"}, "apply": {}}}}), false);
+    check_editor(serde_json::json!({"runtime": {"name": "r", "local": {}, "fake": {}}}), false);
+    check_editor(serde_json::json!({"runtime": {"name": "r"}}), true);
+    check_editor(serde_json::json!({"runtime": {"name": "r", "colour": 1}}), false);
+    check_editor(serde_json::json!({}), false);
+    let schema: Value = serde_json::from_str(crate::schemas::CONFIG).unwrap();
+    let offered = schema["definitions"]["FetchCommand"]["properties"].as_object().unwrap();
+    assert!(offered.contains_key("pollInterval") && !offered.contains_key("poll_interval"));
+}

@@ -41,7 +41,10 @@ fn spellings(schema: &mut Map<String, Value>) {
     let mut patterns = Map::new();
     for (field, property) in properties {
         for name in names_of(field).into_iter().skip(1) {
-            patterns.insert(format!("^{name}$"), property.clone());
+            // Its description is that of the name that editors offer.
+            let mut property = property.clone();
+            property.as_object_mut().map(|property| property.shift_remove("description"));
+            patterns.insert(format!("^{name}$"), property);
         }
     }
     let given = |field: &str| match names_of(field).as_slice() {

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span, Tag};
 
-use super::{ALIAS_BYTE_LIMIT, ALIAS_NODE_LIMIT, DEPTH_LIMIT, Entry, Kind, Node, YamlError};
+use super::{ALIAS_BYTE_LIMIT, ALIAS_NODE_LIMIT, DEPTH_LIMIT, Entry, Kind, NODE_LIMIT, Node, YamlError};
 
 pub(super) fn parse(text: &str) -> Result<Option<Node>, YamlError> {
     let bytes = Bytes::new(text);
@@ -13,7 +13,8 @@ pub(super) fn parse(text: &str) -> Result<Option<Node>, YamlError> {
         let found = text[at..].chars().next().unwrap_or_default();
         return Err(error(at..at + found.len_utf8(), format!("the control character {found:?} is not allowed in YAML"), None));
     }
-    let mut builder = Builder { text, bytes, open: Vec::new(), anchors: HashMap::new(), alias_nodes: 0, alias_bytes: 0, root: None };
+    let mut builder =
+        Builder { text, bytes, open: Vec::new(), anchors: HashMap::new(), nodes: 0, alias_nodes: 0, alias_bytes: 0, root: None };
     let mut documents = 0;
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| builder.malformed(&error))?;
@@ -82,6 +83,7 @@ struct Builder<'a> {
     open: Vec<Open>,
     /// Finished nodes by anchor, with their size; `None` while the node is still open.
     anchors: HashMap<usize, Option<(Node, Size)>>,
+    nodes: usize,
     alias_nodes: usize,
     alias_bytes: usize,
     root: Option<Node>,
@@ -198,6 +200,10 @@ impl Builder<'_> {
     }
 
     fn finish(&mut self, node: Node, anchor: usize) -> Result<(), YamlError> {
+        self.nodes += 1;
+        if self.nodes > NODE_LIMIT {
+            return Err(error(node.span, format!("more than {NODE_LIMIT} values in one document"), None));
+        }
         if anchor > 0 {
             let size = size(&node);
             self.anchors.insert(anchor, Some((node.clone(), size)));

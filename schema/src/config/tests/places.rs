@@ -132,6 +132,11 @@ fn bad_input_aliases_that_stand_for_billions_of_values() {
 }
 
 #[test]
+fn bad_input_millions_of_values() {
+    assert!(problems(&format!("[{}", "a,".repeat(2_000_000))).starts_with("error: more than 1000000 values in one document"));
+}
+
+#[test]
 fn bad_input_deep_nesting() {
     for text in
         ["[".repeat(100_000), "- ".repeat(100_000), "{a: ".repeat(100_000), (0..3000).map(|n| format!("{}a:\n", " ".repeat(n))).collect()]
