@@ -70,6 +70,9 @@ impl Chain<'_> {
             Situation::Unseen | Situation::Unlooked | Situation::Pending | Situation::Broken | Situation::Looking => self.looks(),
             Situation::Cancelled => {
                 self.apply_end("CANCELLED");
+                if let Some(job) = state.unsettled {
+                    self.say("APPLY_UNSETTLED", format!("apply {job} was told to stop and is not known to be gone"), since, None);
+                }
                 let text = "no other apply starts until `pvnctl services retry`, a new release, or a fetch that finds nothing left to do";
                 self.say("WAITS_FOR_PERSON", text.into(), since, None);
             }

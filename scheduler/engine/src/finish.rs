@@ -13,7 +13,7 @@ use crate::limits::SHORTEST_PAUSE_MS;
 use crate::observed::{Verdict, read};
 use crate::retry::{MISFIRE_POLICY, backoff_ms, next_due};
 use crate::state::{ApplyEnd, Finding, Job, State, Work};
-use crate::step::{in_words, log};
+use crate::step::{duration, in_words, log};
 
 impl State {
     /// A job is over.
@@ -53,11 +53,12 @@ impl State {
             (Outcome::Exited { code, seen, .. }, stop) => match (read(policy.mode, &desired.version, code, &seen), stop) {
                 (Ok(verdict), _) => Ok((verdict, seen)),
                 (Err(_), Some(StopReason::Person(who))) => Err((format!("was cancelled by {who}"), Blame::Person)),
-                (Err(_), Some(_)) => Err((overdue(job), Blame::Command)),
+                (Err(_), Some(_)) => Err((timed_out(job), Blame::Command)),
                 (Err(why), None) => Err((why, Blame::Command)),
             },
             (_, Some(StopReason::Person(who))) => Err((format!("was cancelled by {who}"), Blame::Person)),
-            (_, Some(StopReason::Deadline)) | (Outcome::TimedOut, _) => Err((overdue(job), Blame::Command)),
+            (Outcome::TimedOut, _) => Err((timed_out(job), Blame::Command)),
+            (_, Some(StopReason::Deadline)) => Err((overdue(job), Blame::Command)),
             (Outcome::NotStarted { why, surroundings: true }, _) => Err((format!("could not be started: {why}"), Blame::Surroundings)),
             (Outcome::NotStarted { why, surroundings: false }, _) => Err((format!("could not be started: {why}"), Blame::Command)),
             (Outcome::Cancelled { .. }, _) => Err(("was cancelled".to_owned(), Blame::Person)),
@@ -172,7 +173,8 @@ impl State {
             (Outcome::Exited { code: 0, .. }, _) => ApplyEnd::Succeeded,
             (Outcome::NotStarted { why, .. }, Some(_)) => ApplyEnd::Failed(format!("{}: {why}", overdue(job))),
             (Outcome::Unknown { why }, _) => ApplyEnd::Unknown(why),
-            (_, Some(_)) | (Outcome::TimedOut, _) => ApplyEnd::Failed(overdue(job)),
+            (Outcome::Exited { .. }, Some(_)) | (Outcome::TimedOut, _) => ApplyEnd::Failed(timed_out(job)),
+            (Outcome::Cancelled { .. }, Some(_)) => ApplyEnd::Failed(overdue(job)),
             (Outcome::Exited { code, .. }, None) if attempts.contains(&code) => self.retryable(job, &desired, code, ended_at),
             (Outcome::Exited { code, .. }, None) => ApplyEnd::Failed(format!("ended with exit code {code}")),
             (Outcome::NotStarted { why, surroundings: true }, None) => ApplyEnd::Misfired(why),
@@ -257,7 +259,7 @@ impl State {
             Outcome::Exited { code: 0, info: None, .. } => Err("printed nothing readable".to_owned()),
             Outcome::Exited { code, .. } => Err(format!("ended with exit code {code}")),
             Outcome::NotStarted { why, .. } => Err(format!("could not be started: {why}")),
-            Outcome::TimedOut => Err(overdue(job)),
+            Outcome::TimedOut => Err(timed_out(job)),
             Outcome::Cancelled { .. } => Err("was cancelled".to_owned()),
             Outcome::Unknown { why } => Err(format!("ended nobody knows how: {why}")),
         };
@@ -302,10 +304,15 @@ fn ended_at(job: &Job, outcome: &Outcome, now: Timestamp) -> Timestamp {
     }
 }
 
-fn overdue(job: &Job) -> String {
-    match (job.started_at, job.timeout_ms) {
-        (None, _) => "did not start in time and was stopped".to_owned(),
-        (Some(_), Some(ms)) => format!("did not end within its timeout of {} and was stopped", crate::step::duration(ms)),
-        (Some(_), None) => "was stopped at its deadline".to_owned(),
+/// A command that ran past its time.
+fn timed_out(job: &Job) -> String {
+    match job.timeout_ms {
+        Some(ms) => format!("did not end within its timeout of {} and was stopped", duration(ms)),
+        None => "was stopped at its deadline".to_owned(),
     }
+}
+
+/// A job that was stopped at a deadline, whether its command ran or not.
+fn overdue(job: &Job) -> String {
+    if job.started_at.is_some() { timed_out(job) } else { "did not start in time and was stopped".to_owned() }
 }

@@ -171,6 +171,7 @@ impl Lanes {
     /// Who gets a place now: send it `Event::Granted` with this kind, then [`Lanes::update`] with the state that comes
     /// out. `None` when nobody waits, or no one who waits has room yet.
     pub fn next(&mut self, now: Timestamp) -> Option<(InstanceId, JobKind)> {
+        self.take_time(now);
         let pace_open = self.pace_opens_at().is_none_or(|at| at <= now);
         for (lane, kind) in KINDS.into_iter().enumerate() {
             if self.held[lane] >= self.limits[lane].total.max(1) as usize {
@@ -235,6 +236,17 @@ impl Lanes {
     fn holder(&self, instance: InstanceId, lane: usize) -> Option<Holder> {
         let (_, since, job) = self.entries.get(&instance)?.holds[lane]?;
         Some(Holder { instance, job, since })
+    }
+
+    /// When the clock is set back, what is wanted from now on is new, and the pace does not wait for the old time.
+    fn take_time(&mut self, now: Timestamp) {
+        self.paced_until = self.paced_until.min(now.plus_ms(PACE_MS * (PILED_UP_AT_ONCE + 1)));
+        if now < self.started_at {
+            self.started_at = now;
+            for lane in 0..KINDS.len() {
+                (0..self.lanes[lane].len()).for_each(|runtime| self.show(lane, runtime));
+            }
+        }
     }
 
     fn pace_opens_at(&self) -> Option<Timestamp> {

@@ -82,11 +82,11 @@ impl State {
                     (Status::Converging, reason, format!("every object runs {version}, but {what}"))
                 }
             }
-            Situation::Cancelled => (
-                Status::Failed,
-                Some(Reason::Cancelled),
-                format!("{}; a new release or `pvnctl services retry` tries again", apply_ended()),
-            ),
+            Situation::Cancelled => {
+                let gone = if self.unsettled.is_some() { ", but is not known to be gone and may still run" } else { "" };
+                let message = format!("{}{gone}; a new release or `pvnctl services retry` tries again", apply_ended());
+                (Status::Failed, Some(Reason::Cancelled), message)
+            }
             Situation::Unsettled(job) => {
                 let way_out = "no other apply starts until it is known to be gone, or until `pvnctl services retry` says that it may";
                 (Status::Failed, Some(Reason::ApplyFailed), format!("apply {job} was stopped and may still run; {way_out}"))

@@ -6,3 +6,4 @@ mod rules_01_to_06;
 mod rules_07_to_11;
 mod rules_12_to_18;
 mod scenario;
+mod size;

@@ -117,7 +117,7 @@ impl Driver {
             shapes,
         };
         for service in 0..SERVICES {
-            driver.release(service);
+            driver.release(service, None);
         }
         for happening in [Happening::Relist, Happening::Whim, Happening::Drift, Happening::Release, Happening::Jump] {
             driver.after(1_000, happening);
@@ -212,10 +212,11 @@ impl Driver {
             }
             Happening::Release if !self.calm => {
                 let service = self.random.below(SERVICES as u64) as usize;
+                let only = self.random.one_in(4).then_some(service * 2 + 1);
                 if self.random.one_in(3) {
                     self.recompile(service)
                 } else {
-                    self.release(service)
+                    self.release(service, only)
                 }
                 self.after(again_ms * 5, Happening::Release);
             }
@@ -345,9 +346,14 @@ impl Driver {
         self.relist();
     }
 
-    /// The runner lists everything that it knows of.
+    /// The runner lists everything that it knows of, and every channel is told again how the one before it stands.
     fn relist(&mut self) {
         for instance in 0..self.states.len() {
+            if instance.is_multiple_of(2) {
+                let converged_version = self.states[instance].converged_version().map(str::to_owned);
+                let event = Event::Upstream { channel: "staging".parse().unwrap(), converged_version };
+                self.after(0, Happening::Deliver(instance + 1, Box::new(event)));
+            }
             let jobs: Vec<_> = self.states[instance].jobs_in_flight().map(|job| (job.id, job.started_at.is_some())).collect();
             for (job, started) in jobs {
                 let Some(process) = self.world.processes.get(&job).filter(|process| !process.mute) else { continue };
@@ -446,12 +452,14 @@ impl Driver {
     fn jump(&mut self) {
         let ms = self.random.between(1, 7_200) * 500;
         let back = self.random.one_in(2);
-        self.offset_ms += if back { -ms } else { ms };
-        if back {
-            self.oracle.clock_set_back();
-            for instance in 0..self.states.len() {
-                self.handle(instance, Event::Tick); // the driver's duty when its clock is set back
-            }
+        if back { self.set_clock_back(ms) } else { self.offset_ms += ms }
+    }
+
+    fn set_clock_back(&mut self, ms: i64) {
+        self.offset_ms -= ms;
+        self.oracle.clock_set_back();
+        for instance in 0..self.states.len() {
+            self.handle(instance, Event::Tick); // the driver's duty when its clock is set back
         }
     }
 
@@ -467,9 +475,10 @@ impl Driver {
         self.handle(instance, event);
     }
 
-    fn release(&mut self, service: usize) {
+    /// A release for both channels, or for one of them only.
+    fn release(&mut self, service: usize, only: Option<usize>) {
         self.releases += 1;
-        for instance in [service * 2, service * 2 + 1] {
+        for instance in [service * 2, service * 2 + 1].into_iter().filter(|instance| only.is_none_or(|only| only == *instance)) {
             let shape = &mut self.shapes[instance];
             shape.release = ReleaseId::derive(&[&self.releases.to_le_bytes()]);
             shape.version = format!("s{service}-{}", self.releases);
@@ -482,7 +491,7 @@ impl Driver {
 
     fn after_release(&mut self, service: usize) {
         if self.calm || !self.random.one_in(3) {
-            self.release(service);
+            self.release(service, None);
         }
     }
 
@@ -512,10 +521,10 @@ impl Driver {
                 self.after(1_000, over);
             }
         }
-        for instance in 0..self.states.len() {
-            let event = Event::Desired(Box::new(self.shapes[instance].clone()));
-            self.after(0, Happening::Deliver(instance, Box::new(event))); // whatever was deleted is wanted again
+        for service in 0..SERVICES {
+            self.release(service, None); // whatever was deleted is wanted again, and every channel the same
         }
+        self.set_clock_back(24 * 3_600_000);
         self.after(0, Happening::Help);
     }
 
