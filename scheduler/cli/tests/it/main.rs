@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "clippy knows test functions, not the helpers that they share")]
 
 mod arguments;
+mod configs;
 mod errors;
 mod output;
 mod server;
