@@ -4,14 +4,17 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
-use pvn_scheduler::crash;
 use pvn_scheduler::daemon::Daemon;
 use pvn_scheduler::settings::Settings;
+use pvn_scheduler::{crash, dev};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 /// What is logged when nothing is said: our own news and everybody's warnings.
 const DEFAULT_LOG: &str = "warn,pvn_scheduler=info";
+
+/// What `dev` logs, which tells the news itself.
+const DEV_LOG: &str = "warn";
 
 /// Exit code after a second signal: 128 + SIGINT, as a shell shows a program that was interrupted.
 const INTERRUPTED: i32 = 130;
@@ -27,16 +30,26 @@ struct Cli {
 enum Command {
     /// Run the scheduler
     Serve(Box<Settings>),
+    /// Serve, apply the config files of a directory, release every service, and tell what happens
+    Dev(Box<dev::Arguments>),
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // A closed pipe is nothing to complain about; and 2, which clap would end with, means FAILED here.
+            let _ = error.print();
+            return if error.use_stderr() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
+        }
+    };
+    let log = if matches!(cli.command, Command::Dev(_)) { DEV_LOG } else { DEFAULT_LOG };
     tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::try_from_env("PVN_LOG").unwrap_or_else(|_| EnvFilter::new(DEFAULT_LOG)))
+        .with_env_filter(EnvFilter::try_from_env("PVN_LOG").unwrap_or_else(|_| EnvFilter::new(log)))
         .with_writer(std::io::stderr)
         .init();
     match run(cli) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             tracing::error!("{error:#}");
             ExitCode::FAILURE
@@ -44,11 +57,12 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(cli: Cli) -> anyhow::Result<()> {
+fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     crash::arm().map_err(anyhow::Error::msg)?;
     let runtime = tokio::runtime::Runtime::new().context("failed to start the async runtime")?;
     match cli.command {
-        Command::Serve(settings) => runtime.block_on(serve(*settings)),
+        Command::Serve(settings) => runtime.block_on(serve(*settings)).map(|()| ExitCode::SUCCESS),
+        Command::Dev(arguments) => Ok(runtime.block_on(dev::run(*arguments)).into()),
     }
 }
 

@@ -126,7 +126,7 @@ async fn read_json<T: DeserializeOwned>(request: Request, limit: usize) -> Resul
     let mut json = serde_json::Deserializer::from_slice(&bytes);
     let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let path = error.path().to_string();
-        let at = if path == "." { String::new() } else { format!(" at `{path}`") };
+        let at = if path == "." || path == "?" { String::new() } else { format!(" at `{path}`") };
         Error::bad_request(format!("the body cannot be read{at}: {}", error.inner()))
     })?;
     json.end().map_err(|error| Error::bad_request(format!("the body goes on after its JSON value: {error}")))?;

@@ -3,4 +3,5 @@
 #![expect(clippy::unwrap_used, reason = "clippy knows test functions, not the helpers that they share")]
 
 mod driver;
+mod http;
 mod store;

@@ -1,0 +1,334 @@
+//! `pvn-scheduler dev DIR`: the daemon and a client in one command. It serves, applies the config files in DIR with
+//! everything on this machine, releases every service, and tells what happens as it happens. The client half speaks HTTP
+//! like any other; nothing here knows how the daemon decides.
+//!
+//! A service is released when it has no release in one of its channels, when its config has changed since `dev` last
+//! released it, or when other parameters are given. So running `dev` again over the same data goes on where it was.
+
+mod files;
+mod memory;
+mod story;
+mod watch;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use futures::future::OptionFuture;
+use pvnctl::client::{Client, Events};
+use pvnctl::console::Console;
+use pvnctl::failure::Failure;
+use pvnctl::files::Files;
+use pvnctl::wait::{Goal, Verdict};
+use pvnctl::when;
+use schema::api::{LogEntry, Service};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::Instant;
+
+use crate::daemon::Daemon;
+use crate::settings::Settings;
+use files::Applied;
+use watch::Watch;
+
+/// Where `dev` listens when nothing is said and the address is free: where `pvnctl` looks when nothing is said.
+const USUAL: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7780);
+
+/// How often `--until-converged` looks, besides after every event.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Exit codes of `--until-converged`, as those of `pvnctl services wait`.
+const FAILED: u8 = 2;
+const TIMEOUT: u8 = 3;
+/// A shell's code for a program that SIGINT ended.
+const INTERRUPTED: u8 = 130;
+
+const EXAMPLES: &str = "\
+Examples:
+  pvn-scheduler dev examples/quickstart
+  pvn-scheduler dev examples/quickstart --watch
+  pvn-scheduler dev deploy --param image=v2 --until-converged --timeout 5m
+
+Exit codes:
+  0  stopped by hand; with --until-converged: everything is CONVERGED
+  1  the config is broken, or another error
+  2  with --until-converged: something FAILED
+  3  with --until-converged: the timeout came first";
+
+/// What can be typed after `dev`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// Directory with *.pvn.yaml files; `DIR/...` takes also those below. Commands run in it
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
+    /// Address to listen on [default: 127.0.0.1:7780, or a free port when that is taken]
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<SocketAddr>,
+    /// Where everything is kept [default: DIR/.pvn]
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// Apply again when files change
+    #[arg(long)]
+    pub watch: bool,
+    /// Value of a parameter, for every service that has it; everything after the first `=` is the value
+    #[arg(long = "param", value_name = "NAME=VALUE")]
+    pub params: Vec<String>,
+    /// End when every service has converged, or one has failed
+    #[arg(long)]
+    pub until_converged: bool,
+    /// With --until-converged: longest wait, as in 90s or 10m
+    #[arg(long, value_name = "DURATION", default_value = "1h", requires = "until_converged")]
+    pub timeout: schema::schedule::Duration,
+}
+
+impl Arguments {
+    /// The directory itself, without the `...` that asks for those below.
+    fn root(&self) -> &Path {
+        if self.dir.ends_with("...") { self.dir.parent().unwrap_or(Path::new(".")) } else { &self.dir }
+    }
+}
+
+/// Runs until Ctrl-C, or until everything has converged when asked to; returns the exit code.
+pub async fn run(arguments: Arguments) -> u8 {
+    let mut console = Console::of_process();
+    let ended = start(&arguments, &mut console).await;
+    match ended.and_then(|code| console.flush().map(|()| code)) {
+        Ok(code) => code,
+        Err(failure) => {
+            // When even stderr is closed there is nobody left to tell.
+            let _ = console.report(&failure);
+            failure.exit_code()
+        }
+    }
+}
+
+async fn start(arguments: &Arguments, console: &mut Console) -> Result<u8, Failure> {
+    let root = arguments.root();
+    if !root.is_dir() {
+        return Err(Failure::with_next(
+            format!("{} is not a directory", root.display()),
+            "name a directory that holds *.pvn.yaml files, as in examples/quickstart",
+        ));
+    }
+    let params = pvnctl::args::parse_params("--param", &arguments.params)?;
+    // Read before anything is started: a broken config is the first thing to know.
+    let configs = files::read(&arguments.dir)?;
+    let data_dir = arguments.data_dir.clone().unwrap_or_else(|| root.join(".pvn"));
+    let mut daemon = daemon(arguments, root, &data_dir).await?;
+    let session = Session::open(arguments, daemon.address(), data_dir, params, console).await;
+    let ended = match session {
+        Ok(mut session) => session.live(configs, &mut daemon, console).await,
+        Err(failure) => Err(failure),
+    };
+    let stopped = daemon.stop().await.map_err(|error| Failure::user(error.to_string()));
+    ended.and_then(|code| stopped.map(|()| code))
+}
+
+/// Starts the daemon. Without `--listen` a port that is taken is no reason not to start.
+async fn daemon(arguments: &Arguments, root: &Path, data_dir: &Path) -> Result<Daemon, Failure> {
+    let taken = || std::net::TcpListener::bind(USUAL).is_err();
+    let listen = match arguments.listen {
+        Some(address) => address,
+        None if taken() => SocketAddr::new(USUAL.ip(), 0),
+        None => USUAL,
+    };
+    let settings = Settings { listen, local_root: Some(root.to_owned()), all_local: true, ..Settings::in_directory(data_dir) };
+    Daemon::start(settings).await.map_err(|error| Failure::user(error.to_string()))
+}
+
+/// One run of `dev`: the client half.
+struct Session {
+    client: Client,
+    params: std::collections::BTreeMap<String, String>,
+    /// What stands before `pvnctl` in commands to type.
+    prefix: String,
+    arguments: Arguments,
+    data_dir: PathBuf,
+    events: Events,
+    last_event: Option<String>,
+    goals: Vec<Goal>,
+    /// What is wrong with the files at present, as it was told.
+    complaint: Option<String>,
+    started: Instant,
+}
+
+impl Session {
+    async fn open(
+        arguments: &Arguments,
+        address: SocketAddr,
+        data_dir: PathBuf,
+        params: std::collections::BTreeMap<String, String>,
+        console: &mut Console,
+    ) -> Result<Self, Failure> {
+        let address = reachable(address);
+        let server = format!("http://{address}");
+        let token = std::fs::read_to_string(data_dir.join(pvnctl::discover::TOKEN_FILE))
+            .map_err(|error| Failure::user(format!("cannot read the admin token in {}: {error}", data_dir.display())))?;
+        let client = Client::new(&server, Some(token.trim().to_owned()))?;
+        let place = if address == USUAL { String::new() } else { format!("PVN_SERVER={server} ") };
+        let prefix = format!("{place}PVN_DATA_DIR={} ", shell_word(&data_dir));
+        console.data(&story::banner(&server, &prefix, console.colours_stdout()))?;
+        console.flush()?;
+        // Opened before anything is applied, so that the story has a beginning.
+        let events = client.events(&["v1", "events"], &[], None).await?;
+        Ok(Self {
+            client,
+            params,
+            prefix,
+            arguments: arguments.clone(),
+            data_dir,
+            events,
+            last_event: None,
+            goals: Vec::new(),
+            complaint: None,
+            started: Instant::now(),
+        })
+    }
+
+    async fn live(&mut self, configs: Files, daemon: &mut Daemon, console: &mut Console) -> Result<u8, Failure> {
+        let mut watch = if self.arguments.watch { Some(Watch::start(self.arguments.root(), &configs.files)?) } else { None };
+        let mut seen = configs;
+        self.apply(&seen, console).await?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut terminate = signal(SignalKind::terminate())?;
+        let deadline = self.started + Duration::from_millis(self.arguments.timeout.as_ms().unsigned_abs());
+        let mut look = tokio::time::interval(LOOK_EVERY);
+        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                _ = interrupt.recv() => return self.interrupted(console),
+                _ = terminate.recv() => return self.interrupted(console),
+                broken = daemon.broken() => return Err(Failure::user(broken.to_string())),
+                event = self.events.next() => self.tell(event?, console).await?,
+                Some(()) = OptionFuture::from(watch.as_mut().map(Watch::changed)) => {
+                    if let Some(changed) = self.changed(&seen, console)? {
+                        if let Some(watch) = &mut watch {
+                            watch.follow(&changed.files);
+                        }
+                        seen = changed;
+                        self.apply_again(&seen, console).await?;
+                    }
+                }
+                _ = look.tick(), if self.arguments.until_converged => {
+                    if let Some(code) = self.converged(deadline, console).await? {
+                        return Ok(code);
+                    }
+                }
+            }
+        }
+    }
+
+    fn interrupted(&self, console: &mut Console) -> Result<u8, Failure> {
+        console.data("stopping; commands that run go on, and the next start finds them\n")?;
+        Ok(if self.arguments.until_converged { INTERRUPTED } else { 0 })
+    }
+
+    /// Applies the files and releases what needs it.
+    async fn apply(&mut self, configs: &Files, console: &mut Console) -> Result<(), Failure> {
+        let Applied { goals, lines } = files::apply(&self.client, &self.data_dir, configs, &self.params).await?;
+        self.goals = goals;
+        for line in lines {
+            console.data(&format!("{line}\n"))?;
+        }
+        console.flush()
+    }
+
+    /// The same for changed files, where a mistake is shown and waited out.
+    async fn apply_again(&mut self, configs: &Files, console: &mut Console) -> Result<(), Failure> {
+        match self.apply(configs, console).await {
+            Ok(()) => {
+                self.complaint = None;
+                Ok(())
+            }
+            Err(failure @ (Failure::Refused(_) | Failure::Config(_))) => self.wait_out(&failure, console),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Shows a mistake once, however often an editor writes it.
+    fn wait_out(&mut self, failure: &Failure, console: &mut Console) -> Result<(), Failure> {
+        let text = format!("{failure:?}");
+        if self.complaint.as_ref() == Some(&text) {
+            return Ok(());
+        }
+        self.complaint = Some(text);
+        console.report(failure)?;
+        console.say("what was applied before stays in force; waiting for the files to change")
+    }
+
+    /// The files as they are now, when that is something else than before and can be read.
+    fn changed(&mut self, seen: &Files, console: &mut Console) -> Result<Option<Files>, Failure> {
+        match files::read(&self.arguments.dir) {
+            Ok(files) if files.files == seen.files => {
+                if self.complaint.take().is_some() {
+                    console.say("the files are as they were applied again")?;
+                }
+                Ok(None)
+            }
+            Ok(files) => Ok(Some(files)),
+            Err(failure) => self.wait_out(&failure, console).map(|()| None),
+        }
+    }
+
+    /// Tells an event; when the stream ends it is opened again where it was.
+    async fn tell(&mut self, event: Option<pvnctl::client::Event>, console: &mut Console) -> Result<(), Failure> {
+        let Some(event) = event else {
+            self.events = self.client.events(&["v1", "events"], &[], self.last_event.as_deref()).await?;
+            return Ok(());
+        };
+        self.last_event.clone_from(&event.id);
+        let entry: LogEntry =
+            serde_json::from_str(&event.data).map_err(|error| Failure::user(format!("a log entry cannot be read: {error}")))?;
+        if let Some(text) = story::tell(&entry, &self.prefix, console.colours_stdout()) {
+            console.data(&text)?;
+            console.flush()?;
+        }
+        Ok(())
+    }
+
+    /// The exit code, once it is clear.
+    async fn converged(&self, deadline: Instant, console: &mut Console) -> Result<Option<u8>, Failure> {
+        let (mut failed, mut waiting) = (Vec::new(), Vec::new());
+        for goal in &self.goals {
+            let service: Service = self.client.get(&["v1", "applications", &goal.application, "services", &goal.service], &[]).await?;
+            let name = format!("{}/{}", service.application, service.name);
+            match goal.judge(&service) {
+                Verdict::Converged => {}
+                Verdict::Waiting => waiting.push(name),
+                Verdict::Failed(channels) => failed.push(format!("{name} in {}", channels.join(", "))),
+                Verdict::Never(why) => return Err(Failure::user(why)),
+            }
+        }
+        let took = when::duration(self.started.elapsed());
+        if !failed.is_empty() {
+            console.data(&story::verdict(false, &format!("FAILED after {took}: {}", failed.join("; ")), console.colours_stdout()))?;
+            return Ok(Some(FAILED));
+        }
+        if waiting.is_empty() {
+            console.data(&story::verdict(true, &format!("everything is CONVERGED after {took}"), console.colours_stdout()))?;
+            return Ok(Some(0));
+        }
+        if Instant::now() >= deadline {
+            console.data(&story::verdict(
+                false,
+                &format!("timeout after {took}; not CONVERGED: {}", waiting.join(", ")),
+                console.colours_stdout(),
+            ))?;
+            return Ok(Some(TIMEOUT));
+        }
+        Ok(None)
+    }
+}
+
+/// The address under which this machine reaches a listener: one on every interface is reached by loopback.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() { SocketAddr::new(Ipv4Addr::LOCALHOST.into(), address.port()) } else { address }
+}
+
+/// A path as a shell reads it back.
+fn shell_word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |character: char| character.is_ascii_alphanumeric() || "/._-+=:@".contains(character);
+    if !text.is_empty() && text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}

@@ -1,0 +1,102 @@
+//! Config files -> applied, and a release of every service that needs one.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use pvnctl::client::Client;
+use pvnctl::diff;
+use pvnctl::failure::Failure;
+use pvnctl::files::Files;
+use pvnctl::wait::Goal;
+use schema::api::{ConfigsRequest, ConfigsResult, DocumentChange, PushRequest, Pushed, Service};
+use schema::config::{Body, Document};
+
+use super::memory::Memory;
+
+/// What came of it.
+pub(super) struct Applied {
+    /// Every service in the files, to wait for.
+    pub(super) goals: Vec<Goal>,
+    /// What to tell.
+    pub(super) lines: Vec<String>,
+}
+
+/// Applies the files; all or nothing. Then releases every service that has no release in one of its channels, whose config
+/// is another than at its last release from here, or whose parameters are.
+pub(super) async fn apply(
+    client: &Client,
+    data_dir: &Path,
+    configs: &Files,
+    params: &BTreeMap<String, String>,
+) -> Result<Applied, Failure> {
+    let takes = parameters(&configs.documents);
+    if let Some(stray) = params.keys().find(|name| !takes.values().any(|names| names.contains(name))) {
+        let known: Vec<_> = takes.values().flatten().map(String::as_str).collect();
+        let known = if known.is_empty() { "no service here has parameters".to_owned() } else { format!("there is {}", known.join(", ")) };
+        return Err(Failure::with_next(format!("--param `{stray}` is not a parameter of any service here"), known));
+    }
+    let request = ConfigsRequest { files: configs.files.clone(), ..ConfigsRequest::default() };
+    let result: ConfigsResult = client.post(&["v1", "configs"], &request).await?;
+    let mut lines = Vec::new();
+    if diff::changes(&result) > 0 {
+        lines.push(format!("applied {} files: {}", configs.files.len(), diff::summary(&result, true)));
+    }
+    let mut memory = Memory::open(data_dir);
+    let mut goals = Vec::new();
+    for document in result.documents.iter().filter(|document| document.kind == "service") {
+        let (goal, line) = release(client, &mut memory, document, params, &takes).await?;
+        goals.push(goal);
+        lines.extend(line);
+    }
+    if goals.is_empty() {
+        lines.push("there are no services in these files, so there is nothing to release".to_owned());
+    }
+    Ok(Applied { goals, lines })
+}
+
+/// Reads the config files of a directory.
+pub(super) fn read(dir: &Path) -> Result<Files, Failure> {
+    pvnctl::files::read(&[dir.to_owned()]).map_err(Failure::Config)
+}
+
+/// The parameters of each service, by application and name.
+type Takes = BTreeMap<(String, String), Vec<String>>;
+
+fn parameters(documents: &[Document]) -> Takes {
+    let services = documents.iter().filter_map(|document| match document.body() {
+        Body::Service(service) => {
+            let names = service.parameters.iter().map(|parameter| parameter.name.to_string()).collect();
+            Some(((service.application.to_string(), service.name.to_string()), names))
+        }
+        _ => None,
+    });
+    services.collect()
+}
+
+async fn release(
+    client: &Client,
+    memory: &mut Memory,
+    document: &DocumentChange,
+    params: &BTreeMap<String, String>,
+    takes: &Takes,
+) -> Result<(Goal, Option<String>), Failure> {
+    let application = document.application.as_ref().map(ToString::to_string).unwrap_or_default();
+    let takes = takes.get(&(application.clone(), document.name.clone()));
+    let given: BTreeMap<String, String> = params
+        .iter()
+        .filter(|(name, _)| takes.is_some_and(|takes| takes.contains(name)))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    let path = ["v1", "applications", &application, "services", &document.name];
+    let service: Service = client.get(&path, &[]).await?;
+    let missing = service.version.is_none() || service.channels.iter().any(|instance| instance.desired_version.is_none());
+    let goal = Goal { application: application.clone(), service: document.name.clone(), channels: None, version: None };
+    if !missing && !memory.is_other(&application, &document.name, document.version, &given) {
+        let line = service.version.map(|version| format!("{application}/{} goes on at {version}", document.name));
+        return Ok((goal, line));
+    }
+    let request = PushRequest { params: given.clone(), ..PushRequest::default() };
+    let pushed: Pushed = client.post(&[&path[..], &["push"]].concat(), &request).await?;
+    memory.remember(&application, &document.name, document.version, &given)?;
+    Ok((Goal { version: Some(pushed.version), ..goal }, None))
+}

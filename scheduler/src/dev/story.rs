@@ -1,0 +1,127 @@
+//! Log entries as lines for people: when, who, what, in colour on a terminal. Pure.
+
+use anstyle::{AnsiColor, Style};
+use schema::api::LogEntry;
+use schema::status::Status;
+use serde_json::Value;
+
+/// The first lines: where it listens, and how to point `pvnctl` at it.
+pub(super) fn banner(server: &str, prefix: &str, colour: bool) -> String {
+    let bold = if colour { Style::new().bold() } else { Style::new() };
+    format!("pvn listens on {bold}{server}{bold:#}\nask it with {bold}{prefix}pvnctl services list{bold:#}\n\n")
+}
+
+/// The last line of `--until-converged`.
+pub(super) fn verdict(good: bool, text: &str, colour: bool) -> String {
+    let tone = if good { AnsiColor::Green } else { AnsiColor::Red };
+    let style = if colour { tone.on_default().bold() } else { Style::new() };
+    format!("{style}{text}{style:#}\n")
+}
+
+/// One entry; `None` for what people need not see. `prefix` stands before `pvnctl` in commands to type.
+pub(super) fn tell(entry: &LogEntry, prefix: &str, colour: bool) -> Option<String> {
+    let word = |key: &str| entry.data.get(key).and_then(Value::as_str);
+    let status = word("to").and_then(|text| text.parse::<Status>().ok());
+    let tone = match (entry.kind.as_str(), status) {
+        ("instance.status", Some(Status::Converged)) => AnsiColor::Green.on_default().bold(),
+        ("instance.status", Some(Status::Failed)) => AnsiColor::Red.on_default().bold(),
+        ("instance.status", Some(Status::WaitingManualApproval | Status::WaitingPreconditions | Status::Paused)) => {
+            AnsiColor::Yellow.on_default()
+        }
+        ("instance.status", _) => AnsiColor::Cyan.on_default(),
+        ("drift.found" | "approval.asked" | "approval.expired", _) => AnsiColor::Yellow.on_default().bold(),
+        _ => Style::new(),
+    };
+    // What `dev` does by itself has been told already.
+    if entry.kind == "config.applied" {
+        return None;
+    }
+    let (tone, faint) = if colour { (tone, Style::new().dimmed()) } else { (Style::new(), Style::new()) };
+    let who = match (&entry.application, &entry.service, &entry.channel) {
+        (Some(application), Some(service), Some(channel)) => format!("{application}/{service} {channel}"),
+        (Some(application), Some(service), None) => format!("{application}/{service}"),
+        (Some(application), None, _) => application.to_string(),
+        (None, ..) => String::new(),
+    };
+    let what = match status {
+        Some(status) => format!("{tone}{status}{tone:#} {}", entry.message),
+        None => format!("{tone}{}{tone:#}", entry.message),
+    };
+    // The time of day, to the tenth of a second: RFC 3339 has it at a fixed place.
+    let at = entry.at.to_string();
+    let time = at.get(11..21).unwrap_or(&at);
+    let what: String = what.chars().map(|character| if character == '\n' { ' ' } else { character }).collect();
+    let mut text = format!("{faint}{time}{faint:#} {who:<24} {what}\n");
+    if let ("approval.asked", Some(application), Some(service), Some(channel)) =
+        (entry.kind.as_str(), &entry.application, &entry.service, &entry.channel)
+    {
+        let see = format!("{prefix}pvnctl services get {service} --app {application}");
+        let yes = format!("{prefix}pvnctl services approve {service} --app {application} --channel {channel}");
+        text += &format!("           see it:  {see}\n           approve: {yes}\n");
+    }
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use schema::time::Timestamp;
+    use serde_json::json;
+
+    use super::*;
+
+    fn entry(kind: &str, message: &str, data: Value) -> LogEntry {
+        LogEntry {
+            seq: 1,
+            at: Timestamp::from_millis(1_700_000_000_123),
+            kind: kind.to_owned(),
+            actor: None,
+            origin: None,
+            application: Some("shop".parse().unwrap()),
+            service: Some("web".parse().unwrap()),
+            channel: Some("eu".parse().unwrap()),
+            message: message.to_owned(),
+            data,
+        }
+    }
+
+    fn check(kind: &str, message: &str, data: Value, expected: &str) {
+        assert_eq!(tell(&entry(kind, message, data), "PVN_DATA_DIR=d ", false).as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn a_change_of_status_names_it() {
+        check(
+            "instance.status",
+            "web-1 is as desired",
+            json!({"from": "CONVERGING", "to": "CONVERGED"}),
+            "22:13:20.1 shop/web eu              CONVERGED web-1 is as desired\n",
+        );
+    }
+
+    #[test]
+    fn drift_is_told_in_its_own_words() {
+        check(
+            "drift.found",
+            "drift: fetch sees work to do",
+            json!({}),
+            "22:13:20.1 shop/web eu              drift: fetch sees work to do\n",
+        );
+    }
+
+    #[test]
+    fn who_is_asked_gets_the_exact_command() {
+        check(
+            "approval.asked",
+            "approval `qa` is asked for web-1",
+            json!({}),
+            "22:13:20.1 shop/web eu              approval `qa` is asked for web-1\n           see it:  PVN_DATA_DIR=d pvnctl services get web --app shop\n           approve: PVN_DATA_DIR=d pvnctl services approve web --app shop --channel eu\n",
+        );
+    }
+
+    #[test]
+    fn colour_is_asked_for() {
+        let entry = entry("drift.found", "drift", json!({}));
+        assert!(!tell(&entry, "", false).unwrap().contains('\u{1b}'));
+        assert!(tell(&entry, "", true).unwrap().contains('\u{1b}'));
+    }
+}

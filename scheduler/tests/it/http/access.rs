@@ -1,0 +1,84 @@
+//! Who may do what.
+
+use axum::body::Body;
+use axum::http::StatusCode;
+use pvn_scheduler::store::{Change, Commit};
+use schema::status::Role;
+
+use super::{Service, request, token};
+use crate::store::at;
+
+/// What each role may; `*` stands for something that is not there, so that nothing is changed.
+const RIGHTS: &[(&str, &str, Role)] = &[
+    ("GET", "/v1/services", Role::Viewer),
+    ("GET", "/v1/events", Role::Viewer),
+    ("GET", "/v1/secrets", Role::Viewer),
+    ("GET", "/metrics", Role::Viewer),
+    ("POST", "/v1/applications/app/services/x/channels/c/approve", Role::Approver),
+    ("POST", "/v1/applications/app/services/x/channels/c/reject", Role::Approver),
+    ("POST", "/v1/applications/app/services/x/channels/c/pause", Role::Admin),
+    ("POST", "/v1/applications/app/services/x/channels/c/run", Role::Admin),
+    ("POST", "/v1/applications/app/services/x/push", Role::Admin),
+    ("POST", "/v1/configs", Role::Admin),
+    ("PUT", "/v1/secrets/x", Role::Admin),
+    ("DELETE", "/v1/secrets/x", Role::Admin),
+    ("GET", "/v1/tokens", Role::Admin),
+    ("POST", "/v1/tokens", Role::Admin),
+];
+
+#[tokio::test]
+async fn each_role_may_do_what_it_may_and_nothing_more() {
+    let service = Service::start().await;
+    for (method, path, needed) in RIGHTS {
+        let answer = service.ask(request(method, path, None, Body::empty())).await;
+        assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{method} {path} without token");
+        for role in Role::ALL {
+            let answer = service.ask(request(method, path, Some(role.as_str()), Body::empty())).await;
+            let refused = answer.status == StatusCode::FORBIDDEN;
+            assert_eq!(refused, role < needed, "{method} {path} as {role}: {}", answer.status);
+            if refused {
+                assert!(
+                    answer.detail().starts_with(&format!("the token `{role}` has the role {role} and this needs {needed}")),
+                    "{}",
+                    answer.detail()
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn health_schemas_and_the_document_are_open() {
+    let service = Service::start().await;
+    for path in ["/healthz", "/readyz", "/openapi.json", "/schemas/", "/schemas/config.json", "/schemas/fetch-output.json"] {
+        let answer = service.ask(request("GET", path, None, Body::empty())).await;
+        assert_eq!(answer.status, StatusCode::OK, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn wrong_or_expired_token_is_refused_with_the_way_to_a_new_one() {
+    let service = Service::start().await;
+    let expired = |name: &str, change: fn(&mut pvn_scheduler::store::TokenRow)| match token(name, Role::Admin) {
+        Change::Token(mut row) => {
+            change(&mut row);
+            Change::Token(row)
+        }
+        other => other,
+    };
+    let changes = vec![expired("old", |row| row.expires_at = Some(at(2))), expired("ended", |row| row.revoked_at = Some(at(2)))];
+    service.rig.store.commit(&Commit { changes, ..Commit::default() }).await.unwrap();
+    for (token, part) in [
+        ("nobody", "the token is not one of this scheduler's"),
+        ("old", "the token `old` has expired; ask an admin for a new one"),
+        ("ended", "the token `ended` was revoked; ask an admin for a new one"),
+    ] {
+        let answer = service.ask(request("GET", "/v1/services", Some(token), Body::empty())).await;
+        assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
+        assert!(answer.headers["www-authenticate"].to_str().unwrap().starts_with("Bearer"));
+        assert!(answer.detail().contains(part), "{}", answer.detail());
+    }
+    let mut basic = request("GET", "/v1/services", None, Body::empty());
+    basic.headers_mut().insert("authorization", "Basic YTpi".parse().unwrap());
+    assert!(service.ask(basic).await.detail().contains("is not a bearer token"));
+}

@@ -1,0 +1,62 @@
+//! Bodies over their limits are 413, and pages are bounded.
+
+use axum::body::Body;
+use axum::http::StatusCode;
+use futures::stream;
+use pvn_scheduler::store::{Change, Commit};
+use serde_json::json;
+
+use super::{Service, request};
+use crate::store::{application, instance, service as row};
+
+const MIB: usize = 1 << 20;
+
+/// A body of so many bytes, in pieces.
+fn body(bytes: usize) -> Body {
+    let pieces = (0..bytes.div_ceil(MIB)).map(move |at| Ok::<_, std::convert::Infallible>(vec![b' '; MIB.min(bytes - at * MIB)]));
+    Body::from_stream(stream::iter(pieces))
+}
+
+#[tokio::test]
+async fn body_over_the_limit_is_413_and_says_the_limit() {
+    let service = Service::start().await;
+    for (path, limit) in [("/v1/applications/app/services/x/push", MIB), ("/v1/tokens", MIB), ("/v1/configs", 64 * MIB)] {
+        let answer = service.ask(request("POST", path, Some("admin"), body(limit + 1))).await;
+        assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE, "{path}");
+        let detail = answer.detail();
+        assert!(detail.contains(&(limit + 1).to_string()) && detail.contains(&limit.to_string()), "{detail}");
+        let answer = service.ask(request("POST", path, Some("admin"), body(limit))).await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{path}: blanks are no JSON, and not too long");
+    }
+}
+
+#[tokio::test]
+async fn file_over_8_mib_in_configs_is_413_and_names_the_file() {
+    let service = Service::start().await;
+    let large = "x".repeat(8 * MIB + 1);
+    for file in [json!({"path": "big.pvn.yaml", "text": large}), json!({"path": "a.pvn.yaml", "attachments": {"big.pvn.yaml": large}})] {
+        let answer = service.post("/v1/configs", &json!({"files": [file]}).to_string()).await;
+        assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE);
+        assert!(answer.detail().starts_with("the file `big.pvn.yaml` has 8388609 bytes"), "{}", answer.detail());
+    }
+}
+
+#[tokio::test]
+async fn a_page_is_bounded_whatever_is_asked() {
+    let service = Service::start().await;
+    let (app, channel) = application("large");
+    let changes = vec![Change::Application(app.clone()), Change::Channel(Box::new(channel.clone()))];
+    let mut commit = Commit { changes, ..Commit::default() };
+    for number in 0..1100 {
+        let row = row(&app, &format!("s{number:04}"));
+        commit.instances.push(instance(&row, &channel, 1, schema::status::Status::Converged));
+        commit.changes.push(Change::Service(row));
+    }
+    service.rig.store.commit(&commit).await.unwrap();
+    for (query, items) in [("", 100), ("?limit=7", 7), ("?limit=100000", 1000), ("?limit=0", 1)] {
+        let page = service.get(&format!("/v1/services{query}")).await.json();
+        assert_eq!(page["items"].as_array().unwrap().len(), items, "{query}");
+        assert_eq!(page["total"], 1101);
+        assert!(page["nextCursor"].is_string());
+    }
+}

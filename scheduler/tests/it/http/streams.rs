@@ -1,0 +1,184 @@
+//! Jobs' output as bytes and live, and the log live.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use axum::body::Body;
+use axum::http::StatusCode;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use futures::StreamExt;
+use pvn_scheduler::http::Piece;
+use pvn_scheduler::store::{Commit, JobRow};
+use schema::api::LogEntry;
+use schema::id::{InstanceId, JobId, ReleaseId};
+use schema::spool::Stream;
+use schema::status::{JobKind, JobStatus};
+use serde_json::Value;
+
+use super::{Service, request};
+use crate::store::at;
+
+async fn job(service: &Service, status: JobStatus) -> JobRow {
+    let store = &service.rig.store;
+    let app = store.find_application("app").await.unwrap().unwrap();
+    let channel = store.find_channel(app.id, "staging").await.unwrap().unwrap();
+    let service = store.find_service(app.id, "web").await.unwrap().unwrap();
+    JobRow {
+        id: JobId::from_bytes([7; 16]),
+        seq: 1_000_000,
+        instance: InstanceId::of(service.id, channel.id),
+        service: service.id,
+        channel: channel.id,
+        release: ReleaseId::from_bytes([1; 16]),
+        kind: JobKind::Fetch,
+        version: "web-1".to_owned(),
+        runtime: "local".parse().unwrap(),
+        attempt: 1,
+        status,
+        exit_code: status.is_final().then_some(0),
+        message: String::new(),
+        created_at: at(1),
+        started_at: Some(at(1)),
+        ended_at: status.is_final().then_some(at(2)),
+        report: None,
+        start: None,
+        once: false,
+    }
+}
+
+async fn with_job(service: &Service, status: JobStatus) -> String {
+    let job = job(service, status).await;
+    let path = format!("/v1/jobs/{}/logs", job.id);
+    service.rig.store.commit(&Commit { jobs: vec![job], ..Commit::default() }).await.unwrap();
+    path
+}
+
+/// Output that is all there: `stdout` every byte there is, `stderr` a word.
+fn all_there(piece: &Piece) -> std::io::Result<Vec<u8>> {
+    let whole: Vec<u8> = match piece.stream {
+        Stream::Stdout => (0..=255).collect(),
+        Stream::Stderr => b"word".to_vec(),
+    };
+    Ok(whole.into_iter().skip(usize::try_from(piece.offset).unwrap()).take(piece.limit).collect())
+}
+
+/// Reads a stream of events to its end.
+async fn events(service: &Service, path: &str, last_id: Option<&str>) -> Vec<(String, Value)> {
+    let mut request = request("GET", path, Some("viewer"), Body::empty());
+    request.headers_mut().insert("accept", "text/event-stream".parse().unwrap());
+    if let Some(id) = last_id {
+        request.headers_mut().insert("last-event-id", id.parse().unwrap());
+    }
+    let answer = service.ask(request).await;
+    assert_eq!(answer.status, StatusCode::OK);
+    read_events(&String::from_utf8(answer.body).unwrap())
+}
+
+fn read_events(text: &str) -> Vec<(String, Value)> {
+    let field = |event: &str, name: &str| event.lines().find_map(|line| line.strip_prefix(name).map(|rest| rest.trim_start().to_owned()));
+    text.split("\n\n").filter_map(|event| Some((field(event, "event:")?, serde_json::from_str(&field(event, "data:")?).unwrap()))).collect()
+}
+
+#[tokio::test]
+async fn output_comes_as_its_bytes_from_an_offset() {
+    let service = Service::printing(Arc::new(all_there)).await;
+    let path = with_job(&service, JobStatus::Succeeded).await;
+    let whole = service.get(&format!("{path}?stream=stdout")).await;
+    assert_eq!(whole.body, (0..=255).collect::<Vec<u8>>());
+    assert_eq!(whole.headers["content-type"], "application/octet-stream");
+    assert_eq!(service.get(&format!("{path}?stream=stdout&offset=250&limit=3")).await.body, [250, 251, 252]);
+    assert_eq!(service.get(&format!("{path}?stream=stderr&offset=4")).await.body, b"");
+    assert!(service.get(&path).await.detail().starts_with("say which stream: `?stream=stdout`"));
+}
+
+#[tokio::test]
+async fn live_output_has_both_streams_and_ends_with_the_job() {
+    let service = Service::printing(Arc::new(all_there)).await;
+    let path = with_job(&service, JobStatus::Succeeded).await;
+    let seen = events(&service, &format!("{path}?stdoutOffset=254"), None).await;
+    let kinds: Vec<_> = seen.iter().map(|(kind, data)| (kind.as_str(), data["stream"].as_str().unwrap_or_default())).collect();
+    assert_eq!(kinds, [("chunk", "stdout"), ("chunk", "stderr"), ("end", "")]);
+    assert_eq!(STANDARD.decode(seen[0].1["data"].as_str().unwrap()).unwrap(), [254, 255]);
+    assert_eq!(seen[0].1["offset"], 254);
+    assert_eq!(seen[2].1, serde_json::json!({"status": "SUCCEEDED", "exitCode": 0}));
+    assert_eq!(events(&service, &path, Some("256,4")).await.len(), 1, "a browser that comes back gets the rest");
+}
+
+#[tokio::test]
+async fn live_output_of_a_running_job_goes_on_until_it_ends() {
+    let looks = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&looks);
+    let output = move |piece: &Piece| {
+        // A byte more at each look, as if the job printed.
+        let length = if piece.stream == Stream::Stdout { counted.fetch_add(1, Ordering::SeqCst) / 2 } else { 0 };
+        Ok(vec![b'x'; length.min(5).saturating_sub(usize::try_from(piece.offset).unwrap())])
+    };
+    let service = Service::printing(Arc::new(output)).await;
+    let path = with_job(&service, JobStatus::Running).await;
+    let end = async {
+        while looks.load(Ordering::SeqCst) < 12 {
+            tokio::task::yield_now().await;
+        }
+        service.rig.store.commit(&Commit { jobs: vec![job(&service, JobStatus::Failed).await], ..Commit::default() }).await.unwrap();
+    };
+    let (seen, ()) = tokio::join!(events(&service, &path, None), end);
+    let bytes: usize = seen.iter().filter_map(|(_, data)| data["data"].as_str()).map(|data| STANDARD.decode(data).unwrap().len()).sum();
+    assert_eq!((bytes, &seen.last().unwrap().1["status"]), (5, &"FAILED".into()));
+}
+
+fn entry(seq: u64, service: &str) -> LogEntry {
+    LogEntry {
+        seq,
+        at: at(1),
+        kind: "instance.status".to_owned(),
+        actor: None,
+        origin: None,
+        application: Some("app".parse().unwrap()),
+        service: Some(service.parse().unwrap()),
+        channel: None,
+        message: format!("entry {seq}"),
+        data: Value::Null,
+    }
+}
+
+#[tokio::test]
+async fn the_log_goes_on_after_the_last_event_id() {
+    let service = Service::start().await;
+    let log = (1..=1200).map(|seq| entry(1000 + seq, if seq % 2 == 0 { "web" } else { "other" })).collect();
+    service.rig.store.commit(&Commit { events: log, ..Commit::default() }).await.unwrap();
+    let mut request = request("GET", "/v1/events?application=app&service=web", Some("viewer"), Body::empty());
+    request.headers_mut().insert("accept", "text/event-stream".parse().unwrap());
+    request.headers_mut().insert("last-event-id", "1004".parse().unwrap());
+    let mut pieces = service.send(request).await.into_body().into_data_stream();
+    let mut text = String::new();
+    while !text.contains("id: 2200\n") {
+        text += std::str::from_utf8(&pieces.next().await.unwrap().unwrap()).unwrap();
+    }
+    let seen: Vec<_> = read_events(&text).into_iter().map(|(_, data)| data["seq"].as_u64().unwrap()).collect();
+    assert_eq!(seen, (1006..=2200).step_by(2).collect::<Vec<_>>());
+    service.stop.cancel();
+    while pieces.next().await.is_some() {}
+}
+
+#[tokio::test]
+async fn streams_are_bounded() {
+    let service = Service::start().await;
+    let ask = || {
+        let mut request = request("GET", "/v1/events?after=0", Some("viewer"), Body::empty());
+        request.headers_mut().insert("accept", "text/event-stream".parse().unwrap());
+        request
+    };
+    let mut open = Vec::new();
+    let refused = loop {
+        let answer = service.send(ask()).await;
+        if answer.status() != StatusCode::OK {
+            break answer;
+        }
+        open.push(answer);
+        assert!(open.len() < 10_000, "there is no bound");
+    };
+    assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+    open.pop();
+    assert_eq!(service.send(ask()).await.status(), StatusCode::OK, "a closed one makes room");
+}
