@@ -1,10 +1,12 @@
 //! Config texts and what the reader says about them.
 
+mod fields;
+mod formats;
 mod places;
-mod reading;
 mod references;
 mod rules;
 mod values;
+mod whole;
 
 use crate::api::ConfigFile;
 use crate::config::{Document, read};

@@ -1,0 +1,180 @@
+//! Reading rules about the names of fields: what is refused, exactly as people see it.
+
+use super::problems;
+
+#[test]
+fn a_field_that_is_not_known_is_told_with_the_nearest_name() {
+    let yaml = r#"runtime:
+  name: r
+  custom:
+    proxyRuntime: {runtime: local}
+    apply:
+      taskConfig:
+        program: {cmd: [a], workDirectory: /x}
+    getinfo: {}
+"#;
+    insta::assert_snapshot!(problems(yaml), @r#"
+        error: unknown field `workDirectory`
+         --> app.pvn.yaml:7:29
+          |
+        7 |         program: {cmd: [a], workDirectory: /x}
+          |                             ^^^^^^^^^^^^^ runtime.custom.apply.taskConfig.program.workDirectory
+          |
+          = help: did you mean `workingDirectory`?
+
+        error: unknown field `getinfo`
+         --> app.pvn.yaml:8:5
+          |
+        8 |     getinfo: {}
+          |     ^^^^^^^ runtime.custom.getinfo
+          |
+          = help: did you mean `getInfo`?
+        "#);
+}
+
+#[test]
+fn a_field_with_no_near_name_is_told_with_the_known_ones() {
+    let yaml = r#"application:
+  name: a
+  colour: red
+"#;
+    insta::assert_snapshot!(problems(yaml), @r#"
+        error: unknown field `colour`
+         --> app.pvn.yaml:3:3
+          |
+        3 |   colour: red
+          |   ^^^^^^ application.colour
+          |
+          = help: known here: `name`, `releaseChannels`, `releaseChannelGroups`
+        "#);
+}
+
+#[test]
+fn unknown_fields_are_told_even_when_they_are_null() {
+    let yaml = r#"application:
+  name: a
+  colour:
+"#;
+    insta::assert_snapshot!(problems(yaml), @r#"
+        error: unknown field `colour`
+         --> app.pvn.yaml:3:3
+          |
+        3 |   colour:
+          |   ^^^^^^ application.colour
+          |
+          = help: known here: `name`, `releaseChannels`, `releaseChannelGroups`
+        "#);
+}
+
+#[test]
+fn a_field_given_twice_is_an_error() {
+    let yaml = r#"application:
+  name: a
+  releaseChannels: []
+  name: b
+"#;
+    insta::assert_snapshot!(problems(yaml), @r#"
+        error: the field `name` is given twice
+         --> app.pvn.yaml:4:3
+          |
+        2 |   name: a
+          |   ---- first given here
+        3 |   releaseChannels: []
+        4 |   name: b
+          |   ^^^^ application.name
+        "#);
+}
+
+#[test]
+fn a_field_given_in_both_spellings_is_given_twice() {
+    let yaml = r#"application:
+  name: a
+  release_channels: []
+  releaseChannels: []
+"#;
+    insta::assert_snapshot!(problems(yaml), @r#"
+        error: the field `releaseChannels` is given twice, as `release_channels` and as `releaseChannels`
+         --> app.pvn.yaml:4:3
+          |
+        3 |   release_channels: []
+          |   ---------------- first given here
+        4 |   releaseChannels: []
+          |   ^^^^^^^^^^^^^^^ application.releaseChannels
+        "#);
+}
+
+#[test]
+fn a_field_and_its_alias_are_given_twice() {
+    let yaml = r#"service:
+  name: s
+  application: a
+  customRuntime: {}
+  runtime_extension: {}
+"#;
+    insta::assert_snapshot!(problems(yaml), @r#"
+        error: the field `customRuntime` is given twice, as `customRuntime` and as `runtime_extension`
+         --> app.pvn.yaml:5:3
+          |
+        4 |   customRuntime: {}
+          |   ------------- first given here
+        5 |   runtime_extension: {}
+          |   ^^^^^^^^^^^^^^^^^ service.customRuntime
+        "#);
+}
+
+#[test]
+fn exactly_one_of_a_group_is_needed() {
+    let yaml = r#"runtime:
+  name: r
+  custom:
+    proxyRuntime: {runtime: local}
+    fetch: {}
+    apply:
+      taskConfig: {program: {cmd: [a]}}
+      kubernetesConfig: {type: KUBERNETES, inlined: x}
+"#;
+    insta::assert_snapshot!(problems(yaml), @r#"
+        error: exactly one of `taskConfig`, `kubernetesConfig` is needed; none is given
+         --> app.pvn.yaml:5:12
+          |
+        5 |     fetch: {}
+          |            ^^ runtime.custom.fetch
+
+        error: exactly one of `taskConfig`, `kubernetesConfig`; both are given
+         --> app.pvn.yaml:6:5
+          |
+        6 |     apply:
+          |     ^^^^^ runtime.custom.apply
+
+        error: a command's Kubernetes file must hold exactly one batch/v1 Job and nothing else; found a document without `apiVersion` and `kind`
+         --> app.pvn.yaml:8:53
+          |
+        8 |       kubernetesConfig: {type: KUBERNETES, inlined: x}
+          |                                                     ^ runtime.custom.apply.kubernetesConfig.inlined
+        "#);
+}
+
+// as some published snippets have it
+#[test]
+fn a_program_straight_under_fetch_lacks_its_task_config() {
+    let yaml = r#"runtime:
+  name: r
+  custom:
+    proxyRuntime: {runtime: local}
+    fetch:
+      program:
+        name: fetch
+        cmd: [check]
+    apply:
+      taskConfig: {program: {cmd: [a]}}
+"#;
+    insta::assert_snapshot!(problems(yaml), @r#"
+        error: unknown field `program`
+         --> app.pvn.yaml:6:7
+          |
+        6 |       program:
+          |       ^^^^^^^ runtime.custom.fetch.program
+          |
+          = help: `taskConfig` is missing around it: write `taskConfig: {program: …}`
+        "#);
+}
