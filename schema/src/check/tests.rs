@@ -198,6 +198,11 @@ fn an_editor_accepts_both_spellings_and_offers_one() {
     check_editor(serde_json::json!({"runtime": {"name": "r"}}), true);
     check_editor(serde_json::json!({"runtime": {"name": "r", "colour": 1}}), false);
     check_editor(serde_json::json!({}), false);
+    let service = |env: Value, deadline: &str| serde_json::json!({"service": {"name": "s", "application": "a", "env": {"A": env}, "progressDeadline": deadline}});
+    check_editor(service(serde_json::json!({"value": 8080}), "1h30m"), true);
+    check_editor(service(serde_json::json!({"secret": {"key": "k", "version": "2"}}), "1.5s"), true);
+    check_editor(service(serde_json::json!({"secret": {"key": "k", "version": "two"}}), "1.5s"), false);
+    check_editor(service(serde_json::json!({"value": "x"}), "300"), false);
     let schema: Value = serde_json::from_str(crate::schemas::CONFIG).unwrap();
     let offered = schema["definitions"]["FetchCommand"]["properties"].as_object().unwrap();
     assert!(offered.contains_key("pollInterval") && !offered.contains_key("poll_interval"));

@@ -14,10 +14,36 @@ fn walk(schema: &mut Value) {
     match schema {
         Value::Object(object) => {
             spellings(object);
+            scalars(object);
             // Descriptions, examples and the like hold no schemas; of the rest every part is walked.
             object.values_mut().for_each(walk);
         }
         Value::Array(parts) => parts.iter_mut().for_each(walk),
+        _ => {}
+    }
+}
+
+/// What the reader makes of scalars: a text may be written as a number or a word like `true`, a whole number may stand in quotes.
+/// Formats that only the reader knows become patterns, or go.
+fn scalars(schema: &mut Map<String, Value>) {
+    let format = schema.get("format").and_then(Value::as_str).map(str::to_owned);
+    match format.as_deref() {
+        Some("pvn-duration") => {
+            schema.shift_remove("format");
+            schema.insert("pattern".to_owned(), r"^([0-9]+(\.[0-9]+)?(ms|h|m|s))+$".into());
+            schema
+                .insert("patternErrorMessage".to_owned(), "write numbers with their units, as in `300s`, `1.5s`, `10m` or `1h30m`".into());
+        }
+        Some("pvn-cron" | "pvn-timezone") => drop(schema.shift_remove("format")),
+        _ => {}
+    }
+    let is_free = !["pattern", "enum", "const"].iter().any(|rule| schema.contains_key(*rule));
+    match schema.get("type").and_then(Value::as_str) {
+        Some("string") if is_free => drop(schema.insert("type".to_owned(), json!(["string", "number", "boolean"]))),
+        Some("integer") => {
+            schema.insert("type".to_owned(), json!(["integer", "string"]));
+            schema.insert("pattern".to_owned(), "^[+-]?[0-9]+$".into());
+        }
         _ => {}
     }
 }
