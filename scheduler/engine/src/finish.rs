@@ -19,6 +19,9 @@ impl State {
     /// A job is over.
     pub(crate) fn finish(&mut self, id: JobId, outcome: Outcome, now: Timestamp, out: &mut Vec<Action>) {
         if self.unsettled == Some(id) {
+            if matches!(outcome, Outcome::Cancelled { gone: false } | Outcome::Unknown { .. }) {
+                return; // told once more that nobody knows
+            }
             self.unsettled = None;
             out.push(log("job.ended", None, format!("{id} is known to be gone now"), &[("job", &id.to_string())]));
         } else if self.main.as_ref().is_some_and(|job| job.id == id) {

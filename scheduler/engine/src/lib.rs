@@ -8,6 +8,29 @@
 //! Lanes                   -> over all instances: who may do it now
 //! explain(state, lanes)   -> why an instance stands where it stands, and what would move it
 //! ```
+//!
+//! A step takes the time (`clock`), lets the event change facts (`step`, `finish`, `approve`), and settles what follows
+//! from all facts together: deadlines, expired approvals, where the instance is (`converge`), what it wants a place for,
+//! and how that is said (`standing`). Where an instance with a fetch can be:
+//!
+//! ```text
+//!   release ──> Unlooked ──fetch──> Converged <──────────────── fetch: nothing to do, from anywhere
+//!                  │                    │ drift                  (three misses in a row: Unseen)
+//!                  └───────fetch: work──┴──> gates in order:
+//!                                            Upstream ─> Approval ─> WindowShut ─> Ready ──lane──> Applying
+//!                                               │           └─no─> Rejected                          │
+//!                                            Observing                                             ends
+//!          ┌─────────────────────────────────────────────────────────────────────────────────────────┘
+//!          ├─ well ────────────> Looking ──fetch: still work──> Grace ────────────┐
+//!          ├─ retryable code ──> Retrying                       │ time            │ time, and a fetch
+//!          ├─ never started ───> Misfired ──────────────────────┤                 │ that still sees work
+//!          ├─ badly ───────────> ApplyFailed, ApplyUnknown ─────┴─────────────────┴──> gates again
+//!          ├─ cancelled ───────> Cancelled ──a person──> gates again
+//!          └─ not known to be gone: Unsettled ──the runner, or a person──> gates again
+//! ```
+//!
+//! Paused and Deleted take precedence over all of these but never end an apply; Pending and Broken are what a structured
+//! fetch says of objects that run the right version. Without a fetch, a release is work until its apply has succeeded.
 
 pub mod action;
 mod approve;

@@ -422,6 +422,8 @@ fn rule_11_no_apply_beside_one_that_is_not_known_to_be_gone() {
         it.send(Event::Desired(Box::new(newer(&exit_code(), 2))));
         it.run(Fetch, 2);
         it.is("FAILED APPLY_FAILED");
+        it.ends(apply.job, Outcome::Cancelled { gone: false });
+        it.ends(apply.job, Outcome::Unknown { why: "no word of it".to_owned() });
         it.declines(Apply);
         if released_by_person {
             it.send(Event::Retry { who: "ann".to_owned() });

@@ -38,6 +38,8 @@ enum Happening {
     Drift,
     Release,
     Jump,
+    /// The clock is set back by more than anybody would wait for.
+    SetBack,
     Help,
 }
 
@@ -224,6 +226,7 @@ impl Driver {
                 self.jump();
                 self.after(again_ms * 20, Happening::Jump);
             }
+            Happening::SetBack => self.set_clock_back(24 * 3_600_000),
             Happening::Help => {
                 for instance in 0..self.states.len() {
                     if let Some(event) = people::help(&self.states[instance], &mut self.random) {
@@ -398,6 +401,8 @@ impl Driver {
             _ => Fate::Works,
         };
         let hangs = !calm && random.one_in(40);
+        let mute = !calm && random.one_in(60);
+        let immortal = !calm && random.one_in(if mute { 2 } else { 60 });
         let takes = if random.one_in(20) { random.between(1_000, 900_000) } else { random.between(10, 20_000) };
         let process = Process {
             instance,
@@ -409,13 +414,12 @@ impl Driver {
             ends_at: (!hangs).then_some(self.true_ms + takes),
             began_at: Timestamp::from_millis(START_MS + self.true_ms + self.offset_ms),
             fate,
-            mute: !calm && random.one_in(60),
-            immortal: !calm && random.one_in(60),
+            mute,
+            immortal,
             forgiven: false,
             outcome: None,
             start,
         };
-        let (mute, immortal) = (process.mute, process.immortal);
         let started = Event::JobStarted { job, at: process.began_at };
         let at = self.true_ms + takes;
         self.world.start(process);
@@ -524,7 +528,7 @@ impl Driver {
         for service in 0..SERVICES {
             self.release(service, None); // whatever was deleted is wanted again, and every channel the same
         }
-        self.set_clock_back(24 * 3_600_000);
+        self.after(300_000, Happening::SetBack);
         self.after(0, Happening::Help);
     }
 
