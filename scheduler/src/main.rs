@@ -1,5 +1,6 @@
 //! The program `pvn-scheduler`: arguments, logging, signals, exit code. What it does is in the library.
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
     let log = if matches!(cli.command, Command::Dev(_)) { DEV_LOG } else { DEFAULT_LOG };
     tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::try_from_env("PVN_LOG").unwrap_or_else(|_| EnvFilter::new(log)))
+        .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr)
         .init();
     match run(cli) {
