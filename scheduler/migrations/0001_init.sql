@@ -81,8 +81,6 @@ CREATE TABLE release_channels (
     PRIMARY KEY (release_id, channel_id)
 );
 
-CREATE INDEX release_channels_by_channel ON release_channels (channel_id);
-
 -- Rendered commands by content.
 CREATE TABLE compiled (
     digest TEXT NOT NULL PRIMARY KEY,

@@ -59,3 +59,50 @@ async fn rollback_goes_back_to_the_last_converged_version_as_it_was() {
     let newest = rig.store.releases(&Default::default(), &PageRequest::default()).await.unwrap().items.remove(0);
     assert_eq!(newest.params["size"], "small", "values carry over from what was gone back to");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rule_12_a_release_past_its_deadline_goes_back_by_itself() {
+    let world = tidy_world();
+    let rig = Rig::start(move |spec: &JobSpec| if variable(spec, "PVN_SERVICE_VERSION") == "web-2" { Some(2) } else { world(spec) }).await;
+    let text = TWO_CHANNELS.replace(
+        "  application: app\n  parameters",
+        "  application: app\n  progressDeadline: 1s\n  autoRollback: {disabled: false}\n  parameters",
+    );
+    rig.request(&text, true).await.unwrap();
+    rig.until_status("production", Status::Converged).await;
+    rig.push(&[]).await.unwrap();
+    let page = rig.until("the release that goes back", async || {
+        let page = rig.store.releases(&Default::default(), &PageRequest::default()).await.unwrap();
+        (page.total >= 3).then_some(page)
+    });
+    let newest = page.await.items.remove(0);
+    assert_eq!((newest.version.as_str(), newest.by.as_str()), ("web-1", "pvn"));
+    let staging = rig.until("staging being back at web-1", async || {
+        Some(rig.instance("staging").await)
+            .filter(|staging| staging.status == Status::Converged && staging.desired_version.as_deref() == Some("web-1"))
+    });
+    staging.await;
+    assert!(
+        rig.store.pending_actions().await.unwrap().is_empty()
+            || rig.until("the action being done", async || { rig.store.pending_actions().await.unwrap().is_empty().then_some(true) }).await
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shared_approval_is_decided_once_for_every_channel_of_the_release() {
+    let rig = Rig::start(tidy_world()).await;
+    let gate = "preconditions:\n    - sharedManualApproval: {name: launch}";
+    let text = TWO_CHANNELS
+        .replace(
+            "  - name: staging\n    runtimes: [{runtime: tool}]",
+            &format!("  - name: staging\n    runtimes: [{{runtime: tool}}]\n    {gate}"),
+        )
+        .replace("preconditions:\n    - releaseChannelStable: {releaseChannel: staging}", gate);
+    rig.request(&text, true).await.unwrap();
+    rig.until_status("staging", Status::WaitingManualApproval).await;
+    rig.until_status("production", Status::WaitingManualApproval).await;
+    let ask = pvn_scheduler::driver::Ask::Approve(schema::api::DecisionRequest::default());
+    rig.handle.ask(super::target("staging"), ask, caller("eve")).await.unwrap();
+    rig.until_status("staging", Status::Converged).await;
+    rig.until_status("production", Status::Converged).await;
+}
