@@ -39,8 +39,8 @@ pub struct Diagnostic {
 /// Farthest back that a related place is still shown, in bytes.
 const RELATED_BYTES: usize = 4000;
 
-/// Longest part of a line that is shown, in bytes, so that a file of one line of megabytes has a snippet too.
-const LINE_BYTES: usize = 400;
+/// Longest line that is taken whole, in bytes; of a longer one a part around the place is. The drawing itself is cut to a terminal's width.
+const LINE_BYTES: usize = 16 << 10;
 
 impl Diagnostic {
     /// A problem of a whole file.
@@ -71,14 +71,18 @@ impl Diagnostic {
         match &self.span {
             None => group = group.element(Origin::path(self.source.path.as_ref())),
             Some(span) => {
-                let (text, first_line, span, related) = self.window(span);
+                let Window { text, first_line, span, related, is_part } = self.window(span);
                 let path = Some(self.path.as_str()).filter(|path| !path.is_empty());
-                let mut snippet = Snippet::source(text)
-                    .line_start(first_line)
-                    .path(self.source.path.as_ref())
-                    .annotation(AnnotationKind::Primary.span(span).label(path));
+                let mut snippet = Snippet::source(text).line_start(first_line).annotation(AnnotationKind::Primary.span(span).label(path));
                 if let (Some(span), Some((_, label))) = (related, &self.related) {
                     snippet = snippet.annotation(AnnotationKind::Context.span(span).label(label.as_str()));
+                }
+                if is_part {
+                    // The column cannot be counted in a part of the line.
+                    let (line, column) = self.line_and_column();
+                    group = group.element(Origin::path(self.source.path.as_ref()).line(line).char_column(column));
+                } else {
+                    snippet = snippet.path(self.source.path.as_ref());
                 }
                 group = group.element(snippet);
             }
@@ -103,8 +107,7 @@ impl Diagnostic {
         }
     }
 
-    /// The lines around the place, the number of the first of them, and the spans relative to them.
-    fn window(&self, span: &Range<usize>) -> (String, usize, Range<usize>, Option<Range<usize>>) {
+    fn window(&self, span: &Range<usize>) -> Window {
         let text = &*self.source.text;
         let start = floor(text, span.start);
         let line_start = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
@@ -112,7 +115,7 @@ impl Diagnostic {
         let line_end = if text[..line_end].ends_with('\r') && line_end > start { line_end - 1 } else { line_end };
         // A field that goes on over many lines is marked on its first one.
         let end = floor(text, span.end).clamp(start, line_end.max(start));
-        let from = if start - line_start > LINE_BYTES { floor(text, start - LINE_BYTES / 2) } else { line_start };
+        let from = if start - line_start > LINE_BYTES { floor(text, start - LINE_BYTES / 4) } else { line_start };
         let mut window_start = from;
         let mut related = None;
         if let Some((span, _)) = self.related.as_ref().filter(|(span, _)| from == line_start && span.start < start) {
@@ -127,8 +130,25 @@ impl Diagnostic {
         let window_end = floor(text, end.max(from + LINE_BYTES).min(line_end.max(end)));
         let first_line = self.source.first_line + text[..window_start].matches('\n').count();
         let shift = |span: Range<usize>| span.start - window_start..span.end - window_start;
-        (text[window_start..window_end].replace('\r', " "), first_line, shift(start..end), related.map(shift))
+        Window {
+            text: text[window_start..window_end].replace('\r', " "),
+            first_line,
+            span: shift(start..end),
+            related: related.map(shift),
+            is_part: from > line_start,
+        }
     }
+}
+
+/// The lines around a place, and the spans relative to them.
+struct Window {
+    text: String,
+    /// Number of the first of the lines.
+    first_line: usize,
+    span: Range<usize>,
+    related: Option<Range<usize>>,
+    /// Whether they begin inside a line.
+    is_part: bool,
 }
 
 /// The nearest character boundary at or before `at`.

@@ -155,6 +155,18 @@ fn bad_input_hundreds_of_thousands_of_problems_are_bounded() {
 }
 
 #[test]
+fn the_column_in_a_long_line_is_the_true_one() {
+    for length in [3_000, 300_000] {
+        let text = format!("service: {{name: s, application: a, bundleName: \"{}\", nope: 1}}", "x".repeat(length));
+        let problem = &read(&[file(&text)]).unwrap_err()[0];
+        assert_eq!(problem.line_and_column(), (1, length + 52));
+        let shown = problem.render(false);
+        assert!(shown.contains(&format!("--> app.pvn.yaml:1:{}\n", length + 52)), "{shown}");
+        assert!(shown.contains("^^^^ service.nope") && shown.len() < 2000, "{shown}");
+    }
+}
+
+#[test]
 fn colour_only_when_asked() {
     let problem = &read(&[file("a: b")]).unwrap_err()[0];
     assert!(problem.render(true).contains('\u{1b}'));
