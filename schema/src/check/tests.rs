@@ -96,7 +96,7 @@ fn bad_input_output_that_is_not_json_shows_its_first_bytes() {
 }
 
 #[test]
-fn broken_json_says_where() {
+fn bad_input_malformed_json_says_where() {
     refused(
         r#"{"objects": [{"name": tru}]}"#,
         "/objects/0/name: not JSON: expected ident at line 1 column 26; stdout begins with \"{\\\"objects\\\": [{\\\"name\\\": tru}]}\"",

@@ -3,7 +3,7 @@
 use super::problems;
 
 #[test]
-fn a_field_that_is_not_known_is_told_with_the_nearest_name() {
+fn bad_input_unknown_field_is_told_with_the_nearest_name() {
     let yaml = r#"runtime:
   name: r
   custom:
