@@ -32,6 +32,7 @@ fn render_one(problem: &Diagnostic, colour: bool) -> String {
     }
     let mut text = format!("{error}error{error:#}: {}\n", harmless(&problem.message));
     text += &match problem.line {
+        _ if problem.file.is_empty() => String::new(),
         0 => format!(" {place}-->{place:#} {}\n", problem.file),
         line => format!(" {place}-->{place:#} {}:{line}:{}\n", problem.file, problem.column),
     };

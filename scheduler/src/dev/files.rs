@@ -39,7 +39,7 @@ pub(super) async fn apply(
     let result: ConfigsResult = client.post(&["v1", "configs"], &request).await?;
     let mut lines = Vec::new();
     if diff::changes(&result) > 0 {
-        lines.push(format!("applied {} files: {}", configs.files.len(), diff::summary(&result, true)));
+        lines.push(format!("applied the config: {}", diff::summary(&result, true)));
     }
     let mut memory = Memory::open(data_dir);
     let mut goals = Vec::new();

@@ -110,7 +110,9 @@ impl<T: JsonSchema> Input for LargeBody<T> {
 }
 
 async fn read_json<T: DeserializeOwned>(request: Request, limit: usize) -> Result<T> {
-    if let Some(kind) = request.headers().get(header::CONTENT_TYPE) {
+    let (parts, body) = request.into_parts();
+    let bytes = read(body, limit).await?;
+    if let Some(kind) = parts.headers.get(header::CONTENT_TYPE) {
         let kind = kind.to_str().unwrap_or_default();
         let essence = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         if essence != "application/json" && !essence.ends_with("+json") {
@@ -121,7 +123,6 @@ async fn read_json<T: DeserializeOwned>(request: Request, limit: usize) -> Resul
             ));
         }
     }
-    let bytes = read(request.into_body(), limit).await?;
     let bytes = if bytes.is_empty() { b"{}".to_vec() } else { bytes };
     let mut json = serde_json::Deserializer::from_slice(&bytes);
     let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {

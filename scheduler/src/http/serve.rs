@@ -125,3 +125,35 @@ impl AsyncWrite for Held {
         Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::http::header;
+
+    use super::*;
+
+    #[test]
+    fn a_panic_is_a_problem_that_does_not_show_its_cause() {
+        let response = after_panic(Box::new("the secret is hunter2".to_owned()));
+        assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        assert_eq!(response.headers()[header::CONTENT_TYPE], super::super::error::PROBLEM);
+    }
+
+    #[tokio::test]
+    async fn connections_beyond_the_limit_are_closed_and_make_room_when_they_end() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let acceptor = Limited(Arc::new(Semaphore::new(1)));
+        let connect = async || {
+            let (client, server) = tokio::join!(TcpStream::connect(address), listener.accept());
+            (client.unwrap(), server.unwrap().0)
+        };
+        let (_first, server) = connect().await;
+        let held = acceptor.accept(server, ()).await.unwrap();
+        let (_second, server) = connect().await;
+        assert!(acceptor.accept(server, ()).await.is_err());
+        drop(held);
+        let (_third, server) = connect().await;
+        assert!(acceptor.accept(server, ()).await.is_ok());
+    }
+}

@@ -85,6 +85,9 @@ async fn other_methods_and_media_types_are_refused() {
     let answer = service.ask(yaml).await;
     assert_eq!(answer.status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
     assert_eq!(answer.detail(), "the body is `application/yaml`; send JSON with `Content-Type: application/json`");
+    let mut large = request("POST", "/v1/tokens", Some("admin"), "x".repeat((1 << 20) + 1).into());
+    large.headers_mut().insert("content-type", "application/x-www-form-urlencoded".parse().unwrap());
+    assert_eq!(service.ask(large).await.status, StatusCode::PAYLOAD_TOO_LARGE, "what is too long is not read to be of the wrong kind");
 }
 
 #[tokio::test]

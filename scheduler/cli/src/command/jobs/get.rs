@@ -34,8 +34,8 @@ fn page(job: &Job, paper: &Paper) -> String {
             facts.push(what.to_owned());
         }
     }
-    facts.push(format!("{} bytes on stdout, {} on stderr; see `pvnctl jobs logs {}`", report.stdout_bytes, report.stderr_bytes, job.id));
-    text += &format!("\nthe command {}\n", facts.join("\nthe command ").replace("the command 0 bytes", "0 bytes"));
+    text += &facts.iter().map(|fact| format!("\nthe command {fact}")).collect::<String>();
+    text += &format!("\n{} bytes on stdout, {} on stderr; see `pvnctl jobs logs {}`\n", report.stdout_bytes, report.stderr_bytes, job.id);
     for error in report.structured.iter().flat_map(|structured| &structured.errors) {
         text += &format!("output error at `{}`: {}\n", error.pointer, harmless(&error.message));
     }

@@ -3,7 +3,7 @@
 use clap::Args;
 use schema::api::{Approval, Instance, Service};
 use schema::output::{ObjectStatus, RuntimeObject};
-use schema::status::ApprovalStatus;
+use schema::status::{ApprovalStatus, Decision};
 
 use crate::args::ServiceArgument;
 use crate::client::Client;
@@ -103,7 +103,7 @@ fn versions(object: &RuntimeObject) -> String {
 }
 
 fn pending(service: &Service, instance: &Instance, approval: &Approval, paper: &Paper) -> String {
-    let yes = approval.by.len();
+    let yes = approval.by.iter().filter(|vote| vote.decision == Decision::Approve).count();
     let name = approval.name.as_ref().map(|name| format!(" `{name}`")).unwrap_or_default();
     let mut text =
         format!("\n{}", paper.heading(&format!("{} asks for approval{name}: {yes} of {} said yes", instance.channel, approval.needed)));

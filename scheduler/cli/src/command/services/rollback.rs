@@ -24,7 +24,7 @@ pub struct Arguments {
     #[command(flatten)]
     service: ServiceArgument,
     /// To which version [default: the last one that converged]
-    #[arg(long, value_name = "VERSION")]
+    #[arg(long, alias = "version", value_name = "VERSION")]
     to: Option<String>,
     /// Only these release channels, separated by commas [default: all]
     #[arg(long, value_name = "CHANNELS", value_delimiter = ',')]
