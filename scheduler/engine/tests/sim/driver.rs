@@ -233,7 +233,7 @@ impl Driver {
                         self.ask(instance, event);
                     }
                 }
-                self.after(60_000, Happening::Help);
+                self.after(10_000, Happening::Help);
             }
             Happening::Whim | Happening::Drift | Happening::Release | Happening::Jump => {}
         }

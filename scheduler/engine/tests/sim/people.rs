@@ -60,7 +60,7 @@ pub(crate) fn configure(random: &mut Random, production: bool) -> Desired {
         get_info: random.one_in(3).then_some(info),
         gates,
         require_approval_before_apply: random.one_in(4),
-        approval_timeout_ms: random.one_in(4).then(|| random.between(60, 3_600) * 1_000),
+        approval_timeout_ms: random.one_in(4).then(|| random.between(300, 3_600) * 1_000),
         grace_ms: random.between(1, 600) * 1_000,
         apply_id: (apply_only && random.one_in(2)).then(|| "id".to_owned()),
         progress_deadline_ms: random.one_in(3).then(|| random.between(60, 3_600) * 1_000),
