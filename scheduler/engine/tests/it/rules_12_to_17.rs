@@ -1,22 +1,18 @@
-//! Rollback, ways out, unknown and late results, plans, lanes, restarts, explain.
+//! Rollback, ways out, unknown and late results, plans, lanes, restarts.
 
 use engine::action::{Action, StopReason};
-use engine::desired::{Cadence, Desired, RetryPolicy, Window};
+use engine::desired::{Desired, RetryPolicy};
 use engine::event::{Event, Outcome, Seen};
 use engine::lanes::{Lanes, Limit, Limits, PILED_UP_AT_ONCE, PILED_UP_PER_SECOND};
 use engine::limits::{OVERTIME_MS, START_DEADLINE_MS, STOP_DEADLINE_MS};
-use engine::{State, explain, next_wake, step};
+use engine::{State, next_wake, step};
 use schema::id::{BlobId, InstanceId};
-use schema::output::{ObjectStatus, RuntimeObject};
-use schema::schedule::Schedule;
-use schema::status::{ApprovalStatus, Decision, JobKind, Reason};
+use schema::status::{ApprovalStatus, Decision, JobKind};
 use schema::time::Timestamp;
 
-use crate::scenario::{
-    Apply, Fetch, GetInfo, START_MS, Scenario, apply_only, exit_code, manual, newer, plan, release, stable, structured, with_info,
-};
+use crate::scenario::{Apply, Fetch, GetInfo, START_MS, Scenario, apply_only, exit_code, manual, newer, plan, release, with_info};
 
-fn before_apply() -> Desired {
+pub(crate) fn before_apply() -> Desired {
     Desired { require_approval_before_apply: true, ..exit_code() }
 }
 
@@ -305,18 +301,18 @@ fn rule_15_who_when_and_why_are_kept() {
 
 // ---- rules 16 and 17: lanes ----
 
-fn instance(number: u64, desired: Desired, at: Timestamp) -> State {
+pub(crate) fn instance(number: u64, desired: Desired, at: Timestamp) -> State {
     let state = State::new(InstanceId::derive(&[&number.to_le_bytes()]), at);
     step(state, Event::Desired(Box::new(desired)), at).0
 }
 
-fn limits(total: u32, per_runtime: Option<u32>) -> Limits {
+pub(crate) fn limits(total: u32, per_runtime: Option<u32>) -> Limits {
     let limit = Limit { total, per_runtime };
     Limits { fetch: limit, apply: limit, get_info: limit }
 }
 
 /// Grants all that has room now and returns the kinds.
-fn grant_all(lanes: &mut Lanes, states: &mut [State], now: Timestamp) -> Vec<JobKind> {
+pub(crate) fn grant_all(lanes: &mut Lanes, states: &mut [State], now: Timestamp) -> Vec<JobKind> {
     let mut granted = Vec::new();
     while let Some((instance, kind)) = lanes.next(now) {
         let state = states.iter_mut().find(|state| state.instance() == instance).unwrap();
@@ -398,199 +394,4 @@ fn rule_17_due_times_are_stored() {
     let due = it.wakes_at();
     let stored = serde_json::to_string(it.state()).unwrap();
     assert_eq!(engine::next_wake(&serde_json::from_str(&stored).unwrap()).map(|at| it.seconds(at)), due);
-}
-
-// ---- rule 18 ----
-
-#[test]
-fn rule_18_explain_of_a_full_limit_names_the_holder_and_its_job() {
-    let now = Timestamp::from_millis(START_MS);
-    let narrow = || Desired { max_concurrency: Some(1), ..apply_only() };
-    let mut states: Vec<State> = (0..2).map(|number| instance(number, narrow(), now.plus_ms(number as i64))).collect();
-    let mut lanes = Lanes::new(limits(10, None), now);
-    states.iter().for_each(|state| lanes.update(state));
-    grant_all(&mut lanes, &mut states, now);
-    let job = states[0].jobs_in_flight().next().unwrap().id;
-    let waiting = step(states.remove(1), Event::Tick, now.plus_ms(1_000)).0;
-    let told = explain(&waiting, &lanes, now, &|_| "web/staging".to_owned());
-    assert_eq!(told.status.as_str(), "WAITING_PRECONDITIONS");
-    let full = told.causes.iter().find(|cause| cause.code == "LIMIT_FULL").unwrap();
-    assert_eq!(
-        full.message,
-        format!("1 of 1 places for apply in runtime `runtime` are taken by web/staging with {job} since {now}; it is next")
-    );
-}
-
-#[test]
-fn rule_18_errors_of_get_info_are_told_and_change_nothing() {
-    let mut it = Scenario::new(with_info());
-    it.run(Fetch, 0);
-    it.run(GetInfo, 3);
-    it.is("CONVERGED");
-    let told = explain(it.state(), &Lanes::new(limits(1, None), it.now), it.now, &|_| String::new());
-    let cause = told.causes.iter().find(|cause| cause.code == "GET_INFO_FAILED").unwrap();
-    assert!(cause.message.contains("exit code 3"), "{}", cause.message);
-}
-
-type Story = (&'static str, &'static str, fn() -> Scenario);
-
-/// Every state in which an instance can wait, with the code of what would move it.
-const STORIES: &[Story] = &[
-    ("no fetch has answered yet", "STARTS_NOW", || Scenario::new(exit_code())),
-    ("a fetch is starting", "JOB_STARTING", || told(exit_code(), |it| drop(it.start(Fetch)))),
-    ("a fetch failed", "FETCH_DUE", || told(exit_code(), |it| drop(it.run(Fetch, 1)))),
-    ("an apply runs", "JOB_RUNNING", || {
-        told(exit_code(), |it| {
-            it.run(Fetch, 2);
-            let job = it.start(Apply).job;
-            it.begins(job);
-        })
-    }),
-    ("an apply is being stopped", "JOB_STOPPING", || {
-        told(apply_only(), |it| {
-            let job = it.start(Apply).job;
-            it.send(Event::Cancel { job, who: "ann".to_owned() });
-        })
-    }),
-    ("not seen for three fetches", "FETCH_DUE", || {
-        told(exit_code(), |it| {
-            it.run(Fetch, 0);
-            for second in [400, 500, 600] {
-                it.until(second).run(Fetch, 1);
-            }
-        })
-    }),
-    ("a schedule without an instant left", "NO_FETCH_DUE", || {
-        let mut desired = exit_code();
-        desired.fetch.as_mut().unwrap().cadence = Cadence::Cron(Schedule::parse("0 0 0 1 1 * 2020", None).unwrap());
-        told(desired, |it| drop(it.run(Fetch, 1)))
-    }),
-    ("in the grace period", "GRACE_PERIOD", || {
-        told(exit_code(), |it| {
-            it.run(Fetch, 2);
-            it.run(Apply, 0);
-            it.run(Fetch, 2);
-        })
-    }),
-    ("after an apply, before the fetch", "STARTS_NOW", || {
-        told(exit_code(), |it| {
-            it.run(Fetch, 2);
-            it.run(Apply, 0);
-        })
-    }),
-    ("an apply failed", "GRACE_PERIOD", || {
-        told(exit_code(), |it| {
-            it.run(Fetch, 2);
-            it.run(Apply, 1);
-        })
-    }),
-    ("an apply failed and nothing looks", "WAITS_FOR_PERSON", || told(apply_only(), |it| drop(it.run(Apply, 1)))),
-    ("a retryable end", "BACK_OFF", || told(apply_only(), |it| drop(it.run(Apply, 75)))),
-    ("never started", "BACK_OFF", || {
-        told(apply_only(), |it| {
-            let job = it.start(Apply).job;
-            it.ends(job, Outcome::NotStarted { why: "no process slots".to_owned(), surroundings: true });
-        })
-    }),
-    ("an unknown end", "GRACE_PERIOD", || {
-        told(exit_code(), |it| {
-            it.run(Fetch, 2);
-            let job = it.start(Apply).job;
-            it.ends(job, Outcome::Unknown { why: "its node is gone".to_owned() });
-        })
-    }),
-    ("cancelled", "WAITS_FOR_PERSON", || {
-        told(apply_only(), |it| {
-            let job = it.start(Apply).job;
-            it.send(Event::Cancel { job, who: "ann".to_owned() });
-            it.ends(job, Outcome::Cancelled { gone: true });
-        })
-    }),
-    ("stopped and perhaps not gone", "WAITS_FOR_PERSON", || {
-        told(exit_code(), |it| {
-            it.run(Fetch, 2);
-            let job = it.start(Apply).job;
-            it.ends(job, Outcome::Cancelled { gone: false });
-            it.send(Event::Desired(Box::new(newer(&exit_code(), 2))));
-            it.run(Fetch, 2);
-        })
-    }),
-    ("a channel is not stable", "UPSTREAM_UNSTABLE", || {
-        told(Desired { gates: vec![stable(&["staging"])], ..exit_code() }, |it| drop(it.run(Fetch, 2)))
-    }),
-    ("people are asked", "APPROVAL_PENDING", || told(before_apply(), |it| drop(it.run(Fetch, 2)))),
-    ("people said no", "WAITS_FOR_PERSON", || {
-        told(before_apply(), |it| {
-            it.run(Fetch, 2);
-            it.reject("ann");
-        })
-    }),
-    ("outside the window", "WINDOW_SHUT", || {
-        let mut desired = apply_only();
-        desired.apply.window = Some(Window { opens: Schedule::parse("0 0 0 * * *", None).unwrap(), duration_ms: 1_000 });
-        Scenario::new(desired)
-    }),
-    ("a window that never opens again", "WINDOW_SHUT", || {
-        let mut desired = apply_only();
-        desired.apply.window = Some(Window { opens: Schedule::parse("0 0 0 1 1 * 2020", None).unwrap(), duration_ms: 1_000 });
-        Scenario::new(desired)
-    }),
-    ("ready for a place", "STARTS_NOW", || Scenario::new(apply_only())),
-    ("paused", "PAUSED", || told(exit_code(), |it| drop(it.send(Event::Pause(true))))),
-    ("only looking", "OBSERVER", || {
-        told(exit_code(), |it| {
-            it.send(Event::Observe(true));
-            it.run(Fetch, 2);
-        })
-    }),
-    ("an object is on its way", "FETCH_DUE", || told(structured(), |it| drop(it.run_with(Fetch, 0, object(ObjectStatus::Pending))))),
-    ("an object failed", "FETCH_DUE", || told(structured(), |it| drop(it.run_with(Fetch, 0, object(ObjectStatus::Failed))))),
-    ("stuck", "STUCK", || {
-        told(Desired { progress_deadline_ms: Some(1_000), ..exit_code() }, |it| {
-            it.run(Fetch, 1);
-            it.until(2);
-        })
-    }),
-];
-
-fn told(desired: Desired, tell: fn(&mut Scenario)) -> Scenario {
-    let mut it = Scenario::new(desired);
-    tell(&mut it);
-    it
-}
-
-fn object(status: ObjectStatus) -> Seen {
-    let version = serde_json::from_value(serde_json::json!({"version": "svc-1", "active": true})).unwrap();
-    let mut object: RuntimeObject = serde_json::from_value(serde_json::json!({"name": "web", "objectType": "Process"})).unwrap();
-    object.status = status;
-    object.versions = vec![version];
-    Seen { objects: Some(Ok(vec![object])), ..Seen::default() }
-}
-
-#[test]
-fn rule_18_explain_gives_a_way_out_of_every_waiting_state() {
-    for (story, code, make) in STORIES {
-        let it = make();
-        let mut lanes = Lanes::new(limits(10, None), Timestamp::from_millis(START_MS));
-        lanes.update(it.state());
-        let told = explain(it.state(), &lanes, it.now, &|_| "web/staging".to_owned());
-        assert!(told.causes.iter().any(|cause| cause.code == *code), "{story}: no {code} in {told:#?}");
-        assert!(told.causes.iter().all(|cause| !cause.message.is_empty()) && !told.message.is_empty(), "{story}");
-        let way_out = told.causes.iter().any(|cause| {
-            cause.until.is_some()
-                || ["ends", "pvnctl", "config", "STARTS"].iter().any(|word| cause.message.contains(word) || cause.code.contains(word))
-        });
-        assert!(way_out || !told.next.is_empty(), "{story}: no way out in {told:#?}");
-        assert!(told.next.is_sorted_by_key(|next| next.at), "{story}: soonest first");
-    }
-}
-
-/// The walk above is complete: a status or reason that can be reached has a story.
-#[test]
-fn rule_18_the_stories_cover_every_reason() {
-    let reached: std::collections::BTreeSet<Reason> = STORIES.iter().filter_map(|(_, _, make)| make().state().standing().reason).collect();
-    let elsewhere = [Reason::ConcurrencyLimitExceeded, Reason::VersionMismatch, Reason::VersionDirty];
-    for reason in Reason::ALL.iter().filter(|reason| !elsewhere.contains(reason)) {
-        assert!(reached.contains(reason), "no story ends in {reason}");
-    }
 }
