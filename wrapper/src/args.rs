@@ -13,7 +13,7 @@ use schema::spool;
 use crate::signals;
 
 /// Most bytes that `--max-output` keeps of a stream unless told otherwise: 64 MiB.
-const MAX_OUTPUT_BYTES: u64 = 64 << 20;
+pub(crate) const MAX_OUTPUT_BYTES: u64 = 64 << 20;
 
 /// Runs a command the way pvn needs it run: signals, output, exit code and report.
 #[derive(Debug, Parser)]
@@ -146,10 +146,15 @@ pub(crate) enum Scope {
 pub(crate) struct ExitCodes(Vec<u8>);
 
 impl ExitCodes {
-    fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let code =
             |code: &str| code.trim().parse().map_err(|_| format!("`{code}` is not an exit code; write numbers from 0 to 255, as in `0,2`"));
         text.split(',').map(code).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// The one after which everything must be there unless something else is said.
+    pub(crate) fn zero() -> Self {
+        Self(vec![0])
     }
 
     /// Whether this code is one of them.
@@ -166,7 +171,7 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (path, reference) = text.rsplit_once('=').ok_or_else(|| format!("`{text}` has no `=`; write `PATH=fetch:NAME`"))?;
         if path.is_empty() {
             return Err(format!("`{text}` names no path before `=`"));
@@ -186,7 +191,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (name, path) = text.split_once('=').ok_or_else(|| format!("`{text}` has no `=`; write `NAME=PATH`"))?;
         if !spool::is_output_name(name) {
             return Err(format!("`{name}` cannot name an output: use letters, digits, `.`, `_` and `-`, not starting with a dot"));
@@ -199,7 +204,7 @@ impl Output {
 }
 
 /// A duration that must not be zero.
-fn positive(text: &str) -> Result<Duration, String> {
+pub(crate) fn positive(text: &str) -> Result<Duration, String> {
     let duration: schema::schedule::Duration = text.parse().map_err(|error: schema::schedule::DurationError| error.to_string())?;
     Ok(Duration::from_millis(duration.as_ms().unsigned_abs()))
 }

@@ -14,6 +14,7 @@ mod job;
 mod mask;
 mod outputs;
 mod process;
+mod quick;
 mod report;
 mod signals;
 mod spawn;
@@ -47,6 +48,9 @@ fn main() -> ExitCode {
     let inherited = signals::block();
     let began = Began::now();
     let raw: Vec<OsString> = std::env::args_os().collect();
+    if let Some(options) = quick::exec(&raw) {
+        return ExitCode::from(exec(&options, &inherited, began));
+    }
     let code = match Arguments::try_parse_from(&raw) {
         Ok(arguments) => match arguments.what {
             What::Exec(options) => exec(&options, &inherited, began),
