@@ -1,5 +1,6 @@
 //! The real programs together. One subject a file.
 
+mod dev;
 mod examples;
 mod faults;
 mod gates;

@@ -92,7 +92,8 @@ async fn release(
     let missing = service.version.is_none() || service.channels.iter().any(|instance| instance.desired_version.is_none());
     let goal = Goal { application: application.clone(), service: document.name.clone(), channels: None, version: None };
     if !missing && !memory.is_other(&application, &document.name, document.version, &given) {
-        let line = service.version.map(|version| format!("{application}/{} goes on at {version}", document.name));
+        let channels: Vec<_> = service.channels.iter().map(|instance| format!("{} {}", instance.channel, instance.status)).collect();
+        let line = service.version.map(|version| format!("{application}/{} goes on at {version}: {}", document.name, channels.join(", ")));
         return Ok((goal, line));
     }
     let request = PushRequest { params: given.clone(), ..PushRequest::default() };

@@ -34,9 +34,11 @@ impl Memory {
         Self { path, services }
     }
 
-    /// Whether the last release was made from something else.
+    /// Whether the last release was made from something else. Parameters that are not given keep their values, so giving
+    /// none is never something else.
     pub(super) fn is_other(&self, application: &str, service: &str, config: u64, params: &BTreeMap<String, String>) -> bool {
-        self.services.get(&key(application, service)) != Some(&From { config, params: digest(params) })
+        let Some(last) = self.services.get(&key(application, service)) else { return true };
+        last.config != config || (!params.is_empty() && last.params != digest(params))
     }
 
     /// Writes it down.
@@ -80,6 +82,7 @@ mod tests {
         memory.remember("shop", "web", 1, &params("v1")).unwrap();
         let memory = Memory::open(dir.path());
         assert!(!memory.is_other("shop", "web", 1, &params("v1")));
+        assert!(!memory.is_other("shop", "web", 1, &BTreeMap::new()));
         assert!(memory.is_other("shop", "web", 2, &params("v1")));
         assert!(memory.is_other("shop", "web", 1, &params("v2")));
         assert!(memory.is_other("shop", "api", 1, &params("v1")));

@@ -10,6 +10,7 @@ use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use pvnctl::failure::Failure;
 use schema::api::ConfigFile;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 /// An editor writes a file in several steps; this long after the last one it is whole. Far below the second within which a
 /// change must have converged.
@@ -23,6 +24,8 @@ pub(super) struct Watch {
     watcher: RecommendedWatcher,
     news: Arc<Notify>,
     watched: BTreeSet<PathBuf>,
+    /// Since when something has changed that was not returned yet.
+    noticed: Option<Instant>,
 }
 
 impl Watch {
@@ -38,7 +41,7 @@ impl Watch {
             }
         })
         .map_err(cannot)?;
-        let mut watch = Self { watcher, news, watched: BTreeSet::new() };
+        let mut watch = Self { watcher, news, watched: BTreeSet::new(), noticed: None };
         watch.watcher.watch(root, RecursiveMode::NonRecursive).map_err(cannot)?;
         watch.watched.insert(root.to_owned());
         watch.follow(files);
@@ -60,12 +63,20 @@ impl Watch {
         }
     }
 
-    /// Returns when something has changed and has been quiet for a moment.
+    /// Returns when something has changed and has been quiet for a moment. Safe to drop and call again: what was noticed
+    /// stays noticed until it has been returned.
     pub(super) async fn changed(&mut self) {
-        self.news.notified().await;
+        let since = match self.noticed {
+            Some(since) => since,
+            None => {
+                self.news.notified().await;
+                *self.noticed.insert(Instant::now())
+            }
+        };
         let quiet = async { while tokio::time::timeout(QUIET, self.news.notified()).await.is_ok() {} };
         // Still noisy is as good as quiet: what is read half will be read again.
-        let _ = tokio::time::timeout(LONGEST_NOISE, quiet).await;
+        let _ = tokio::time::timeout_at(since + LONGEST_NOISE, quiet).await;
+        self.noticed = None;
     }
 }
 
@@ -78,6 +89,17 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut watch = Watch::start(dir.path(), &[]).unwrap();
         std::fs::write(dir.path().join("a.pvn.yaml"), "x").unwrap();
+        tokio::time::timeout(Duration::from_secs(10), watch.changed()).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_change_is_not_lost_when_waiting_for_quiet_is_cut_short() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut watch = Watch::start(dir.path(), &[]).unwrap();
+        std::fs::write(dir.path().join("a.pvn.yaml"), "x").unwrap();
+        watch.news.notify_one();
+        assert!(futures::poll!(std::pin::pin!(watch.changed())).is_pending(), "it is not quiet yet");
+        assert!(watch.noticed.is_some());
         tokio::time::timeout(Duration::from_secs(10), watch.changed()).await.unwrap();
     }
 

@@ -1,0 +1,52 @@
+//! `pvn-scheduler dev`: exit codes, files that change, and starting again.
+
+use std::process::Output;
+
+use tests::dev::Dev;
+use tests::wait;
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&[output.stdout.as_slice(), output.stderr.as_slice()].concat()).into_owned()
+}
+
+/// Changes the quickstart's config, runs `dev` to the end, and checks its exit code and that it says `part`.
+fn check(from: &str, to: &str, arguments: &[&str], code: i32, part: &str) {
+    let dev = Dev::of("quickstart");
+    let path = dev.directory().join("quickstart.pvn.yaml");
+    let text = std::fs::read_to_string(&path).expect("the example has it");
+    assert!(text.contains(from), "the quickstart no longer says {from:?}");
+    std::fs::write(&path, text.replace(from, to)).expect("a file can be written");
+    let output = dev.to_the_end(&[&["--until-converged"], arguments].concat());
+    assert_eq!(output.status.code(), Some(code), "{}", said(&output));
+    assert!(said(&output).contains(part), "{}", said(&output));
+}
+
+#[test]
+fn until_converged_ends_with_what_it_came_to() {
+    check("hello", "hello", &[], 0, "everything is CONVERGED after");
+    check("cmd: [./apply.sh]", "cmd: [sh, -c, exit 1]", &[], 2, "FAILED after");
+    check("cmd: [./apply.sh]", "cmd: [sleep, \"60\"]", &["--timeout", "2s"], 3, "timeout after");
+    check("runtime:\n  name", "runtime:\n  nmae", &[], 1, "did you mean `name`?");
+    check("hello", "hello", &["--param", "nonsense=1"], 1, "--param `nonsense` is not a parameter of any service here");
+}
+
+#[test]
+fn watching_applies_what_changes_and_waits_out_what_is_broken() {
+    let mut dev = Dev::of("quickstart");
+    let path = dev.directory().join("quickstart.pvn.yaml");
+    let text = std::fs::read_to_string(&path).expect("the example has it");
+    let write = |text: &str| std::fs::write(&path, text).expect("a file can be written");
+    dev.start(&["--watch"]);
+    dev.file_becomes("site/greeting.txt", "hello\n");
+    write("runtime: [");
+    dev.prints("waiting for the files to change");
+    write(&text.replace("defaultValue: hello", "defaultValue: changed"));
+    dev.file_becomes("site/greeting.txt", "changed\n");
+    assert_eq!(dev.interrupt().code(), Some(0));
+
+    dev.start(&[]);
+    dev.prints("goes on at site-2");
+    wait::until("nothing more to be released", || dev.pvnctl(&["releases", "list"]).status.success().then_some(()));
+    let releases = String::from_utf8_lossy(&dev.pvnctl(&["releases", "list", "-o", "json"]).stdout).matches("\"rel-").count();
+    assert_eq!(releases, 2, "{}", dev.log());
+}
