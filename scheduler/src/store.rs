@@ -59,6 +59,10 @@ const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Connections for readers: a page makes few and short queries, and more than the cores have only wait for each other.
 const READERS: u32 = 4;
 
+/// Room that the disk must have for a change. SQLite reuses its log, so on a full disk small commits go on for a while, and
+/// jobs would be decided that have no room to run. Less than a commit of a full batch with reports, 1 MiB.
+const ROOM_BYTES: u64 = 1 << 20;
+
 /// Most items of one page.
 pub const PAGE_LIMIT: u32 = 1000;
 
@@ -149,6 +153,7 @@ impl PageRequest {
 /// The database. Cloned freely.
 #[derive(Debug, Clone)]
 pub struct Store {
+    path: PathBuf,
     write: sqlx::Pool<Db>,
     read: sqlx::Pool<Db>,
     sealer: Sealer,
@@ -179,13 +184,28 @@ impl Store {
             error => StoreError::Unavailable(format!("{}: failed to bring the tables up to date: {error}", path.display())),
         })?;
         let read = pool.max_connections(READERS).connect_with(options.pragma("query_only", "ON")).await.map_err(at)?;
-        Ok(Self { write, read, sealer })
+        Ok(Self { path: path.to_owned(), write, read, sealer })
     }
 
     /// Waits for what is under way and closes the files.
     pub async fn close(&self) {
         self.read.close().await;
         self.write.close().await;
+    }
+
+    /// Refuses changes on a disk that is as good as full. A disk that does not tell is tried.
+    fn check_room(&self) -> Result<()> {
+        let Ok(disk) = rustix::fs::statvfs(&self.path) else { return Ok(()) };
+        let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+        if free >= ROOM_BYTES {
+            return Ok(());
+        }
+        Err(StoreError::Unavailable(format!(
+            "the disk that holds {} has {} KiB left and a change may need {}; make room",
+            self.path.display(),
+            free >> 10,
+            ROOM_BYTES >> 10
+        )))
     }
 
     fn seal(&self, purpose: &str, value: &impl serde::Serialize) -> String {

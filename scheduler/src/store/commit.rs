@@ -116,6 +116,7 @@ impl Store {
     /// [`super::StoreError::Unavailable`] when nothing can be written at present, [`super::StoreError::Conflict`] when a
     /// revision is not the one that the change was made from, or a name is taken.
     pub async fn commit(&self, commit: &Commit) -> Result<()> {
+        self.check_room()?;
         let mut writer = self.write.acquire().await?;
         // IMMEDIATE, so that another process's lock is met here and not half-way.
         let mut transaction = writer.begin_with("BEGIN IMMEDIATE").await?;
