@@ -118,6 +118,16 @@ impl Store {
     pub async fn commit(&self, commit: &Commit) -> Result<()> {
         self.check_room()?;
         let mut writer = self.write.acquire().await?;
+        let written = self.write(&mut writer, commit).await;
+        if written.is_err() {
+            // SQLite itself ends the transaction when the disk is full, which the connection does not learn: a new one
+            // starts from what is really stored.
+            writer.close_on_drop();
+        }
+        written
+    }
+
+    async fn write(&self, writer: &mut Connection, commit: &Commit) -> Result<()> {
         // IMMEDIATE, so that another process's lock is met here and not half-way.
         let mut transaction = writer.begin_with("BEGIN IMMEDIATE").await?;
         for change in &commit.changes {
