@@ -53,14 +53,21 @@ impl Clock {
     pub async fn sleep_until(&self, instant: Timestamp) {
         match self {
             Self::System => {
-                while let Ok(left @ 1..) = u64::try_from(instant.since_ms(system_now())) {
+                let mut before = system_now();
+                while let Ok(left @ 1..) = u64::try_from(instant.since_ms(before)) {
                     tokio::time::sleep(Duration::from_millis(left).min(LONGEST_SLEEP)).await;
+                    let now = system_now();
+                    if now < before {
+                        return;
+                    }
+                    before = now;
                 }
             }
             Self::Manual(manual) => {
                 let mut shown = manual.0.subscribe();
+                let before = *shown.borrow();
                 // The sender is held by `self`, so waiting cannot fail.
-                let _ = shown.wait_for(|now| *now >= instant).await;
+                let _ = shown.wait_for(|now| *now >= instant || *now < before).await;
             }
         }
     }

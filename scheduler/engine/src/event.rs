@@ -92,6 +92,11 @@ pub enum Outcome {
         /// Whether the surroundings are to blame (no process slots, cluster away), so that another try makes sense.
         surroundings: bool,
     },
+    /// The command ended well, but what it had to leave is missing or wrong: a declared output file, say.
+    BadOutput {
+        /// What, for people, as the end of the sentence "the job …".
+        why: String,
+    },
     /// It ran past its timeout and was stopped.
     TimedOut,
     /// It was stopped because a person asked.

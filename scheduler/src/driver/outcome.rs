@@ -83,8 +83,9 @@ pub(super) fn read(end: End, gone: bool, explanation_text: Option<String>, asked
     match end {
         End::Reported(report) => reported(report, gone, explanation_text, asked),
         End::NotStarted { why, surroundings } => match asked.stopped {
-            Some(reason) => stopped(reason, true, None, asked),
-            None => Ending {
+            Some(reason @ (StopReason::Person(_) | StopReason::NotWanted)) => stopped(reason, true, None, asked),
+            // At its start deadline, say: people read that it never started.
+            Some(StopReason::Deadline) | None => Ending {
                 outcome: Outcome::NotStarted { why: why.clone(), surroundings },
                 status: JobStatus::Failed,
                 exit_code: None,
@@ -165,6 +166,17 @@ fn reported(mut report: Box<Report>, gone: bool, explanation_text: Option<String
     let unreadable =
         objects.as_ref().and_then(|objects| objects.as_ref().err()).or(info.as_ref().and_then(|info| info.as_ref().err())).cloned();
     let has_meaning = code == 0 || (code == 2 && asked.kind == JobKind::Fetch && asked.mode == Some(FetchMode::ExitCode));
+    if let (true, None, Some(why)) = (has_meaning, &unreadable, &report.bad_output) {
+        return Ending {
+            outcome: Outcome::BadOutput { why: format!("ended well, but {why}") },
+            status: JobStatus::Failed,
+            exit_code: Some(code),
+            message: why.clone(),
+            started_at: Some(started_at),
+            ended_at,
+            report: Some(report),
+        };
+    }
     let (status, message) = match (has_meaning, unreadable) {
         (true, None) => (JobStatus::Succeeded, String::new()),
         (true, Some(why)) => (JobStatus::Failed, why),
@@ -194,7 +206,9 @@ fn reported(mut report: Box<Report>, gone: bool, explanation_text: Option<String
 /// what it did before is for the next fetch to find out.
 fn stopped(reason: &StopReason, gone: bool, report: Option<Box<Report>>, asked: &Asked<'_>) -> Ending {
     let (outcome, status, message) = match reason {
-        StopReason::Deadline => (Outcome::TimedOut, JobStatus::Failed, "ran past its timeout and was stopped".to_owned()),
+        StopReason::Deadline if gone => (Outcome::TimedOut, JobStatus::Failed, "ran past its timeout and was stopped".to_owned()),
+        // What may still run keeps the next apply from starting.
+        StopReason::Deadline => (Outcome::Cancelled { gone }, JobStatus::Failed, "ran past its timeout and was stopped".to_owned()),
         StopReason::Person(who) => (Outcome::Cancelled { gone }, JobStatus::Cancelled, format!("cancelled by {who}")),
         StopReason::NotWanted => (Outcome::Cancelled { gone }, JobStatus::Cancelled, "stopped because it was no longer wanted".to_owned()),
     };
@@ -306,6 +320,24 @@ mod tests {
         let outcome = check(errors, &structured, JobStatus::Failed, Some(0), "its structured output is wrong: /objects/0: name is missing");
         let Outcome::Exited { seen, .. } = outcome else { panic!("{outcome:?}") };
         assert!(seen.objects.unwrap().unwrap_err().contains("name is missing"));
+    }
+
+    #[test]
+    fn a_declared_output_that_is_missing_fails_the_job_although_the_command_was_fine() {
+        let left = json!({"exitCode": 0, "badOutput": "output `plan`: there is no file tf.plan"});
+        let outcome = check(left, &FETCH, JobStatus::Failed, Some(0), "output `plan`: there is no file tf.plan");
+        assert_eq!(outcome, Outcome::BadOutput { why: "ended well, but output `plan`: there is no file tf.plan".into() });
+        let noted = json!({"exitCode": 3, "badOutput": "output `plan`: there is no file tf.plan"});
+        check(noted, &FETCH, JobStatus::Failed, Some(3), "ended with exit code 3");
+    }
+
+    #[test]
+    fn what_may_still_run_after_its_deadline_is_told_so() {
+        let late = Asked { kind: JobKind::Apply, stopped: Some(&StopReason::Deadline), ..FETCH };
+        let ending = read(report(json!({"exitCode": 143})), false, None, &late);
+        assert_eq!((ending.outcome, ending.status), (Outcome::Cancelled { gone: false }, JobStatus::Failed));
+        let never = read(End::NotStarted { why: "no process slots".into(), surroundings: true }, true, None, &late);
+        assert_eq!(never.outcome, Outcome::NotStarted { why: "no process slots".into(), surroundings: true });
     }
 
     #[test]

@@ -174,6 +174,7 @@ impl Loop {
     /// One batch: step, commit, then perform and answer.
     async fn turn(&mut self, inputs: Vec<Input>) -> Result<(), Fatal> {
         let mut batch = Batch::new(&self.world, self.clock.now());
+        let set_back = batch.now < self.turned_at;
         self.turned_at = batch.now;
         let mut answers: Vec<Answer> = Vec::new();
         let mut plans: Vec<Answer> = Vec::new();
@@ -195,6 +196,9 @@ impl Loop {
         }
         for call in calls {
             self.call(&mut batch, *call, &mut answers, &mut plans)?;
+        }
+        if set_back {
+            self.tick_all(&mut batch)?;
         }
         self.tick(&mut batch)?;
         self.grant(&mut batch)?;
@@ -389,6 +393,12 @@ impl Loop {
             }
         }
         Ok(())
+    }
+
+    /// The clock was set back: every plan moves along with it, or it would wait for the old time to come round.
+    fn tick_all(&mut self, batch: &mut Batch) -> Result<(), Broken> {
+        let ids: Vec<_> = self.world.instances.keys().copied().collect();
+        ids.into_iter().try_for_each(|id| batch.send(&mut self.world, id, Event::Tick, None))
     }
 
     /// Gives out free places, first ready first served.

@@ -4,4 +4,5 @@
 
 mod driver;
 mod http;
+mod local;
 mod store;

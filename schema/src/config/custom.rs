@@ -91,7 +91,7 @@ message! {
         poll_interval: Option<Duration>,
         /// The same while converged; up to a tenth is added so that many do not bunch. Default: 300s.
         steady_state_poll_interval: Option<Duration>,
-        /// Instead of the two intervals: a cron schedule with seconds, as in `0 */15 * * * *`.
+        /// A cron schedule with seconds, as in `0 */15 * * * *`. It takes the place of the two intervals, given or not.
         #[schemars(extend("format" = "pvn-cron"))]
         poll_schedule: Option<String>,
         /// Time zone of `pollSchedule`, as in `Europe/Berlin`. Default: UTC.
@@ -146,7 +146,7 @@ message! {
         kubernetes_config: Option<KubernetesConfig>,
         /// From the end of one getInfo to the next. Default: 300s.
         poll_interval: Option<Duration>,
-        /// Instead of the interval: a cron schedule with seconds, as in `0 */15 * * * *`.
+        /// A cron schedule with seconds, as in `0 */15 * * * *`. It takes the place of the interval, given or not.
         #[schemars(extend("format" = "pvn-cron"))]
         poll_schedule: Option<String>,
         /// Time zone of `pollSchedule`, as in `Europe/Berlin`. Default: UTC.

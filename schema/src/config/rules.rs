@@ -86,22 +86,16 @@ impl Rules<'_> {
     fn fetch(&mut self, fetch: &FetchCommand, at: &str) {
         self.command(fetch.task_config.as_ref(), fetch.kubernetes_config.as_ref(), at);
         self.retry(fetch.retry_policy.as_ref(), &format!("{at}/retryPolicy"));
-        let intervals =
-            [("pollInterval", fetch.poll_interval.is_some()), ("steadyStatePollInterval", fetch.steady_state_poll_interval.is_some())];
-        self.schedule(fetch.poll_schedule.as_deref(), fetch.timezone.as_deref(), &intervals, at);
+        self.schedule(fetch.poll_schedule.as_deref(), fetch.timezone.as_deref(), at);
     }
 
     fn get_info(&mut self, get_info: &GetInfoCommand, at: &str) {
         self.command(get_info.task_config.as_ref(), get_info.kubernetes_config.as_ref(), at);
         self.retry(get_info.retry_policy.as_ref(), &format!("{at}/retryPolicy"));
-        let intervals = [("pollInterval", get_info.poll_interval.is_some())];
-        self.schedule(get_info.poll_schedule.as_deref(), get_info.timezone.as_deref(), &intervals, at);
+        self.schedule(get_info.poll_schedule.as_deref(), get_info.timezone.as_deref(), at);
     }
 
-    fn schedule(&mut self, schedule: Option<&str>, timezone: Option<&str>, intervals: &[(&str, bool)], at: &str) {
-        for (interval, _) in intervals.iter().filter(|(_, is_given)| *is_given && schedule.is_some()) {
-            self.add(format!("{at}/{interval}"), format!("`{interval}` and `pollSchedule` exclude each other; both are given"));
-        }
+    fn schedule(&mut self, schedule: Option<&str>, timezone: Option<&str>, at: &str) {
         if timezone.is_some() && schedule.is_none() {
             self.add(format!("{at}/timezone"), "`timezone` is that of `pollSchedule`, which is missing");
         }

@@ -12,6 +12,9 @@ use schema::id::{BlobId, InstanceId, JobId, ReleaseId};
 use schema::status::{ApprovalKind, JobKind, Status};
 use schema::time::Timestamp;
 
+mod calm;
+mod orders;
+
 use crate::oracle::Oracle;
 use crate::people;
 use crate::random::Random;
@@ -468,100 +471,6 @@ impl Driver {
     }
 
     // ---- what people do ----
-
-    fn ask(&mut self, instance: usize, event: Event) {
-        if let Event::Decided { approval, .. } = &event {
-            let shared = self.states[instance].approvals().iter().any(|at| at.id == *approval && at.kind == ApprovalKind::Shared);
-            if shared {
-                self.handle(instance ^ 1, event.clone());
-            }
-        }
-        self.handle(instance, event);
-    }
-
-    /// A release for both channels, or for one of them only.
-    fn release(&mut self, service: usize, only: Option<usize>) {
-        self.releases += 1;
-        for instance in [service * 2, service * 2 + 1].into_iter().filter(|instance| only.is_none_or(|only| only == *instance)) {
-            let shape = &mut self.shapes[instance];
-            shape.release = ReleaseId::derive(&[&self.releases.to_le_bytes()]);
-            shape.version = format!("s{service}-{}", self.releases);
-            shape.compiled = BlobId::of(shape.version.as_bytes());
-            shape.released_at = Timestamp::from_millis(START_MS + self.true_ms + self.offset_ms);
-            let event = Event::Desired(Box::new(shape.clone()));
-            self.after(0, Happening::Deliver(instance, Box::new(event)));
-        }
-    }
-
-    fn after_release(&mut self, service: usize) {
-        if self.calm || !self.random.one_in(3) {
-            self.release(service, None);
-        }
-    }
-
-    fn recompile(&mut self, service: usize) {
-        self.releases += 1;
-        let instance = service * 2 + self.random.below(2) as usize;
-        self.shapes[instance].compiled = BlobId::of(&self.releases.to_le_bytes());
-        let event = Event::Desired(Box::new(self.shapes[instance].clone()));
-        self.after(0, Happening::Deliver(instance, Box::new(event)));
-    }
-
-    /// A person who asks for a retry takes the responsibility for an apply that is not known to be gone.
-    fn forgive(&mut self, instance: usize, state: &State) {
-        for process in self.world.processes.values_mut() {
-            process.forgiven |= process.instance == instance && state.job(process.start.job).is_none();
-        }
-    }
-
-    fn calm_down(&mut self) {
-        self.calm = true;
-        let jobs: Vec<JobId> = self.world.processes.keys().copied().collect();
-        for job in jobs {
-            let process = self.world.processes.get_mut(&job).unwrap();
-            process.mute = false;
-            if process.alive {
-                let over = if process.outcome.is_none() { Happening::End(job) } else { Happening::Bury(job) };
-                self.after(1_000, over);
-            }
-        }
-        for service in 0..SERVICES {
-            self.release(service, None); // whatever was deleted is wanted again, and every channel the same
-        }
-        self.after(300_000, Happening::SetBack);
-        self.after(0, Happening::Help);
-    }
-
-    // ---- looking at it from outside ----
-
-    fn unconverged(&self) -> Option<usize> {
-        let done = |instance: usize| {
-            let (state, target) = (&self.states[instance], &self.world.targets[instance]);
-            let looks = self.shapes[instance].fetch.is_some();
-            let so = target.version.as_ref() == Some(&self.shapes[instance].version) && target.drift == 0;
-            state.converged_version() == Some(self.shapes[instance].version.as_str()) && (so || !looks)
-        };
-        (0..self.states.len()).find(|instance| !done(*instance))
-    }
-
-    /// Now and then: the limits over all instances, and that whatever waits can say why.
-    fn look_closely(&self, instance: usize) {
-        self.oracle.check_limits(&self.states, &limits(), max_concurrency);
-        let state = &self.states[instance];
-        let told = explain(state, &self.lanes, self.wall(), &|id| format!("instance {}", self.ids[&id]));
-        assert!(!told.causes.is_empty() && told.causes.iter().all(|cause| !cause.message.is_empty()), "nothing to say: {told:#?}");
-        let waits_for_world = told.causes.iter().any(|cause| ["ends", "pvnctl"].iter().any(|word| cause.message.contains(word)));
-        let moves =
-            !told.next.is_empty() || waits_for_world || told.causes.iter().any(|cause| cause.until.is_some() || cause.code == "STARTS_NOW");
-        let rests = matches!(told.status, Status::Converged | Status::Deleted);
-        assert!(moves || rests, "P3: no way out: {told:#?}");
-    }
-
-    fn describe(&self, instance: usize) -> String {
-        let told = explain(&self.states[instance], &self.lanes, self.wall(), &|id| format!("instance {}", self.ids[&id]));
-        let (shape, target) = (&self.shapes[instance], &self.world.targets[instance]);
-        format!("instance {instance}: {told:#?}\nwanted {shape:?}\nis {target:?}\n{:#?}", self.states[instance])
-    }
 }
 
 impl Drop for Driver {

@@ -93,7 +93,7 @@ fn an_image_is_given_whole_or_by_its_tag() {
 }
 
 #[test]
-fn a_schedule_stands_instead_of_the_intervals() {
+fn a_schedule_may_stand_beside_the_intervals_and_a_time_zone_only_beside_a_schedule() {
     let yaml = r#"runtime:
   name: r
   custom:
@@ -108,12 +108,6 @@ fn a_schedule_stands_instead_of_the_intervals() {
       timezone: Europe/Berlin
 "#;
     insta::assert_snapshot!(problems(yaml), @r#"
-        error: `pollInterval` and `pollSchedule` exclude each other; both are given
-         --> app.pvn.yaml:8:21
-          |
-        8 |       pollInterval: 30s
-          |                     ^^^ runtime.custom.fetch.pollInterval
-
         error: `timezone` is that of `pollSchedule`, which is missing
           --> app.pvn.yaml:12:17
            |

@@ -1,0 +1,54 @@
+//! The end of a run: faults and people stop, and everything desired has to become so within a bound.
+
+use super::*;
+
+impl Driver {
+    pub(super) fn calm_down(&mut self) {
+        self.calm = true;
+        let jobs: Vec<JobId> = self.world.processes.keys().copied().collect();
+        for job in jobs {
+            let process = self.world.processes.get_mut(&job).unwrap();
+            process.mute = false;
+            if process.alive {
+                let over = if process.outcome.is_none() { Happening::End(job) } else { Happening::Bury(job) };
+                self.after(1_000, over);
+            }
+        }
+        for service in 0..SERVICES {
+            self.release(service, None); // whatever was deleted is wanted again, and every channel the same
+        }
+        self.after(300_000, Happening::SetBack);
+        self.after(0, Happening::Help);
+    }
+
+    // ---- looking at it from outside ----
+
+    pub(super) fn unconverged(&self) -> Option<usize> {
+        let done = |instance: usize| {
+            let (state, target) = (&self.states[instance], &self.world.targets[instance]);
+            let looks = self.shapes[instance].fetch.is_some();
+            let so = target.version.as_ref() == Some(&self.shapes[instance].version) && target.drift == 0;
+            state.converged_version() == Some(self.shapes[instance].version.as_str()) && (so || !looks)
+        };
+        (0..self.states.len()).find(|instance| !done(*instance))
+    }
+
+    /// Now and then: the limits over all instances, and that whatever waits can say why.
+    pub(super) fn look_closely(&self, instance: usize) {
+        self.oracle.check_limits(&self.states, &limits(), max_concurrency);
+        let state = &self.states[instance];
+        let told = explain(state, &self.lanes, self.wall(), &|id| format!("instance {}", self.ids[&id]));
+        assert!(!told.causes.is_empty() && told.causes.iter().all(|cause| !cause.message.is_empty()), "nothing to say: {told:#?}");
+        let waits_for_world = told.causes.iter().any(|cause| ["ends", "pvnctl"].iter().any(|word| cause.message.contains(word)));
+        let moves =
+            !told.next.is_empty() || waits_for_world || told.causes.iter().any(|cause| cause.until.is_some() || cause.code == "STARTS_NOW");
+        let rests = matches!(told.status, Status::Converged | Status::Deleted);
+        assert!(moves || rests, "P3: no way out: {told:#?}");
+    }
+
+    pub(super) fn describe(&self, instance: usize) -> String {
+        let told = explain(&self.states[instance], &self.lanes, self.wall(), &|id| format!("instance {}", self.ids[&id]));
+        let (shape, target) = (&self.shapes[instance], &self.world.targets[instance]);
+        format!("instance {instance}: {told:#?}\nwanted {shape:?}\nis {target:?}\n{:#?}", self.states[instance])
+    }
+}
