@@ -16,7 +16,8 @@ fn every_exit_code_passes_through() {
 #[test]
 fn death_by_a_signal_is_128_and_its_number_and_is_named() {
     for (name, number) in [("HUP", 1), ("INT", 2), ("ABRT", 6), ("KILL", 9), ("USR1", 10), ("SEGV", 11), ("PIPE", 13), ("TERM", 15)] {
-        let run = shell(&[], &format!("ulimit -c 0; kill -{name} $$"));
+        let script = format!("ulimit -c 0; kill -{name} $$");
+        let run = Wrapper::new(&[], &["sh", "-c", &script]).with_default_signals().run();
         assert_eq!((run.code, run.report.exit_code), (128 + number, None));
         assert_eq!(run.report.signal, Some(format!("SIG{name}")));
     }

@@ -63,6 +63,17 @@ impl Wrapper {
         Self { directory, command, mark }
     }
 
+    /// Whatever dispositions this test was started with: a runner in the background may ignore SIGINT and SIGHUP, and the
+    /// wrapper hands on what it was given.
+    pub(crate) fn with_default_signals(mut self) -> Self {
+        let mut command = Command::new("env");
+        command.arg("--default-signal").arg(self.command.get_program()).args(self.command.get_args());
+        command.envs(self.command.get_envs().filter_map(|(key, value)| Some((key, value?)))).env_remove("PVN_JOB_DIR");
+        command.current_dir(self.directory.path()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        self.command = command;
+        self
+    }
+
     pub(crate) fn env(mut self, key: &str, value: impl AsRef<OsStr>) -> Self {
         self.command.env(key, value);
         self

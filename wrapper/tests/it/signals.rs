@@ -110,7 +110,8 @@ fn term_to_a_shell_whose_command_outlives_it_reaches_that_command() {
 
 #[test]
 fn the_stop_signal_stands_in_for_term() {
-    let running = script(&["--stop-signal", "INT"], &format!("trap 'exit 4' INT; trap 'exit 5' TERM; {WAIT}")).spawn();
+    let wrapper = script(&["--stop-signal", "INT"], &format!("trap 'exit 4' INT; trap 'exit 5' TERM; {WAIT}"));
+    let running = wrapper.with_default_signals().spawn();
     running.until_written("ready");
     running.signal(TERM);
     assert_eq!(running.wait().code, 4);
