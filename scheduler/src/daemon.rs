@@ -140,6 +140,7 @@ impl Daemon {
             news: news_in,
             root,
             limits: limits(&settings),
+            observer: settings.observer,
             options: Options { everything_local: settings.all_local },
         };
         let Driver { handle, done: driver } = Driver::start(parts, stop.child_token()).await?;

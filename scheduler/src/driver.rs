@@ -149,6 +149,8 @@ pub struct Parts {
     pub root: PathBuf,
     /// Of the lanes.
     pub limits: Limits,
+    /// Look only, never apply.
+    pub observer: bool,
     /// How documents are understood.
     pub options: Options,
 }
@@ -168,7 +170,7 @@ impl Driver {
     /// # Errors
     /// [`StoreError`] when the database cannot be read.
     pub async fn start(parts: Parts, stop: CancellationToken) -> Result<Self, StoreError> {
-        let Parts { store, clock, sealer, blobs, runner, news, root, limits, options } = parts;
+        let Parts { store, clock, sealer, blobs, runner, news, root, limits, observer, options } = parts;
         let (calls, calls_in) = mpsc::channel(CALLS_LIMIT);
         let (arrivals, arrivals_in) = mpsc::channel(intake::ARRIVALS_LIMIT);
         let (planner, requests) = planner::Queue::new();
@@ -196,6 +198,8 @@ impl Driver {
             held: recovered.ended,
             retry: None,
             turned_at: clock.now(),
+            told_to_observe: false,
+            observer,
             store: store.clone(),
             clock: clock.clone(),
         };

@@ -37,6 +37,10 @@ pub struct Settings {
     #[arg(long, env = "PVN_OPEN_METRICS")]
     pub open_metrics: bool,
 
+    /// Look only: fetch and getInfo run, nothing is ever applied, and what would be done is shown
+    #[arg(long, env = "PVN_OBSERVER")]
+    pub observer: bool,
+
     /// Where everything is kept
     #[arg(long, env = "PVN_DATA_DIR", default_value = "./pvn-data", value_name = "DIR")]
     pub data_dir: PathBuf,
@@ -104,6 +108,7 @@ impl Settings {
             tls_cert: None,
             tls_key: None,
             open_metrics: false,
+            observer: false,
             data_dir: data_dir.into(),
             database_url: None,
             secret_key_file: None,

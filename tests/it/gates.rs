@@ -151,3 +151,34 @@ fn rule_06_a_retryable_exit_is_tried_again_as_a_job_of_its_own() {
     let attempts = std::fs::read_to_string(scheduler.home().join("attempts")).expect("the command ran");
     assert_eq!(attempts, "1\n2\n3\n");
 }
+
+#[test]
+fn rule_10_an_observer_shows_what_it_would_do_and_does_nothing_until_told_otherwise() {
+    let mut scheduler = Scheduler::stopped();
+    let files = Files::new(scheduler.home());
+    scheduler.run(&Start { arguments: &["--observer"], ..Start::default() });
+    scheduler.apply(&Files::configs(1, 1));
+    scheduler.ok(&["services", "push", "s0", "--app", "app"]);
+    let told = wait::until("the work to be seen", || {
+        let channel = scheduler.channel("s0", "c0");
+        (channel["reason"] == "RUNTIME_OBJECT_APPLY_NEEDED").then_some(channel)
+    });
+    assert!(told["message"].as_str().is_some_and(|message| message.contains("would apply s0-1")), "{told:#}");
+    let fetches = || jobs(&scheduler, "fetch");
+    let seen = fetches();
+    wait::until("two more fetches", || (fetches() >= seen + 2).then_some(()));
+    assert_eq!((jobs(&scheduler, "apply"), files.ledger()), (0, Vec::new()));
+
+    scheduler.stop();
+    scheduler.run(&Start::default());
+    scheduler.channel_becomes("s0", "c0", "CONVERGED");
+    scheduler.stop();
+    scheduler.run(&Start { arguments: &["--observer"], ..Start::default() });
+    files.drift("s0", "c0");
+    wait::until("the drift to be seen", || (scheduler.channel("s0", "c0")["status"] == "CONVERGING").then_some(()));
+    assert_eq!(files.ledger().len(), 1, "an instance of the last run observes too");
+}
+
+fn jobs(scheduler: &Scheduler, kind: &str) -> usize {
+    scheduler.json(&["jobs", "list", "--app", "app", "--service", "s0", "--kind", kind]).as_array().map_or(0, Vec::len)
+}

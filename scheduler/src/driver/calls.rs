@@ -130,7 +130,7 @@ impl Loop {
         batch.changes.extend(plan.changes);
         for (names, runtime) in plan.instances {
             if !self.world.instances.contains_key(&names.instance()) {
-                let kept = Kept::new(names, runtime, batch.now);
+                let kept = Kept::new(names, runtime, self.observer, batch.now);
                 batch.add_instance(&mut self.world, kept);
             }
         }

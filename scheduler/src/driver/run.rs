@@ -16,6 +16,7 @@ use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine::State;
 use engine::event::Event;
 use engine::state::Broken;
 use schema::api::LogEntry;
@@ -111,6 +112,10 @@ pub(super) struct Loop {
     pub(super) retry: Option<Retry>,
     /// The present of the last turn: what came due since is due, not missed.
     pub(super) turned_at: Timestamp,
+    /// Look only, never apply: a setting of this run, whatever the last one's was.
+    pub(super) observer: bool,
+    /// Whether the instances of the last run know.
+    pub(super) told_to_observe: bool,
 }
 
 /// When the next try is.
@@ -198,7 +203,10 @@ impl Loop {
             self.call(&mut batch, *call, &mut answers, &mut plans)?;
         }
         if set_back {
-            self.tick_all(&mut batch)?;
+            self.tell_all(&mut batch, &Event::Tick)?;
+        }
+        if !self.told_to_observe {
+            self.tell_all(&mut batch, &Event::Observe(self.observer))?;
         }
         self.tick(&mut batch)?;
         self.grant(&mut batch)?;
@@ -221,6 +229,7 @@ impl Loop {
             self.numbers.commits += 1;
         }
         self.recovered();
+        self.told_to_observe = true;
         self.jobs_noted.clear();
         self.starting.extend(batch.tasks.iter().filter_map(|task| match task {
             Task::Start(start, _) => Some(start.job),
@@ -395,10 +404,12 @@ impl Loop {
         Ok(())
     }
 
-    /// The clock was set back: every plan moves along with it, or it would wait for the old time to come round.
-    fn tick_all(&mut self, batch: &mut Batch) -> Result<(), Broken> {
-        let ids: Vec<_> = self.world.instances.keys().copied().collect();
-        ids.into_iter().try_for_each(|id| batch.send(&mut self.world, id, Event::Tick, None))
+    /// What concerns every instance: the clock was set back, and plans move along with it or would wait for the old time
+    /// to come round; or another mode from this start on.
+    fn tell_all(&mut self, batch: &mut Batch, event: &Event) -> Result<(), Broken> {
+        let concerned = |state: &State| !matches!(event, Event::Observe(observer) if state.is_observer() == *observer);
+        let ids: Vec<_> = self.world.instances.iter().filter(|(_, kept)| concerned(&kept.state)).map(|(id, _)| *id).collect();
+        ids.into_iter().try_for_each(|id| batch.send(&mut self.world, id, event.clone(), None))
     }
 
     /// Gives out free places, first ready first served.

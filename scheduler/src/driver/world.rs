@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use engine::State;
 use engine::action::StopReason;
+use engine::event::Event;
 use engine::lanes::{Lanes, Limits};
 use schema::id::{ApplicationId, ApplicationName, ChannelId, ChannelName, InstanceId, JobId, RuntimeName, ServiceId, ServiceName};
 use schema::time::Timestamp;
@@ -51,8 +52,9 @@ pub(super) struct Kept {
 
 impl Kept {
     /// An instance that nobody has asked anything of yet.
-    pub(super) fn new(names: Arc<Names>, runtime: RuntimeName, now: Timestamp) -> Self {
-        let state = State::new(names.instance(), now);
+    pub(super) fn new(names: Arc<Names>, runtime: RuntimeName, observer: bool, now: Timestamp) -> Self {
+        // An instance without a release asks for nothing.
+        let (state, _) = engine::step(State::new(names.instance(), now), Event::Observe(observer), now);
         Self { names, runtime, state, revision: 0, wake: None }
     }
 

@@ -150,6 +150,7 @@ impl Rig {
             news: news_in,
             root: dir.path().to_owned(),
             limits: Limits { fetch: limit, apply: limit, get_info: limit },
+            observer: false,
             options: Options::default(),
         };
         let Driver { handle, done } = Driver::start(parts, stop.clone()).await.unwrap();
