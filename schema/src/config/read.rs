@@ -59,6 +59,8 @@ pub fn read(files: &[ConfigFile]) -> Result<Vec<Document>, Vec<Diagnostic>> {
     if problems.is_empty() {
         return Ok(documents);
     }
+    // One go for everything: what the sound documents say wrongly about each other does not wait for the broken ones.
+    problems.extend(super::check_references(&documents));
     if problems.len() > PROBLEM_LIMIT {
         problems.truncate(PROBLEM_LIMIT);
         let last = Diagnostic::of_file("", format!("only the first {PROBLEM_LIMIT} problems are shown"));

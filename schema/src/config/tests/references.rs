@@ -96,3 +96,12 @@ fn bad_input_cycle() {
     let long: Vec<String> = (0..2000).map(|n| channel(&format!("c{n}"), &[&format!("c{}", (n + 1) % 2000)])).collect();
     assert_eq!(problems(&application(&long)).lines().count(), 1, "any length, and the stack stays flat");
 }
+
+#[test]
+fn a_broken_document_hides_no_reference_of_the_sound_ones() {
+    let text = "runtime:\n  name: Broken\n---\napplication:\n  name: a\n  releaseChannels:\n  - name: prod\n    runtimes: [{runtime: elsewhere}]\n    \
+                preconditions: [{releaseChannelStable: {releaseChannel: stagin}}]\n";
+    let told = super::problems(text);
+    assert!(told.contains("`Broken` is not allowed here") && told.contains("unknown release channel `stagin`"), "{told}");
+    assert!(!told.contains("elsewhere`"), "a document that is not there is not missed: {told}");
+}
