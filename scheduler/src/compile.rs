@@ -74,7 +74,7 @@ pub fn check(configs: &Configs, options: &Options, changed: Option<&BTreeSet<Doc
 /// The channels of an application, groups expanded, selectors resolved.
 ///
 /// # Errors
-/// What is wrong with it. Never for a document that [`check`] let pass.
+/// What is wrong with it. Never for a document that [`check()`] let pass.
 pub fn channels(configs: &Configs, application: &Application) -> Result<Vec<Channel>, Vec<Diagnostic>> {
     let mut problems = Problems::default();
     let channels = channels::resolve(configs, application, &mut problems);
@@ -110,7 +110,7 @@ pub fn bundle_name(configs: &Configs, service: &Service, values: &Values) -> Res
     configs.result(name, problems)
 }
 
-/// The runtime that serves a service in a channel; `None` when none fits, which [`check`] explains.
+/// The runtime that serves a service in a channel; `None` when none fits, which [`check()`] explains.
 pub fn runtime(configs: &Configs, options: &Options, service: &Service, channel: &Channel) -> Option<RuntimeName> {
     let mut problems = Problems::default();
     let seal = &check::NoSeal;
@@ -121,7 +121,7 @@ pub fn runtime(configs: &Configs, options: &Options, service: &Service, channel:
 /// (`desired.compiled`) tells whether a change of config means anything here.
 ///
 /// # Errors
-/// Required parameters without a value, values that do not fit their parameter, and all that [`check`] finds.
+/// Required parameters without a value, values that do not fit their parameter, and all that [`check()`] finds.
 pub fn compile(
     configs: &Configs,
     options: &Options,

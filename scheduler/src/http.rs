@@ -2,7 +2,7 @@
 //! Called by `daemon`, which knows where jobs' output lies and when to stop.
 //!
 //! What always holds: every answer that is not 2xx is a problem (RFC 9457) whose detail says what to do next; everything
-//! but [`api::open`] and the schemas needs a token; every body, page, stream and wait has a limit from [`limits`].
+//! but `api::open` and the schemas needs a token; every body, page, stream and wait has a limit from [`limits`].
 
 mod access;
 mod api;

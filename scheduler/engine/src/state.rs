@@ -1,5 +1,5 @@
 //! What is remembered of one service instance between two steps. Made by [`State::new`], changed only by
-//! [`crate::step`], stored by the driver as JSON, checked by [`State::check`] (every invariant by name, in
+//! [`crate::step()`], stored by the driver as JSON, checked by [`State::check`] (every invariant by name, in
 //! `state/check.rs`).
 //!
 //! Instants are of two kinds: history (`since`, `answered_at`) is for people and never moves anything; plans (`due`,
