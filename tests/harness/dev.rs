@@ -50,6 +50,11 @@ impl Dev {
         self.command(arguments).output().expect("dev can be started")
     }
 
+    /// Runs it until it kills itself at the named point, or to its end when it does not pass there.
+    pub fn to_the_crash(&self, point: &str, arguments: &[&str]) -> Output {
+        self.command(arguments).env("PVN_CRASH_AT", point).output().expect("dev can be started")
+    }
+
     /// Starts it and leaves it running.
     pub fn start(&mut self, arguments: &[&str]) {
         let log = File::create(self.log_path()).expect("the log can be written");

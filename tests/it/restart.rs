@@ -1,8 +1,10 @@
 //! `kill -9` anywhere loses nothing and starts nothing twice (promises P1, P4, P5, P6).
 
+use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use tests::dev::Dev;
 use tests::files::Files;
 use tests::scheduler::{Scheduler, Start};
 use tests::wait;
@@ -93,6 +95,48 @@ fn p5_killed_at_every_named_point_it_ends_in_the_same_state() {
             wait::until(&format!("everything to converge after a death at {crash_at}"), || all_converged(&scheduler, 2));
             nothing_lost_and_nothing_twice(&scheduler, &files, 2);
         }
+    }
+}
+
+/// Examples that need no person, the service in each, and its application.
+const EXAMPLES: &[(&str, &str, &str)] =
+    &[("quickstart", "site", "quickstart"), ("structured", "workers", "fleet"), ("static-assets", "assets", "website")];
+
+#[test]
+fn p4_p5_every_example_ends_in_the_same_state_wherever_it_is_killed() {
+    for (example, service, application) in EXAMPLES {
+        let mut crashes = 0;
+        for point in POINTS {
+            let mut dev = Dev::of(example);
+            let converged = ["--until-converged", "--timeout", "60s"];
+            let killed = dev.to_the_crash(&format!("{point}:1"), &converged);
+            crashes += usize::from(killed.status.signal() == Some(9));
+            let again = dev.to_the_end(&converged);
+            let said = String::from_utf8_lossy(&again.stderr).into_owned() + &String::from_utf8_lossy(&again.stdout);
+            assert_eq!(again.status.code(), Some(0), "{example} after a death at {point}: {said}");
+
+            dev.start(&[]);
+            let listed = wait::until("dev to answer", || {
+                let output = dev.pvnctl(&["jobs", "list", "--app", application, "--service", service, "--kind", "apply", "-o", "json"]);
+                serde_json::from_slice::<Vec<Value>>(&output.stdout).ok()
+            });
+            let applies = listed.iter().filter(|job| job["status"] == "SUCCEEDED").count();
+            assert_eq!((applies, listed.len()), (1, 1), "{example} after a death at {point}: applied once, and on record: {listed:#?}");
+            dev.interrupt();
+            end_what_it_started(&dev);
+        }
+        assert!(crashes >= POINTS.len() - 1, "{example} was killed at {crashes} of {} points", POINTS.len());
+    }
+}
+
+/// The processes of the example `structured` outlive their job on purpose.
+fn end_what_it_started(dev: &Dev) {
+    let Ok(entries) = std::fs::read_dir(dev.directory().join("run")) else { return };
+    for entry in entries.flatten().filter(|entry| entry.path().extension().is_some_and(|kind| kind != "log")) {
+        let text = std::fs::read_to_string(entry.path()).expect("a process is on file");
+        let pid = text.split(' ').next().and_then(|number| number.parse().ok()).expect("its number comes first");
+        // It may have ended by itself.
+        let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGTERM);
     }
 }
 
