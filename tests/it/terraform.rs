@@ -43,19 +43,14 @@ impl World<'_> {
         })
     }
 
+    /// Approves, pauses or resumes the channel, as a person would.
     fn decide(&self, word: &str) {
         let channel = self.channel()["channel"].as_str().expect("a channel has a name").to_owned();
-        self.scheduler.ok(&[
-            "services",
-            word,
-            &self.service,
-            "--app",
-            &self.application,
-            "--channel",
-            &channel,
-            "--reason",
-            "looked at it",
-        ]);
+        let mut arguments = vec!["services", word, &self.service, "--app", &self.application, "--channel", &channel];
+        if word == "approve" {
+            arguments.extend(["--reason", "looked at it"]);
+        }
+        self.scheduler.ok(&arguments);
     }
 
     fn jobs(&self, kind: &str) -> Vec<Value> {
@@ -104,4 +99,37 @@ fn rule_15_drift_is_planned_shown_approved_and_exactly_that_plan_is_applied() {
     world.becomes("CONVERGED");
     assert_ne!(std::fs::read_to_string(&site).expect("the site is there"), "somebody was here", "repaired");
     assert_eq!(world.jobs("apply").len(), 2);
+}
+
+#[test]
+fn rule_15_a_plan_that_changed_after_its_approval_is_not_applied_but_asks_again() {
+    let Some(scheduler) = example() else { return };
+    let (service, application) = service(&scheduler);
+    let world = World { scheduler: &scheduler, service, application };
+    world.becomes("WAITING_MANUAL_APPROVAL");
+    world.decide("approve");
+    world.becomes("CONVERGED");
+
+    let example = scheduler.home().join("example");
+    let break_it = || std::fs::write(example.join("site.txt"), "somebody was here").expect("a file can be written");
+    break_it();
+    world.becomes("WAITING_MANUAL_APPROVAL");
+    // While nothing moves, a person approves and somebody else changes the state: the plan that was approved is no more.
+    world.decide("pause");
+    let approved = world.approvals()[0].clone();
+    world.decide("approve");
+    let tool = skip::tool("terraform").or_else(|| skip::tool("tofu")).expect("checked by the example");
+    let mut by_hand = std::process::Command::new(tool);
+    by_hand.args(["apply", "-auto-approve", "-input=false", "-no-color"]).env("TF_VAR_content", "v1").current_dir(&example);
+    assert!(by_hand.output().expect("the tool can be started").status.success());
+    break_it();
+    world.decide("resume");
+
+    let asked = wait::until("the other plan to be asked about", || {
+        let newest = world.approvals().first()?.clone();
+        (newest["status"] == "PENDING" && newest["planDigest"] != approved["planDigest"]).then_some(newest)
+    });
+    assert_ne!(asked["id"], approved["id"]);
+    let applied: Vec<_> = world.jobs("apply").into_iter().filter(|job| job["status"] == "SUCCEEDED").collect();
+    assert_eq!(applied.len(), 1, "only the first plan was ever applied: {applied:#?}");
 }
