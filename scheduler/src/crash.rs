@@ -29,9 +29,9 @@ pub const BEFORE_START: &str = "before-start";
 /// The runner has the job; nobody has noted it.
 pub const AFTER_START: &str = "after-start";
 /// A job is about to be stopped.
-pub const BEFORE_STOP: &str = "before-stop";
+pub const BEFORE_STOP: &str = "before-stopping";
 /// A job was told to stop; nobody has noted it.
-pub const AFTER_STOP: &str = "after-stop";
+pub const AFTER_STOP: &str = "after-stopping";
 /// The runner told that the command runs; nobody has noted it.
 pub const AFTER_STARTED: &str = "after-started";
 /// The runner told how a job ended; nobody has noted it.
