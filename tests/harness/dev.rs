@@ -8,7 +8,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 
-use crate::{copy, programs, wait};
+use crate::{copy, port, programs, wait};
 
 /// A copy of an example, and `dev` over it. Dropping it ends `dev`.
 pub struct Dev {
@@ -22,9 +22,7 @@ impl Dev {
     pub fn of(example: &str) -> Self {
         let home = tempfile::Builder::new().prefix("pvn-dev-").tempdir().expect("a directory can be made");
         copy::example(example, &home.path().join("example"));
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
-        let address = listener.local_addr().expect("a listener has an address").to_string();
-        Self { home, child: None, address }
+        Self { home, child: None, address: format!("127.0.0.1:{}", port::free()) }
     }
 
     /// The copied example.

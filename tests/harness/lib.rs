@@ -4,6 +4,7 @@
 pub mod copy;
 pub mod dev;
 pub mod files;
+mod port;
 pub mod programs;
 pub mod scheduler;
 pub mod skip;

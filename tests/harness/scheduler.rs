@@ -10,7 +10,7 @@ use nix::unistd::Pid;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{programs, wait};
+use crate::{port, programs, wait};
 
 /// A scheduler, started and stopped at will over one data directory. Dropping it kills it.
 pub struct Scheduler {
@@ -88,7 +88,7 @@ impl Scheduler {
     pub fn spawn(&mut self, start: &Start<'_>) {
         assert!(self.child.is_none(), "it runs already");
         if self.url.is_empty() {
-            self.url = format!("http://127.0.0.1:{}", free_port());
+            self.url = format!("http://127.0.0.1:{}", port::free());
         }
         let log = File::options().create(true).append(true).open(self.home().join("log")).expect("the log can be written");
         let mut command = Command::new(programs::program("pvn-scheduler"));
@@ -229,10 +229,4 @@ impl Drop for Scheduler {
     fn drop(&mut self) {
         self.kill();
     }
-}
-
-/// A port of the loopback interface that was free a moment ago; it stays the same over restarts.
-fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
-    listener.local_addr().expect("a listener has an address").port()
 }
