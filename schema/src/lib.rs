@@ -13,4 +13,5 @@ pub mod schemas;
 pub mod spool;
 pub mod status;
 pub mod time;
+pub mod wire;
 pub mod yaml;

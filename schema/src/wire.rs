@@ -1,0 +1,98 @@
+//! The words of the wire protocol between a wrapper and a scheduler that do not share a disk: paths, headers, bodies, marks
+//! and times (SPEC 6, "Wire protocol"). Names only; each side does its own IO. A local job needs none of it: see
+//! [`crate::spool`].
+//!
+//! Every path is below `{PVN_API_URL}/v1/jobs/{PVN_JOB_ID}` and every request carries `Authorization: Bearer TOKEN`; the
+//! token names job and attempt. Errors are `application/problem+json` (RFC 9457).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::id::BlobId;
+
+/// Environment variable of the scheduler's address, without a path.
+pub const URL_VARIABLE: &str = "PVN_API_URL";
+/// Environment variable of the job's token. The wrapper hides it from the command.
+pub const TOKEN_VARIABLE: &str = "PVN_TOKEN";
+/// Environment variable that names a file with the token, read again when the token is refused.
+pub const TOKEN_FILE_VARIABLE: &str = "PVN_TOKEN_FILE";
+/// Environment variable of the job's id.
+pub const JOB_VARIABLE: &str = "PVN_JOB_ID";
+/// Environment variable that names the variables whose values are secret, with commas between.
+pub const SECRET_KEYS_VARIABLE: &str = "PVN_SECRET_KEYS";
+
+/// Header with the offset of a piece, in bytes of what is stored of the stream; in an answer, the next one wanted.
+pub const OFFSET_HEADER: &str = "Upload-Offset";
+/// Header that any answer may carry, with the value `true`: stop the command.
+pub const CANCEL_HEADER: &str = "Pvn-Cancel";
+/// Content type of a piece. Source: the IETF draft "Resumable Uploads for HTTP".
+pub const PIECE_CONTENT_TYPE: &str = "application/partial-upload";
+/// Content type of errors. Source: RFC 9457.
+pub const PROBLEM_CONTENT_TYPE: &str = "application/problem+json";
+
+/// Largest piece of a stream in one request: 1 MiB, so that a lost connection costs little; the scheduler takes up to 8 MiB.
+pub const PIECE_LIMIT_BYTES: usize = 1 << 20;
+/// Largest body of an upload that the scheduler takes: 8 MiB (SPEC 7). A larger file goes in pieces with offsets.
+pub const UPLOAD_LIMIT_BYTES: usize = 8 << 20;
+
+/// How often a wrapper gives a sign of life, milliseconds.
+pub const HEARTBEAT_EVERY_MS: u64 = 5_000;
+
+/// Longest form of a report for the kubelet's termination message, bytes. Source: Kubernetes keeps no more of a message.
+pub const TERMINATION_LIMIT_BYTES: usize = 4096;
+/// The termination log. Source: default `terminationMessagePath` of a container.
+pub const TERMINATION_LOG: &str = "/dev/termination-log";
+
+/// What a line on stderr starts with when it carries the whole report because delivering it failed: the report follows as
+/// JSON, up to the end of the line.
+pub const REPORT_MARK: &str = "pvn-wrapper-report: ";
+/// How long delivery fails before the marked line is written, milliseconds.
+pub const REPORT_LINE_AFTER_MS: u64 = 10_000;
+
+/// Answer of `POST /heartbeat`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Heartbeat {
+    /// Whether the command is to be stopped.
+    pub cancel: bool,
+}
+
+/// Answer of `PUT /files/{name}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StoredFile {
+    /// Content address of the bytes.
+    pub blob_id: BlobId,
+}
+
+/// Answer of `PUT /report` that accepts it; the same answer when the same report comes again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Accepted {
+    /// Always true.
+    pub accepted: bool,
+}
+
+/// Answer of `PUT /report` with 409: what is missing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Refused {
+    /// The offsets from which to send again; absent when the job is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wanted: Option<Wanted>,
+}
+
+/// What a scheduler wants before it accepts a report.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Wanted {
+    /// Stdout from this byte on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdout: Option<u64>,
+    /// Stderr from this byte on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stderr: Option<u64>,
+    /// Declared files that are not there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+}
