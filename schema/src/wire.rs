@@ -23,6 +23,9 @@ pub const SECRET_KEYS_VARIABLE: &str = "PVN_SECRET_KEYS";
 
 /// Header with the offset of a piece, in bytes of what is stored of the stream; in an answer, the next one wanted.
 pub const OFFSET_HEADER: &str = "Upload-Offset";
+/// Header with the whole length of a file that comes in pieces: `PUT /files/{name}` with offset and length answers 204 with
+/// the next offset wanted until the last piece, then 201. A file of at most [`UPLOAD_LIMIT_BYTES`] comes whole, without both.
+pub const LENGTH_HEADER: &str = "Upload-Length";
 /// Header that any answer may carry, with the value `true`: stop the command.
 pub const CANCEL_HEADER: &str = "Pvn-Cancel";
 /// Content type of a piece. Source: the IETF draft "Resumable Uploads for HTTP".
