@@ -104,6 +104,7 @@ impl Performer {
         Ok(Prepared::Local(Box::new(JobSpec {
             job: start.job,
             kind: start.kind,
+            attempt: start.attempt,
             command: command.clone(),
             env,
             clean_env,

@@ -18,6 +18,8 @@ pub struct JobSpec {
     pub job: JobId,
     /// Which command.
     pub kind: JobKind,
+    /// From 1; a job that has to authenticate itself does so as this attempt.
+    pub attempt: u32,
     /// The command. Secrets are opened in `env`, not here.
     pub command: Command,
     /// What to set on top of what local jobs inherit, `PVN_*` included, secrets opened. A later entry wins.

@@ -116,6 +116,7 @@ fn spec(name: &str, argv: &[&str]) -> JobSpec {
     JobSpec {
         job,
         kind: JobKind::Fetch,
+        attempt: 1,
         command: Command {
             name: name.to_owned(),
             argv: argv.iter().map(|&text| text.to_owned()).collect(),

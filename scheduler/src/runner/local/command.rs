@@ -101,6 +101,7 @@ mod tests {
         JobSpec {
             job: JobId::derive(&[b"x"]),
             kind: JobKind::Fetch,
+            attempt: 1,
             command: Command {
                 name: "test".into(),
                 argv: argv.iter().map(|&text| text.to_owned()).collect(),
