@@ -31,6 +31,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("axum_server", &["scheduler/src/http"]),
     ("tower_http", &["scheduler/src/http"]),
     ("reqwest", &["scheduler/cli/src/client", "wrapper/src/deliver"]),
+    ("rustls", &["scheduler/cli/src/client", "scheduler/src/runner/cluster"]),
     ("valico", &["schema/src/check", "schema/src/config"]),
     ("cron", &["schema/src/schedule"]),
     ("chrono_tz", &["schema/src/schedule"]),

@@ -54,6 +54,8 @@ impl Client {
         if !matches!(base.scheme(), "http" | "https") || base.cannot_be_a_base() {
             return Err(wrong("it does not start with http:// or https://"));
         }
+        // The whole program's cryptography is ring's; whoever came before set the same.
+        let _set_already = rustls::crypto::ring::default_provider().install_default();
         let mut builder = reqwest::Client::builder()
             .user_agent(concat!("pvnctl/", env!("CARGO_PKG_VERSION")))
             .redirect(reqwest::redirect::Policy::none())
