@@ -8,10 +8,11 @@ use pvnctl::diff;
 use pvnctl::failure::Failure;
 use pvnctl::files::Files;
 use pvnctl::wait::Goal;
-use schema::api::{ConfigsRequest, ConfigsResult, DocumentChange, PushRequest, Pushed, Service};
+use schema::api::{ConfigsRequest, ConfigsResult, DocumentChange, Page, PushRequest, Pushed, Release, Service};
 use schema::config::{Body, Document};
+use schema::id::ReleaseId;
 
-use super::memory::Memory;
+use super::memory::{Memory, Wanted};
 
 /// What came of it.
 pub(super) struct Applied {
@@ -91,13 +92,27 @@ async fn release(
     let service: Service = client.get(&path, &[]).await?;
     let missing = service.version.is_none() || service.channels.iter().any(|instance| instance.desired_version.is_none());
     let goal = Goal { application: application.clone(), service: document.name.clone(), channels: None, version: None };
-    if !missing && !memory.is_other(&application, &document.name, document.version, &given) {
+    let wanted = Wanted {
+        application: &application,
+        service: &document.name,
+        config: document.version,
+        params: &given,
+        newest: newest(client, &application, &document.name).await?,
+    };
+    if !missing && !memory.is_other(&wanted) {
         let channels: Vec<_> = service.channels.iter().map(|instance| format!("{} {}", instance.channel, instance.status)).collect();
         let line = service.version.map(|version| format!("{application}/{} goes on at {version}: {}", document.name, channels.join(", ")));
         return Ok((goal, line));
     }
+    memory.remember(&wanted)?;
     let request = PushRequest { params: given.clone(), ..PushRequest::default() };
     let pushed: Pushed = client.post(&[&path[..], &["push"]].concat(), &request).await?;
-    memory.remember(&application, &document.name, document.version, &given)?;
     Ok((Goal { version: Some(pushed.version), ..goal }, None))
+}
+
+/// The newest release of a service.
+async fn newest(client: &Client, application: &str, service: &str) -> Result<Option<ReleaseId>, Failure> {
+    let query = [("application", application.to_owned()), ("service", service.to_owned()), ("limit", "1".to_owned())];
+    let page: Page<Release> = client.get(&["v1", "releases"], &query).await?;
+    Ok(page.items.first().map(|release| release.release))
 }

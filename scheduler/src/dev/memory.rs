@@ -1,5 +1,6 @@
 //! What `dev` last released each service from, in a file of the data directory: the version of its config and a digest of
-//! the parameters given. Written after the release, so that a crash between the two makes one release more, never one less.
+//! the parameters given. Written before the release is asked for, with the release that was the newest then: as long as
+//! that is still the newest, nothing was released. So a crash between the two makes neither a release more nor one less.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -7,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use pvnctl::failure::Failure;
-use schema::id::BlobId;
+use schema::id::{BlobId, ReleaseId};
 use serde::{Deserialize, Serialize};
 
 /// The file's name.
@@ -18,6 +19,26 @@ const FILE: &str = "dev-releases.json";
 struct From {
     config: u64,
     params: BlobId,
+    /// The service's newest release before it; `None` = it had none.
+    after: Option<ReleaseId>,
+}
+
+/// A service as it could be released now.
+pub(super) struct Wanted<'a> {
+    pub(super) application: &'a str,
+    pub(super) service: &'a str,
+    /// The version of its config.
+    pub(super) config: u64,
+    /// The parameters given for it.
+    pub(super) params: &'a BTreeMap<String, String>,
+    /// Its newest release so far.
+    pub(super) newest: Option<ReleaseId>,
+}
+
+impl Wanted<'_> {
+    fn key(&self) -> String {
+        format!("{}/{}", self.application, self.service)
+    }
 }
 
 /// The file's content.
@@ -36,20 +57,16 @@ impl Memory {
 
     /// Whether the last release was made from something else. Parameters that are not given keep their values, so giving
     /// none is never something else.
-    pub(super) fn is_other(&self, application: &str, service: &str, config: u64, params: &BTreeMap<String, String>) -> bool {
-        let Some(last) = self.services.get(&key(application, service)) else { return true };
-        last.config != config || (!params.is_empty() && last.params != digest(params))
+    pub(super) fn is_other(&self, service: &Wanted<'_>) -> bool {
+        let Some(last) = self.services.get(&service.key()) else { return true };
+        let was_released = last.after != service.newest;
+        !was_released || last.config != service.config || (!service.params.is_empty() && last.params != digest(service.params))
     }
 
-    /// Writes it down.
-    pub(super) fn remember(
-        &mut self,
-        application: &str,
-        service: &str,
-        config: u64,
-        params: &BTreeMap<String, String>,
-    ) -> Result<(), Failure> {
-        self.services.insert(key(application, service), From { config, params: digest(params) });
+    /// Writes down that it is about to be released.
+    pub(super) fn remember(&mut self, service: &Wanted<'_>) -> Result<(), Failure> {
+        let from = From { config: service.config, params: digest(service.params), after: service.newest };
+        self.services.insert(service.key(), from);
         let text = serde_json::to_vec(&self.services).expect("our own types have JSON forms");
         let directory = self.path.parent().unwrap_or(Path::new("."));
         let mut file = tempfile::NamedTempFile::new_in(directory)?;
@@ -61,10 +78,6 @@ impl Memory {
     }
 }
 
-fn key(application: &str, service: &str) -> String {
-    format!("{application}/{service}")
-}
-
 fn digest(params: &BTreeMap<String, String>) -> BlobId {
     BlobId::of(&serde_json::to_vec(params).expect("text has a JSON form"))
 }
@@ -73,25 +86,48 @@ fn digest(params: &BTreeMap<String, String>) -> BlobId {
 mod tests {
     use super::*;
 
+    /// The service `shop/web`, unless said otherwise.
+    fn web<'a>(config: u64, params: &'a BTreeMap<String, String>, newest: Option<u8>) -> Wanted<'a> {
+        let newest = newest.map(|number| format!("rel-{number:032x}").parse().unwrap());
+        Wanted { application: "shop", service: "web", config, params, newest }
+    }
+
+    fn image(value: &str) -> BTreeMap<String, String> {
+        BTreeMap::from([("image".to_owned(), value.to_owned())])
+    }
+
     #[test]
     fn a_service_is_released_again_for_another_config_or_other_parameters_only() {
         let dir = tempfile::tempdir().unwrap();
-        let params = |value: &str| BTreeMap::from([("image".to_owned(), value.to_owned())]);
+        let (v1, v2, none) = (image("v1"), image("v2"), BTreeMap::new());
         let mut memory = Memory::open(dir.path());
-        assert!(memory.is_other("shop", "web", 1, &params("v1")));
-        memory.remember("shop", "web", 1, &params("v1")).unwrap();
+        assert!(memory.is_other(&web(1, &v1, None)));
+        memory.remember(&web(1, &v1, None)).unwrap();
         let memory = Memory::open(dir.path());
-        assert!(!memory.is_other("shop", "web", 1, &params("v1")));
-        assert!(!memory.is_other("shop", "web", 1, &BTreeMap::new()));
-        assert!(memory.is_other("shop", "web", 2, &params("v1")));
-        assert!(memory.is_other("shop", "web", 1, &params("v2")));
-        assert!(memory.is_other("shop", "api", 1, &params("v1")));
+        assert!(!memory.is_other(&web(1, &v1, Some(1))));
+        assert!(!memory.is_other(&web(1, &none, Some(1))));
+        assert!(memory.is_other(&web(2, &v1, Some(1))));
+        assert!(memory.is_other(&web(1, &v2, Some(1))));
+        assert!(memory.is_other(&Wanted { service: "api", ..web(1, &v1, Some(1)) }));
+    }
+
+    #[test]
+    fn what_was_written_down_and_not_released_is_released() {
+        let dir = tempfile::tempdir().unwrap();
+        let v1 = image("v1");
+        for newest in [None, Some(3)] {
+            let mut memory = Memory::open(dir.path());
+            memory.remember(&web(1, &v1, newest)).unwrap();
+            let memory = Memory::open(dir.path());
+            assert!(memory.is_other(&web(1, &v1, newest)), "a crash came before the release");
+            assert!(!memory.is_other(&web(1, &v1, Some(4))), "a crash came after it");
+        }
     }
 
     #[test]
     fn a_damaged_memory_only_costs_a_release() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join(FILE), "{").unwrap();
-        assert!(Memory::open(dir.path()).is_other("shop", "web", 1, &BTreeMap::new()));
+        assert!(Memory::open(dir.path()).is_other(&web(1, &BTreeMap::new(), Some(1))));
     }
 }
