@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::BlobId;
 
+mod short;
+
 /// Largest stream that rides inside the report itself: 64 KiB.
 pub const INLINE_LIMIT_BYTES: usize = 64 << 10;
 

@@ -15,6 +15,9 @@ use crate::signals;
 /// Most bytes that `--max-output` keeps of a stream unless told otherwise: 64 MiB.
 pub(crate) const MAX_OUTPUT_BYTES: u64 = 64 << 20;
 
+/// How long delivering is tried unless told otherwise.
+pub(crate) const DELIVER_FOR: Duration = Duration::from_secs(15 * 60);
+
 /// Runs a command the way pvn needs it run: signals, output, exit code and report.
 #[derive(Debug, Parser)]
 #[command(name = "pvn-wrapper", version, max_term_width = 120)]
@@ -33,6 +36,14 @@ pub(crate) enum What {
         kind: Kind,
         /// The file to check; `-` is standard input
         file: PathBuf,
+    },
+    /// Deliver what a killed wrapper left in its spool directory
+    Resume {
+        /// How long to try
+        #[arg(long, value_name = "D", default_value = "15m", env = "PVN_DELIVERY_TIMEOUT", value_parser = positive)]
+        deliver_for: Duration,
+        /// The spool directory
+        directory: PathBuf,
     },
     /// Copy this program into a directory, for init containers
     Install {
@@ -219,6 +230,12 @@ impl Exec {
     pub(crate) fn deadline(&self) -> Option<Duration> {
         [self.timeout, self.job_timeout].into_iter().flatten().min()
     }
+}
+
+/// How long to deliver when the arguments could not be read.
+pub(crate) fn delivery_timeout(environment: &[(OsString, OsString)]) -> Duration {
+    let given = environment.iter().find(|(key, _)| key == "PVN_DELIVERY_TIMEOUT").and_then(|(_, value)| value.to_str());
+    given.and_then(|given| positive(given).ok()).unwrap_or(DELIVER_FOR)
 }
 
 /// The value after `--job` in raw arguments that clap refused: a usage error of a local job is reported too.

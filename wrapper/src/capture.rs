@@ -39,7 +39,7 @@ impl Capture {
             enlarged: false,
             masker: Masker::default(),
             tee: Tee::new(tee::own(stream)),
-            store: Store::new(home, stream.as_str(), cap),
+            store: Store::new(home, stream, cap),
             incomplete: false,
         }
     }

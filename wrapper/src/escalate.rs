@@ -30,6 +30,9 @@ pub(crate) struct Escalation {
     kill_at: Option<Instant>,
     /// Whether KILL was sent already.
     killed: bool,
+    /// Whether it was the scheduler that asked first: its request and the TERM that the kubelet sends for the same reason
+    /// are one.
+    cancelled: bool,
     /// Whether the declared timeout, or the one without output, ended it.
     pub(crate) timed_out: bool,
     /// Whether KILL was sent because the first request was not heeded in time.
@@ -46,6 +49,7 @@ impl Escalation {
             idle: idle.and_then(|idle| Some((idle, now.checked_add(idle)?))),
             kill_at: None,
             killed: false,
+            cancelled: false,
             timed_out: false,
             killed_after_grace: false,
         }
@@ -56,20 +60,32 @@ impl Escalation {
         self.kill_at.is_some()
     }
 
-    /// We got a signal that is for the child.
-    pub(crate) fn signal(&mut self, number: Number, now: Instant) -> Send {
+    /// The scheduler asks it to stop. `None` when somebody did already.
+    pub(crate) fn cancel(&mut self, now: Instant) -> Option<Send> {
+        if self.asked() {
+            return None;
+        }
+        self.cancelled = true;
+        self.kill_at = now.checked_add(self.kill_after);
+        Some(Send::Ask(self.stop_signal))
+    }
+
+    /// We got a signal that is for the child; what to send, if anything.
+    pub(crate) fn signal(&mut self, number: Number, now: Instant) -> Option<Send> {
         let stops = number == Signal::TERM.as_raw() || number == Signal::INT.as_raw();
         let sent = if number == Signal::TERM.as_raw() { self.stop_signal } else { number };
         match (stops, self.asked()) {
-            (false, _) => Send::Ask(sent),
+            (false, _) => Some(Send::Ask(sent)),
+            // It was asked already, and many tools take a second request for "at once".
+            (true, true) if std::mem::take(&mut self.cancelled) => None,
             (true, false) => {
                 self.kill_at = now.checked_add(self.kill_after);
-                Send::Ask(sent)
+                Some(Send::Ask(sent))
             }
             (true, true) => {
                 self.kill_at = Some(now + KILL_AGAIN);
                 self.killed = true;
-                Send::Kill
+                Some(Send::Kill)
             }
         }
     }
@@ -133,11 +149,25 @@ mod tests {
     #[test]
     fn the_first_stop_asks_and_the_second_kills_at_once() {
         let (mut run, now) = run(None, None);
-        assert_eq!(run.signal(TERM, now), Send::Ask(INT), "TERM becomes the stop signal");
+        assert_eq!(run.signal(TERM, now), Some(Send::Ask(INT)), "TERM becomes the stop signal");
         assert_eq!(run.tick(now + 9 * SECOND), None);
-        assert_eq!(run.signal(INT, now + 9 * SECOND), Send::Kill);
+        assert_eq!(run.signal(INT, now + 9 * SECOND), Some(Send::Kill));
         run.tick(now + 11 * SECOND);
         assert!(!run.killed_after_grace);
+    }
+
+    #[test]
+    fn a_cancel_and_the_kubelets_term_for_it_are_one_request() {
+        let (mut run, now) = run(None, None);
+        assert_eq!(run.cancel(now), Some(Send::Ask(INT)));
+        assert_eq!(run.cancel(now), None);
+        assert_eq!(run.signal(TERM, now + SECOND), None, "asked already");
+        assert_eq!(run.tick(now + 9 * SECOND), None);
+        assert_eq!(run.signal(TERM, now + 9 * SECOND), Some(Send::Kill));
+        let (mut run, now) = super::tests::run(None, None);
+        run.signal(TERM, now);
+        assert_eq!(run.cancel(now + SECOND), None);
+        assert_eq!(run.tick(now + 10 * SECOND), Some(Send::Kill));
     }
 
     #[test]
@@ -155,7 +185,7 @@ mod tests {
     fn other_signals_are_passed_on_and_count_as_no_stop() {
         let (mut run, now) = run(None, None);
         for number in [1, 10, 28] {
-            assert_eq!(run.signal(number, now), Send::Ask(number));
+            assert_eq!(run.signal(number, now), Some(Send::Ask(number)));
         }
         assert!(!run.asked());
     }

@@ -1,14 +1,25 @@
 //! Puts declared inputs (`--in PATH=REF`) in place before the start. Called by `main`; when one cannot be had nothing is run.
 
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use schema::id::BlobId;
 use schema::spool;
 
 use crate::args::Input;
+use crate::deliver::Delivery;
+use crate::deliver::backoff::Backoff;
+use crate::deliver::client::{Client, Fault};
+use crate::deliver::done::Done;
+use crate::deliver::live::Live;
+use crate::outputs;
 use crate::spawn::Refusal;
+use crate::supervise;
 
-/// Puts every input in place, each whole or not at all. `job` is the spool directory of the local job we are part of.
+/// Puts every input in place from the spool directory of the local job that we are part of.
 pub(crate) fn place(inputs: &[Input], job: Option<&Path>) -> Result<(), Refusal> {
     for input in inputs {
         let Some(job) = job else {
@@ -22,30 +33,126 @@ pub(crate) fn place(inputs: &[Input], job: Option<&Path>) -> Result<(), Refusal>
         };
         let from = job.join(spool::INPUTS).join(&input.reference);
         copy(&from, &input.path).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound if !from.exists() => Refusal::ours(format!(
-                "the scheduler has no `{}` for this job (`--in {}=…`): the fetch that found the work made no such output, or it is no longer kept",
-                input.reference,
-                input.path.display()
-            )),
-            _ => Refusal::ours(format!("cannot put `{}` into {}: {error}", input.reference, input.path.display())),
+            io::ErrorKind::NotFound if !from.exists() => not_there(input, ""),
+            _ => cannot_place(input, &error),
         })?;
     }
     Ok(())
 }
 
-fn copy(from: &Path, to: &Path) -> io::Result<()> {
+/// Fetches every input from the scheduler, for so long if need be. On a thread, so that a TERM is heard meanwhile.
+pub(crate) fn fetch(inputs: &[Input], delivery: &Delivery, most: Duration) -> Result<(), Refusal> {
+    if inputs.is_empty() {
+        return Ok(());
+    }
+    let done = Done::new();
+    let (wanted, target, live) = (inputs.to_vec(), delivery.target.clone(), Arc::clone(&delivery.live));
+    let thread = {
+        let done = Arc::clone(&done);
+        move || done.set(fetch_all(&wanted, &Delivery::client(&target, &live), &live, most))
+    };
+    let spawned = std::thread::Builder::new().name("inputs".to_owned()).stack_size(crate::deliver::STACK_BYTES).spawn(thread);
+    let faulty = |error: io::Error| Refusal { surroundings: true, ..Refusal::ours(format!("cannot fetch the inputs: {error}")) };
+    spawned.map_err(faulty)?;
+    let signals = supervise::signal_descriptor().map_err(faulty)?;
+    loop {
+        if let Some(outcome) = done.take() {
+            return outcome;
+        }
+        if done.sleep(Some(&signals), Duration::from_secs(1)) {
+            inputs.iter().for_each(|input| drop(std::fs::remove_file(temporary(&input.path))));
+            return Err(Refusal::ours("asked to stop before the command was started".to_owned()));
+        }
+    }
+}
+
+fn fetch_all(inputs: &[Input], client: &Client, live: &Live, most: Duration) -> Result<(), Refusal> {
+    let deadline = Instant::now().checked_add(most);
+    let mut backoff = Backoff::default();
+    for input in inputs {
+        loop {
+            let (why, after) = match fetch_one(input, client) {
+                Ok(()) => break,
+                Err(Wrong::Here(error)) => return Err(cannot_place(input, &error)),
+                Err(Wrong::There(Fault::Never(why))) => return Err(not_there(input, &format!(" ({why})"))),
+                Err(Wrong::There(Fault::Over(why))) => {
+                    return Err(Refusal::ours(format!("nothing is run: the scheduler says that the job is over: {why}")));
+                }
+                Err(Wrong::There(Fault::Again { why, after })) => (why, after),
+            };
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                let what = format!("cannot fetch `{}` for {}: {why}", input.reference, input.path.display());
+                return Err(Refusal { surroundings: true, ..Refusal::ours(what) });
+            }
+            let wait = backoff.next(after);
+            let left = deadline.map_or(wait, |deadline| deadline.saturating_duration_since(Instant::now()));
+            live.back_off(wait.min(left), false, &why);
+        }
+    }
+    if live.is_cancelled() {
+        return Err(Refusal::ours("nothing is run: the scheduler asks to stop".to_owned()));
+    }
+    Ok(())
+}
+
+enum Wrong {
+    Here(io::Error),
+    There(Fault),
+}
+
+fn fetch_one(input: &Input, client: &Client) -> Result<(), Wrong> {
+    let temporary = temporary(&input.path);
+    let whole = make(&input.path, &temporary).map_err(Wrong::Here).and_then(|mut file| {
+        client.input(&input.reference, &mut file).map_err(Wrong::There)?;
+        let blob: Option<BlobId> = input.reference.parse().ok();
+        match outputs::digest(&temporary) {
+            Ok((arrived, _)) if blob.is_none_or(|blob| blob == arrived) => {}
+            Ok((arrived, _)) => {
+                return Err(Wrong::There(Fault::Again { why: format!("{arrived} arrived instead"), after: None }));
+            }
+            Err(why) => return Err(Wrong::Here(io::Error::other(why))),
+        }
+        std::fs::rename(&temporary, &input.path).map_err(Wrong::Here)
+    });
+    if whole.is_err() {
+        // It may never have been made.
+        let _ = std::fs::remove_file(&temporary);
+    }
+    whole
+}
+
+fn not_there(input: &Input, detail: &str) -> Refusal {
+    Refusal::ours(format!(
+        "the scheduler has no `{}` for this job (`--in {}=…`){detail}: the fetch that found the work made no such output, or it is no longer kept",
+        input.reference,
+        input.path.display()
+    ))
+}
+
+fn cannot_place(input: &Input, error: &io::Error) -> Refusal {
+    Refusal::ours(format!("cannot put `{}` into {}: {error}", input.reference, input.path.display()))
+}
+
+/// What an input is called until it is whole.
+fn temporary(to: &Path) -> PathBuf {
+    let mut name = to.as_os_str().to_owned();
+    name.push(format!(".pvn-{}", std::process::id()));
+    PathBuf::from(name)
+}
+
+/// A new file, the command's own, and the directories above it.
+fn make(to: &Path, temporary: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
     if let Some(parent) = to.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         std::fs::create_dir_all(parent)?;
     }
-    let mut name = to.as_os_str().to_owned();
-    name.push(format!(".pvn-{}", std::process::id()));
-    let temporary = PathBuf::from(name);
-    let placed = std::fs::copy(from, &temporary).and_then(|_| {
-        // Stored read-only, but what is put into place is the command's own.
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
-        std::fs::set_permissions(&temporary, mode)?;
-        std::fs::rename(&temporary, to)
-    });
+    File::options().write(true).create(true).truncate(true).mode(0o600).open(temporary)
+}
+
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    let temporary = temporary(to);
+    let mut source = File::open(from)?;
+    let placed = make(to, &temporary).and_then(|mut file| io::copy(&mut source, &mut file)).and_then(|_| std::fs::rename(&temporary, to));
     if placed.is_err() {
         // It may never have been made.
         let _ = std::fs::remove_file(&temporary);

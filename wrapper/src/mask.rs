@@ -1,6 +1,7 @@
 //! Hides the values of secrets in whatever leaves the wrapper, also when a read cuts one in two. Called by `capture` for
 //! the streams and by `report` for its texts. Without secrets nothing here runs.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
@@ -63,6 +64,11 @@ impl Secrets {
             .find(|at| self.patterns.iter().any(|pattern| pattern.len() > bytes.len() - at && pattern.starts_with(&bytes[*at..])))
             .unwrap_or(bytes.len())
     }
+}
+
+/// The text with every secret hidden, if there are any.
+pub(crate) fn hide<'a>(secrets: Option<&Secrets>, text: &'a str) -> Cow<'a, str> {
+    secrets.map_or(Cow::Borrowed(text), |secrets| Cow::Owned(secrets.hide(text)))
 }
 
 /// A value as it stands, without a last newline, each of its long lines, and each of these in base64, percent-encoded and as

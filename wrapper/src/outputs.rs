@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 use schema::id::BlobId;
@@ -13,6 +13,7 @@ use schema::report::{OutputError, OutputFile, Structured, StructuredKind};
 use sha2::{Digest, Sha256};
 
 use crate::args::Output;
+use crate::deliver::spool::Spool;
 use crate::job;
 use crate::store::Kept;
 
@@ -22,27 +23,55 @@ const FILE_LIMIT_BYTES: u64 = 4 << 30;
 /// Piece in which a file is read.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// Every declared output, with its content address or why there is none. With a job they are handed over to it.
-pub(crate) fn collect(outputs: &[Output], job: Option<&Path>) -> Vec<OutputFile> {
-    outputs
-        .iter()
-        .map(|output| {
-            let collected = digest(&output.path).and_then(|blob| match job {
-                None => Ok(blob),
-                Some(job) => job::hand_over(job, &output.name, &output.path)
-                    .map(|()| blob)
-                    .map_err(|error| format!("cannot hand over {}: {error}", output.path.display())),
-            });
-            let (content_blob_id, error) = match collected {
-                Ok(blob) => (Some(blob), None),
-                Err(why) => (None, Some(why)),
-            };
-            OutputFile { name: output.name.clone(), content_blob_id, error }
-        })
-        .collect()
+/// Who gets the declared outputs.
+#[derive(Clone, Copy)]
+pub(crate) enum To<'a> {
+    /// Nobody: they are told by their digests.
+    Nobody,
+    /// The spool directory of a local job.
+    Job(&'a Path),
+    /// A scheduler, over HTTP; with what keeps them until then, if there is a disk for it.
+    Scheduler(Option<&'a Spool>),
 }
 
-fn digest(path: &Path) -> Result<BlobId, String> {
+/// What was collected.
+#[derive(Default)]
+pub(crate) struct Collected {
+    /// Every declared output, with its content address or why there is none.
+    pub(crate) files: Vec<OutputFile>,
+    /// Where those are that are to be sent.
+    pub(crate) to_send: Vec<(String, PathBuf)>,
+}
+
+/// Collects every declared output.
+pub(crate) fn collect(outputs: &[Output], to: To<'_>) -> Collected {
+    let mut collected = Collected::default();
+    for Output { name, path } in outputs {
+        let found = digest(path).and_then(|(blob, file)| {
+            match to {
+                To::Nobody => {}
+                To::Job(job) => {
+                    job::hand_over(job, name, path).map_err(|error| format!("cannot hand over {}: {error}", path.display()))?;
+                }
+                To::Scheduler(spool) => {
+                    // What cannot be kept is sent from where it is.
+                    let kept = spool.and_then(|spool| spool.keep(name, &file).ok());
+                    collected.to_send.push((name.clone(), kept.unwrap_or_else(|| path.clone())));
+                }
+            }
+            Ok(blob)
+        });
+        let (content_blob_id, error) = match found {
+            Ok(blob) => (Some(blob), None),
+            Err(why) => (None, Some(why)),
+        };
+        collected.files.push(OutputFile { name: name.clone(), content_blob_id, error });
+    }
+    collected
+}
+
+/// Content address of a regular file, and the file.
+pub(crate) fn digest(path: &Path) -> Result<(BlobId, File), String> {
     let shown = path.display();
     let faulty = |error: std::io::Error| match error.kind() {
         std::io::ErrorKind::NotFound => format!("there is no file {shown}"),
@@ -62,7 +91,7 @@ fn digest(path: &Path) -> Result<BlobId, String> {
     let mut piece = vec![0; PIECE_BYTES];
     loop {
         match file.read(&mut piece).map_err(faulty)? {
-            0 => return Ok(BlobId::from_digest(hash.finalize().into())),
+            0 => return Ok((BlobId::from_digest(hash.finalize().into()), file)),
             count => hash.update(&piece[..count]),
         }
     }

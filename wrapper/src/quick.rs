@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use crate::args::{Exec, ExitCodes, Input, Kind, MAX_OUTPUT_BYTES, Output, Scope, positive};
+use crate::args::{DELIVER_FOR, Exec, ExitCodes, Input, Kind, MAX_OUTPUT_BYTES, Output, Scope, positive};
 
 /// Variables that clap reads for flags that are absent.
 const VARIABLES: &[&str] = &["PVN_SPOOL_DIR", "PVN_DELIVERY_TIMEOUT"];
@@ -67,7 +67,7 @@ fn plain(command: Vec<OsString>) -> Exec {
         leave_running: false,
         drain: Duration::from_secs(2),
         max_output: MAX_OUTPUT_BYTES,
-        deliver_for: Duration::from_secs(15 * 60),
+        deliver_for: DELIVER_FOR,
         spool: None,
         report: None,
         job: None,

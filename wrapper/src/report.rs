@@ -8,8 +8,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rustix::process::WaitStatus;
-use schema::report::{INLINE_LIMIT_BYTES, LeakedProcess, Report};
+use schema::report::{INLINE_LIMIT_BYTES, LeakedProcess, OutputError, Report};
 use schema::time::Timestamp;
+use serde_json::Value;
 
 use crate::mask::Secrets;
 use crate::signals;
@@ -30,6 +31,11 @@ impl Began {
         Self { wall: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(), at: Instant::now() }
     }
 
+    /// The wall time, nanoseconds since 1970, as reports have it.
+    pub(crate) fn nanoseconds(&self) -> String {
+        self.wall.as_nanos().to_string()
+    }
+
     /// The wall time.
     pub(crate) fn timestamp(&self) -> Timestamp {
         Timestamp::from_millis(i64::try_from(self.wall.as_millis()).unwrap_or(i64::MAX))
@@ -39,7 +45,7 @@ impl Began {
     pub(crate) fn report(&self, end: Instant) -> Report {
         Report {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            start_timestamp_ns: self.wall.as_nanos().to_string(),
+            start_timestamp_ns: self.nanoseconds(),
             duration_ns: end.saturating_duration_since(self.at).as_nanos().to_string(),
             hostname: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             ..Report::default()
@@ -82,12 +88,34 @@ fn inline(kept: &Kept) -> Option<String> {
     }
 }
 
-/// Hides secrets in what the report says in words; the streams are free of them already.
-pub(crate) fn hide(report: &mut Report, secrets: &Secrets) {
+/// Hides secrets in what the report says in words. The streams are free of them already, but a document made from them may
+/// spell a secret out that stood escaped there.
+pub(crate) fn hide(report: &mut Report, secrets: Option<&Secrets>) {
+    let Some(secrets) = secrets else { return };
     let texts =
         report.exec_error.iter_mut().chain(&mut report.bad_output).chain(report.files.iter_mut().filter_map(|file| file.error.as_mut()));
     let arguments = report.leaked.iter_mut().flat_map(|LeakedProcess { argv, .. }| argv);
-    texts.chain(arguments).for_each(|text| *text = secrets.hide(text));
+    let errors = report.structured.iter_mut().flat_map(|structured| &mut structured.errors);
+    let errors = errors.flat_map(|OutputError { pointer, message }| [pointer, message]);
+    texts.chain(arguments).chain(errors).for_each(|text| hide_text(text, secrets));
+    if let Some(value) = report.structured.as_mut().and_then(|structured| structured.value.as_mut()) {
+        hide_value(value, secrets);
+    }
+}
+
+fn hide_text(text: &mut String, secrets: &Secrets) {
+    *text = secrets.hide(text);
+}
+
+/// No deeper than what the check of the document let pass.
+fn hide_value(value: &mut Value, secrets: &Secrets) {
+    match value {
+        Value::String(text) => hide_text(text, secrets),
+        Value::Array(items) => items.iter_mut().for_each(|item| hide_value(item, secrets)),
+        // Names of fields are those of the schema.
+        Value::Object(fields) => fields.values_mut().for_each(|field| hide_value(field, secrets)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 /// Writes the report where `--report` says: a file, whole or not at all where that can be, or standard output.

@@ -1,5 +1,6 @@
 //! Finds the command and starts it: one `posix_spawn`, its own process group, the signal mask that we were given, and the
-//! descriptors, arguments and environment that a direct exec would have given it, less `PVN_TOKEN`. Called by `main`.
+//! descriptors, arguments and environment that a direct exec would have given it, less `PVN_TOKEN` and
+//! `PVN_TOKEN_FILE`. Called by `main`.
 //!
 //! The child's SIGPIPE is the default one whatever ours was: the Rust runtime ignores it before `main`, and what was there
 //! before is lost. An "ignore" of SIGCHLD is undone for the child too: what it would do to us it would do to it.
@@ -16,6 +17,7 @@ use rustix::fs::{Access, FileType};
 use rustix::io::Errno;
 use rustix::pipe::PipeFlags;
 use rustix::process::Pid;
+use schema::wire::{TOKEN_FILE_VARIABLE, TOKEN_VARIABLE};
 
 use crate::exit;
 use crate::signals::Inherited;
@@ -45,8 +47,8 @@ pub(crate) struct Started {
     pub(crate) stderr: OwnedFd,
 }
 
-/// Variables of ours that the child does not see.
-const HIDDEN: &[&str] = &["PVN_TOKEN"];
+/// Variables of ours that the child does not see: what speaks for the job is the wrapper's alone.
+const HIDDEN: &[&str] = &[TOKEN_VARIABLE, TOKEN_FILE_VARIABLE];
 
 /// Where a command without a slash is looked up when there is no PATH. Source: `_PATH_DEFPATH` of paths.h.
 const DEFAULT_PATH: &str = "/usr/bin:/bin";

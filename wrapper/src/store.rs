@@ -9,11 +9,15 @@ use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use schema::id::BlobId;
 use schema::report::INLINE_LIMIT_BYTES;
+use schema::spool::Stream;
 use sha2::{Digest, Sha256};
+
+use crate::deliver::live::Live;
 
 /// What is kept of a stream for which there is no file, half of it head, half tail: flat memory is worth more than a whole log.
 const WITHOUT_FILE_BYTES: u64 = 512 << 10;
@@ -24,14 +28,18 @@ const PIECE_BYTES: usize = 256 << 10;
 /// Where the stream's file may be made, and when at the latest.
 #[derive(Debug, Clone)]
 pub(crate) struct Home {
-    /// The directory; made when the first file in it is.
-    pub(crate) directory: PathBuf,
+    /// The directory; made when the first file in it is. `None` when there is no disk.
+    pub(crate) directory: Option<PathBuf>,
     /// Make the file when the stream's first byte is this old, for those who read along.
     pub(crate) live_after: Option<Duration>,
+    /// Whom to tell what can be sent already.
+    pub(crate) live: Option<Arc<Live>>,
 }
 
 /// One stream, as far as it came.
 pub(crate) struct Store {
+    stream: Stream,
+    live: Option<Arc<Live>>,
     path: Option<PathBuf>,
     live_after: Option<Duration>,
     live_at: Option<Instant>,
@@ -61,6 +69,8 @@ enum Held {
 pub(crate) struct Kept {
     /// All bytes that the child wrote.
     pub(crate) total: u64,
+    /// Bytes that are kept.
+    pub(crate) kept: u64,
     /// Bytes of the head, when the middle is missing.
     pub(crate) head: Option<u64>,
     /// Whether the stream was longer than the cap.
@@ -82,13 +92,15 @@ pub(crate) enum Place {
 
 impl Store {
     /// An empty stream of which at most `cap` bytes are kept.
-    pub(crate) fn new(home: Option<&Home>, name: &str, cap: u64) -> Self {
+    pub(crate) fn new(home: Option<&Home>, stream: Stream, cap: u64) -> Self {
         Self {
-            path: home.map(|home| home.directory.join(name)),
+            stream,
+            live: home.and_then(|home| home.live.clone()),
+            path: home.and_then(|home| home.directory.as_ref()).map(|directory| directory.join(stream.as_str())),
             live_after: home.and_then(|home| home.live_after),
             live_at: None,
             declared: cap,
-            cap: if home.is_some() { cap } else { cap.min(WITHOUT_FILE_BYTES) },
+            cap: if home.is_some_and(|home| home.directory.is_some()) { cap } else { cap.min(WITHOUT_FILE_BYTES) },
             total: 0,
             held: Held::Memory(Vec::new()),
             hash: Sha256::new(),
@@ -153,11 +165,19 @@ impl Store {
                 let at = usize::try_from(at).expect("memory holds no more than it can address");
                 held.resize(held.len().max(at + piece.len()), 0);
                 held[at..at + piece.len()].copy_from_slice(piece);
+                // Without a place for a file, and not merely before there is one.
+                if let (Some(live), None) = (&self.live, &self.path) {
+                    tell(live, self.stream, self.cap - self.cap / 2, at as u64, piece);
+                }
             }
             Held::File(file) => {
                 let written = write_at(file, piece, at);
                 if self.total < self.cap {
                     self.hash.update(&piece[..written]);
+                }
+                if let Some(live) = &self.live {
+                    // What is written beyond the head may be written over.
+                    live.grew(self.stream, (at + written as u64).min(self.head_len()));
                 }
                 if written < piece.len() {
                     self.broken(at + written as u64, &piece[written..]);
@@ -176,6 +196,11 @@ impl Store {
         match create(&path) {
             Ok(file) => {
                 let held = std::mem::take(held);
+                if let Some(live) = &self.live
+                    && let Ok(file) = file.try_clone()
+                {
+                    live.in_file(self.stream, file, 0);
+                }
                 self.held = Held::File(file);
                 self.path = Some(path);
                 let total = std::mem::take(&mut self.total);
@@ -183,7 +208,12 @@ impl Store {
                 self.total = total;
             }
             // What is held is within the head of the smaller cap, so it stands where it must.
-            Err(_) => self.cap = self.cap.min(WITHOUT_FILE_BYTES),
+            Err(_) => {
+                self.cap = self.cap.min(WITHOUT_FILE_BYTES);
+                if let Some(live) = &self.live {
+                    tell(live, self.stream, self.cap - self.cap / 2, 0, held);
+                }
+            }
         }
     }
 
@@ -247,6 +277,7 @@ impl Store {
         };
         Kept {
             total,
+            kept,
             head: (kept < total).then_some(gap_at.min(kept)),
             truncated: total > self.declared,
             lost: total.min(self.declared).saturating_sub(kept),
@@ -257,6 +288,18 @@ impl Store {
 }
 
 impl Kept {
+    /// The last one of them.
+    pub(crate) fn last_byte(&self) -> Option<u8> {
+        match &self.place {
+            Place::Memory(bytes) => bytes.last().copied(),
+            Place::File(path) => {
+                let mut last = [0];
+                File::open(path).ok()?.read_exact_at(&mut last, self.kept.checked_sub(1)?).ok()?;
+                Some(last[0])
+            }
+        }
+    }
+
     /// The bytes, if they are no more than `limit`.
     pub(crate) fn read(&self, limit: u64) -> io::Result<Option<Vec<u8>>> {
         match &self.place {
@@ -268,6 +311,14 @@ impl Kept {
                 Ok((bytes.len() as u64 <= limit).then_some(bytes))
             }
         }
+    }
+}
+
+/// Tells of a piece at `at` as far as it is within the head, which stays as it is.
+fn tell(live: &Live, stream: Stream, head: u64, at: u64, piece: &[u8]) {
+    let good = usize::try_from(head.saturating_sub(at)).map_or(piece.len(), |good| good.min(piece.len()));
+    if good > 0 {
+        live.in_memory(stream, &piece[..good]);
     }
 }
 
@@ -322,14 +373,19 @@ fn cut(file: &File, length: u64) -> u64 {
     }
 }
 
+/// What a stream's file is called while its tail is put into order.
+pub(crate) fn ordered(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".ordered");
+    PathBuf::from(name)
+}
+
 /// Puts a tail that starts in its middle into order, through a second file.
 fn in_order(file: &File, path: &Path, head: u64, cap: u64, turn: u64) -> io::Result<()> {
     if turn == 0 {
         return Ok(());
     }
-    let mut name = path.as_os_str().to_owned();
-    name.push(".ordered");
-    let ordered = PathBuf::from(name);
+    let ordered = ordered(path);
     let copy = |to: &mut File| {
         for (from, until) in [(0, head), (head + turn, cap), (head, head + turn)] {
             let mut part = file;
@@ -349,7 +405,8 @@ fn in_order(file: &File, path: &Path, head: u64, cap: u64, turn: u64) -> io::Res
     done
 }
 
-fn digest_of(path: &Path) -> io::Result<BlobId> {
+/// Content address of what is in a file.
+pub(crate) fn digest_of(path: &Path) -> io::Result<BlobId> {
     let mut file = File::open(path)?;
     let mut hash = Sha256::new();
     let mut piece = vec![0; PIECE_BYTES];
@@ -368,7 +425,7 @@ mod tests {
     /// Pushes `total` bytes in pieces of `step`, and compares what is kept with what should be.
     fn check(home: Option<&Home>, cap: u64, total: usize, step: usize, kept_limit: u64) {
         let bytes: Vec<u8> = (0..total).map(|i| (i * 31 + i / 256 * 7) as u8).collect();
-        let mut store = Store::new(home, "stdout", cap);
+        let mut store = Store::new(home, Stream::Stdout, cap);
         let now = Instant::now();
         bytes.chunks(step).for_each(|piece| store.push(piece, now));
         let kept = store.finish();
@@ -390,7 +447,7 @@ mod tests {
     #[test]
     fn head_and_tail_are_kept_beyond_the_cap() {
         let directory = tempfile::tempdir().unwrap();
-        let home = Home { directory: directory.path().join("a/b"), live_after: None };
+        let home = Home { directory: Some(directory.path().join("a/b")), live_after: None, live: None };
         for cap in [0, 1, 2, 7, 100, 150_000] {
             for total in [0, 1, 6, 7, 8, 99, 100, 101, 65_536, 65_537, 149_999, 150_001, 400_001] {
                 for step in [1_000, 65_536, 70_001] {
@@ -403,7 +460,7 @@ mod tests {
 
     #[test]
     fn without_a_writable_disk_a_bounded_head_and_tail_are_kept_and_the_rest_counted() {
-        let nowhere = Home { directory: "/proc/nowhere".into(), live_after: None };
+        let nowhere = Home { directory: Some("/proc/nowhere".into()), live_after: None, live: None };
         for home in [None, Some(&nowhere)] {
             for total in [0, 65_536, 524_288, 524_289, 2_000_000] {
                 check(home, 64 << 20, total, 65_536, WITHOUT_FILE_BYTES);
@@ -416,7 +473,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("stdout");
         std::fs::write(&path, b"good").unwrap();
-        let mut store = Store::new(Some(&Home { directory: directory.path().into(), live_after: None }), "stdout", 1 << 20);
+        let mut store =
+            Store::new(Some(&Home { directory: Some(directory.path().into()), live_after: None, live: None }), Stream::Stdout, 1 << 20);
         // A descriptor that cannot be written, as a full disk would have it.
         store.held = Held::File(File::open(&path).unwrap());
         store.total = 4;
@@ -430,8 +488,8 @@ mod tests {
     #[test]
     fn a_stream_becomes_a_file_when_somebody_may_read_along() {
         let directory = tempfile::tempdir().unwrap();
-        let home = Home { directory: directory.path().into(), live_after: Some(Duration::from_millis(150)) };
-        let mut store = Store::new(Some(&home), "stderr", 1 << 20);
+        let home = Home { directory: Some(directory.path().into()), live_after: Some(Duration::from_millis(150)), live: None };
+        let mut store = Store::new(Some(&home), Stream::Stderr, 1 << 20);
         let now = Instant::now();
         store.push(b"hello", now);
         store.tick(now + Duration::from_millis(149));

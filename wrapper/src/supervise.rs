@@ -163,8 +163,12 @@ impl Loop<'_> {
         } else if number == Signal::TSTP.as_raw() {
             self.pause(now);
         } else if signals::is_forwarded(number) {
-            let send = self.watch.escalation.signal(number, now);
-            self.send(send);
+            // We send TERM to ourselves when the scheduler asks to stop.
+            let cancel = info.ssi_pid.cast_signed() == rustix::process::getpid().as_raw_nonzero().get();
+            let escalation = &mut self.watch.escalation;
+            if let Some(send) = if cancel { escalation.cancel(now) } else { escalation.signal(number, now) } {
+                self.send(send);
+            }
         }
     }
 

@@ -3,12 +3,26 @@
 
 #![expect(clippy::unwrap_used, reason = "clippy knows test functions, not the helpers that they share")]
 
+mod deliver;
 mod exit;
 mod inherit;
 mod job;
 mod leftovers;
 mod outputs;
 mod run;
+mod scheduler;
 mod signals;
 mod streams;
 mod structured;
+
+/// Says that a test is skipped and why, and adds it to the list that the check script counts.
+pub(crate) fn skipped(test: &str, why: &str) {
+    use std::io::Write;
+    assert!(std::env::var_os("PVN_REQUIRE_ALL").is_none(), "{test} may not be skipped here: {why}");
+    let line = format!("skipped: {test}: {why}\n");
+    if let Some(list) = std::env::var_os("PVN_SKIPPED_LIST") {
+        std::fs::OpenOptions::new().append(true).create(true).open(list).unwrap().write_all(line.as_bytes()).unwrap();
+    }
+    // Past the test runner's capture, so that a person sees it.
+    std::io::stderr().write_all(line.as_bytes()).unwrap();
+}

@@ -1,0 +1,174 @@
+//! Hands a run over to its scheduler over HTTP: streams while it runs, then what is left, the files and the report. Called by
+//! `main`; [`schema::wire`] has the words, SPEC 6 the protocol.
+//!
+//! ```text
+//! main thread     Spool::make ─ start the command ─ start ─ supervise ────────────── finish: wait ─ exit
+//!                                                     │      │ store tells Live        │ Last
+//! courier thread                                      └──────┴ PATCH ─ PATCH ─ … ──────┴ PATCH ─ PUT files ─ PUT report
+//! heart thread                                           └ POST heartbeat, every 5 s
+//! ```
+//!
+//! What always holds: no socket, certificate or thread is touched before the command runs (inputs over HTTP excepted, by
+//! need); the threads never hold anything that the reader of the pipes waits for; the wrapper ends when the time for
+//! delivering is over, whatever the threads do.
+
+pub(crate) mod backoff;
+pub(crate) mod client;
+pub(crate) mod courier;
+pub(crate) mod done;
+pub(crate) mod heart;
+pub(crate) mod last;
+pub(crate) mod live;
+pub(crate) mod spool;
+pub(crate) mod target;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Signal, getpid, kill_process};
+use schema::wire::REPORT_LINE_AFTER_MS;
+
+use self::client::Client;
+use self::courier::Outcome;
+use self::done::Done;
+use self::last::Last;
+use self::live::Live;
+use self::spool::Spool;
+use self::target::Target;
+
+/// Stack of a thread of ours: a TLS handshake needs a quarter of it.
+pub(crate) const STACK_BYTES: usize = 1 << 20;
+
+/// How long delivering goes on after somebody asked us to stop: what is left of a Pod's usual 30 s goes by here, and whoever
+/// waits at a terminal does not wait for the whole of `--deliver-for`.
+const STOPPED_FOR: Duration = Duration::from_secs(30);
+
+/// After this long without success what is in the spool is synced to the disk: before, it is likely to be removed at once.
+const SYNC_AFTER: Duration = Duration::from_millis(200);
+
+/// How long the courier may take to notice that its time is over before it is left behind.
+const SLACK: Duration = Duration::from_secs(1);
+
+/// The threads, and what they share with us.
+pub(crate) struct Delivery {
+    pub(crate) target: Target,
+    pub(crate) live: Arc<Live>,
+    done: Arc<Done<Outcome>>,
+    started: bool,
+    resumed: bool,
+}
+
+/// How to wait for the end of a delivery.
+pub(crate) struct Patience<'a> {
+    /// Where what is not delivered is kept.
+    pub(crate) spool: Option<&'a Spool>,
+    /// How long delivering goes on after TERM or INT.
+    pub(crate) stopped_for: Duration,
+    /// Called once when it failed for so long that the report is to leave in another way.
+    pub(crate) last_words: &'a dyn Fn(),
+}
+
+impl<'a> Patience<'a> {
+    /// That of a run.
+    pub(crate) fn of_a_run(spool: Option<&'a Spool>, last_words: &'a dyn Fn()) -> Self {
+        Self { spool, stopped_for: STOPPED_FOR, last_words }
+    }
+}
+
+impl Delivery {
+    /// Nothing is done yet.
+    pub(crate) fn new(target: Target) -> Self {
+        Self { target, live: Arc::default(), done: Done::new(), started: false, resumed: false }
+    }
+
+    /// Of a run of which another process may have delivered a part.
+    pub(crate) fn resumed(target: Target) -> Self {
+        Self { resumed: true, ..Self::new(target) }
+    }
+
+    /// A client of the target; an answer that says so asks the command to stop.
+    pub(crate) fn client(target: &Target, live: &Arc<Live>) -> Client {
+        let live = Arc::clone(live);
+        let stop = move || {
+            if live.cancel() {
+                // To ourselves: it is taken in like any other TERM, by the only one who signals the command.
+                let _ = kill_process(getpid(), Signal::TERM);
+            }
+        };
+        Client::new(target, Box::new(stop))
+    }
+
+    /// Starts the threads, if it can be; [`Self::finish`] tries again.
+    pub(crate) fn start(&mut self) {
+        let (target, live, done, resumed) = (self.target.clone(), Arc::clone(&self.live), Arc::clone(&self.done), self.resumed);
+        let courier = move || {
+            let client = Arc::new(Self::client(&target, &live));
+            done.set(courier::run(&client, &live, resumed));
+        };
+        // It ends with the process; nothing waits for it.
+        self.started = std::thread::Builder::new().name("courier".to_owned()).stack_size(STACK_BYTES).spawn(courier).is_ok();
+    }
+
+    /// The command has ended: for so long delivering is tried. Says of which streams the scheduler may have some.
+    pub(crate) fn ended(&self, deliver_for: Duration) -> [bool; 2] {
+        let now = Instant::now();
+        self.live.end(now.checked_add(deliver_for).unwrap_or(now + Duration::from_secs(365 * 24 * 3600)))
+    }
+
+    /// Delivers what is left, and waits for it.
+    pub(crate) fn finish(mut self, last: Last, patience: &Patience<'_>) -> Outcome {
+        if !self.started {
+            self.start();
+        }
+        if !self.started {
+            // No thread to be had: then we do it ourselves, deaf to signals.
+            let client = Arc::new(Self::client(&self.target, &self.live));
+            self.live.finish(last);
+            return courier::run(&client, &self.live, self.resumed);
+        }
+        self.live.finish(last);
+        self.wait(patience)
+    }
+
+    fn wait(&self, patience: &Patience<'_>) -> Outcome {
+        let began = Instant::now();
+        let line_after = Duration::from_millis(REPORT_LINE_AFTER_MS);
+        let signals = crate::supervise::signal_descriptor().ok();
+        let (mut synced, mut spoken) = (false, false);
+        loop {
+            if let Some(outcome) = self.done.take() {
+                if !spoken && matches!(outcome, Outcome::GaveUp(_)) {
+                    (patience.last_words)();
+                }
+                return outcome;
+            }
+            let now = Instant::now();
+            let deadline = self.live.deadline().unwrap_or(now);
+            if now >= deadline + SLACK {
+                if !spoken {
+                    (patience.last_words)();
+                }
+                return Outcome::GaveUp(self.live.failing().unwrap_or_else(|| "the scheduler does not answer".to_owned()));
+            }
+            let speak_at = self.live.heard_at().map_or(began, |heard| heard.max(began)) + line_after;
+            if !spoken && now >= speak_at {
+                (patience.last_words)();
+                spoken = true;
+            }
+            if !synced && now >= began + SYNC_AFTER {
+                // Where it cannot be, it is kept as well as it can be.
+                let _ = patience.spool.map(Spool::sync);
+                synced = true;
+            }
+            let next = [(!synced).then_some(began + SYNC_AFTER), (!spoken).then_some(speak_at), Some(deadline + SLACK)];
+            let until = next.into_iter().flatten().min().unwrap_or(deadline).max(now + Duration::from_millis(1));
+            if self.done.sleep(signals.as_ref(), until.saturating_duration_since(Instant::now())) {
+                if !spoken {
+                    (patience.last_words)();
+                    spoken = true;
+                }
+                self.live.hurry(Instant::now() + patience.stopped_for);
+            }
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! The requests of the wire protocol, and what their answers mean. Called by `courier`, `heart` and `fetch`; nobody else
+//! knows HTTP. Nothing here waits or tries again: that is the callers' business.
+//!
+//! What always holds: the token stands in one header and in no message; every connect, read and write has a limit; a
+//! redirect is not followed, for it would carry the job's output to somebody who was not named.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::time::{Duration, SystemTime};
+
+use schema::id::BlobId;
+use schema::spool::Stream;
+use schema::wire;
+use ureq::http::{self, HeaderMap, StatusCode, header};
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+
+use super::backoff;
+use super::target::{CaFile, Target, Tokens};
+
+/// Time for connection, proxy and TLS.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Longest silence in an answer, and longest wait for the other side to take more: a slow scheduler is waited for, a dead one
+/// is given up.
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Buffers of a connection: the least memory that costs no throughput.
+const BUFFER_BYTES: usize = 32 << 10;
+
+/// Most bytes of an answer that are read: a refusal of a report names some files.
+const ANSWER_LIMIT_BYTES: u64 = 256 << 10;
+
+/// Why a request did not do what it should.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// Try again, not before `after` if it is given.
+    Again { why: String, after: Option<Duration> },
+    /// The job is over: stop.
+    Over(String),
+    /// What was asked for is not there, or cannot be taken; trying again is no use.
+    Never(String),
+}
+
+/// What is sent.
+pub(crate) enum Body<'a> {
+    Nothing,
+    Json(&'a [u8]),
+    Bytes(&'a [u8]),
+    File { file: &'a File, from: u64, length: u64 },
+}
+
+/// What a scheduler says about a file.
+pub(crate) enum Stored {
+    /// It has all of it.
+    Whole(BlobId),
+    /// It wants the piece that begins here.
+    Wanted(u64),
+}
+
+/// What a scheduler says about a report.
+pub(crate) enum Told {
+    Accepted,
+    Wanted(wire::Wanted),
+}
+
+/// Speaks to one scheduler about one job. Connections are kept and shared between threads.
+pub(crate) struct Client {
+    agent: ureq::Agent,
+    base: String,
+    tokens: Tokens,
+    /// Why nothing can be sent at all: the certificates that we were given cannot be read.
+    useless: Option<String>,
+    on_cancel: Box<dyn Fn() + Send + Sync>,
+}
+
+struct Answer {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Vec<u8>,
+}
+
+impl Client {
+    /// A client that calls `on_cancel` whenever an answer says that the command is to be stopped.
+    pub(crate) fn new(target: &Target, on_cancel: Box<dyn Fn() + Send + Sync>) -> Self {
+        let mut config = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .user_agent(concat!("pvn-wrapper/", env!("CARGO_PKG_VERSION")))
+            .timeout_connect(Some(CONNECT_TIMEOUT))
+            .timeout_per_read(Some(SILENCE_TIMEOUT))
+            .timeout_per_write(Some(SILENCE_TIMEOUT))
+            .timeout_await_100(None)
+            .input_buffer_size(BUFFER_BYTES)
+            .output_buffer_size(BUFFER_BYTES);
+        let roots = target.ca_file.as_ref().map_or(Ok(None), roots);
+        if let Ok(Some(roots)) = &roots {
+            config = config.tls_config(TlsConfig::builder().root_certs(roots.clone()).build());
+        }
+        let useless = roots.err();
+        Self { agent: config.build().new_agent(), base: target.base(), tokens: target.tokens.clone(), useless, on_cancel }
+    }
+
+    /// `PATCH /streams/{name}`: the next offset wanted, whether the piece was taken or refused for a gap.
+    pub(crate) fn patch(&self, stream: Stream, offset: u64, length: u64, body: Body<'_>) -> Result<u64, Fault> {
+        let path = format!("/streams/{}", stream.as_str());
+        let headers = [(wire::OFFSET_HEADER, offset.to_string())];
+        let answer = self.call("PATCH", &path, &headers, body)?;
+        match (answer.status.as_u16(), answer.offset()) {
+            (409, Some(wanted)) => Ok(wanted),
+            (409, None) => Err(answer.over()),
+            (_, wanted) => Ok(wanted.unwrap_or(offset + length)),
+        }
+    }
+
+    /// `HEAD /streams/{name}`: the next offset wanted.
+    pub(crate) fn offset(&self, stream: Stream) -> Result<u64, Fault> {
+        let answer = self.call("HEAD", &format!("/streams/{}", stream.as_str()), &[], Body::Nothing)?;
+        match (answer.status.as_u16(), answer.offset()) {
+            (_, Some(wanted)) => Ok(wanted),
+            (409, None) => Err(answer.over()),
+            (_, None) => Err(answer.again("the answer lacks its offset")),
+        }
+    }
+
+    /// `PUT /files/{name}`, whole or from `offset` on.
+    pub(crate) fn file(&self, name: &str, file: &File, offset: u64, total: u64) -> Result<Stored, Fault> {
+        let limit = wire::UPLOAD_LIMIT_BYTES as u64;
+        let length = (total - offset).min(limit);
+        let place = [(wire::OFFSET_HEADER, offset.to_string()), (wire::LENGTH_HEADER, total.to_string())];
+        let headers: &[_] = if total > limit { &place } else { &[] };
+        let body = if length == 0 { Body::Bytes(b"") } else { Body::File { file, from: offset, length } };
+        let answer = self.call("PUT", &format!("/files/{name}"), headers, body)?;
+        match (answer.status.as_u16(), answer.offset()) {
+            (201, _) => match serde_json::from_slice::<wire::StoredFile>(&answer.body) {
+                Ok(stored) => Ok(Stored::Whole(stored.blob_id)),
+                Err(error) => Err(answer.again(&format!("the answer names no blob: {error}"))),
+            },
+            (409, None) => Err(answer.over()),
+            (_, Some(wanted)) => Ok(Stored::Wanted(wanted)),
+            (_, None) => Err(answer.again("the answer says neither what is stored nor what is wanted")),
+        }
+    }
+
+    /// `GET /inputs/{ref}` into `to`.
+    pub(crate) fn input(&self, reference: &str, to: &mut File) -> Result<(), Fault> {
+        let mut response = self.send("GET", &format!("/inputs/{reference}"), &[], Body::Nothing)?;
+        if response.status() == StatusCode::OK {
+            return match io::copy(&mut response.body_mut().as_reader(), to) {
+                Ok(_) => Ok(()),
+                Err(error) => Err(Fault::Again { why: format!("the answer broke off: {error}"), after: None }),
+            };
+        }
+        let answer = self.read(response);
+        match answer.status.as_u16() {
+            404 => Err(Fault::Never(answer.why())),
+            _ => answer.checked().and_then(|answer| Err(answer.again("the answer is no file"))),
+        }
+    }
+
+    /// `POST /heartbeat`.
+    pub(crate) fn heartbeat(&self) -> Result<(), Fault> {
+        let answer = self.call("POST", "/heartbeat", &[], Body::Json(b"{}"))?;
+        if answer.status == StatusCode::CONFLICT {
+            return Err(answer.over());
+        }
+        if serde_json::from_slice(&answer.body).is_ok_and(|wire::Heartbeat { cancel }| cancel) {
+            (self.on_cancel)();
+        }
+        Ok(())
+    }
+
+    /// `PUT /report`.
+    pub(crate) fn report(&self, report: &[u8]) -> Result<Told, Fault> {
+        let answer = self.call("PUT", "/report", &[], Body::Json(report))?;
+        if answer.status != StatusCode::CONFLICT {
+            return Ok(Told::Accepted);
+        }
+        match serde_json::from_slice(&answer.body) {
+            Ok(wire::Refused { wanted: Some(wanted) }) => Ok(Told::Wanted(wanted)),
+            _ => Err(answer.over()),
+        }
+    }
+
+    /// An answer that is a success or a 409.
+    fn call(&self, method: &str, path: &str, headers: &[(&str, String)], body: Body<'_>) -> Result<Answer, Fault> {
+        let response = self.send(method, path, headers, body)?;
+        self.read(response).checked()
+    }
+
+    fn send(&self, method: &str, path: &str, headers: &[(&str, String)], body: Body<'_>) -> Result<http::Response<ureq::Body>, Fault> {
+        let again = |why: String| Fault::Again { why, after: None };
+        if let Some(why) = &self.useless {
+            return Err(again(why.clone()));
+        }
+        let token = self.tokens.current().map_err(again)?;
+        let response = match self.request(method, path, headers, body, &token) {
+            Err(error) => return Err(again(error.to_string())),
+            Ok(response) => response,
+        };
+        if response.status() == StatusCode::UNAUTHORIZED {
+            self.tokens.refused(&token);
+        }
+        if response.headers().get(wire::CANCEL_HEADER).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"true")) {
+            (self.on_cancel)();
+        }
+        Ok(response)
+    }
+
+    fn request(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, String)],
+        body: Body<'_>,
+        token: &str,
+    ) -> Result<http::Response<ureq::Body>, ureq::Error> {
+        let mut request = http::Request::builder().method(method).uri(format!("{}{path}", self.base));
+        request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+        for (name, value) in headers {
+            request = request.header(*name, value);
+        }
+        let binary = if method == "PATCH" { wire::PIECE_CONTENT_TYPE } else { "application/octet-stream" };
+        match body {
+            Body::Nothing => self.agent.run(request.body(())?),
+            Body::Json(bytes) => self.agent.run(request.header(header::CONTENT_TYPE, "application/json").body(bytes)?),
+            Body::Bytes(bytes) => self.agent.run(request.header(header::CONTENT_TYPE, binary).body(bytes)?),
+            Body::File { file, from, length } => {
+                let request = request.header(header::CONTENT_TYPE, binary).header(header::CONTENT_LENGTH, length);
+                let mut part = Part { file, at: from, left: length };
+                self.agent.run(request.body(ureq::SendBody::from_reader(&mut part))?)
+            }
+        }
+    }
+
+    fn read(&self, response: http::Response<ureq::Body>) -> Answer {
+        let (parts, mut body) = response.into_parts();
+        // An answer that breaks off here says enough by its status.
+        let body = body.with_config().limit(ANSWER_LIMIT_BYTES).read_to_vec().unwrap_or_default();
+        Answer { status: parts.status, headers: parts.headers, body }
+    }
+}
+
+impl Answer {
+    fn text(&self, name: impl header::AsHeaderName) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    fn offset(&self) -> Option<u64> {
+        self.text(wire::OFFSET_HEADER)?.trim().parse().ok()
+    }
+
+    /// Sorts out what is neither a success nor a 409.
+    fn checked(self) -> Result<Self, Fault> {
+        match self.status.as_u16() {
+            200..=299 | 409 => Ok(self),
+            404 | 410 => Err(self.over()),
+            413 | 422 => Err(Fault::Never(self.why())),
+            300..=399 => {
+                let to = self.text(header::LOCATION).unwrap_or("nowhere");
+                Err(self.again(&format!("it redirects to {to}; set {} to where the scheduler is", wire::URL_VARIABLE)))
+            }
+            _ => Err(self.again("")),
+        }
+    }
+
+    fn over(&self) -> Fault {
+        Fault::Over(self.why())
+    }
+
+    fn again(&self, hint: &str) -> Fault {
+        let after = self.text(header::RETRY_AFTER).and_then(|value| backoff::retry_after(value, self.text(header::DATE), now()));
+        let why = if hint.is_empty() { self.why() } else { format!("{}: {hint}", self.why()) };
+        Fault::Again { why, after }
+    }
+
+    /// The status, and what the scheduler says about it (RFC 9457).
+    fn why(&self) -> String {
+        let problem: Option<serde_json::Value> = serde_json::from_slice(&self.body).ok();
+        let word = |name: &str| problem.as_ref().and_then(|problem| problem.get(name)).and_then(|value| value.as_str());
+        match word("detail").or_else(|| word("title")) {
+            Some(words) => format!("{} ({})", self.status, words.chars().filter(|c| !c.is_control()).take(300).collect::<String>()),
+            None => self.status.to_string(),
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "only where an answer names a time of day and not its own")]
+fn now() -> SystemTime {
+    SystemTime::now()
+}
+
+/// A part of a file, as a body.
+struct Part<'a> {
+    file: &'a File,
+    at: u64,
+    left: u64,
+}
+
+impl Read for Part<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
+        let count = self.file.read_at(&mut buffer[..most], self.at)?;
+        if count == 0 && most > 0 {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file became shorter"));
+        }
+        self.at += count as u64;
+        self.left -= count as u64;
+        Ok(count)
+    }
+}
+
+/// Those whom a bundle vouches for; `None` for those that are built in.
+fn roots(file: &CaFile) -> Result<Option<RootCerts>, String> {
+    let Some(pem) = file.read()? else { return Ok(None) };
+    let all: Vec<Certificate<'static>> = parse_pem(&pem)
+        .filter_map(|item| match item {
+            Ok(PemItem::Certificate(certificate)) => Some(certificate),
+            _ => None,
+        })
+        .collect();
+    match (all.is_empty(), file.empty()) {
+        (true, Some(why)) => Err(why),
+        (true, None) => Ok(None),
+        (false, _) => Ok(Some(RootCerts::new_with_certs(&all))),
+    }
+}

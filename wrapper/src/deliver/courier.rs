@@ -1,0 +1,272 @@
+//! Carries everything to the scheduler: pieces of the streams while the command runs, then the rest, the files and the
+//! report. One thread; called by `deliver`.
+//!
+//! What always holds: it goes on from where the scheduler says that it is, so whatever breaks where, nothing is missing and
+//! nothing counts twice; it stops when the scheduler says that the job is over, or when the time for delivering is.
+
+use std::fs::File;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use schema::id::BlobId;
+use schema::report::OutputFile;
+use schema::spool::Stream;
+use schema::wire::{HEARTBEAT_EVERY_MS, PIECE_LIMIT_BYTES, Wanted};
+
+use super::backoff::Backoff;
+use super::client::{Body, Client, Fault, Stored, Told};
+use super::heart;
+use super::last::{self, Last, Where};
+use super::live::{Bytes, Live, Next, Piece};
+
+/// How it came out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// The scheduler has the report and all that it names.
+    Delivered,
+    /// The scheduler wants nothing of this job: why.
+    Over(String),
+    /// There was no more time: what failed last.
+    GaveUp(String),
+}
+
+struct Courier<'a> {
+    client: &'a Arc<Client>,
+    live: &'a Arc<Live>,
+    began: Instant,
+    beating: bool,
+    backoff: Backoff,
+    /// Of each stream, where the scheduler is.
+    at: [u64; 2],
+    /// Whether that is to be asked, for a request broke.
+    unsure: [bool; 2],
+}
+
+/// Carries until all is delivered, or nothing more can be. `resumed`: another process may have carried a part already.
+pub(crate) fn run(client: &Arc<Client>, live: &Arc<Live>, resumed: bool) -> Outcome {
+    let (at, unsure) = ([0; 2], [resumed; 2]);
+    let mut courier = Courier { client, live, began: Instant::now(), beating: false, backoff: Backoff::default(), at, unsure };
+    if live.is_long() {
+        courier.beat();
+    }
+    courier.stream().and_then(|()| courier.rest(*live.last())).err().unwrap_or(Outcome::Delivered)
+}
+
+impl Courier<'_> {
+    fn beat(&mut self) {
+        if !self.beating {
+            self.beating = true;
+            heart::start(self.client, self.live);
+        }
+    }
+
+    /// What the streams bring, until the command has ended.
+    fn stream(&mut self) -> Result<(), Outcome> {
+        loop {
+            match self.live.next(self.at) {
+                Next::Send(piece) => self.piece(piece)?,
+                Next::Ended => return Ok(()),
+                Next::Over(why) => return Err(Outcome::Over(why)),
+            }
+        }
+    }
+
+    /// One piece, once. When it did not arrive whole, what follows is another one.
+    fn piece(&mut self, Piece { stream, offset, length, bytes }: Piece) -> Result<(), Outcome> {
+        let which = stream as usize;
+        if self.unsure[which] {
+            let answer = self.client.offset(stream);
+            if let Some(at) = self.settle(answer)? {
+                self.at[which] = at;
+                self.unsure[which] = false;
+                if at != offset {
+                    return Ok(());
+                }
+            } else {
+                return Ok(());
+            }
+        }
+        let body = match &bytes {
+            Bytes::File(file) => Body::File { file, from: offset, length },
+            Bytes::Memory(bytes) => Body::Bytes(bytes),
+        };
+        let answer = match self.client.patch(stream, offset, length, body) {
+            Ok(wanted) if wanted == offset => {
+                Err(Fault::Again { why: format!("the scheduler takes no more of {} than {offset} bytes", stream.as_str()), after: None })
+            }
+            other => other,
+        };
+        match self.settle(answer)? {
+            Some(wanted) => self.at[which] = wanted,
+            None => self.unsure[which] = true,
+        }
+        Ok(())
+    }
+
+    /// What is left when the command has ended.
+    fn rest(&mut self, mut last: Last) -> Result<(), Outcome> {
+        let mut refused = false;
+        loop {
+            for stream in Stream::ALL {
+                self.rest_of(stream, &last)?;
+            }
+            while let Some((name, path)) = last.files.first().cloned() {
+                self.file(&mut last, &name, &path)?;
+                last.files.remove(0);
+            }
+            let answer = self.client.report(&last.text());
+            let Some(told) = self.settle(answer)? else { continue };
+            let wanted = match told {
+                Told::Accepted => return Ok(()),
+                Told::Wanted(wanted) => wanted,
+            };
+            // Once is a scheduler that has lost something; again and again is one that cannot be pleased.
+            if refused {
+                let why = format!("the scheduler refuses the report: {}", in_words(&wanted));
+                self.settle::<()>(Err(Fault::Again { why, after: None }))?;
+            }
+            refused = true;
+            self.back_to(wanted, &mut last);
+        }
+    }
+
+    /// The scheduler wants this again.
+    fn back_to(&mut self, wanted: Wanted, last: &mut Last) {
+        for (stream, from) in Stream::ALL.into_iter().zip([wanted.stdout, wanted.stderr]) {
+            if let Some(from) = from {
+                self.at[stream as usize] = from;
+                self.unsure[stream as usize] = false;
+                last.streams[stream as usize].inline = false;
+            }
+        }
+        last.again(&wanted.files);
+    }
+
+    fn rest_of(&mut self, stream: Stream, last: &Last) -> Result<(), Outcome> {
+        let rest = &last.streams[stream as usize];
+        if rest.inline {
+            return Ok(());
+        }
+        let inline = last::inline(&last.report, stream);
+        let file = match &rest.place {
+            Where::File(path) if inline.is_none() => {
+                let file = File::open(path).map_err(|error| Outcome::GaveUp(format!("cannot read {} back: {error}", path.display())))?;
+                Some(Arc::new(file))
+            }
+            _ => None,
+        };
+        while self.at[stream as usize] < rest.length {
+            let offset = self.at[stream as usize];
+            let length = (rest.length - offset).min(PIECE_LIMIT_BYTES as u64);
+            let bytes = match (&file, &rest.place) {
+                (Some(file), _) => Bytes::File(Arc::clone(file)),
+                (None, Where::Memory(held)) => Bytes::Memory(part(held, offset, length)),
+                (None, Where::File(_)) => Bytes::Memory(part(inline.as_deref().unwrap_or_default(), offset, length)),
+            };
+            self.piece(Piece { stream, offset, length, bytes })?;
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, last: &mut Last, name: &str, path: &std::path::Path) -> Result<(), Outcome> {
+        let opened = File::open(path).and_then(|file| Ok((file.metadata()?.len(), file)));
+        let (total, file) = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                last.lost(name, format!("cannot read {} back: {error}", path.display()));
+                return Ok(());
+            }
+        };
+        let mut offset = 0;
+        let mut wrong = 0;
+        loop {
+            let answer = match self.client.file(name, &file, offset, total) {
+                Err(Fault::Never(why)) => {
+                    last.lost(name, format!("the scheduler does not take it: {why}"));
+                    return Ok(());
+                }
+                Ok(Stored::Wanted(wanted)) if wanted >= total || wanted == offset => {
+                    Err(Fault::Again { why: format!("the scheduler takes no more of the file `{name}` than {offset} bytes"), after: None })
+                }
+                other => other,
+            };
+            match self.settle(answer)? {
+                None => {}
+                Some(Stored::Wanted(wanted)) => offset = wanted,
+                Some(Stored::Whole(blob)) if last.blob(name).is_none_or(|ours| ours == blob) => return Ok(()),
+                // Damaged on the way, or changed under our hands.
+                Some(Stored::Whole(_)) if wrong < 2 => {
+                    wrong += 1;
+                    offset = 0;
+                }
+                Some(Stored::Whole(blob)) => {
+                    last.lost(name, format!("its content changed while it was handed over ({blob} arrived)"));
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Takes an answer in: `None` when the same is to be done again, after the wait that it takes.
+    fn settle<T>(&mut self, answer: Result<T, Fault>) -> Result<Option<T>, Outcome> {
+        if self.began.elapsed() >= Duration::from_millis(HEARTBEAT_EVERY_MS) {
+            // A short run with much to deliver.
+            self.beat();
+        }
+        let (why, after) = match answer {
+            Ok(value) => {
+                self.backoff.reset();
+                self.live.succeeded();
+                return Ok(Some(value));
+            }
+            Err(Fault::Over(why)) => {
+                self.live.over(&why);
+                return Err(Outcome::Over(why));
+            }
+            Err(Fault::Again { why, after }) => (why, after),
+            Err(Fault::Never(why)) => (why, None),
+        };
+        let wait = self.backoff.next(after);
+        let running = self.live.is_running();
+        if self.live.back_off(wait, after.is_none(), &why) {
+            if running && !self.live.is_running() {
+                // People wait now: start anew with short waits.
+                self.backoff.reset();
+            }
+            return Ok(None);
+        }
+        Err(self.live.is_over().map_or(Outcome::GaveUp(why), Outcome::Over))
+    }
+}
+
+impl Last {
+    /// These files are to be sent again, as far as they can be.
+    fn again(&mut self, names: &[String]) {
+        let known: Vec<_> = self.all_files.iter().filter(|(name, _)| names.contains(name)).cloned().collect();
+        self.files.extend(known);
+    }
+
+    fn blob(&self, name: &str) -> Option<BlobId> {
+        self.report.files.iter().find(|file| file.name == name)?.content_blob_id
+    }
+
+    /// A file cannot be handed over: the report says so instead.
+    fn lost(&mut self, name: &str, why: String) {
+        for file in self.report.files.iter_mut().filter(|file| file.name == name) {
+            *file = OutputFile { name: name.to_owned(), content_blob_id: None, error: Some(why.clone()) };
+        }
+    }
+}
+
+fn part(held: &[u8], offset: u64, length: u64) -> Vec<u8> {
+    let from = usize::try_from(offset).unwrap_or(usize::MAX).min(held.len());
+    let until = from.saturating_add(usize::try_from(length).unwrap_or(usize::MAX)).min(held.len());
+    held[from..until].to_owned()
+}
+
+fn in_words(wanted: &Wanted) -> String {
+    let stream = |name: &str, from: Option<u64>| from.map(|from| format!("{name} from byte {from}"));
+    let parts = [stream("stdout", wanted.stdout), stream("stderr", wanted.stderr)].into_iter().flatten();
+    let files = wanted.files.iter().map(|name| format!("the file `{name}`"));
+    format!("it wants {}", parts.chain(files).collect::<Vec<_>>().join(", "))
+}

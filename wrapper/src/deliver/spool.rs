@@ -1,0 +1,270 @@
+//! The spool directory of a run that is delivered over HTTP: what `pvn-wrapper resume DIR` needs when this process is killed.
+//! Called by `deliver` and `resume`. A local job's directory is another thing: see [`schema::spool`].
+//!
+//! ```text
+//! <dir>/            mode 0700
+//!   lock            locked as long as somebody writes or delivers; the kernel lets go of it
+//!   run.json        whose it is and where it goes; no token. Before the command starts
+//!   stdout, stderr  as stored so far, from the moment that a stream is large or old enough to be watched
+//!   files/NAME      declared outputs, by hard link where that can be
+//!   report.json     by rename, after everything else; its absence says that the end is not known
+//! ```
+
+use std::fs::{DirBuilder, File, TryLockError};
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD};
+use schema::report::Report;
+use schema::spool::{CLAIM, FILES, REPORT, REPORT_TEMPORARY, Stream};
+use serde::{Deserialize, Serialize};
+
+use crate::store;
+
+const LOCK: &str = "lock";
+const RUN: &str = "run.json";
+
+/// Largest report or `run.json` that is read back, 64 MiB: a report with a structured document of 8 MiB is far below.
+const TEXT_LIMIT_BYTES: u64 = 64 << 20;
+
+/// Whose output it is and where it goes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct About {
+    /// The scheduler's address.
+    pub(crate) url: String,
+    /// The job's id.
+    pub(crate) job: String,
+    /// Most bytes kept of a stream.
+    pub(crate) max_output_bytes: u64,
+    /// Wall time of the start, nanoseconds since 1970, as decimal text.
+    pub(crate) start_timestamp_ns: String,
+}
+
+/// A directory that is ours as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Spool {
+    directory: PathBuf,
+    _lock: File,
+}
+
+/// Why a directory cannot be delivered.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OpenError {
+    #[error("{0} is the spool directory of a local job: its scheduler collects it by itself")]
+    Local(String),
+    #[error("a wrapper still delivers {0}; wait for its end")]
+    Busy(String),
+    #[error("{0} holds nothing that a wrapper left: it has no `run.json`")]
+    Nothing(String),
+    #[error("{0} cannot be read: {1}")]
+    Unreadable(String, io::Error),
+}
+
+impl Spool {
+    /// Makes the directory, or takes one over that an earlier run left. One that another wrapper uses, or that is another
+    /// user's, is left alone, and one beside it is made.
+    pub(crate) fn make(directory: &Path, about: &About) -> io::Result<Self> {
+        let spool = match Self::lock(directory) {
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::PermissionDenied) => {
+                let mut name = directory.as_os_str().to_owned();
+                name.push(format!(".{}", std::process::id()));
+                Self::lock(Path::new(&name))?
+            }
+            other => other?,
+        };
+        spool.clear();
+        spool.write(RUN, &serde_json::to_vec(about)?)?;
+        Ok(spool)
+    }
+
+    /// Whether somebody uses the directory at present.
+    pub(crate) fn is_used(directory: &Path) -> bool {
+        File::open(directory.join(LOCK)).is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    }
+
+    fn lock(directory: &Path) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        if std::fs::symlink_metadata(directory)?.uid() != rustix::process::geteuid().as_raw() {
+            // Somebody may have put symlinks there that lead elsewhere.
+            return Err(io::Error::from(io::ErrorKind::PermissionDenied));
+        }
+        let lock = File::options().write(true).create(true).truncate(false).mode(0o600).open(directory.join(LOCK))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self { directory: directory.to_owned(), _lock: lock }),
+            Err(TryLockError::WouldBlock) => Err(io::Error::from(io::ErrorKind::WouldBlock)),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    /// Takes over what a killed wrapper left.
+    pub(crate) fn open(directory: &Path) -> Result<(Self, About), OpenError> {
+        let shown = directory.display().to_string();
+        if directory.join(CLAIM).exists() {
+            return Err(OpenError::Local(shown));
+        }
+        let unreadable = |error: io::Error| OpenError::Unreadable(shown.clone(), error);
+        if !directory.join(RUN).try_exists().map_err(unreadable)? {
+            return Err(OpenError::Nothing(shown));
+        }
+        let spool = match Self::lock(directory) {
+            Ok(spool) => spool,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(OpenError::Busy(shown)),
+            Err(error) => return Err(unreadable(error)),
+        };
+        // Delivered and removed while we waited for the lock.
+        let Some(text) = spool.read(RUN).map_err(unreadable)? else { return Err(OpenError::Nothing(shown)) };
+        let about = serde_json::from_slice(&text).map_err(|error| unreadable(error.into()))?;
+        Ok((spool, about))
+    }
+
+    /// Where it is.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The file of a stream.
+    pub(crate) fn stream(&self, stream: Stream) -> PathBuf {
+        self.directory.join(stream.as_str())
+    }
+
+    /// The file of a declared output.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.directory.join(FILES).join(name)
+    }
+
+    /// Keeps an open file as a declared output, and says where: by a second name for it where that can be, else as a copy.
+    pub(crate) fn keep(&self, name: &str, file: &File) -> io::Result<PathBuf> {
+        DirBuilder::new().recursive(true).mode(0o700).create(self.directory.join(FILES))?;
+        let to = self.file(name);
+        let open = format!("/proc/self/fd/{}", file.as_raw_fd());
+        if rustix::fs::linkat(CWD, &open, CWD, &to, AtFlags::SYMLINK_FOLLOW).is_err() {
+            std::fs::copy(&open, &to)?;
+        }
+        Ok(to)
+    }
+
+    /// Puts the report in place, whole or not at all as far as a killed process goes; [`Self::sync`] is for the rest.
+    pub(crate) fn report(&self, text: &[u8]) -> io::Result<()> {
+        self.write(REPORT_TEMPORARY, text)?;
+        std::fs::rename(self.directory.join(REPORT_TEMPORARY), self.directory.join(REPORT))
+    }
+
+    /// Sees to it that what is here outlives the machine.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        let names = Stream::ALL.iter().map(|stream| stream.as_str()).chain([RUN, REPORT]);
+        let files = std::fs::read_dir(self.directory.join(FILES)).into_iter().flatten().flatten().map(|entry| entry.path());
+        for path in names.map(|name| self.directory.join(name)).chain(files) {
+            match File::open(&path) {
+                Ok(file) => file.sync_all()?,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        File::open(&self.directory)?.sync_all()
+    }
+
+    /// The report that was left, if it is whole.
+    pub(crate) fn left_report(&self) -> io::Result<Option<Report>> {
+        // One that a crash of the machine cut says nothing.
+        Ok(self.read(REPORT)?.and_then(|text| serde_json::from_slice(&text).ok()))
+    }
+
+    /// Everything is delivered, or nobody wants it.
+    pub(crate) fn remove(self) {
+        self.clear();
+        // What cannot be removed has nobody else to remove it; a mounted directory stays.
+        let _ = std::fs::remove_file(self.directory.join(LOCK));
+        let _ = std::fs::remove_dir(&self.directory);
+    }
+
+    /// Removes what is ours in it and nothing else: `--spool` may name a directory with other things.
+    fn clear(&self) {
+        for name in Stream::ALL.iter().map(|stream| stream.as_str()).chain([REPORT, REPORT_TEMPORARY, RUN]) {
+            let _ = std::fs::remove_file(self.directory.join(name));
+        }
+        for stream in Stream::ALL {
+            let _ = std::fs::remove_file(store::ordered(&self.stream(stream)));
+        }
+        let _ = std::fs::remove_dir_all(self.directory.join(FILES));
+    }
+
+    fn write(&self, name: &str, text: &[u8]) -> io::Result<()> {
+        let mut options = File::options();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        options.open(self.directory.join(name))?.write_all(text)
+    }
+
+    fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        use io::Read;
+        match File::open(self.directory.join(name)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+            Ok(file) => {
+                let mut text = Vec::new();
+                file.take(TEXT_LIMIT_BYTES).read_to_end(&mut text)?;
+                Ok(Some(text))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn about() -> About {
+        About { url: "http://x".into(), job: "job-1".into(), max_output_bytes: 7, start_timestamp_ns: "5".into() }
+    }
+
+    #[test]
+    fn what_is_left_can_be_taken_over_and_is_removed_with_nothing_else() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("spool");
+        let spool = Spool::make(&path, &about()).unwrap();
+        std::fs::write(path.join("mine"), "x").unwrap();
+        let output = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(output.path(), "plan").unwrap();
+        let kept = spool.keep("plan", &File::open(output.path()).unwrap()).unwrap();
+        assert_eq!(std::fs::read(kept).unwrap(), b"plan");
+        spool.report(&serde_json::to_vec(&Report { exit_code: Some(3), ..Report::default() }).unwrap()).unwrap();
+        spool.sync().unwrap();
+        assert!(matches!(Spool::open(&path), Err(OpenError::Busy(_))));
+        drop(spool);
+        let (spool, read) = Spool::open(&path).unwrap();
+        assert_eq!((read, spool.left_report().unwrap().unwrap().exit_code), (about(), Some(3)));
+        spool.remove();
+        let left: Vec<_> = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["mine"]);
+        assert!(matches!(Spool::open(&path), Err(OpenError::Nothing(_))));
+    }
+
+    #[test]
+    fn a_directory_in_use_is_left_alone_and_one_beside_it_is_made() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("spool");
+        let first = Spool::make(&path, &about()).unwrap();
+        let second = Spool::make(&path, &about()).unwrap();
+        assert_ne!(first.directory(), second.directory());
+        second.remove();
+        assert!(path.join(RUN).exists());
+    }
+
+    #[test]
+    fn a_cut_report_says_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let spool = Spool::make(directory.path(), &about()).unwrap();
+        assert!(spool.left_report().unwrap().is_none());
+        spool.report(b"{\"exitCode\": 0").unwrap();
+        assert!(spool.left_report().unwrap().is_none());
+    }
+
+    #[test]
+    fn the_directory_of_a_local_job_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join(CLAIM), "").unwrap();
+        assert!(Spool::open(directory.path()).unwrap_err().to_string().contains("local job"));
+    }
+}

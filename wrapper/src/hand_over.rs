@@ -1,0 +1,233 @@
+//! Where a run's output and report go: to nobody (a dry run), into the spool directory of a local job, or to a scheduler over
+//! HTTP. Called by `main` and `run`; all differences between the three are here.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use schema::report::Report;
+use schema::spool;
+
+use crate::args::{self, Exec, Input};
+use crate::deliver::courier::Outcome;
+use crate::deliver::last::{Last, Where};
+use crate::deliver::spool::{About, Spool};
+use crate::deliver::target::Target;
+use crate::deliver::{Delivery, Patience};
+use crate::job::Job;
+use crate::mask::Secrets;
+use crate::outputs::To;
+use crate::report::Began;
+use crate::run::Ended;
+use crate::spawn::Refusal;
+use crate::store::{Home, Kept, Place};
+use crate::tee::say;
+use crate::{inputs, last_words, report};
+
+/// Variables as we got them.
+pub(crate) type Environment = Vec<(OsString, OsString)>;
+
+/// Who gets what a run leaves.
+pub(crate) enum Way {
+    /// Nobody. `part_of`: the spool directory of the local job that our command is a part of.
+    Dry { home: PathBuf, keep: bool, part_of: Option<PathBuf> },
+    /// The daemon that shares the disk.
+    Job(Job),
+    /// A scheduler over HTTP.
+    Http(Box<Http>),
+}
+
+/// A delivery, before and after the start.
+pub(crate) struct Http {
+    delivery: Delivery,
+    deliver_for: Duration,
+    /// Where the spool is to be.
+    directory: PathBuf,
+    about: About,
+    spool: Option<Spool>,
+}
+
+impl Way {
+    /// What flags and environment say. Warns when they say half.
+    pub(crate) fn of(options: &Exec, job: Option<Job>, environment: &Environment, began: &Began) -> Self {
+        if let Some(job) = job {
+            return Self::Job(job);
+        }
+        let part_of = variable(environment, spool::DIRECTORY_VARIABLE).map(PathBuf::from);
+        let target = match Target::of_environment(environment) {
+            Ok(target) => target,
+            Err(warning) => {
+                say(&warning);
+                None
+            }
+        };
+        let Some(target) = target else {
+            return Self::dry(options.spool.as_deref(), part_of, environment);
+        };
+        let directory = options.spool.clone().unwrap_or_else(|| default_directory(environment).join(&target.job));
+        Self::http(target, options.deliver_for, directory, options.max_output, began)
+    }
+
+    /// The same for arguments that make no sense.
+    pub(crate) fn of_usage_error(raw: &[OsString], environment: &Environment, began: Began) -> Self {
+        if let Some(directory) = args::job_of(raw)
+            && let Ok(job) = Job::claim(&directory, began.timestamp())
+        {
+            return Self::Job(job);
+        }
+        match Target::of_environment(environment) {
+            Ok(Some(target)) => {
+                let directory = default_directory(environment).join(&target.job);
+                Self::http(target, args::delivery_timeout(environment), directory, args::MAX_OUTPUT_BYTES, &began)
+            }
+            _ => Self::dry(None, None, environment),
+        }
+    }
+
+    fn http(target: Target, deliver_for: Duration, directory: PathBuf, max_output_bytes: u64, began: &Began) -> Self {
+        let about = About { url: target.url.clone(), job: target.job.clone(), max_output_bytes, start_timestamp_ns: began.nanoseconds() };
+        Self::Http(Box::new(Http { delivery: Delivery::new(target), deliver_for, directory, about, spool: None }))
+    }
+
+    fn dry(spool: Option<&Path>, part_of: Option<PathBuf>, environment: &Environment) -> Self {
+        let own = format!("wrapper-{}", std::process::id());
+        match (spool, part_of) {
+            // A wrapper around us may use the directory that the environment names for both.
+            (Some(spool), part_of) if !Spool::is_used(spool) => Self::Dry { home: spool.to_owned(), keep: true, part_of },
+            (_, Some(job)) => Self::Dry { home: job.join(own), keep: false, part_of: Some(job) },
+            (_, None) => Self::Dry { home: default_directory(environment).join(own), keep: false, part_of: None },
+        }
+    }
+
+    /// Puts the inputs in place.
+    pub(crate) fn place(&self, wanted: &[Input]) -> Result<(), Refusal> {
+        match self {
+            Self::Dry { part_of, .. } => inputs::place(wanted, part_of.as_deref()),
+            Self::Job(job) => inputs::place(wanted, Some(job.directory())),
+            Self::Http(http) => inputs::fetch(wanted, &http.delivery, http.deliver_for),
+        }
+    }
+
+    /// Just before the start: from now on somebody else can deliver what we leave.
+    pub(crate) fn prepare(&mut self) {
+        if let Self::Http(http) = self {
+            match Spool::make(&http.directory, &http.about) {
+                Ok(spool) => http.spool = Some(spool),
+                Err(error) => say(&format!(
+                    "no spool in {}: {error}; output waits for its delivery in memory, which keeps the ends of long streams only",
+                    http.directory.display()
+                )),
+            }
+        }
+    }
+
+    /// Just after the start.
+    pub(crate) fn start(&mut self) {
+        if let Self::Http(http) = self {
+            http.delivery.start();
+        }
+    }
+
+    /// Where large streams go.
+    pub(crate) fn home(&self) -> Home {
+        let live_after = Some(Duration::from_millis(spool::LIVE_AFTER_MS));
+        match self {
+            Self::Dry { home, .. } => Home { directory: Some(home.clone()), live_after: None, live: None },
+            Self::Job(job) => Home { directory: Some(job.directory().to_owned()), live_after, live: None },
+            Self::Http(http) => {
+                let directory = http.spool.as_ref().map(|spool| spool.directory().to_owned());
+                Home { directory, live_after, live: Some(http.delivery.live.clone()) }
+            }
+        }
+    }
+
+    /// Where declared outputs go.
+    pub(crate) fn outputs(&self) -> To<'_> {
+        match self {
+            Self::Dry { part_of, .. } => part_of.as_deref().map_or(To::Nobody, To::Job),
+            Self::Job(job) => To::Job(job.directory()),
+            Self::Http(http) => To::Scheduler(http.spool.as_ref()),
+        }
+    }
+
+    /// Whether the termination log is ours: a local job runs in no container of its own.
+    pub(crate) fn tells_kubelet(&self) -> bool {
+        !matches!(self, Self::Job(_) | Self::Dry { part_of: Some(_), .. })
+    }
+
+    /// Hands everything over. Failing to do so never changes the code of a command that ran.
+    pub(crate) fn hand_over(self, ended: Ended, to: Option<&Path>, environment: &Environment, secrets: Option<&Secrets>) {
+        let Ended { mut report, streams, to_send, .. } = ended;
+        report::hide(&mut report, secrets);
+        if self.tells_kubelet() {
+            last_words::termination_log(&report, environment);
+        }
+        if let Some(to) = to
+            && let Err(error) = report::write(&report, to)
+        {
+            say(&format!("cannot write the report to {}: {error}", to.display()));
+        }
+        match self {
+            Self::Job(job) => {
+                if let Err(error) = job.report(&report) {
+                    say(&format!("cannot write the report into {}: {error}", job.directory().display()));
+                }
+            }
+            Self::Dry { keep: true, .. } => {}
+            // Nothing else is in it, and what cannot be removed has nobody else to remove it.
+            Self::Dry { home, .. } => drop(std::fs::remove_dir_all(home)),
+            Self::Http(http) => http.hand_over(report, streams, to_send),
+        }
+    }
+}
+
+impl Http {
+    fn hand_over(mut self, report: Report, streams: [Kept; 2], to_send: Vec<(String, PathBuf)>) {
+        let attempted = self.delivery.ended(self.deliver_for);
+        let open_line = streams[1].ends_within_a_line();
+        let last_words = || last_words::marked_line(&report, open_line);
+        let last = Last::new(report.clone(), streams.map(|kept| (Where::of(kept.place), kept.kept)), attempted, to_send);
+        if self.spool.is_none() {
+            // One that was refused before the start had none; now there may be something to keep.
+            self.spool = Spool::make(&self.directory, &self.about).ok();
+        }
+        if let Some(Err(error)) = self.spool.as_ref().map(|spool| spool.report(&last.text())) {
+            say(&format!("the report is not kept until it is delivered: {error}"));
+        }
+        let url = self.delivery.target.url.clone();
+        let outcome = self.delivery.finish(last, &Patience::of_a_run(self.spool.as_ref(), &last_words));
+        match (outcome, self.spool) {
+            (Outcome::Delivered, Some(spool)) => spool.remove(),
+            (Outcome::Delivered, None) => {}
+            (Outcome::Over(why), spool) => {
+                say(&format!("nothing more is delivered: the scheduler says that the job is over: {why}"));
+                if let Some(spool) = spool {
+                    spool.remove();
+                }
+            }
+            (Outcome::GaveUp(why), Some(spool)) => {
+                let at = spool.directory().display();
+                say(&format!("the report was not delivered to {url}: {why}; it is kept: `pvn-wrapper resume {at}` tries again"));
+            }
+            (Outcome::GaveUp(why), None) => say(&format!("the report was not delivered to {url}: {why}")),
+        }
+    }
+}
+
+impl Where {
+    fn of(place: Place) -> Self {
+        match place {
+            Place::Memory(bytes) => Self::Memory(bytes),
+            Place::File(path) => Self::File(path),
+        }
+    }
+}
+
+/// `${TMPDIR:-/tmp}/pvn`.
+fn default_directory(environment: &Environment) -> PathBuf {
+    Path::new(variable(environment, "TMPDIR").unwrap_or(OsStr::new("/tmp"))).join("pvn")
+}
+
+fn variable<'a>(environment: &'a Environment, name: &str) -> Option<&'a OsStr> {
+    environment.iter().find(|(key, value)| key == name && !value.is_empty()).map(|(_, value)| value.as_os_str())
+}

@@ -1,0 +1,132 @@
+//! `pvn-wrapper resume DIR`: delivers what a killed wrapper left in its spool directory. Called by `main`.
+//!
+//! Whatever the moment at which it was killed, the scheduler gets one report: that of the run when it was already written,
+//! else one that says that the end is not known (`exitCode` null) over what there is of the streams.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+use schema::report::Report;
+use schema::spool::Stream;
+use schema::wire::URL_VARIABLE;
+
+use crate::deliver::courier::Outcome;
+use crate::deliver::last::{self, Last, Where};
+use crate::deliver::spool::{About, Spool};
+use crate::deliver::target::Target;
+use crate::deliver::{Delivery, Patience};
+use crate::exit;
+use crate::store::digest_of;
+use crate::tee::say;
+
+/// Delivers, says what came of it, and returns what to end with.
+pub(crate) fn resume(directory: &Path, deliver_for: Duration) -> u8 {
+    match deliver(directory, deliver_for) {
+        Ok(()) => 0,
+        Err(why) => {
+            say(&why);
+            exit::OURS
+        }
+    }
+}
+
+fn deliver(directory: &Path, deliver_for: Duration) -> Result<(), String> {
+    let (spool, about) = Spool::open(directory).map_err(|error| error.to_string())?;
+    let environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+    // The scheduler may have moved meanwhile.
+    let url = environment.iter().find(|(key, value)| key == URL_VARIABLE && !value.is_empty());
+    let url = url.map_or(about.url.clone(), |(_, value)| value.to_string_lossy().into_owned());
+    let target = Target::of(&url, &about.job, &environment)?;
+    let unreadable = |error: std::io::Error| format!("{} cannot be read: {error}", directory.display());
+    let report = match spool.left_report().map_err(unreadable)? {
+        Some(report) => report,
+        None => {
+            let report = unknown(&spool, &about).map_err(unreadable)?;
+            // The next one who resumes must say the same.
+            let text = serde_json::to_vec(&report).expect("a report is JSON");
+            spool.report(&text).map_err(|error| format!("{} cannot be written: {error}", directory.display()))?;
+            report
+        }
+    };
+    let places = Stream::ALL.map(|stream| place(&spool, &report, stream));
+    let files = report.files.iter().filter(|file| file.content_blob_id.is_some());
+    let files = files.map(|file| (file.name.clone(), spool.file(&file.name))).collect();
+    // What rides in the report was never sent.
+    let last = Last::new(report, places, [false; 2], files);
+    let delivery = Delivery::resumed(target);
+    delivery.ended(deliver_for);
+    match delivery.finish(last, &Patience { spool: None, stopped_for: Duration::ZERO, last_words: &|| {} }) {
+        Outcome::Delivered => {
+            spool.remove();
+            Ok(())
+        }
+        Outcome::Over(why) => {
+            say(&format!("nothing is delivered: the scheduler says that the job is over: {why}"));
+            spool.remove();
+            Ok(())
+        }
+        Outcome::GaveUp(why) => Err(format!("{} is not delivered to {url}: {why}; it is kept", directory.display())),
+    }
+}
+
+fn place(spool: &Spool, report: &Report, stream: Stream) -> (Where, u64) {
+    if let Some(bytes) = last::inline(report, stream) {
+        let length = bytes.len() as u64;
+        return (Where::Memory(bytes), length);
+    }
+    let path = spool.stream(stream);
+    match std::fs::metadata(&path) {
+        Ok(metadata) => (Where::File(path), metadata.len()),
+        Err(_) => (Where::Memory(Vec::new()), 0),
+    }
+}
+
+/// The report of a run whose end nobody saw.
+fn unknown(spool: &Spool, about: &About) -> std::io::Result<Report> {
+    let mut report = Report {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        start_timestamp_ns: about.start_timestamp_ns.clone(),
+        duration_ns: "0".to_owned(),
+        hostname: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        output_incomplete: true,
+        ..Report::default()
+    };
+    for stream in Stream::ALL {
+        let left = Left::of(spool, about, stream)?;
+        let (bytes, blob, head) = match stream {
+            Stream::Stdout => (&mut report.stdout_bytes, &mut report.stdout_blob_id, &mut report.stdout_head_bytes),
+            Stream::Stderr => (&mut report.stderr_bytes, &mut report.stderr_blob_id, &mut report.stderr_head_bytes),
+        };
+        (*bytes, *blob, *head) = (left.bytes, Some(left.blob), left.head);
+        report.truncated |= left.head.is_some();
+    }
+    Ok(report)
+}
+
+/// What there is of a stream.
+struct Left {
+    bytes: u64,
+    blob: schema::id::BlobId,
+    head: Option<u64>,
+}
+
+impl Left {
+    fn of(spool: &Spool, about: &About, stream: Stream) -> std::io::Result<Self> {
+        let path = spool.stream(stream);
+        let length = match std::fs::metadata(&path) {
+            Ok(metadata) => metadata.len(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(Self { bytes: 0, blob: schema::id::BlobId::of(b""), head: None });
+            }
+            Err(error) => return Err(error),
+        };
+        // A file of the full length may hold a tail that starts in its middle: only the head is sure.
+        let cap = about.max_output_bytes;
+        let head = (length >= cap).then_some(cap - cap / 2);
+        if let Some(head) = head {
+            std::fs::OpenOptions::new().write(true).open(&path)?.set_len(head)?;
+        }
+        Ok(Self { bytes: length, blob: digest_of(&path)?, head })
+    }
+}

@@ -1,0 +1,125 @@
+//! One run from its inputs to its report: what happens between the arguments and handing over. Called by `main`.
+
+use std::time::Instant;
+
+use schema::report::Report;
+use schema::spool;
+
+use crate::args::Exec;
+use crate::hand_over::{Environment, Way};
+use crate::mask::{self, Secrets};
+use crate::report::Began;
+use crate::signals::Inherited;
+use crate::spawn::Refusal;
+use crate::store::{Kept, Place};
+use crate::tee::say;
+use crate::{capture, escalate, exit, last_words, outputs, report, spawn, supervise};
+
+/// What every step of a run may look at.
+pub(crate) struct Shared<'a> {
+    pub(crate) options: &'a Exec,
+    pub(crate) environment: &'a Environment,
+    pub(crate) secrets: Option<&'a Secrets>,
+    pub(crate) began: Began,
+}
+
+/// What a run leaves, to be handed over.
+pub(crate) struct Ended {
+    pub(crate) report: Report,
+    /// What the wrapper ends with.
+    pub(crate) code: u8,
+    pub(crate) streams: [Kept; 2],
+    /// Declared outputs for the scheduler, and where they are.
+    pub(crate) to_send: Vec<(String, std::path::PathBuf)>,
+}
+
+impl Ended {
+    /// Nothing ran.
+    pub(crate) fn refused(began: &Began, refusal: &Refusal) -> Self {
+        Self { report: began.refused(refusal), code: refusal.code, streams: [Kept::nothing(), Kept::nothing()], to_send: Vec::new() }
+    }
+}
+
+impl Shared<'_> {
+    /// Runs the command.
+    pub(crate) fn run(&self, inherited: &Inherited, way: &mut Way) -> Result<Ended, Refusal> {
+        let options = self.options;
+        way.place(&options.inputs)?;
+        way.prepare();
+        let home = way.home();
+        let ours = |what: &str, error: std::io::Error| Refusal { surroundings: true, ..Refusal::ours(format!("{what}: {error}")) };
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
+            .map_err(|error| ours("cannot become the subreaper", error.into()))?;
+        let signals = supervise::signal_descriptor().map_err(|error| ours("cannot wait for signals", error))?;
+        let started = spawn::start(&options.command, self.environment, inherited)?;
+        way.start();
+        let escalation =
+            escalate::Escalation::new(options.stop_signal, options.kill_after, options.deadline(), options.idle_timeout, Instant::now());
+        let [stdout, stderr] = spool::Stream::ALL;
+        let outcome = supervise::watch(
+            supervise::Watch {
+                root: started.pid,
+                captures: [
+                    capture::Capture::new(started.stdout, stdout, Some(&home), options.max_output),
+                    capture::Capture::new(started.stderr, stderr, Some(&home), options.max_output),
+                ],
+                secrets: self.secrets,
+                escalation,
+                scope: options.signal_scope,
+                leave_running: options.leave_running,
+                drain: options.drain,
+            },
+            &signals,
+        );
+        Ok(self.ended(outcome, way))
+    }
+
+    /// The report and the exit code of a command that ran.
+    fn ended(&self, outcome: supervise::Outcome, way: &Way) -> Ended {
+        let options = self.options;
+        let mut report = self.began.report(outcome.ended);
+        // A child that could not even be killed was killed as far as anybody can tell.
+        let mut code = outcome.status.map_or(128 + 9, exit::of_child);
+        report::set_status(&mut report, outcome.status);
+        report.timed_out = outcome.escalation.timed_out;
+        report.killed_after_grace = outcome.escalation.killed_after_grace;
+        report.leaked = outcome.leaked;
+        report.output_incomplete = outcome.captures.iter().any(|capture| capture.incomplete);
+        let streams = outcome.captures.map(capture::Capture::finish);
+        let [stdout, stderr] = &streams;
+        report::set_streams(&mut report, [stdout, stderr]);
+        if !options.outputs.is_empty() && way.tells_kubelet() {
+            // Large files take a while, in which somebody may kill us.
+            let mut early = report.clone();
+            report::hide(&mut early, self.secrets);
+            last_words::termination_log(&early, self.environment);
+        }
+        let collected = outputs::collect(&options.outputs, way.outputs());
+        report.files = collected.files;
+        let fine = report.exit_code.is_some_and(|code| options.success_exit_codes.has(code));
+        if fine {
+            if let Some(kind) = options.expect {
+                report.structured = Some(outputs::structured(kind.into(), stdout));
+            }
+            report.bad_output = outputs::complaint(&report.files, report.structured.as_ref());
+            if let Some(why) = &report.bad_output {
+                say(&mask::hide(self.secrets, why));
+                code = exit::BAD_OUTPUT;
+            }
+        }
+        Ended { report, code, streams, to_send: collected.to_send }
+    }
+}
+
+impl Kept {
+    /// A stream without a byte.
+    fn nothing() -> Self {
+        let blob = schema::id::BlobId::of(b"");
+        Self { total: 0, kept: 0, head: None, truncated: false, lost: 0, blob, place: Place::Memory(Vec::new()) }
+    }
+
+    /// Whether what is kept ends within a line.
+    pub(crate) fn ends_within_a_line(&self) -> bool {
+        self.kept > 0 && self.last_byte() != Some(b'\n')
+    }
+}

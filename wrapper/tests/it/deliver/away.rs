@@ -1,0 +1,239 @@
+//! A scheduler that is away, slow, or says no.
+
+use std::io::BufRead;
+use std::time::{Duration, Instant};
+
+use schema::report::Report;
+use schema::spool::Stream;
+use schema::wire::REPORT_MARK;
+
+use super::{check, resume, shell};
+use crate::run::until;
+use crate::scheduler::{Do, JOB, Reply, Scheduler, TOKEN};
+
+/// A run that outlives the first moments, so that streams are sent.
+const LONG: &str = "echo first; sleep 0.4; echo second; echo err >&2";
+
+#[test]
+fn answers_of_503_for_a_while_are_tried_again() {
+    let scheduler = Scheduler::start().with(|_, number| if number < 3 { Do::Answer(Reply::empty(503)) } else { Do::Usual });
+    check(&scheduler, &shell(&scheduler, &[], LONG).run());
+    assert_eq!(scheduler.bytes(Stream::Stdout), b"first\nsecond\n");
+}
+
+#[test]
+fn a_429_with_retry_after_in_seconds_is_obeyed() {
+    obeyed(|| Reply::empty(429).with("Retry-After", 2));
+}
+
+#[test]
+fn a_429_with_retry_after_as_a_date_is_obeyed() {
+    obeyed(|| {
+        let date = Reply::empty(429).with("Date", "Fri, 31 Dec 1999 23:59:57 GMT");
+        date.with("Retry-After", "Fri, 31 Dec 1999 23:59:59 GMT")
+    });
+}
+
+fn obeyed(reply: impl Fn() -> Reply + Send + Sync + 'static) {
+    let scheduler = Scheduler::start().with(move |request, number| match number {
+        0 if request.is("PUT", "/report") => Do::Answer(reply()),
+        _ => Do::Usual,
+    });
+    check(&scheduler, &shell(&scheduler, &[], "echo x").run());
+    let times: Vec<_> = scheduler.state().requests.iter().filter(|(name, _)| name == "PUT /report").map(|(_, at)| *at).collect();
+    assert_eq!(times.len(), 2);
+    assert!(times[1] - times[0] >= Duration::from_secs(2), "{:?}", times[1] - times[0]);
+}
+
+#[test]
+fn scheduler_gone_until_after_the_end() {
+    let scheduler = Scheduler::start();
+    scheduler.go_away();
+    let running = shell(&scheduler, &[], &format!("{LONG}; echo ended > ended")).spawn();
+    running.until_written("ended");
+    let spool = running.path("pvn").join(JOB);
+    let report: Report =
+        until("the report is in the spool", || serde_json::from_slice(&std::fs::read(spool.join("report.json")).ok()?).ok());
+    assert_eq!(report.exit_code, Some(0));
+    scheduler.come_back();
+    check(&scheduler, &running.wait());
+    assert_eq!(scheduler.bytes(Stream::Stdout), b"first\nsecond\n");
+}
+
+#[test]
+fn gone_for_good() {
+    let scheduler = Scheduler::start();
+    scheduler.go_away();
+    let run = shell(&scheduler, &["--deliver-for", "1s"], "printf 'no newline' >&2; echo out; exit 4").run();
+    assert_eq!(run.code, 4, "a command that ran decides the code");
+    let spool = run.path("pvn").join(JOB);
+    let line = run.stderr.lines().find_map(|line| line.strip_prefix(REPORT_MARK)).expect("a line of its own");
+    assert_eq!(serde_json::from_str::<Report>(line).unwrap(), run.report);
+    assert!(run.stderr.contains(&format!("pvn-wrapper resume {}", spool.display())), "{}", run.stderr);
+    assert!(run.took < Duration::from_secs(10), "{:?}", run.took);
+    assert!(scheduler.state().report.is_none());
+    // What it left can be delivered later.
+    scheduler.come_back();
+    let status = resume(&scheduler, &spool).status().unwrap();
+    assert_eq!(status.code(), Some(0));
+    check(&scheduler, &run);
+}
+
+#[test]
+fn nobody_listens_at_all() {
+    // Bound and never listening, so that nobody else can.
+    let socket = rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::STREAM, None).unwrap();
+    rustix::net::bind(&socket, &std::net::SocketAddrV4::new(std::net::Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = std::net::SocketAddrV4::try_from(rustix::net::getsockname(&socket).unwrap()).unwrap();
+    let scheduler = Scheduler::start();
+    let run = shell(&scheduler, &["--deliver-for", "500ms"], "echo x").env("PVN_API_URL", format!("http://{address}")).run();
+    assert_eq!((run.code, run.text().as_str()), (0, "x\n"));
+    assert!(run.stderr.contains(REPORT_MARK) && run.stderr.contains("refused"), "{}", run.stderr);
+}
+
+#[test]
+fn when_ten_seconds_of_delivery_have_failed_the_report_goes_out_as_a_line_and_trying_goes_on() {
+    let scheduler = Scheduler::start();
+    scheduler.go_away();
+    let mut running = shell(&scheduler, &[], "echo out").spawn();
+    let mut stderr = std::io::BufReader::new(running.child.stderr.take().unwrap());
+    let (mut line, began) = (String::new(), Instant::now());
+    stderr.read_line(&mut line).unwrap();
+    assert!(began.elapsed() >= Duration::from_secs(9), "{:?}", began.elapsed());
+    let report: Report = serde_json::from_str(line.strip_prefix(REPORT_MARK).unwrap()).unwrap();
+    scheduler.come_back();
+    let run = running.wait();
+    assert_eq!(run.report, report);
+    check(&scheduler, &run);
+}
+
+#[test]
+fn slow_scheduler_fast_child() {
+    // Each piece takes its time; the command must not notice.
+    let scheduler = Scheduler::start().with(|request, _| {
+        if request.method == "PATCH" {
+            std::thread::park_timeout(Duration::from_millis(300));
+        }
+        Do::Usual
+    });
+    let script = "head -c 8000000 /dev/urandom > bytes; date +%s%N > began; cat bytes; date +%s%N > ended";
+    let run = shell(&scheduler, &[], script).run();
+    let at = |name: &str| std::fs::read_to_string(run.path(name)).unwrap().trim().parse::<u64>().unwrap();
+    let took = Duration::from_nanos(at("ended") - at("began"));
+    assert!(took < Duration::from_millis(1500) && run.took > Duration::from_millis(2000), "{took:?} of {:?}", run.took);
+    check(&scheduler, &run);
+    assert!(scheduler.bytes(Stream::Stdout) == std::fs::read(run.path("bytes")).unwrap());
+}
+
+#[test]
+fn a_scheduler_that_answers_nothing_does_not_keep_the_wrapper_beyond_its_time() {
+    let scheduler = Scheduler::start().with(|_, _| {
+        std::thread::park_timeout(Duration::from_secs(60));
+        Do::Break
+    });
+    let run = shell(&scheduler, &["--deliver-for", "1s"], "echo x").run();
+    assert_eq!(run.code, 0);
+    assert!(run.took < Duration::from_secs(10) && run.stderr.contains("does not answer"), "{:?}: {}", run.took, run.stderr);
+}
+
+#[test]
+fn finished_job_answers_409() {
+    for status in [409, 404, 410] {
+        let scheduler = Scheduler::start().with(move |_, _| Do::Answer(Reply::problem(status, "the job is over")));
+        let running = shell(&scheduler, &[], "echo first; until [ -e go ]; do sleep 0.01; done; echo second").spawn();
+        scheduler.until_asked("", 1);
+        std::fs::write(running.path("go"), "").unwrap();
+        let run = running.wait();
+        assert_eq!((run.code, run.text().as_str()), (0, "first\nsecond\n"), "the command does not stop");
+        assert!(run.stderr.contains("the job is over"), "{}", run.stderr);
+        assert!(!run.stderr.contains(REPORT_MARK));
+        // The first answer and at most the one that was on its way beside it.
+        assert!(scheduler.state().requests.len() <= 2, "{status}: delivery stops at once");
+        assert!(!run.path("pvn").join(JOB).exists());
+    }
+}
+
+#[test]
+fn an_answer_that_got_lost_makes_nothing_twice() {
+    let scheduler = Scheduler::start().with(|_, number| if number % 2 == 0 { Do::ActThen(None) } else { Do::Usual });
+    check(&scheduler, &shell(&scheduler, &["--out", "plan=plan"], &format!("{LONG}; echo x > plan")).run());
+    assert_eq!(scheduler.bytes(Stream::Stdout), b"first\nsecond\n");
+    let scheduler = Scheduler::start().with(|_, number| if number == 0 { Do::ActThen(Some(Reply::empty(500))) } else { Do::Usual });
+    check(&scheduler, &shell(&scheduler, &[], LONG).run());
+}
+
+#[test]
+fn a_connection_that_breaks_is_gone_on_from_where_the_scheduler_is() {
+    let scheduler = Scheduler::start().with(|request, number| match number {
+        1 | 3 | 4 if request.method == "PATCH" => Do::Break,
+        _ => Do::Usual,
+    });
+    let run = shell(&scheduler, &[], "head -c 9000000 /dev/urandom | tee bytes").run();
+    check(&scheduler, &run);
+    assert!(scheduler.count("HEAD /streams/stdout") >= 2);
+    assert!(scheduler.bytes(Stream::Stdout) == std::fs::read(run.path("bytes")).unwrap());
+}
+
+#[test]
+fn a_scheduler_that_lost_what_it_had_gets_it_again() {
+    let scheduler = Scheduler::start();
+    let running =
+        shell(&scheduler, &["--out", "plan=plan"], "echo first; until [ -e go ]; do sleep 0.01; done; echo second; echo x > plan").spawn();
+    scheduler.until_arrived(Stream::Stdout, "first\n");
+    scheduler.state().streams = Default::default();
+    let scheduler = scheduler.with(|request, number| match number {
+        // It says 201 and keeps nothing.
+        0 if request.is("PUT", "/files/plan") => {
+            Do::Answer(Reply::json(201, &serde_json::json!({ "blobId": schema::id::BlobId::of(b"x\n") })))
+        }
+        _ => Do::Usual,
+    });
+    std::fs::write(running.path("go"), "").unwrap();
+    check(&scheduler, &running.wait());
+    assert_eq!(scheduler.bytes(Stream::Stdout), b"first\nsecond\n");
+    assert_eq!(scheduler.count("PUT /report"), 2, "refused once");
+}
+
+#[test]
+fn a_refused_token_is_read_again() {
+    let scheduler = Scheduler::start();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "an old token").unwrap();
+    let running = shell(&scheduler, &[], LONG).env("PVN_TOKEN_FILE", file.path()).spawn();
+    scheduler.until_asked("PATCH /streams/stdout", 1);
+    std::fs::write(file.path(), format!("{TOKEN}\n")).unwrap();
+    let run = running.wait();
+    assert_eq!(run.code, 0);
+    check(&scheduler, &run);
+}
+
+#[test]
+fn a_redirect_is_not_followed() {
+    let other = Scheduler::start();
+    let to = other.url();
+    let scheduler = Scheduler::start().with(move |_, number| match number {
+        0 => Do::Answer(Reply::empty(307).with("Location", &to)),
+        _ => Do::Usual,
+    });
+    check(&scheduler, &shell(&scheduler, &[], "echo x").run());
+    assert!(other.state().requests.is_empty());
+}
+
+#[test]
+fn term_while_uploading() {
+    let scheduler = Scheduler::start();
+    scheduler.go_away();
+    let running = shell(&scheduler, &[], "echo out; echo ended > ended").spawn();
+    running.until_written("ended");
+    let spool = running.path("pvn").join(JOB);
+    until("the report is in the spool", || spool.join("report.json").exists().then_some(()));
+    // Neither the first nor the second ends the delivery; the report goes out as a line at once.
+    running.signal(15);
+    running.signal(15);
+    running.signal(2);
+    scheduler.come_back();
+    let run = running.wait();
+    assert_eq!(run.code, 0);
+    assert_eq!(run.stderr.matches(REPORT_MARK).count(), 1, "{}", run.stderr);
+    check(&scheduler, &run);
+}
