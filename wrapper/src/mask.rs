@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use base64::Engine;
-use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use base64::engine::general_purpose::{GeneralPurpose, STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 
 /// What stands in place of a secret.
 const MASK: &[u8] = b"***";
@@ -15,10 +15,15 @@ const MASK: &[u8] = b"***";
 /// Shortest value that is masked: a shorter one would black out ordinary words.
 const SHORTEST_BYTES: usize = 6;
 
+/// Lengths of the lines into which programs break base64. Source: base64(1), RFC 7468.
+const BASE64_LINES: [usize; 2] = [76, 64];
+
 /// The patterns to hide.
 pub(crate) struct Secrets {
     patterns: Vec<Vec<u8>>,
     finder: AhoCorasick,
+    /// The patterns by their first byte: a key of many lines has a thousand.
+    by_first: Vec<Vec<usize>>,
 }
 
 impl Secrets {
@@ -47,8 +52,10 @@ impl Secrets {
             return None;
         }
         let finder = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&patterns);
+        let mut by_first = vec![Vec::new(); 256];
+        patterns.iter().enumerate().for_each(|(which, pattern)| by_first[usize::from(pattern[0])].push(which));
         // The only failure is more pattern text than fits into 32 bits, which no environment can hold.
-        Some(Self { finder: finder.expect("an environment is smaller than 4 GiB"), patterns })
+        Some(Self { finder: finder.expect("an environment is smaller than 4 GiB"), patterns, by_first })
     }
 
     /// The text with every secret hidden.
@@ -60,9 +67,12 @@ impl Secrets {
     fn possible_start(&self, bytes: &[u8], from: usize) -> usize {
         let longest = self.patterns.iter().map(Vec::len).max().unwrap_or(0);
         let first = bytes.len().saturating_sub(longest.saturating_sub(1)).max(from);
-        (first..bytes.len())
-            .find(|at| self.patterns.iter().any(|pattern| pattern.len() > bytes.len() - at && pattern.starts_with(&bytes[*at..])))
-            .unwrap_or(bytes.len())
+        let may_start = |at: usize| {
+            let rest = &bytes[at..];
+            let candidates = self.by_first[usize::from(rest[0])].iter().map(|which| &self.patterns[*which]);
+            candidates.into_iter().any(|pattern| pattern.len() > rest.len() && pattern.starts_with(rest))
+        };
+        (first..bytes.len()).find(|at| may_start(*at)).unwrap_or(bytes.len())
     }
 }
 
@@ -71,8 +81,8 @@ pub(crate) fn hide<'a>(secrets: Option<&Secrets>, text: &'a str) -> Cow<'a, str>
     secrets.map_or(Cow::Borrowed(text), |secrets| Cow::Owned(secrets.hide(text)))
 }
 
-/// A value as it stands, without a last newline, each of its long lines, and each of these in base64, percent-encoded and as
-/// it stands in a JSON string.
+/// A value as it stands, without a last newline, each of its long lines, and each of these in base64 (alone or within a longer
+/// text), percent-encoded and as it stands in a JSON string.
 fn forms(value: &[u8]) -> Vec<Vec<u8>> {
     let trimmed = value.trim_ascii_end();
     let lines = trimmed.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
@@ -84,29 +94,90 @@ fn forms(value: &[u8]) -> Vec<Vec<u8>> {
             }
         };
         add(plain.to_owned());
-        add(STANDARD.encode(plain).into_bytes());
+        let base64 = STANDARD.encode(plain).into_bytes();
+        // A long one in lines, as `base64` and `openssl` print it.
+        BASE64_LINES.iter().flat_map(|width| base64.chunks(*width)).for_each(|line| add(line.to_owned()));
+        add(base64);
         add(STANDARD_NO_PAD.encode(plain).into_bytes());
+        add(URL_SAFE.encode(plain).into_bytes());
         add(URL_SAFE_NO_PAD.encode(plain).into_bytes());
-        add(percent_encoded(plain));
+        for before in 0..3 {
+            add(within_base64(&STANDARD_NO_PAD, plain, before));
+            add(within_base64(&URL_SAFE_NO_PAD, plain, before));
+        }
+        for lower in [false, true] {
+            let percent = percent_encoded(plain, lower);
+            add(form_encoded(&percent));
+            add(percent);
+        }
         if let Ok(text) = std::str::from_utf8(plain) {
-            let json = serde_json::to_vec(text).expect("a string is JSON");
-            add(json[1..json.len() - 1].to_owned());
+            let json = serde_json::to_string(text).expect("a string is JSON");
+            let json = &json[1..json.len() - 1];
+            add(json.as_bytes().to_owned());
+            // As PHP writes it, as Go does, and with nothing but ASCII, as Python does.
+            add(json.replace('/', "\\/").into_bytes());
+            let go = json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026");
+            add(go.into_bytes());
+            add(ascii(json).into_bytes());
         }
     }
     forms
 }
 
+/// What of the value's base64 does not depend on what stands around it, when `before` bytes more than a multiple of three
+/// stand before it: `Basic` authorization has `user:` there.
+fn within_base64(engine: &GeneralPurpose, value: &[u8], before: usize) -> Vec<u8> {
+    let padded = [&[0; 2][..before], value].concat();
+    let text = engine.encode(&padded);
+    // A character holds six bits: those that hold any bit of a neighbour are left out.
+    let (first, end) = ((before * 8).div_ceil(6), padded.len() * 8 / 6);
+    text.as_bytes()[first..end].to_owned()
+}
+
 /// As RFC 3986 has it: everything but the unreserved characters.
-fn percent_encoded(bytes: &[u8]) -> Vec<u8> {
+fn percent_encoded(bytes: &[u8], lower: bool) -> Vec<u8> {
     let mut encoded = Vec::with_capacity(bytes.len() * 3);
     for byte in bytes {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(byte) {
             encoded.push(*byte);
         } else {
-            encoded.extend(format!("%{byte:02X}").into_bytes());
+            encoded.extend(if lower { format!("%{byte:02x}") } else { format!("%{byte:02X}") }.into_bytes());
         }
     }
     encoded
+}
+
+/// As forms of web pages have it: a blank is a plus.
+fn form_encoded(percent: &[u8]) -> Vec<u8> {
+    let mut encoded = Vec::with_capacity(percent.len());
+    let mut left = percent;
+    while let Some((first, rest)) = left.split_first() {
+        match left.strip_prefix(b"%20") {
+            Some(rest) => {
+                encoded.push(b'+');
+                left = rest;
+            }
+            None => {
+                encoded.push(*first);
+                left = rest;
+            }
+        }
+    }
+    encoded
+}
+
+/// With `\uXXXX` for everything beyond ASCII.
+fn ascii(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for character in json.chars() {
+        if character.is_ascii() {
+            text.push(character);
+        } else {
+            let mut units = [0; 2];
+            character.encode_utf16(&mut units).iter().for_each(|unit| text.push_str(&format!("\\u{unit:04x}")));
+        }
+    }
+    text
 }
 
 /// Hides secrets in one stream, piece by piece. Holds back only what may be the beginning of a secret.
@@ -174,6 +245,40 @@ mod tests {
     #[test]
     fn encoded_secrets_are_hidden() {
         check(&["pass/word+1\"x"], "cGFzcy93b3JkKzEieA== pass%2Fword%2B1%22x pass/word+1\\\"x", "*** *** ***");
+    }
+
+    #[test]
+    fn base64_hides_a_secret_wherever_it_stands_in_a_longer_text() {
+        let secret = b"pass/word+1?>\xc3\xbf";
+        let secrets = Secrets::of(&[secret]).unwrap();
+        for before in 0..7 {
+            for after in 0..7 {
+                let text = [&b"user:abc"[..before], secret, &b"@host/x"[..after]].concat();
+                for engine in [STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD] {
+                    let shown = secrets.hide(&engine.encode(&text));
+                    assert!(shown.contains("***"), "{before} before, {after} after: {shown}");
+                    // At each side a character or two depend on the neighbours and tell a few bits at most.
+                    let around = engine.encode(&text).len() - shown.len() + 3;
+                    assert!(around + 5 >= secret.len() * 8 / 6, "{before} before, {after} after: {shown}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn base64_in_lines_is_hidden() {
+        let secret = "0123456789".repeat(20);
+        let text = STANDARD.encode(&secret);
+        let lines = |width: usize| text.as_bytes().chunks(width).map(|line| String::from_utf8_lossy(line).into_owned()).collect::<Vec<_>>();
+        check(&[&secret], &lines(76).join("\n"), "***\n***\n***\n***");
+        check(&[&secret], &lines(64).join("\r\n"), "***\r\n***\r\n***\r\n***\r\n***");
+    }
+
+    #[test]
+    fn escapes_of_every_common_writer_of_json_and_addresses_are_known() {
+        check(&["a/b <ü&😀>"], "a\\/b <ü&😀>|a/b \\u003cü\\u0026😀\\u003e|a/b <\\u00fc&\\ud83d\\ude00>", "***|***|***");
+        check(&["a/b <&ü"], "a%2Fb%20%3C%26%C3%BC|a%2fb%20%3c%26%c3%bc|a%2Fb+%3C%26%C3%BC|a%2fb+%3c%26%c3%bc", "***|***|***|***");
+        check(&["tab\tquote\"back\\"], "tab\\tquote\\\"back\\\\", "***");
     }
 
     #[test]
