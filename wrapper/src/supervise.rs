@@ -163,10 +163,14 @@ impl Loop<'_> {
         } else if number == Signal::TSTP.as_raw() {
             self.pause(now);
         } else if signals::is_forwarded(number) {
-            // We send TERM to ourselves when the scheduler asks to stop.
-            let cancel = info.ssi_pid.cast_signed() == rustix::process::getpid().as_raw_nonzero().get();
+            // From ourselves come TERM, when the scheduler asks to stop, and what the kernel thinks of our own writes (XFSZ);
+            // that is not for the command.
+            let own = info.ssi_pid.cast_signed() == rustix::process::getpid().as_raw_nonzero().get();
+            if own && number != Signal::TERM.as_raw() {
+                return;
+            }
             let escalation = &mut self.watch.escalation;
-            if let Some(send) = if cancel { escalation.cancel(now) } else { escalation.signal(number, now) } {
+            if let Some(send) = if own { escalation.cancel(now) } else { escalation.signal(number, now) } {
                 self.send(send);
             }
         }

@@ -2,6 +2,11 @@
 
 mod away;
 mod basics;
+mod files;
+mod killed;
+mod places;
+mod secrets;
+mod tls;
 
 use std::path::Path;
 use std::process::Command;

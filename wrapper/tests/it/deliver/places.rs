@@ -1,0 +1,159 @@
+//! Disks that are full, absent or shared.
+
+use std::os::unix::process::CommandExt;
+use std::time::Duration;
+
+use schema::spool::Stream;
+
+use super::{check, shell};
+use crate::run::Wrapper;
+use crate::scheduler::{JOB, Scheduler};
+
+/// More than memory keeps of a stream without a disk.
+const MEGABYTES: &str = "head -c 3000000 /dev/urandom | tee bytes";
+
+#[test]
+fn spool_disk_full() {
+    let scheduler = Scheduler::start();
+    // Larger files are refused to the wrapper, as a full disk would; the command itself writes none.
+    let mut limited = shell(&scheduler, &[], "head -c 3000000 /dev/zero");
+    let mut command = std::process::Command::new("sh");
+    command
+        .args(["-c", "ulimit -f 1000; trap '' XFSZ; exec \"$@\"", "sh"])
+        .arg(limited.command.get_program())
+        .args(limited.command.get_args());
+    command.envs(limited.command.get_envs().filter_map(|(key, value)| Some((key, value?)))).current_dir(limited.directory.path());
+    command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    limited.command = command;
+    let run = limited.run();
+    assert_eq!((run.code, run.stdout.len(), run.report.stdout_bytes), (0, 3_000_000, 3_000_000), "{}", run.stderr);
+    assert!(run.report.lost_bytes > 0 && !run.report.truncated);
+    check(&scheduler, &run);
+    let stored = scheduler.state().streams[0].length;
+    assert_eq!(stored + run.report.lost_bytes, 3_000_000);
+}
+
+#[test]
+fn no_writable_directory() {
+    let scheduler = Scheduler::start();
+    let run = shell(&scheduler, &[], MEGABYTES).env("TMPDIR", "/proc/nowhere").run();
+    assert_eq!((run.code, run.stdout.len()), (0, 3_000_000));
+    assert!(run.stderr.contains("no spool in /proc/nowhere/pvn"), "{}", run.stderr);
+    check(&scheduler, &run);
+    let bytes = std::fs::read(run.path("bytes")).unwrap();
+    let head = usize::try_from(run.report.stdout_head_bytes.unwrap()).unwrap();
+    let kept = scheduler.bytes(Stream::Stdout);
+    assert!(kept[..head] == bytes[..head] && kept[head..] == bytes[bytes.len() - (kept.len() - head)..]);
+    assert_eq!(kept.len() as u64 + run.report.lost_bytes, 3_000_000);
+}
+
+#[test]
+fn without_a_disk_output_arrives_while_the_command_runs_and_once_only() {
+    let scheduler = Scheduler::start();
+    let running =
+        shell(&scheduler, &[], "echo first; until [ -e go ]; do sleep 0.01; done; echo second").env("TMPDIR", "/proc/nowhere").spawn();
+    scheduler.until_arrived(Stream::Stdout, "first\n");
+    std::fs::write(running.path("go"), "").unwrap();
+    check(&scheduler, &running.wait());
+    assert_eq!(scheduler.bytes(Stream::Stdout), b"first\nsecond\n");
+}
+
+#[test]
+fn read_only_root_and_no_tmp() {
+    let scheduler = Scheduler::start();
+    let wrapper = shell(&scheduler, &[], "echo x; echo y >&2; exit 3").env("TMPDIR", "/");
+    let mut command = std::process::Command::new("unshare");
+    // The report of the test itself goes to standard output: there is no other place.
+    command.args(["--mount", "sh", "-c", "mount --make-rprivate / && mount -o remount,ro,bind / && exec \"$@\"", "sh"]);
+    command.arg(wrapper.command.get_program()).args(["exec", "--report", "-"]).args(wrapper.command.get_args().skip(3));
+    command.envs(wrapper.command.get_envs().filter_map(|(key, value)| Some((key, value?))));
+    let Ok(output) = command.output() else { return crate::skipped("read_only_root_and_no_tmp", "there is no `unshare`") };
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    if stderr.contains("unshare:") || stderr.contains("mount:") {
+        return crate::skipped("read_only_root_and_no_tmp", stderr.trim());
+    }
+    assert_eq!(output.status.code(), Some(3), "{stderr}");
+    assert!(stderr.contains("no spool in /pvn") && stderr.contains("Read-only"), "{stderr}");
+    let told = scheduler.check();
+    assert_eq!(
+        (told.exit_code, scheduler.bytes(Stream::Stdout), scheduler.bytes(Stream::Stderr)),
+        (Some(3), b"x\n".to_vec(), b"y\n".to_vec())
+    );
+}
+
+#[test]
+fn a_spool_that_is_named_is_used_and_left_without_a_trace() {
+    let scheduler = Scheduler::start();
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("mine"), "x").unwrap();
+    let spool = directory.path().to_str().unwrap();
+    let running = shell(&scheduler, &["--spool", spool], "echo first; until [ -e go ]; do sleep 0.01; done").spawn();
+    scheduler.until_arrived(Stream::Stdout, "first\n");
+    assert_eq!(std::fs::read(directory.path().join("stdout")).unwrap(), b"first\n");
+    std::fs::write(running.path("go"), "").unwrap();
+    check(&scheduler, &running.wait());
+    let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["mine"]);
+}
+
+#[test]
+fn wrapper_inside_wrapper() {
+    let scheduler = Scheduler::start();
+    let inner = format!("{} exec --out plan=plan -- sh -c 'echo inner; echo x > plan; sleep 0.3'", env!("CARGO_BIN_EXE_pvn-wrapper"));
+    let run = shell(&scheduler, &[], &format!("echo outer; {inner}; head -c 100000 /dev/zero")).run();
+    assert_eq!(run.code, 0);
+    check(&scheduler, &run);
+    assert_eq!(run.stdout.len(), 12 + 100_000);
+    // The inner one has no token: it says so and keeps out of the outer one's way, with a named spool too.
+    assert!(run.stderr.contains("nothing is delivered"), "{}", run.stderr);
+    let scheduler = Scheduler::start();
+    let directory = tempfile::tempdir().unwrap();
+    let script = format!("head -c 100000 /dev/zero; {inner} | head -c 90000; {inner}");
+    let run = shell(&scheduler, &[], &script).env("PVN_SPOOL_DIR", directory.path()).run();
+    assert_eq!(run.code, 0);
+    check(&scheduler, &run);
+}
+
+#[test]
+fn a_second_run_of_the_same_job_takes_the_spool_over() {
+    let scheduler = Scheduler::start();
+    let directory = tempfile::tempdir().unwrap();
+    let spool = directory.path().join("spool");
+    let flags = ["--spool", spool.to_str().unwrap()];
+    let mut first = shell(&scheduler, &flags, "echo $$ > pid; echo of the first run; echo ready > ready; exec sleep 60").spawn();
+    first.until_written("ready");
+    scheduler.until_arrived(Stream::Stdout, "of the first run\n");
+    first.child.kill().unwrap();
+    first.child.wait().unwrap();
+    let pid = nix::unistd::Pid::from_raw(std::fs::read_to_string(first.path("pid")).unwrap().trim().parse().unwrap());
+    nix::sys::signal::killpg(pid, nix::sys::signal::Signal::SIGKILL).unwrap();
+    // As the kubelet starts a container again: the scheduler holds what the first one sent, and gives way to the report.
+    let run = shell(&scheduler, &flags, "echo x; sleep 0.3").run();
+    assert_eq!(run.code, 0);
+    scheduler.check();
+    assert_eq!(scheduler.bytes(Stream::Stdout), b"x\n");
+    assert!(!spool.exists());
+}
+
+#[test]
+fn head_live_and_tail_at_the_end() {
+    let scheduler = Scheduler::start();
+    let script = "head -c 200000 /dev/urandom | tee bytes; until [ -e go ]; do sleep 0.01; done; head -c 200000 /dev/urandom | tee more";
+    let running = shell(&scheduler, &["--max-output", "100000"], script).spawn();
+    crate::run::until("the head arrived", || (scheduler.state().streams[0].length == 50_000).then_some(()));
+    std::fs::write(running.path("go"), "").unwrap();
+    let run = running.wait();
+    check(&scheduler, &run);
+    let bytes = [std::fs::read(run.path("bytes")).unwrap(), std::fs::read(run.path("more")).unwrap()].concat();
+    assert!(scheduler.bytes(Stream::Stdout) == [&bytes[..50_000], &bytes[350_000..]].concat());
+    assert_eq!((run.report.stdout_bytes, run.report.stdout_head_bytes, run.report.truncated), (400_000, Some(50_000), true));
+}
+
+#[test]
+fn a_run_without_an_address_touches_no_scheduler_and_leaves_nothing() {
+    let mut wrapper = Wrapper::new(&[], &["sh", "-c", "head -c 100000 /dev/zero"]);
+    wrapper.command.env("PVN_JOB_ID", JOB).process_group(0);
+    let run = wrapper.run();
+    assert!(run.took < Duration::from_secs(10));
+    assert!(run.path("pvn").read_dir().unwrap().next().is_none());
+}

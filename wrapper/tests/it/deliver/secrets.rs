@@ -1,0 +1,118 @@
+//! Secrets and the token in all that leaves the wrapper.
+
+use std::process::Stdio;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use schema::spool::Stream;
+
+use super::{check, shell};
+use crate::run::Wrapper;
+use crate::scheduler::{JOB, Scheduler, TOKEN};
+
+/// With something to escape in JSON and in addresses.
+const SECRET: &str = "hunter/22 & \"more\"";
+
+fn with_secret(wrapper: Wrapper) -> Wrapper {
+    wrapper.env("PVN_SECRET_KEYS", "PASSWORD").env("PASSWORD", SECRET)
+}
+
+fn forms() -> Vec<String> {
+    let json = serde_json::to_string(SECRET).unwrap();
+    let percent: String = SECRET
+        .bytes()
+        .map(|byte| if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect();
+    let core = STANDARD.encode(format!("user:{SECRET}"));
+    vec![SECRET.into(), json[1..json.len() - 1].into(), percent, STANDARD.encode(SECRET), core]
+}
+
+#[test]
+fn secret_cut_at_every_byte_of_a_read() {
+    let scheduler = Scheduler::start();
+    // One write a byte, of every form, on both streams.
+    let all = forms().join(" | ");
+    let wrapper = with_secret(shell(&scheduler, &[], "dd if=forms bs=1 status=none; dd if=forms bs=1 status=none >&2"));
+    std::fs::write(wrapper.path("forms"), &all).unwrap();
+    let run = wrapper.run();
+    // Of `user:SECRET` in base64 what is only `user:` stays, and the last character or two, which tell a few bits at most.
+    let shown = run.text();
+    let rest = shown.strip_prefix("*** | *** | *** | *** | dXNlcjp***").unwrap_or_else(|| panic!("{shown}"));
+    assert!(rest.len() <= 4, "{shown}");
+    check(&scheduler, &run);
+    for text in [scheduler.bytes(Stream::Stdout), scheduler.bytes(Stream::Stderr), run.stdout.clone(), run.stderr.clone().into_bytes()] {
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.contains("***") && forms().iter().all(|form| !text.contains(form.as_str())), "{text}");
+    }
+    assert_eq!(run.report.stdout_bytes, run.stdout.len() as u64, "sizes are of the masked bytes");
+}
+
+#[test]
+fn a_secret_stands_in_no_report_message_or_line() {
+    let scheduler = Scheduler::start();
+    scheduler.go_away();
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("termination-log");
+    std::fs::write(&log, "").unwrap();
+    // In the name of a missing output, in a process that is left, and escaped in the document.
+    let script = r#"
+        sh -c 'sleep 60' "$PASSWORD" &
+        printf '{"objects": [{"name": "\\u0068unter/22 & \\"more\\"", "objectType": "x"}]}'
+        printf '%s' "$PASSWORD" >&2"#;
+    let flags = ["--expect", "fetch", "--out", &format!("plan=/nowhere/{SECRET}"), "--drain", "0s", "--deliver-for", "500ms"];
+    let run = with_secret(shell(&scheduler, &flags, script)).env("PVN_TERMINATION_LOG", &log).run();
+    assert_eq!(run.code, 65, "{}", run.stderr);
+    let told = std::fs::read_to_string(&log).unwrap();
+    let spooled = std::fs::read_to_string(run.path("pvn").join(JOB).join("report.json")).unwrap();
+    for text in [&run.stderr, &serde_json::to_string(&run.report).unwrap(), &told, &spooled] {
+        assert!(!text.contains("hunter/22") && !text.contains(TOKEN), "{text}");
+    }
+    assert!(run.stderr.contains("/nowhere/***"), "{}", run.stderr);
+    assert!(run.report.leaked.iter().any(|left| left.argv.contains(&"***".to_owned())), "{:?}", run.report.leaked);
+    assert_eq!(run.report.structured.unwrap().value.unwrap()["objects"][0]["name"], "***");
+}
+
+#[test]
+fn an_exec_error_hides_secrets_too() {
+    let scheduler = Scheduler::start();
+    let run = with_secret(super::wrapper(&scheduler, &[], &[&format!("/nowhere/{SECRET}")])).run();
+    assert_eq!(run.code, 127);
+    check(&scheduler, &run);
+    assert!(run.report.exec_error.unwrap().contains("/nowhere/***") && !run.stderr.contains(SECRET), "{}", run.stderr);
+}
+
+#[test]
+fn termination_message_at_4096_bytes_is_valid_json() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("termination-log");
+    let check = |wrapper: Wrapper| {
+        std::fs::write(&log, "older and longer".repeat(1000)).unwrap();
+        let run = wrapper.env("PVN_TERMINATION_LOG", &log).run();
+        let text = std::fs::read(&log).unwrap();
+        assert!((2..=4096).contains(&text.len()), "{} bytes", text.len());
+        let short: schema::report::Report = serde_json::from_slice(&text).unwrap();
+        assert_eq!(
+            (short.exit_code, short.stdout_bytes, short.stdout_blob_id),
+            (run.report.exit_code, run.report.stdout_bytes, run.report.stdout_blob_id)
+        );
+        assert_eq!(short.exec_error.is_some(), run.report.exec_error.is_some());
+    };
+    check(Wrapper::new(&[], &["true"]));
+    check(Wrapper::new(&[], &["sh", "-c", "head -c 60000 /dev/urandom; exit 3"]));
+    check(Wrapper::new(&[], &[&format!("/nowhere/{}", "\"\\\u{1}".repeat(1300))]));
+    let outputs: Vec<String> = (0..50).map(|i| format!("--out=file-{i}=/nowhere/{}", "long/".repeat(50))).collect();
+    check(Wrapper::new(&outputs.iter().map(String::as_str).collect::<Vec<_>>(), &["true"]));
+}
+
+#[test]
+fn stderr_is_a_closed_pipe_and_the_report_is_kept_all_the_same() {
+    let scheduler = Scheduler::start();
+    scheduler.go_away();
+    let mut wrapper = shell(&scheduler, &["--deliver-for", "300ms"], "echo x >&2; exit 6");
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    wrapper.command.stderr(Stdio::from(writer));
+    let run = wrapper.run();
+    assert_eq!(run.code, 6);
+    assert!(run.path("pvn").join(JOB).join("report.json").exists());
+}
