@@ -48,16 +48,26 @@ impl Dev {
         self.command(arguments).output().expect("dev can be started")
     }
 
-    /// Runs it until it kills itself at the named point, or to its end when it does not pass there.
-    pub fn to_the_crash(&self, point: &str, arguments: &[&str]) -> Output {
-        self.command(arguments).env("PVN_CRASH_AT", point).output().expect("dev can be started")
+    /// Runs it to its end, or until it kills itself at the named point, while `meanwhile` does what a person would, again
+    /// and again.
+    pub fn to_the_end_with(&self, crash_at: Option<&str>, arguments: &[&str], mut meanwhile: impl FnMut()) -> ExitStatus {
+        let mut child = self.spawn(crash_at, arguments);
+        wait::until_within(wait::PATIENCE * 3, "dev to end", || {
+            meanwhile();
+            child.try_wait().expect("a child can be asked")
+        })
     }
 
     /// Starts it and leaves it running.
     pub fn start(&mut self, arguments: &[&str]) {
+        self.child = Some(self.spawn(None, arguments));
+    }
+
+    fn spawn(&self, crash_at: Option<&str>, arguments: &[&str]) -> Child {
         let log = File::create(self.log_path()).expect("the log can be written");
-        let child = self.command(arguments).stdout(log.try_clone().expect("a file can be shared")).stderr(log).spawn();
-        self.child = Some(child.expect("dev can be started"));
+        let mut command = self.command(arguments);
+        command.envs(crash_at.map(|point| ("PVN_CRASH_AT", point)));
+        command.stdout(log.try_clone().expect("a file can be shared")).stderr(log).spawn().expect("dev can be started")
     }
 
     fn log_path(&self) -> PathBuf {
