@@ -40,12 +40,14 @@ mod planner;
 mod recover;
 mod run;
 mod timers;
+mod words;
 mod world;
 
 pub use metrics::Numbers;
-pub use outcome::{EXPLANATION, PLAN};
+pub use outcome::PLAN;
 pub use planner::new_token;
 pub use run::Fatal;
+pub use words::EXPLANATION;
 pub use world::Names;
 
 use calls::{Call, Reply};

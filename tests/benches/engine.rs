@@ -39,7 +39,8 @@ fn main() {
                         jobs += 1;
                         let code = if job.kind == JobKind::Fetch && jobs % 4 == 1 { 2 } else { 0 };
                         let seen = Seen { output: Some(BlobId::of(&[])), ..Seen::default() };
-                        let outcome = Outcome::Exited { code, started_at: now, ended_at: now, seen, info: None };
+                        let outcome =
+                            Outcome::Exited { code, started_at: now, ended_at: now, said: String::new(), seen: Box::new(seen), info: None };
                         // Last in, first out: it starts, then it ends.
                         pending.push(Event::JobEnded { job: job.job, outcome });
                         pending.push(Event::JobStarted { job: job.job, at: now });

@@ -80,8 +80,10 @@ pub enum Outcome {
         started_at: Timestamp,
         /// When it ended.
         ended_at: Timestamp,
+        /// A line of what it printed that says most about this end, for people; empty when there is none.
+        said: String,
         /// For a fetch.
-        seen: Seen,
+        seen: Box<Seen>,
         /// For a getInfo: what it told, or why that is unreadable.
         info: Option<Result<Vec<Info>, String>>,
     },

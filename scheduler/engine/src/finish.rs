@@ -10,7 +10,7 @@ use crate::action::{Action, StopReason};
 use crate::desired::{Desired, FetchPolicy};
 use crate::event::{Outcome, Seen};
 use crate::limits::SHORTEST_PAUSE_MS;
-use crate::observed::{Verdict, read};
+use crate::observed::{Verdict, ended_with, read};
 use crate::retry::{MISFIRE_POLICY, backoff_ms, next_due};
 use crate::state::{ApplyEnd, Finding, Job, State, Work};
 use crate::step::{duration, in_words, log};
@@ -53,7 +53,7 @@ impl State {
     fn take_look(&mut self, job: &Job, desired: &Desired, policy: &FetchPolicy, outcome: Outcome, now: Timestamp, out: &mut Vec<Action>) {
         let ended_at = ended_at(job, &outcome, now);
         let answer = match (outcome, &job.stop) {
-            (Outcome::Exited { code, seen, .. }, stop) => match (read(policy.mode, &desired.version, code, &seen), stop) {
+            (Outcome::Exited { code, said, seen, .. }, stop) => match (read(policy.mode, &desired.version, code, &said, &seen), stop) {
                 (Ok(verdict), _) => Ok((verdict, seen)),
                 (Err(_), Some(StopReason::Person(who))) => Err((format!("was cancelled by {who}"), Blame::Person)),
                 (Err(_), Some(_)) => Err((timed_out(job), Blame::Command)),
@@ -71,7 +71,7 @@ impl State {
         let due = match answer {
             Ok((verdict, seen)) => {
                 let clean = verdict == Verdict::Clean;
-                self.found(job, verdict, seen, ended_at, out);
+                self.found(job, verdict, *seen, ended_at, out);
                 next_due(&policy.cadence, clean, ended_at, self.instance, self.jobs)
             }
             Err((why, blame)) => self.missed(job, why, blame, policy, ended_at, out),
@@ -180,8 +180,10 @@ impl State {
             (Outcome::Exited { .. }, Some(_)) | (Outcome::TimedOut, _) => ApplyEnd::Failed(timed_out(job)),
             (Outcome::Cancelled { .. }, Some(_)) => ApplyEnd::Failed(overdue(job)),
             (Outcome::BadOutput { why }, _) => ApplyEnd::Failed(why),
-            (Outcome::Exited { code, .. }, None) if attempts.contains(&code) => self.retryable(job, &desired, code, ended_at),
-            (Outcome::Exited { code, .. }, None) => ApplyEnd::Failed(format!("ended with exit code {code}")),
+            (Outcome::Exited { code, said, .. }, None) if attempts.contains(&code) => {
+                self.retryable(job, &desired, (code, &said), ended_at)
+            }
+            (Outcome::Exited { code, said, .. }, None) => ApplyEnd::Failed(ended_with(&code.to_string(), &said)),
             (Outcome::NotStarted { why, surroundings: true }, None) => ApplyEnd::Misfired(why),
             (Outcome::NotStarted { why, surroundings: false }, None) => ApplyEnd::Failed(format!("could not be started: {why}")),
             (Outcome::Cancelled { .. }, None) => ApplyEnd::Cancelled("someone".to_owned()),
@@ -208,13 +210,13 @@ impl State {
     }
 
     /// Another attempt, or the end of attempts: too many, or past the grace period.
-    fn retryable(&self, job: &Job, desired: &Desired, code: i32, ended_at: Timestamp) -> ApplyEnd {
+    fn retryable(&self, job: &Job, desired: &Desired, (code, said): (i32, &str), ended_at: Timestamp) -> ApplyEnd {
         let retry = &desired.apply.retry;
         let next_at = ended_at.plus_ms(backoff_ms(retry, job.attempt));
         if retry.max_attempts.is_some_and(|most| job.attempt >= most) {
-            ApplyEnd::Failed(format!("ended with the retryable exit code {code} at the last of {} attempts", job.attempt))
+            ApplyEnd::Failed(ended_with(&format!("{code}, which is retryable, at the last of {} attempts", job.attempt), said))
         } else if self.pursuit.chain.as_ref().is_some_and(|chain| next_at > chain.grace_until) {
-            ApplyEnd::Failed(format!("ended with the retryable exit code {code}, and the grace period ends before the next attempt"))
+            ApplyEnd::Failed(ended_with(&format!("{code}, which is retryable, and the grace period ends before the next attempt"), said))
         } else {
             ApplyEnd::Retryable(code)
         }
@@ -262,7 +264,7 @@ impl State {
         let told: Result<Vec<Info>, String> = match outcome {
             Outcome::Exited { code: 0, info: Some(info), .. } => info,
             Outcome::Exited { code: 0, info: None, .. } => Err("printed nothing readable".to_owned()),
-            Outcome::Exited { code, .. } => Err(format!("ended with exit code {code}")),
+            Outcome::Exited { code, said, .. } => Err(ended_with(&code.to_string(), &said)),
             Outcome::NotStarted { why, .. } => Err(format!("could not be started: {why}")),
             Outcome::BadOutput { why } => Err(why),
             Outcome::TimedOut => Err(timed_out(job)),

@@ -25,22 +25,28 @@ pub(crate) enum Verdict {
 ///
 /// # Errors
 /// Why this is no answer, as the end of the sentence "fetch …".
-pub(crate) fn read(mode: FetchMode, version: &str, code: i32, seen: &Seen) -> Result<Verdict, String> {
+pub(crate) fn read(mode: FetchMode, version: &str, code: i32, said: &str, seen: &Seen) -> Result<Verdict, String> {
     match mode {
         FetchMode::ExitCode => match code {
             0 => Ok(Verdict::Clean),
-            WORK_EXIT_CODE => {
+            WORK_EXIT_CODE if said.is_empty() => {
                 Ok(Verdict::Work(Reason::RuntimeObjectApplyNeeded, "fetch ended with exit code 2: there is work to do".into()))
             }
-            _ => Err(format!("ended with exit code {code}; 0 means converged and 2 means work to do")),
+            WORK_EXIT_CODE => Ok(Verdict::Work(Reason::RuntimeObjectApplyNeeded, format!("fetch found work to do: {said}"))),
+            _ => Err(ended_with(&format!("{code} (0 means converged and 2 means work to do)"), said)),
         },
-        FetchMode::StructuredOutput if code != 0 => Err(format!("ended with exit code {code}; with structured output it must be 0")),
+        FetchMode::StructuredOutput if code != 0 => Err(ended_with(&format!("{code} (with structured output it must be 0)"), said)),
         FetchMode::StructuredOutput => match &seen.objects {
             None => Err("brought no structured output".to_owned()),
             Some(Err(why)) => Err(format!("printed something else than a FetchOutput: {why}")),
             Some(Ok(objects)) => Ok(compare(objects, version)),
         },
     }
+}
+
+/// The end of the sentence "the job …" for a command that failed.
+pub(crate) fn ended_with(code: &str, said: &str) -> String {
+    if said.is_empty() { format!("ended with exit code {code}") } else { format!("ended with exit code {code}: {said}") }
 }
 
 /// Holds what was seen against the desired version. Source of the rules: SPEC, "Structured". What calls for work comes
@@ -118,7 +124,7 @@ mod tests {
 
     fn check_structured(objects: &str, expected: &str) {
         let seen = Seen { objects: Some(Ok(objects.split_whitespace().map(object).collect())), ..Seen::default() };
-        let told = match read(FetchMode::StructuredOutput, "v2", 0, &seen).unwrap() {
+        let told = match read(FetchMode::StructuredOutput, "v2", 0, "", &seen).unwrap() {
             Verdict::Clean => "clean".to_owned(),
             Verdict::Work(reason, _) => reason.to_string(),
             Verdict::Pending(_) => "pending".to_owned(),
@@ -158,7 +164,7 @@ mod tests {
     #[test]
     fn exit_codes_have_two_meanings_and_all_others_are_errors() {
         for code in 0..=255 {
-            let verdict = read(FetchMode::ExitCode, "v2", code, &Seen::default());
+            let verdict = read(FetchMode::ExitCode, "v2", code, "", &Seen::default());
             match code {
                 0 => assert_eq!(verdict, Ok(Verdict::Clean)),
                 2 => assert!(matches!(verdict, Ok(Verdict::Work(Reason::RuntimeObjectApplyNeeded, _)))),
@@ -168,17 +174,27 @@ mod tests {
     }
 
     #[test]
+    fn what_the_command_said_is_part_of_the_message() {
+        let said = |code| match read(FetchMode::ExitCode, "v2", code, "1 to add", &Seen::default()) {
+            Ok(Verdict::Work(_, what)) => what,
+            other => other.unwrap_err(),
+        };
+        assert_eq!(said(2), "fetch found work to do: 1 to add");
+        assert_eq!(said(1), "ended with exit code 1 (0 means converged and 2 means work to do): 1 to add");
+    }
+
+    #[test]
     fn a_structured_fetch_must_end_with_0_and_print_a_document() {
-        assert!(read(FetchMode::StructuredOutput, "v2", 2, &Seen::default()).unwrap_err().contains("exit code 2"));
-        assert!(read(FetchMode::StructuredOutput, "v2", 0, &Seen::default()).unwrap_err().contains("no structured output"));
+        assert!(read(FetchMode::StructuredOutput, "v2", 2, "", &Seen::default()).unwrap_err().contains("exit code 2"));
+        assert!(read(FetchMode::StructuredOutput, "v2", 0, "", &Seen::default()).unwrap_err().contains("no structured output"));
         let seen = Seen { objects: Some(Err("/objects: missing".to_owned())), ..Seen::default() };
-        assert!(read(FetchMode::StructuredOutput, "v2", 0, &seen).unwrap_err().contains("/objects: missing"));
+        assert!(read(FetchMode::StructuredOutput, "v2", 0, "", &seen).unwrap_err().contains("/objects: missing"));
     }
 
     #[test]
     fn what_is_found_is_named() {
         let seen = Seen { objects: Some(Ok(vec![object("web=SUCCEEDED:v1*")])), ..Seen::default() };
-        let Ok(Verdict::Work(_, what)) = read(FetchMode::StructuredOutput, "v2", 0, &seen) else { panic!("work") };
+        let Ok(Verdict::Work(_, what)) = read(FetchMode::StructuredOutput, "v2", 0, "", &seen) else { panic!("work") };
         assert_eq!(what, "Process `web` runs v1 instead of v2");
     }
 }

@@ -1,4 +1,4 @@
-//! Between the runners and the loop: reads what the loop must not wait for (the text of an explanation), and keeps the
+//! Between the runners and the loop: reads what the loop must not wait for (the words that a job printed), and keeps the
 //! order in which things were told.
 
 use schema::id::JobId;
@@ -6,7 +6,7 @@ use schema::time::Timestamp;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::outcome;
+use super::words::{self, Words};
 use crate::blobs::Blobs;
 use crate::crash;
 use crate::runner::{End, Told};
@@ -18,7 +18,7 @@ pub(super) const ARRIVALS_LIMIT: usize = 1024;
 #[derive(Debug, Clone)]
 pub(super) enum Arrived {
     Started { job: JobId, at: Timestamp },
-    Ended { job: JobId, end: End, gone: bool, explanation: Option<String> },
+    Ended { job: JobId, end: End, gone: bool, words: Words },
 }
 
 impl Arrived {
@@ -44,24 +44,12 @@ pub(super) async fn run(mut news: mpsc::Receiver<Told>, arrivals: mpsc::Sender<A
             }
             Told::Ended { job, end, gone } => {
                 crash::at(crash::AFTER_REPORT);
-                let explanation = explanation(&blobs, &end).await;
-                Arrived::Ended { job, end, gone, explanation }
+                let words = words::read(&blobs, &end).await;
+                Arrived::Ended { job, end, gone, words }
             }
         };
         if arrivals.send(arrived).await.is_err() {
             return;
-        }
-    }
-}
-
-async fn explanation(blobs: &Blobs, end: &End) -> Option<String> {
-    let blob = outcome::explanation_blob(end)?;
-    match blobs.read_later(blob, 0, outcome::EXPLANATION_LIMIT_BYTES + 1).await {
-        Ok(Some(bytes)) => Some(outcome::cut(&bytes)),
-        Ok(None) => None,
-        Err(error) => {
-            tracing::warn!(%blob, %error, "the explanation of a plan cannot be read; people see its digest only");
-            None
         }
     }
 }

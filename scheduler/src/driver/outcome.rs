@@ -11,17 +11,11 @@ use schema::report::{OutputError, Report, Structured};
 use schema::status::{JobKind, JobStatus};
 use schema::time::Timestamp;
 
+use super::words::{EXPLANATION, Words};
 use crate::runner::End;
 
 /// Name of the output file that an apply can be handed.
 pub const PLAN: &str = "plan";
-
-/// Name of the output file that people are shown.
-pub const EXPLANATION: &str = "plan-explanation";
-
-/// Most bytes of an explanation that are kept beside the state: enough for a plan of some hundred resources; all of it
-/// is in the blob. 64 KiB.
-pub(super) const EXPLANATION_LIMIT_BYTES: usize = 64 << 10;
 
 /// Most errors of a structured output that a message lists; the report has all.
 const ERRORS_SHOWN: usize = 3;
@@ -60,28 +54,10 @@ pub(super) struct Ending {
     pub(super) report: Option<Box<Report>>,
 }
 
-/// The blob whose text people should see, if the end has one: read it before [`read`].
-pub(super) fn explanation_blob(end: &End) -> Option<BlobId> {
-    match end {
-        End::Reported(report) => file(report, EXPLANATION),
-        _ => None,
-    }
-}
-
-/// Cuts a text for people at its limit, at a whole character, and says so.
-pub(super) fn cut(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    if text.len() <= EXPLANATION_LIMIT_BYTES {
-        return text.into_owned();
-    }
-    let end = (0..=EXPLANATION_LIMIT_BYTES).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-    format!("{}\n… cut at 64 KiB; the whole text is in the output file `{EXPLANATION}` of the fetch", &text[..end])
-}
-
 /// Reads the end of a job.
-pub(super) fn read(end: End, gone: bool, explanation_text: Option<String>, asked: &Asked<'_>) -> Ending {
+pub(super) fn read(end: End, gone: bool, words: &Words, asked: &Asked<'_>) -> Ending {
     match end {
-        End::Reported(report) => reported(report, gone, explanation_text, asked),
+        End::Reported(report) => reported(report, gone, words, asked),
         End::NotStarted { why, surroundings } => match asked.stopped {
             Some(reason @ (StopReason::Person(_) | StopReason::NotWanted)) => stopped(reason, true, None, asked),
             // At its start deadline, say: people read that it never started.
@@ -110,7 +86,7 @@ pub(super) fn read(end: End, gone: bool, explanation_text: Option<String>, asked
     }
 }
 
-fn reported(mut report: Box<Report>, gone: bool, explanation_text: Option<String>, asked: &Asked<'_>) -> Ending {
+fn reported(mut report: Box<Report>, gone: bool, words: &Words, asked: &Asked<'_>) -> Ending {
     // The blobs have them; a row that carries them too makes every list slower.
     report.stdout_inline = None;
     report.stderr_inline = None;
@@ -180,19 +156,21 @@ fn reported(mut report: Box<Report>, gone: bool, explanation_text: Option<String
     let (status, message) = match (has_meaning, unreadable) {
         (true, None) => (JobStatus::Succeeded, String::new()),
         (true, Some(why)) => (JobStatus::Failed, why),
-        (false, _) => (JobStatus::Failed, failed_message(&report, code)),
+        (false, _) => (JobStatus::Failed, failed_message(&report, code, words)),
     };
+    let said = if has_meaning { words.headline() } else { words.stderr.clone() };
     let output = match &objects {
         Some(Ok(objects)) => Some(BlobId::of(&serde_json::to_vec(objects).expect("our own types have JSON forms"))),
         _ => report.stdout_blob_id,
     };
     let seen = if asked.kind == JobKind::Fetch {
-        Seen { objects, plan: file(&report, PLAN), explanation: file(&report, EXPLANATION), explanation_text, output }
+        let (plan, explanation) = (file(&report, PLAN), file(&report, EXPLANATION));
+        Seen { objects, plan, explanation, explanation_text: words.explanation.clone(), output }
     } else {
         Seen::default()
     };
     Ending {
-        outcome: Outcome::Exited { code, started_at, ended_at, seen, info },
+        outcome: Outcome::Exited { code, started_at, ended_at, said: said.unwrap_or_default(), seen: Box::new(seen), info },
         status,
         exit_code: Some(code),
         message,
@@ -216,11 +194,15 @@ fn stopped(reason: &StopReason, gone: bool, report: Option<Box<Report>>, asked: 
     Ending { outcome, status, exit_code: None, message, started_at: None, ended_at: asked.now, report }
 }
 
-fn failed_message(report: &Report, code: i32) -> String {
-    match &report.signal {
-        Some(signal) if report.oom_killed => format!("killed by {signal}: out of memory"),
+fn failed_message(report: &Report, code: i32, words: &Words) -> String {
+    let ended = match &report.signal {
+        Some(signal) if report.oom_killed => format!("killed by {signal} (out of memory)"),
         Some(signal) => format!("killed by {signal}"),
         None => format!("ended with exit code {code}"),
+    };
+    match &words.stderr {
+        Some(said) => format!("{ended}: {said}"),
+        None => ended,
     }
 }
 
@@ -284,7 +266,7 @@ mod tests {
     }
 
     fn check(value: serde_json::Value, asked: &Asked<'_>, status: JobStatus, exit_code: Option<i32>, message: &str) -> Outcome {
-        let ending = read(report(value), true, None, asked);
+        let ending = read(report(value), true, &Words::default(), asked);
         assert_eq!((ending.status, ending.exit_code, ending.message.as_str()), (status, exit_code, message));
         ending.outcome
     }
@@ -301,8 +283,24 @@ mod tests {
     }
 
     #[test]
+    fn a_failed_job_says_its_last_line_of_stderr_and_work_what_was_printed() {
+        let words = Words { explanation: None, stdout: Some("1 to add".into()), stderr: Some("no credentials".into()) };
+        let ending = |code: i32, asked| read(report(json!({"exitCode": code})), true, &words, asked);
+        let said = |ending: Ending| match ending.outcome {
+            Outcome::Exited { said, .. } => (ending.message, said),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(said(ending(2, &FETCH)), (String::new(), "1 to add".into()));
+        assert_eq!(said(ending(1, &FETCH)), ("ended with exit code 1: no credentials".into(), "no credentials".into()));
+        let apply = Asked { kind: JobKind::Apply, ..FETCH };
+        assert_eq!(said(ending(2, &apply)).0, "ended with exit code 2: no credentials");
+        let killed = read(report(json!({"signal": "SIGKILL", "oomKilled": true})), true, &words, &apply);
+        assert_eq!(killed.message, "killed by SIGKILL (out of memory): no credentials");
+    }
+
+    #[test]
     fn times_are_the_wrappers() {
-        let ending = read(report(json!({"exitCode": 0})), true, None, &FETCH);
+        let ending = read(report(json!({"exitCode": 0})), true, &Words::default(), &FETCH);
         assert_eq!((ending.started_at, ending.ended_at), (Some(Timestamp::from_millis(5000)), Timestamp::from_millis(6500)));
     }
 
@@ -334,9 +332,9 @@ mod tests {
     #[test]
     fn what_may_still_run_after_its_deadline_is_told_so() {
         let late = Asked { kind: JobKind::Apply, stopped: Some(&StopReason::Deadline), ..FETCH };
-        let ending = read(report(json!({"exitCode": 143})), false, None, &late);
+        let ending = read(report(json!({"exitCode": 143})), false, &Words::default(), &late);
         assert_eq!((ending.outcome, ending.status), (Outcome::Cancelled { gone: false }, JobStatus::Failed));
-        let never = read(End::NotStarted { why: "no process slots".into(), surroundings: true }, true, None, &late);
+        let never = read(End::NotStarted { why: "no process slots".into(), surroundings: true }, true, &Words::default(), &late);
         assert_eq!(never.outcome, Outcome::NotStarted { why: "no process slots".into(), surroundings: true });
     }
 
@@ -357,7 +355,7 @@ mod tests {
         let outcome = check(json!({"signal": "SIGTERM"}), &asked, JobStatus::Cancelled, None, "cancelled by eve");
         assert_eq!(outcome, Outcome::Cancelled { gone: true });
         let asked = Asked { stopped: Some(&StopReason::Deadline), ..FETCH };
-        assert_eq!(read(report(json!({"exitCode": 0})), true, None, &asked).outcome, Outcome::TimedOut);
+        assert_eq!(read(report(json!({"exitCode": 0})), true, &Words::default(), &asked).outcome, Outcome::TimedOut);
         assert_eq!(
             check(json!({"timedOut": true, "signal": "SIGTERM"}), &FETCH, JobStatus::Failed, None, "ran past its timeout and was stopped"),
             Outcome::TimedOut
@@ -369,17 +367,8 @@ mod tests {
         let end = || End::Unknown { why: "no report".into(), report: None };
         let person = StopReason::Person("eve".into());
         let asked = Asked { stopped: Some(&person), ..FETCH };
-        assert_eq!(read(end(), true, None, &FETCH).status, JobStatus::Unknown);
-        assert_eq!(read(end(), false, None, &asked).status, JobStatus::Unknown);
-        assert_eq!(read(end(), true, None, &asked).status, JobStatus::Cancelled);
-    }
-
-    #[test]
-    fn an_explanation_is_cut_at_a_whole_character() {
-        assert_eq!(cut("plan".as_bytes()), "plan");
-        let long = format!("{}ä", "x".repeat(EXPLANATION_LIMIT_BYTES - 1));
-        let shown = cut(long.as_bytes());
-        assert!(shown.starts_with(&"x".repeat(EXPLANATION_LIMIT_BYTES - 1)) && shown.contains("cut at 64 KiB"));
-        assert!(!shown.contains('ä'));
+        assert_eq!(read(end(), true, &Words::default(), &FETCH).status, JobStatus::Unknown);
+        assert_eq!(read(end(), false, &Words::default(), &asked).status, JobStatus::Unknown);
+        assert_eq!(read(end(), true, &Words::default(), &asked).status, JobStatus::Cancelled);
     }
 }

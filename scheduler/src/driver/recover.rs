@@ -13,6 +13,7 @@ use schema::time::Timestamp;
 use super::batch::Task;
 use super::calls;
 use super::intake::Arrived;
+use super::words::Words;
 use super::world::{Names, World};
 use crate::runner::{End, Runner};
 use crate::store::{Store, StoreError};
@@ -72,7 +73,7 @@ pub(super) async fn recover(store: &Store, runner: &dyn Runner, limits: Limits, 
             // Given up, and now it is known that it never ran.
             (true, ..) => {
                 let end = End::NotStarted { why: "it was given up before it was started".to_owned(), surroundings: true };
-                ended.push(Arrived::Ended { job: job.id, end, gone: true, explanation: None });
+                ended.push(Arrived::Ended { job: job.id, end, gone: true, words: Words::default() });
             }
         }
     }

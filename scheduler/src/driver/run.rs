@@ -32,6 +32,7 @@ use super::calls::{Answer, Call};
 use super::intake::Arrived;
 use super::outcome::{self, Asked};
 use super::planner;
+use super::words::Words;
 use super::world::World;
 use super::{Health, Numbers, Refusal};
 use crate::clock::Clock;
@@ -367,7 +368,7 @@ impl Loop {
                 });
                 if once { Ok(()) } else { batch.send(&mut self.world, instance, Event::JobStarted { job: *job, at: *at }, None) }
             }
-            Arrived::Ended { job, end, gone, explanation } => {
+            Arrived::Ended { job, end, gone, words } => {
                 batch.tasks.push(Task::Forget(*job));
                 // Over already, or never ours: a result counts once.
                 let Some(row) = self.world.jobs.get(job) else { return Ok(()) };
@@ -380,7 +381,7 @@ impl Loop {
                     decided_at: row.created_at,
                     now: batch.now,
                 };
-                let ending = outcome::read(end.clone(), *gone, explanation.clone(), &asked);
+                let ending = outcome::read(end.clone(), *gone, words, &asked);
                 let (instance, once) = (row.instance, row.once);
                 batch.end_job(&mut self.world, *job, &ending);
                 self.world.once_stopped.remove(job);
@@ -469,7 +470,7 @@ async fn perform(performer: Arc<Performer>, planner: planner::Queue, task: Task)
     match task {
         Task::Start(start, names) => match performer.start(&start, &names).await {
             Started::Handed => Done::Handed(start.job),
-            Started::Over(end) => Done::Over(Box::new(Arrived::Ended { job: start.job, end, gone: true, explanation: None })),
+            Started::Over(end) => Done::Over(Box::new(Arrived::Ended { job: start.job, end, gone: true, words: Words::default() })),
         },
         Task::Stop(action, job) => {
             performer.stop(job);

@@ -47,7 +47,8 @@ fn rule_01_what_get_info_told_stays_until_it_tells_something_else() {
         code: 0,
         started_at: Scenario::new(exit_code()).now,
         ended_at: Scenario::new(exit_code()).now,
-        seen: Seen::default(),
+        said: String::new(),
+        seen: Box::default(),
         info: Some(info),
     };
     let first = it.start(GetInfo).job;

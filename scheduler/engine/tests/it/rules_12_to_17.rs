@@ -256,7 +256,10 @@ fn rule_15_a_stale_plan_is_made_anew_and_the_same_fingerprint_carries_the_approv
     it.until(30);
     let again = it.start(Apply);
     assert_eq!((again.attempt, again.plan), (2, Some(BlobId::of(b"bytes 2"))));
-    it.ends(again.job, Outcome::Exited { code: 75, started_at: it.now, ended_at: it.now, seen: Seen::default(), info: None });
+    it.ends(
+        again.job,
+        Outcome::Exited { code: 75, started_at: it.now, ended_at: it.now, said: String::new(), seen: Box::default(), info: None },
+    );
     it.run_with(Fetch, 2, plan("bytes 3", "two to add"));
     it.until(90);
     it.declines(Apply);

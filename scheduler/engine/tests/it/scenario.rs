@@ -172,7 +172,14 @@ impl Scenario {
     }
 
     pub(crate) fn exited(&self, code: i32, seen: Seen) -> Outcome {
-        Outcome::Exited { code, started_at: self.now, ended_at: self.now, seen, info: Some(Ok(Vec::new())) }
+        Outcome::Exited {
+            code,
+            started_at: self.now,
+            ended_at: self.now,
+            said: String::new(),
+            seen: Box::new(seen),
+            info: Some(Ok(Vec::new())),
+        }
     }
 
     /// A whole job that takes no time.

@@ -107,7 +107,14 @@ impl World {
         process.outcome = Some(match process.fate {
             Fate::NotStarted { surroundings } => Outcome::NotStarted { why: "could not".to_owned(), surroundings },
             Fate::Lost => Outcome::Unknown { why: "lost".to_owned() },
-            _ => Outcome::Exited { code, started_at: process.began_at, ended_at: now, seen, info: Some(Ok(Vec::new())) },
+            _ => Outcome::Exited {
+                code,
+                started_at: process.began_at,
+                ended_at: now,
+                said: String::new(),
+                seen: Box::new(seen),
+                info: Some(Ok(Vec::new())),
+            },
         });
     }
 
