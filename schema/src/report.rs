@@ -21,7 +21,7 @@ pub struct Report {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<String>,
     /// Whether the kernel wrote a core file.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default)]
     pub core_dumped: bool,
     /// Why the child could not be started; then nothing ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -31,13 +31,13 @@ pub struct Report {
     #[serde(default, skip_serializing_if = "is_false")]
     pub surroundings: bool,
     /// Whether the declared timeout ended it.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default)]
     pub timed_out: bool,
     /// Whether the child had to be killed because it did not heed the first signal in time.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default)]
     pub killed_after_grace: bool,
     /// Whether the kernel's out-of-memory killer ended it.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default)]
     pub oom_killed: bool,
     /// Content address of what is stored of stdout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -71,10 +71,10 @@ pub struct Report {
     #[serde(default)]
     pub output_incomplete: bool,
     /// Processes that outlived the child.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub leaked: Vec<LeakedProcess>,
     /// The declared output files.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub files: Vec<OutputFile>,
     /// Why the wrapper ended with 65 although the command was fine: a declared output is missing, or the structured one is
     /// not what was expected.
