@@ -4,6 +4,9 @@
 //! What always holds: signals are blocked before anything else is done, so none is lost; no thread and no socket, nor anything
 //! that only the end needs, is touched before the command runs; a command that ran decides the exit code.
 
+// `raw` has the real `main`; a test program needs that of its harness.
+#![cfg_attr(not(test), no_main)]
+
 mod args;
 mod capture;
 mod deliver;
@@ -18,6 +21,7 @@ mod mask;
 mod outputs;
 mod process;
 mod quick;
+mod raw;
 mod report;
 mod resume;
 mod run;
@@ -29,7 +33,6 @@ mod tee;
 mod validate;
 
 use std::ffi::OsString;
-use std::process::ExitCode;
 
 use clap::Parser;
 
@@ -43,23 +46,28 @@ use crate::signals::Inherited;
 use crate::spawn::Refusal;
 use crate::tee::say;
 
-fn main() -> ExitCode {
-    let inherited = signals::block();
+/// What would be called if there were no harness, for the compiler to see what is in use.
+#[cfg(test)]
+fn main() {
+    raw::main(0, std::ptr::null());
+}
+
+/// Everything, after signals are blocked. Called by `raw::main`; returns what the program ends with.
+fn begin(inherited: &Inherited) -> u8 {
     let began = Began::now();
     let raw: Vec<OsString> = std::env::args_os().collect();
     if let Some(options) = quick::exec(&raw) {
-        return ExitCode::from(exec(&options, &inherited, began));
+        return exec(&options, inherited, began);
     }
-    let code = match Arguments::try_parse_from(&raw) {
+    match Arguments::try_parse_from(&raw) {
         Ok(arguments) => match arguments.what {
-            What::Exec(options) => exec(&options, &inherited, began),
+            What::Exec(options) => exec(&options, inherited, began),
             What::Validate { kind, file } => validate::validate(kind.into(), &file),
             What::Install { directory } => install::install(&directory),
             What::Resume { deliver_for, directory } => resume::resume(&directory, deliver_for),
         },
         Err(error) => usage(&error, &raw, began),
-    };
-    ExitCode::from(code)
+    }
 }
 
 /// Help that was asked for is 0; a usage error is 125, and that of a job is reported.

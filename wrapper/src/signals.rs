@@ -1,10 +1,9 @@
-//! Signals as numbers, names and sets. `main` blocks all of them first thing; `supervise` reads them from a descriptor.
-
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+//! Signals as numbers, names and sets. `raw::main` blocks all of them first thing; `supervise` reads them from a descriptor.
 
 use nix::sys::signal::{SigSet, SigmaskHow, Signal as NixSignal};
 use rustix::process::Signal;
+
+use crate::raw::{self, REAL_TIME_FIRST};
 
 /// A signal's number.
 pub(crate) type Number = i32;
@@ -43,14 +42,10 @@ const NAMES: &[(&str, Signal)] = &[
     ("SYS", Signal::SYS),
 ];
 
-/// First of the signals without a name, as programs count them: the C library keeps the two before it for itself.
-const REAL_TIME_FIRST: Number = 34;
-
 /// The signals that this process had blocked when it was started, and that the child is to have blocked.
 pub(crate) struct Inherited(pub(crate) SigSet);
 
-/// Blocks everything that can be blocked, so that what arrives from now on waits to be read; undoes an inherited "ignore"
-/// of SIGCHLD, under which the kernel would throw exit statuses away.
+/// Blocks everything that can be blocked, so that what arrives from now on waits to be read.
 pub(crate) fn block() -> Inherited {
     let mut all = SigSet::all();
     // A fault of our own must end us; blocked, it would do so anyway, without a handler's last words.
@@ -58,8 +53,6 @@ pub(crate) fn block() -> Inherited {
         all.remove(fault);
     }
     let before = all.thread_swap_mask(SigmaskHow::SIG_SETMASK).expect("a set of known signals can be blocked");
-    let handler = signal_hook::flag::register(NixSignal::SIGCHLD as Number, Arc::<AtomicBool>::default());
-    handler.expect("SIGCHLD takes a handler");
     Inherited(before)
 }
 
@@ -84,9 +77,9 @@ pub(crate) fn name(number: Number) -> String {
     }
 }
 
-/// The signal of this number, unless it has no name.
+/// The signal of this number, unless it is one of the C library's own.
 pub(crate) fn of(number: Number) -> Option<Signal> {
-    Signal::from_named_raw(number)
+    Signal::from_named_raw(number).or_else(|| raw::real_time(number))
 }
 
 /// Whether a signal that we got is for the child. Those about our own children, terminal and pipes are not.

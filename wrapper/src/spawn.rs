@@ -2,8 +2,9 @@
 //! descriptors, arguments and environment that a direct exec would have given it, less `PVN_TOKEN` and
 //! `PVN_TOKEN_FILE`. Called by `main`.
 //!
-//! The child's SIGPIPE is the default one whatever ours was: the Rust runtime ignores it before `main`, and what was there
-//! before is lost. An "ignore" of SIGCHLD is undone for the child too: what it would do to us it would do to it.
+//! The child has exactly the dispositions that we were given, but for one: an "ignore" of SIGCHLD is undone for it too.
+//! What it would do to us it would do to it, and no moment is safe to put it back: a child may be gone, and its status with
+//! it, right after the start.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io::Read;
@@ -12,7 +13,6 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawn};
-use nix::sys::signal::{SigSet, Signal};
 use rustix::fs::{Access, FileType};
 use rustix::io::Errno;
 use rustix::pipe::PipeFlags;
@@ -87,14 +87,9 @@ fn prepare(stdout: &OwnedFd, stderr: &OwnedFd, inherited: &Inherited) -> nix::Re
     actions.add_dup2(stdout.as_raw_fd(), 1)?;
     actions.add_dup2(stderr.as_raw_fd(), 2)?;
     let mut attributes = PosixSpawnAttr::init()?;
-    attributes.set_flags(
-        PosixSpawnFlags::POSIX_SPAWN_SETPGROUP | PosixSpawnFlags::POSIX_SPAWN_SETSIGMASK | PosixSpawnFlags::POSIX_SPAWN_SETSIGDEF,
-    )?;
+    attributes.set_flags(PosixSpawnFlags::POSIX_SPAWN_SETPGROUP | PosixSpawnFlags::POSIX_SPAWN_SETSIGMASK)?;
     attributes.set_pgroup(nix::unistd::Pid::from_raw(0))?;
     attributes.set_sigmask(&inherited.0)?;
-    let mut default = SigSet::empty();
-    default.add(Signal::SIGPIPE);
-    attributes.set_sigdefault(&default)?;
     Ok((actions, attributes))
 }
 

@@ -1,0 +1,68 @@
+//! The three things that nothing safe offers; all that is unsafe in the wrapper is here.
+//!
+//! - **A `main` of our own** instead of the one that the Rust runtime wraps. The runtime's ignores SIGPIPE before anybody can
+//!   look what was there before, so the command could not be given what we were given; it reads `/proc/self/maps` and sets
+//!   up a stack for its own handlers, a tenth of what a run of `true` costs; and signals that arrive during all that are
+//!   not blocked yet. What it does besides, we do: standard descriptors that are closed are filled, or a pipe of ours
+//!   could become "standard output". Arguments and environment are there all the same: glibc hands them to `std` before
+//!   `main`.
+//! - **The default disposition of SIGCHLD**, in place of an inherited "ignore".
+//! - **Real-time signals** as signals that can be sent.
+
+#![expect(unsafe_code, reason = "a symbol named `main`, a disposition, and signals without a name; see the module")]
+
+use std::ffi::{c_char, c_int};
+
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, sigaction};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::{Mode, OFlags};
+use rustix::process::Signal;
+
+use crate::signals::Number;
+
+/// First of the signals without a name, as programs count them: the C library keeps the two before it for itself.
+pub(crate) const REAL_TIME_FIRST: Number = 34;
+/// Last of them. Source: signal(7).
+const REAL_TIME_LAST: Number = 64;
+
+// SAFETY: the C library calls this symbol once, after its own setup, on the only thread, and nothing else in this program
+// defines it. No panic leaves it: unwinding out of an `extern "C"` function aborts.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub(crate) extern "C" fn main(_count: c_int, _arguments: *const *const c_char) -> c_int {
+    let inherited = crate::signals::block();
+    keep_exit_statuses();
+    fill_standard_descriptors();
+    crate::begin(&inherited).into()
+}
+
+/// Undoes an inherited "ignore" of SIGCHLD, under which the kernel would throw exit statuses away. That the default is to
+/// ignore it too does not matter: a signal that is blocked waits.
+fn keep_exit_statuses() {
+    let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
+    // SAFETY: this installs no handler and replaces none: nothing in this program has touched a disposition before.
+    let set = unsafe { sigaction(nix::sys::signal::Signal::SIGCHLD, &default) };
+    set.expect("SIGCHLD has a default");
+}
+
+/// Opens something on each of the descriptors 0, 1 and 2 that is closed. The command does not inherit it: it finds its
+/// standard input closed, as it would have without us.
+fn fill_standard_descriptors() {
+    let standard = [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()];
+    let mut poll = standard.map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::empty()));
+    if !matches!(rustix::event::poll(&mut poll, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(1..)) {
+        return;
+    }
+    for _ in poll.iter().filter(|descriptor| descriptor.revents().contains(PollFlags::NVAL)) {
+        // The lowest number that is free is the first that is closed. An image without /dev/null has a root.
+        let open = |path, flags| rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty());
+        if let Ok(filler) = open("/dev/null", OFlags::RDWR).or_else(|_| open("/", OFlags::RDONLY)) {
+            std::mem::forget(filler);
+        }
+    }
+}
+
+/// The real-time signal of this number, if it is one that programs may use.
+pub(crate) fn real_time(number: Number) -> Option<Signal> {
+    // SAFETY: the C library does not use these signals itself; the two that it does use are below the first.
+    (REAL_TIME_FIRST..=REAL_TIME_LAST).contains(&number).then(|| unsafe { Signal::from_raw_unchecked(number) })
+}
