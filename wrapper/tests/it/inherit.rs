@@ -28,9 +28,9 @@ fn the_signal_mask_and_dispositions_are_those_we_were_given() {
     let look = "grep -E '^Sig(Blk|Ign|Cgt)' /proc/self/status";
     let direct = std::process::Command::new("sh").args(["-c", look]).stdin(Stdio::null()).output().unwrap();
     assert_eq!(shell(&[], look).text(), String::from_utf8(direct.stdout).unwrap());
-    let ignoring = format!("trap '' USR1 HUP; exec {} exec -- {look}", env!("CARGO_BIN_EXE_pvn-wrapper"));
+    let ignoring = format!("trap '' USR1 HUP PIPE; exec {} exec -- {look}", env!("CARGO_BIN_EXE_pvn-wrapper"));
     let through = std::process::Command::new("sh").args(["-c", &ignoring]).output().unwrap();
-    let direct = std::process::Command::new("sh").args(["-c", &format!("trap '' USR1 HUP; exec {look}")]).output().unwrap();
+    let direct = std::process::Command::new("sh").args(["-c", &format!("trap '' USR1 HUP PIPE; exec {look}")]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&through.stdout), String::from_utf8_lossy(&direct.stdout));
 }
 
@@ -57,6 +57,18 @@ fn the_command_has_no_descriptors_of_ours() {
     let run = shell(&[], script);
     let direct = std::process::Command::new("sh").args(["-c", script]).stdin(Stdio::null()).output().unwrap();
     assert_eq!(run.text(), String::from_utf8_lossy(&direct.stdout));
+}
+
+#[test]
+fn closed_descriptors_stay_closed_and_do_not_become_pipes_of_ours() {
+    let look = r#"sh -c '[ -e /proc/$$/fd/0 ] || echo closed > stdin; echo kept; echo too >&2'"#;
+    let wrapper = Wrapper::new(&[], &[]);
+    let script = format!("exec {} exec --report report.json -- {look} <&- >&- 2>&-", env!("CARGO_BIN_EXE_pvn-wrapper"));
+    let status = std::process::Command::new("sh").args(["-c", &script]).current_dir(wrapper.directory.path()).status().unwrap();
+    assert_eq!(status.code(), Some(0));
+    assert_eq!(std::fs::read_to_string(wrapper.path("stdin")).unwrap(), "closed\n");
+    let report: schema::report::Report = serde_json::from_slice(&std::fs::read(wrapper.path("report.json")).unwrap()).unwrap();
+    assert_eq!((report.stdout_inline.as_deref(), report.stderr_inline.as_deref()), (Some("a2VwdAo="), Some("dG9vCg==")));
 }
 
 #[test]
