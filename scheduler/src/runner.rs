@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 
 use crate::compile::Command;
 
+pub mod learned;
 pub mod local;
 
 /// One job, complete: whoever has this can run it without asking anybody.
