@@ -3,7 +3,8 @@
 //!
 //! What always holds:
 //! - **A blob is whole or absent.** It appears under its name by link or rename, complete, and is never changed; what is put
-//!   under an id has that digest, because it is computed here. Putting the same twice, at once even, is the same as once.
+//!   under an id has that digest, because it is computed here, or by `delivery` from the same bytes as it writes them.
+//!   Putting the same twice, at once even, is the same as once.
 //! - **Absent is an ordinary answer**, never an error: retention removes blobs, and a crash of the machine can lose one that
 //!   was put with [`Keep::Lazy`].
 //! - **Durable as needed.** Output files are synced ([`Keep::Synced`]): a plan that somebody approved must be there after a
@@ -119,30 +120,37 @@ impl Blobs {
     /// # Errors
     /// When the file cannot be read, or the disk fails or is full; then nothing is stored.
     pub fn put_file(&self, from: &Path, keep: Keep) -> io::Result<BlobId> {
-        let mut file = File::open(from)?;
-        let id = digest_of(&mut file)?;
+        let id = digest_of(&mut File::open(from)?)?;
+        self.take(from, id, keep)?;
+        Ok(id)
+    }
+
+    /// The same for a file whose digest the caller made as it wrote the file. A large upload is so read only once.
+    ///
+    /// # Errors
+    /// When the disk fails or is full; then nothing is stored.
+    pub fn take(&self, from: &Path, id: BlobId, keep: Keep) -> io::Result<()> {
         if self.has(id) {
-            return Ok(id);
+            return Ok(());
         }
         // For our user alone, and not to be changed.
         std::fs::set_permissions(from, std::fs::Permissions::from_mode(0o400))?;
         if keep == Keep::Synced {
-            file.sync_all()?;
+            File::open(from)?.sync_all()?;
         }
         let path = self.path(id);
         let linked = with_directory(&path, || std::fs::hard_link(from, &path));
         match linked {
-            Ok(()) => self.settle(&path, keep)?,
+            Ok(()) => self.settle(&path, keep),
             // Another was first, with the same bytes.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             // Another file system, or one without links.
             Err(_) => {
                 let (copy, unfinished) = self.unfinished()?;
                 let written = std::fs::copy(from, &unfinished).map(drop);
-                self.complete(written, &copy, &unfinished, id, keep)?;
+                self.complete(written, &copy, &unfinished, id, keep)
             }
         }
-        Ok(id)
     }
 
     /// Removes a blob. One that is absent is removed already.

@@ -5,6 +5,7 @@ pub mod clock;
 pub mod compile;
 pub mod crash;
 pub mod daemon;
+pub mod delivery;
 pub mod dev;
 pub mod driver;
 pub mod http;

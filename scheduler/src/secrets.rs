@@ -56,6 +56,7 @@ pub enum SealError {
 pub struct Sealer {
     cipher: XChaCha20Poly1305,
     nonce_key: [u8; 32],
+    job_token_key: [u8; 32],
 }
 
 impl std::fmt::Debug for Sealer {
@@ -67,10 +68,14 @@ impl std::fmt::Debug for Sealer {
 impl Sealer {
     /// A sealer with this key.
     pub fn with_key(key: [u8; 32]) -> Self {
-        let mut hash = Sha256::new();
-        hash.update(b"pvn nonces");
-        hash.update(key);
-        Self { cipher: XChaCha20Poly1305::new(&key.into()), nonce_key: hash.finalize().into() }
+        let derive = |purpose: &[u8]| Sha256::new().chain_update(purpose).chain_update(key).finalize().into();
+        Self { cipher: XChaCha20Poly1305::new(&key.into()), nonce_key: derive(b"pvn nonces"), job_token_key: derive(b"pvn job tokens") }
+    }
+
+    /// The key that the tokens of jobs are signed with. It follows from the sealing key and tells nothing about it, so that
+    /// a token is good over restarts and nothing about tokens has to be stored.
+    pub fn job_token_key(&self) -> [u8; 32] {
+        self.job_token_key
     }
 
     /// Reads the key file; makes it, with a fresh key, when it is not there.

@@ -38,6 +38,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("cron", &["schema/src/schedule"]),
     ("chrono_tz", &["schema/src/schedule"]),
     ("chacha20poly1305", &["scheduler/src/secrets"]),
+    ("hmac", &["scheduler/src/delivery/token"]),
     ("annotate_snippets", &["schema/src/diagnostic"]),
     ("notify", &["scheduler/src/dev"]),
 ];

@@ -1,0 +1,376 @@
+//! Delivery by upload: the scheduler's side of the wire protocol for jobs that run elsewhere and share no disk with us
+//! ([`schema::wire`] has the words, `http::api::uploads` the routes). A runner hands a job over before it starts it; what
+//! the job's wrapper sends is kept here, and what comes of it is the runner's news.
+//!
+//! ```text
+//! runner ──expect──▶ Delivery ──▶ PVN_API_URL, PVN_TOKEN for the job's environment
+//!    │ cancel, settle   │  ▲
+//!    │                  │  └── http: pieces, files, heartbeats, report (Upload)
+//!    ◀── signs ─────────┤
+//!                       └──▶ news: Started at the first sign of life, Ended once
+//! ```
+//!
+//! How a runner uses it: [`Delivery::expect`] before the job is made anywhere, as often as it likes; [`Delivery::cancel`]
+//! beside whatever else stops the job; [`Delivery::signs`] to see whether it is silent; [`Delivery::settle`] when the place
+//! says that the job is over, with what it says (see [`crate::runner::learned`]); [`Delivery::recover`] once after a restart,
+//! [`Delivery::forget`] when it is told to forget. `runner/cluster` is to be such a runner; the tests have one.
+//!
+//! What always holds:
+//! - **One end.** Of each job `Ended` is told once in each life of the daemon, whatever comes in which order, and what comes
+//!   afterwards changes nothing.
+//! - **Stored before answered.** Whoever uploads a report hears that it is accepted after the driver has committed the
+//!   job's end; until then they send it again, and that is harmless. What is on disk survives `kill -9` at any point: pieces
+//!   count from the offset that the file has, an accepted report is told again. After a crash of the machine bytes may be
+//!   missing; the digests in the report find that, and they are asked for again.
+//! - **Bounded.** Streams, files, their number and the disk that they leave have limits; a request is taken in pieces of
+//!   some 100 KiB, so that memory does not grow with it; what blocks runs on few threads beside the async ones.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use schema::id::{BlobId, JobId};
+use schema::report::Report;
+use schema::spool::Stream;
+use schema::time::Timestamp;
+use schema::wire::{TOKEN_VARIABLE, URL_VARIABLE};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::blobs::{Blobs, read_range};
+use crate::clock::Clock;
+use crate::runner::learned::Learned;
+use crate::runner::{End, JobSpec, News, Told};
+
+mod accept;
+mod held;
+mod records;
+mod staging;
+mod token;
+mod upload;
+
+pub use accept::is_same;
+pub use records::{RECORDS_OF_A_JOB, Records};
+pub use staging::{FILES_LIMIT, FILES_LIMIT_BYTES, FileTaken, STREAM_LIMIT_BYTES};
+pub use token::{JobToken, Refused, Tokens};
+pub use upload::{Incoming, InputFile, Reported, StreamTaken, Upload, UploadError};
+
+use staging::{Order, Staging};
+
+/// Pieces that are written or hashed at the same time: a few more than cores, for most of the time they wait for the disk.
+const BLOCKING_LIMIT: usize = 8;
+
+/// How long a token outlives the job's own timeout: waiting for a place to start (10 min), and delivering with the wrapper's
+/// default patience (15 min), with room for clocks that differ.
+const TOKEN_SLACK_MS: i64 = 3_600_000;
+
+/// What it needs to know.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Directory of the uploads; made if missing. On the file system of the blobs, so that nothing is copied.
+    pub directory: PathBuf,
+    /// The address under which jobs reach this daemon, without a path and without a slash at its end.
+    pub url: String,
+}
+
+/// When a job was heard of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Signs {
+    /// Whether it ever was in this life of the daemon.
+    pub heard: bool,
+    /// The last time; before the first, when it was handed over or taken up.
+    pub last: Timestamp,
+}
+
+/// The uploads of all jobs. Cloned freely.
+#[derive(Debug, Clone)]
+pub struct Delivery {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    directory: PathBuf,
+    url: String,
+    blobs: Blobs,
+    clock: Clock,
+    tokens: Tokens,
+    entries: Mutex<HashMap<JobId, Arc<Entry>>>,
+    records: Records,
+    incoming: AtomicU64,
+    blocking: Semaphore,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+/// A job that uploads.
+#[derive(Debug)]
+struct Entry {
+    order: Order,
+    directory: PathBuf,
+    news: News,
+    state: Mutex<State>,
+    cancelled: AtomicBool,
+    staging: Arc<tokio::sync::Mutex<Staging>>,
+    /// The job's end is stored and the job forgotten.
+    stored: CancellationToken,
+}
+
+#[derive(Debug)]
+struct State {
+    signs: Signs,
+    /// Whether the runner's news have the start.
+    started: bool,
+    /// When the first sign of life came, also in an earlier life of the daemon.
+    started_at: Option<Timestamp>,
+    /// Whether they have its end. Then the database decides about what still comes.
+    over: bool,
+}
+
+impl Delivery {
+    /// Opens the directory. Nothing in it is touched before [`Delivery::recover`].
+    ///
+    /// # Errors
+    /// When the directory cannot be made.
+    pub fn open(settings: Settings, blobs: Blobs, tokens: Tokens, clock: Clock) -> io::Result<Self> {
+        use std::os::unix::fs::DirBuilderExt;
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&settings.directory)?;
+        let inner = Inner {
+            directory: std::path::absolute(&settings.directory)?,
+            url: settings.url,
+            blobs,
+            clock,
+            tokens,
+            entries: Mutex::default(),
+            records: Records::default(),
+            incoming: AtomicU64::new(0),
+            blocking: Semaphore::new(BLOCKING_LIMIT),
+            tasks: TaskTracker::new(),
+            stop: CancellationToken::new(),
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Expects uploads of this job from now on, and returns the variables that its wrapper needs for them beside those of the
+    /// spec: the address and a token. The same as before when it is asked for again, also after a restart. What comes of the
+    /// job goes to `news`.
+    ///
+    /// # Errors
+    /// When the disk fails or is full; then the job must not be started.
+    pub async fn expect(&self, spec: &JobSpec, news: &News) -> io::Result<Vec<(String, String)>> {
+        let now = self.inner.clock.now();
+        let order = Order {
+            job: spec.job,
+            attempt: spec.attempt,
+            expires_at: spec.timeout_ms.map(|timeout| now.plus_ms(timeout).plus_ms(TOKEN_SLACK_MS)),
+            inputs: spec.inputs.clone(),
+        };
+        let known = self.entry(spec.job);
+        let entry = match known {
+            Some(entry) => entry,
+            None => {
+                let path = self.inner.directory.join(spec.job.to_string());
+                let made = self.inner.blocking(move || Staging::make(path, order)).await;
+                let (staging, order) = made?;
+                self.enter(order, staging, news)
+            }
+        };
+        let token = JobToken { job: spec.job, attempt: entry.order.attempt, expires_at: entry.order.expires_at };
+        Ok(vec![(URL_VARIABLE.to_owned(), self.inner.url.clone()), (TOKEN_VARIABLE.to_owned(), self.inner.tokens.issue(&token))])
+    }
+
+    /// Takes up the jobs among `unfinished` that were handed over before a restart, and returns them; what else is here is
+    /// removed. A report that was accepted and not stored is told again.
+    pub async fn recover(&self, unfinished: &[JobId], news: &News) -> Vec<JobId> {
+        let (directory, unfinished): (_, HashSet<JobId>) = (self.inner.directory.clone(), unfinished.iter().copied().collect());
+        let found = self.inner.blocking(move || take_up(&directory, &unfinished)).await;
+        let found = found.unwrap_or_else(|error| {
+            tracing::error!(%error, "the uploads of the last run cannot be read; their jobs are not known here any more");
+            Vec::new()
+        });
+        let mut taken = Vec::new();
+        for Left { order, staging, report } in found {
+            let entry = self.enter(order, staging, news);
+            taken.push(entry.order.job);
+            if let Some(report) = report {
+                let (end, gone) = Learned::delivered(report).end(String::new);
+                self.inner.tasks.spawn(self.inner.clone().tell_end(entry, end, gone));
+            }
+        }
+        taken
+    }
+
+    /// Tells the job's wrapper to stop its command, with the answer to whatever it sends next: at the latest with its next
+    /// heartbeat. `false` when no uploads of such a job are expected.
+    pub fn cancel(&self, job: JobId) -> bool {
+        let Some(entry) = self.entry(job) else { return false };
+        entry.cancelled.store(true, Ordering::Relaxed);
+        // One small file: what asked for the stop counts it as done when we return.
+        if let Err(error) = Staging::note_cancel(&entry.directory) {
+            tracing::warn!(%job, %error, "failed to note that the job is to be stopped; after a restart its wrapper is not told any more");
+        }
+        true
+    }
+
+    /// Whether the job is to be stopped.
+    pub fn is_cancelled(&self, job: JobId) -> bool {
+        self.entry(job).is_some_and(|entry| entry.cancelled.load(Ordering::Relaxed))
+    }
+
+    /// When the job was heard of; `None` when no uploads of it are expected. A wrapper that lives is heard of every
+    /// [`schema::wire::HEARTBEAT_EVERY_MS`].
+    pub fn signs(&self, job: JobId) -> Option<Signs> {
+        Some(self.entry(job)?.state.lock().expect("nobody panics with the lock").signs)
+    }
+
+    /// The place where the job runs says that it is over, and what it knows. The job is told as ended by the rule of
+    /// [`crate::runner::learned`], with the streams as far as they came; unless a report was accepted before, which stands.
+    /// `gone` is whether all of its processes are known to be gone. Harmless when repeated, and when the job is not known.
+    pub async fn settle(&self, job: JobId, learned: Learned, gone: bool) {
+        let Some(entry) = self.entry(job) else { return };
+        let staging = entry.staging.clone().lock_owned().await;
+        let (end, wrapper_gone) = learned.end(|| "nobody told how it ended".to_owned());
+        let (blobs, kept) = (self.inner.blobs.clone(), end.clone());
+        if entry.state.lock().expect("nobody panics with the lock").over {
+            return;
+        }
+        let (staging, salvaged) = self
+            .inner
+            .blocking(move || {
+                let mut staging = staging;
+                let salvaged = upload::salvage(&mut staging, kept, &blobs);
+                (staging, salvaged)
+            })
+            .await;
+        let end = salvaged.unwrap_or_else(|error| {
+            tracing::error!(%job, %error, "failed to store the output of a job; its end is told without it");
+            end
+        });
+        self.inner.clone().tell_end(entry, end, gone && wrapper_gone).await;
+        drop(staging);
+    }
+
+    /// Forgets a job whose end is stored, with all that is here of it; whoever waits to hear that their report is accepted
+    /// hears it now. One that is not known is forgotten already.
+    pub async fn forget(&self, job: JobId) {
+        let entry = self.inner.entries.lock().expect("nobody panics with the lock").remove(&job);
+        let Some(entry) = entry else { return };
+        entry.stored.cancel();
+        let staging = entry.staging.clone().lock_owned().await;
+        let directory = entry.directory.clone();
+        let removed = self.inner.blocking(move || {
+            let mut staging = staging;
+            staging.close();
+            staging::remove(&directory)
+        });
+        if let Err(error) = removed.await {
+            tracing::warn!(%job, %error, "failed to remove the uploads of a job that is over; they take up space until the next start");
+        }
+    }
+
+    /// At most `limit` bytes of a stream from `offset` on, as far as they came; `None` when no uploads of the job are
+    /// expected. Blocks on the disk.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn tail(&self, job: JobId, stream: Stream, offset: u64, limit: usize) -> io::Result<Option<Vec<u8>>> {
+        let Some(entry) = self.entry(job) else { return Ok(None) };
+        match std::fs::File::open(Staging::stream_path(&entry.directory, stream)) {
+            Ok(file) => read_range(&file, offset, limit).map(Some),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Some(Vec::new())),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Lets go of everything; uploads that are under way end with "stopping".
+    pub async fn detach(&self) {
+        self.inner.stop.cancel();
+        self.inner.tasks.close();
+        self.inner.tasks.wait().await;
+    }
+
+    fn entry(&self, job: JobId) -> Option<Arc<Entry>> {
+        self.inner.entries.lock().expect("nobody panics with the lock").get(&job).cloned()
+    }
+
+    /// Takes a job in, unless somebody else just did.
+    fn enter(&self, order: Order, staging: Staging, news: &News) -> Arc<Entry> {
+        let directory = self.inner.directory.join(order.job.to_string());
+        let job = order.job;
+        let entry = Entry {
+            order,
+            cancelled: AtomicBool::new(Staging::is_cancelled(&directory)),
+            news: news.clone(),
+            state: Mutex::new(State {
+                signs: Signs { heard: false, last: self.inner.clock.now() },
+                started: false,
+                started_at: Staging::started_at(&directory),
+                over: false,
+            }),
+            directory,
+            staging: Arc::new(tokio::sync::Mutex::new(staging)),
+            stored: CancellationToken::new(),
+        };
+        self.inner.entries.lock().expect("nobody panics with the lock").entry(job).or_insert_with(|| Arc::new(entry)).clone()
+    }
+}
+
+impl Inner {
+    /// Runs something that blocks on the disk, not too many at once.
+    async fn blocking<T: Send + 'static>(&self, run: impl FnOnce() -> T + Send + 'static) -> T {
+        let _permit = self.blocking.acquire().await.expect("never closed");
+        tokio::task::spawn_blocking(run).await.expect("it does not panic, and the runtime is not shut down before its tasks")
+    }
+
+    /// Tells a job's end, the first time.
+    async fn tell_end(self: Arc<Self>, entry: Arc<Entry>, end: End, gone: bool) {
+        let room = tokio::select! {
+            room = entry.news.reserve() => room,
+            () = self.stop.cancelled() => return,
+        };
+        // Nobody listens any more when the daemon stops; the next one is told.
+        let Ok(room) = room else { return };
+        let mut state = entry.state.lock().expect("nobody panics with the lock");
+        if !state.over {
+            state.over = true;
+            room.send(Told::Ended { job: entry.order.job, end, gone });
+        }
+    }
+}
+
+impl Entry {
+    /// The blob behind what `--in` names, if this job may see it.
+    fn input(&self, reference: &str) -> Option<BlobId> {
+        let named = |(name, blob): &&(String, BlobId)| name == reference || reference.parse() == Ok(*blob);
+        self.order.inputs.iter().find(named).map(|(_, blob)| *blob)
+    }
+}
+
+/// What an earlier life of the daemon left of a job.
+struct Left {
+    order: Order,
+    staging: Staging,
+    report: Option<Box<Report>>,
+}
+
+/// The jobs in the directory that are not over; the others are removed.
+fn take_up(directory: &Path, unfinished: &HashSet<JobId>) -> io::Result<Vec<Left>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory)? {
+        let path = entry?.path();
+        // What has another name is not ours.
+        let Some(job) = path.file_name().and_then(|name| name.to_str()?.parse::<JobId>().ok()) else { continue };
+        let order = if unfinished.contains(&job) { Staging::read_order(&path)? } else { None };
+        match order {
+            Some(order) => {
+                let report = Staging::report(&path)?;
+                found.push(Left { order, staging: Staging::open(path)?, report });
+            }
+            None => staging::remove(&path)?,
+        }
+    }
+    Ok(found)
+}
