@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::blobs::Blobs;
 use crate::clock::Clock;
 use crate::compile::{BUILT_IN_RUNTIME, Options};
+use crate::delivery::{self, Delivery, Tokens};
 use crate::driver::{self, Driver, Handle, Parts};
 use crate::http::{self, Api, Piece, ReadOutput};
 use crate::runner::Runner;
@@ -86,6 +87,7 @@ pub struct Daemon {
     handle: Handle,
     store: Store,
     runner: LocalRunner,
+    delivery: Delivery,
     stop: CancellationToken,
     driver: JoinHandle<Result<(), driver::Fatal>>,
     http: JoinHandle<io::Result<()>>,
@@ -130,6 +132,13 @@ impl Daemon {
             local::Settings { spool: data.join("spool"), wrapper, started_in: root.clone(), environment: std::env::vars_os().collect() };
         let runner = LocalRunner::open(local, blobs.clone(), news).map_err(io_error(format!("open the spool in {}", data.display())))?;
 
+        let uploads = delivery::Settings {
+            directory: data.join("uploads"),
+            url: settings.advertise_url.clone().unwrap_or_else(|| format!("http://{address}")).trim_end_matches('/').to_owned(),
+        };
+        let delivery = Delivery::open(uploads, blobs.clone(), Tokens::new(&sealer), clock.clone())
+            .map_err(io_error(format!("open the uploads in {}", data.display())))?;
+
         let stop = CancellationToken::new();
         let parts = Parts {
             store: store.clone(),
@@ -144,10 +153,11 @@ impl Daemon {
             options: Options { everything_local: settings.all_local },
         };
         let Driver { handle, done: driver } = Driver::start(parts, stop.child_token()).await?;
-        let api = Api::new(store.clone(), handle.clone(), output(runner.clone(), blobs), clock, settings.open_metrics, stop.child_token());
+        let output = output(runner.clone(), delivery.clone(), blobs);
+        let api = Api::new(store.clone(), handle.clone(), output, delivery.clone(), clock, settings.open_metrics, stop.child_token());
         let http = tokio::spawn(http::serve(listener, api, stop.child_token()));
         tracing::info!(%address, data = %data.display(), "ready");
-        Ok(Self { address, handle, store, runner, stop, driver, http, _lock: lock })
+        Ok(Self { address, handle, store, runner, delivery, stop, driver, http, _lock: lock })
     }
 
     /// Where it listens.
@@ -187,7 +197,7 @@ impl Daemon {
     /// # Errors
     /// When the driver could not write its last notes; they are made again at the next start.
     pub async fn stop(self) -> Result<(), RunError> {
-        let Self { stop, driver, http, runner, store, .. } = self;
+        let Self { stop, driver, http, runner, delivery, store, .. } = self;
         stop.cancel();
         let orderly = async {
             let driven = if driver.is_finished() { Ok(Ok(())) } else { driver.await };
@@ -196,6 +206,7 @@ impl Daemon {
                 let _ = http.await;
             }
             runner.detach().await;
+            delivery.detach().await;
             store.close().await;
             match driven {
                 Ok(result) => result.map_err(RunError::from),
@@ -263,8 +274,8 @@ fn first_token(clock: &Clock, data: &Path) -> Result<TokenRow, StartError> {
     }
 }
 
-/// Reads jobs' output: of one that ended from the blobs, of one that runs from its spool.
-fn output(runner: LocalRunner, blobs: Blobs) -> ReadOutput {
+/// Reads jobs' output: of one that ended from the blobs, of one that runs from what it uploaded or from its spool.
+fn output(runner: LocalRunner, delivery: Delivery, blobs: Blobs) -> ReadOutput {
     let runtime = tokio::runtime::Handle::current();
     Arc::new(move |piece: &Piece| {
         let blob = piece.report.as_ref().map(|report| match piece.stream {
@@ -275,6 +286,9 @@ fn output(runner: LocalRunner, blobs: Blobs) -> ReadOutput {
             Some(Some(id)) => Ok(blobs.read(id, piece.offset, piece.limit)?.unwrap_or_default()),
             Some(None) => Ok(Vec::new()),
             None => {
+                if let Some(bytes) = delivery.tail(piece.job, piece.stream, piece.offset, piece.limit)? {
+                    return Ok(bytes);
+                }
                 let tail = runtime.block_on(runner.tail(piece.job, piece.stream, piece.offset, piece.limit))?;
                 Ok(tail.map(|tail| tail.bytes).unwrap_or_default())
             }

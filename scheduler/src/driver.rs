@@ -79,6 +79,19 @@ pub struct Target {
     pub channel: String,
 }
 
+/// Something that changed nothing and that people should be able to find in the log.
+#[derive(Debug, Clone)]
+pub struct Remark {
+    /// The instance that it is about.
+    pub instance: InstanceId,
+    /// A stable dotted word.
+    pub kind: &'static str,
+    /// A sentence for people.
+    pub message: String,
+    /// More, for programs.
+    pub data: serde_json::Value,
+}
+
 /// What a person can ask of one instance.
 #[derive(Debug, Clone)]
 pub enum Ask {
@@ -283,6 +296,15 @@ impl Handle {
             }
             Some(_) => self.call(|reply| Call::Cancel { job, caller, reply }).await,
         }
+    }
+
+    /// Notes something in the log; returns when it is stored. Whoever calls this sees to it that it is not called without
+    /// end.
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`].
+    pub async fn remark(&self, remark: Remark) -> Result<(), Refusal> {
+        self.call(|reply| Call::Remark { remark: Box::new(remark), reply }).await
     }
 
     /// Why an instance stands where it stands.

@@ -1,5 +1,5 @@
-//! The HTTP API. Reads come from the store, changes go through [`driver::Handle`](crate::driver::Handle), never past it.
-//! Called by `daemon`, which knows where jobs' output lies and when to stop.
+//! The HTTP API. Reads come from the store, changes go through [`driver::Handle`](crate::driver::Handle), never past it; what jobs upload goes to
+//! [`delivery`](crate::delivery). Called by `daemon`, which knows where jobs' output lies and when to stop.
 //!
 //! What always holds: every answer that is not 2xx is a problem (RFC 9457) whose detail says what to do next; everything
 //! but `api::open` and the schemas needs a token; every body, page, stream and wait has a limit from [`limits`].
@@ -12,6 +12,7 @@ mod limits;
 mod lookup;
 mod openapi;
 mod serve;
+mod upload;
 
 use std::io;
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
+use crate::delivery::Delivery;
 use crate::driver::Handle;
 use crate::store::Store;
 
@@ -57,6 +59,8 @@ pub struct Api {
     pub driver: Handle,
     /// For jobs' output.
     pub output: ReadOutput,
+    /// For jobs that upload.
+    pub delivery: Delivery,
     /// For the validity of tokens.
     pub clock: Clock,
     /// Whether `/metrics` answers without a token.
@@ -69,8 +73,16 @@ pub struct Api {
 
 impl Api {
     /// The parts together.
-    pub fn new(store: Store, driver: Handle, output: ReadOutput, clock: Clock, open_metrics: bool, stop: CancellationToken) -> Self {
-        Self { store, driver, output, clock, open_metrics, stop, streams: Arc::new(Semaphore::new(limits::STREAMS)) }
+    pub fn new(
+        store: Store,
+        driver: Handle,
+        output: ReadOutput,
+        delivery: Delivery,
+        clock: Clock,
+        open_metrics: bool,
+        stop: CancellationToken,
+    ) -> Self {
+        Self { store, driver, output, delivery, clock, open_metrics, stop, streams: Arc::new(Semaphore::new(limits::STREAMS)) }
     }
 }
 

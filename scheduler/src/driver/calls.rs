@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use super::batch::{Batch, Task};
 use super::run::Loop;
 use super::world::{Kept, Names};
-use super::{Ask, Caller, Refusal};
+use super::{Ask, Caller, Refusal, Remark};
 use crate::clock;
 use crate::store::{Change, JobRow, PendingAction};
 
@@ -36,6 +36,7 @@ pub(super) enum Call {
     Explain { instance: InstanceId, reply: Reply<Explanation> },
     RunOnce { instance: InstanceId, kind: JobKind, caller: Caller, reply: Reply<JobId> },
     Plan { plan: Box<Plan>, reply: Reply<()> },
+    Remark { remark: Box<Remark>, reply: Reply<()> },
     Metrics { reply: Reply<BTreeMap<String, f64>> },
 }
 
@@ -71,7 +72,9 @@ impl Call {
     pub(super) fn refuse(self, why: Refusal) {
         // A caller that no longer waits is no error.
         match self {
-            Self::Person { reply, .. } | Self::Cancel { reply, .. } | Self::Plan { reply, .. } => drop(reply.send(Err(why))),
+            Self::Person { reply, .. } | Self::Cancel { reply, .. } | Self::Plan { reply, .. } | Self::Remark { reply, .. } => {
+                drop(reply.send(Err(why)));
+            }
             Self::Explain { reply, .. } => drop(reply.send(Err(why))),
             Self::RunOnce { reply, .. } => drop(reply.send(Err(why))),
             Self::Metrics { reply } => drop(reply.send(Err(why))),
@@ -120,6 +123,12 @@ impl Loop {
             Call::Plan { plan, reply } => {
                 self.plan(batch, *plan)?;
                 plans.push(Answer::later(reply, ()));
+            }
+            Call::Remark { remark, reply } => {
+                let Remark { instance, kind, message, data } = *remark;
+                let names = self.world.instances.get(&instance).map(|kept| kept.names.clone());
+                batch.log(&mut self.world, names.as_deref(), kind, (None, None), message, data);
+                answers.push(Answer::later(reply, ()));
             }
             Call::Explain { .. } | Call::Metrics { .. } => {}
         }

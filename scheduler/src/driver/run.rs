@@ -383,6 +383,12 @@ impl Loop {
                 };
                 let ending = outcome::read(end.clone(), *gone, words, &asked);
                 let (instance, once) = (row.instance, row.once);
+                if row.ended_at.is_some() {
+                    let message = format!("the end of {job} was told after it was given up ({})", row.status);
+                    let data = serde_json::json!({"job": job, "said": {"status": ending.status, "exitCode": ending.exit_code}});
+                    let names = kept.map(|kept| kept.names.clone());
+                    batch.log(&mut self.world, names.as_deref(), "job.late_report", (None, None), message, data);
+                }
                 batch.end_job(&mut self.world, *job, &ending);
                 self.world.once_stopped.remove(job);
                 self.numbers.jobs_ended += 1;

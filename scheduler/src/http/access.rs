@@ -14,16 +14,26 @@ use crate::driver::Caller;
 
 const HOW: &str = "send one as `Authorization: Bearer TOKEN`; the first one is in the file `admin-token` in the scheduler's data directory";
 
-/// The caller, when their token has at least this role.
-pub(super) async fn caller(parts: &Parts, api: &Api, needed: Role) -> Result<Caller> {
+/// The text of the bearer token; `how` says how to get one.
+pub(super) fn bearer<'a>(parts: &'a Parts, how: &str) -> Result<&'a str> {
     let Some(value) = parts.headers.get(header::AUTHORIZATION) else {
-        return Err(Error::unauthorized(format!("this needs a token: {HOW}")));
+        return Err(Error::unauthorized(format!("this needs a token: {how}")));
     };
     let text = value.to_str().unwrap_or_default();
-    let token = match text.split_once(' ') {
-        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => token.trim(),
-        _ => return Err(Error::unauthorized(format!("the Authorization header is not a bearer token: {HOW}"))),
-    };
+    match text.split_once(' ') {
+        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => Ok(token.trim()),
+        _ => Err(Error::unauthorized(format!("the Authorization header is not a bearer token: {how}"))),
+    }
+}
+
+/// Where a request comes from.
+pub(super) fn origin(parts: &Parts) -> String {
+    parts.extensions.get::<ConnectInfo<SocketAddr>>().map_or_else(|| "local".to_owned(), |peer| peer.0.ip().to_string())
+}
+
+/// The caller, when their token has at least this role.
+pub(super) async fn caller(parts: &Parts, api: &Api, needed: Role) -> Result<Caller> {
+    let token = bearer(parts, HOW)?;
     let Some(row) = api.store.token(token).await? else {
         return Err(Error::unauthorized(format!("the token is not one of this scheduler's: {HOW}")));
     };
@@ -37,8 +47,7 @@ pub(super) async fn caller(parts: &Parts, api: &Api, needed: Role) -> Result<Cal
             row.name, row.role
         )));
     }
-    let origin = parts.extensions.get::<ConnectInfo<SocketAddr>>().map_or_else(|| "local".to_owned(), |peer| peer.0.ip().to_string());
-    Ok(Caller { who: row.name, origin })
+    Ok(Caller { who: row.name, origin: origin(parts) })
 }
 
 macro_rules! role {

@@ -12,6 +12,7 @@ mod runtimes;
 mod secrets;
 mod services;
 mod tokens;
+mod uploads;
 
 use super::openapi::Routes;
 
@@ -30,6 +31,7 @@ pub(super) fn routes() -> Routes {
         configs::routes,
         secrets::routes,
         tokens::routes,
+        uploads::routes,
     ];
     families.into_iter().fold(Routes::new(), |routes, family| family(routes))
 }

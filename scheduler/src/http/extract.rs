@@ -123,8 +123,12 @@ async fn read_json<T: DeserializeOwned>(request: Request, limit: usize) -> Resul
             ));
         }
     }
-    let bytes = if bytes.is_empty() { b"{}".to_vec() } else { bytes };
-    let mut json = serde_json::Deserializer::from_slice(&bytes);
+    parse_json(if bytes.is_empty() { b"{}" } else { &bytes })
+}
+
+/// A JSON body as a value, or what is wrong with it and where.
+pub(super) fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
+    let mut json = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let path = error.path().to_string();
         let at = if path == "." || path == "?" { String::new() } else { format!(" at `{path}`") };
@@ -135,14 +139,12 @@ async fn read_json<T: DeserializeOwned>(request: Request, limit: usize) -> Resul
 }
 
 /// Reads a body. One that is too long is read on for a while and thrown away, so that its sender gets to our answer.
-async fn read(body: Raw, limit: usize) -> Result<Vec<u8>> {
+pub(super) async fn read(body: Raw, limit: usize) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut total = 0;
     let mut pieces = body.into_data_stream();
     while let Some(piece) = pieces.next().await {
-        let piece = piece.map_err(|error| {
-            Error::new(StatusCode::REQUEST_TIMEOUT, "incomplete-body", format!("the body did not arrive: {error}; send it again"))
-        })?;
+        let piece = piece.map_err(|error| incomplete(&error))?;
         total += piece.len();
         if total <= limit {
             bytes.extend_from_slice(&piece);
@@ -154,8 +156,18 @@ async fn read(body: Raw, limit: usize) -> Result<Vec<u8>> {
         }
     }
     if total > limit {
-        let what = if total > limit + DRAIN_BYTES { format!("more than {DRAIN_BYTES}") } else { total.to_string() };
-        return Err(Error::too_large(format!("the body has {what} bytes and at most {limit} are read here; send less at a time")));
+        return Err(too_long(total, limit));
     }
     Ok(bytes)
+}
+
+/// A body that ended before its end.
+pub(super) fn incomplete(error: &axum::Error) -> Error {
+    Error::new(StatusCode::REQUEST_TIMEOUT, "incomplete-body", format!("the body did not arrive: {error}; send it again"))
+}
+
+/// A body of `total` bytes, as far as it was read.
+pub(super) fn too_long(total: usize, limit: usize) -> Error {
+    let what = if total > limit + DRAIN_BYTES { format!("more than {DRAIN_BYTES}") } else { total.to_string() };
+    Error::too_large(format!("the body has {what} bytes and at most {limit} are read here; send less at a time"))
 }

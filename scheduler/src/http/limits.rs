@@ -11,6 +11,13 @@ pub(super) const CONFIGS_BODY_BYTES: usize = 64 << 20;
 /// Longest single file inside it (SPEC 7: 8 MiB).
 pub(super) const CONFIG_FILE_BYTES: usize = 8 << 20;
 
+/// Longest report of a job: a structured output of 8 MiB (SPEC 5), and 1 MiB for all the rest of it.
+pub(super) const REPORT_BODY_BYTES: usize = schema::wire::UPLOAD_LIMIT_BYTES + BODY_BYTES;
+
+/// Bytes of an upload that are taken from the connection before they go to the disk: large enough that a megabyte needs
+/// few turns, small enough that all connections together need little memory.
+pub(super) const UPLOAD_PIECE_BYTES: usize = 256 << 10;
+
 /// How much of a body that is too long is read and thrown away, so that its sender reads our answer instead of a broken
 /// connection. Twice the longest legal body: an honest mistake fits, a flood does not.
 pub(super) const DRAIN_BYTES: usize = 2 * CONFIGS_BODY_BYTES;

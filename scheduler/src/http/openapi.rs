@@ -76,6 +76,16 @@ impl Routes {
         self.add(MethodFilter::PUT, "put", path, handler, about)
     }
 
+    /// Adds a `PATCH`.
+    pub(super) fn patch<H: Handler<T, Api> + Described<I, O>, T: 'static, I, O>(self, path: &str, handler: H, about: About) -> Self {
+        self.add(MethodFilter::PATCH, "patch", path, handler, about)
+    }
+
+    /// Adds a `HEAD` where there is no `GET`.
+    pub(super) fn head<H: Handler<T, Api> + Described<I, O>, T: 'static, I, O>(self, path: &str, handler: H, about: About) -> Self {
+        self.add(MethodFilter::HEAD, "head", path, handler, about)
+    }
+
     /// Adds a `DELETE`.
     pub(super) fn delete<H: Handler<T, Api> + Described<I, O>, T: 'static, I, O>(self, path: &str, handler: H, about: About) -> Self {
         self.add(MethodFilter::DELETE, "delete", path, handler, about)
@@ -115,7 +125,10 @@ impl Routes {
             "paths": self.paths,
             "components": {
                 "schemas": self.schemas.take_definitions(true),
-                "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "description": "An API token."}},
+                "securitySchemes": {
+                    "bearer": {"type": "http", "scheme": "bearer", "description": "An API token."},
+                    "job": {"type": "http", "scheme": "bearer", "description": "The token that a job finds in PVN_TOKEN."},
+                },
             },
         });
         let text: Arc<str> = document.to_string().into();

@@ -12,8 +12,11 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
+use pvn_scheduler::blobs::Blobs;
 use pvn_scheduler::clock::Clock;
+use pvn_scheduler::delivery::{self, Delivery, Tokens};
 use pvn_scheduler::http::{Api, Piece, router};
+use pvn_scheduler::secrets::Sealer;
 use pvn_scheduler::store::{Change, Commit, TokenRow};
 use schema::status::Role;
 use serde_json::Value;
@@ -66,7 +69,7 @@ impl Service {
         let tokens = Role::ALL.iter().map(|role| token(role.as_str(), *role)).collect();
         rig.store.commit(&Commit { changes: tokens, ..Commit::default() }).await.unwrap();
         let stop = CancellationToken::new();
-        let api = Api::new(rig.store.clone(), rig.handle.clone(), output, Clock::System, false, stop.clone());
+        let api = Api::new(rig.store.clone(), rig.handle.clone(), output, uploads(&rig), Clock::System, false, stop.clone());
         Self { rig, router: router(api), stop }
     }
 
@@ -88,6 +91,13 @@ impl Service {
     pub(crate) async fn post(&self, path: &str, body: &str) -> Answer {
         self.ask(request("POST", path, Some("admin"), body.to_owned().into())).await
     }
+}
+
+/// Uploads of jobs that nobody hands over.
+fn uploads(rig: &Rig) -> Delivery {
+    let settings = delivery::Settings { directory: rig.dir.path().join("uploads"), url: "http://localhost".to_owned() };
+    let blobs = Blobs::open(&rig.dir.path().join("other-blobs")).unwrap();
+    Delivery::open(settings, blobs, Tokens::new(&Sealer::with_key([1; 32])), Clock::System).unwrap()
 }
 
 /// A token whose text is its name.

@@ -1,0 +1,380 @@
+//! The wire protocol of jobs that run elsewhere, below `/v1/jobs/{job}`: pieces of streams, declared files, inputs,
+//! heartbeats, the report (SPEC 6, [`schema::wire`]). Everything is kept by [`crate::delivery`].
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use schema::report::Report;
+use schema::spool::{Stream, is_output_name};
+use schema::wire::{Accepted, Heartbeat, PIECE_CONTENT_TYPE, StoredFile, UPLOAD_LIMIT_BYTES};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio_util::io::ReaderStream;
+
+use crate::delivery::{FileTaken, InputFile, Reported, StreamTaken, Upload, is_same};
+use crate::http::Api;
+use crate::http::error::{Error, OFFSET, Result};
+use crate::http::extract::{At, parse_json, read};
+use crate::http::limits::REPORT_BODY_BYTES;
+use crate::http::lookup::no_job;
+use crate::http::openapi::{About, Operation, Output, Routes, about};
+use crate::http::upload::{Job, Marked, Pieces, said};
+
+/// [`schema::wire::LENGTH_HEADER`], as HTTP/2 and this library write it.
+const LENGTH: HeaderName = HeaderName::from_static("upload-length");
+
+/// Types that a piece may have beside its own: tus calls it so, and tools that know only "bytes" or, like curl, call every
+/// body a form, mean the same.
+const PIECE_TYPES: [&str; 4] =
+    [PIECE_CONTENT_TYPE, "application/offset+octet-stream", "application/octet-stream", "application/x-www-form-urlencoded"];
+
+pub(super) fn routes(routes: Routes) -> Routes {
+    let about = |id, summary, description| About { description, ..about(id, "uploads", summary) };
+    routes
+        .patch(
+            "/v1/jobs/{job}/streams/{stream}",
+            append,
+            about(
+                "appendStream",
+                "Send a piece of stdout or stderr",
+                "The body is raw bytes, at most 8 MiB, that begin at `Upload-Offset` of the stream. What is already held is ignored; a gap \
+                 is 409 with the `Upload-Offset` that is wanted.",
+            ),
+        )
+        .head("/v1/jobs/{job}/streams/{stream}", length, about("getStreamOffset", "The next byte of a stream that is wanted", ""))
+        .put(
+            "/v1/jobs/{job}/files/{name}",
+            file,
+            about(
+                "putFile",
+                "Send a declared file",
+                "Whole when it has at most 8 MiB; a larger one in pieces with `Upload-Offset` and `Upload-Length` (of the whole file), which \
+                 are answered with 204 and the `Upload-Offset` wanted next until the last one.",
+            ),
+        )
+        .get(
+            "/v1/jobs/{job}/inputs/{reference}",
+            input,
+            about("getInput", "A file for the job: a blob id, or `fetch:NAME`", "404 for what this job may not see."),
+        )
+        .post("/v1/jobs/{job}/heartbeat", heartbeat, about("sendHeartbeat", "A sign of life", "The answer says whether to stop."))
+        .put(
+            "/v1/jobs/{job}/report",
+            report,
+            about(
+                "putReport",
+                "How the command ended",
+                "Accepted once all that it names is here; the answer comes when that is stored. The same report again has the same answer. \
+                 409 with `wanted`: send what is missing, then the report again. 409 without: the job ended otherwise before.",
+            ),
+        )
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct StreamAt {
+    /// `stdout` or `stderr`.
+    stream: String,
+    /// Its id.
+    #[serde(rename = "job")]
+    _job: String,
+}
+
+impl StreamAt {
+    fn stream(&self) -> Result<Stream> {
+        let found = Stream::ALL.into_iter().find(|stream| stream.as_str() == self.stream);
+        found.ok_or_else(|| Error::not_found(format!("there is no stream `{}`; there are stdout and stderr", self.stream)))
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct FileAt {
+    /// The declared name: letters, digits, `.`, `_`, `-`.
+    name: String,
+    /// Its id.
+    #[serde(rename = "job")]
+    _job: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct InputAt {
+    /// A blob id, or `fetch:NAME`.
+    reference: String,
+    /// Its id.
+    #[serde(rename = "job")]
+    _job: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct JobAt {
+    /// Its id.
+    #[serde(rename = "job")]
+    _job: String,
+}
+
+/// The next byte wanted.
+struct Next(u64);
+
+impl IntoResponse for Next {
+    fn into_response(self) -> Response {
+        (StatusCode::NO_CONTENT, [(OFFSET, self.0.to_string()), (header::CACHE_CONTROL, "no-store".to_owned())]).into_response()
+    }
+}
+
+impl Output for Next {
+    fn describe(operation: &mut Operation<'_>) {
+        operation.answer("204", "The header `Upload-Offset` is the next byte wanted.", None);
+    }
+}
+
+/// A file that is complete, or the next byte of it that is wanted.
+enum Sent {
+    Complete(StoredFile),
+    Next(Next),
+}
+
+impl IntoResponse for Sent {
+    fn into_response(self) -> Response {
+        match self {
+            Self::Complete(file) => (StatusCode::CREATED, Json(file)).into_response(),
+            Self::Next(next) => next.into_response(),
+        }
+    }
+}
+
+impl Output for Sent {
+    fn describe(operation: &mut Operation<'_>) {
+        let schema = operation.schemas.subschema_for::<StoredFile>().to_value();
+        operation.answer("201", "The file is complete.", Some(("application/json", schema)));
+        Next::describe(operation);
+    }
+}
+
+/// A file's bytes.
+struct Bytes(Response);
+
+impl IntoResponse for Bytes {
+    fn into_response(self) -> Response {
+        self.0
+    }
+}
+
+impl Output for Bytes {
+    fn describe(operation: &mut Operation<'_>) {
+        operation.answer("200", "The bytes.", Some(("application/octet-stream", serde_json::json!({}))));
+    }
+}
+
+async fn append(State(api): State<Api>, job: Job, At(at): At<StreamAt>, request: Request) -> Marked<Next> {
+    let result = append_to(&api, &job, &at, request).await;
+    job.mark(&api, result)
+}
+
+async fn append_to(api: &Api, job: &Job, at: &StreamAt, request: Request) -> Result<Next> {
+    let stream = at.stream()?;
+    let (parts, body) = request.into_parts();
+    let upload = job.open(api, &format!("a piece of {}", stream.as_str())).await?;
+    check_type(&parts.headers, &PIECE_TYPES)?;
+    let Some(mut offset) = number(&parts.headers, &OFFSET)? else {
+        return Err(Error::bad_request("the header Upload-Offset is missing: it says which byte of the stream the body begins with"));
+    };
+    let mut pieces = Pieces::of(&parts.headers, body, UPLOAD_LIMIT_BYTES).await?;
+    let mut next = None;
+    loop {
+        let piece = pieces.next().await?;
+        // A body without bytes asks where to go on.
+        let Some(piece) = piece.or_else(|| next.is_none().then(Vec::new)) else { break };
+        let length = piece.len() as u64;
+        match upload.append(stream, offset, piece).await? {
+            StreamTaken::Next(wanted) => next = Some(wanted),
+            StreamTaken::Gap(wanted) => {
+                pieces.throw_away().await;
+                return Err(Error::gap(wanted));
+            }
+            StreamTaken::Full => {
+                pieces.throw_away().await;
+                return Err(Error::too_large(format!(
+                    "{} is longer than what is kept of a stream; let the wrapper cut it with --max-output",
+                    stream.as_str()
+                )));
+            }
+            StreamTaken::Over => {
+                pieces.throw_away().await;
+                return Err(job.over(api, &format!("a piece of {}", stream.as_str())).await?);
+            }
+        }
+        offset += length;
+    }
+    Ok(Next(next.unwrap_or(offset)))
+}
+
+async fn length(State(api): State<Api>, job: Job, At(at): At<StreamAt>) -> Marked<Next> {
+    let result = async {
+        let stream = at.stream()?;
+        let what = "a question for an offset";
+        match job.open(&api, what).await?.length(stream).await {
+            Some(length) => Ok(Next(length)),
+            None => Err(job.over(&api, what).await?),
+        }
+    };
+    let result = result.await;
+    job.mark(&api, result)
+}
+
+async fn file(State(api): State<Api>, job: Job, At(at): At<FileAt>, request: Request) -> Marked<Sent> {
+    let result = take_file(&api, &job, &at.name, request).await;
+    job.mark(&api, result)
+}
+
+async fn take_file(api: &Api, job: &Job, name: &str, request: Request) -> Result<Sent> {
+    if !is_output_name(name) {
+        return Err(Error::not_found(format!("`{name}` cannot name a file: it may have letters, digits, `.`, `_` and `-`")));
+    }
+    let (parts, body) = request.into_parts();
+    let what = format!("the file `{name}`");
+    let upload = job.open(api, &what).await?;
+    refuse_form(&parts.headers)?;
+    let (offset, total) = (number(&parts.headers, &OFFSET)?, number(&parts.headers, &LENGTH)?);
+    let mut pieces = Pieces::of(&parts.headers, body, UPLOAD_LIMIT_BYTES).await?;
+    let taken = match (offset, total) {
+        (None, None) => whole(&upload, name, &mut pieces).await?,
+        (Some(offset), Some(total)) => in_pieces(&upload, name, offset, total, &mut pieces).await?,
+        _ => {
+            pieces.throw_away().await;
+            return Err(Error::bad_request("a piece of a file has both Upload-Offset and Upload-Length; a whole file has neither"));
+        }
+    };
+    pieces.throw_away().await;
+    match taken {
+        FileTaken::Complete(blob_id) => Ok(Sent::Complete(StoredFile { blob_id })),
+        FileTaken::Next(next) => Ok(Sent::Next(Next(next))),
+        FileTaken::Gap(next) => Err(Error::gap(next)),
+        FileTaken::TooMuch(why) => Err(Error::too_large(why)),
+        FileTaken::Over => Err(job.over(api, &what).await?),
+    }
+}
+
+async fn whole(upload: &Upload, name: &str, pieces: &mut Pieces) -> Result<FileTaken> {
+    let mut incoming = upload.incoming();
+    while let Some(piece) = pieces.next().await? {
+        incoming.append(piece).await?;
+    }
+    Ok(upload.take_file(name.to_owned(), incoming).await?)
+}
+
+async fn in_pieces(upload: &Upload, name: &str, mut offset: u64, total: u64, pieces: &mut Pieces) -> Result<FileTaken> {
+    let mut taken = None;
+    loop {
+        let piece = pieces.next().await?;
+        let Some(piece) = piece.or_else(|| taken.is_none().then(Vec::new)) else { break };
+        let length = piece.len() as u64;
+        match upload.append_file(name.to_owned(), offset, total, piece).await? {
+            FileTaken::Next(next) => taken = Some(FileTaken::Next(next)),
+            other => return Ok(other),
+        }
+        offset += length;
+    }
+    Ok(taken.unwrap_or(FileTaken::Next(offset)))
+}
+
+async fn input(State(api): State<Api>, job: Job, At(at): At<InputAt>) -> Marked<Bytes> {
+    let result = open_input(&api, &job, &at.reference).await;
+    job.mark(&api, result)
+}
+
+async fn open_input(api: &Api, job: &Job, reference: &str) -> Result<Bytes> {
+    let upload = job.open(api, "a question for an input").await?;
+    let missing = || Error::not_found(format!("{} has no input `{reference}`, or it is not kept any more", job.token.job));
+    let failed = |error: std::io::Error| Error::unavailable(format!("the input `{reference}` cannot be read at present: {error}"));
+    let (length, body) = match upload.input(reference).ok_or_else(missing)? {
+        // The empty blob is always there and has no file.
+        InputFile::Empty => (0, Body::empty()),
+        InputFile::At(path) => match tokio::fs::File::open(&path).await {
+            Ok(file) => (file.metadata().await.map_err(failed)?.len(), Body::from_stream(ReaderStream::new(file))),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(missing()),
+            Err(error) => return Err(failed(error)),
+        },
+    };
+    let headers = [
+        (header::CONTENT_TYPE, "application/octet-stream".to_owned()),
+        (header::CONTENT_LENGTH, length.to_string()),
+        (header::CACHE_CONTROL, "no-store".to_owned()),
+    ];
+    Ok(Bytes((headers, body).into_response()))
+}
+
+async fn heartbeat(State(api): State<Api>, job: Job, At(_): At<JobAt>) -> Marked<Json<Heartbeat>> {
+    let result = job.open(&api, "a heartbeat").await.map(|upload| Json(Heartbeat { cancel: upload.is_cancelled() }));
+    job.mark(&api, result)
+}
+
+async fn report(State(api): State<Api>, job: Job, At(_): At<JobAt>, request: Request) -> Marked<Json<Accepted>> {
+    let result = take_report(&api, &job, request).await;
+    job.mark(&api, result)
+}
+
+async fn take_report(api: &Api, job: &Job, request: Request) -> Result<Json<Accepted>> {
+    let (parts, body) = request.into_parts();
+    refuse_form(&parts.headers)?;
+    let bytes = read(body, REPORT_BODY_BYTES).await?;
+    let report: Box<Report> = parse_json(&bytes)?;
+    if let Some(upload) = api.delivery.admit(&job.token) {
+        match upload.report(report.clone()).await? {
+            Reported::Wanted(wanted) => return Err(Error::wanted(wanted)),
+            Reported::Wrong(why) => return Err(Error::bad_request(why)),
+            Reported::TooMuch(why) => return Err(Error::too_large(why)),
+            // What is stored decides, the same for the first and for every later report.
+            Reported::Stored => {}
+        }
+    }
+    let id = job.token.job;
+    let Some(row) = api.store.job_row(id).await? else { return Err(no_job(&id.to_string())) };
+    if row.report.as_deref().is_some_and(|kept| is_same(kept, &report)) {
+        return Ok(Json(Accepted { accepted: true }));
+    }
+    if row.ended_at.is_none() && api.delivery.admit(&job.token).is_none() {
+        return Err(Error::not_found(format!("{id} is not a job that uploads, or not as attempt {}", job.token.attempt)));
+    }
+    job.late(api, &row, "another report", "job.late_report", said(&report)).await?;
+    Err(Error::conflict(format!("{id} ended otherwise before ({}); this report changes nothing and is noted, stop sending", row.status)))
+}
+
+/// A number in a header, when it is there.
+fn number(headers: &HeaderMap, name: &HeaderName) -> Result<Option<u64>> {
+    let Some(value) = headers.get(name) else { return Ok(None) };
+    // Digits alone: a sign is no part of an offset.
+    let digits = value.to_str().ok().map(str::trim).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    let number = digits.and_then(|text| text.parse::<u64>().ok()).filter(|number| *number <= i64::MAX.unsigned_abs());
+    number.map(Some).ok_or_else(|| {
+        Error::bad_request(format!("the header {name} is `{}` and should be a number of bytes", value.to_str().unwrap_or("…")))
+    })
+}
+
+fn media_type(headers: &HeaderMap) -> Option<String> {
+    let value = headers.get(header::CONTENT_TYPE)?.to_str().unwrap_or_default();
+    Some(value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
+}
+
+fn check_type(headers: &HeaderMap, known: &[&str]) -> Result<()> {
+    match media_type(headers) {
+        Some(found) if !known.contains(&found.as_str()) => Err(Error::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "media-type",
+            format!("the body is `{found}`; send raw bytes with `Content-Type: {}`", known[0]),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// A form wraps what it carries, and the wrapping would be stored with it. Everything else is taken as it is.
+fn refuse_form(headers: &HeaderMap) -> Result<()> {
+    match media_type(headers) {
+        Some(found) if found.starts_with("multipart/") => Err(Error::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "media-type",
+            format!("the body is `{found}`, which wraps the bytes; send them raw, with curl by --data-binary or -T"),
+        )),
+        _ => Ok(()),
+    }
+}
