@@ -168,7 +168,7 @@ fn p4_p5_quickstart_ends_in_the_same_state_wherever_it_is_killed() {
         name: "quickstart",
         application: "quickstart",
         service: "site",
-        channels: &["production"],
+        channels: &["here"],
         approved: &[],
         counts: &[1],
     });
@@ -180,7 +180,7 @@ fn p4_p5_structured_ends_in_the_same_state_wherever_it_is_killed() {
         name: "structured",
         application: "fleet",
         service: "workers",
-        channels: &["production"],
+        channels: &["here"],
         approved: &[],
         counts: &[1],
     });
@@ -192,7 +192,7 @@ fn p4_p5_static_assets_ends_in_the_same_state_wherever_it_is_killed() {
         name: "static-assets",
         application: "website",
         service: "assets",
-        channels: &["production"],
+        channels: &["public"],
         approved: &[],
         counts: &[1],
     });
