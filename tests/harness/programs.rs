@@ -29,7 +29,22 @@ fn build() -> PathBuf {
     let target = directory.parent().expect("cargo puts a profile into a target directory");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
-        .args(["build", "--quiet", "--locked", "--bins", "-p", "pvn-wrapper", "-p", "pvn-scheduler", "-p", "pvnctl", "--profile", profile])
+        .args([
+            "build",
+            "--quiet",
+            "--locked",
+            "--bins",
+            "-p",
+            "pvn-wrapper",
+            "-p",
+            "pvn-scheduler",
+            "-p",
+            "pvnctl",
+            "-p",
+            "tests",
+            "--profile",
+            profile,
+        ])
         .arg("--target-dir")
         .arg(target)
         .current_dir(repository())

@@ -41,6 +41,8 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("hmac", &["scheduler/src/delivery/token"]),
     ("annotate_snippets", &["schema/src/diagnostic"]),
     ("notify", &["scheduler/src/dev"]),
+    ("kube", &["scheduler/src/runner/cluster"]),
+    ("k8s_openapi", &["scheduler/src/runner/cluster"]),
 ];
 
 #[test]

@@ -1,5 +1,6 @@
 //! The real programs together. One subject a file.
 
+mod cluster;
 mod dev;
 mod examples;
 mod faults;

@@ -1,0 +1,282 @@
+//! The keeper: one process that starts the parts in order, watches over them, and ends everything when nobody uses the cluster
+//! any more, when it is asked to, or when a part dies. The parts end with it, however it ends.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::core::v1::{Node, ServiceAccount};
+use kube::Api;
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::unistd::Pid;
+
+use super::images::{Image, TOOLS};
+use super::layout::{self, ADDRESS, ETCD, ETCD_PEERS, Layout, NODE, SERVICES};
+use super::{configs, failed, parts, sweep};
+
+/// How long nobody uses the cluster before it ends: longer than from one test program to the next.
+const IDLE: Duration = Duration::from_secs(60);
+/// How often the keeper looks around.
+const LOOK: Duration = Duration::from_millis(500);
+/// Longest wait for one part to be ready.
+const READY_WITHIN: Duration = Duration::from_secs(90);
+/// Time between two looks whether a part is ready.
+const READY_LOOK: Duration = Duration::from_millis(50);
+/// Longest graceful end of one part. The API server takes some seconds to let go of its port.
+const END_WITHIN: Duration = Duration::from_secs(15);
+
+/// Keeps a cluster until its end.
+///
+/// # Errors
+/// Why it did not start, which part died, or what could not be removed.
+pub fn keep() -> Result<(), String> {
+    let mut asked = SigSet::empty();
+    asked.add(Signal::SIGTERM);
+    asked.add(Signal::SIGINT);
+    asked.thread_block().map_err(|error| format!("signals cannot be blocked: {error}"))?;
+    let asked = SignalFd::with_flags(&asked, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)
+        .map_err(|error| format!("signals cannot be received: {error}"))?;
+
+    let layout = Layout::default();
+    let lock = layout.lock_file(layout::KEEPER).map_err(failed("the keeper's lock cannot be opened"))?;
+    // Whoever only looked lets go of it at once.
+    lock.lock().map_err(failed("the keeper's lock cannot be taken"))?;
+    sweep::sweep(&layout)?;
+    sweep::check_free()?;
+    fs::create_dir_all(layout.state()).map_err(failed("its directory cannot be made"))?;
+    fs::write(layout.pid(), std::process::id().to_string()).map_err(failed("its directory cannot be written"))?;
+
+    let mut keeper = Keeper { layout, children: Vec::new() };
+    let kept = keeper.start().and_then(|()| keeper.watch(&asked));
+    keeper.end();
+    let swept = sweep::sweep(&keeper.layout);
+    drop(lock);
+    kept.and(swept)
+}
+
+struct Keeper {
+    layout: Layout,
+    children: Vec<(&'static str, Child)>,
+}
+
+impl Keeper {
+    fn start(&mut self) -> Result<(), String> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
+        sweep::make_bridge()?;
+        configs::write(&self.layout).map_err(|error| format!("its settings cannot be written: {error}"))?;
+        self.spawn_etcd()?;
+        self.spawn_containerd()?;
+        self.spawn_apiserver()?;
+        self.wait("containerd", |layout| layout.containerd_socket().exists().then_some(()))?;
+        for image in [Image::pause(), Image::with_tools(TOOLS)] {
+            // The socket is there a moment before anybody answers.
+            self.wait("containerd", |layout| image.import(layout).ok())?;
+        }
+        self.wait("kube-apiserver", |layout| runtime.block_on(answers(layout)).then_some(()))?;
+        self.spawn_controllers()?;
+        self.spawn_kubelet()?;
+        self.wait("kubelet", |layout| runtime.block_on(can_run_pods(layout)).then_some(()))?;
+        fs::write(self.layout.ready(), "").map_err(|error| format!("its directory cannot be written: {error}"))
+    }
+
+    /// Returns when the cluster is to end.
+    fn watch(&mut self, asked: &SignalFd) -> Result<(), String> {
+        let users = self.layout.lock_file(layout::USERS).map_err(|error| format!("the lock of its users cannot be opened: {error}"))?;
+        let mut unused_since = Instant::now();
+        loop {
+            if matches!(asked.read_signal(), Ok(Some(_))) {
+                return Ok(());
+            }
+            self.check_alive()?;
+            if self.layout.cache().join(layout::STAYS).exists() || users.try_lock().is_err() {
+                unused_since = Instant::now();
+            } else if unused_since.elapsed() > IDLE {
+                // Held on to until this process ends: who comes now waits until everything is cleared away.
+                std::mem::forget(users);
+                return Ok(());
+            } else {
+                users.unlock().map_err(|error| format!("the lock of its users cannot be let go: {error}"))?;
+            }
+            std::thread::park_timeout(LOOK);
+        }
+    }
+
+    fn check_alive(&mut self) -> Result<(), String> {
+        for (name, child) in &mut self.children {
+            if let Ok(Some(status)) = child.try_wait() {
+                return Err(format!("{name} ended with {status}:\n{}", self.layout.read_log(name)));
+            }
+        }
+        Ok(())
+    }
+
+    fn wait<T>(&mut self, part: &str, mut ask: impl FnMut(&Layout) -> Option<T>) -> Result<T, String> {
+        let start = Instant::now();
+        loop {
+            self.check_alive()?;
+            if let Some(answer) = ask(&self.layout) {
+                return Ok(answer);
+            }
+            if start.elapsed() > READY_WITHIN {
+                return Err(format!("{part} is not ready after {} s:\n{}", READY_WITHIN.as_secs(), self.layout.read_log(part)));
+            }
+            std::thread::park_timeout(READY_LOOK);
+        }
+    }
+
+    /// Ends the parts in the order in which they need each other; containers are the sweeper's.
+    fn end(&mut self) {
+        for (_, child) in self.children.iter_mut().rev() {
+            let pid = Pid::from_raw(child.id().cast_signed());
+            let _gone = kill(pid, Signal::SIGTERM);
+            let start = Instant::now();
+            while matches!(child.try_wait(), Ok(None)) {
+                if start.elapsed() > END_WITHIN {
+                    let _gone = child.kill();
+                    let _gone = child.wait();
+                    break;
+                }
+                std::thread::park_timeout(READY_LOOK);
+            }
+        }
+    }
+
+    fn spawn(&mut self, name: &'static str, program: &Path, arguments: &[String]) -> Result<(), String> {
+        let failed = |error: std::io::Error| format!("{name} cannot be started: {error}");
+        let log = self.layout.log(name).map_err(failed)?;
+        let output = |file: &File| file.try_clone().map(Stdio::from);
+        // setpriv: killed when the keeper is.
+        let child = Command::new("setpriv")
+            .args(["--pdeathsig", "KILL", "--"])
+            .arg(program)
+            .args(arguments)
+            .current_dir(self.layout.state())
+            .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+            .stdin(Stdio::null())
+            .stdout(output(&log).map_err(failed)?)
+            .stderr(output(&log).map_err(failed)?)
+            .spawn()
+            .map_err(failed)?;
+        self.children.push((name, child));
+        Ok(())
+    }
+
+    fn packaged(&mut self, name: &'static str, arguments: &[String]) -> Result<(), String> {
+        let program = parts::program(name).ok_or_else(|| format!("{name} is missing"))?;
+        self.spawn(name, &program, arguments)
+    }
+
+    fn built(&mut self, name: &'static str, arguments: &[String]) -> Result<(), String> {
+        self.spawn(name, &layout::kubernetes().join(name), arguments)
+    }
+
+    fn spawn_etcd(&mut self) -> Result<(), String> {
+        let data = self.layout.state().join("etcd");
+        self.packaged(
+            "etcd",
+            &flags(&[
+                ("name", "pvn-test"),
+                ("data-dir", &data.to_string_lossy()),
+                ("listen-client-urls", ETCD),
+                ("advertise-client-urls", ETCD),
+                ("listen-peer-urls", ETCD_PEERS),
+                ("initial-advertise-peer-urls", ETCD_PEERS),
+                ("initial-cluster", &format!("pvn-test={ETCD_PEERS}")),
+                // Nothing of it outlives the machine.
+                ("unsafe-no-fsync", "true"),
+            ]),
+        )
+    }
+
+    fn spawn_containerd(&mut self) -> Result<(), String> {
+        let config = self.layout.state().join("containerd.toml");
+        self.packaged("containerd", &flags(&[("config", &config.to_string_lossy())]))
+    }
+
+    fn spawn_apiserver(&mut self) -> Result<(), String> {
+        let state = self.layout.state().to_string_lossy().into_owned();
+        self.built(
+            "kube-apiserver",
+            &flags(&[
+                ("etcd-servers", ETCD),
+                ("bind-address", ADDRESS),
+                ("advertise-address", ADDRESS),
+                ("secure-port", "443"),
+                ("cert-dir", &format!("{state}/apiserver")),
+                ("token-auth-file", &format!("{state}/tokens.csv")),
+                ("authorization-mode", "RBAC"),
+                ("service-account-issuer", "https://kubernetes.default.svc"),
+                ("service-account-key-file", &format!("{state}/accounts.pub")),
+                ("service-account-signing-key-file", &format!("{state}/accounts.key")),
+                ("service-cluster-ip-range", SERVICES),
+                ("allow-privileged", "true"),
+                // Otherwise logs and exec look for the node by its name.
+                ("kubelet-preferred-address-types", "InternalIP"),
+                ("audit-policy-file", &format!("{state}/audit.yaml")),
+                ("audit-log-path", &self.layout.audit_log().to_string_lossy()),
+                ("profiling", "false"),
+            ]),
+        )
+    }
+
+    fn spawn_controllers(&mut self) -> Result<(), String> {
+        let state = self.layout.state().to_string_lossy().into_owned();
+        self.built(
+            "kube-controller-manager",
+            &flags(&[
+                ("kubeconfig", &format!("{state}/controller-manager.kubeconfig")),
+                ("service-account-private-key-file", &format!("{state}/accounts.key")),
+                ("root-ca-file", &format!("{state}/apiserver/apiserver.crt")),
+                ("use-service-account-credentials", "true"),
+                ("leader-elect", "false"),
+                ("secure-port", "0"),
+            ]),
+        )?;
+        self.built(
+            "kube-scheduler",
+            &flags(&[("kubeconfig", &format!("{state}/scheduler.kubeconfig")), ("leader-elect", "false"), ("secure-port", "0")]),
+        )
+    }
+
+    fn spawn_kubelet(&mut self) -> Result<(), String> {
+        let state = self.layout.state().to_string_lossy().into_owned();
+        self.built(
+            "kubelet",
+            &flags(&[
+                ("config", &format!("{state}/kubelet.yaml")),
+                ("kubeconfig", &format!("{state}/kubelet.kubeconfig")),
+                ("root-dir", &format!("{state}/kubelet")),
+                ("cert-dir", &format!("{state}/kubelet/pki")),
+                ("hostname-override", NODE),
+                ("node-ip", ADDRESS),
+            ]),
+        )
+    }
+}
+
+fn flags(pairs: &[(&str, &str)]) -> Vec<String> {
+    pairs.iter().map(|(name, value)| format!("--{name}={value}")).collect()
+}
+
+async fn client(layout: &Layout) -> Option<kube::Client> {
+    let kubeconfig = kube::config::Kubeconfig::read_from(layout.admin_kubeconfig()).ok()?;
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await.ok()?;
+    kube::Client::try_from(config).ok()
+}
+
+async fn answers(layout: &Layout) -> bool {
+    let Some(client) = client(layout).await else { return false };
+    let Ok(nodes) = tokio::time::timeout(READY_WITHIN, Api::<Node>::all(client).list(&Default::default())).await else { return false };
+    nodes.is_ok()
+}
+
+/// The node is ready, and the controllers have made the account that Pods run as.
+async fn can_run_pods(layout: &Layout) -> bool {
+    let Some(client) = client(layout).await else { return false };
+    let node = Api::<Node>::all(client.clone()).get(NODE).await;
+    let conditions = node.ok().and_then(|node| node.status?.conditions).unwrap_or_default();
+    let ready = conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True");
+    ready && Api::<ServiceAccount>::namespaced(client, "default").get("default").await.is_ok()
+}

@@ -1,0 +1,206 @@
+//! A real Kubernetes cluster of one node on this machine: Kubernetes' own API server, controllers, scheduler and kubelet, with
+//! etcd, containerd and runc from Debian. Used by the end-to-end tests, and by people through `tests/cluster/up` and `down`.
+//!
+//! ```text
+//! test program ──shared lock on `users`──▶ `pvn-test-cluster keep` ──▶ etcd, kube-apiserver, containerd, kubelet, …
+//! ```
+//!
+//! What always holds:
+//! - One cluster for all test programs of this machine: whoever needs it first starts the keeper, the next ones find it. Each
+//!   test has a namespace of its own.
+//! - The keeper ends the cluster when nobody has used it for a while, or when it is told to, and nothing is left: no process,
+//!   mount, bridge, cgroup or file, logs excepted. After a keeper that was killed the next one, or `down`, removes the rest.
+//! - Nothing of it touches what the machine runs itself: directories, sockets, bridge and addresses are its own. Everything
+//!   listens on the bridge's address, where nobody else does, so that no port is ever guessed.
+
+mod configs;
+mod images;
+mod keeper;
+mod layout;
+mod parts;
+mod sweep;
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+pub use images::{Image, TOOLS};
+pub use keeper::keep;
+pub use layout::{ADDRESS, SERVER};
+
+use crate::{skip, wait};
+use layout::Layout;
+
+/// Longest start: a busy machine of two cores takes half a minute.
+const START_PATIENCE: Duration = Duration::from_secs(180);
+
+/// Longest end: everything has deadlines of its own that are shorter.
+const END_PATIENCE: Duration = Duration::from_secs(90);
+
+/// The running cluster. It goes on at least as long as this is held.
+#[derive(Debug)]
+pub struct Cluster {
+    layout: Layout,
+    _used: File,
+}
+
+impl Cluster {
+    /// The cluster, started when it does not run; held until the program ends. `None`, said and counted for the test of this
+    /// name, where the machine has none.
+    ///
+    /// # Panics
+    /// When it does not start, or when `PVN_REQUIRE_CLUSTER` is set and the machine has none.
+    pub fn get(test: &str) -> Option<&'static Self> {
+        static CLUSTER: OnceLock<Result<Cluster, String>> = OnceLock::new();
+        let found = CLUSTER.get_or_init(|| {
+            parts::find()?;
+            Ok(Self::start(&crate::programs::program("pvn-test-cluster"), false)
+                .unwrap_or_else(|why| panic!("the cluster does not start: {why}")))
+        });
+        match found {
+            Ok(cluster) => Some(cluster),
+            Err(missing) => {
+                assert!(std::env::var_os("PVN_REQUIRE_CLUSTER").is_none(), "{test} needs a cluster: {missing}");
+                skip::skipped(test, &format!("no cluster: {missing}"));
+                None
+            }
+        }
+    }
+
+    /// The cluster for people: it stays until [`end`].
+    ///
+    /// # Errors
+    /// What is missing on this machine, or why it does not start.
+    pub fn for_people() -> Result<Self, String> {
+        parts::find()?;
+        let own = std::env::current_exe().map_err(failed("this program cannot be found"))?;
+        Self::start(&own, true)
+    }
+
+    fn start(keeper: &Path, stay: bool) -> Result<Self, String> {
+        let layout = Layout::default();
+        std::fs::create_dir_all(layout.cache()).map_err(failed("the cache cannot be made"))?;
+        let used = layout.lock_file(layout::USERS).map_err(failed("the lock of its users cannot be opened"))?;
+        // Waits while a keeper clears away.
+        used.lock_shared().map_err(failed("the lock of its users cannot be taken"))?;
+        let starting = layout.lock_file(layout::STARTING).map_err(failed("the lock of starters cannot be opened"))?;
+        starting.lock().map_err(failed("the lock of starters cannot be taken"))?;
+        let cluster = Self { layout, _used: used };
+        if stay {
+            std::fs::write(cluster.layout.cache().join(layout::STAYS), "").map_err(failed("the cluster cannot be told to stay"))?;
+        }
+        if !cluster.layout.is_kept().map_err(failed("the keeper's lock cannot be looked at"))? {
+            cluster.spawn_keeper(keeper)?;
+        }
+        Ok(cluster)
+    }
+
+    fn spawn_keeper(&self, keeper: &Path) -> Result<(), String> {
+        // Of a keeper that was killed.
+        let _gone_or_never_there = std::fs::remove_file(self.layout.ready());
+        let log = self.layout.log("keeper").map_err(|error| format!("the keeper's log cannot be written: {error}"))?;
+        let shared = log.try_clone().map_err(|error| format!("the keeper's log cannot be shared: {error}"))?;
+        let mut keeper = Command::new("setsid")
+            .arg(keeper)
+            .arg("keep")
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .stdout(shared)
+            .stderr(log)
+            .spawn()
+            .map_err(|error| format!("its keeper cannot be started: {error}"))?;
+        let mut ended = None;
+        wait::until_within(START_PATIENCE, "the cluster to be ready", || {
+            if self.layout.ready().exists() {
+                return Some(());
+            }
+            ended = keeper.try_wait().expect("a child can be asked");
+            ended.map(drop)
+        });
+        match ended {
+            Some(status) => Err(format!("its keeper ended with {status}:\n{}", self.layout.read_log("keeper"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Path of a kubeconfig whose user may do everything.
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.layout.admin_kubeconfig()
+    }
+
+    /// A client that may do everything. To be called inside a tokio runtime.
+    ///
+    /// # Panics
+    /// When the kubeconfig cannot be used.
+    pub async fn client(&self) -> kube::Client {
+        let kubeconfig = kube::config::Kubeconfig::read_from(self.kubeconfig()).expect("the keeper wrote a kubeconfig");
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &Default::default()).await.expect("the kubeconfig is whole");
+        kube::Client::try_from(config).expect("a client can be made")
+    }
+
+    /// Brings an image onto the node, under its name; harmless when repeated.
+    ///
+    /// # Panics
+    /// When containerd does not take it.
+    pub fn import(&self, image: &Image) {
+        image.import(&self.layout).unwrap_or_else(|why| panic!("{why}"));
+    }
+
+    /// What the API server wrote down: every request that was not from a part of Kubernetes itself, oldest first, as
+    /// `audit.k8s.io/v1` events.
+    ///
+    /// # Panics
+    /// When there is no audit log.
+    pub fn audit(&self) -> Vec<serde_json::Value> {
+        let text = std::fs::read_to_string(self.layout.audit_log()).expect("the API server writes an audit log");
+        // The last line may be in the middle of being written.
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+
+    /// How often each Job of a namespace was created, by name, as the audit log says. More than once is a broken promise.
+    pub fn creations(&self, namespace: &str) -> std::collections::BTreeMap<String, usize> {
+        let mut creations = std::collections::BTreeMap::new();
+        for event in self.audit() {
+            let object = &event["objectRef"];
+            // Whatever the verb is: server-side apply creates by `patch`.
+            let is_creation = object["resource"] == "jobs" && object["subresource"].is_null() && event["responseStatus"]["code"] == 201;
+            if is_creation && object["namespace"] == namespace {
+                *creations.entry(object["name"].as_str().unwrap_or_default().to_owned()).or_default() += 1;
+            }
+        }
+        creations
+    }
+}
+
+/// Ends the cluster, if one runs, and removes what an earlier one left.
+///
+/// # Errors
+/// What could not be removed.
+pub fn end() -> Result<(), String> {
+    let layout = Layout::default();
+    let failed = failed("failed to end the cluster");
+    match std::fs::remove_file(layout.cache().join(layout::STAYS)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+        _ => {}
+    }
+    if !layout.cache().exists() {
+        return Ok(());
+    }
+    if layout.is_kept().map_err(failed)? {
+        let pid = std::fs::read_to_string(layout.pid()).map_err(failed)?;
+        let status = Command::new("kill").arg(pid.trim()).status().map_err(failed)?;
+        if !status.success() {
+            return Err(format!("its keeper (pid {}) cannot be asked to end", pid.trim()));
+        }
+        wait::until_within(END_PATIENCE, "the cluster to end", || (!layout.is_kept().expect("the lock can be looked at")).then_some(()));
+    }
+    sweep::sweep(&layout)
+}
+
+/// What was tried, before what the system said.
+fn failed(what: &str) -> impl Fn(io::Error) -> String + Copy + '_ {
+    move |error| format!("{what}: {error}")
+}
