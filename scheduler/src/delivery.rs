@@ -356,21 +356,24 @@ struct Left {
     report: Option<Box<Report>>,
 }
 
-/// The jobs in the directory that are not over; the others are removed.
+/// The jobs in the directory that are not over; the others are removed. One that cannot be read is left alone: its bytes may
+/// be of use to a person.
 fn take_up(directory: &Path, unfinished: &HashSet<JobId>) -> io::Result<Vec<Left>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory)? {
         let path = entry?.path();
         // What has another name is not ours.
         let Some(job) = path.file_name().and_then(|name| name.to_str()?.parse::<JobId>().ok()) else { continue };
-        let order = if unfinished.contains(&job) { Staging::read_order(&path)? } else { None };
-        match order {
-            Some(order) => {
-                let report = Staging::report(&path)?;
-                found.push(Left { order, staging: Staging::open(path)?, report });
-            }
-            None => staging::remove(&path)?,
+        match take_up_one(&path, unfinished.contains(&job)) {
+            Ok(left) => found.extend(left),
+            Err(error) => tracing::error!(%job, %error, "the uploads of a job cannot be taken up; it is not known here any more"),
         }
     }
     Ok(found)
+}
+
+fn take_up_one(path: &Path, is_wanted: bool) -> io::Result<Option<Left>> {
+    let order = if is_wanted { Staging::read_order(path)? } else { None };
+    let Some(order) = order else { return staging::remove(path).map(|()| None) };
+    Ok(Some(Left { order, report: Staging::report(path)?, staging: Staging::open(path.to_owned())? }))
 }

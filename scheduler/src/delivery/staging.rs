@@ -99,9 +99,6 @@ impl Staging {
         // What is left of a start that a crash cut short.
         remove(&path)?;
         DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
-        for directory in [FILES, PARTS, NEW] {
-            DirBuilder::new().mode(0o700).create(path.join(directory))?;
-        }
         write(&path, ORDER, &order, true)?;
         File::open(path.parent().expect("it is in the directory of all uploads"))?.sync_all()?;
         Ok((Self::open(path)?, order))
@@ -115,7 +112,9 @@ impl Staging {
     /// Takes up a directory.
     pub(super) fn open(path: PathBuf) -> io::Result<Self> {
         remove(&path.join(NEW))?;
-        DirBuilder::new().mode(0o700).create(path.join(NEW))?;
+        for directory in [FILES, PARTS, NEW] {
+            DirBuilder::new().recursive(true).mode(0o700).create(path.join(directory))?;
+        }
         let [stdout, stderr] = Stream::ALL.map(|stream| Held::open(path.join(stream.as_str())));
         let (files, parts) = (list(&path.join(FILES))?, list(&path.join(PARTS))?);
         let closed = path.join(REPORT).exists();

@@ -1,14 +1,17 @@
 //! What the routes for uploading jobs share: whose token it is, bodies in pieces, the mark that says "stop", and what is
 //! noted of requests that change nothing.
 
+use std::convert::Infallible;
+
 use axum::body::{Body, BodyDataStream};
-use axum::extract::FromRequestParts;
+use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use futures::StreamExt;
 use schema::id::{BlobId, JobId};
 use schema::status::Role;
+use schema::wire::{LENGTH_HEADER, OFFSET_HEADER, PIECE_CONTENT_TYPE};
 use serde_json::{Value, json};
 
 use super::Api;
@@ -75,6 +78,31 @@ impl Input for Job {
             "Needs the token of this very job. 404 and 410: the job is not known or over, stop. Any answer may carry \
              `Pvn-Cancel: true`: stop the command.",
         );
+    }
+}
+
+/// A request whose body is raw bytes.
+pub(super) struct Raw(pub(super) Request);
+
+impl FromRequest<Api> for Raw {
+    type Rejection = Infallible;
+
+    async fn from_request(request: Request, _: &Api) -> std::result::Result<Self, Infallible> {
+        Ok(Self(request))
+    }
+}
+
+impl Input for Raw {
+    fn describe(operation: &mut Operation<'_>) {
+        operation.members.insert("requestBody".to_owned(), json!({"content": {PIECE_CONTENT_TYPE: {}, "application/octet-stream": {}}}));
+        let mut header = |name: &str, description: &str| {
+            let parameters = operation.members.entry("parameters").or_insert_with(|| json!([]));
+            let schema = json!({"type": "integer", "minimum": 0});
+            let parameter = json!({"name": name, "in": "header", "required": false, "description": description, "schema": schema});
+            parameters.as_array_mut().expect("only lists are put here").push(parameter);
+        };
+        header(OFFSET_HEADER, "The byte that the body begins with; every piece of a stream has it.");
+        header(LENGTH_HEADER, "The length of the whole file, for a file in pieces.");
     }
 }
 

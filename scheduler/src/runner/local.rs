@@ -25,6 +25,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::learned::Learned;
 use super::{End, JobSpec, News, Told};
 use crate::blobs::{Blobs, read_range};
 
@@ -376,8 +377,8 @@ impl Inner {
     async fn found(&self, job: JobId, found: Found) -> At {
         match found {
             Found::Reported(report) => {
-                let gone = report.leaked.iter().all(|left| !left.alive);
-                At::Over(End::Reported(self.collect(job, report).await), gone)
+                let (end, gone) = Learned::delivered(self.collect(job, report).await).end(String::new);
+                At::Over(end, gone)
             }
             Found::Running { pid } => {
                 let directory = self.directory(job);

@@ -20,7 +20,7 @@ use crate::http::extract::{At, parse_json, read};
 use crate::http::limits::REPORT_BODY_BYTES;
 use crate::http::lookup::no_job;
 use crate::http::openapi::{About, Operation, Output, Routes, about};
-use crate::http::upload::{Job, Marked, Pieces, said};
+use crate::http::upload::{Job, Marked, Pieces, Raw, said};
 
 /// [`schema::wire::LENGTH_HEADER`], as HTTP/2 and this library write it.
 const LENGTH: HeaderName = HeaderName::from_static("upload-length");
@@ -166,7 +166,7 @@ impl Output for Bytes {
     }
 }
 
-async fn append(State(api): State<Api>, job: Job, At(at): At<StreamAt>, request: Request) -> Marked<Next> {
+async fn append(State(api): State<Api>, job: Job, At(at): At<StreamAt>, Raw(request): Raw) -> Marked<Next> {
     let result = append_to(&api, &job, &at, request).await;
     job.mark(&api, result)
 }
@@ -222,7 +222,7 @@ async fn length(State(api): State<Api>, job: Job, At(at): At<StreamAt>) -> Marke
     job.mark(&api, result)
 }
 
-async fn file(State(api): State<Api>, job: Job, At(at): At<FileAt>, request: Request) -> Marked<Sent> {
+async fn file(State(api): State<Api>, job: Job, At(at): At<FileAt>, Raw(request): Raw) -> Marked<Sent> {
     let result = take_file(&api, &job, &at.name, request).await;
     job.mark(&api, result)
 }
