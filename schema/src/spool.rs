@@ -8,6 +8,7 @@
 //!   inputs/REF         what `--in PATH=REF` can name, a symlink to a blob: `fetch:plan`, `sha256:…`
 //!   files/NAME         declared outputs (`--out NAME=PATH`), from the job's wrapper or one nested in its command
 //!   stdout, stderr     as read so far, from the moment that a stream is large or [`LIVE_AFTER_MS`] old
+//!   order              in which order pieces of the two streams were read: see [`order_record`]; there when it says anything
 //!   report.json        the report, by rename; there only when everything else is complete
 //! ```
 //!
@@ -41,6 +42,11 @@ pub const INPUTS: &str = "inputs";
 /// Directory of the declared outputs.
 pub const FILES: &str = "files";
 
+/// The order in which pieces of the two streams were read, as [`order_record`]s one after the other.
+pub const ORDER: &str = "order";
+/// Largest [`ORDER`]; in which order later pieces came is not known. A third of a million pieces and more.
+pub const ORDER_LIMIT_BYTES: u64 = 1 << 20;
+
 /// Environment variable of every process of a local job: the absolute path of its spool directory. A wrapper nested in
 /// the job's command finds inputs there and leaves outputs there.
 pub const DIRECTORY_VARIABLE: &str = "PVN_JOB_DIR";
@@ -73,6 +79,38 @@ impl Stream {
             Self::Stderr => "stderr",
         }
     }
+}
+
+/// Appends one record of [`ORDER`]: the next `length` bytes that were read are of this stream. The record is the number
+/// `2 * length + (0 for stdout, 1 for stderr)` in LEB128: seven bits a byte, the lowest first, the highest bit set in all
+/// but the last byte. Lengths are of the stream as it was read, whether or not those bytes are kept.
+pub fn order_record(stream: Stream, length: u64, to: &mut Vec<u8>) {
+    let mut left = u128::from(length) * 2 + stream as u128;
+    loop {
+        let seven = (left & 0x7f) as u8;
+        left >>= 7;
+        if left == 0 {
+            to.push(seven);
+            return;
+        }
+        to.push(seven | 0x80);
+    }
+}
+
+/// The pieces that an [`ORDER`] tells of, as far as it makes sense: a file that is being written may end within a record.
+pub fn order_pieces(mut bytes: &[u8]) -> impl Iterator<Item = (Stream, u64)> {
+    std::iter::from_fn(move || {
+        let end = bytes.iter().position(|byte| byte & 0x80 == 0)?;
+        let (record, rest) = bytes.split_at(end + 1);
+        // Ten bytes hold 70 bits, and the longest length takes 65.
+        if record.len() > 10 {
+            return None;
+        }
+        bytes = rest;
+        let number = record.iter().rev().fold(0_u128, |number, byte| number << 7 | u128::from(byte & 0x7f));
+        let stream = if number & 1 == 0 { Stream::Stdout } else { Stream::Stderr };
+        u64::try_from(number >> 1).ok().map(|length| (stream, length))
+    })
 }
 
 /// What `claim` holds, as JSON.
@@ -129,6 +167,18 @@ mod tests {
         for reference in ["", "plan", "fetch:", "fetch:../x", "sha256:12", "apply:plan"] {
             assert!(!is_input_reference(reference), "{reference:?}");
         }
+    }
+
+    #[test]
+    fn an_order_reads_back_what_was_written_and_stops_where_it_makes_no_sense() {
+        let pieces = [(Stream::Stdout, 0), (Stream::Stderr, 1), (Stream::Stdout, 63), (Stream::Stderr, 64), (Stream::Stdout, u64::MAX)];
+        let mut bytes = Vec::new();
+        pieces.iter().for_each(|(stream, length)| order_record(*stream, *length, &mut bytes));
+        assert_eq!(order_pieces(&bytes).collect::<Vec<_>>(), pieces);
+        assert_eq!(order_pieces(&bytes[..bytes.len() - 1]).count(), pieces.len() - 1);
+        assert_eq!(order_pieces(&[0xff; 100]).count(), 0);
+        assert_eq!(order_pieces(&[[0xff; 20].as_slice(), &[1]].concat()).count(), 0);
+        assert_eq!(order_pieces(b"\x06").collect::<Vec<_>>(), [(Stream::Stdout, 3)], "one byte for a short piece");
     }
 
     #[test]

@@ -104,7 +104,13 @@ impl Capture {
         }
     }
 
-    fn end(&mut self, secrets: Option<&Secrets>, now: Instant) {
+    /// All bytes that came so far, as they are shown and kept.
+    pub(crate) fn total(&self) -> u64 {
+        self.store.total()
+    }
+
+    /// Nothing more comes.
+    pub(crate) fn end(&mut self, secrets: Option<&Secrets>, now: Instant) {
         self.pipe = None;
         self.take(b"", secrets, now, true);
     }

@@ -141,6 +141,14 @@ impl Way {
         }
     }
 
+    /// Where the order of the streams' pieces is written down: for the daemon, which shows them together.
+    pub(crate) fn order(&self) -> Option<PathBuf> {
+        match self {
+            Self::Job(job) => Some(job.directory().to_owned()),
+            Self::Dry { .. } | Self::Http(_) => None,
+        }
+    }
+
     /// Where declared outputs go.
     pub(crate) fn outputs(&self) -> To<'_> {
         match self {

@@ -18,6 +18,8 @@ mod install;
 mod job;
 mod last_words;
 mod mask;
+mod oom;
+mod order;
 mod outputs;
 mod process;
 mod quick;
@@ -30,6 +32,7 @@ mod spawn;
 mod store;
 mod supervise;
 mod tee;
+mod terminal;
 mod validate;
 
 use std::ffi::OsString;

@@ -8,6 +8,7 @@ use schema::spool;
 use crate::args::Exec;
 use crate::hand_over::{Environment, Way};
 use crate::mask::{self, Secrets};
+use crate::order::Order;
 use crate::report::Began;
 use crate::signals::Inherited;
 use crate::spawn::Refusal;
@@ -68,6 +69,7 @@ impl Shared<'_> {
                 scope: options.signal_scope,
                 leave_running: options.leave_running,
                 drain: options.drain,
+                order: Order::new(way.order()),
             },
             &signals,
         );
@@ -83,6 +85,7 @@ impl Shared<'_> {
         report::set_status(&mut report, outcome.status);
         report.timed_out = outcome.escalation.timed_out;
         report.killed_after_grace = outcome.escalation.killed_after_grace;
+        report.oom_killed = outcome.oom_killed;
         report.leaked = outcome.leaked;
         report.output_incomplete = outcome.captures.iter().any(|capture| capture.incomplete);
         let streams = outcome.captures.map(capture::Capture::finish);

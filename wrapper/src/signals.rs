@@ -60,10 +60,15 @@ pub(crate) fn block() -> Inherited {
 pub(crate) fn parse(text: &str) -> Result<Number, String> {
     let upper = text.to_ascii_uppercase();
     let short = upper.strip_prefix("SIG").unwrap_or(&upper);
+    let real_time = || match short.strip_prefix("RTMIN")? {
+        "" => Some(REAL_TIME_FIRST),
+        rest => raw::real_time(REAL_TIME_FIRST + rest.strip_prefix('+')?.parse::<u8>().ok().map(Number::from)?).map(Signal::as_raw),
+    };
     NAMES
         .iter()
         .find(|(name, signal)| *name == short || signal.as_raw().to_string() == short)
         .map(|(_, signal)| signal.as_raw())
+        .or_else(real_time)
         .ok_or_else(|| format!("`{text}` is not a signal; write its name, as in `TERM` or `SIGINT`"))
 }
 
@@ -95,10 +100,12 @@ mod tests {
 
     #[test]
     fn a_signal_is_named_as_kill_names_it() {
-        for (text, number) in [("TERM", 15), ("sigterm", 15), ("15", 15), ("SIGINT", 2), ("usr1", 10)] {
+        for (text, number) in
+            [("TERM", 15), ("sigterm", 15), ("15", 15), ("SIGINT", 2), ("usr1", 10), ("SIGRTMIN", 34), ("RTMIN+3", 37), ("RTMIN+30", 64)]
+        {
             assert_eq!(parse(text), Ok(number), "{text}");
         }
-        for text in ["", "SIG", "TERMX", "0", "99", "-1"] {
+        for text in ["", "SIG", "TERMX", "0", "99", "-1", "RTMIN+31", "RTMIN-1", "RTMINX"] {
             assert!(parse(text).is_err(), "{text:?}");
         }
         for (number, text) in [(15, "SIGTERM"), (9, "SIGKILL"), (34, "SIGRTMIN"), (37, "SIGRTMIN+3"), (64, "SIGRTMIN+30")] {

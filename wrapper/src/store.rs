@@ -107,6 +107,11 @@ impl Store {
         }
     }
 
+    /// All bytes that came so far.
+    pub(crate) fn total(&self) -> u64 {
+        self.total
+    }
+
     /// The next piece.
     pub(crate) fn push(&mut self, mut bytes: &[u8], now: Instant) {
         if matches!(&self.held, Held::Memory(held) if held.len() + bytes.len() > INLINE_LIMIT_BYTES) {
@@ -419,85 +424,4 @@ pub(crate) fn digest_of(path: &Path) -> io::Result<BlobId> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Pushes `total` bytes in pieces of `step`, and compares what is kept with what should be.
-    fn check(home: Option<&Home>, cap: u64, total: usize, step: usize, kept_limit: u64) {
-        let bytes: Vec<u8> = (0..total).map(|i| (i * 31 + i / 256 * 7) as u8).collect();
-        let mut store = Store::new(home, Stream::Stdout, cap);
-        let now = Instant::now();
-        bytes.chunks(step).for_each(|piece| store.push(piece, now));
-        let kept = store.finish();
-        let expected = if total as u64 <= kept_limit {
-            bytes.clone()
-        } else {
-            let tail = (kept_limit / 2) as usize;
-            [&bytes[..kept_limit as usize - tail], &bytes[total - tail..]].concat()
-        };
-        let what = format!("cap {cap}, total {total}, step {step}");
-        assert_eq!(kept.total, total as u64, "{what}");
-        assert!(kept.read(u64::MAX - 1).unwrap().unwrap() == expected, "{what}: other bytes");
-        assert_eq!(kept.blob, BlobId::of(&expected), "{what}");
-        assert_eq!(kept.truncated, total as u64 > cap, "{what}");
-        assert_eq!(kept.head, (total as u64 > kept_limit).then_some(kept_limit - kept_limit / 2), "{what}");
-        assert_eq!(kept.lost, (total as u64).min(cap) - (total as u64).min(kept_limit).min(cap), "{what}");
-    }
-
-    #[test]
-    fn head_and_tail_are_kept_beyond_the_cap() {
-        let directory = tempfile::tempdir().unwrap();
-        let home = Home { directory: Some(directory.path().join("a/b")), live_after: None, live: None };
-        for cap in [0, 1, 2, 7, 100, 150_000] {
-            for total in [0, 1, 6, 7, 8, 99, 100, 101, 65_536, 65_537, 149_999, 150_001, 400_001] {
-                for step in [1_000, 65_536, 70_001] {
-                    check(Some(&home), cap, total, step, cap);
-                }
-            }
-        }
-        check(Some(&home), 100, 1_003, 1, 100);
-    }
-
-    #[test]
-    fn without_a_writable_disk_a_bounded_head_and_tail_are_kept_and_the_rest_counted() {
-        let nowhere = Home { directory: Some("/proc/nowhere".into()), live_after: None, live: None };
-        for home in [None, Some(&nowhere)] {
-            for total in [0, 65_536, 524_288, 524_289, 2_000_000] {
-                check(home, 64 << 20, total, 65_536, WITHOUT_FILE_BYTES);
-            }
-        }
-    }
-
-    #[test]
-    fn a_file_that_takes_no_more_keeps_its_head_and_the_rest_is_counted() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("stdout");
-        std::fs::write(&path, b"good").unwrap();
-        let mut store =
-            Store::new(Some(&Home { directory: Some(directory.path().into()), live_after: None, live: None }), Stream::Stdout, 1 << 20);
-        // A descriptor that cannot be written, as a full disk would have it.
-        store.held = Held::File(File::open(&path).unwrap());
-        store.total = 4;
-        store.push(b"lost", Instant::now());
-        let kept = store.finish();
-        assert_eq!((kept.total, kept.head, kept.lost, kept.truncated), (8, Some(4), 4, false));
-        assert_eq!(kept.read(100).unwrap().unwrap(), b"good");
-        assert_eq!(kept.blob, BlobId::of(b"good"));
-    }
-
-    #[test]
-    fn a_stream_becomes_a_file_when_somebody_may_read_along() {
-        let directory = tempfile::tempdir().unwrap();
-        let home = Home { directory: Some(directory.path().into()), live_after: Some(Duration::from_millis(150)), live: None };
-        let mut store = Store::new(Some(&home), Stream::Stderr, 1 << 20);
-        let now = Instant::now();
-        store.push(b"hello", now);
-        store.tick(now + Duration::from_millis(149));
-        assert!(!directory.path().join("stderr").exists());
-        store.tick(store.next().unwrap());
-        assert_eq!(std::fs::read(directory.path().join("stderr")).unwrap(), b"hello");
-        store.push(b" again", now);
-        assert_eq!(std::fs::read(directory.path().join("stderr")).unwrap(), b"hello again");
-        assert_eq!(store.next(), None);
-    }
-}
+mod tests;

@@ -17,12 +17,16 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, kill_process_group};
 use schema::report::LeakedProcess;
+use schema::spool::Stream;
 
 use crate::args::Scope;
 use crate::capture::{BUFFER_BYTES, Capture};
 use crate::escalate::{Escalation, Send};
 use crate::mask::Secrets;
+use crate::oom::Memory;
+use crate::order::Order;
 use crate::tee::say;
+use crate::terminal::{self, Terminal};
 use crate::{process, signals};
 
 /// Time between TERM and KILL for what the child left behind, and again between KILL and giving up on it. Source: SPEC,
@@ -35,6 +39,9 @@ const KILLED_PATIENCE: Duration = Duration::from_secs(10);
 /// How long a reader of our output may take nothing, once all is over, before we end without it.
 const READER_PATIENCE: Duration = Duration::from_secs(10);
 
+/// How old a command is when we look after what only matters to one that stays: by then a trivial one is over.
+const SETTLED: Duration = Duration::from_millis(5);
+
 /// What to supervise, and how.
 pub(crate) struct Watch<'a> {
     pub(crate) root: Pid,
@@ -44,6 +51,7 @@ pub(crate) struct Watch<'a> {
     pub(crate) scope: Scope,
     pub(crate) leave_running: bool,
     pub(crate) drain: Duration,
+    pub(crate) order: Order,
 }
 
 /// How it ended.
@@ -54,6 +62,8 @@ pub(crate) struct Outcome {
     pub(crate) captures: [Capture; 2],
     pub(crate) escalation: Escalation,
     pub(crate) leaked: Vec<LeakedProcess>,
+    /// Whether the kernel killed it, or a part of it, for want of memory.
+    pub(crate) oom_killed: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,20 +88,33 @@ struct Loop<'a> {
     alone: bool,
     killed_at: Option<Instant>,
     leaked: Vec<LeakedProcess>,
+    /// Made for the first read: most commands write nothing, and a quarter of a megabyte is not for nothing.
     buffer: Vec<u8>,
+    /// When [`Memory::begin`] is due.
+    settles_at: Option<Instant>,
+    memory: Memory,
+    terminal: Option<Terminal>,
+    /// Whether we were stopped together with the command, and it waits for the SIGCONT that we got.
+    stopped: bool,
 }
 
 /// Runs the loop until all is over.
 pub(crate) fn watch(watch: Watch<'_>, signals: &SignalFd) -> Outcome {
+    let now = Instant::now();
+    let terminal = Terminal::of(watch.root);
     let mut state = Loop {
         watch,
         phase: Phase::Running,
         status: None,
-        ended: Instant::now(),
+        ended: now,
         alone: false,
         killed_at: None,
         leaked: Vec::new(),
-        buffer: vec![0; BUFFER_BYTES],
+        buffer: Vec::new(),
+        settles_at: now.checked_add(SETTLED),
+        memory: Memory::default(),
+        terminal,
+        stopped: false,
     };
     while !state.is_over() {
         state.wait(signals);
@@ -139,20 +162,32 @@ impl Loop<'_> {
             return;
         }
         let ready = descriptors.iter().zip(who).filter(|(descriptor, _)| !descriptor.revents().is_empty());
-        let ready: Vec<Ready> = ready.map(|(_, ready)| ready).collect();
+        // A pipe that holds nothing and that nobody can write to any more.
+        let is_over = |descriptor: &PollFd<'_>| !descriptor.revents().intersects(PollFlags::IN | PollFlags::ERR);
+        let ready: Vec<(Ready, bool)> = ready.map(|(descriptor, ready)| (ready, is_over(descriptor))).collect();
         let now = Instant::now();
         // Signals last: what was written before the end is read before the end is acted upon.
-        for ready in ready {
+        for (ready, is_over) in ready {
             match ready {
-                Ready::Pipe(which) => {
-                    if self.watch.captures[which].read(&mut self.buffer, self.watch.secrets, now) > 0 {
-                        self.watch.escalation.output(now);
-                    }
-                }
+                Ready::Pipe(which) => self.read(which, is_over, now),
                 Ready::Reader(which) => self.watch.captures[which].tee.flush(now),
                 Ready::Signal => self.signal(signals, now),
             }
         }
+    }
+
+    fn read(&mut self, which: usize, is_over: bool, now: Instant) {
+        let capture = &mut self.watch.captures[which];
+        let before = capture.total();
+        if is_over {
+            capture.end(self.watch.secrets, now);
+        } else {
+            self.buffer.resize(BUFFER_BYTES, 0);
+            if capture.read(&mut self.buffer, self.watch.secrets, now) > 0 {
+                self.watch.escalation.output(now);
+            }
+        }
+        self.watch.order.add(Stream::ALL[which], capture.total() - before, now);
     }
 
     fn signal(&mut self, signals: &SignalFd, now: Instant) {
@@ -161,7 +196,10 @@ impl Loop<'_> {
         if number == Signal::CHILD.as_raw() {
             self.reap(now);
         } else if number == Signal::TSTP.as_raw() {
+            self.send(Send::Ask(number));
             self.pause(now);
+        } else if number == Signal::CONT.as_raw() && self.stopped {
+            self.go_on();
         } else if signals::is_forwarded(number) {
             // From ourselves come TERM, when the scheduler asks to stop, and what the kernel thinks of our own writes (XFSZ);
             // that is not for the command.
@@ -178,17 +216,53 @@ impl Loop<'_> {
 
     /// Stops with the child, as a job of a shell does; the timers stand still. The SIGCONT that ends it is passed on.
     fn pause(&mut self, since: Instant) {
-        self.send(Send::Ask(Signal::TSTP.as_raw()));
+        if let Some(terminal) = &self.terminal {
+            self.stopped = true;
+            terminal.take_back();
+        }
         // Refused to the first process of a pid namespace, which then goes on.
         let _ = kill_process(rustix::process::getpid(), Signal::STOP);
         self.watch.escalation.paused(since.elapsed());
     }
 
+    /// After a stop by the terminal, to all who heard of that, and with the terminal if it is ours again.
+    fn go_on(&mut self) {
+        self.stopped = false;
+        if let Some(terminal) = &self.terminal {
+            terminal.give();
+        }
+        let _ = kill_process_group(self.watch.root, Signal::CONT);
+    }
+
+    /// The terminal stopped the child: by Ctrl-Z, or because it is not its group's.
+    fn stopped_by_terminal(&mut self, number: signals::Number, now: Instant) {
+        let Some(terminal) = &self.terminal else { return };
+        let wants_it = number == Signal::TTIN.as_raw() || number == Signal::TTOU.as_raw();
+        let is_job_control = wants_it || number == Signal::TSTP.as_raw();
+        if !is_job_control || self.stopped {
+            // By somebody else, who will know when to continue it; or together with us, of which this is the news.
+        } else if (wants_it && terminal.is_foreground()) || terminal::is_orphaned() {
+            self.go_on();
+        } else {
+            self.pause(now);
+        }
+    }
+
     /// Takes in every process that has ended.
     fn reap(&mut self, now: Instant) {
+        // Whether the child is stopped matters under a terminal only.
+        let stops = if self.terminal.is_some() { WaitOptions::UNTRACED } else { WaitOptions::empty() };
         loop {
-            match rustix::process::wait(WaitOptions::NOHANG) {
+            match rustix::process::wait(WaitOptions::NOHANG | stops) {
+                Ok(Some((pid, status))) if status.stopped() => {
+                    if pid == self.watch.root {
+                        self.stopped_by_terminal(status.stopping_signal().unwrap_or_default(), now);
+                    }
+                }
                 Ok(Some((pid, status))) if pid == self.watch.root => {
+                    if let Some(terminal) = &self.terminal {
+                        terminal.take_back();
+                    }
                     self.status = Some(status);
                     self.ended = now;
                     self.phase = Phase::Draining { until: now.checked_add(self.watch.drain).unwrap_or(now) };
@@ -206,6 +280,14 @@ impl Loop<'_> {
     /// Acts on whatever is due.
     fn time(&mut self, now: Instant) {
         self.watch.captures.iter_mut().for_each(|capture| capture.tick(now));
+        self.watch.order.tick(now);
+        if self.settles_at.is_some_and(|at| now >= at) {
+            self.settles_at = None;
+            // What is gone may have left its number to somebody else.
+            if self.status.is_none() {
+                self.memory.begin(self.watch.root);
+            }
+        }
         match self.phase {
             Phase::Running => {
                 if let Some(send) = self.watch.escalation.tick(now) {
@@ -235,7 +317,8 @@ impl Loop<'_> {
             Phase::Draining { until } | Phase::Asked { until } => Some(until),
             Phase::Killed { until } => Some(until.min(Instant::now() + Duration::from_millis(50))),
         };
-        self.watch.captures.iter().filter_map(|capture| capture.next()).chain(phase).min()
+        let streams = self.watch.captures.iter().filter_map(|capture| capture.next());
+        streams.chain(phase).chain(self.watch.order.next()).chain(self.settles_at).min()
     }
 
     fn send(&mut self, send: Send) {
@@ -288,9 +371,13 @@ impl Loop<'_> {
 
     fn finish(mut self) -> Outcome {
         let now = Instant::now();
-        for capture in &mut self.watch.captures {
+        for (capture, stream) in self.watch.captures.iter_mut().zip(Stream::ALL).filter(|(capture, _)| capture.pipe().is_some()) {
+            self.buffer.resize(BUFFER_BYTES, 0);
+            let before = capture.total();
             capture.cut(&mut self.buffer, self.watch.secrets, now);
+            self.watch.order.add(stream, capture.total() - before, now);
         }
+        self.watch.order.finish();
         if !self.alone {
             // Those that live on, on purpose or because nothing ends them.
             for left in self.left_over() {
@@ -301,7 +388,12 @@ impl Loop<'_> {
             }
         }
         show_the_rest(&mut self.watch.captures);
+        // A shell whose command was killed says so with its exit code.
+        let killed = self.status.is_some_and(|status| {
+            status.terminating_signal() == Some(Signal::KILL.as_raw()) || status.exit_status() == Some(128 + Signal::KILL.as_raw())
+        });
         Outcome {
+            oom_killed: killed && self.killed_at.is_none() && self.memory.has_killed(),
             status: self.status,
             ended: self.ended,
             captures: self.watch.captures,
