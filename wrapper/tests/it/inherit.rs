@@ -7,7 +7,7 @@ use std::process::Stdio;
 use crate::run::{Wrapper, run, shell};
 
 #[test]
-fn arguments_reach_the_command_byte_for_byte() {
+fn argv_with_double_dash_empty_newline_and_non_utf_8() {
     let odd = [b"--".as_slice(), b"", b"a b", b"line\nbreak", b"\xff\xfe", b"--report"];
     let command = [b"--".as_slice(), b"printf", b"[%s]"].into_iter().chain(odd);
     let run = Wrapper::of(command.map(OsStr::from_bytes)).run();
@@ -35,7 +35,7 @@ fn the_signal_mask_and_dispositions_are_those_we_were_given() {
 }
 
 #[test]
-fn an_ignored_sigchld_loses_no_exit_status() {
+fn sigchld_ignored_at_start_loses_no_exit_status() {
     let script = format!("trap '' CHLD; exec {} exec -- sh -c 'exit 7'", env!("CARGO_BIN_EXE_pvn-wrapper"));
     // dash refuses to ignore SIGCHLD for itself, perl does not.
     let perl = format!("$SIG{{CHLD}} = 'IGNORE'; exec('sh', '-c', q({script}))");
@@ -44,7 +44,7 @@ fn an_ignored_sigchld_loses_no_exit_status() {
 }
 
 #[test]
-fn descriptors_directory_umask_and_limits_are_inherited() {
+fn cwd_umask_descriptor_9_and_limits_inherited() {
     let wrapper = env!("CARGO_BIN_EXE_pvn-wrapper");
     let script = format!("cd /usr; umask 027; ulimit -n 99; exec {wrapper} exec -- sh -c 'cat <&9; pwd; umask; ulimit -n' 9<<<nine");
     let output = std::process::Command::new("bash").args(["-c", &script]).output().unwrap();
@@ -72,13 +72,14 @@ fn closed_descriptors_stay_closed_and_do_not_become_pipes_of_ours() {
 }
 
 #[test]
-fn standard_input_passes_through() {
+fn stdin_from_a_100_mb_pipe_passes_through() {
     let mut wrapper = Wrapper::new(&[], &["wc", "-c"]);
     wrapper.command.stdin(Stdio::piped());
     let mut running = wrapper.spawn();
     let mut stdin = running.child.stdin.take().unwrap();
-    let writer = std::thread::spawn(move || std::io::copy(&mut std::io::Read::take(std::io::repeat(b'x'), 10 << 20), &mut stdin).unwrap());
-    assert_eq!(running.wait().text().trim(), (10 << 20).to_string());
+    let writer =
+        std::thread::spawn(move || std::io::copy(&mut std::io::Read::take(std::io::repeat(b'x'), 100_000_000), &mut stdin).unwrap());
+    assert_eq!(running.wait().text().trim(), "100000000");
     writer.join().unwrap();
 }
 
@@ -90,7 +91,18 @@ fn the_command_is_in_a_process_group_of_its_own() {
 }
 
 #[test]
-fn a_wrapper_inside_a_wrapper_changes_nothing() {
+fn wrapper_inside_wrapper_changes_nothing() {
     let run = run(&[], &[env!("CARGO_BIN_EXE_pvn-wrapper"), "exec", "--", "sh", "-c", "echo hello; exit 9"]);
     assert_eq!((run.code, run.text().as_str()), (9, "hello\n"));
+}
+
+#[test]
+fn wrapper_under_tini_changes_nothing() {
+    let Ok(output) = std::process::Command::new("tini")
+        .args(["-s", "--", env!("CARGO_BIN_EXE_pvn-wrapper"), "exec", "--", "sh", "-c", "echo hello; exit 9"])
+        .output()
+    else {
+        return crate::skipped("wrapper_under_tini", "tini is not installed");
+    };
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(9), b"hello\n".as_slice()));
 }

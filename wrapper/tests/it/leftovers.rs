@@ -12,7 +12,7 @@ fn a_left_over_that_ends_by_itself_within_the_drain_is_heard_to_its_end() {
 }
 
 #[test]
-fn a_left_over_that_holds_the_pipe_keeps_nobody_from_ending() {
+fn background_process_holding_the_pipe_keeps_nobody_from_ending() {
     let run = shell(&["--drain", "100ms"], "echo $0; sleep 60 & echo $!");
     assert_eq!(run.code, 0);
     assert!(run.took < Duration::from_secs(10), "{:?}", run.took);
@@ -23,7 +23,7 @@ fn a_left_over_that_holds_the_pipe_keeps_nobody_from_ending() {
 }
 
 #[test]
-fn a_left_over_in_another_session_is_found() {
+fn grandchild_in_another_session_is_found() {
     let run = shell(&["--drain", "50ms"], "setsid sleep 60 </dev/null >/dev/null 2>&1 & until [ -e /proc/$!/stat ]; do :; done; echo $!");
     assert_eq!(run.report.leaked.len(), 1, "{:?}", run.report.leaked);
     assert!(!is_alive(run.report.leaked[0].pid));

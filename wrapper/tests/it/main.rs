@@ -7,6 +7,7 @@ mod deliver;
 mod exit;
 mod inherit;
 mod job;
+mod kernel;
 mod leftovers;
 mod outputs;
 mod run;
@@ -14,6 +15,12 @@ mod scheduler;
 mod signals;
 mod streams;
 mod structured;
+mod terminal;
+
+/// How much of something: `full` when `PVN_FULL_SIZE` is set, which takes minutes, else `usual`.
+pub(crate) fn sized<T>(usual: T, full: T) -> T {
+    if std::env::var_os("PVN_FULL_SIZE").is_some() { full } else { usual }
+}
 
 /// Says that a test is skipped and why, and adds it to the list that the check script counts.
 pub(crate) fn skipped(test: &str, why: &str) {

@@ -74,6 +74,11 @@ impl Wrapper {
         self
     }
 
+    pub(crate) fn stdin(mut self, stdin: Stdio) -> Self {
+        self.command.stdin(stdin);
+        self
+    }
+
     pub(crate) fn env(mut self, key: &str, value: impl AsRef<OsStr>) -> Self {
         self.command.env(key, value);
         self
@@ -96,8 +101,10 @@ impl Wrapper {
 
 impl Running {
     pub(crate) fn signal(&self, number: i32) {
-        let pid = nix::unistd::Pid::from_raw(self.child.id().cast_signed());
-        nix::sys::signal::kill(pid, nix::sys::signal::Signal::try_from(number).unwrap()).unwrap();
+        let pid = self.child.id().to_string();
+        // The shell's, for those without a name too.
+        let status = Command::new("sh").args(["-c", "kill -\"$0\" \"$1\"", &number.to_string(), &pid]).status().unwrap();
+        assert!(status.success());
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -154,6 +161,28 @@ fn check_streams(report: &Report) {
             }
             None => assert!(size == 0 || size > INLINE_LIMIT_BYTES as u64 || head == Some(0)),
         }
+    }
+}
+
+/// Counts and digests what is written to it.
+#[derive(Default)]
+pub(crate) struct Digest(u64, sha2::Sha256);
+
+impl Digest {
+    pub(crate) fn finish(self) -> (u64, BlobId) {
+        (self.0, BlobId::from_digest(sha2::Digest::finalize(self.1).into()))
+    }
+}
+
+impl std::io::Write for Digest {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        sha2::Digest::update(&mut self.1, bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 

@@ -5,6 +5,7 @@ use std::process::Stdio;
 
 use base64::Engine;
 use schema::id::BlobId;
+use schema::spool::{Stream, order_pieces};
 
 use crate::run::{Wrapper, run, shell};
 
@@ -24,23 +25,63 @@ fn output_without_a_last_newline_is_kept_as_it_is() {
 }
 
 #[test]
-fn a_megabyte_just_before_the_end_is_whole() {
+fn one_mib_written_just_before_exit_1000_times() {
     let expected = "0123456789abcde\n".repeat(1 << 16);
-    for _ in 0..20 {
-        let run = shell(&[], "yes 0123456789abcde | head -n 65536; exit 0");
-        assert!(run.text() == expected);
-        assert_eq!(run.report.stdout_blob_id, Some(BlobId::of(expected.as_bytes())));
-    }
+    let threads: Vec<_> = (0..4)
+        .map(|_| {
+            let expected = expected.clone();
+            std::thread::spawn(move || {
+                let wrapper = Wrapper::new(&[], &[]);
+                std::fs::write(wrapper.path("text"), &expected).unwrap();
+                let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_pvn-wrapper"));
+                command.args(["exec", "--report", "report.json", "--", "cat", "text"]).current_dir(wrapper.directory.path());
+                for _ in 0..250 {
+                    let output = command.output().unwrap();
+                    assert!(output.stdout == expected.as_bytes() && output.status.success());
+                    let report: schema::report::Report =
+                        serde_json::from_slice(&std::fs::read(wrapper.path("report.json")).unwrap()).unwrap();
+                    assert_eq!(report.stdout_blob_id, Some(BlobId::of(expected.as_bytes())));
+                }
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
 #[test]
-fn large_output_on_both_streams_at_once_is_whole() {
-    let run = shell(&[], "seq 1000000 & seq 1000000 >&2; wait");
-    let expected: String = (1..=1_000_000).map(|i| format!("{i}\n")).collect();
-    assert!(run.text() == expected && run.stderr == expected);
-    assert_eq!((run.report.stdout_bytes, run.report.stderr_bytes), (expected.len() as u64, expected.len() as u64));
-    assert_eq!(run.report.stdout_blob_id, Some(BlobId::of(expected.as_bytes())));
+fn one_gb_on_both_at_once() {
+    let lines = crate::sized(1_000_000_u32, 114_000_000);
+    // Full size is more than the usual cap keeps.
+    let script = format!("seq {lines} & seq {lines} >&2; wait");
+    let mut running = Wrapper::new(&["--max-output", "2000000000"], &["sh", "-c", &script]).spawn();
+    let read = |mut from: Box<dyn Read + Send>| {
+        std::thread::spawn(move || {
+            let mut all = crate::run::Digest::default();
+            std::io::copy(&mut from, &mut all).unwrap();
+            all.finish()
+        })
+    };
+    let readers = [read(Box::new(running.child.stdout.take().unwrap())), read(Box::new(running.child.stderr.take().unwrap()))];
+    let run = running.wait();
+    let [stdout, stderr] = readers.map(|reader| reader.join().unwrap());
+    assert_eq!(stdout, stderr, "both are the same numbers");
+    assert_eq!((run.report.stdout_bytes, run.report.stdout_blob_id), (stdout.0, Some(stdout.1)));
+    assert_eq!((run.report.stderr_bytes, run.report.stderr_blob_id), (stderr.0, Some(stderr.1)));
     assert_eq!((run.report.truncated, run.report.lost_bytes), (false, 0));
+}
+
+/// Each piece is written when the one before has left its pipe.
+const ALTERNATING: &str = "sub drained { my $n = pack 'i', 1; until (unpack('i', $n) == 0) { ioctl $_[0], 0x541B, $n or die } } \
+     for (1..100) { syswrite STDOUT, 'o' x $_; drained(*STDOUT); syswrite STDERR, 'e' x $_; drained(*STDERR) }";
+
+#[test]
+fn alternating_stdout_and_stderr_stay_apart_and_in_order() {
+    let run = run(&["--job", "."], &["perl", "-e", ALTERNATING]);
+    assert_eq!((run.report.stdout_bytes, run.report.stderr_bytes), (5050, 5050));
+    assert!(run.stdout.iter().all(|byte| *byte == b'o') && run.stderr.bytes().all(|byte| byte == b'e'));
+    let order = std::fs::read(run.path("order")).unwrap();
+    let expected = (1..=100).flat_map(|length| Stream::ALL.map(|stream| (stream, length)));
+    assert!(order_pieces(&order).eq(expected), "{:?}", order_pieces(&order).collect::<Vec<_>>());
 }
 
 #[test]
@@ -79,14 +120,14 @@ fn without_a_writable_disk_head_and_tail_are_kept_and_the_rest_is_counted_as_los
 }
 
 #[test]
-fn a_command_that_closes_its_output_works_on() {
+fn child_closes_stdout_and_works_on() {
     let run = shell(&[], "exec >&- 2>&-; echo x > after; exit 5");
     assert_eq!(run.code, 5);
     assert!(run.path("after").exists());
 }
 
 #[test]
-fn a_closed_reader_neither_stops_nor_kills_the_command() {
+fn stdout_is_a_closed_pipe_and_the_command_goes_on() {
     let mut running = Wrapper::new(&[], &["sh", "-c", "seq 100000; echo x > done"]).spawn();
     drop(running.child.stdout.take());
     let run = running.wait();

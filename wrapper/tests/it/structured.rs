@@ -26,7 +26,7 @@ fn check(text: &[u8], wrong: Option<(&str, &str)>) {
 }
 
 #[test]
-fn a_good_document_is_in_the_report() {
+fn json_valid_is_in_the_report() {
     check(GOOD.as_bytes(), None);
     check(br#"{"objects":[]}"#, None);
 }
@@ -35,14 +35,39 @@ fn a_good_document_is_in_the_report() {
 fn bad_input_output_that_is_not_json_is_shown() {
     check(b"Refreshing state...\n", Some(("", "Refreshing state")));
     check(b"", Some(("", "")));
-    check(format!("log line\n{GOOD}").as_bytes(), Some(("", "log line")));
-    check(format!("{GOOD}{GOOD}").as_bytes(), Some(("", "")));
-    check(format!("\u{feff}{GOOD}").as_bytes(), Some(("", "")));
     check(b"{\"objects\":\xff}", Some(("", "")));
 }
 
 #[test]
-fn bad_input_output_nested_without_end_is_refused_by_its_depth() {
+fn json_two_documents() {
+    check(format!("{GOOD}{GOOD}").as_bytes(), Some(("", "")));
+}
+
+#[test]
+fn json_log_line_before_it() {
+    check(format!("log line\n{GOOD}").as_bytes(), Some(("", "log line")));
+}
+
+#[test]
+fn json_bom() {
+    check(format!("\u{feff}{GOOD}").as_bytes(), Some(("", "")));
+}
+
+#[test]
+fn json_1e400() {
+    check(
+        br#"{"objects":[{"name":"a","objectType":"X","versions":[{"version":"1","replicas":1e400}]}]}"#,
+        Some(("/objects/0/versions/0/replicas", "out of range")),
+    );
+}
+
+#[test]
+fn json_duplicate_keys() {
+    check(br#"{"objects":[],"objects":[]}"#, Some(("/objects", "given twice")));
+}
+
+#[test]
+fn json_depth_100000() {
     let wrapper = Wrapper::new(&["--expect", "fetch"], &["cat", "document"]);
     std::fs::write(wrapper.path("document"), "[".repeat(100_000)).unwrap();
     let run = wrapper.run();
@@ -51,14 +76,27 @@ fn bad_input_output_nested_without_end_is_refused_by_its_depth() {
 }
 
 #[test]
-fn bad_input_wrong_fields_are_named_by_pointer() {
+fn json_wrong_type_is_named_by_pointer() {
     check(br#"{"objects":[{"name":1,"objectType":"X"}]}"#, Some(("/objects/0/name", "")));
-    check(br#"{"objects":[{"name":"a","objectType":"X","colour":"red"}]}"#, Some(("/objects/0/colour", "")));
     check(br#"{"objects":[{"name":"a","objectType":"X","status":"GREAT"}]}"#, Some(("/objects/0/status", "")));
 }
 
 #[test]
-fn bad_input_output_without_end_is_refused_by_its_size() {
+fn json_unknown_field_is_named_by_pointer() {
+    check(br#"{"objects":[{"name":"a","objectType":"X","colour":"red"}]}"#, Some(("/objects/0/colour", "")));
+}
+
+#[test]
+fn json_500_mb_is_refused_by_its_size() {
+    let mut wrapper = Wrapper::new(&["--expect", "fetch"], &["head", "-c", "500000000", "/dev/zero"]);
+    wrapper.command.stdout(Stdio::null());
+    let run = wrapper.run();
+    assert_eq!(run.code, 65);
+    assert!(run.report.structured.unwrap().errors[0].message.contains("500000000 bytes"));
+}
+
+#[test]
+fn json_just_over_the_limit_is_refused_by_its_size() {
     let run = Wrapper::new(&["--expect", "fetch"], &["head", "-c", "9000000", "/dev/zero"]).run();
     assert_eq!(run.code, 65);
     assert!(run.report.structured.unwrap().errors[0].message.contains("9000000 bytes"));

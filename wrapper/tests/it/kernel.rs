@@ -1,0 +1,182 @@
+//! What needs the kernel's help to be shown: pid namespaces, memory cgroups, other users. What is not permitted here is
+//! skipped and counted.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use schema::report::Report;
+
+use crate::run::{Wrapper, is_alive, run, until};
+
+/// Prefixes the wrapper's command with another program and its arguments.
+fn through(wrapper: &mut Wrapper, program: &str, arguments: &[&str]) {
+    let mut command = Command::new(program);
+    command.args(arguments).arg(wrapper.command.get_program()).args(wrapper.command.get_args());
+    command.envs(wrapper.command.get_envs().filter_map(|(key, value)| Some((key, value?)))).env_remove("PVN_JOB_DIR");
+    command.current_dir(wrapper.directory.path()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    wrapper.command = command;
+}
+
+const NAMESPACE: [&str; 3] = ["--fork", "--pid", "--mount-proc"];
+
+/// Why there are no pid namespaces here, if so.
+fn no_namespaces() -> Option<String> {
+    match Command::new("unshare").args(NAMESPACE).arg("true").output() {
+        Ok(output) if output.status.success() => None,
+        Ok(output) => Some(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+        Err(error) => Some(format!("unshare: {error}")),
+    }
+}
+
+/// Forks them twice; they live until the command, which alone holds a pipe, ends.
+const ORPHANS: &str = "pipe(R, W); pipe(S, T); \
+    for (1..2000) { if (fork() == 0) { if (fork() == 0) { close W; close S; syswrite T, 'x'; close T; sysread R, $x, 1; exit } exit } } \
+    wait for 1..2000; for (1..2000) { sysread S, $x, 1 } print qq(pid $$ of ), getppid(), qq(\\n);";
+
+#[test]
+fn pid_1_with_2000_double_forked_orphans() {
+    if let Some(why) = no_namespaces() {
+        return crate::skipped("pid_1_with_2000_double_forked_orphans", &why);
+    }
+    let mut wrapper = Wrapper::new(&["--drain", "20s"], &["perl", "-e", ORPHANS]);
+    through(&mut wrapper, "unshare", &NAMESPACE);
+    let run = wrapper.run();
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.text().ends_with("of 1\n"), "the wrapper is the first process: {}", run.text());
+    assert_eq!((run.report.leaked.len(), run.report.output_incomplete), (0, false));
+}
+
+#[test]
+fn pid_1_hears_term_and_ends_with_everything() {
+    if let Some(why) = no_namespaces() {
+        return crate::skipped("pid_1_hears_term", &why);
+    }
+    let script = "setsid sleep 60 & trap 'echo bye; exit 3' TERM; echo > ready; while :; do sleep 0.01; done";
+    let mut wrapper = Wrapper::new(&[], &["sh", "-c", script]);
+    through(&mut wrapper, "unshare", &NAMESPACE);
+    let running = wrapper.spawn();
+    running.until_written("ready");
+    let children = format!("/proc/{0}/task/{0}/children", running.child.id());
+    let first = std::fs::read_to_string(children).unwrap().trim().to_owned();
+    assert!(Command::new("kill").args(["-TERM", &first]).status().unwrap().success());
+    let run = running.wait();
+    assert_eq!((run.code, run.text().as_str()), (3, "bye\n"));
+}
+
+#[test]
+fn any_uid_no_capabilities() {
+    let user = ["--reuid=54321", "--regid=54321", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"];
+    let possible = Command::new("setpriv").args(user).arg("true").output();
+    if !possible.is_ok_and(|output| output.status.success()) {
+        return crate::skipped("any_uid_no_capabilities", "setpriv is not there or may not change the user");
+    }
+    let mut wrapper = Wrapper::new(&[], &["sh", "-c", "id -u; grep CapEff /proc/self/status"]);
+    // Where this was built may be nobody else's to enter.
+    let copy = wrapper.path("pvn-wrapper");
+    std::fs::copy(env!("CARGO_BIN_EXE_pvn-wrapper"), &copy).unwrap();
+    std::fs::set_permissions(wrapper.directory.path(), PermissionsExt::from_mode(0o777)).unwrap();
+    let mut command = Command::new(copy);
+    command.args(wrapper.command.get_args()).envs(wrapper.command.get_envs().filter_map(|(key, value)| Some((key, value?))));
+    wrapper.command = command;
+    through(&mut wrapper, "setpriv", &user);
+    let run = wrapper.run();
+    assert_eq!((run.code, run.text().as_str()), (0, "54321\nCapEff:\t0000000000000000\n"), "{}", run.stderr);
+}
+
+/// A memory cgroup of this test's own, if it may make one. Goes away with it.
+struct Cgroup(PathBuf);
+
+impl Cgroup {
+    fn make(limit_bytes: u64) -> std::io::Result<Self> {
+        let own = std::fs::read_to_string("/proc/self/cgroup")?;
+        let of = |line: &str| Some(line.splitn(3, ':').nth(2)?.trim_start_matches('/').to_owned());
+        let (root, path, limits) = match own.lines().find(|line| line.contains(":memory:")) {
+            Some(line) => ("/sys/fs/cgroup/memory", of(line), ["memory.limit_in_bytes", "memory.memsw.limit_in_bytes"]),
+            None => ("/sys/fs/cgroup", own.lines().find_map(of), ["memory.max", "memory.swap.max"]),
+        };
+        let directory = PathBuf::from(root).join(path.unwrap_or_default()).join(format!("wrapper-test-{}", std::process::id()));
+        std::fs::create_dir(&directory)?;
+        let made = Self(directory);
+        std::fs::write(made.0.join(limits[0]), limit_bytes.to_string())?;
+        let swap = if limits[1] == "memory.swap.max" { 0 } else { limit_bytes };
+        // Not everywhere is swap accounted for, nor is there any.
+        let _ = std::fs::write(made.0.join(limits[1]), swap.to_string());
+        Ok(made)
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        // The kernel takes a moment to see that it is empty.
+        until("the cgroup goes away", || std::fs::remove_dir(&self.0).ok());
+    }
+}
+
+#[test]
+fn only_the_child_oom_killed() {
+    let cgroup = match Cgroup::make(64 << 20) {
+        Ok(cgroup) => cgroup,
+        Err(error) => return crate::skipped("only_the_child_oom_killed", &format!("no memory cgroup can be made: {error}")),
+    };
+    let hungry = "$| = 1; print qq(hungry\\n); select undef, undef, undef, 0.1; push @all, 'x' x 1000000 while 1";
+    let mut wrapper = Wrapper::new(&[], &["perl", "-e", hungry]);
+    let enter = format!("echo $$ > {}/cgroup.procs && exec \"$0\" \"$@\"", cgroup.0.display());
+    through(&mut wrapper, "sh", &["-c", &enter]);
+    let run = wrapper.run();
+    assert_eq!((run.code, run.report.signal.as_deref(), run.report.oom_killed), (137, Some("SIGKILL"), true), "{}", run.stderr);
+    assert_eq!(run.text(), "hungry\n");
+}
+
+#[test]
+fn killed_by_somebody_is_not_killed_for_memory() {
+    assert!(!run(&[], &["sh", "-c", "sleep 0.05; kill -9 $$"]).report.oom_killed);
+}
+
+#[test]
+fn the_command_goes_before_us_when_memory_runs_out() {
+    let running = Wrapper::new(&[], &["sh", "-c", "echo > ready; read x"]).stdin(Stdio::piped()).spawn();
+    running.until_written("ready");
+    let score = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).unwrap().trim().parse::<i32>().unwrap();
+    let children = format!("/proc/{0}/task/{0}/children", running.child.id());
+    let child: u32 = std::fs::read_to_string(children).unwrap().trim().parse().unwrap();
+    let own = score(running.child.id());
+    until("its score is raised", || (score(child) > own || own == 1000).then_some(()));
+    assert_eq!(running.wait().code, 1);
+}
+
+/// Most memory that a wrapper of a debug build may ever have held: the static one, which the benchmark measures, has half.
+const PEAK_KIB: u64 = 16 << 10;
+
+#[test]
+fn ten_gb_with_a_cap_memory_measured() {
+    let total = crate::sized(1_000_000_000_u64, 10_000_000_000);
+    let mut wrapper = Wrapper::new(&[], &["head", "-c", &total.to_string(), "/dev/zero"]);
+    wrapper.command.stdout(Stdio::null());
+    let mut running = wrapper.spawn();
+    let status = format!("/proc/{}/status", running.child.id());
+    let mut peak = 0;
+    while running.child.try_wait().unwrap().is_none() {
+        let text = std::fs::read_to_string(&status).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok());
+        peak = peak.max(line.unwrap_or(0));
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+    let report: Report = running.wait().report;
+    assert_eq!((report.stdout_bytes, report.stdout_head_bytes, report.truncated), (total, Some(32 << 20), true));
+    assert_eq!((report.lost_bytes, report.output_incomplete), (0, false));
+    assert!((1..PEAK_KIB).contains(&peak), "{peak} KiB");
+}
+
+#[test]
+fn nothing_stays_of_a_wrapper_that_a_namespace_ends_with() {
+    if let Some(why) = no_namespaces() {
+        return crate::skipped("nothing_stays_of_a_wrapper_that_a_namespace_ends_with", &why);
+    }
+    let mut wrapper = Wrapper::new(&["--drain", "0s"], &["sh", "-c", "setsid sleep 60 & echo left"]);
+    through(&mut wrapper, "unshare", &NAMESPACE);
+    let run = wrapper.run();
+    assert_eq!((run.code, run.text().as_str()), (0, "left\n"));
+    assert!(!run.report.leaked.iter().any(|left| left.alive && is_alive(left.pid)));
+}
