@@ -12,6 +12,8 @@ mod capture;
 mod deliver;
 mod escalate;
 mod exit;
+#[cfg(test)]
+mod fuzz;
 mod hand_over;
 mod inputs;
 mod install;
