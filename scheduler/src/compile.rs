@@ -10,6 +10,7 @@
 
 mod channels;
 mod check;
+mod cluster;
 mod commands;
 mod configs;
 mod cycle;
@@ -35,6 +36,7 @@ use schema::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 pub use channels::{Channel, Connection};
+pub use cluster::{ClusterPlace, verbatim};
 pub use configs::{BUILT_IN_RUNTIME, Configs, key, kind_name};
 pub use problem::DocumentKey;
 pub use value::{Given, Seal, SecretValue, Values};
@@ -161,6 +163,8 @@ pub enum Place {
         /// Whether jobs get only PATH, HOME, USER, LANG and TMPDIR of the daemon's environment.
         clean_env: bool,
     },
+    /// Jobs on a Kubernetes cluster.
+    Cluster(Box<ClusterPlace>),
     /// Nothing runs; every command succeeds at once, except those of the named programs.
     Fake {
         /// Programs (by name) whose command fails.
@@ -186,7 +190,7 @@ pub struct Commands {
 pub struct Command {
     /// Name of the program, for messages and for `fake`.
     pub name: String,
-    /// The program and its arguments: entrypoint, then cmd. Not empty.
+    /// The program and its arguments: entrypoint, then cmd. Not empty. On a cluster its Job says what is run.
     pub argv: Vec<String>,
     /// Environment, lowest precedence first already merged; without `PVN_*`.
     pub env: Vec<EnvVar>,
@@ -196,6 +200,10 @@ pub struct Command {
     pub expect: Option<schema::report::StructuredKind>,
     /// Let what the command leaves behind live on (`taskConfig.leaveRunning`).
     pub leave_running: bool,
+    /// On a cluster: the `batch/v1` Job as the config says it, with the values put in; its main container, which has the name
+    /// `name`, without its secret variables, which are in `env`. What it says of a variable wins over `env`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<Box<serde_json::Value>>,
 }
 
 /// One environment variable.
@@ -219,6 +227,13 @@ pub enum EnvValue {
         /// Its version; 0 = the latest.
         version: u64,
     },
+    /// A key of a Secret of the cluster where the job runs. On a cluster only.
+    KubernetesSecret {
+        /// Name of the Secret.
+        name: String,
+        /// Key inside it.
+        key: String,
+    },
     /// A secret that stood in clear in the config, sealed by [`Seal`]. Opened at the start of each job.
     Sealed(String),
 }
@@ -231,7 +246,7 @@ impl Commands {
         variables
             .filter_map(|variable| match &variable.value {
                 EnvValue::Secret { key, .. } => Some(key.as_str()),
-                EnvValue::Plain(_) | EnvValue::Sealed(_) => None,
+                EnvValue::Plain(_) | EnvValue::Sealed(_) | EnvValue::KubernetesSecret { .. } => None,
             })
             .collect()
     }

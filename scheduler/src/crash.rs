@@ -11,6 +11,9 @@ pub const POINTS: &[&str] = &[
     AFTER_COMMIT,
     BEFORE_START,
     AFTER_START,
+    AFTER_MADE,
+    AFTER_RECORDED,
+    AFTER_LET_GO,
     BEFORE_STOP,
     AFTER_STOP,
     AFTER_STARTED,
@@ -28,6 +31,12 @@ pub const AFTER_COMMIT: &str = "after-commit";
 pub const BEFORE_START: &str = "before-start";
 /// The runner has the job; nobody has noted it.
 pub const AFTER_START: &str = "after-start";
+/// A job's Job is there, suspended; nobody has noted which.
+pub const AFTER_MADE: &str = "after-made";
+/// A job's Job is noted; it is still suspended.
+pub const AFTER_RECORDED: &str = "after-recorded";
+/// A job's Job was let go.
+pub const AFTER_LET_GO: &str = "after-let-go";
 /// A job is about to be stopped.
 pub const BEFORE_STOP: &str = "before-stopping";
 /// A job was told to stop; nobody has noted it.

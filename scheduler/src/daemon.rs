@@ -22,7 +22,9 @@ use crate::delivery::{self, Delivery, Tokens};
 use crate::driver::{self, Driver, Handle, Parts};
 use crate::http::{self, Api, Piece, ReadOutput};
 use crate::runner::Runner;
+use crate::runner::cluster::ClusterRunner;
 use crate::runner::local::{self, LocalRunner};
+use crate::runner::places::Places;
 use crate::secrets::{self, KEY_FILE, SealError, Sealer};
 use crate::settings::{Settings, SettingsError};
 use crate::store::{Change, Commit, Lock, LockError, RuntimeRow, RuntimeSummary, Store, StoreError, TokenRow};
@@ -87,6 +89,7 @@ pub struct Daemon {
     handle: Handle,
     store: Store,
     runner: LocalRunner,
+    cluster: ClusterRunner,
     delivery: Delivery,
     stop: CancellationToken,
     driver: JoinHandle<Result<(), driver::Fatal>>,
@@ -130,7 +133,8 @@ impl Daemon {
         let wrapper = wrapper(&settings)?;
         let local =
             local::Settings { spool: data.join("spool"), wrapper, started_in: root.clone(), environment: std::env::vars_os().collect() };
-        let runner = LocalRunner::open(local, blobs.clone(), news).map_err(io_error(format!("open the spool in {}", data.display())))?;
+        let runner =
+            LocalRunner::open(local, blobs.clone(), news.clone()).map_err(io_error(format!("open the spool in {}", data.display())))?;
 
         let uploads = delivery::Settings {
             directory: data.join("uploads"),
@@ -138,6 +142,8 @@ impl Daemon {
         };
         let delivery = Delivery::open(uploads, blobs.clone(), Tokens::new(&sealer), clock.clone())
             .map_err(io_error(format!("open the uploads in {}", data.display())))?;
+        let cluster = ClusterRunner::open(data.join("cluster"), delivery.clone(), clock.clone(), news)
+            .map_err(io_error(format!("open what is known of clusters in {}", data.display())))?;
 
         let stop = CancellationToken::new();
         let parts = Parts {
@@ -145,7 +151,7 @@ impl Daemon {
             clock: clock.clone(),
             sealer,
             blobs: blobs.clone(),
-            runner: Arc::new(runner.clone()) as Arc<dyn Runner>,
+            runner: Arc::new(Places::new(runner.clone(), cluster.clone())) as Arc<dyn Runner>,
             news: news_in,
             root,
             limits: limits(&settings),
@@ -157,7 +163,7 @@ impl Daemon {
         let api = Api::new(store.clone(), handle.clone(), output, delivery.clone(), clock, settings.open_metrics, stop.child_token());
         let http = tokio::spawn(http::serve(listener, api, stop.child_token()));
         tracing::info!(%address, data = %data.display(), "ready");
-        Ok(Self { address, handle, store, runner, delivery, stop, driver, http, _lock: lock })
+        Ok(Self { address, handle, store, runner, cluster, delivery, stop, driver, http, _lock: lock })
     }
 
     /// Where it listens.
@@ -197,7 +203,7 @@ impl Daemon {
     /// # Errors
     /// When the driver could not write its last notes; they are made again at the next start.
     pub async fn stop(self) -> Result<(), RunError> {
-        let Self { stop, driver, http, runner, delivery, store, .. } = self;
+        let Self { stop, driver, http, runner, cluster, delivery, store, .. } = self;
         stop.cancel();
         let orderly = async {
             let driven = if driver.is_finished() { Ok(Ok(())) } else { driver.await };
@@ -206,6 +212,7 @@ impl Daemon {
                 let _ = http.await;
             }
             runner.detach().await;
+            cluster.detach().await;
             delivery.detach().await;
             store.close().await;
             match driven {

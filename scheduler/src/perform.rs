@@ -16,7 +16,7 @@ use crate::compile::environment::JobIdentity;
 use crate::compile::{Command, Commands, EnvValue, Place};
 use crate::crash;
 use crate::driver::{EXPLANATION, Names, PLAN};
-use crate::runner::{End, JobSpec, Runner};
+use crate::runner::{ClusterJob, End, JobSpec, Runner};
 use crate::secrets::Sealer;
 use crate::store::Store;
 
@@ -98,6 +98,16 @@ impl Performer {
                 return Ok(Prepared::Over(fake::run(command, crashing_programs, &start.version, self.clock.now())));
             }
             Place::Local { root, clean_env } => (root.as_ref().map_or_else(|| self.root.clone(), |root| self.root.join(root)), *clean_env),
+            Place::Cluster(_) => (self.root.clone(), false),
+        };
+        let cluster = match &commands.place {
+            Place::Cluster(place) => Some(ClusterJob {
+                place: place.as_ref().clone(),
+                application: names.application.1.clone(),
+                service: names.service.1.clone(),
+                channel: names.channel.1.clone(),
+            }),
+            Place::Local { .. } | Place::Fake { .. } => None,
         };
         let (mut env, secret_keys) = self.open(command).await?;
         env.extend(identity(start, names, &commands).variables());
@@ -113,6 +123,7 @@ impl Performer {
             timeout_ms: start.timeout_ms,
             success_exit_codes: if is_exit_code_fetch(start.kind, &commands) { vec![0, 2] } else { vec![0] },
             inputs: self.inputs(start).await?,
+            cluster,
         })))
     }
 
@@ -141,6 +152,8 @@ impl Performer {
                     env.push((variable.key.clone(), text.clone()));
                     continue;
                 }
+                // The cluster's; the Job refers to it.
+                EnvValue::KubernetesSecret { .. } => continue,
                 EnvValue::Secret { key, version } => match self.store.secret(key, *version).await {
                     Ok(Some((_, bytes))) => bytes,
                     Ok(None) if *version == 0 => {

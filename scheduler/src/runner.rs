@@ -1,16 +1,19 @@
 //! Starts, watches and stops jobs, here or in a cluster. Has no opinions: the engine decided, the outcome goes back as an
 //! event. Called by `perform`.
 
-use schema::id::{BlobId, JobId};
+use schema::id::{ApplicationName, BlobId, ChannelName, JobId, ServiceName};
 use schema::report::Report;
 use schema::status::JobKind;
 use schema::time::Timestamp;
 use tokio::sync::mpsc;
 
-use crate::compile::Command;
+use crate::compile::{ClusterPlace, Command};
 
+pub mod cluster;
 pub mod learned;
 pub mod local;
+pub mod places;
+mod wrapped;
 
 /// One job, complete: whoever has this can run it without asking anybody.
 #[derive(Debug, Clone)]
@@ -37,6 +40,21 @@ pub struct JobSpec {
     pub success_exit_codes: Vec<i32>,
     /// Files that `--in PATH=REF` can name: `fetch:NAME` -> blob.
     pub inputs: Vec<(String, BlobId)>,
+    /// Where on a cluster it runs, and whose it is; `None` = on this machine.
+    pub cluster: Option<ClusterJob>,
+}
+
+/// What only a job on a cluster needs.
+#[derive(Debug, Clone)]
+pub struct ClusterJob {
+    /// Where.
+    pub place: ClusterPlace,
+    /// The application, for labels.
+    pub application: ApplicationName,
+    /// The service, for labels and names.
+    pub service: ServiceName,
+    /// The channel, for labels.
+    pub channel: ChannelName,
 }
 
 /// What the runner tells.

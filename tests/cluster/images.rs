@@ -44,6 +44,19 @@ impl Image {
         self
     }
 
+    /// With a program of this machine and the libraries that it needs, if any.
+    ///
+    /// # Panics
+    /// When nobody can say which.
+    #[must_use]
+    pub fn program(self, path: &str, from: &Path) -> Self {
+        let output = Command::new("ldd").arg(from).output().expect("ldd can be started");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        // `libc.so.6 => /lib/…/libc.so.6 (0x…)`, and the loader as `/lib64/ld-….so.2 (0x…)`; of a static program nothing.
+        let libraries = text.lines().filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')));
+        libraries.fold(self.file(path, from), |image, library| image.file(library.trim_start_matches('/'), Path::new(library)))
+    }
+
     /// With what it runs when nothing else is said.
     #[must_use]
     pub fn entrypoint(mut self, argv: &[&str]) -> Self {

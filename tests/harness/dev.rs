@@ -22,7 +22,7 @@ impl Dev {
     pub fn of(example: &str) -> Self {
         let home = tempfile::Builder::new().prefix("pvn-dev-").tempdir().expect("a directory can be made");
         copy::example(example, &home.path().join("example"));
-        Self { home, child: None, address: format!("127.0.0.1:{}", port::free()) }
+        Self { home, child: None, address: format!("127.0.0.1:{}", port::free("127.0.0.1")) }
     }
 
     /// The copied example.

@@ -16,6 +16,7 @@ use crate::{port, programs, wait};
 pub struct Scheduler {
     home: TempDir,
     child: Option<Child>,
+    address: String,
     url: String,
 }
 
@@ -40,8 +41,16 @@ impl Scheduler {
 
     /// A new one that does not run yet.
     pub fn stopped() -> Self {
+        Self::stopped_at("127.0.0.1")
+    }
+
+    /// A new one that does not run yet and will listen on this address, without TLS.
+    ///
+    /// # Panics
+    /// When no directory can be made.
+    pub fn stopped_at(address: &str) -> Self {
         let home = tempfile::Builder::new().prefix("pvn-test-").tempdir().expect("a directory can be made");
-        Self { home, child: None, url: String::new() }
+        Self { home, child: None, address: address.to_owned(), url: String::new() }
     }
 
     /// The directory that holds its data and its jobs' files.
@@ -57,6 +66,10 @@ impl Scheduler {
     /// Its address.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    fn is_on_loopback(&self) -> bool {
+        self.address == "127.0.0.1"
     }
 
     /// Its process id.
@@ -88,12 +101,13 @@ impl Scheduler {
     pub fn spawn(&mut self, start: &Start<'_>) {
         assert!(self.child.is_none(), "it runs already");
         if self.url.is_empty() {
-            self.url = format!("http://127.0.0.1:{}", port::free());
+            self.url = format!("http://{}:{}", self.address, port::free(&self.address));
         }
         let log = File::options().create(true).append(true).open(self.home().join("log")).expect("the log can be written");
         let mut command = Command::new(programs::program("pvn-scheduler"));
         command
             .arg("serve")
+            .args((!self.is_on_loopback()).then_some("--allow-plain-http"))
             .args(["--listen", self.url.trim_start_matches("http://")])
             .arg("--data-dir")
             .arg(self.data())
@@ -172,6 +186,10 @@ impl Scheduler {
     /// `pvnctl` against it, not started.
     pub fn client<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
         let mut command = Command::new(programs::program("pvnctl"));
+        if !self.is_on_loopback() && self.data().join("admin-token").exists() {
+            // The file is found for a scheduler on the loopback address only.
+            command.env("PVN_AUTH_TOKEN", self.token());
+        }
         command.args(arguments).env("PVN_SERVER", &self.url).env("PVN_DATA_DIR", self.data()).current_dir(self.home()).stdin(Stdio::null());
         command
     }

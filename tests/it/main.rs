@@ -1,6 +1,7 @@
 //! The real programs together. One subject a file.
 
 mod cluster;
+mod cluster_jobs;
 mod dev;
 mod examples;
 mod faults;

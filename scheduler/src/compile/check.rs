@@ -56,13 +56,7 @@ fn check_runtime(configs: &Configs, options: &Options, runtime: &Runtime, proble
     }
     match runtime.kind() {
         RuntimeKind::Custom(custom) => check_custom(configs, options, runtime, custom, &place.field("custom"), problems),
-        RuntimeKind::Local(_) | RuntimeKind::Fake(_) => {}
-        RuntimeKind::Kubernetes(_) if options.everything_local => {}
-        RuntimeKind::Kubernetes(_) => {
-            let problem = place.problem(format!("not supported yet: Kubernetes runtimes (`{}` names no other kind)", runtime.name));
-            problems
-                .add(problem.help("use `local: {}`, or try the config with `pvn-scheduler dev`, which runs everything on this machine"));
-        }
+        RuntimeKind::Local(_) | RuntimeKind::Fake(_) | RuntimeKind::Kubernetes(_) => {}
         _ => {
             let problem = place.field(kind).problem(format!("not supported yet: runtimes of kind `{kind}`"));
             problems.add(problem.help("write a `custom` runtime with the commands themselves"));

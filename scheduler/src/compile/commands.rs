@@ -3,16 +3,17 @@
 
 use std::collections::BTreeMap;
 
-use schema::config::{CustomRuntime, Env, EnvValueKind, Exec, FetchMode, RuntimeKind, TaskConfig};
-use schema::id::RuntimeName;
+use schema::config::{CustomRuntime, Env, EnvValueKind, Exec, FetchMode, ProxyRuntime, RuntimeKind, TaskConfig};
 use schema::report::StructuredKind;
 use schema::status::JobKind;
 
+use super::cluster::{self, ClusterPlace, TaskTexts};
 use super::configs::Configs;
+use super::problem::DocumentKey;
 use super::problem::{Place, Problems};
 use super::template::{self, Rendered, Scope};
 use super::value::{Seal, SecretValue};
-use super::{Command, Commands, EnvValue, EnvVar, Options, Place as JobPlace, environment, job_file, nearest};
+use super::{Command, Commands, EnvValue, EnvVar, Options, Place as JobPlace, environment, job_file, nearest, parameters};
 
 /// Longest argument, and longest variable as `KEY=value`, that Linux passes to a program, in bytes: 32 pages less the NUL at
 /// its end. Source: `MAX_ARG_STRLEN` in execve(2).
@@ -59,7 +60,7 @@ impl Maker<'_> {
     fn job_place(&self, custom: &CustomRuntime, place: &Place, problems: &mut Problems) -> Option<JobPlace> {
         let proxy = &custom.proxy_runtime;
         let place = place.field("proxyRuntime");
-        let job_place = self.proxy_place(&proxy.runtime, &place.field("runtime"), problems)?;
+        let job_place = self.proxy_place(proxy, &place.field("runtime"), problems)?;
         if proxy.container_orchestration.is_some() && !self.options.everything_local && matches!(job_place, JobPlace::Local { .. }) {
             let problem = place.field("containerOrchestration").problem("`containerOrchestration` has no effect on a `local` runtime");
             problems.add(problem.help("take it out, or name a Kubernetes runtime"));
@@ -67,7 +68,8 @@ impl Maker<'_> {
         Some(job_place)
     }
 
-    fn proxy_place(&self, name: &RuntimeName, place: &Place, problems: &mut Problems) -> Option<JobPlace> {
+    fn proxy_place(&self, proxy: &ProxyRuntime, place: &Place, problems: &mut Problems) -> Option<JobPlace> {
+        let name = &proxy.runtime;
         let here = JobPlace::Local { root: None, clean_env: false };
         let Some(runtime) = self.configs.runtime(name) else {
             if self.options.everything_local {
@@ -83,12 +85,10 @@ impl Maker<'_> {
             }
             RuntimeKind::Fake(fake) => Some(JobPlace::Fake { crashing_programs: fake.crashing_programs.clone() }),
             RuntimeKind::Kubernetes(_) if self.options.everything_local => Some(here),
-            RuntimeKind::Kubernetes(_) => {
-                let problem = place.problem(format!("not supported yet: jobs on a Kubernetes runtime (`{name}`)"));
-                problems
-                    .add(problem.help("name `local`, or try the config with `pvn-scheduler dev`, which runs everything on this machine"));
-                None
-            }
+            RuntimeKind::Kubernetes(kubernetes) => match &place.document {
+                Some(DocumentKey::Runtime(runtime)) => Some(JobPlace::Cluster(Box::new(ClusterPlace::new(proxy, kubernetes, runtime)))),
+                _ => None,
+            },
             _ => {
                 let kind = super::configs::kind_name(runtime);
                 let problem = place.problem(format!("runtime `{name}` is of kind `{kind}`, which cannot run the jobs of another"));
@@ -123,9 +123,8 @@ impl Maker<'_> {
             }
             Exec::Kubernetes(config) => {
                 let place = place.field("kubernetesConfig");
-                let on_this_machine = matches!(on, Some(JobPlace::Local { .. }));
                 let job = job_file::read(self.configs, config, self.scope, &place, problems)?;
-                let mut command = job.command(kind, self.scope, on_this_machine, problems)?;
+                let mut command = job.command(kind, self.scope, on, problems)?;
                 for variable in std::mem::take(&mut command.env) {
                     variables.insert(variable.key, variable.value);
                 }
@@ -145,7 +144,16 @@ impl Maker<'_> {
                 let problem = place.problem(format!("there is neither {what}: on this machine no image says what to run"));
                 problems.add(problem.help("write the program and its arguments, as in `cmd: [./check.sh, --quick]`"));
             }
-            // Nothing is run there; the name stands for the command.
+            Some(JobPlace::Cluster(cluster)) if cluster.wrapper_image.is_some() && !says_what_to_run(&command) => {
+                let (place, what) = match exec {
+                    Exec::Task(_) => (place.field("taskConfig").field("program"), "`entrypoint`"),
+                    Exec::Kubernetes(_) => (place.field("kubernetesConfig"), "`command`"),
+                };
+                let problem = place.problem(format!("there is no {what}, and the wrapper cannot see what the image would run"));
+                problems
+                    .add(problem.help(format!("write the program as {what}, or take `wrapper.inject` from runtime `{}`", cluster.cluster)));
+            }
+            // Nothing is run there, or its Job says what; the name stands for the command.
             _ if command.argv.is_empty() => command.argv.push(command.name.clone()),
             _ => {}
         }
@@ -163,28 +171,25 @@ impl Maker<'_> {
         }
         let program = &task.program;
         let inner = place.field("program");
-        // The image is not used here, and its names are checked all the same.
-        if let Some(image) = &program.image {
-            self.text(image, &inner.field("image"), problems);
-        }
-        if let Some(tag) = &program.image_tag {
-            self.text(tag, &inner.field("imageTag"), problems);
-        }
-        let mut argv = Vec::new();
-        for (list, field) in [(&program.entrypoint, "entrypoint"), (&program.cmd, "cmd")] {
-            for (index, argument) in list.iter().enumerate() {
-                argv.push(self.text(argument, &inner.field(field).item(index), problems));
-            }
-        }
+        // Of a local task the image is not used, and its names are checked all the same.
+        let image = program.image.as_ref().map(|image| self.text(image, &inner.field("image"), problems));
+        let tag = program.image_tag.as_ref().map(|tag| self.text(tag, &inner.field("imageTag"), problems));
+        let image = image.or_else(|| tag.map(|tag| parameters::image_reference(program.image_registry_info.as_ref(), &tag)));
+        let mut list = |list: &[String], field: &str| -> Vec<String> {
+            let place = inner.field(field);
+            list.iter().enumerate().map(|(index, argument)| self.text(argument, &place.item(index), problems)).collect()
+        };
+        let (entrypoint, cmd) = (list(&program.entrypoint, "entrypoint"), list(&program.cmd, "cmd"));
+        let argv = [entrypoint.as_slice(), &cmd].concat();
         let directory = program.working_directory.as_ref();
-        Command {
-            name: program.name.clone().unwrap_or_else(|| kind.to_string()),
-            argv,
-            env: Vec::new(),
-            working_directory: directory.map(|text| self.text(text, &inner.field("workingDirectory"), problems)),
-            expect: None,
-            leave_running: task.leave_running,
-        }
+        let working_directory = directory.map(|text| self.text(text, &inner.field("workingDirectory"), problems));
+        let on_cluster = matches!(on, Some(JobPlace::Cluster(_)));
+        // The name of a container is a label, which `getInfo` is not.
+        let default = || if on_cluster { kind.to_string().to_lowercase() } else { kind.to_string() };
+        let name = program.name.clone().unwrap_or_else(default);
+        let texts = TaskTexts { name: name.clone(), image, entrypoint, cmd, working_directory: working_directory.clone() };
+        let job = if on_cluster { cluster::task_job(task, texts, place, problems).map(Box::new) } else { None };
+        Command { name, argv, env: Vec::new(), working_directory, expect: None, leave_running: task.leave_running, job }
     }
 
     /// What a task can ask of Kubernetes and not of this machine. In `dev` what only sizes or places a container is left out;
@@ -243,6 +248,9 @@ impl Maker<'_> {
                 }
                 // Nothing runs there, so nothing is missing.
                 EnvValueKind::KubernetesSecret(_) if matches!(on, Some(JobPlace::Fake { .. })) => None,
+                EnvValueKind::KubernetesSecret(secret) if matches!(on, Some(JobPlace::Cluster(_))) => {
+                    Some(EnvValue::KubernetesSecret { name: secret.secret_name.clone(), key: secret.key.clone() })
+                }
                 EnvValueKind::KubernetesSecret(_) => {
                     let problem = place.field("kubernetesSecret").problem("not supported yet: a secret of the cluster on this machine");
                     problems.add(problem.help("keep it with `pvnctl secrets set KEY` and name it as `secret: {key: KEY}`"));
@@ -258,6 +266,17 @@ impl Maker<'_> {
     fn text(&self, text: &str, place: &Place, problems: &mut Problems) -> String {
         render_text(text, self.scope, place, problems)
     }
+}
+
+/// Whether a Job says itself what its main container runs, whatever the image says.
+fn says_what_to_run(command: &Command) -> bool {
+    let containers = command.job.as_ref().and_then(|job| job.pointer("/spec/template/spec/containers")?.as_array());
+    containers
+        .is_some_and(|containers| containers.iter().any(|container| container["name"] == command.name.as_str() && has_command(container)))
+}
+
+fn has_command(container: &serde_json::Value) -> bool {
+    container["command"].as_array().is_some_and(|command| !command.is_empty())
 }
 
 /// What no program can be given.

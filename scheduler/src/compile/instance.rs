@@ -173,11 +173,7 @@ impl<'a> Subject<'a> {
 
     fn tell_no_commands(&self, runtime: &Runtime, problems: &mut Problems) {
         let kind = kind_name(runtime);
-        let is_told_there = match runtime.kind() {
-            RuntimeKind::Local(_) => false,
-            RuntimeKind::Kubernetes(_) => !self.options.everything_local,
-            _ => true,
-        };
+        let is_told_there = !matches!(runtime.kind(), RuntimeKind::Local(_) | RuntimeKind::Kubernetes(_));
         if is_told_there && self.release.is_none() {
             return;
         }
@@ -317,6 +313,7 @@ fn fake_commands(name: &str, place: JobPlace) -> Commands {
         working_directory: None,
         expect: None,
         leave_running: false,
+        job: None,
     };
     Commands { place, fetch: None, apply, get_info: None }
 }

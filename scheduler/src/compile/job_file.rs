@@ -1,17 +1,18 @@
 //! The Kubernetes Job files that a command may be given as: read, checked, values put into their strings after the YAML is read,
 //! so that no value can change their structure. Called by `commands`.
 //!
-//! Off a cluster only the container counts: what it runs, with which environment. What a command may depend on and this machine
-//! does not have is a problem; what only sizes, places or names things is left out.
+//! On a cluster the whole Job counts. Off one only the container does: what it runs, with which environment. What a command may
+//! depend on and this machine does not have is a problem; what only sizes, places or names things is left out.
 
 use schema::config::KubernetesConfig;
 use schema::status::JobKind;
 use schema::yaml::{self, Kind, Node};
+use serde_json::{Map, Value};
 
 use super::configs::Configs;
 use super::problem::{Place, Problem, Problems};
 use super::template::{self, Rendered, Scope};
-use super::{Command, EnvValue, EnvVar};
+use super::{ClusterPlace, Command, EnvValue, EnvVar, Place as JobPlace};
 
 /// A Job file, read.
 pub(super) struct JobFile {
@@ -118,18 +119,31 @@ fn items<'a>(tree: &'a Node, pointer: &str) -> &'a [Node] {
 
 const POD: &str = "/spec/template/spec";
 
+/// Names the container that people mean when they name none. Source: kubectl.
+const DEFAULT_CONTAINER: &str = "/spec/template/metadata/annotations/kubectl.kubernetes.io~1default-container";
+
 impl JobFile {
-    /// The command of its only container, with the values put in. All of the file's strings are checked.
-    pub(super) fn command(&self, kind: JobKind, scope: &Scope, on_this_machine: bool, problems: &mut Problems) -> Option<Command> {
+    /// The command of its container, with the values put in; on a cluster the whole Job. All of the file's strings are checked.
+    pub(super) fn command(&self, kind: JobKind, scope: &Scope, on: Option<&JobPlace>, problems: &mut Problems) -> Option<Command> {
         let before = problems.count();
         self.check_strings(&self.tree, scope, problems);
         let containers = items(&self.tree, &format!("{POD}/containers"));
-        let [container] = containers else {
-            self.tell(&self.tree, format!("the Job has {} containers; one is run", containers.len()), None, problems);
-            return None;
+        let cluster = match on {
+            Some(JobPlace::Cluster(place)) => Some(place),
+            _ => None,
         };
-        if on_this_machine {
-            self.check_local(container, problems);
+        let container = match (containers, cluster) {
+            ([container], _) => container,
+            ([_, ..], Some(_)) => self.main_container(containers, problems)?,
+            _ => {
+                self.tell(&self.tree, format!("the Job has {} containers; one is run", containers.len()), None, problems);
+                return None;
+            }
+        };
+        match (on, cluster) {
+            (Some(JobPlace::Local { .. }), _) => self.check_local(container, problems),
+            (_, Some(place)) => self.check_cluster(place, container, problems),
+            _ => {}
         }
         let mut argv = Vec::new();
         for list in ["/command", "/args"] {
@@ -140,9 +154,14 @@ impl JobFile {
         let mut env = Vec::new();
         for variable in items(container, "/env") {
             let (Some(key), Some(value)) = (scalar(variable, "/name"), at(variable, "/value")) else { continue };
-            env.push(EnvVar { key: key.to_owned(), value: self.env_value(value, scope, problems) });
+            let value = self.env_value(value, scope, problems);
+            // On a cluster the rest stays in the Job: texts may refer to each other there, as in `$(OTHER)`.
+            if cluster.is_none() || !matches!(value, EnvValue::Plain(_)) {
+                env.push(EnvVar { key: key.to_owned(), value });
+            }
         }
         let working_directory = at(container, "/workingDir").map(|node| self.text(node, scope, problems));
+        let job = cluster.map(|_| Box::new(self.object(&self.tree, Some(container), scope, problems)));
         (problems.count() == before).then(|| Command {
             name: scalar(container, "/name").map_or_else(|| kind.to_string(), str::to_owned),
             argv,
@@ -150,7 +169,69 @@ impl JobFile {
             working_directory,
             expect: None,
             leave_running: false,
+            job,
         })
+    }
+
+    /// Of several containers the one that is the command: that which kubectl would take, else the first.
+    fn main_container<'a>(&self, containers: &'a [Node], problems: &mut Problems) -> Option<&'a Node> {
+        let Some(name) = scalar(&self.tree, DEFAULT_CONTAINER) else { return containers.first() };
+        let found = containers.iter().find(|container| scalar(container, "/name") == Some(name));
+        if found.is_none() {
+            self.tell(
+                &self.tree,
+                format!("there is no container `{name}`, which `kubectl.kubernetes.io/default-container` names"),
+                None,
+                problems,
+            );
+        }
+        found
+    }
+
+    /// What would make more of it than one command in the place that was given.
+    fn check_cluster(&self, place: &ClusterPlace, container: &Node, problems: &mut Problems) {
+        for field in ["completions", "parallelism"] {
+            if let Some(node) = at(&self.tree, &format!("/spec/{field}"))
+                && !matches!(&node.kind, Kind::Scalar { text, .. } if text == "1")
+            {
+                self.tell(node, format!("`{field}` is not 1: the Job is one run of one command"), Some("take it out"), problems);
+            }
+        }
+        if let Some(node) = at(&self.tree, "/metadata/namespace")
+            && !matches!(&node.kind, Kind::Scalar { text, .. } if *text == place.namespace)
+        {
+            let help = "take it out, or name the namespace in `containerOrchestration.k8s.namespace`";
+            self.tell(node, format!("the Job runs in namespace `{}`", place.namespace), Some(help), problems);
+        }
+        if scalar(container, "/name").is_none() {
+            self.tell(container, "the container has no `name`".to_owned(), None, problems);
+        }
+    }
+
+    /// A part of the file as JSON, with the values put into its strings. Of the main container's variables the secret ones are
+    /// left out: nothing secret stands in a Job.
+    fn object(&self, node: &Node, main: Option<&Node>, scope: &Scope, problems: &mut Problems) -> Value {
+        match &node.kind {
+            Kind::Scalar { text, .. } if text.contains("{{") => self.text(node, scope, problems).into(),
+            Kind::Scalar { .. } => node.to_json(),
+            // No deeper than `yaml::DEPTH_LIMIT`.
+            Kind::List(items) => items.iter().map(|item| self.object(item, main, scope, problems)).collect(),
+            Kind::Mapping(entries) => {
+                let is_main = main.is_some_and(|main| std::ptr::eq(main, node));
+                let mut object = Map::new();
+                for entry in entries {
+                    let value = match &entry.value.kind {
+                        Kind::List(variables) if is_main && entry.key == "env" => {
+                            let open = variables.iter().filter(|variable| !self.is_secret(variable, scope));
+                            open.map(|variable| self.object(variable, main, scope, problems)).collect()
+                        }
+                        _ => self.object(&entry.value, main, scope, problems),
+                    };
+                    object.insert(entry.key.clone(), value);
+                }
+                object.into()
+            }
+        }
     }
 
     fn check_local(&self, container: &Node, problems: &mut Problems) {
@@ -204,6 +285,11 @@ impl JobFile {
             Kind::Scalar { text, .. } if let Ok(Rendered::Secret(secret)) = template::render(text, scope) => secret.into(),
             _ => EnvValue::Plain(self.text(node, scope, problems)),
         }
+    }
+
+    /// Whether an entry of `env` has a secret for its value.
+    fn is_secret(&self, variable: &Node, scope: &Scope) -> bool {
+        scalar(variable, "/value").is_some_and(|text| matches!(template::render(text, scope), Ok(Rendered::Secret(_))))
     }
 
     fn tell_template(&self, node: &Node, errors: Vec<template::TemplateError>, problems: &mut Problems) {

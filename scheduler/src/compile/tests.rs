@@ -1,6 +1,7 @@
 //! What documents and values mean together, one subject a file, each through one `check` helper.
 
 mod checks;
+mod cluster;
 mod commands;
 mod examples;
 mod groups;
@@ -111,6 +112,7 @@ pub(super) fn env(command: &Command) -> String {
     let one = |variable: &EnvVar| match &variable.value {
         EnvValue::Plain(text) => format!("{}={text}", variable.key),
         EnvValue::Secret { key, version } => format!("{}=secret({key}@{version})", variable.key),
+        EnvValue::KubernetesSecret { name, key } => format!("{}=kubernetes({name}/{key})", variable.key),
         EnvValue::Sealed(sealed) => format!("{}={sealed}", variable.key),
     };
     command.env.iter().map(one).collect::<Vec<_>>().join(" ")

@@ -227,7 +227,9 @@ fn file(report: &Report, name: &str) -> Option<BlobId> {
 
 /// The checked document, or in a sentence what is wrong with it.
 fn document<T: serde::de::DeserializeOwned>(structured: Option<&Structured>) -> Result<T, String> {
-    let Some(structured) = structured else { return Err("its structured output was not checked by the wrapper".to_owned()) };
+    let Some(structured) = structured else {
+        return Err("its structured output was not checked by the wrapper, which its image lacks; put `pvn-wrapper exec` before the command, or set `wrapper: {inject: true}` on the Kubernetes runtime".to_owned());
+    };
     match &structured.value {
         Some(value) if structured.errors.is_empty() => {
             serde_json::from_value(value.clone()).map_err(|error| format!("its structured output is not what was expected: {error}"))

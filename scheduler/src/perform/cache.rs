@@ -58,6 +58,7 @@ mod tests {
             working_directory: None,
             expect: None,
             leave_running: false,
+            job: None,
         };
         Arc::new(Commands { place: Place::Fake { crashing_programs: Vec::new() }, fetch: None, apply, get_info: None })
     }

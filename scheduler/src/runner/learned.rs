@@ -8,6 +8,7 @@
 //! | a marked line on stderr | the whole report; of what it names there is what was uploaded before |
 //! | the termination message | how the command ended; what it printed as far as it was uploaded |
 //! | the bare exit status of the container | an exit code, which may be the wrapper's own |
+//! | the cluster ended it, or lost it | why nobody knows |
 //! | nothing | unknown, which is never read as success |
 //!
 //! What always holds: learning the same again changes nothing ([`Learned::merge`] is idempotent and associative, and of two
@@ -34,6 +35,8 @@ pub struct Learned {
     pub never: Option<Never>,
     /// The container's own end.
     pub exit: Option<Exit>,
+    /// Why its end cannot be known.
+    pub lost: Option<String>,
 }
 
 /// Why a command never started.
@@ -73,6 +76,7 @@ impl Learned {
             message: self.message.or(later.message),
             never: self.never.or(later.never),
             exit: self.exit.or(later.exit),
+            lost: self.lost.or(later.lost),
         }
     }
 
@@ -94,7 +98,11 @@ impl Learned {
         }
         match self.never {
             Some(Never { why, surroundings }) => (End::NotStarted { why, surroundings }, true),
-            None => (End::Unknown { why: why(), report: None }, false),
+            None => {
+                // The place knows that it ended, if not how; then what is left of it is the place's to say.
+                let is_over = self.lost.is_some();
+                (End::Unknown { why: self.lost.unwrap_or_else(why), report: None }, is_over)
+            }
         }
     }
 }
@@ -156,6 +164,7 @@ mod tests {
             message: Some(report(3)),
             never: Some(Never { why: "no node".to_owned(), surroundings: true }),
             exit: Some(exit(4)),
+            lost: Some("evicted".to_owned()),
         };
         check(all(), Some(1));
         check(Learned { delivered: None, ..all() }, Some(2));
@@ -198,6 +207,7 @@ mod tests {
             message: message.map(report),
             never: never.map(|why| Never { why: why.to_string(), surroundings: false }),
             exit: code.map(exit),
+            lost: None,
         })
     }
 

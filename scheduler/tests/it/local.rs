@@ -124,6 +124,7 @@ fn spec(name: &str, argv: &[&str]) -> JobSpec {
             working_directory: None,
             expect: None,
             leave_running: false,
+            job: None,
         },
         env: vec![("PVN_JOB_ID".to_owned(), job.to_string())],
         clean_env: false,
@@ -132,6 +133,7 @@ fn spec(name: &str, argv: &[&str]) -> JobSpec {
         timeout_ms: None,
         success_exit_codes: vec![0],
         inputs: Vec::new(),
+        cluster: None,
     }
 }
 

@@ -112,7 +112,7 @@ fn what_is_not_acted_on_yet_is_said() {
         let expected = format!("runtime.{kind}: not supported yet: runtimes of kind `{kind}`");
         check(&format!("runtime: {{name: x, {kind}: {block}}}"), &[&expected]);
     }
-    check("runtime: {name: x}", &["runtime: not supported yet: Kubernetes runtimes (`x` names no other kind)"]);
+    check("runtime: {name: x}", &[]);
     let expected = "service.kubernetesConfig: not supported yet: `kubernetesConfig` of a service";
     check_changed(&[("  application: app\n", "  application: app\n  kubernetesConfig: {type: KUBERNETES, inlined: x}\n")], &[expected]);
 }

@@ -117,8 +117,6 @@ fn jobs_run_where_the_proxy_runtime_is() {
     check_place("  local: {}", serve, Ok(here(None, false)));
     check_place("  local: {root: /srv, env: clean}", serve, Ok(here(Some("/srv"), true)));
     check_place("  fake: {crashingPrograms: [apply]}", serve, Ok(Place::Fake { crashing_programs: vec!["apply".to_owned()] }));
-    let cluster = "runtime.custom.proxyRuntime.runtime: not supported yet: jobs on a Kubernetes runtime (`proxy`)";
-    check_place("  kubernetes: {}", serve, Err(cluster));
     let custom = "runtime.custom.proxyRuntime.runtime: runtime `proxy` is of kind `custom`, which cannot run the jobs of another";
     check_place("  custom: {proxyRuntime: {runtime: local}, apply: {taskConfig: {program: {cmd: [a]}}}}", serve, Err(custom));
 }

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use schema::report::StructuredKind;
 use schema::spool;
 
-use crate::runner::JobSpec;
+use crate::runner::{JobSpec, wrapped};
 
 /// Variables that a local job inherits in mode `clean`. Source: SPEC 4.
 const CLEAN: &[&str] = &["PATH", "HOME", "USER", "LANG", "TMPDIR"];
@@ -16,37 +15,9 @@ const CLEAN: &[&str] = &["PATH", "HOME", "USER", "LANG", "TMPDIR"];
 const DEFAULT_PATH: &str = "/usr/bin:/bin";
 
 /// The wrapper's arguments after its own name.
-///
-/// A command that is `pvn-wrapper exec …` itself becomes the wrapper's run, with its own flags after ours, so that they win
-/// where a flag can be given once; only the job's timeout holds beside one of theirs.
 pub(super) fn arguments(spec: &JobSpec, directory: &Path) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = vec!["exec".into(), "--job".into(), directory.into()];
-    if let Some(timeout) = spec.timeout_ms.filter(|timeout| *timeout > 0) {
-        arguments.push(format!("--job-timeout={timeout}ms").into());
-    }
-    if !matches!(spec.success_exit_codes.as_slice(), [] | [0]) {
-        let codes: Vec<String> = spec.success_exit_codes.iter().filter(|code| (0..=255).contains(*code)).map(i32::to_string).collect();
-        arguments.push(format!("--success-exit-codes={}", codes.join(",")).into());
-    }
-    if let Some(expect) = spec.command.expect {
-        let kind = match expect {
-            StructuredKind::Fetch => "fetch",
-            StructuredKind::GetInfo => "get-info",
-        };
-        arguments.push(format!("--expect={kind}").into());
-    }
-    if spec.command.leave_running {
-        arguments.push("--leave-running".into());
-    }
-    let argv = &spec.command.argv;
-    let is_wrapper = |program: &String| Path::new(program).file_name().is_some_and(|name| name == "pvn-wrapper");
-    match argv.as_slice() {
-        [program, exec, rest @ ..] if is_wrapper(program) && exec == "exec" => arguments.extend(rest.iter().map(OsString::from)),
-        _ => {
-            arguments.push("--".into());
-            arguments.extend(argv.iter().map(OsString::from));
-        }
-    }
+    arguments.extend(wrapped::arguments(spec, &spec.command.argv).into_iter().map(OsString::from));
     arguments
 }
 
@@ -92,6 +63,7 @@ pub(super) fn working_directory(spec: &JobSpec, started_in: &Path) -> Result<Pat
 #[cfg(test)]
 mod tests {
     use schema::id::JobId;
+    use schema::report::StructuredKind;
     use schema::status::JobKind;
 
     use super::*;
@@ -109,6 +81,7 @@ mod tests {
                 working_directory: None,
                 expect: Some(StructuredKind::GetInfo),
                 leave_running: true,
+                job: None,
             },
             env: vec![("A".into(), "1".into()), ("PVN_JOB_ID".into(), "j".into()), ("A".into(), "2".into())],
             clean_env: false,
@@ -117,6 +90,7 @@ mod tests {
             timeout_ms: Some(1500),
             success_exit_codes: vec![0, 2],
             inputs: Vec::new(),
+            cluster: None,
         }
     }
 

@@ -1,0 +1,167 @@
+//! What a command needs on a Kubernetes cluster: the place of its Job, and the Job itself, as a `taskConfig` or a Job file says
+//! it. A `taskConfig` is shorthand for a Job file: from here on there is one form. What is ours in a Job (name, labels,
+//! environment, wrapper) `runner::cluster` adds. Called by `commands`.
+
+use schema::config::{KubernetesRuntime, Medium, ProxyRuntime, ResourceList, TaskConfig};
+use schema::id::{BlobId, RuntimeName};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::problem::{Place, Problems};
+
+/// The image that the wrapper is taken from when the config names none: that of the same version.
+const WRAPPER_IMAGE: &str = concat!("pvn-wrapper:", env!("CARGO_PKG_VERSION"));
+
+/// What the namespaces start with that are ours to make.
+const NAMESPACE_PREFIX: &str = "pvn-proxy-runtime-";
+
+/// Longest name of a namespace. Source: RFC 1123 labels, which Kubernetes uses.
+const NAMESPACE_LIMIT: usize = 63;
+
+/// How long a finished Job is kept, seconds, when the config does not say. Source: SPEC 1.1, `ttl`.
+const DEFAULT_TTL_S: i64 = 3600;
+
+/// A place on a Kubernetes cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClusterPlace {
+    /// The runtime document that stands for the cluster; for messages.
+    pub cluster: RuntimeName,
+    /// The custom runtime whose jobs these are; for labels.
+    pub runtime: RuntimeName,
+    /// Path of a kubeconfig on the scheduler's machine; `None` = its own cluster, else the default kubeconfig.
+    pub kubeconfig: Option<String>,
+    /// Context of the kubeconfig; `None` = its current one.
+    pub context: Option<String>,
+    /// Image whose wrapper is put before each command; `None` = commands are run as they are.
+    pub wrapper_image: Option<String>,
+    /// Where the Jobs are.
+    pub namespace: String,
+    /// Whether the namespace is ours, made when it is missing.
+    pub own_namespace: bool,
+}
+
+impl ClusterPlace {
+    /// Where the jobs of the custom runtime `runtime` run whose `proxyRuntime` names the cluster `cluster`.
+    pub(super) fn new(proxy: &ProxyRuntime, kubernetes: Option<&KubernetesRuntime>, runtime: &RuntimeName) -> Self {
+        let given = proxy.container_orchestration.as_ref().and_then(|place| place.k8s.as_ref()?.namespace.clone());
+        let wrapper = kubernetes.and_then(|kubernetes| kubernetes.wrapper.as_ref()).filter(|wrapper| wrapper.inject);
+        Self {
+            cluster: proxy.runtime.clone(),
+            runtime: runtime.clone(),
+            kubeconfig: kubernetes.and_then(|kubernetes| kubernetes.kubeconfig.clone()),
+            context: kubernetes.and_then(|kubernetes| kubernetes.context.clone()),
+            wrapper_image: wrapper.map(|wrapper| wrapper.image.clone().unwrap_or_else(|| WRAPPER_IMAGE.to_owned())),
+            own_namespace: given.is_none(),
+            namespace: given.unwrap_or_else(|| own_namespace(runtime)),
+        }
+    }
+}
+
+/// A name that is too long is cut, and stays one of its own by a digest.
+fn own_namespace(runtime: &RuntimeName) -> String {
+    let name = format!("{NAMESPACE_PREFIX}{runtime}");
+    if name.len() <= NAMESPACE_LIMIT {
+        return name;
+    }
+    const DIGITS: usize = 8;
+    let digest = BlobId::of(name.as_bytes()).to_string();
+    let digits = digest.rsplit(':').next().unwrap_or_default();
+    format!("{}-{}", &name[..NAMESPACE_LIMIT - DIGITS - 1].trim_end_matches('-'), &digits[..DIGITS])
+}
+
+/// The texts of a task, with the values put in.
+#[derive(Debug)]
+pub(super) struct TaskTexts {
+    pub(super) name: String,
+    pub(super) image: Option<String>,
+    pub(super) entrypoint: Vec<String>,
+    pub(super) cmd: Vec<String>,
+    pub(super) working_directory: Option<String>,
+}
+
+/// The Job that a `taskConfig` stands for.
+pub(super) fn task_job(task: &TaskConfig, texts: TaskTexts, place: &Place, problems: &mut Problems) -> Option<Value> {
+    if task.leave_running {
+        let problem =
+            place.field("leaveRunning").problem("`leaveRunning` has no meaning on a Kubernetes runtime: a Pod ends with its command");
+        problems.add(problem.help("take it out, or run the command on `local`"));
+    }
+    let Some(image) = texts.image else {
+        let problem = place.field("program").problem("there is no image to run on a Kubernetes runtime");
+        problems.add(problem.help("write `image: NAME:TAG`, or `imageTag` and `imageRegistryInfo`"));
+        return None;
+    };
+    let mut container = Map::new();
+    container.insert("name".to_owned(), texts.name.into());
+    container.insert("image".to_owned(), image.into());
+    put_list(&mut container, "command", texts.entrypoint.iter().map(|text| verbatim(text).into()).collect());
+    put_list(&mut container, "args", texts.cmd.iter().map(|text| verbatim(text).into()).collect());
+    if let Some(directory) = texts.working_directory {
+        container.insert("workingDir".to_owned(), directory.into());
+    }
+    if let Some(resources) = &task.program.resources {
+        let mut amounts = Map::new();
+        for (key, list) in [("requests", &resources.requests), ("limits", &resources.limits)] {
+            if let Some(list) = list {
+                amounts.insert(key.to_owned(), amounts_of(list));
+            }
+        }
+        container.insert("resources".to_owned(), amounts.into());
+    }
+    let mount = |volume: &schema::config::Volume| json!({"name": volume.name, "mountPath": volume.mount.mount_path, "readOnly": volume.mount.read_only});
+    put_list(&mut container, "volumeMounts", task.volumes.iter().map(mount).collect());
+
+    let mut pod = Map::new();
+    // A Service that is called `pvn-…` would bring variables that are called like ours.
+    pod.insert("enableServiceLinks".to_owned(), false.into());
+    if let Some(k8s) = &task.k8s {
+        pod.insert("serviceAccountName".to_owned(), k8s.service_account.clone().into());
+    }
+    put_list(&mut pod, "volumes", task.volumes.iter().map(volume).collect());
+    pod.insert("containers".to_owned(), json!([container]));
+    let ttl_s = task.ttl.map_or(DEFAULT_TTL_S, |ttl| ttl.as_ms().div_euclid(1000));
+    Some(json!({
+        "apiVersion": "batch/v1", "kind": "Job",
+        "spec": {"ttlSecondsAfterFinished": ttl_s, "template": {"spec": pod}},
+    }))
+}
+
+/// A text that Kubernetes leaves as it is: it takes `$(NAME)` in commands, arguments and variables for a reference, and `$$` for
+/// a dollar sign.
+pub fn verbatim(text: &str) -> String {
+    text.replace('$', "$$")
+}
+
+fn put_list(object: &mut Map<String, Value>, key: &str, list: Vec<Value>) {
+    if !list.is_empty() {
+        object.insert(key.to_owned(), list.into());
+    }
+}
+
+fn amounts_of(list: &ResourceList) -> Value {
+    let amounts = [("cpu", &list.cpu), ("memory", &list.memory)];
+    Value::Object(amounts.into_iter().filter_map(|(key, amount)| Some((key.to_owned(), amount.clone()?.into()))).collect())
+}
+
+fn volume(volume: &schema::config::Volume) -> Value {
+    let source = &volume.source;
+    match (&source.secret, &source.ephemeral) {
+        (Some(secret), _) => json!({"name": volume.name, "secret": {"secretName": secret.secret_name}}),
+        (None, Some(ephemeral)) if ephemeral.medium == Medium::Memory => json!({"name": volume.name, "emptyDir": {"medium": "Memory"}}),
+        (None, _) => json!({"name": volume.name, "emptyDir": {}}),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_namespace_of_ours_is_named_after_the_runtime_and_stays_short() {
+        let name = |runtime: &str| own_namespace(&runtime.parse().unwrap());
+        assert_eq!(name("my-runtime"), "pvn-proxy-runtime-my-runtime");
+        let long = "a".repeat(63);
+        assert_eq!(name(&long).len(), NAMESPACE_LIMIT);
+        assert_ne!(name(&long), name(&format!("{}b", "a".repeat(62))), "two long names stay two");
+    }
+}

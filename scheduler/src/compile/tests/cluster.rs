@@ -1,0 +1,127 @@
+//! Commands for a Kubernetes cluster: their place, and the Job that a task or a Job file stands for.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+const K8S: &str = "---\nruntime: {name: k8s, kubernetes: {kubeconfig: /etc/k, context: c}}\n";
+const INJECTED: &str = "---\nruntime: {name: k8s, kubernetes: {wrapper: {inject: true, image: 'w:1'}}}\n";
+
+/// The small documents with the runtime `k8s` as `definition` says, and `apply`.
+fn on_cluster(definition: &str, apply: &str) -> String {
+    let small = changed(SMALL, &[("runtime: local", "runtime: k8s"), ("{taskConfig: {program: {cmd: [apply, '{{.Params.x}}']}}}", apply)]);
+    format!("{small}{definition}")
+}
+
+fn apply(text: &str) -> Command {
+    compiled(text, "staging", "").unwrap_or_else(|problems| panic!("{:?}", lines(&problems))).commands.apply
+}
+
+fn job(text: &str) -> Value {
+    *apply(text).job.unwrap()
+}
+
+fn check_problem(definition: &str, apply: &str, expected: &str) {
+    let problems = super::super::check(&configs(&on_cluster(definition, apply)), &Options::default(), None);
+    assert_eq!(lines(&problems), [expected], "{apply}");
+}
+
+#[test]
+fn jobs_run_in_a_namespace_of_the_runtime_or_in_the_given_one() {
+    let task = "{taskConfig: {program: {image: i}}}";
+    let place = |text: &str| match compiled(text, "staging", "").unwrap().place {
+        Place::Cluster(place) => *place,
+        other => panic!("{other:?}"),
+    };
+    let own = place(&on_cluster(K8S, task));
+    assert_eq!((own.namespace.as_str(), own.own_namespace), ("pvn-proxy-runtime-tool", true));
+    assert_eq!((own.kubeconfig.as_deref(), own.context.as_deref(), own.wrapper_image), (Some("/etc/k"), Some("c"), None));
+    let given = changed(&on_cluster(K8S, task), &[("runtime: k8s}", "runtime: k8s, containerOrchestration: {k8s: {namespace: mine}}}")]);
+    let given = place(&given);
+    assert_eq!((given.namespace.as_str(), given.own_namespace), ("mine", false));
+    assert_eq!(place(&on_cluster("---\nruntime: {name: k8s}\n", task)).kubeconfig, None, "a runtime of no kind is a cluster");
+}
+
+#[test]
+fn a_task_stands_for_a_job() {
+    let task = "{taskConfig: {
+      program: {name: tool, imageTag: '{{.Params.x}}', imageRegistryInfo: {containerRegistry: r.test, imageRepository: a/b},
+        entrypoint: [run], cmd: ['costs $(5)'], workingDirectory: /w,
+        resources: {requests: {cpu: 100m}, limits: {memory: 64Mi}}},
+      volumes: [{name: s, source: {secret: {secretName: certs}}, mount: {mountPath: /s, readOnly: true}},
+                {name: t, source: {ephemeral: {medium: MEMORY}}, mount: {mountPath: /t}}],
+      ttl: 90s, k8s: {serviceAccount: runner}}}";
+    let expected = json!({
+        "apiVersion": "batch/v1", "kind": "Job",
+        "spec": {"ttlSecondsAfterFinished": 90, "template": {"spec": {
+            "enableServiceLinks": false,
+            "serviceAccountName": "runner",
+            "volumes": [{"name": "s", "secret": {"secretName": "certs"}}, {"name": "t", "emptyDir": {"medium": "Memory"}}],
+            "containers": [{
+                "name": "tool", "image": "r.test/a/b:fallback", "command": ["run"], "args": ["costs $$(5)"], "workingDir": "/w",
+                "resources": {"requests": {"cpu": "100m"}, "limits": {"memory": "64Mi"}},
+                "volumeMounts": [{"name": "s", "mountPath": "/s", "readOnly": true}, {"name": "t", "mountPath": "/t", "readOnly": false}],
+            }],
+        }}},
+    });
+    assert_eq!(job(&on_cluster(K8S, task)), expected);
+}
+
+#[test]
+fn a_job_file_is_taken_whole_with_the_values_in_its_strings() {
+    let file = "{kubernetesConfig: {type: KUBERNETES, inlined: \"
+apiVersion: batch/v1
+kind: Job
+spec:
+  backoffLimit: 2
+  template:
+    metadata: {annotations: {kubectl.kubernetes.io/default-container: tool}}
+    spec:
+      containers:
+      - {name: side, image: 's:1'}
+      - {name: tool, image: 'i:{{.Params.x}}', env: [{name: A, value: '{{.Params.x}}'}, {name: B, valueFrom: {fieldRef: {fieldPath: a}}}]}
+\"}}";
+    let command = apply(&on_cluster(K8S, &file.replace('\n', "\\n")));
+    assert_eq!((command.name.as_str(), command.env.len()), ("tool", 0));
+    let job = *command.job.unwrap();
+    assert_eq!(job["spec"]["backoffLimit"], 2, "a number stays one");
+    let tool = &job["spec"]["template"]["spec"]["containers"][1];
+    assert_eq!(tool["image"], "i:fallback");
+    assert_eq!(tool["env"][0], json!({"name": "A", "value": "fallback"}));
+    assert_eq!(tool["env"][1]["valueFrom"]["fieldRef"]["fieldPath"], "a");
+}
+
+#[test]
+fn a_secret_of_the_cluster_is_referred_to() {
+    let task = "{env: {A: {kubernetesSecret: {secretName: s, key: k}}, B: {rawSecret: x}}, taskConfig: {program: {image: i}}}";
+    assert_eq!(env(&apply(&on_cluster(K8S, task))), "A=kubernetes(s/k) B=[x]");
+}
+
+#[test]
+fn what_makes_no_sense_on_a_cluster_is_said() {
+    let program = "runtime.custom.apply.taskConfig.program";
+    check_problem(K8S, "{taskConfig: {program: {cmd: [a]}}}", &format!("{program}: there is no image to run on a Kubernetes runtime"));
+    let expected =
+        "runtime.custom.apply.taskConfig.leaveRunning: `leaveRunning` has no meaning on a Kubernetes runtime: a Pod ends with its command";
+    check_problem(K8S, "{taskConfig: {program: {image: i}, leaveRunning: true}}", expected);
+    let expected = format!("{program}: there is no `entrypoint`, and the wrapper cannot see what the image would run");
+    check_problem(INJECTED, "{taskConfig: {program: {image: i, cmd: [a]}}}", &expected);
+    let file = |job: &str| format!("{{kubernetesConfig: {{type: KUBERNETES, inlined: \"apiVersion: batch/v1\\nkind: Job\\n{job}\"}}}}");
+    let at = "runtime.custom.apply.kubernetesConfig";
+    let containers = "template: {spec: {containers: [{name: t, image: i}]}}";
+    check_problem(
+        INJECTED,
+        &file(&format!("spec: {{{containers}}}")),
+        &format!("{at}: there is no `command`, and the wrapper cannot see what the image would run"),
+    );
+    check_problem(
+        K8S,
+        &file(&format!("spec: {{completions: 2, {containers}}}")),
+        &format!("{at}.inlined: `completions` is not 1: the Job is one run of one command"),
+    );
+    check_problem(
+        K8S,
+        &file(&format!("metadata: {{namespace: other}}\\nspec: {{{containers}}}")),
+        &format!("{at}.inlined: the Job runs in namespace `pvn-proxy-runtime-tool`"),
+    );
+}

@@ -1,0 +1,221 @@
+//! All Kubernetes: makes a Job for each job, follows it to its end, stops it, and finds it again after a restart. Called by
+//! `perform` and the driver through [`super::places`]; what its jobs' wrappers deliver, and that each job ends once, is
+//! [`crate::delivery`]'s.
+//!
+//! ```text
+//! start ──▶ expect uploads ──▶ Job, suspended ──▶ its uid recorded ──▶ Secret, owned by the Job ──▶ Job let go
+//!                                                                                                     │
+//!            settle ◀── container ended, Pod or Job gone, never started in time ◀── watch ◀───────────┘
+//! ```
+//!
+//! What always holds, however this daemon and the cluster die:
+//! - a job's command is let go at most once: [`record`] says why;
+//! - a job goes on without us, and is taken up again after a restart;
+//! - a job that never ran is told as such, and one of which nobody knows as unknown.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use schema::id::JobId;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::learned::{Learned, Never};
+use super::{End, JobSpec, News, Told};
+use crate::clock::Clock;
+use crate::delivery::Delivery;
+
+mod ask;
+mod clusters;
+mod follow;
+mod job;
+mod log;
+mod record;
+mod sight;
+mod watch;
+
+use clusters::Clusters;
+use record::{Record, Records};
+use watch::Watches;
+
+/// Stops of one job that may wait to be acted upon. The second one kills; more say nothing new.
+const STOPS_WAITING: usize = 4;
+
+/// The runner. Cloned freely.
+#[derive(Debug, Clone)]
+pub struct ClusterRunner {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    records: Records,
+    delivery: Delivery,
+    clock: Clock,
+    news: News,
+    clusters: Clusters,
+    watches: Watches,
+    /// The jobs that have a task, and the way to stop each.
+    jobs: Mutex<HashMap<JobId, mpsc::Sender<()>>>,
+    tasks: TaskTracker,
+    detach: CancellationToken,
+}
+
+impl ClusterRunner {
+    /// A runner that keeps what it must know in `directory` and tells its news to `news`.
+    ///
+    /// # Errors
+    /// When the directory cannot be made.
+    pub fn open(directory: PathBuf, delivery: Delivery, clock: Clock, news: News) -> io::Result<Self> {
+        let tasks = TaskTracker::new();
+        let inner = Inner {
+            records: Records::open(&directory)?,
+            delivery,
+            clock,
+            news,
+            clusters: Clusters::default(),
+            watches: Watches::new(tasks.clone()),
+            jobs: Mutex::default(),
+            tasks,
+            detach: CancellationToken::new(),
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Starts a job, or takes up the one of this id that was started before. What comes of it is news.
+    pub fn start(&self, spec: JobSpec) {
+        self.follow(spec.job, |inner, stops| async move { inner.run(spec, stops).await });
+    }
+
+    /// Whether anything is known here of a job.
+    pub fn knows(&self, job: JobId) -> bool {
+        self.inner.records.get(job).is_ok_and(|record| record.is_some())
+    }
+
+    /// Takes up the jobs that were decided and have not ended, after a restart. Those of them that never ran are returned.
+    pub async fn recover(&self, unfinished: &[JobId]) -> Vec<JobId> {
+        let mut never_started = Vec::new();
+        self.inner.delivery.recover(unfinished, &self.inner.news).await;
+        for job in unfinished {
+            match self.inner.records.get(*job) {
+                Ok(Some(record)) if record.uid.is_some() => {
+                    let job = *job;
+                    self.follow(job, |inner, stops| async move { inner.take_up(job, record, stops).await });
+                }
+                Ok(_) => never_started.push(*job),
+                Err(error) => {
+                    tracing::error!(%job, %error, "what is known of a job on a cluster cannot be read");
+                    let why = format!("what was known of it cannot be read: {error}");
+                    self.inner.tell(*job, End::Unknown { why, report: None }, false).await;
+                }
+            }
+        }
+        for job in self.inner.records.jobs().unwrap_or_default() {
+            if !unfinished.contains(&job) {
+                self.forget(job).await;
+            }
+        }
+        never_started
+    }
+
+    /// Stops a job: its Pod is asked to end; the second time it is killed. Its end is news. `false` when no such job runs.
+    pub fn stop(&self, job: JobId) -> bool {
+        let jobs = self.inner.jobs.lock().expect("nobody panics with the lock");
+        let Some(stops) = jobs.get(&job) else { return false };
+        self.inner.delivery.cancel(job);
+        // Full means that several stops wait already, which is as much as there is to say.
+        matches!(stops.try_send(()), Ok(()) | Err(mpsc::error::TrySendError::Full(())))
+    }
+
+    /// Forgets a job whose end is stored. Its Job stays in the cluster as long as its `ttl` says.
+    pub async fn forget(&self, job: JobId) {
+        self.inner.delivery.forget(job).await;
+        if let Ok(Some(record)) = self.inner.records.get(job)
+            && record.uid.is_none()
+        {
+            // It was never let go, and nobody will: what may be there of it would stay suspended for ever.
+            let inner = self.inner.clone();
+            self.inner.tasks.spawn(async move {
+                tokio::select! {
+                    () = inner.clear(record) => {}
+                    () = inner.detach.cancelled() => {}
+                }
+            });
+        }
+        if let Err(error) = self.inner.records.remove(job) {
+            tracing::warn!(%job, %error, "failed to remove what was known of a job; it takes up space until the next start");
+        }
+    }
+
+    /// Lets go of all jobs, which go on without us, and ends the tasks.
+    pub async fn detach(&self) {
+        self.inner.detach.cancel();
+        self.inner.tasks.close();
+        self.inner.tasks.wait().await;
+    }
+
+    /// Runs `task` for a job that has none.
+    fn follow<F: Future<Output = ()> + Send + 'static>(&self, job: JobId, task: impl FnOnce(Arc<Inner>, mpsc::Receiver<()>) -> F) {
+        let (stop, stops) = mpsc::channel(STOPS_WAITING);
+        match self.inner.jobs.lock().expect("nobody panics with the lock").entry(job) {
+            std::collections::hash_map::Entry::Occupied(_) => return,
+            std::collections::hash_map::Entry::Vacant(vacant) => vacant.insert(stop),
+        };
+        let (inner, task) = (self.inner.clone(), task(self.inner.clone(), stops));
+        self.inner.tasks.spawn(async move {
+            tokio::select! {
+                () = task => {}
+                () = inner.detach.cancelled() => {}
+            }
+            inner.jobs.lock().expect("nobody panics with the lock").remove(&job);
+        });
+    }
+}
+
+impl Inner {
+    /// The task of a job that is started here.
+    async fn run(self: Arc<Self>, spec: JobSpec, mut stops: mpsc::Receiver<()>) {
+        let job = spec.job;
+        // Whoever asks for a start again finds what was begun before.
+        let before = self.records.get(job).ok().flatten();
+        if let Some(record) = before.clone().filter(|record| record.uid.is_some()) {
+            return self.take_up(job, record, stops).await;
+        }
+        let (learned, gone) = match self.begin(&spec, before.is_some(), &mut stops).await {
+            Ok(follower) => follower.until_over(&mut stops).await,
+            Err(never) => (Learned { never: Some(never), ..Learned::default() }, true),
+        };
+        self.settle(job, learned, gone).await;
+    }
+
+    /// The task of a job whose Job was made before a restart.
+    async fn take_up(self: Arc<Self>, job: JobId, record: Record, mut stops: mpsc::Receiver<()>) {
+        let (learned, gone) = self.again(job, record).await.until_over(&mut stops).await;
+        self.settle(job, learned, gone).await;
+    }
+
+    async fn settle(&self, job: JobId, learned: Learned, gone: bool) {
+        self.delivery.settle(job, learned, gone).await;
+    }
+
+    async fn tell(&self, job: JobId, end: End, gone: bool) {
+        tokio::select! {
+            // Nobody listens any more when the daemon stops; the next one is told.
+            _ = self.news.send(Told::Ended { job, end, gone }) => {}
+            () = self.detach.cancelled() => {}
+        }
+    }
+}
+
+/// It never ran, and another try makes sense.
+fn later(why: String) -> Never {
+    Never { why, surroundings: true }
+}
+
+/// It never ran, and another try makes no sense.
+fn never(why: String) -> Never {
+    Never { why, surroundings: false }
+}

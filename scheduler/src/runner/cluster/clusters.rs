@@ -1,0 +1,190 @@
+//! The connections to clusters, one for each kubeconfig and context, and how fast each may be asked. Called by the jobs' tasks.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use tokio::time::Instant;
+
+use crate::compile::ClusterPlace;
+
+/// Requests a second that one cluster is asked in the long run. Source: what `kubectl` and Kubernetes' own controllers allow
+/// themselves by default lies between 5 and 50; a job takes some six.
+const REQUESTS_PER_SECOND: f64 = 40.0;
+/// Requests that may come at once after a quiet time.
+const BURST: f64 = 80.0;
+/// Longest wait for an answer. Source: the API server ends requests after 60 s.
+const ANSWER_WITHIN: Duration = Duration::from_secs(65);
+/// Longest wait for a connection.
+const CONNECT_WITHIN: Duration = Duration::from_secs(10);
+
+/// All clusters that are known. Cloned freely.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Clusters {
+    known: Arc<Mutex<HashMap<Key, Cluster>>>,
+}
+
+/// Which cluster: kubeconfig and context.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Key(Option<String>, Option<String>);
+
+impl Key {
+    pub(super) fn of(place: &ClusterPlace) -> Self {
+        Self(place.kubeconfig.clone(), place.context.clone())
+    }
+}
+
+/// One cluster.
+#[derive(Clone)]
+pub(super) struct Cluster {
+    pub(super) client: kube::Client,
+    /// For streams, which may be silent for long.
+    pub(super) patient: kube::Client,
+    pub(super) throttle: Arc<Throttle>,
+}
+
+impl std::fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Cluster")
+    }
+}
+
+impl Clusters {
+    /// The cluster of a place. Nothing is asked of it.
+    ///
+    /// # Errors
+    /// What is wrong with its kubeconfig, for people.
+    pub(super) async fn get(&self, place: &ClusterPlace) -> Result<Cluster, String> {
+        let key = Key::of(place);
+        if let Some(cluster) = self.known.lock().expect("nobody panics with the lock").get(&key) {
+            return Ok(cluster.clone());
+        }
+        let cluster = connect(place).await?;
+        Ok(self.known.lock().expect("nobody panics with the lock").entry(key).or_insert(cluster).clone())
+    }
+
+    /// Reads the kubeconfig anew the next time: it may have been changed.
+    pub(super) fn forget(&self, place: &ClusterPlace) {
+        self.known.lock().expect("nobody panics with the lock").remove(&Key::of(place));
+    }
+}
+
+async fn connect(place: &ClusterPlace) -> Result<Cluster, String> {
+    // ring, as everywhere; whoever came before set the same.
+    let _set_already = rustls::crypto::ring::default_provider().install_default();
+    let options = KubeConfigOptions { context: place.context.clone(), ..KubeConfigOptions::default() };
+    let wrong = |what: &str, error: &dyn std::fmt::Display| format!("the {what} of runtime `{}` cannot be used: {error}", place.cluster);
+    let mut config = match &place.kubeconfig {
+        Some(path) => {
+            let kubeconfig = Kubeconfig::read_from(path).map_err(|error| wrong(&format!("kubeconfig {path}"), &error))?;
+            kube::Config::from_custom_kubeconfig(kubeconfig, &options)
+                .await
+                .map_err(|error| wrong(&format!("kubeconfig {path}"), &error))?
+        }
+        None if place.context.is_some() => {
+            kube::Config::from_kubeconfig(&options).await.map_err(|error| wrong("default kubeconfig", &error))?
+        }
+        None => match kube::Config::incluster() {
+            Ok(config) => config,
+            Err(_) => kube::Config::from_kubeconfig(&options).await.map_err(|error| wrong("default kubeconfig", &error))?,
+        },
+    };
+    config.connect_timeout = Some(CONNECT_WITHIN);
+    // Streams are silent for as long as kube lets them be, which is a little longer than the API server does.
+    let patient = config.clone();
+    config.read_timeout = Some(ANSWER_WITHIN);
+    let client = |config| kube::Client::try_from(config).map_err(|error| wrong("kubeconfig", &error));
+    Ok(Cluster { client: client(config)?, patient: client(patient)?, throttle: Arc::new(Throttle::new(REQUESTS_PER_SECOND, BURST)) })
+}
+
+/// A bucket of requests that fills with time. Those of an apply go first.
+#[derive(Debug)]
+pub(super) struct Throttle {
+    per_second: f64,
+    burst: f64,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    left: f64,
+    at: Instant,
+    /// Applies that wait; while there are any nobody else is let through.
+    waiting_applies: usize,
+}
+
+/// Counts an apply that waits, also when it stops waiting halfway.
+struct Waiting<'a>(&'a Throttle);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.state.lock().expect("nobody panics with the lock").waiting_applies -= 1;
+    }
+}
+
+impl Throttle {
+    fn new(per_second: f64, burst: f64) -> Self {
+        Self { per_second, burst, state: Mutex::new(State { left: burst, at: Instant::now(), waiting_applies: 0 }) }
+    }
+
+    /// Waits until a request may be made.
+    pub(super) async fn pass(&self, is_apply: bool) {
+        let _waiting = is_apply.then(|| {
+            self.state.lock().expect("nobody panics with the lock").waiting_applies += 1;
+            Waiting(self)
+        });
+        while let Some(wait) = self.try_pass(is_apply, Instant::now()) {
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    fn try_pass(&self, is_apply: bool, now: Instant) -> Option<Duration> {
+        let mut state = self.state.lock().expect("nobody panics with the lock");
+        state.left = (state.left + now.saturating_duration_since(state.at).as_secs_f64() * self.per_second).min(self.burst);
+        state.at = now;
+        if state.left >= 1.0 && (is_apply || state.waiting_applies == 0) {
+            state.left -= 1.0;
+            return None;
+        }
+        // Others come a little later, so that an apply that is waiting is there before them.
+        let missing = (1.0 - state.left).max(0.0) + if is_apply { 0.0 } else { 1.0 };
+        Some(Duration::from_secs_f64(missing / self.per_second))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Requests in a row, each made as soon as it may be; returns when the last one was, counted from now.
+    fn pass(throttle: &Throttle, requests: usize, is_apply: bool, start: Instant) -> Duration {
+        let mut now = start;
+        for _ in 0..requests {
+            while let Some(wait) = throttle.try_pass(is_apply, now) {
+                now += wait;
+            }
+        }
+        now - start
+    }
+
+    #[test]
+    fn a_burst_passes_and_then_the_rate_holds() {
+        let throttle = Throttle::new(10.0, 5.0);
+        let took = pass(&throttle, 25, true, Instant::now());
+        assert!((1_990..2_200).contains(&took.as_millis()), "{took:?} for 20 requests beyond the burst at 10 a second");
+    }
+
+    #[test]
+    fn an_apply_goes_before_fetches_that_came_first() {
+        let throttle = Throttle::new(10.0, 1.0);
+        let start = Instant::now();
+        assert_eq!(pass(&throttle, 1, false, start), Duration::ZERO);
+        let fetch = throttle.try_pass(false, start).expect("the burst is over");
+        throttle.state.lock().unwrap().waiting_applies = 1;
+        let apply = throttle.try_pass(true, start).expect("the burst is over");
+        assert!(apply < fetch, "the apply comes first");
+        assert!(throttle.try_pass(false, start + fetch).is_some(), "nobody else passes while it waits");
+        assert_eq!(throttle.try_pass(true, start + apply), None);
+    }
+}

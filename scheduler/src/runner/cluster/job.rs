@@ -1,0 +1,240 @@
+//! A job -> the objects that are made for it: a `batch/v1` Job, and a Secret with what must not stand in it. Pure. Called by the
+//! job's task.
+//!
+//! What the user's Job says stays, but for its name, and its namespace, which is that of the place. Ours are labels, variables,
+//! the wrapper, and defaults for what it leaves open: no second try, and an end of what is finished.
+
+use std::collections::BTreeMap;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use schema::id::JobId;
+use schema::status::JobKind;
+use schema::wire::SECRET_KEYS_VARIABLE;
+use serde_json::{Map, Value, json};
+
+use crate::compile::{EnvValue, verbatim};
+use crate::runner::{ClusterJob, JobSpec, wrapped};
+
+/// Label of the job's id; everything of ours has it.
+pub(super) const JOB_LABEL: &str = "pvn.dev/job";
+
+/// Most characters of the service's name in the name of a Job: with kind, id and what Kubernetes adds for the Pod a name stays
+/// within the 63 that a label may have.
+const SERVICE_LIMIT: usize = 16;
+
+/// How long a finished Job is kept, seconds, when its file does not say. Source: SPEC 1.1, `ttl`.
+const TTL_S: i64 = 3600;
+
+/// How much later than the job's timeout the cluster ends it by itself, seconds: after the wrapper (at the timeout) and the
+/// scheduler (60 s past it) had their chance. Only a scheduler that is away lets it come to this.
+const BACKSTOP_S: i64 = 180;
+
+/// Directory in the container where the wrapper is put.
+const WRAPPER_DIRECTORY: &str = "/pvn";
+
+/// Name of the volume and of the container that put it there.
+const WRAPPER: &str = "pvn-wrapper";
+
+/// What is made for a job.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Objects {
+    /// Name of the Job, and of the Secret.
+    pub(super) name: String,
+    /// The Job, suspended.
+    pub(super) job: Value,
+    /// Values for the Secret by their variables; empty = no Secret.
+    secrets: BTreeMap<String, String>,
+    /// Whether the user's Job is suspended by itself.
+    pub(super) held: bool,
+    /// Whether the user's Job has more than one try.
+    pub(super) tries_again: bool,
+}
+
+/// The objects of a job. `reach` is what its wrapper needs to reach us.
+///
+/// # Errors
+/// What is wrong with the Job, for people.
+pub(super) fn objects(spec: &JobSpec, cluster: &ClusterJob, reach: &[(String, String)]) -> Result<Objects, String> {
+    let mut job = spec.command.job.as_deref().cloned().ok_or("its commands were compiled for another place; push the service again")?;
+    let name = name(spec.job, spec.kind, cluster.service.as_str());
+    let labels = labels(spec, cluster);
+    let secrets = secrets(spec, reach);
+
+    let root = mapping(&mut job, "the Job")?;
+    let metadata = entry(root, "metadata")?;
+    metadata.remove("generateName");
+    metadata.insert("name".to_owned(), name.clone().into());
+    metadata.insert("namespace".to_owned(), cluster.place.namespace.clone().into());
+    add_labels(metadata, &labels)?;
+
+    let body = entry(root, "spec")?;
+    let held = body.get("suspend") == Some(&Value::Bool(true));
+    body.insert("suspend".to_owned(), true.into());
+    let retries = body.entry("backoffLimit").or_insert(json!(0)).as_i64() != Some(0);
+    body.entry("ttlSecondsAfterFinished").or_insert(json!(TTL_S));
+    if let Some(timeout_ms) = spec.timeout_ms {
+        let backstop_s = timeout_ms.div_euclid(1000).saturating_add(BACKSTOP_S);
+        body.entry("activeDeadlineSeconds").or_insert(json!(backstop_s));
+    }
+    let template = entry(body, "template")?;
+    add_labels(entry(template, "metadata")?, &labels)?;
+    let pod = entry(template, "spec")?;
+    let restarts = pod.entry("restartPolicy").or_insert(json!("Never")) != "Never";
+
+    let containers = pod.get_mut("containers").and_then(Value::as_array_mut).ok_or("the Job has no containers")?;
+    let main = containers.iter_mut().find(|container| container["name"] == spec.command.name.as_str());
+    let main = main.and_then(Value::as_object_mut).ok_or_else(|| format!("the Job has no container `{}`", spec.command.name))?;
+    add_variables(main, variables(spec, &name, &secrets))?;
+    let wrapper = cluster.place.wrapper_image.as_ref().map(|image| wrap(main, spec, image)).transpose()?;
+    if let Some(init) = wrapper {
+        list(pod, "volumes")?.push(json!({"name": WRAPPER, "emptyDir": {}}));
+        list(pod, "initContainers")?.insert(0, init);
+    }
+    Ok(Objects { name, job, secrets, held, tries_again: retries || restarts })
+}
+
+impl Objects {
+    /// The Secret, owned by the Job of this uid, so that it is gone with it.
+    pub(super) fn secret(&self, uid: &str) -> Option<Value> {
+        if self.secrets.is_empty() {
+            return None;
+        }
+        let data: Map<String, Value> = self.secrets.iter().map(|(key, text)| (key.clone(), STANDARD.encode(text).into())).collect();
+        let metadata = &self.job["metadata"];
+        Some(json!({
+            "apiVersion": "v1", "kind": "Secret", "type": "Opaque", "immutable": true,
+            "metadata": {
+                "name": self.name, "namespace": metadata["namespace"], "labels": metadata["labels"],
+                "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": self.name, "uid": uid}],
+            },
+            "data": data,
+        }))
+    }
+}
+
+/// `SERVICE-KIND-ID`: people see whose it is, and the same job always has the same name.
+fn name(job: JobId, kind: JobKind, service: &str) -> String {
+    let kind = match kind {
+        JobKind::Fetch => "fetch",
+        JobKind::Apply => "apply",
+        JobKind::GetInfo => "info",
+    };
+    let service = service.get(..SERVICE_LIMIT).unwrap_or(service).trim_end_matches('-');
+    let id = job.to_string();
+    format!("{service}-{kind}-{}", id.trim_start_matches("job-"))
+}
+
+fn labels(spec: &JobSpec, cluster: &ClusterJob) -> Vec<(&'static str, String)> {
+    vec![
+        (JOB_LABEL, spec.job.to_string()),
+        ("pvn.dev/kind", spec.kind.to_string()),
+        ("pvn.dev/application", cluster.application.to_string()),
+        ("pvn.dev/service", cluster.service.to_string()),
+        ("pvn.dev/channel", cluster.channel.to_string()),
+        ("pvn.dev/runtime", cluster.place.runtime.to_string()),
+    ]
+}
+
+/// The secret values, and what the wrapper needs to reach us, which is one too.
+fn secrets(spec: &JobSpec, reach: &[(String, String)]) -> BTreeMap<String, String> {
+    let ours = spec.env.iter().filter(|(key, _)| spec.secret_keys.contains(key));
+    ours.chain(reach).map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+/// Every variable that is ours to set, in the form of a container's `env`.
+fn variables(spec: &JobSpec, secret_name: &str, secrets: &BTreeMap<String, String>) -> BTreeMap<String, Value> {
+    let mut variables = BTreeMap::new();
+    for (key, value) in &spec.env {
+        variables.insert(key.clone(), json!({"name": key, "value": verbatim(value)}));
+    }
+    for key in secrets.keys() {
+        variables.insert(key.clone(), json!({"name": key, "valueFrom": {"secretKeyRef": {"name": secret_name, "key": key}}}));
+    }
+    let mut secret_keys = spec.secret_keys.clone();
+    for variable in &spec.command.env {
+        if let EnvValue::KubernetesSecret { name, key } = &variable.value {
+            let reference = json!({"name": variable.key, "valueFrom": {"secretKeyRef": {"name": name, "key": key}}});
+            variables.insert(variable.key.clone(), reference);
+            secret_keys.push(variable.key.clone());
+        }
+    }
+    if !secret_keys.is_empty() {
+        let joined = secret_keys.join(",");
+        variables.insert(SECRET_KEYS_VARIABLE.to_owned(), json!({"name": SECRET_KEYS_VARIABLE, "value": joined}));
+    }
+    variables
+}
+
+/// What the container's own file says of a variable stands, unless the name is ours; it comes last, so that it can refer to the
+/// others.
+fn add_variables(container: &mut Map<String, Value>, ours: BTreeMap<String, Value>) -> Result<(), String> {
+    let own = list(container, "env")?;
+    let is_ours = |entry: &Value| entry["name"].as_str().is_some_and(crate::compile::environment::is_ours);
+    own.retain(|entry| !is_ours(entry));
+    let named: Vec<String> = own.iter().filter_map(|entry| entry["name"].as_str().map(str::to_owned)).collect();
+    let mut all: Vec<Value> = ours.into_iter().filter(|(key, _)| !named.contains(key)).map(|(_, entry)| entry).collect();
+    all.append(own);
+    *own = all;
+    Ok(())
+}
+
+/// Puts the wrapper before the container's command; returns the container that brings it.
+fn wrap(container: &mut Map<String, Value>, spec: &JobSpec, image: &str) -> Result<Value, String> {
+    let texts = |list: Option<&Value>| -> Vec<String> {
+        let items = list.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        items.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect()
+    };
+    let command = texts(container.get("command"));
+    if command.is_empty() {
+        return Err("there is no command to put the wrapper before".to_owned());
+    }
+    let argv = [command, texts(container.get("args"))].concat();
+    let program = format!("{WRAPPER_DIRECTORY}/{WRAPPER}");
+    container.insert("command".to_owned(), json!([program, "exec"]));
+    container.insert("args".to_owned(), wrapped::arguments(spec, &argv).into());
+    list(container, "volumeMounts")?.push(json!({"name": WRAPPER, "mountPath": WRAPPER_DIRECTORY, "readOnly": true}));
+    let mut init = Map::new();
+    init.insert("name".to_owned(), WRAPPER.into());
+    init.insert("image".to_owned(), image.into());
+    init.insert("command".to_owned(), json!([format!("/{WRAPPER}"), "install", WRAPPER_DIRECTORY]));
+    init.insert("volumeMounts".to_owned(), json!([{"name": WRAPPER, "mountPath": WRAPPER_DIRECTORY}]));
+    // What a quota or a policy asks of one container it asks of all; the two never run at the same time.
+    for field in ["securityContext", "resources"] {
+        if let Some(value) = container.get(field) {
+            init.insert(field.to_owned(), value.clone());
+        }
+    }
+    Ok(init.into())
+}
+
+fn add_labels(metadata: &mut Map<String, Value>, labels: &[(&str, String)]) -> Result<(), String> {
+    let own = entry(metadata, "labels")?;
+    own.extend(labels.iter().map(|(key, value)| ((*key).to_owned(), value.clone().into())));
+    Ok(())
+}
+
+fn mapping<'a>(value: &'a mut Value, what: &str) -> Result<&'a mut Map<String, Value>, String> {
+    value.as_object_mut().ok_or_else(|| format!("{what} is no mapping"))
+}
+
+/// A mapping inside a mapping, made when it is missing.
+fn entry<'a>(object: &'a mut Map<String, Value>, key: &str) -> Result<&'a mut Map<String, Value>, String> {
+    let value = object.entry(key).or_insert(Value::Null);
+    if value.is_null() {
+        *value = json!({});
+    }
+    mapping(value, &format!("`{key}` of the Job"))
+}
+
+/// A list inside a mapping, made when it is missing.
+fn list<'a>(object: &'a mut Map<String, Value>, key: &str) -> Result<&'a mut Vec<Value>, String> {
+    let value = object.entry(key).or_insert(Value::Null);
+    if value.is_null() {
+        *value = json!([]);
+    }
+    value.as_array_mut().ok_or_else(|| format!("`{key}` of the Job is no list"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,171 @@
+//! Jobs and their Secrets, as they are sent.
+
+use super::*;
+use crate::compile::{ClusterPlace, Command, EnvVar};
+
+fn spec(job: Value) -> (JobSpec, ClusterJob) {
+    let cluster = ClusterJob {
+        place: ClusterPlace {
+            cluster: "k8s".parse().unwrap(),
+            runtime: "web".parse().unwrap(),
+            kubeconfig: None,
+            context: None,
+            wrapper_image: None,
+            namespace: "there".to_owned(),
+            own_namespace: true,
+        },
+        application: "app".parse().unwrap(),
+        service: "a-service-with-a-long-name".parse().unwrap(),
+        channel: "staging".parse().unwrap(),
+    };
+    let spec = JobSpec {
+        job: JobId::from_bytes([0xab; 16]),
+        kind: JobKind::GetInfo,
+        attempt: 1,
+        command: Command {
+            name: "info".to_owned(),
+            argv: Vec::new(),
+            env: Vec::new(),
+            working_directory: None,
+            expect: None,
+            leave_running: false,
+            job: Some(Box::new(job)),
+        },
+        env: vec![("PVN_JOB_KIND".to_owned(), "getInfo".to_owned())],
+        clean_env: false,
+        root: None,
+        secret_keys: Vec::new(),
+        timeout_ms: Some(60_000),
+        success_exit_codes: vec![0],
+        inputs: Vec::new(),
+        cluster: None,
+    };
+    (spec, cluster)
+}
+
+fn minimal() -> Value {
+    json!({"apiVersion": "batch/v1", "kind": "Job", "spec": {"template": {"spec": {"containers": [
+        {"name": "info", "image": "x:1", "command": ["show"], "args": ["--all"]},
+    ]}}}})
+}
+
+fn reach() -> Vec<(String, String)> {
+    vec![("PVN_API_URL".to_owned(), "http://pvn:7780".to_owned()), ("PVN_TOKEN".to_owned(), "pvnj1.x".to_owned())]
+}
+
+#[test]
+fn what_the_file_leaves_open_is_ours() {
+    let (spec, cluster) = spec(minimal());
+    let objects = objects(&spec, &cluster, &reach()).unwrap();
+    let labels = json!({
+        "pvn.dev/job": "job-abababababababababababababababab", "pvn.dev/kind": "getInfo", "pvn.dev/application": "app",
+        "pvn.dev/service": "a-service-with-a-long-name", "pvn.dev/channel": "staging", "pvn.dev/runtime": "web",
+    });
+    let name = "a-service-with-a-info-abababababababababababababababab";
+    let expected = json!({
+        "apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {"name": name, "namespace": "there", "labels": labels},
+        "spec": {
+            "suspend": true, "backoffLimit": 0, "ttlSecondsAfterFinished": 3600, "activeDeadlineSeconds": 240,
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"restartPolicy": "Never", "containers": [{
+                    "name": "info", "image": "x:1", "command": ["show"], "args": ["--all"],
+                    "env": [
+                        {"name": "PVN_API_URL", "valueFrom": {"secretKeyRef": {"name": name, "key": "PVN_API_URL"}}},
+                        {"name": "PVN_JOB_KIND", "value": "getInfo"},
+                        {"name": "PVN_TOKEN", "valueFrom": {"secretKeyRef": {"name": name, "key": "PVN_TOKEN"}}},
+                    ],
+                }]},
+            },
+        },
+    });
+    assert_eq!(objects.job, expected);
+    assert!(!objects.held && !objects.tries_again);
+    assert!(name.len() + "-abcde".len() <= 63, "a Pod's name is a label too");
+}
+
+#[test]
+fn what_the_file_says_stays() {
+    let mut file = minimal();
+    file["metadata"] = json!({"generateName": "x-", "name": "mine", "labels": {"team": "a"}});
+    file["spec"]["backoffLimit"] = json!(2);
+    file["spec"]["suspend"] = json!(true);
+    file["spec"]["ttlSecondsAfterFinished"] = json!(5);
+    file["spec"]["activeDeadlineSeconds"] = json!(6);
+    file["spec"]["template"]["spec"]["restartPolicy"] = json!("OnFailure");
+    file["spec"]["template"]["spec"]["containers"][0]["env"] =
+        json!([{"name": "A", "value": "$(B)"}, {"name": "PVN_TOKEN", "value": "stolen"}]);
+    let (mut spec, cluster) = spec(file);
+    spec.env.extend([("A".to_owned(), "ours".to_owned()), ("B".to_owned(), "costs $(5)".to_owned())]);
+    let objects = objects(&spec, &cluster, &reach()).unwrap();
+    assert!(objects.held && objects.tries_again);
+    let body = &objects.job["spec"];
+    assert_eq!(
+        (&body["backoffLimit"], &body["ttlSecondsAfterFinished"], &body["activeDeadlineSeconds"]),
+        (&json!(2), &json!(5), &json!(6))
+    );
+    assert_eq!(body["template"]["spec"]["restartPolicy"], "OnFailure");
+    assert_eq!(objects.job["metadata"]["labels"]["team"], "a");
+    assert!(objects.job["metadata"]["generateName"].is_null());
+    let env = body["template"]["spec"]["containers"][0]["env"].as_array().unwrap();
+    let value = |name: &str| env.iter().filter(|entry| entry["name"] == name).map(|entry| entry["value"].clone()).collect::<Vec<_>>();
+    assert_eq!(value("A"), [json!("$(B)")], "the file's own, which refers to ours");
+    assert_eq!(value("B"), [json!("costs $$(5)")], "and ours as it is");
+    assert_eq!(value("PVN_TOKEN"), [Value::Null], "nobody else sets what is ours");
+}
+
+#[test]
+fn nothing_secret_stands_in_the_job() {
+    let (mut spec, cluster) = spec(minimal());
+    spec.env.push(("PASSWORD".to_owned(), "hunter2".to_owned()));
+    spec.secret_keys.push("PASSWORD".to_owned());
+    let value = EnvValue::KubernetesSecret { name: "theirs".to_owned(), key: "k".to_owned() };
+    spec.command.env.push(EnvVar { key: "OTHER".to_owned(), value });
+    let objects = objects(&spec, &cluster, &reach()).unwrap();
+    let text = objects.job.to_string();
+    assert!(!text.contains("hunter2") && !text.contains("pvnj1.x"), "{text}");
+    assert!(text.contains(r#"{"name":"OTHER","valueFrom":{"secretKeyRef":{"name":"theirs","key":"k"}}}"#), "{text}");
+    assert!(text.contains(r#"{"name":"PVN_SECRET_KEYS","value":"PASSWORD,OTHER"}"#), "{text}");
+    let secret = objects.secret("uid-1").unwrap();
+    assert_eq!(secret["data"]["PASSWORD"], "aHVudGVyMg==");
+    assert_eq!(secret["metadata"]["ownerReferences"][0]["uid"], "uid-1");
+    assert!(secret["data"]["OTHER"].is_null());
+}
+
+#[test]
+fn an_injected_wrapper_runs_the_command_and_comes_from_its_image() {
+    let mut file = minimal();
+    file["spec"]["template"]["spec"]["containers"][0]["securityContext"] = json!({"runAsNonRoot": true});
+    let (mut spec, mut cluster) = spec(file);
+    cluster.place.wrapper_image = Some("wrapper:2".to_owned());
+    spec.command.expect = Some(schema::report::StructuredKind::GetInfo);
+    let objects = objects(&spec, &cluster, &reach()).unwrap();
+    let pod = &objects.job["spec"]["template"]["spec"];
+    assert_eq!(
+        pod["initContainers"],
+        json!([{
+            "name": "pvn-wrapper", "image": "wrapper:2", "command": ["/pvn-wrapper", "install", "/pvn"],
+            "volumeMounts": [{"name": "pvn-wrapper", "mountPath": "/pvn"}], "securityContext": {"runAsNonRoot": true},
+        }])
+    );
+    let main = &pod["containers"][0];
+    assert_eq!(main["command"], json!(["/pvn/pvn-wrapper", "exec"]));
+    assert_eq!(main["args"], json!(["--job-timeout=60000ms", "--expect=get-info", "--", "show", "--all"]));
+    assert_eq!(pod["volumes"], json!([{"name": "pvn-wrapper", "emptyDir": {}}]));
+}
+
+#[test]
+fn a_job_that_is_none_is_told() {
+    let check = |change: fn(&mut Value), expected: &str| {
+        let mut file = minimal();
+        change(&mut file);
+        let (spec, cluster) = spec(file);
+        let why = objects(&spec, &cluster, &reach()).unwrap_err();
+        assert!(why.contains(expected), "{why}");
+    };
+    check(|file| file["spec"]["template"]["spec"]["containers"] = json!([]), "no container `info`");
+    check(|file| file["spec"]["template"]["spec"]["containers"] = Value::Null, "no containers");
+    check(|file| file["spec"] = json!("x"), "`spec` of the Job is no mapping");
+    check(|file| file["spec"]["template"]["spec"]["containers"][0]["env"] = json!({}), "`env` of the Job is no list");
+}

@@ -1,0 +1,138 @@
+//! What must be known of a job on a cluster after a restart, one small file for each job in the data directory. Blocks on the
+//! disk; called by the job's task.
+//!
+//! What always holds: **a Job runs nothing before its uid is recorded here**, synced to the disk. A Job is made suspended, and is
+//! let go only afterwards. So a job without a uid never ran, whatever became of the requests that were on their way; and a job
+//! with a uid is never made again, also when its Job is gone.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use schema::id::JobId;
+use schema::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::compile::ClusterPlace;
+
+/// What is known of one job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Record {
+    /// Where its Job is.
+    pub(super) place: ClusterPlace,
+    /// Name of the Job.
+    pub(super) name: String,
+    /// Name of the container that is the command.
+    pub(super) container: String,
+    /// Whether the Job must not be let go: its file says `suspend: true`, and whoever wants that resumes it.
+    pub(super) held: bool,
+    /// Whether the Job has more than one try by its own file.
+    pub(super) tries_again: bool,
+    /// Whether it is an apply; its requests go before those of others.
+    pub(super) is_apply: bool,
+    /// Its own token, with which its log is kept.
+    pub(super) token: Option<String>,
+    /// By when its command must have started.
+    pub(super) start_by: Timestamp,
+    /// The Job's uid, once it was made.
+    pub(super) uid: Option<String>,
+}
+
+/// The files.
+#[derive(Debug, Clone)]
+pub(super) struct Records {
+    directory: PathBuf,
+}
+
+impl Records {
+    /// Opens the directory, and makes it when it is missing.
+    pub(super) fn open(directory: &Path) -> io::Result<Self> {
+        fs::create_dir_all(directory)?;
+        Ok(Self { directory: directory.to_owned() })
+    }
+
+    /// Writes what is known of a job. Synced when it has a uid.
+    pub(super) fn put(&self, job: JobId, record: &Record) -> io::Result<()> {
+        let path = self.path(job);
+        let temporary = path.with_extension("new");
+        let mut file = File::create(&temporary)?;
+        file.write_all(&serde_json::to_vec(record).map_err(io::Error::other)?)?;
+        if record.uid.is_some() {
+            file.sync_all()?;
+        }
+        fs::rename(&temporary, &path)?;
+        if record.uid.is_some() {
+            File::open(&self.directory)?.sync_all()?;
+        }
+        Ok(())
+    }
+
+    /// What is known of a job.
+    pub(super) fn get(&self, job: JobId) -> io::Result<Option<Record>> {
+        match fs::read(self.path(job)) {
+            Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(io::Error::other),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// All jobs of which something is known.
+    pub(super) fn jobs(&self) -> io::Result<Vec<JobId>> {
+        let entries = fs::read_dir(&self.directory)?;
+        // What has another name is a file that was being written.
+        Ok(entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect())
+    }
+
+    /// Forgets a job.
+    pub(super) fn remove(&self, job: JobId) -> io::Result<()> {
+        match fs::remove_file(self.path(job)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn path(&self, job: JobId) -> PathBuf {
+        self.directory.join(job.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_known_of_a_job_reads_back_and_is_forgotten() {
+        let home = tempfile::tempdir().unwrap();
+        let records = Records::open(&home.path().join("cluster")).unwrap();
+        let job = JobId::derive(&[b"x"]);
+        assert_eq!(records.get(job).unwrap(), None);
+        let place = ClusterPlace {
+            cluster: "k8s".parse().unwrap(),
+            runtime: "web".parse().unwrap(),
+            kubeconfig: None,
+            context: None,
+            wrapper_image: None,
+            namespace: "n".to_owned(),
+            own_namespace: true,
+        };
+        let mut record = Record {
+            place,
+            name: "web-fetch".to_owned(),
+            container: "fetch".to_owned(),
+            held: false,
+            tries_again: false,
+            is_apply: true,
+            token: None,
+            start_by: Timestamp::from_millis(7),
+            uid: None,
+        };
+        records.put(job, &record).unwrap();
+        record.uid = Some("u".to_owned());
+        records.put(job, &record).unwrap();
+        assert_eq!(records.get(job).unwrap(), Some(record));
+        assert_eq!(records.jobs().unwrap(), [job]);
+        records.remove(job).unwrap();
+        records.remove(job).unwrap();
+        assert_eq!(records.get(job).unwrap(), None);
+    }
+}

@@ -1,0 +1,145 @@
+//! What Jobs and Pods in all their states mean.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+const ONCE: Subject<'_> = Subject { container: "main", tries_again: false, deleted: false };
+
+fn pod(status: Value) -> Pod {
+    serde_json::from_value(json!({"metadata": {"name": "p"}, "status": status})).unwrap()
+}
+
+fn container(state: Value) -> Value {
+    json!({"containerStatuses": [{"name": "main", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state}]})
+}
+
+fn ended(code: i32, reason: &str, message: &str) -> Value {
+    container(json!({"terminated": {
+        "exitCode": code, "reason": reason, "message": message, "startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:00:02Z",
+    }}))
+}
+
+/// What is seen, in one line.
+fn line(seen: &Seen) -> String {
+    match seen {
+        Seen::Waiting(None) => "waits".to_owned(),
+        Seen::Waiting(Some(wait)) => format!("waits{}: {}", if wait.surroundings { " for the surroundings" } else { "" }, wait.why),
+        Seen::Running { since } => format!("runs since {}", since.map_or_else(String::new, |at| at.to_string())),
+        Seen::Over { learned, gone } => {
+            let gone = if *gone { "gone" } else { "not gone" };
+            match (&learned.never, &learned.lost, &learned.message, &learned.exit) {
+                (Some(never), ..) => format!("{gone}, never{}: {}", if never.surroundings { ", surroundings" } else { "" }, never.why),
+                (_, Some(why), ..) => format!("{gone}, unknown: {why}"),
+                (_, _, Some(report), _) => format!("{gone}, reported {:?}", report.exit_code),
+                (_, _, _, Some(exit)) => format!("{gone}, exit {}{}", exit.code, if exit.oom_killed { " by OOM" } else { "" }),
+                _ => format!("{gone}, nothing"),
+            }
+        }
+    }
+}
+
+fn check(sight: Sight, expected: &str) {
+    assert_eq!(line(&look(&sight, ONCE)), expected, "{sight:?}");
+}
+
+fn of(status: Value) -> Sight {
+    Sight { pod: Some(pod(status)), ..Sight::default() }
+}
+
+fn job(condition: &str, reason: &str) -> Job {
+    let condition = json!({"type": condition, "status": "True", "reason": reason, "message": "says why"});
+    serde_json::from_value(json!({"metadata": {"name": "j"}, "status": {"conditions": [condition]}})).unwrap()
+}
+
+#[test]
+fn a_pod_that_cannot_start_says_why_in_the_clusters_own_words() {
+    check(Sight::default(), "waits");
+    check(of(json!({"phase": "Pending"})), "waits");
+    check(of(container(json!({"waiting": {"reason": "ContainerCreating"}}))), "waits");
+    check(
+        of(json!({"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}]})),
+        "waits for the surroundings: Unschedulable: 0/1 nodes",
+    );
+    for reason in ["ImagePullBackOff", "ErrImagePull", "CreateContainerConfigError", "InvalidImageName"] {
+        check(of(container(json!({"waiting": {"reason": reason, "message": "m"}}))), &format!("waits: {reason}: m"));
+    }
+}
+
+#[test]
+fn a_command_that_ended_has_its_exit_code() {
+    check(of(container(json!({"running": {"startedAt": "2026-01-01T00:00:00Z"}}))), "runs since 2026-01-01T00:00:00.000Z");
+    check(of(ended(0, "Completed", "")), "gone, exit 0");
+    check(of(ended(3, "Error", "")), "gone, exit 3");
+    check(of(ended(137, "OOMKilled", "")), "gone, exit 137 by OOM");
+    check(of(ended(128, "StartError", "exec: \"nope\": not found")), "gone, never: StartError: exec: \"nope\": not found");
+}
+
+#[test]
+fn what_the_wrapper_wrote_down_counts() {
+    let report = serde_json::to_string(&schema::report::Report { exit_code: Some(7), ..Default::default() }).unwrap();
+    check(of(ended(65, "Error", &report)), "gone, reported Some(7)");
+    let mut evicted = ended(143, "Error", &report);
+    evicted["reason"] = json!("Evicted");
+    check(of(evicted), "gone, reported Some(7)");
+}
+
+#[test]
+fn what_the_cluster_ended_is_unknown() {
+    for (reason, words) in [
+        ("PreemptionByScheduler", "its Pod made room for another"),
+        ("EvictionByEvictionAPI", "its Pod was evicted"),
+        ("DeletionByTaintManager", "its node is lost or was emptied"),
+    ] {
+        let mut status = ended(143, "Error", "");
+        status["conditions"] = json!([{"type": "DisruptionTarget", "status": "True", "reason": reason, "message": "m"}]);
+        check(of(status), &format!("gone, unknown: {words}: m"));
+    }
+    let mut status = ended(137, "Error", "");
+    status["reason"] = json!("Evicted");
+    status["message"] = json!("The node was low on resource: memory");
+    check(of(status), "gone, unknown: Evicted: The node was low on resource: memory");
+    check(of(ended(137, "ContainerStatusUnknown", "m")), "gone, unknown: ContainerStatusUnknown: m");
+    let mut deleted = of(ended(0, "Completed", ""));
+    deleted.pod.as_mut().unwrap().metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:01Z")).unwrap();
+    check(deleted, "gone, unknown: its Pod was deleted while it ran");
+}
+
+#[test]
+fn what_is_gone_never_started_or_nobody_knows() {
+    let running = || container(json!({"running": {"startedAt": "2026-01-01T00:00:00Z"}}));
+    check(Sight { pod_gone: true, ..of(running()) }, "gone, unknown: its Pod was deleted");
+    check(Sight { pod_gone: true, job_gone: true, ..of(running()) }, "gone, unknown: its Job and its Pod were deleted");
+    check(Sight { pod_gone: true, ..of(json!({"phase": "Pending"})) }, "gone, never, surroundings: its Pod was deleted before it started");
+    check(Sight { job_gone: true, ..Sight::default() }, "gone, unknown: its Job was deleted, and nobody saw a Pod of it");
+    let by_us = Subject { deleted: true, ..ONCE };
+    let seen = look(&Sight { job_gone: true, ..Sight::default() }, by_us);
+    assert_eq!(line(&seen), "gone, never, surroundings: it was ended before a Pod of it started");
+    check(of(json!({"phase": "Failed", "reason": "OutOfcpu", "message": "m"})), "gone, never, surroundings: OutOfcpu: m");
+    check(Sight { pod_gone: true, ..of(ended(4, "Error", "")) }, "gone, exit 4");
+    let mut unknown = container(json!({"terminated": {"exitCode": 137, "reason": "ContainerStatusUnknown", "message": "m"}}));
+    check(of(unknown.clone()), "gone, unknown: ContainerStatusUnknown: m");
+    let deleted = |status: Value| line(&look(&of(status), by_us));
+    assert_eq!(deleted(unknown.clone()), "gone, never, surroundings: ContainerStatusUnknown: m", "it waited, and we took it away");
+    unknown["containerStatuses"][0]["containerID"] = json!("containerd://x");
+    assert_eq!(deleted(unknown), "gone, unknown: ContainerStatusUnknown: m");
+}
+
+#[test]
+fn a_job_with_several_tries_says_itself_when_it_is_over() {
+    let several = Subject { tries_again: true, ..ONCE };
+    let failed = || of(ended(1, "Error", ""));
+    assert_eq!(line(&look(&failed(), several)), "waits");
+    let over = Sight { job: Some(job("Failed", "BackoffLimitExceeded")), ..failed() };
+    assert_eq!(line(&look(&over, several)), "gone, exit 1");
+}
+
+#[test]
+fn a_job_that_is_over_says_nothing_of_a_pod_that_is_not_seen_yet() {
+    let overdue = Sight { job: Some(job("Failed", "DeadlineExceeded")), ..Sight::default() };
+    check(overdue, "gone, never, surroundings: DeadlineExceeded: says why");
+    let mut complete = job("Complete", "CompletionsReached");
+    complete.status.as_mut().unwrap().succeeded = Some(1);
+    check(Sight { job: Some(complete.clone()), ..Sight::default() }, "waits");
+    check(Sight { job: Some(complete), ..of(json!({"phase": "Pending"})) }, "waits");
+}

@@ -1,0 +1,208 @@
+//! Watches the Jobs and Pods of ours in one namespace of one cluster, and shows each job's task what concerns it: list, then watch,
+//! list again when the watch is lost or too old (410), and now and then anyway. Started by the first job there, ended after the
+//! last one.
+//!
+//! What always holds: what is shown is what the cluster said last; that something is gone is shown only after it was seen, so
+//! that a list that is older than a new Job does not take it for deleted.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures::{Stream, StreamExt};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Event};
+use kube::{Api, ResourceExt};
+use schema::id::JobId;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::clusters::{Cluster, Key};
+use super::job::JOB_LABEL;
+use super::sight::Sight;
+
+/// How often everything is listed anew although nothing seems wrong: an event that got lost costs no more than this.
+const LIST_EVERY: Duration = Duration::from_secs(300);
+
+/// All watches. Cloned freely.
+#[derive(Debug, Clone)]
+pub(super) struct Watches {
+    open: Arc<Mutex<Open>>,
+    tasks: TaskTracker,
+}
+
+/// The namespaces that are watched, by cluster and name.
+type Open = HashMap<(Key, String), Arc<Namespace>>;
+
+/// The watch of one namespace.
+#[derive(Debug, Default)]
+struct Namespace {
+    jobs: Mutex<HashMap<JobId, watch::Sender<Sight>>>,
+    stop: CancellationToken,
+}
+
+/// One job's view; the job is not watched any more when it is dropped.
+#[derive(Debug)]
+pub(super) struct View {
+    pub(super) sight: watch::Receiver<Sight>,
+    job: JobId,
+    key: (Key, String),
+    watches: Watches,
+}
+
+impl Watches {
+    /// None is open yet; `tasks` are those of the runner, which end after the last view is dropped.
+    pub(super) fn new(tasks: TaskTracker) -> Self {
+        Self { open: Arc::default(), tasks }
+    }
+
+    /// Shows what becomes of a job from now on.
+    pub(super) fn view(&self, cluster: &Cluster, key: Key, namespace: &str, job: JobId) -> View {
+        let key = (key, namespace.to_owned());
+        let (sender, sight) = watch::channel(Sight::default());
+        let mut open = self.open.lock().expect("nobody panics with the lock");
+        let watched = open.entry(key.clone()).or_insert_with(|| {
+            let watched = Arc::new(Namespace::default());
+            self.tasks.spawn(watched.clone().run(cluster.patient.clone(), namespace.to_owned()));
+            watched
+        });
+        watched.jobs.lock().expect("nobody panics with the lock").insert(job, sender);
+        View { sight, job, key, watches: self.clone() }
+    }
+}
+
+impl Drop for View {
+    fn drop(&mut self) {
+        let mut open = self.watches.open.lock().expect("nobody panics with the lock");
+        let Some(watched) = open.get(&self.key) else { return };
+        let mut jobs = watched.jobs.lock().expect("nobody panics with the lock");
+        jobs.remove(&self.job);
+        if jobs.is_empty() {
+            watched.stop.cancel();
+            drop(jobs);
+            open.remove(&self.key);
+        }
+    }
+}
+
+/// What the two watches have in common: which objects are there, and what a job's sight makes of one.
+trait Watched: kube::Resource<DynamicType = ()> + Clone + Send + 'static {
+    fn seen(sight: &mut Sight, object: &Self);
+    fn gone(sight: &mut Sight, name: &str);
+}
+
+impl Watched for Job {
+    fn seen(sight: &mut Sight, object: &Self) {
+        sight.job = Some(object.clone());
+        sight.job_gone = false;
+    }
+
+    fn gone(sight: &mut Sight, name: &str) {
+        sight.job_gone |= sight.job.as_ref().is_some_and(|job| job.name_any() == name);
+    }
+}
+
+impl Watched for Pod {
+    fn seen(sight: &mut Sight, object: &Self) {
+        let is_older = sight.pod.as_ref().is_some_and(|newest| {
+            newest.name_any() != object.name_any()
+                && newest.creation_timestamp().map(|at| at.0) > object.creation_timestamp().map(|at| at.0)
+        });
+        if !is_older {
+            sight.pod = Some(object.clone());
+            sight.pod_gone = false;
+        }
+    }
+
+    fn gone(sight: &mut Sight, name: &str) {
+        sight.pod_gone |= sight.pod.as_ref().is_some_and(|pod| pod.name_any() == name);
+    }
+}
+
+impl Namespace {
+    async fn run(self: Arc<Self>, client: kube::Client, namespace: String) {
+        let jobs = self.follow(Api::<Job>::namespaced(client.clone(), &namespace));
+        let pods = self.follow(Api::<Pod>::namespaced(client, &namespace));
+        tokio::select! {
+            () = self.stop.cancelled() => {}
+            _ = futures::future::join(jobs, pods) => {}
+        }
+    }
+
+    /// Lists and watches one kind until the end.
+    async fn follow<K>(&self, api: Api<K>)
+    where
+        K: Watched + serde::de::DeserializeOwned + std::fmt::Debug,
+    {
+        let mut known: HashMap<String, JobId> = HashMap::new();
+        loop {
+            let events = watcher::watcher(api.clone(), watcher::Config::default().labels(JOB_LABEL)).default_backoff();
+            // Ends it, and the next round lists.
+            let again = tokio::time::sleep(LIST_EVERY);
+            self.take_in(std::pin::pin!(events), &mut known, again).await;
+        }
+    }
+
+    async fn take_in<K: Watched>(
+        &self,
+        mut events: std::pin::Pin<&mut (impl Stream<Item = watcher::Result<Event<K>>> + Send)>,
+        known: &mut HashMap<String, JobId>,
+        again: tokio::time::Sleep,
+    ) {
+        let mut again = std::pin::pin!(again);
+        let mut listed: HashMap<String, JobId> = HashMap::new();
+        loop {
+            let event = tokio::select! {
+                event = events.next() => event,
+                () = &mut again => return,
+            };
+            match event {
+                Some(Ok(Event::Apply(object))) => {
+                    if let Some(job) = self.show(&object) {
+                        known.insert(object.name_any(), job);
+                    }
+                }
+                Some(Ok(Event::Delete(object))) => {
+                    // Its last state counts: it may say how the command ended.
+                    self.show(&object);
+                    self.show_gone::<K>(&object.name_any(), known);
+                }
+                Some(Ok(Event::Init)) => listed.clear(),
+                Some(Ok(Event::InitApply(object))) => {
+                    if let Some(job) = self.show(&object) {
+                        listed.insert(object.name_any(), job);
+                    }
+                }
+                Some(Ok(Event::InitDone)) => {
+                    let gone: Vec<String> = known.keys().filter(|name| !listed.contains_key(*name)).cloned().collect();
+                    for name in gone {
+                        self.show_gone::<K>(&name, known);
+                    }
+                    known.extend(listed.drain());
+                }
+                // It is tried again, with pauses.
+                Some(Err(error)) => tracing::warn!(%error, "a watch is broken; the cluster is listed again"),
+                None => return,
+            }
+        }
+    }
+
+    /// Shows an object to its job; returns whose it is.
+    fn show<K: Watched>(&self, object: &K) -> Option<JobId> {
+        let job = object.meta().labels.as_ref()?.get(JOB_LABEL)?.parse().ok()?;
+        if let Some(sender) = self.jobs.lock().expect("nobody panics with the lock").get(&job) {
+            sender.send_modify(|sight| K::seen(sight, object));
+        }
+        Some(job)
+    }
+
+    fn show_gone<K: Watched>(&self, name: &str, known: &mut HashMap<String, JobId>) {
+        let Some(job) = known.remove(name) else { return };
+        if let Some(sender) = self.jobs.lock().expect("nobody panics with the lock").get(&job) {
+            sender.send_modify(|sight| K::gone(sight, name));
+        }
+    }
+}

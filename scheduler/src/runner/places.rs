@@ -1,0 +1,53 @@
+//! All places where jobs run, as one runner: each job goes to the runner of its place. Made by `daemon`, called by `perform`
+//! and the driver.
+
+use futures::future::BoxFuture;
+use schema::id::JobId;
+
+use super::cluster::ClusterRunner;
+use super::local::LocalRunner;
+use super::{JobSpec, Runner};
+
+/// This machine, and clusters.
+#[derive(Debug, Clone)]
+pub struct Places {
+    local: LocalRunner,
+    cluster: ClusterRunner,
+}
+
+impl Places {
+    /// One runner of the two.
+    pub fn new(local: LocalRunner, cluster: ClusterRunner) -> Self {
+        Self { local, cluster }
+    }
+}
+
+impl Runner for Places {
+    fn start(&self, spec: JobSpec) {
+        if spec.cluster.is_some() { self.cluster.start(spec) } else { self.local.start(spec) }
+    }
+
+    fn stop(&self, job: JobId) -> bool {
+        self.cluster.stop(job) || self.local.stop(job)
+    }
+
+    fn recover(&self, unfinished: Vec<JobId>) -> BoxFuture<'_, Vec<JobId>> {
+        Box::pin(async move {
+            // Whoever knows a job has it; what nobody knows never started anywhere, unless this machine was started again since.
+            let (there, here): (Vec<_>, Vec<_>) = unfinished.into_iter().partition(|job| self.cluster.knows(*job));
+            let mut never_started = self.cluster.recover(&there).await;
+            never_started.extend(Runner::recover(&self.local, here).await);
+            never_started
+        })
+    }
+
+    fn forget(&self, job: JobId) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            if self.cluster.knows(job) {
+                self.cluster.forget(job).await;
+            } else {
+                self.local.forget(job).await;
+            }
+        })
+    }
+}

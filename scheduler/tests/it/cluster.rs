@@ -1,0 +1,227 @@
+//! Jobs on a cluster that misbehaves: the runner against a fake API server, which does on demand what a real one does rarely.
+
+mod fake;
+
+use std::time::Duration;
+
+use axum::http::Method;
+use pvn_scheduler::blobs::Blobs;
+use pvn_scheduler::clock::Clock;
+use pvn_scheduler::compile::{ClusterPlace, Command};
+use pvn_scheduler::delivery::{self, Delivery, Tokens};
+use pvn_scheduler::runner::cluster::ClusterRunner;
+use pvn_scheduler::runner::{ClusterJob, End, JobSpec, Told};
+use pvn_scheduler::secrets::Sealer;
+use schema::id::JobId;
+use schema::status::JobKind;
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use fake::{Fake, Fault};
+
+/// Longest wait for something that must happen.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A runner over a fake cluster.
+struct World {
+    fake: Fake,
+    runner: ClusterRunner,
+    news: mpsc::Receiver<Told>,
+    dir: tempfile::TempDir,
+    blobs: Blobs,
+}
+
+impl World {
+    async fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let fake = Fake::start().await;
+        std::fs::write(dir.path().join("kubeconfig"), fake.kubeconfig()).unwrap();
+        let blobs = Blobs::open(&dir.path().join("blobs")).unwrap();
+        let (runner, news) = runner(dir.path(), &blobs);
+        Self { fake, runner, news, dir, blobs }
+    }
+
+    /// Another life of the daemon over the same directory.
+    async fn restart(&mut self) {
+        self.runner.detach().await;
+        (self.runner, self.news) = runner(self.dir.path(), &self.blobs);
+    }
+
+    fn spec(&self) -> JobSpec {
+        let container = json!({"name": "do", "image": "i"});
+        let job = json!({"apiVersion": "batch/v1", "kind": "Job", "spec": {"template": {"spec": {"containers": [container]}}}});
+        JobSpec {
+            job: job_id(),
+            kind: JobKind::Apply,
+            attempt: 1,
+            command: Command {
+                name: "do".to_owned(),
+                argv: Vec::new(),
+                env: Vec::new(),
+                working_directory: None,
+                expect: None,
+                leave_running: false,
+                job: Some(Box::new(job)),
+            },
+            env: Vec::new(),
+            clean_env: false,
+            root: None,
+            secret_keys: Vec::new(),
+            timeout_ms: None,
+            success_exit_codes: vec![0],
+            inputs: Vec::new(),
+            cluster: Some(ClusterJob {
+                place: ClusterPlace {
+                    cluster: "k8s".parse().unwrap(),
+                    runtime: "tool".parse().unwrap(),
+                    kubeconfig: Some(self.dir.path().join("kubeconfig").to_str().unwrap().to_owned()),
+                    context: None,
+                    wrapper_image: None,
+                    namespace: "n".to_owned(),
+                    own_namespace: true,
+                },
+                application: "app".parse().unwrap(),
+                service: "svc".parse().unwrap(),
+                channel: "c".parse().unwrap(),
+            }),
+        }
+    }
+
+    /// How the job ends, in one line.
+    async fn end(&mut self) -> String {
+        let told = async {
+            loop {
+                match self.news.recv().await.unwrap() {
+                    Told::Started { .. } => {}
+                    Told::Ended { end, gone, .. } => break (end, gone),
+                }
+            }
+        };
+        let (end, gone) = tokio::time::timeout(PATIENCE, told).await.expect("the job ends");
+        let gone = if gone { "gone" } else { "not gone" };
+        match end {
+            End::Reported(report) => format!("{gone}, exit {:?}", report.exit_code),
+            End::NotStarted { why, surroundings } => format!("{gone}, never{}: {why}", if surroundings { ", surroundings" } else { "" }),
+            End::Unknown { why, .. } => format!("{gone}, unknown: {why}"),
+        }
+    }
+
+    async fn until(&self, what: &str, mut ask: impl FnMut(&Fake) -> bool) {
+        let asked = async {
+            while !ask(&self.fake) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, asked).await.unwrap_or_else(|_| panic!("gave up waiting for {what}"));
+    }
+}
+
+fn job_id() -> JobId {
+    JobId::derive(&[b"job"])
+}
+
+fn runner(dir: &std::path::Path, blobs: &Blobs) -> (ClusterRunner, mpsc::Receiver<Told>) {
+    let sealer = Sealer::open(&dir.join("key")).unwrap();
+    let settings = delivery::Settings { directory: dir.join("uploads"), url: "http://127.0.0.1:1".to_owned() };
+    let delivery = Delivery::open(settings, blobs.clone(), Tokens::new(&sealer), Clock::System).unwrap();
+    let (news, received) = mpsc::channel(16);
+    (ClusterRunner::open(dir.join("cluster"), delivery, Clock::System, news).unwrap(), received)
+}
+
+/// One job whose requests meet these faults, and how it ends.
+async fn check(faults: &[(Method, &'static str, Fault)], expected: &str) -> World {
+    let mut world = World::new().await;
+    world.fake.exit_with(3);
+    for (method, path, fault) in faults {
+        world.fake.fail(method.clone(), path, *fault);
+    }
+    world.runner.start(world.spec());
+    assert_eq!(world.end().await, expected, "{faults:?}");
+    world
+}
+
+#[tokio::test]
+async fn a_job_is_made_suspended_in_a_namespace_of_its_own_and_let_go_once_recorded() {
+    let world = check(&[], "gone, exit Some(3)").await;
+    assert_eq!(world.fake.object("/jobs/").unwrap()["spec"]["suspend"], false);
+    assert_eq!(world.fake.count("PATCH", "/jobs/"), 3, "no namespace, made, let go");
+    let secret = world.fake.object("/secrets/").unwrap();
+    let job = world.fake.object("/jobs/").unwrap();
+    assert_eq!(secret["metadata"]["ownerReferences"][0]["uid"], job["metadata"]["uid"], "gone with the Job");
+}
+
+#[tokio::test]
+async fn a_cluster_that_is_busy_or_in_conflict_is_asked_again() {
+    for code in [409, 429, 500, 503] {
+        let each = ["/jobs/", "/secrets/", "/namespaces/"].map(|path| (Method::PATCH, path, Fault::Refuse(code)));
+        check(&each, "gone, exit Some(3)").await;
+    }
+}
+
+#[tokio::test]
+async fn a_create_that_times_out_and_succeeds_makes_one_job() {
+    for path in ["/jobs/", "/secrets/"] {
+        let world =
+            check(&[(Method::PATCH, path, Fault::DoneButTimedOut), (Method::PATCH, path, Fault::DoneButTimedOut)], "gone, exit Some(3)")
+                .await;
+        assert_eq!(world.fake.count("DELETE", "/jobs/"), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_cluster_that_will_not_have_it_is_told_at_once_and_nothing_is_left() {
+    let world = check(&[(Method::PATCH, "/jobs/", Fault::Refuse(422))], "gone, never: making its Job: fault 422").await;
+    assert_eq!(world.fake.object("/jobs/"), None);
+    let remedy = "gone, never: making its Secret: fault 403; give the scheduler's account this right in the cluster";
+    let world = check(&[(Method::PATCH, "/secrets/", Fault::Refuse(403))], remedy).await;
+    assert_eq!(world.fake.object("/jobs/"), None, "a Job that will never be let go is taken away");
+}
+
+#[tokio::test]
+async fn watches_that_end_or_are_too_old_lose_nothing() {
+    for too_old in [0, 4] {
+        let mut world = World::new().await;
+        world.fake.set_runs(false);
+        world.runner.start(world.spec());
+        world.until("the Job to be let go", |fake| fake.object("/jobs/").is_some_and(|job| job["spec"]["suspend"] == false)).await;
+        world.until("both watches", |fake| fake.count("GET", "watch") >= 2).await;
+        world.fake.end_watches(too_old);
+        world.fake.set_runs(true);
+        assert_eq!(world.end().await, "gone, exit Some(0)", "{too_old} watches were too old");
+    }
+}
+
+#[tokio::test]
+async fn p1_a_job_that_was_let_go_is_never_made_again() {
+    let mut world = World::new().await;
+    world.fake.set_runs(false);
+    world.runner.start(world.spec());
+    world.until("the Job to be let go", |fake| fake.object("/jobs/").is_some_and(|job| job["spec"]["suspend"] == false)).await;
+    world.restart().await;
+    world.fake.lose("/jobs/");
+    let made = world.fake.count("PATCH", "/jobs/");
+    assert_eq!(world.runner.recover(&[job_id()]).await, []);
+    assert_eq!(world.end().await, "gone, unknown: its Job was deleted while nobody watched");
+    assert_eq!(world.fake.count("PATCH", "/jobs/"), made);
+}
+
+#[tokio::test]
+async fn p5_a_job_is_taken_up_after_a_restart_and_ends_as_it_did() {
+    let mut world = World::new().await;
+    world.fake.set_runs(false);
+    world.runner.start(world.spec());
+    world.until("the Job to be let go", |fake| fake.object("/jobs/").is_some_and(|job| job["spec"]["suspend"] == false)).await;
+    world.restart().await;
+    world.fake.exit_with(9);
+    world.fake.set_runs(true);
+    assert_eq!(world.runner.recover(&[job_id()]).await, []);
+    assert_eq!(world.end().await, "gone, exit Some(9)");
+    world.runner.forget(job_id()).await;
+    assert!(!world.runner.knows(job_id()));
+}
+
+#[tokio::test]
+async fn a_job_that_was_never_handed_over_can_be_started() {
+    let world = World::new().await;
+    assert_eq!(world.runner.recover(&[job_id()]).await, [job_id()]);
+}

@@ -1,0 +1,257 @@
+//! A fake Kubernetes API server for what a real one does not do on demand: conflicts, overload, requests that are done and not
+//! answered, watches that end or are too old. It knows Jobs, Pods, Secrets and namespaces as far as the runner asks for them;
+//! a Job that is let go has a Pod at once, which ends with the exit code that the test says.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use futures::StreamExt;
+use serde_json::{Value, json};
+use tokio::sync::broadcast;
+
+/// What the server does instead of answering.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// Answers with this status and does nothing.
+    Refuse(u16),
+    /// Does it, and answers 504.
+    DoneButTimedOut,
+}
+
+/// The server. Ends with the test.
+#[derive(Clone)]
+pub(super) struct Fake {
+    world: Arc<Mutex<World>>,
+    changes: broadcast::Sender<Change>,
+    address: std::net::SocketAddr,
+}
+
+/// What a watch is told: the list that it is about, and the event.
+#[derive(Debug, Clone)]
+enum Change {
+    Event(&'static str, Value),
+    /// Every watch ends.
+    End,
+}
+
+#[derive(Debug, Default)]
+struct World {
+    objects: BTreeMap<String, Value>,
+    version: u64,
+    exit_code: i32,
+    /// Whether a Job that is let go gets a Pod.
+    runs: bool,
+    faults: VecDeque<(Method, &'static str, Fault)>,
+    requests: Vec<String>,
+    /// Watches that start now are told that they are too old.
+    too_old: u32,
+}
+
+impl Fake {
+    pub(super) async fn start() -> Self {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let world = World { runs: true, ..World::default() };
+        let fake = Self { world: Arc::new(Mutex::new(world)), changes: broadcast::channel(64).0, address };
+        let router = Router::new().fallback(answer).with_state(fake.clone());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        fake
+    }
+
+    pub(super) fn kubeconfig(&self) -> String {
+        format!(
+            "apiVersion: v1\nkind: Config\nclusters: [{{name: c, cluster: {{server: 'http://{}'}}}}]\nusers: [{{name: u, user: {{token: t}}}}]\n\
+             contexts: [{{name: x, context: {{cluster: c, user: u}}}}]\ncurrent-context: x\n",
+            self.address
+        )
+    }
+
+    /// The next request of this method whose path holds this text fails so.
+    pub(super) fn fail(&self, method: Method, path: &'static str, fault: Fault) {
+        self.world.lock().unwrap().faults.push_back((method, path, fault));
+    }
+
+    pub(super) fn exit_with(&self, code: i32) {
+        self.world.lock().unwrap().exit_code = code;
+    }
+
+    /// Jobs that are let go have no Pod from now on, or have one again; the ones that wait get theirs.
+    pub(super) fn set_runs(&self, runs: bool) {
+        let mut world = self.world.lock().unwrap();
+        world.runs = runs;
+        let jobs: Vec<Value> = world.objects.iter().filter(|(path, _)| path.contains("/jobs/")).map(|(_, job)| job.clone()).collect();
+        for job in jobs {
+            self.run(&mut world, &job);
+        }
+    }
+
+    /// Every watch that is open ends; `too_old` of those that follow are told 410.
+    pub(super) fn end_watches(&self, too_old: u32) {
+        self.world.lock().unwrap().too_old = too_old;
+        // Nobody may be watching.
+        let _ = self.changes.send(Change::End);
+    }
+
+    /// How many requests had this method and a path with this text.
+    pub(super) fn count(&self, method: &str, path: &str) -> usize {
+        let world = self.world.lock().unwrap();
+        world.requests.iter().filter(|request| request.starts_with(method) && request.contains(path)).count()
+    }
+
+    /// An object, by what its path ends with.
+    pub(super) fn object(&self, kind: &str) -> Option<Value> {
+        let world = self.world.lock().unwrap();
+        world.objects.iter().find(|(path, _)| path.contains(kind)).map(|(_, object)| object.clone())
+    }
+
+    /// Takes an object away without telling the watches, as when an event is lost.
+    pub(super) fn lose(&self, kind: &str) {
+        self.world.lock().unwrap().objects.retain(|path, _| !path.contains(kind));
+    }
+
+    fn change(&self, world: &mut World, path: &str, mut object: Value) -> Value {
+        world.version += 1;
+        object["metadata"]["resourceVersion"] = world.version.to_string().into();
+        let list = if path.contains("/pods/") { "pods" } else { "jobs" };
+        world.objects.insert(path.to_owned(), object.clone());
+        // Nobody may be watching.
+        let _ = self.changes.send(Change::Event(list, json!({"type": "MODIFIED", "object": object})));
+        object
+    }
+
+    /// Gives a Job that is let go its Pod.
+    fn run(&self, world: &mut World, job: &Value) {
+        let name = job["metadata"]["name"].as_str().unwrap();
+        let path = format!("/api/v1/namespaces/{}/pods/{name}-x", job["metadata"]["namespace"].as_str().unwrap());
+        if !world.runs || job["spec"]["suspend"] != false || world.objects.contains_key(&path) {
+            return;
+        }
+        let container = &job["spec"]["template"]["spec"]["containers"][0]["name"];
+        let ended = json!({"exitCode": world.exit_code, "reason": "Error", "startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:00:01Z"});
+        let pod = json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": format!("{name}-x"), "namespace": job["metadata"]["namespace"], "labels": job["metadata"]["labels"], "uid": "p"},
+            "status": {"phase": "Failed", "containerStatuses": [{
+                "name": container, "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": {"terminated": ended},
+            }]},
+        });
+        self.change(world, &path, pod);
+    }
+
+    /// Creates or changes an object as a patch says, mappings merged.
+    fn patch(&self, path: &str, patch: Value) -> (StatusCode, Value) {
+        let mut world = self.world.lock().unwrap();
+        let is_new = !world.objects.contains_key(path);
+        let namespace = path.split("/namespaces/").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or_default();
+        if path.contains("/jobs/") && !world.objects.contains_key(&format!("/api/v1/namespaces/{namespace}")) {
+            return (StatusCode::NOT_FOUND, Value::Null);
+        }
+        let mut object = world.objects.get(path).cloned().unwrap_or_else(|| json!({"metadata": {"uid": format!("uid-{}", world.version)}}));
+        merge(&mut object, patch);
+        let object = self.change(&mut world, path, object);
+        if path.contains("/jobs/") {
+            self.run(&mut world, &object);
+        }
+        (if is_new { StatusCode::CREATED } else { StatusCode::OK }, object)
+    }
+
+    fn list(&self, path: &str) -> Value {
+        let world = self.world.lock().unwrap();
+        let below = format!("{path}/");
+        let items: Vec<&Value> = world.objects.iter().filter(|(name, _)| name.starts_with(&below)).map(|(_, object)| object).collect();
+        json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": world.version.to_string()}, "items": items})
+    }
+
+    fn watch(&self, path: &str, query: &str) -> Response {
+        let list = if path.ends_with("/pods") { "pods" } else { "jobs" };
+        let since = query.split('&').find_map(|pair| pair.strip_prefix("resourceVersion=")?.parse::<u64>().ok()).unwrap_or_default();
+        // Under one lock, so that no change falls between what was and what will be.
+        let (too_old, past, changes) = {
+            let mut world = self.world.lock().unwrap();
+            let too_old = world.too_old > 0;
+            world.too_old = world.too_old.saturating_sub(1);
+            let below = format!("{path}/");
+            let version = |object: &Value| object["metadata"]["resourceVersion"].as_str().unwrap().parse::<u64>().unwrap();
+            let newer = world.objects.iter().filter(|(name, object)| name.starts_with(&below) && version(object) > since);
+            let past: Vec<String> = newer.map(|(_, object)| format!("{}\n", json!({"type": "MODIFIED", "object": object}))).collect();
+            (too_old, past, self.changes.subscribe())
+        };
+        if too_old {
+            let gone = json!({"type": "ERROR", "object": {"kind": "Status", "status": "Failure", "code": 410, "reason": "Expired", "message": "too old resource version"}});
+            return format!("{gone}\n").into_response();
+        }
+        let changes = futures::stream::unfold(changes, |mut changes| async move { Some((changes.recv().await.ok()?, changes)) });
+        let lines = changes.take_while(|change| futures::future::ready(!matches!(change, Change::End))).filter_map(move |change| {
+            let line = match change {
+                Change::Event(about, event) if about == list => Some(Ok::<_, std::io::Error>(format!("{event}\n"))),
+                _ => None,
+            };
+            futures::future::ready(line)
+        });
+        Response::new(Body::from_stream(futures::stream::iter(past.into_iter().map(Ok)).chain(lines)))
+    }
+}
+
+fn merge(object: &mut Value, patch: Value) {
+    match (object, patch) {
+        (Value::Object(object), Value::Object(patch)) => {
+            for (key, value) in patch {
+                merge(object.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (object, patch) => *object = patch,
+    }
+}
+
+async fn answer(State(fake): State<Fake>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let (method, path) = (parts.method, parts.uri.path().to_owned());
+    let query = parts.uri.query().unwrap_or_default();
+    let fault = {
+        let mut world = fake.world.lock().unwrap();
+        world.requests.push(format!("{method} {path}?{query}"));
+        let at = world.faults.iter().position(|(of, part, _)| *of == method && path.contains(part));
+        at.and_then(|at| world.faults.remove(at)).map(|(_, _, fault)| fault)
+    };
+    if let Some(Fault::Refuse(code)) = fault {
+        return status(code);
+    }
+    let bytes = axum::body::to_bytes(body, 1 << 20).await.unwrap();
+    let (code, answer) = match method {
+        Method::PATCH => fake.patch(&path, serde_json::from_slice(&bytes).unwrap()),
+        Method::GET if query.contains("watch=true") || query.contains("watch=1") => return fake.watch(&path, query),
+        Method::GET if path.ends_with("/log") => return "from the log\n".into_response(),
+        Method::GET if ["/jobs", "/pods", "/events"].iter().any(|list| path.ends_with(list)) => (StatusCode::OK, fake.list(&path)),
+        Method::GET => match fake.world.lock().unwrap().objects.get(&path).cloned() {
+            Some(object) => (StatusCode::OK, object),
+            None => return status(404),
+        },
+        Method::DELETE => {
+            let removed = fake.world.lock().unwrap().objects.remove(&path);
+            match removed {
+                Some(object) => {
+                    // Nobody may be watching.
+                    let _ = fake.changes.send(Change::Event("jobs", json!({"type": "DELETED", "object": object})));
+                    (StatusCode::OK, object)
+                }
+                None => return status(404),
+            }
+        }
+        _ => return status(405),
+    };
+    match (fault, code) {
+        (Some(Fault::DoneButTimedOut), _) => status(504),
+        (_, StatusCode::NOT_FOUND) => status(404),
+        _ => (code, axum::Json(answer)).into_response(),
+    }
+}
+
+fn status(code: u16) -> Response {
+    let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": "Fault", "message": format!("fault {code}")});
+    (StatusCode::from_u16(code).unwrap(), axum::Json(status)).into_response()
+}
