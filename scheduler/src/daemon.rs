@@ -207,13 +207,14 @@ impl Daemon {
         stop.cancel();
         let orderly = async {
             let driven = if driver.is_finished() { Ok(Ok(())) } else { driver.await };
+            // Whoever waits for a report to be stored hears that it is not.
+            delivery.detach().await;
             if !http.is_finished() {
                 // Its requests were cut off or answered; there is nothing left to tell.
                 let _ = http.await;
             }
             runner.detach().await;
             cluster.detach().await;
-            delivery.detach().await;
             store.close().await;
             match driven {
                 Ok(result) => result.map_err(RunError::from),

@@ -25,7 +25,6 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::learned::Learned;
 use super::{End, JobSpec, News, Told};
 use crate::blobs::{Blobs, read_range};
 
@@ -377,7 +376,7 @@ impl Inner {
     async fn found(&self, job: JobId, found: Found) -> At {
         match found {
             Found::Reported(report) => {
-                let (end, gone) = Learned::delivered(self.collect(job, report).await).end(String::new);
+                let (end, gone) = super::learned::Learned::delivered(self.collect(job, report).await).end(String::new);
                 At::Over(end, gone)
             }
             Found::Running { pid } => {
