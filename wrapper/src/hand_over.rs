@@ -182,8 +182,13 @@ impl Way {
                 }
             }
             Self::Dry { keep: true, .. } => {}
-            // Nothing else is in it, and what cannot be removed has nobody else to remove it.
-            Self::Dry { home, .. } => drop(std::fs::remove_dir_all(home)),
+            Self::Dry { home, .. } => {
+                // It is made for a large stream only. Nothing else is in it, and what cannot be removed has nobody else to
+                // remove it.
+                if streams.iter().any(|kept| matches!(kept.place, Place::File(_)) || kept.lost > 0) {
+                    let _ = std::fs::remove_dir_all(home);
+                }
+            }
             Self::Http(http) => http.hand_over(report, streams, to_send),
         }
     }

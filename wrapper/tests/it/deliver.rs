@@ -4,6 +4,7 @@ mod away;
 mod basics;
 mod files;
 mod killed;
+mod large;
 mod places;
 mod secrets;
 mod tls;

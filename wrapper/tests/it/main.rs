@@ -13,6 +13,7 @@ mod outputs;
 mod run;
 mod scheduler;
 mod signals;
+mod strace;
 mod streams;
 mod structured;
 mod terminal;
