@@ -10,3 +10,4 @@ mod house;
 mod restart;
 mod shapes;
 mod terraform;
+mod wrapper;
