@@ -11,6 +11,9 @@ use tests::wait;
 /// An image that holds the wrapper and nothing else, but for the libraries of a program that is not built static.
 const WRAPPER: &str = "pvn.test/wrapper:1";
 
+/// A shell with the usual tools, and the libraries that the wrapper needs when it is not built static.
+const TOOLS_AND_LIBRARIES: &str = "pvn.test/tools-and-libraries:1";
+
 /// A scheduler that Pods reach, with a directory that they share with this machine.
 struct World {
     cluster: &'static Cluster,
@@ -39,6 +42,10 @@ impl World {
 
     /// A command as a Job file: a shell script in the shared directory.
     fn script(&self, script: &str) -> String {
+        self.script_in(TOOLS, script)
+    }
+
+    fn script_in(&self, image: &str, script: &str) -> String {
         let shared = self.shared();
         let job = json!({
             "apiVersion": "batch/v1", "kind": "Job",
@@ -46,7 +53,7 @@ impl World {
                 "terminationGracePeriodSeconds": 5,
                 "volumes": [{"name": "shared", "hostPath": {"path": shared}}],
                 "containers": [{
-                    "name": "script", "image": TOOLS, "command": ["sh", "-c", script], "workingDir": shared,
+                    "name": "script", "image": image, "command": ["sh", "-c", script], "workingDir": shared,
                     "volumeMounts": [{"name": "shared", "mountPath": shared}],
                 }],
             }}},
@@ -97,7 +104,9 @@ impl World {
 }
 
 fn injected(cluster: &Cluster) -> Value {
-    cluster.import(&Image::empty(WRAPPER).program("pvn-wrapper", &programs::program("pvn-wrapper")));
+    let wrapper = programs::program("pvn-wrapper");
+    cluster.import(&Image::empty(WRAPPER).program("pvn-wrapper", &wrapper));
+    cluster.import(&Image::with_tools(TOOLS_AND_LIBRARIES).program("unused/pvn-wrapper", &wrapper));
     json!({"wrapper": {"inject": true, "image": WRAPPER}})
 }
 
@@ -124,8 +133,8 @@ fn an_injected_wrapper_reports_with_streams_apart_and_structured_output() {
     let Some(cluster) = Cluster::get("an_injected_wrapper_reports_with_streams_apart_and_structured_output") else { return };
     let world = World::new(cluster, "wrapped");
     let object = r#"{"objects": [{"name": "o", "objectType": "T", "status": "SUCCEEDED", "versions": [{"version": "'$(cat state)'", "active": true}]}]}"#;
-    let fetch = world.script(&format!("[ -e state ] || echo none > state; echo '{object}'"));
-    let apply = world.script("echo out; echo err >&2; echo $PVN_SERVICE_VERSION > state");
+    let fetch = world.script_in(TOOLS_AND_LIBRARIES, &format!("[ -e state ] || echo none > state; echo '{object}'"));
+    let apply = world.script_in(TOOLS_AND_LIBRARIES, "echo out; echo err >&2; echo $PVN_SERVICE_VERSION > state");
     world.release(
         &injected(cluster),
         &format!("    fetch: {{fetchMode: STRUCTURED_OUTPUT, kubernetesConfig: {fetch}}}\n    apply: {{kubernetesConfig: {apply}}}"),
