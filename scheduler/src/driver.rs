@@ -208,7 +208,7 @@ impl Driver {
             waiting: recovered.tasks,
             performing: JoinSet::new(),
             deferred: Vec::new(),
-            jobs_noted: recovered.handed,
+            jobs_noted: recovered.handed.into_iter().map(|job| (job, tokio::time::Instant::now())).collect(),
             performed: Vec::new(),
             held: recovered.ended,
             retry: None,

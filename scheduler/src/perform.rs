@@ -76,10 +76,10 @@ impl Performer {
         crash::at(crash::AFTER_STOP);
     }
 
-    /// Lets the runner forget a job whose end is stored.
-    pub async fn forget(&self, job: JobId) {
+    /// Lets the runner forget jobs whose ends are stored.
+    pub async fn forget(&self, jobs: Vec<JobId>) {
         crash::at(crash::BEFORE_ACK);
-        self.runner.forget(job).await;
+        self.runner.forget(jobs).await;
         crash::at(crash::AFTER_ACK);
     }
 

@@ -116,8 +116,8 @@ pub trait Runner: std::fmt::Debug + Send + Sync + 'static {
     /// them is news; those that are known never to have been started are returned. Whatever else is left here is removed.
     fn recover(&self, unfinished: Vec<JobId>) -> futures::future::BoxFuture<'_, Vec<JobId>>;
 
-    /// Removes what is kept of a job whose end is stored. Harmless when repeated.
-    fn forget(&self, job: JobId) -> futures::future::BoxFuture<'_, ()>;
+    /// Removes what is kept of jobs whose ends are stored. Harmless when repeated.
+    fn forget(&self, jobs: Vec<JobId>) -> futures::future::BoxFuture<'_, ()>;
 }
 
 impl Runner for local::LocalRunner {
@@ -132,14 +132,12 @@ impl Runner for local::LocalRunner {
     fn recover(&self, unfinished: Vec<JobId>) -> futures::future::BoxFuture<'_, Vec<JobId>> {
         Box::pin(async move {
             // Their ends are stored, or nobody asked for them: a crash came before they were forgotten.
-            for job in self.left_over(&unfinished).await {
-                Self::forget(self, job).await;
-            }
+            Self::forget(self, self.left_over(&unfinished).await).await;
             Self::recover(self, &unfinished).await
         })
     }
 
-    fn forget(&self, job: JobId) -> futures::future::BoxFuture<'_, ()> {
-        Box::pin(Self::forget(self, job))
+    fn forget(&self, jobs: Vec<JobId>) -> futures::future::BoxFuture<'_, ()> {
+        Box::pin(Self::forget(self, jobs))
     }
 }

@@ -59,6 +59,10 @@ const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Connections for readers: a page makes few and short queries, and more than the cores have only wait for each other.
 const READERS: u32 = 4;
 
+/// Pages of the log after which SQLite brings them into the database, 32 MiB. A busy instance's row is in every commit: the
+/// longer the log, the more of its versions are never copied; and the next start reads at most this much.
+const CHECKPOINT_PAGES: &str = "8000";
+
 /// Room that the disk must have for a change. SQLite reuses its log, so on a full disk small commits go on for a while, and
 /// jobs would be decided that have no room to run. Less than a commit of a full batch with reports, 1 MiB.
 const ROOM_BYTES: u64 = 1 << 20;
@@ -172,6 +176,7 @@ impl Store {
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Full)
             .foreign_keys(true)
+            .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
             .busy_timeout(BUSY_TIMEOUT);
         let pool =
             PoolOptions::<Db>::new().acquire_timeout(ACQUIRE_TIMEOUT).test_before_acquire(false).idle_timeout(None).max_lifetime(None);

@@ -28,8 +28,8 @@ pub(super) enum Task {
     Stop(i64, JobId),
     /// Make a release that goes back.
     Rollback { action: i64, names: Arc<Names>, from: ReleaseId, to: ReleaseId },
-    /// Tell the runner that a job's end is stored.
-    Forget(JobId),
+    /// Tell the runner that the ends of these jobs are stored.
+    Forget(Vec<JobId>),
 }
 
 /// One batch.
@@ -48,6 +48,8 @@ pub(super) struct Batch {
     pub(super) performed: Vec<i64>,
     events: Vec<LogEntry>,
     pub(super) tasks: Vec<Task>,
+    /// Jobs whose ends this batch stores, or that are over already.
+    pub(super) ended: Vec<JobId>,
 }
 
 impl Batch {
@@ -65,6 +67,7 @@ impl Batch {
             performed: Vec::new(),
             events: Vec::new(),
             tasks: Vec::new(),
+            ended: Vec::new(),
         }
     }
 
@@ -263,6 +266,11 @@ impl Batch {
     /// Notes that a job is to be written although this batch does not change it.
     pub(super) fn write_job(&mut self, id: JobId) {
         self.jobs.insert(id);
+    }
+
+    /// Whether this batch writes the job.
+    pub(super) fn writes(&self, id: JobId) -> bool {
+        self.jobs.contains(&id)
     }
 
     /// Takes a job that is over out of the world. One that was given up keeps that status: a late report is recorded and

@@ -12,7 +12,7 @@
 //! What always holds: nothing is performed or answered that is not committed; what a runner told is never lost, because
 //! its spool keeps it until `forget`; nobody but this task changes the world.
 
-use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,6 +25,7 @@ use schema::status::JobStatus;
 use schema::time::Timestamp;
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::batch::{Batch, Task};
@@ -46,8 +47,9 @@ const BATCH_LIMIT: usize = 512;
 /// Tasks that are performed at a time. Each is one short call of the runner; more would only queue up there.
 const PERFORM_LIMIT: usize = 32;
 
-/// How long a note that only people need (a job is STARTING, an action was performed) may wait for a commit to ride with.
-const NOTE_DELAY: Duration = Duration::from_millis(20);
+/// How long a note that only people need (a job is STARTING, an action was performed) waits. As long as the runner waits
+/// before it tells that a job runs: of a job that is over sooner only its end is written.
+const NOTE_DELAY: Duration = Duration::from_millis(50);
 
 /// First and longest wait after a commit that failed.
 const RETRY_WAIT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
@@ -105,8 +107,9 @@ pub(super) struct Loop {
     pub(super) starting: HashSet<JobId>,
     /// Stops of such jobs: a stop that overtook its start would be lost.
     pub(super) deferred: Vec<Task>,
-    /// Notes that ride with the next commit.
-    pub(super) jobs_noted: BTreeSet<JobId>,
+    /// Jobs whose rows do not say yet that they were handed over, and when they should.
+    pub(super) jobs_noted: BTreeMap<JobId, Instant>,
+    /// Actions that were performed; noted with the next commit.
     pub(super) performed: Vec<i64>,
     /// News of a commit that failed; at most one batch.
     pub(super) held: Vec<Arrived>,
@@ -122,7 +125,7 @@ pub(super) struct Loop {
 /// When the next try is.
 #[derive(Debug, Clone)]
 pub(super) struct Retry {
-    at: tokio::time::Instant,
+    at: Instant,
     wait: Duration,
     why: String,
 }
@@ -139,7 +142,7 @@ impl Loop {
                 break;
             }
             match &self.retry {
-                Some(retry) if retry.at > tokio::time::Instant::now() => self.refuse(inputs),
+                Some(retry) if retry.at > Instant::now() => self.refuse(inputs),
                 _ => self.turn(inputs).await?,
             }
         }
@@ -150,7 +153,8 @@ impl Loop {
     async fn gather(&mut self) -> Vec<Input> {
         let red = self.retry.clone();
         let wake = self.world.timers.next().into_iter().chain(self.world.lanes.next_wake(self.turned_at)).min();
-        let noted = !self.jobs_noted.is_empty() || !self.performed.is_empty();
+        let performed = (!self.performed.is_empty()).then(|| Instant::now() + NOTE_DELAY);
+        let note = self.jobs_noted.values().copied().chain(performed).min();
         let mut inputs = Vec::new();
         let held = red.is_none() && !self.held.is_empty();
         tokio::select! {
@@ -160,8 +164,8 @@ impl Loop {
             Some(arrived) = self.arrivals.recv(), if red.is_none() => inputs.push(Input::Arrived(Box::new(arrived))),
             Some(done) = self.performing.join_next(), if !self.performing.is_empty() => inputs.extend(finished(done)),
             () = self.clock.sleep_until(wake.unwrap_or(Timestamp::from_millis(i64::MAX))), if red.is_none() && wake.is_some() => {}
-            () = tokio::time::sleep(NOTE_DELAY), if red.is_none() && noted => {}
-            () = tokio::time::sleep_until(red.as_ref().map_or_else(tokio::time::Instant::now, |retry| retry.at)), if red.is_some() => {}
+            () = tokio::time::sleep_until(note.unwrap_or_else(Instant::now)), if red.is_none() && note.is_some() => {}
+            () = tokio::time::sleep_until(red.as_ref().map_or_else(Instant::now, |retry| retry.at)), if red.is_some() => {}
         }
         while inputs.len() < BATCH_LIMIT {
             if let Some(done) = self.performing.try_join_next() {
@@ -211,9 +215,9 @@ impl Loop {
         }
         self.tick(&mut batch)?;
         self.grant(&mut batch)?;
-        for job in &self.jobs_noted {
-            batch.write_job(*job);
-        }
+        let at = Instant::now();
+        let noted: Vec<JobId> = self.jobs_noted.iter().filter(|(_, due)| **due <= at).map(|(job, _)| *job).collect();
+        noted.iter().for_each(|job| batch.write_job(*job));
         batch.performed.append(&mut self.performed);
 
         let mut commit = batch.commit(&self.world);
@@ -231,12 +235,16 @@ impl Loop {
         }
         self.recovered();
         self.told_to_observe = true;
-        self.jobs_noted.clear();
+        self.jobs_noted.retain(|job, _| !batch.writes(*job));
         self.starting.extend(batch.tasks.iter().filter_map(|task| match task {
             Task::Start(start, _) => Some(start.job),
             _ => None,
         }));
         self.waiting.extend(std::mem::take(&mut batch.tasks));
+        // In one go: each costs three calls, and a turn on a blocking thread costs more than those.
+        if !batch.ended.is_empty() {
+            self.waiting.push_back(Task::Forget(std::mem::take(&mut batch.ended)));
+        }
         for entry in commit.events {
             // Nobody listening is no error.
             let _ = self.log.send(Arc::new(entry));
@@ -300,7 +308,7 @@ impl Loop {
             Health::Degraded { since, .. } => *since,
             Health::Ready => self.clock.now(),
         };
-        self.retry = Some(Retry { at: tokio::time::Instant::now() + wait, wait, why: why.clone() });
+        self.retry = Some(Retry { at: Instant::now() + wait, wait, why: why.clone() });
         self.health.send_replace(Health::Degraded { why, since });
     }
 
@@ -336,7 +344,7 @@ impl Loop {
                     && job.status == JobStatus::Pending
                 {
                     job.status = JobStatus::Starting;
-                    self.jobs_noted.insert(id);
+                    self.jobs_noted.insert(id, Instant::now() + NOTE_DELAY);
                 }
             }
             Done::Performed(action) => self.performed.extend(action),
@@ -369,7 +377,7 @@ impl Loop {
                 if once { Ok(()) } else { batch.send(&mut self.world, instance, Event::JobStarted { job: *job, at: *at }, None) }
             }
             Arrived::Ended { job, end, gone, words } => {
-                batch.tasks.push(Task::Forget(*job));
+                batch.ended.push(*job);
                 // Over already, or never ours: a result counts once.
                 let Some(row) = self.world.jobs.get(job) else { return Ok(()) };
                 let kept = self.world.instances.get(&row.instance);
@@ -453,6 +461,8 @@ impl Loop {
         let _ = tokio::time::timeout(STOP_WAIT, rest).await;
         self.performing.shutdown().await;
         if self.retry.is_none() {
+            let now = Instant::now();
+            self.jobs_noted.values_mut().for_each(|due| *due = now);
             self.turn(Vec::new()).await?;
         }
         Ok(())
@@ -486,8 +496,8 @@ async fn perform(performer: Arc<Performer>, planner: planner::Queue, task: Task)
             planner.roll_back(names, from, to).await;
             Done::Performed(Some(action))
         }
-        Task::Forget(job) => {
-            performer.forget(job).await;
+        Task::Forget(jobs) => {
+            performer.forget(jobs).await;
             Done::Performed(None)
         }
     }

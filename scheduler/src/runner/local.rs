@@ -12,16 +12,12 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
-use rustix::process::Signal;
 use schema::id::JobId;
 use schema::spool::Stream;
 use tokio::sync::{Semaphore, mpsc};
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -33,34 +29,20 @@ mod collect;
 mod command;
 mod directory;
 mod process;
+mod pursue;
+mod start;
 
 pub use process::find_wrapper;
 
 use boot::Boot;
 use directory::{Directory, Found};
-use process::Wrapper;
+use pursue::{At, unknown};
 
 /// Starts and collections that may block on the disk at the same time: a few more than cores, for most of the time they wait.
 const BLOCKING_LIMIT: usize = 8;
 
-/// A job that is over sooner is told only as ended: two commits less for the many that last milliseconds.
-const STARTED_AFTER: Duration = Duration::from_millis(50);
-
 /// Stops of one job that may wait to be acted upon. The second one kills; more say nothing new.
 const STOPS_WAITING: usize = 4;
-
-/// How long after the second stop a wrapper may still be there before it is killed itself. More than the time in which it
-/// gives up on a child that cannot be killed (10 s).
-const WRAPPER_GRACE: Duration = Duration::from_secs(15);
-
-/// How often a claim that is just being written is looked at again, and how many times: it takes microseconds.
-const CLAIMING_LOOK: Duration = Duration::from_millis(10);
-const CLAIMING_LOOKS: u32 = 100;
-
-/// Tries to bring what a job left into the blob store, and the time between two: about a minute in all, then the job is told
-/// without it. A full disk must not keep a job from ending.
-const COLLECT_TRIES: u32 = 8;
-const COLLECT_PAUSE: Duration = Duration::from_millis(250);
 
 /// What the runner needs to know.
 #[derive(Debug, Clone)]
@@ -101,22 +83,6 @@ struct Inner {
     boot: Boot,
     tasks: TaskTracker,
     detach: CancellationToken,
-}
-
-/// What a start came to.
-enum Launch {
-    Started(tokio::process::Child),
-    /// The job had a directory already.
-    Found(Found),
-    Refused(End),
-}
-
-/// Where a job's task stands.
-enum At {
-    Running(Wrapper),
-    Found(Found),
-    Over(End, bool),
-    Detached,
 }
 
 impl LocalRunner {
@@ -185,17 +151,19 @@ impl LocalRunner {
         }
     }
 
-    /// Forgets a job whose end is stored: removes what is left of it here. One that is not known is forgotten already.
-    pub async fn forget(&self, job: JobId) {
+    /// Forgets jobs whose ends are stored: removes what is left of them here. One that is not known is forgotten already.
+    pub async fn forget(&self, jobs: Vec<JobId>) {
         let inner = self.inner.clone();
-        let removed = tokio::task::spawn_blocking(move || {
-            let removed = inner.directory(job).remove();
-            inner.boot.forgotten(job);
-            removed
-        });
-        if let Ok(Err(error)) = removed.await {
-            tracing::warn!(%job, %error, "failed to remove the spool directory; it takes up space until somebody does");
-        }
+        let removing = move || {
+            for job in jobs {
+                if let Err(error) = inner.directory(job).remove() {
+                    tracing::warn!(%job, %error, "failed to remove the spool directory; it takes up space until somebody does");
+                }
+                inner.boot.forgotten(job);
+            }
+        };
+        // It does not panic; and when the runtime ends, the next start forgets what is left.
+        let _ = tokio::task::spawn_blocking(removing).await;
     }
 
     /// The jobs that have a spool directory and are not among `unfinished`.
@@ -265,236 +233,9 @@ impl Inner {
         Directory::at(self.settings.spool.join(job.to_string()))
     }
 
-    /// The task of a job that is started here.
-    async fn run(self: Arc<Self>, spec: JobSpec, mut stops: mpsc::Receiver<()>) {
-        let job = spec.job;
-        let inner = self.clone();
-        let launched =
-            self.blocking(move || if stops.try_recv().is_ok() { (Ok(None), stops) } else { (inner.launch(&spec).map(Some), stops) });
-        let (launched, stops) = launched.await;
-        let at = match launched {
-            Ok(Some(Launch::Started(child))) => At::Running(Wrapper::Started(child)),
-            Ok(Some(Launch::Found(found))) => At::Found(found),
-            Ok(Some(Launch::Refused(end))) => At::Over(end, true),
-            Ok(None) => At::Over(End::NotStarted { why: "it was stopped before it was started".to_owned(), surroundings: false }, true),
-            Err(error) => At::Over(
-                End::NotStarted {
-                    why: format!("its directory in {} cannot be made: {error}", self.settings.spool.display()),
-                    surroundings: true,
-                },
-                true,
-            ),
-        };
-        self.pursue(job, at, stops).await;
-    }
-
-    /// Follows a job to its end and tells it.
-    async fn pursue(self: Arc<Self>, job: JobId, mut at: At, mut stops: mpsc::Receiver<()>) {
-        let mut looks = 0;
-        let ended = loop {
-            at = match at {
-                At::Running(wrapper) => self.wait(job, wrapper, &mut stops).await,
-                At::Found(Found::Claiming) if looks < CLAIMING_LOOKS => {
-                    looks += 1;
-                    tokio::time::sleep(CLAIMING_LOOK).await;
-                    self.look(job).await
-                }
-                At::Found(found) => self.found(job, found).await,
-                At::Over(end, gone) => break Some((end, gone)),
-                At::Detached => break None,
-            };
-        };
-        // First, so that whoever hears of the end and asks for a start again is answered.
-        self.jobs.lock().expect("nobody panics with the lock").remove(&job);
-        if let Some((end, gone)) = ended {
-            tokio::select! {
-                // Nobody listens any more when the daemon stops; the next one is told.
-                _ = self.news.send(Told::Ended { job, end, gone }) => {}
-                () = self.detach.cancelled() => {}
-            }
-        }
-    }
-
-    /// Waits for the wrapper's end, and passes stops on to it.
-    async fn wait(self: &Arc<Self>, job: JobId, mut wrapper: Wrapper, stops: &mut mpsc::Receiver<()>) -> At {
-        let mut asked = 0;
-        let mut kill_at: Option<Instant> = None;
-        let mut tell = Some(Instant::now() + if matches!(wrapper, Wrapper::Started(_)) { STARTED_AFTER } else { Duration::ZERO });
-        loop {
-            let due = [kill_at, tell].into_iter().flatten().min();
-            tokio::select! {
-                biased;
-                ended = wrapper.ended() => return match ended {
-                    Ok(()) => self.look(job).await,
-                    Err(error) => At::Over(unknown(format!("its wrapper cannot be waited for: {error}")), false),
-                },
-                Some(()) = stops.recv() => {
-                    asked += 1;
-                    // Two of the same that arrive together count as one; the wrapper takes either for a stop.
-                    wrapper.signal(if asked % 2 == 1 { Signal::TERM } else { Signal::INT });
-                    if asked > 1 {
-                        kill_at = kill_at.or(Some(Instant::now() + WRAPPER_GRACE));
-                    }
-                }
-                () = sleep_until(due), if due.is_some() => {
-                    if kill_at.is_some_and(|at| Instant::now() >= at) {
-                        kill_at = None;
-                        wrapper.signal(Signal::KILL);
-                    } else {
-                        tell = if self.tell_started(job).await { None } else { Some(Instant::now() + STARTED_AFTER) };
-                    }
-                }
-                () = self.detach.cancelled() => return At::Detached,
-            }
-        }
-    }
-
-    /// Tells that the job runs, when its wrapper has claimed it.
-    async fn tell_started(&self, job: JobId) -> bool {
-        let directory = self.directory(job);
-        match self.blocking(move || directory.claimed_at()).await {
-            Some(at) => {
-                tokio::select! {
-                    _ = self.news.send(Told::Started { job, at }) => {}
-                    () = self.detach.cancelled() => {}
-                }
-                true
-            }
-            None => false,
-        }
-    }
-
-    async fn look(&self, job: JobId) -> At {
-        let directory = self.directory(job);
-        match self.blocking(move || directory.look()).await {
-            Ok(found) => At::Found(found),
-            Err(error) => At::Over(unknown(format!("its spool directory cannot be read: {error}")), false),
-        }
-    }
-
-    /// What a directory says, taken further.
-    async fn found(&self, job: JobId, found: Found) -> At {
-        match found {
-            Found::Reported(report) => {
-                let (end, gone) = super::learned::Learned::delivered(self.collect(job, report).await).end(String::new);
-                At::Over(end, gone)
-            }
-            Found::Running { pid } => {
-                let directory = self.directory(job);
-                let adopted = Wrapper::adopt(pid).and_then(|wrapper| Ok((wrapper, directory.is_locked()?)));
-                match adopted {
-                    // Locked after we took hold of the process: the pid was still the wrapper's.
-                    Ok((Some(wrapper), true)) => At::Running(wrapper),
-                    Ok(_) => self.look(job).await,
-                    Err(error) => {
-                        At::Over(unknown(format!("its wrapper (pid {}) cannot be followed: {error}", pid.as_raw_nonzero())), false)
-                    }
-                }
-            }
-            Found::NeverStarted | Found::Nothing if self.boot.is_owed(job) => {
-                At::Over(unknown("the machine was started again before its end was known".to_owned()), true)
-            }
-            Found::NeverStarted | Found::Nothing => {
-                At::Over(End::NotStarted { why: "its wrapper ended before it started the command".to_owned(), surroundings: true }, true)
-            }
-            Found::Claiming | Found::Lost => self.lost(job).await,
-        }
-    }
-
-    /// A wrapper that is gone without a report: ends what it left, and keeps what it wrote.
-    async fn lost(&self, job: JobId) -> At {
-        let (count, gone) = match process::end_strays(job).await {
-            Ok(ended) => ended,
-            Err(error) => {
-                tracing::error!(%job, %error, "failed to look for left-over processes");
-                (0, false)
-            }
-        };
-        let (directory, blobs) = (self.directory(job), self.blobs.clone());
-        let report = self.blocking(move || collect::collect_without_report(&directory, &blobs)).await.unwrap_or_else(|error| {
-            tracing::warn!(%job, %error, "failed to keep the output of a job whose wrapper is gone");
-            None
-        });
-        let left = match (count, gone) {
-            (0, true) => String::new(),
-            (1, true) => "; the process that it left was stopped".to_owned(),
-            (_, true) => format!("; the {count} processes that it left were stopped"),
-            (_, false) => "; some of its processes are still there".to_owned(),
-        };
-        At::Over(End::Unknown { why: format!("its wrapper was killed before it could report{left}"), report }, gone)
-    }
-
-    async fn collect(&self, job: JobId, report: Box<schema::report::Report>) -> Box<schema::report::Report> {
-        let mut pause = COLLECT_PAUSE;
-        for _ in 0..COLLECT_TRIES {
-            let (directory, blobs, copy) = (self.directory(job), self.blobs.clone(), report.clone());
-            match self.blocking(move || collect::collect(copy, &directory, &blobs)).await {
-                Ok(report) => return report,
-                Err(error) => tracing::warn!(%job, %error, "failed to store the output of a job; trying again"),
-            }
-            tokio::select! {
-                () = tokio::time::sleep(pause) => pause *= 2,
-                () = self.detach.cancelled() => break,
-            }
-        }
-        tracing::error!(%job, "failed to store the output of a job; its end is told without it");
-        let mut report = report;
-        (report.stdout_inline, report.stderr_inline) = (None, None);
-        report
-    }
-
     /// Runs something that blocks on the disk, not too many at once.
     async fn blocking<T: Send + 'static>(&self, run: impl FnOnce() -> T + Send + 'static) -> T {
         let _permit = self.blocking.acquire().await.expect("never closed");
         tokio::task::spawn_blocking(run).await.expect("it does not panic, and the runtime is not shut down before its tasks")
-    }
-
-    /// Makes the job's directory and starts its wrapper. Blocks.
-    fn launch(&self, spec: &JobSpec) -> io::Result<Launch> {
-        let directory = self.directory(spec.job);
-        let current = match command::working_directory(spec, &self.settings.started_in) {
-            Ok(current) => current,
-            Err(why) => return Ok(Launch::Refused(End::NotStarted { why, surroundings: false })),
-        };
-        while !directory.make()? {
-            match directory.look()? {
-                // Nobody can start it any more in that directory, so it makes room for another.
-                Found::NeverStarted => directory.remove()?,
-                Found::Nothing => {}
-                found => return Ok(Launch::Found(found)),
-            }
-        }
-        let inputs = spec.inputs.iter().flat_map(|(reference, blob)| [(reference.clone(), *blob), (blob.to_string(), *blob)]);
-        directory
-            .put_inputs(inputs.filter(|(_, blob)| self.blobs.has(*blob)).map(|(reference, blob)| (reference, self.blobs.path(blob))))?;
-        let wrapper: &Path = &self.settings.wrapper;
-        let mut process = tokio::process::Command::new(wrapper);
-        process
-            .args(command::arguments(spec, directory.path()))
-            .env_clear()
-            .envs(command::environment(spec, directory.path(), wrapper, &self.settings.environment))
-            .current_dir(current)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        match process.spawn() {
-            Ok(child) => Ok(Launch::Started(child)),
-            Err(error) => {
-                directory.remove()?;
-                let why = format!("its wrapper {} cannot be started: {error}", wrapper.display());
-                Ok(Launch::Refused(End::NotStarted { why, surroundings: true }))
-            }
-        }
-    }
-}
-
-fn unknown(why: String) -> End {
-    End::Unknown { why, report: None }
-}
-
-async fn sleep_until(at: Option<Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at).await,
-        None => std::future::pending().await,
     }
 }

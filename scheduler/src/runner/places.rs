@@ -41,13 +41,13 @@ impl Runner for Places {
         })
     }
 
-    fn forget(&self, job: JobId) -> BoxFuture<'_, ()> {
+    fn forget(&self, jobs: Vec<JobId>) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            if self.cluster.knows(job) {
+            let (there, here): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| self.cluster.knows(*job));
+            for job in there {
                 self.cluster.forget(job).await;
-            } else {
-                self.local.forget(job).await;
             }
+            self.local.forget(here).await;
         })
     }
 }

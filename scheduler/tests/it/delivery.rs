@@ -120,8 +120,12 @@ impl Runner for Elsewhere {
         })
     }
 
-    fn forget(&self, job: JobId) -> BoxFuture<'_, ()> {
-        Box::pin(self.delivery.forget(job))
+    fn forget(&self, jobs: Vec<JobId>) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            for job in jobs {
+                self.delivery.forget(job).await;
+            }
+        })
     }
 }
 

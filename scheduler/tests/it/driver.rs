@@ -105,8 +105,8 @@ impl Runner for Scripted {
         Box::pin(async move { unfinished.into_iter().filter(|job| !running.contains_key(job)).collect() })
     }
 
-    fn forget(&self, job: JobId) -> BoxFuture<'_, ()> {
-        self.forgotten.lock().unwrap().push(job);
+    fn forget(&self, jobs: Vec<JobId>) -> BoxFuture<'_, ()> {
+        self.forgotten.lock().unwrap().extend(jobs);
         Box::pin(async {})
     }
 }

@@ -71,7 +71,7 @@ impl World {
         let job = spec.job;
         self.runner.start(spec);
         let report = self.report().await;
-        self.runner.forget(job).await;
+        self.runner.forget(vec![job]).await;
         report
     }
 
@@ -320,6 +320,6 @@ async fn a_job_that_lasts_is_told_as_started_and_can_be_read_along() {
     std::fs::write(go, "").unwrap();
     let report = world.report().await;
     assert_eq!(world.text(report.stdout_blob_id), "hello\nbye\n");
-    world.runner.forget(id).await;
+    world.runner.forget(vec![id]).await;
     assert_eq!(world.runner.tail(id, Stream::Stdout, 0, 100).await.unwrap(), None);
 }

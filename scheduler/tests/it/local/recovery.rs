@@ -170,7 +170,7 @@ async fn rule_11_after_a_restart_of_the_machine_a_missing_directory_is_unknown_u
         let (_, end, _) = world.ended().await;
         assert!(matches!(&end, End::Unknown { why, .. } if why.contains("machine was started again")), "{end:?}");
     }
-    world.runner.forget(job.job).await;
+    world.runner.forget(vec![job.job]).await;
     assert_eq!(world.restart(&[job.job]).await, [job.job], "from then on this boot counts");
 }
 

@@ -1,0 +1,221 @@
+//! Follows a job from its start, or from where it is found, to its end: waits for its wrapper, passes stops on, and brings
+//! what it left into the blob store. Called by `start` for new jobs and by `local` for those of before.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use schema::id::JobId;
+use schema::report::Report;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::collect;
+use super::directory::Found;
+use super::process::{self, Wrapper};
+use super::{End, Inner, Told};
+use crate::runner::learned::Learned;
+
+/// A job that is over sooner is told only as ended: two commits less for the many that last milliseconds.
+const STARTED_AFTER: Duration = Duration::from_millis(50);
+
+/// How long after the second stop a wrapper may still be there before it is killed itself. More than the time in which it
+/// gives up on a child that cannot be killed (10 s).
+const WRAPPER_GRACE: Duration = Duration::from_secs(15);
+
+/// How often a claim that is just being written is looked at again, and how many times: it takes microseconds.
+const CLAIMING_LOOK: Duration = Duration::from_millis(10);
+const CLAIMING_LOOKS: u32 = 100;
+
+/// Tries to bring what a job left into the blob store, and the time between two: about a minute in all, then the job is told
+/// without it. A full disk must not keep a job from ending.
+const COLLECT_TRIES: u32 = 8;
+const COLLECT_PAUSE: Duration = Duration::from_millis(250);
+
+/// Where a job's task stands.
+pub(super) enum At {
+    Running(Wrapper),
+    Found(Found),
+    Over(End, bool),
+    Detached,
+}
+
+impl Inner {
+    /// Follows a job to its end and tells it.
+    pub(super) async fn pursue(self: Arc<Self>, job: JobId, mut at: At, mut stops: mpsc::Receiver<()>) {
+        let mut looks = 0;
+        let ended = loop {
+            at = match at {
+                At::Running(wrapper) => self.wait(job, wrapper, &mut stops).await,
+                At::Found(Found::Claiming) if looks < CLAIMING_LOOKS => {
+                    looks += 1;
+                    tokio::time::sleep(CLAIMING_LOOK).await;
+                    self.look(job).await
+                }
+                At::Found(found) => self.found(job, found).await,
+                At::Over(end, gone) => break Some((end, gone)),
+                At::Detached => break None,
+            };
+        };
+        // First, so that whoever hears of the end and asks for a start again is answered.
+        self.jobs.lock().expect("nobody panics with the lock").remove(&job);
+        if let Some((end, gone)) = ended {
+            tokio::select! {
+                // Nobody listens any more when the daemon stops; the next one is told.
+                _ = self.news.send(Told::Ended { job, end, gone }) => {}
+                () = self.detach.cancelled() => {}
+            }
+        }
+    }
+
+    /// Waits for the wrapper's end, and passes stops on to it.
+    async fn wait(self: &Arc<Self>, job: JobId, mut wrapper: Wrapper, stops: &mut mpsc::Receiver<()>) -> At {
+        let mut asked = 0;
+        let mut kill_at: Option<Instant> = None;
+        let mut tell = Some(Instant::now() + if matches!(wrapper, Wrapper::Started(_)) { STARTED_AFTER } else { Duration::ZERO });
+        loop {
+            let due = [kill_at, tell].into_iter().flatten().min();
+            tokio::select! {
+                biased;
+                ended = wrapper.ended() => return match ended {
+                    Ok(()) => self.look(job).await,
+                    Err(error) => At::Over(unknown(format!("its wrapper cannot be waited for: {error}")), false),
+                },
+                Some(()) = stops.recv() => {
+                    asked += 1;
+                    // Two of the same that arrive together count as one; the wrapper takes either for a stop.
+                    wrapper.signal(if asked % 2 == 1 { Signal::TERM } else { Signal::INT });
+                    if asked > 1 {
+                        kill_at = kill_at.or(Some(Instant::now() + WRAPPER_GRACE));
+                    }
+                }
+                () = sleep_until(due), if due.is_some() => {
+                    if kill_at.is_some_and(|at| Instant::now() >= at) {
+                        kill_at = None;
+                        wrapper.signal(Signal::KILL);
+                    } else {
+                        tell = if self.tell_started(job).await { None } else { Some(Instant::now() + STARTED_AFTER) };
+                    }
+                }
+                () = self.detach.cancelled() => return At::Detached,
+            }
+        }
+    }
+
+    /// Tells that the job runs, when its wrapper has claimed it.
+    async fn tell_started(&self, job: JobId) -> bool {
+        let directory = self.directory(job);
+        match self.blocking(move || directory.claimed_at()).await {
+            Some(at) => {
+                tokio::select! {
+                    _ = self.news.send(Told::Started { job, at }) => {}
+                    () = self.detach.cancelled() => {}
+                }
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Looks at a job. What one that is over left goes into the blob store at once, in the same turn on a blocking thread;
+    /// if that fails it is found as over, and collected again.
+    async fn look(&self, job: JobId) -> At {
+        let (directory, blobs) = (self.directory(job), self.blobs.clone());
+        let look = move || match directory.look()? {
+            Found::Reported(report) => Ok(match collect::collect(report.clone(), &directory, &blobs) {
+                Ok(collected) => over(collected),
+                Err(_) => At::Found(Found::Reported(report)),
+            }),
+            found => Ok(At::Found(found)),
+        };
+        self.blocking(look)
+            .await
+            .unwrap_or_else(|error: io::Error| At::Over(unknown(format!("its spool directory cannot be read: {error}")), false))
+    }
+
+    /// What a directory says, taken further.
+    async fn found(&self, job: JobId, found: Found) -> At {
+        match found {
+            Found::Reported(report) => over(self.collect(job, report).await),
+            Found::Running { pid } => {
+                let directory = self.directory(job);
+                let adopted = Wrapper::adopt(pid).and_then(|wrapper| Ok((wrapper, directory.is_locked()?)));
+                match adopted {
+                    // Locked after we took hold of the process: the pid was still the wrapper's.
+                    Ok((Some(wrapper), true)) => At::Running(wrapper),
+                    Ok(_) => self.look(job).await,
+                    Err(error) => {
+                        At::Over(unknown(format!("its wrapper (pid {}) cannot be followed: {error}", pid.as_raw_nonzero())), false)
+                    }
+                }
+            }
+            Found::NeverStarted | Found::Nothing if self.boot.is_owed(job) => {
+                At::Over(unknown("the machine was started again before its end was known".to_owned()), true)
+            }
+            Found::NeverStarted | Found::Nothing => {
+                At::Over(End::NotStarted { why: "its wrapper ended before it started the command".to_owned(), surroundings: true }, true)
+            }
+            Found::Claiming | Found::Lost => self.lost(job).await,
+        }
+    }
+
+    /// A wrapper that is gone without a report: ends what it left, and keeps what it wrote.
+    async fn lost(&self, job: JobId) -> At {
+        let (count, gone) = match process::end_strays(job).await {
+            Ok(ended) => ended,
+            Err(error) => {
+                tracing::error!(%job, %error, "failed to look for left-over processes");
+                (0, false)
+            }
+        };
+        let (directory, blobs) = (self.directory(job), self.blobs.clone());
+        let report = self.blocking(move || collect::collect_without_report(&directory, &blobs)).await.unwrap_or_else(|error| {
+            tracing::warn!(%job, %error, "failed to keep the output of a job whose wrapper is gone");
+            None
+        });
+        let left = match (count, gone) {
+            (0, true) => String::new(),
+            (1, true) => "; the process that it left was stopped".to_owned(),
+            (_, true) => format!("; the {count} processes that it left were stopped"),
+            (_, false) => "; some of its processes are still there".to_owned(),
+        };
+        At::Over(End::Unknown { why: format!("its wrapper was killed before it could report{left}"), report }, gone)
+    }
+
+    async fn collect(&self, job: JobId, report: Box<Report>) -> Box<Report> {
+        let mut pause = COLLECT_PAUSE;
+        for _ in 0..COLLECT_TRIES {
+            let (directory, blobs, copy) = (self.directory(job), self.blobs.clone(), report.clone());
+            match self.blocking(move || collect::collect(copy, &directory, &blobs)).await {
+                Ok(report) => return report,
+                Err(error) => tracing::warn!(%job, %error, "failed to store the output of a job; trying again"),
+            }
+            tokio::select! {
+                () = tokio::time::sleep(pause) => pause *= 2,
+                () = self.detach.cancelled() => break,
+            }
+        }
+        tracing::error!(%job, "failed to store the output of a job; its end is told without it");
+        let mut report = report;
+        (report.stdout_inline, report.stderr_inline) = (None, None);
+        report
+    }
+}
+
+/// The end that a report tells.
+fn over(report: Box<Report>) -> At {
+    let (end, gone) = Learned::delivered(report).end(String::new);
+    At::Over(end, gone)
+}
+
+pub(super) fn unknown(why: String) -> End {
+    End::Unknown { why, report: None }
+}
+
+async fn sleep_until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,85 @@
+//! Makes a job's spool directory and starts its wrapper in it, at most once. Called by `local`; `pursue` goes on from there.
+
+use std::io;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+
+use super::command;
+use super::directory::Found;
+use super::process::Wrapper;
+use super::pursue::At;
+use super::{End, Inner, JobSpec};
+
+/// What a start came to.
+enum Launch {
+    Started(tokio::process::Child),
+    /// The job had a directory already.
+    Found(Found),
+    Refused(End),
+}
+
+impl Inner {
+    /// The task of a job that is started here.
+    pub(super) async fn run(self: Arc<Self>, spec: JobSpec, mut stops: mpsc::Receiver<()>) {
+        let job = spec.job;
+        let inner = self.clone();
+        let launched =
+            self.blocking(move || if stops.try_recv().is_ok() { (Ok(None), stops) } else { (inner.launch(&spec).map(Some), stops) });
+        let (launched, stops) = launched.await;
+        let at = match launched {
+            Ok(Some(Launch::Started(child))) => At::Running(Wrapper::Started(child)),
+            Ok(Some(Launch::Found(found))) => At::Found(found),
+            Ok(Some(Launch::Refused(end))) => At::Over(end, true),
+            Ok(None) => At::Over(End::NotStarted { why: "it was stopped before it was started".to_owned(), surroundings: false }, true),
+            Err(error) => At::Over(
+                End::NotStarted {
+                    why: format!("its directory in {} cannot be made: {error}", self.settings.spool.display()),
+                    surroundings: true,
+                },
+                true,
+            ),
+        };
+        self.pursue(job, at, stops).await;
+    }
+
+    /// Makes the job's directory and starts its wrapper. Blocks.
+    fn launch(&self, spec: &JobSpec) -> io::Result<Launch> {
+        let directory = self.directory(spec.job);
+        let current = match command::working_directory(spec, &self.settings.started_in) {
+            Ok(current) => current,
+            Err(why) => return Ok(Launch::Refused(End::NotStarted { why, surroundings: false })),
+        };
+        while !directory.make()? {
+            match directory.look()? {
+                // Nobody can start it any more in that directory, so it makes room for another.
+                Found::NeverStarted => directory.remove()?,
+                Found::Nothing => {}
+                found => return Ok(Launch::Found(found)),
+            }
+        }
+        let inputs = spec.inputs.iter().flat_map(|(reference, blob)| [(reference.clone(), *blob), (blob.to_string(), *blob)]);
+        directory
+            .put_inputs(inputs.filter(|(_, blob)| self.blobs.has(*blob)).map(|(reference, blob)| (reference, self.blobs.path(blob))))?;
+        let wrapper: &Path = &self.settings.wrapper;
+        let mut process = tokio::process::Command::new(wrapper);
+        process
+            .args(command::arguments(spec, directory.path()))
+            .env_clear()
+            .envs(command::environment(spec, directory.path(), wrapper, &self.settings.environment))
+            .current_dir(current)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        match process.spawn() {
+            Ok(child) => Ok(Launch::Started(child)),
+            Err(error) => {
+                directory.remove()?;
+                let why = format!("its wrapper {} cannot be started: {error}", wrapper.display());
+                Ok(Launch::Refused(End::NotStarted { why, surroundings: true }))
+            }
+        }
+    }
+}
