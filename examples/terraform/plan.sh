@@ -8,6 +8,8 @@ rm -f tf.plan tf.txt
 code=0
 "$tool" plan -detailed-exitcode -no-color -input=false -out=tf.plan || code=$?
 if [ -e tf.plan ]; then
-    "$tool" show -no-color tf.plan >tf.txt
+    # What it comes to goes first: pvn shows the first line wherever there is room for one.
+    shown=$("$tool" show -no-color tf.plan)
+    { printf '%s\n' "$shown" | grep '^Plan:' || true; printf '%s\n' "$shown"; } >tf.txt
 fi
 exit "$code"
