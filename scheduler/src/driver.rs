@@ -38,6 +38,7 @@ mod metrics;
 mod outcome;
 mod planner;
 mod recover;
+mod red;
 mod run;
 mod timers;
 mod words;

@@ -33,9 +33,10 @@ use super::calls::{Answer, Call};
 use super::intake::Arrived;
 use super::outcome::{self, Asked};
 use super::planner;
+use super::red::Retry;
 use super::words::Words;
 use super::world::World;
-use super::{Health, Numbers, Refusal};
+use super::{Health, Numbers};
 use crate::clock::Clock;
 use crate::crash;
 use crate::perform::{Performer, Started};
@@ -50,9 +51,6 @@ const PERFORM_LIMIT: usize = 32;
 /// How long a note that only people need (a job is STARTING, an action was performed) waits. As long as the runner waits
 /// before it tells that a job runs: of a job that is over sooner only its end is written.
 const NOTE_DELAY: Duration = Duration::from_millis(50);
-
-/// First and longest wait after a commit that failed.
-const RETRY_WAIT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
 /// How long what is being performed may take to finish when the daemon stops; it is performed again after the start.
 const STOP_WAIT: Duration = Duration::from_secs(5);
@@ -79,8 +77,9 @@ pub(super) enum Done {
     Performed(Option<i64>),
 }
 
+/// What a turn takes in.
 #[derive(Debug)]
-enum Input {
+pub(super) enum Input {
     Call(Box<Call>),
     Arrived(Box<Arrived>),
     Done(Done),
@@ -120,14 +119,6 @@ pub(super) struct Loop {
     pub(super) observer: bool,
     /// Whether the instances of the last run know.
     pub(super) told_to_observe: bool,
-}
-
-/// When the next try is.
-#[derive(Debug, Clone)]
-pub(super) struct Retry {
-    at: Instant,
-    wait: Duration,
-    why: String,
 }
 
 impl Loop {
@@ -261,82 +252,8 @@ impl Loop {
         Ok(())
     }
 
-    /// Nothing was stored: the world becomes what it was, and callers are told.
-    fn fall_back(
-        &mut self,
-        mut batch: Batch,
-        news: Vec<Arrived>,
-        answers: Vec<Answer>,
-        plans: Vec<Answer>,
-        error: StoreError,
-    ) -> Result<(), Fatal> {
-        self.performed.append(&mut batch.performed);
-        batch.undo(&mut self.world);
-        self.held = news;
-        match error {
-            // A plan brings rows of its own; only they can meet one that is there. Without the plan the rest goes through.
-            StoreError::Conflict(why) if !plans.is_empty() => {
-                for answer in plans {
-                    answer.give(Err(Refusal::Conflict(why.clone())));
-                }
-                for answer in answers {
-                    answer.give(Err(Refusal::Conflict(
-                        "something else that was asked at the same time could not be stored; ask again".to_owned(),
-                    )));
-                }
-                Ok(())
-            }
-            StoreError::Conflict(why) => Err(Fatal::Foreign(why)),
-            StoreError::Unavailable(why) => {
-                for answer in answers.into_iter().chain(plans) {
-                    answer.give(Err(unavailable(&why)));
-                }
-                self.failed(why);
-                Ok(())
-            }
-            error => Err(Fatal::Store(error)),
-        }
-    }
-
-    fn failed(&mut self, why: String) {
-        let wait = self.retry.as_ref().map_or(RETRY_WAIT.0, |retry| (retry.wait * 2).min(RETRY_WAIT.1));
-        if self.retry.is_none() {
-            tracing::error!(why, "nothing can be stored; nothing new is started until that works again");
-        }
-        self.numbers.commit_failures += 1;
-        let since = match &*self.health.borrow() {
-            Health::Degraded { since, .. } => *since,
-            Health::Ready => self.clock.now(),
-        };
-        self.retry = Some(Retry { at: Instant::now() + wait, wait, why: why.clone() });
-        self.health.send_replace(Health::Degraded { why, since });
-    }
-
-    fn recovered(&mut self) {
-        if self.retry.take().is_some() {
-            tracing::info!("storing works again");
-            self.health.send_replace(Health::Ready);
-        }
-    }
-
-    /// While nothing can be stored: what only reads is answered, the rest is refused, notes are taken.
-    fn refuse(&mut self, inputs: Vec<Input>) {
-        let why = self.retry.as_ref().map(|retry| retry.why.clone()).unwrap_or_default();
-        for input in inputs {
-            match input {
-                Input::Call(call) => {
-                    if let Some(call) = self.read_only(*call) {
-                        call.refuse(unavailable(&why));
-                    }
-                }
-                Input::Arrived(arrived) => self.held.push(*arrived),
-                Input::Done(done) => self.note(done),
-            }
-        }
-    }
-
     /// Remembers what was performed, for the next commit.
-    fn note(&mut self, done: Done) {
+    pub(super) fn note(&mut self, done: Done) {
         match done {
             Done::Handed(id) => {
                 self.started(id);
@@ -476,10 +393,6 @@ fn finished(done: Result<Done, tokio::task::JoinError>) -> Option<Input> {
         // A panic in there is our bug; the task's action stays pending and is performed again after a restart.
         Err(error) => std::panic::resume_unwind(error.into_panic()),
     }
-}
-
-fn unavailable(why: &str) -> Refusal {
-    Refusal::Unavailable(format!("nothing can be stored at present ({why}); nothing was changed, try again later"))
 }
 
 async fn perform(performer: Arc<Performer>, planner: planner::Queue, task: Task) -> Done {

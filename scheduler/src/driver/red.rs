@@ -1,0 +1,104 @@
+//! The loop while nothing can be stored: the disk is full, the database locked or away. Called by `run`. What a runner told
+//! is held back, people are told why nothing is done, and the next try comes with back-off.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::batch::Batch;
+use super::calls::Answer;
+use super::intake::Arrived;
+use super::run::{Fatal, Input, Loop};
+use super::{Health, Refusal};
+use crate::store::StoreError;
+
+/// First and longest wait after a commit that failed.
+const RETRY_WAIT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+
+/// When the next try is.
+#[derive(Debug, Clone)]
+pub(super) struct Retry {
+    pub(super) at: Instant,
+    wait: Duration,
+    why: String,
+}
+
+impl Loop {
+    /// Nothing was stored: the world becomes what it was, and callers are told.
+    pub(super) fn fall_back(
+        &mut self,
+        mut batch: Batch,
+        news: Vec<Arrived>,
+        answers: Vec<Answer>,
+        plans: Vec<Answer>,
+        error: StoreError,
+    ) -> Result<(), Fatal> {
+        self.performed.append(&mut batch.performed);
+        batch.undo(&mut self.world);
+        self.held = news;
+        match error {
+            // A plan brings rows of its own; only they can meet one that is there. Without the plan the rest goes through.
+            StoreError::Conflict(why) if !plans.is_empty() => {
+                for answer in plans {
+                    answer.give(Err(Refusal::Conflict(why.clone())));
+                }
+                for answer in answers {
+                    answer.give(Err(Refusal::Conflict(
+                        "something else that was asked at the same time could not be stored; ask again".to_owned(),
+                    )));
+                }
+                Ok(())
+            }
+            StoreError::Conflict(why) => Err(Fatal::Foreign(why)),
+            StoreError::Unavailable(why) => {
+                for answer in answers.into_iter().chain(plans) {
+                    answer.give(Err(unavailable(&why)));
+                }
+                self.failed(why);
+                Ok(())
+            }
+            error => Err(Fatal::Store(error)),
+        }
+    }
+
+    fn failed(&mut self, why: String) {
+        let wait = self.retry.as_ref().map_or(RETRY_WAIT.0, |retry| (retry.wait * 2).min(RETRY_WAIT.1));
+        if self.retry.is_none() {
+            tracing::error!(why, "nothing can be stored; nothing new is started until that works again");
+        }
+        self.numbers.commit_failures += 1;
+        let since = match &*self.health.borrow() {
+            Health::Degraded { since, .. } => *since,
+            Health::Ready => self.clock.now(),
+        };
+        self.retry = Some(Retry { at: Instant::now() + wait, wait, why: why.clone() });
+        self.health.send_replace(Health::Degraded { why, since });
+    }
+
+    pub(super) fn recovered(&mut self) {
+        if self.retry.take().is_some() {
+            tracing::info!("storing works again");
+            self.health.send_replace(Health::Ready);
+        }
+    }
+
+    /// While nothing can be stored: what only reads is answered, the rest is refused, notes are taken.
+    pub(super) fn refuse(&mut self, inputs: Vec<Input>) {
+        let why = self.retry.as_ref().map(|retry| retry.why.clone()).unwrap_or_default();
+        for input in inputs {
+            match input {
+                Input::Call(call) => {
+                    if let Some(call) = self.read_only(*call) {
+                        call.refuse(unavailable(&why));
+                    }
+                }
+                Input::Arrived(arrived) => self.held.push(*arrived),
+                Input::Done(done) => self.note(done),
+            }
+        }
+    }
+}
+
+fn unavailable(why: &str) -> Refusal {
+    Refusal::Unavailable(format!("nothing can be stored at present ({why}); nothing was changed, try again later"))
+}
