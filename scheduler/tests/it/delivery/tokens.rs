@@ -54,7 +54,8 @@ async fn bad_input_wrong_or_expired_token_is_401_and_the_first_ones_are_on_recor
     let refused = world.logged("job.refused_upload").await;
     assert!(refused.iter().all(|entry| entry.data["job"] == job.job.to_string() && entry.service.is_some()), "{refused:?}");
     assert_eq!(refused.len(), 1, "the same is noted once");
-    assert_eq!(world.status(job.job).await, "STARTING", "nothing of it counts as a sign of life");
+    // The row says STARTING a moment after the start.
+    assert!(matches!(world.status(job.job).await.as_str(), "PENDING" | "STARTING"), "nothing of it counts as a sign of life");
 }
 
 #[tokio::test(flavor = "multi_thread")]
