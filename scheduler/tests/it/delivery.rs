@@ -254,8 +254,13 @@ impl World {
         self.store.events(&filter, &PageRequest { limit: Some(1000), cursor: None }).await.unwrap().items
     }
 
+    /// The job's status, once its row says that it was handed over.
     async fn status(&self, job: JobId) -> String {
-        self.job(job).await.status.to_string()
+        self.until("the job to be handed over", async || {
+            let status = self.job(job).await.status.to_string();
+            (status != "PENDING").then_some(status)
+        })
+        .await
     }
 
     fn blob(&self, id: Option<schema::id::BlobId>) -> Vec<u8> {
