@@ -11,17 +11,13 @@
 //!   power cut. Logs are not: two syncs a job would cost more than the job, and a lost log is told as lost.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use schema::id::BlobId;
-use sha2::{Digest, Sha256};
-
-/// Piece in which files are read.
-const PIECE_BYTES: usize = 256 << 10;
 
 /// Directory of what is not complete yet. Emptied at start.
 const UNFINISHED: &str = "new";
@@ -120,7 +116,7 @@ impl Blobs {
     /// # Errors
     /// When the file cannot be read, or the disk fails or is full; then nothing is stored.
     pub fn put_file(&self, from: &Path, keep: Keep) -> io::Result<BlobId> {
-        let id = digest_of(&mut File::open(from)?)?;
+        let id = BlobId::of_reader(File::open(from)?)?;
         self.take(from, id, keep)?;
         Ok(id)
     }
@@ -237,17 +233,6 @@ pub(crate) fn read_range(file: &File, offset: u64, limit: usize) -> io::Result<V
     }
     bytes.truncate(read);
     Ok(bytes)
-}
-
-fn digest_of(file: &mut File) -> io::Result<BlobId> {
-    let mut hash = Sha256::new();
-    let mut piece = vec![0; PIECE_BYTES];
-    loop {
-        match file.read(&mut piece)? {
-            0 => return Ok(BlobId::from_digest(hash.finalize().into())),
-            count => hash.update(&piece[..count]),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Names and ids as newtypes. Parsing is the only way in, so whoever holds one holds a legal one.
 
 use std::fmt;
+use std::io::{self, Read};
 use std::str::FromStr;
 
 use schemars::JsonSchema;
@@ -201,6 +202,9 @@ name!(/** The name of a runtime, unique in the daemon. */ RuntimeName, "a runtim
 name!(/** The name of a runtime connection, unique in its channel. */ ConnectionName, "a runtime connection name");
 name!(/** The name of a group of release channels, unique in its application. */ GroupName, "a release channel group name");
 
+/// Piece in which a reader is hashed: large enough that calls cost nothing beside the hashing.
+const PIECE_BYTES: usize = 256 << 10;
+
 /// The content address of a blob: SHA-256 of its bytes, written `sha256:` and 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
 #[schemars(transparent)]
@@ -220,6 +224,23 @@ impl BlobId {
             return Self(EMPTY);
         }
         Self(Sha256::digest(bytes).into())
+    }
+
+    /// The address of what a reader gives up to its end, in flat memory.
+    ///
+    /// # Errors
+    /// When the reader fails.
+    pub fn of_reader(mut reader: impl Read) -> io::Result<Self> {
+        let mut hash = Sha256::new();
+        let mut piece = vec![0; PIECE_BYTES];
+        loop {
+            match reader.read(&mut piece) {
+                Ok(0) => return Ok(Self(hash.finalize().into())),
+                Ok(count) => hash.update(&piece[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// The 64 hexadecimal digits without the prefix; legal as a file name.
@@ -263,6 +284,14 @@ mod tests {
         check_name(&"a".repeat(63), true);
         for text in ["", "-a", "a-", "A", "1a", "a_b", "a.b", "ä", &"a".repeat(64)] {
             check_name(text, false);
+        }
+    }
+
+    #[test]
+    fn a_reader_has_the_address_of_its_bytes() {
+        for length in [0, 1, PIECE_BYTES, PIECE_BYTES + 1] {
+            let bytes = vec![7; length];
+            assert_eq!(BlobId::of_reader(&bytes[..]).unwrap(), BlobId::of(&bytes), "{length} bytes");
         }
     }
 

@@ -2,7 +2,6 @@
 //! end of the command.
 
 use std::fs::File;
-use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -10,7 +9,6 @@ use rustix::fs::OFlags;
 use schema::id::BlobId;
 use schema::output::OUTPUT_LIMIT_BYTES;
 use schema::report::{OutputError, OutputFile, Structured, StructuredKind};
-use sha2::{Digest, Sha256};
 
 use crate::args::Output;
 use crate::deliver::spool::Spool;
@@ -19,9 +17,6 @@ use crate::store::Kept;
 
 /// Largest output file, 4 GiB: a plan or an explanation has some megabytes, and what is stored for thirty days needs a limit.
 const FILE_LIMIT_BYTES: u64 = 4 << 30;
-
-/// Piece in which a file is read.
-const PIECE_BYTES: usize = 256 << 10;
 
 /// Who gets the declared outputs.
 #[derive(Clone, Copy)]
@@ -87,14 +82,8 @@ pub(crate) fn digest(path: &Path) -> Result<(BlobId, File), String> {
     if metadata.len() > FILE_LIMIT_BYTES {
         return Err(format!("{shown} has {} bytes; the limit is {FILE_LIMIT_BYTES}", metadata.len()));
     }
-    let mut hash = Sha256::new();
-    let mut piece = vec![0; PIECE_BYTES];
-    loop {
-        match file.read(&mut piece).map_err(faulty)? {
-            0 => return Ok((BlobId::from_digest(hash.finalize().into()), file)),
-            count => hash.update(&piece[..count]),
-        }
-    }
+    let blob = BlobId::of_reader(&mut file).map_err(faulty)?;
+    Ok((blob, file))
 }
 
 /// The document on standard output, checked.

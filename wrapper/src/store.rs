@@ -22,9 +22,6 @@ use crate::deliver::live::Live;
 /// What is kept of a stream for which there is no file, half of it head, half tail: flat memory is worth more than a whole log.
 const WITHOUT_FILE_BYTES: u64 = 512 << 10;
 
-/// Piece in which kept bytes are read back.
-const PIECE_BYTES: usize = 256 << 10;
-
 /// Where the stream's file may be made, and when at the latest.
 #[derive(Debug, Clone)]
 pub(crate) struct Home {
@@ -412,15 +409,7 @@ fn in_order(file: &File, path: &Path, head: u64, cap: u64, turn: u64) -> io::Res
 
 /// Content address of what is in a file.
 pub(crate) fn digest_of(path: &Path) -> io::Result<BlobId> {
-    let mut file = File::open(path)?;
-    let mut hash = Sha256::new();
-    let mut piece = vec![0; PIECE_BYTES];
-    loop {
-        match file.read(&mut piece)? {
-            0 => return Ok(BlobId::from_digest(hash.finalize().into())),
-            count => hash.update(&piece[..count]),
-        }
-    }
+    BlobId::of_reader(File::open(path)?)
 }
 
 #[cfg(test)]
