@@ -36,11 +36,11 @@ use schema::report::Report;
 use schema::spool::Stream;
 use schema::time::Timestamp;
 use schema::wire::{TOKEN_VARIABLE, URL_VARIABLE};
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::blobs::{Blobs, read_range};
+use crate::blocking::Blocking;
 use crate::clock::Clock;
 use crate::runner::learned::Learned;
 use crate::runner::{End, JobSpec, News, Told};
@@ -101,7 +101,7 @@ struct Inner {
     entries: Mutex<HashMap<JobId, Arc<Entry>>>,
     records: Records,
     incoming: AtomicU64,
-    blocking: Semaphore,
+    blocking: Blocking,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
@@ -147,7 +147,7 @@ impl Delivery {
             entries: Mutex::default(),
             records: Records::default(),
             incoming: AtomicU64::new(0),
-            blocking: Semaphore::new(BLOCKING_LIMIT),
+            blocking: Blocking::new(BLOCKING_LIMIT),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
         };
@@ -173,7 +173,7 @@ impl Delivery {
             Some(entry) => entry,
             None => {
                 let path = self.inner.directory.join(spec.job.to_string());
-                let made = self.inner.blocking(move || Staging::make(path, order)).await;
+                let made = self.inner.blocking.run(move || Staging::make(path, order)).await;
                 let (staging, order) = made?;
                 self.enter(order, staging, news)
             }
@@ -186,7 +186,7 @@ impl Delivery {
     /// removed. A report that was accepted and not stored is told again.
     pub async fn recover(&self, unfinished: &[JobId], news: &News) -> Vec<JobId> {
         let (directory, unfinished): (_, HashSet<JobId>) = (self.inner.directory.clone(), unfinished.iter().copied().collect());
-        let found = self.inner.blocking(move || take_up(&directory, &unfinished)).await;
+        let found = self.inner.blocking.run(move || take_up(&directory, &unfinished)).await;
         let found = found.unwrap_or_else(|error| {
             tracing::error!(%error, "the uploads of the last run cannot be read; their jobs are not known here any more");
             Vec::new()
@@ -239,7 +239,8 @@ impl Delivery {
         }
         let (staging, salvaged) = self
             .inner
-            .blocking(move || {
+            .blocking
+            .run(move || {
                 let mut staging = staging;
                 let salvaged = upload::salvage(&mut staging, kept, &blobs);
                 (staging, salvaged)
@@ -261,7 +262,7 @@ impl Delivery {
         entry.stored.cancel();
         let staging = entry.staging.clone().lock_owned().await;
         let directory = entry.directory.clone();
-        let removed = self.inner.blocking(move || {
+        let removed = self.inner.blocking.run(move || {
             let mut staging = staging;
             staging.close();
             staging::remove(&directory)
@@ -319,12 +320,6 @@ impl Delivery {
 }
 
 impl Inner {
-    /// Runs something that blocks on the disk, not too many at once.
-    async fn blocking<T: Send + 'static>(&self, run: impl FnOnce() -> T + Send + 'static) -> T {
-        let _permit = self.blocking.acquire().await.expect("never closed");
-        tokio::task::spawn_blocking(run).await.expect("it does not panic, and the runtime is not shut down before its tasks")
-    }
-
     /// Tells a job's end, the first time.
     async fn tell_end(self: Arc<Self>, entry: Arc<Entry>, end: End, gone: bool) {
         let room = tokio::select! {

@@ -1,6 +1,7 @@
 //! The daemon `pvn-scheduler`. `daemon` builds the parts; see ARCHITECTURE.md for who may import whom.
 
 pub mod blobs;
+mod blocking;
 pub mod clock;
 pub mod compile;
 pub mod crash;

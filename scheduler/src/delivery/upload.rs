@@ -133,7 +133,7 @@ impl Upload {
         if !noted {
             // So that a restart does not take a later sign for the start.
             let directory = self.entry.directory.clone();
-            self.inner.blocking(move || Staging::note_started(&directory, at)).await?;
+            self.inner.blocking.run(move || Staging::note_started(&directory, at)).await?;
         }
         let room = tokio::select! {
             room = self.entry.news.reserve() => room.map_err(|_| UploadError::Stopping)?,
@@ -215,7 +215,7 @@ impl Upload {
         let (inner, entry) = (self.inner.clone(), self.entry.clone());
         let judged = self.inner.tasks.spawn(async move {
             let blobs = inner.blobs.clone();
-            let (staging, verdict) = inner.blocking(move || judge(staging, report, &blobs)).await;
+            let (staging, verdict) = inner.blocking.run(move || judge(staging, report, &blobs)).await;
             if let Ok(Verdict::Accepted(report)) = &verdict {
                 let (end, gone) = Learned::delivered(report.clone()).end(String::new);
                 inner.tell_end(entry, end, gone).await;
@@ -252,7 +252,7 @@ impl Upload {
         if self.is_over() {
             return Ok(None);
         }
-        Ok(Some(self.inner.blocking(move || run(&mut staging)).await?))
+        Ok(Some(self.inner.blocking.run(move || run(&mut staging)).await?))
     }
 }
 
@@ -296,7 +296,8 @@ impl Incoming {
         let Some(mut held) = self.held.take() else { return Ok(()) };
         let (held, appended) = self
             .inner
-            .blocking(move || {
+            .blocking
+            .run(move || {
                 let length = held.length();
                 let appended = held.append(length, &bytes, u64::MAX);
                 (held, appended)

@@ -17,12 +17,13 @@ use std::sync::{Arc, Mutex};
 
 use schema::id::JobId;
 use schema::spool::Stream;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::{End, JobSpec, News, Told};
 use crate::blobs::{Blobs, read_range};
+use crate::blocking::Blocking;
 
 mod boot;
 mod collect;
@@ -79,7 +80,7 @@ struct Inner {
     news: News,
     /// The jobs that have a task, and the way to stop each.
     jobs: Mutex<HashMap<JobId, mpsc::Sender<()>>>,
-    blocking: Semaphore,
+    blocking: Blocking,
     boot: Boot,
     tasks: TaskTracker,
     detach: CancellationToken,
@@ -99,7 +100,7 @@ impl LocalRunner {
             blobs,
             news,
             jobs: Mutex::default(),
-            blocking: Semaphore::new(BLOCKING_LIMIT),
+            blocking: Blocking::new(BLOCKING_LIMIT),
             boot,
             tasks: TaskTracker::new(),
             detach: CancellationToken::new(),
@@ -231,11 +232,5 @@ impl LocalRunner {
 impl Inner {
     fn directory(&self, job: JobId) -> Directory {
         Directory::at(self.settings.spool.join(job.to_string()))
-    }
-
-    /// Runs something that blocks on the disk, not too many at once.
-    async fn blocking<T: Send + 'static>(&self, run: impl FnOnce() -> T + Send + 'static) -> T {
-        let _permit = self.blocking.acquire().await.expect("never closed");
-        tokio::task::spawn_blocking(run).await.expect("it does not panic, and the runtime is not shut down before its tasks")
     }
 }

@@ -106,7 +106,7 @@ impl Inner {
     /// Tells that the job runs, when its wrapper has claimed it.
     async fn tell_started(&self, job: JobId) -> bool {
         let directory = self.directory(job);
-        match self.blocking(move || directory.claimed_at()).await {
+        match self.blocking.run(move || directory.claimed_at()).await {
             Some(at) => {
                 tokio::select! {
                     _ = self.news.send(Told::Started { job, at }) => {}
@@ -129,7 +129,8 @@ impl Inner {
             }),
             found => Ok(At::Found(found)),
         };
-        self.blocking(look)
+        self.blocking
+            .run(look)
             .await
             .unwrap_or_else(|error: io::Error| At::Over(unknown(format!("its spool directory cannot be read: {error}")), false))
     }
@@ -170,7 +171,7 @@ impl Inner {
             }
         };
         let (directory, blobs) = (self.directory(job), self.blobs.clone());
-        let report = self.blocking(move || collect::collect_without_report(&directory, &blobs)).await.unwrap_or_else(|error| {
+        let report = self.blocking.run(move || collect::collect_without_report(&directory, &blobs)).await.unwrap_or_else(|error| {
             tracing::warn!(%job, %error, "failed to keep the output of a job whose wrapper is gone");
             None
         });
@@ -187,7 +188,7 @@ impl Inner {
         let mut pause = COLLECT_PAUSE;
         for _ in 0..COLLECT_TRIES {
             let (directory, blobs, copy) = (self.directory(job), self.blobs.clone(), report.clone());
-            match self.blocking(move || collect::collect(copy, &directory, &blobs)).await {
+            match self.blocking.run(move || collect::collect(copy, &directory, &blobs)).await {
                 Ok(report) => return report,
                 Err(error) => tracing::warn!(%job, %error, "failed to store the output of a job; trying again"),
             }

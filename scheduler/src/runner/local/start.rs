@@ -27,7 +27,7 @@ impl Inner {
         let job = spec.job;
         let inner = self.clone();
         let launched =
-            self.blocking(move || if stops.try_recv().is_ok() { (Ok(None), stops) } else { (inner.launch(&spec).map(Some), stops) });
+            self.blocking.run(move || if stops.try_recv().is_ok() { (Ok(None), stops) } else { (inner.launch(&spec).map(Some), stops) });
         let (launched, stops) = launched.await;
         let at = match launched {
             Ok(Some(Launch::Started(child))) => At::Running(Wrapper::Started(child)),
