@@ -92,7 +92,7 @@ impl ClusterRunner {
 
     /// Whether anything is known here of a job.
     pub fn knows(&self, job: JobId) -> bool {
-        self.inner.records.get(job).is_ok_and(|record| record.is_some())
+        self.inner.records.has(job)
     }
 
     /// Takes up the jobs that were decided and have not ended, after a restart. Those of them that never ran are returned.
@@ -113,7 +113,7 @@ impl ClusterRunner {
                 }
             }
         }
-        for job in self.inner.records.jobs().unwrap_or_default() {
+        for job in self.inner.records.jobs() {
             if !unfinished.contains(&job) {
                 self.forget(job).await;
             }

@@ -1,13 +1,15 @@
 //! What must be known of a job on a cluster after a restart, one small file for each job in the data directory. Blocks on the
-//! disk; called by the job's task.
+//! disk, but for the question whether there is anything at all; called by the job's task.
 //!
 //! What always holds: **a Job runs nothing before its uid is recorded here**, synced to the disk. A Job is made suspended, and is
 //! let go only afterwards. So a job without a uid never ran, whatever became of the requests that were on their way; and a job
 //! with a uid is never made again, also when its Job is gone.
 
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 use schema::id::JobId;
 use schema::time::Timestamp;
@@ -42,13 +44,20 @@ pub(super) struct Record {
 #[derive(Debug, Clone)]
 pub(super) struct Records {
     directory: PathBuf,
+    /// The jobs that have a file, also one that cannot be read.
+    jobs: Arc<Mutex<HashSet<JobId>>>,
 }
 
 impl Records {
     /// Opens the directory, and makes it when it is missing.
     pub(super) fn open(directory: &Path) -> io::Result<Self> {
         fs::create_dir_all(directory)?;
-        Ok(Self { directory: directory.to_owned() })
+        let mut jobs = HashSet::new();
+        for entry in fs::read_dir(directory)? {
+            // What has another name is a file that was being written.
+            jobs.extend(entry?.file_name().to_str().and_then(|name| name.parse::<JobId>().ok()));
+        }
+        Ok(Self { directory: directory.to_owned(), jobs: Arc::new(Mutex::new(jobs)) })
     }
 
     /// Writes what is known of a job. Synced when it has a uid.
@@ -61,6 +70,7 @@ impl Records {
             file.sync_all()?;
         }
         fs::rename(&temporary, &path)?;
+        self.jobs.lock().expect("nobody panics with the lock").insert(job);
         if record.uid.is_some() {
             File::open(&self.directory)?.sync_all()?;
         }
@@ -77,18 +87,23 @@ impl Records {
     }
 
     /// All jobs of which something is known.
-    pub(super) fn jobs(&self) -> io::Result<Vec<JobId>> {
-        let entries = fs::read_dir(&self.directory)?;
-        // What has another name is a file that was being written.
-        Ok(entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect())
+    pub(super) fn jobs(&self) -> Vec<JobId> {
+        self.jobs.lock().expect("nobody panics with the lock").iter().copied().collect()
+    }
+
+    /// Whether anything is known of a job. Asked for every job of every place, so the disk is left alone.
+    pub(super) fn has(&self, job: JobId) -> bool {
+        self.jobs.lock().expect("nobody panics with the lock").contains(&job)
     }
 
     /// Forgets a job.
     pub(super) fn remove(&self, job: JobId) -> io::Result<()> {
         match fs::remove_file(self.path(job)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
         }
+        self.jobs.lock().expect("nobody panics with the lock").remove(&job);
+        Ok(())
     }
 
     fn path(&self, job: JobId) -> PathBuf {
@@ -130,9 +145,11 @@ mod tests {
         record.uid = Some("u".to_owned());
         records.put(job, &record).unwrap();
         assert_eq!(records.get(job).unwrap(), Some(record));
-        assert_eq!(records.jobs().unwrap(), [job]);
+        assert_eq!(records.jobs(), [job]);
+        assert!(Records::open(&home.path().join("cluster")).unwrap().has(job), "also after a restart");
         records.remove(job).unwrap();
         records.remove(job).unwrap();
         assert_eq!(records.get(job).unwrap(), None);
+        assert!(!records.has(job));
     }
 }
