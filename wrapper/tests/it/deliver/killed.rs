@@ -25,6 +25,15 @@ fn kill(running: &mut Running) {
     }
 }
 
+/// A run that printed `x` and ended while the scheduler was away: it still delivers. And its spool, with the report.
+fn undelivered(scheduler: &Scheduler) -> (Running, PathBuf) {
+    scheduler.go_away();
+    let running = wrapper(scheduler, &[], &["echo", "x"]).spawn();
+    let spool = spool(&running);
+    until("the report is written", || spool.join("report.json").exists().then_some(()));
+    (running, spool)
+}
+
 /// Resumes to the end; the scheduler then has exactly one report.
 fn deliver(scheduler: &Scheduler, spool: &std::path::Path) {
     let output = resume(scheduler, spool).output().unwrap();
@@ -99,10 +108,7 @@ fn killed_at_any_moment_of_the_delivery_there_is_one_report() {
 #[test]
 fn two_who_resume_do_not_meet() {
     let scheduler = Scheduler::start();
-    scheduler.go_away();
-    let mut running = wrapper(&scheduler, &[], &["echo", "x"]).spawn();
-    let spool = spool(&running);
-    until("the report is written", || spool.join("report.json").exists().then_some(()));
+    let (mut running, spool) = undelivered(&scheduler);
     let output = resume(&scheduler, &spool).output().unwrap();
     assert_eq!(output.status.code(), Some(125));
     assert!(String::from_utf8_lossy(&output.stderr).contains("still delivers"), "{}", String::from_utf8_lossy(&output.stderr));
@@ -115,10 +121,7 @@ fn two_who_resume_do_not_meet() {
 #[test]
 fn a_resume_that_fails_keeps_what_it_has() {
     let scheduler = Scheduler::start();
-    scheduler.go_away();
-    let mut running = wrapper(&scheduler, &[], &["echo", "x"]).spawn();
-    let spool = spool(&running);
-    until("the report is written", || spool.join("report.json").exists().then_some(()));
+    let (mut running, spool) = undelivered(&scheduler);
     kill(&mut running);
     let output = resume(&scheduler, &spool).args(["--deliver-for", "300ms"]).output().unwrap();
     assert_eq!(output.status.code(), Some(125));
@@ -132,10 +135,7 @@ fn a_resume_that_fails_keeps_what_it_has() {
 #[test]
 fn what_nobody_wants_any_more_is_removed() {
     let scheduler = Scheduler::start();
-    scheduler.go_away();
-    let mut running = wrapper(&scheduler, &[], &["echo", "x"]).spawn();
-    let spool = spool(&running);
-    until("the report is written", || spool.join("report.json").exists().then_some(()));
+    let (mut running, spool) = undelivered(&scheduler);
     kill(&mut running);
     scheduler.come_back();
     let scheduler = scheduler.with(|_, _| Do::Answer(Reply::problem(410, "the job is over")));
