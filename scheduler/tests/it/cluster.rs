@@ -19,6 +19,8 @@ use tokio::sync::mpsc;
 
 use fake::{Fake, Fault};
 
+use crate::wait;
+
 /// Longest wait for something that must happen.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -107,12 +109,8 @@ impl World {
     }
 
     async fn until(&self, what: &str, mut ask: impl FnMut(&Fake) -> bool) {
-        let asked = async {
-            while !ask(&self.fake) {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, asked).await.unwrap_or_else(|_| panic!("gave up waiting for {what}"));
+        let asked = wait::until(PATIENCE, async || ask(&self.fake).then_some(()));
+        asked.await.unwrap_or_else(|| panic!("gave up waiting for {what}"));
     }
 }
 

@@ -38,6 +38,7 @@ use tower::ServiceExt;
 
 use crate::driver::caller;
 use crate::http::{Answer, token};
+use crate::wait;
 
 /// Longest wait for something that must happen.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -236,16 +237,8 @@ impl World {
         self.store.job(job).await.unwrap().unwrap()
     }
 
-    async fn until<T>(&self, what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
-        let waited = tokio::time::timeout(PATIENCE, async {
-            loop {
-                if let Some(found) = look().await {
-                    return found;
-                }
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        });
-        waited.await.unwrap_or_else(|_| panic!("{what} did not happen"))
+    async fn until<T>(&self, what: &str, look: impl AsyncFnMut() -> Option<T>) -> T {
+        wait::until(PATIENCE, look).await.unwrap_or_else(|| panic!("{what} did not happen"))
     }
 
     /// The log's entries of this kind.

@@ -27,6 +27,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::wait;
+
 /// Longest wait for something that must happen.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -194,18 +196,10 @@ impl Rig {
     }
 
     /// Waits until something is so.
-    pub(crate) async fn until<T>(&self, what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
-        let waited = tokio::time::timeout(PATIENCE, async {
-            loop {
-                if let Some(found) = look().await {
-                    return found;
-                }
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        });
-        match waited.await {
-            Ok(found) => found,
-            Err(_) => panic!("{what} did not happen; the log says:\n{}", self.log().await),
+    pub(crate) async fn until<T>(&self, what: &str, look: impl AsyncFnMut() -> Option<T>) -> T {
+        match wait::until(PATIENCE, look).await {
+            Some(found) => found,
+            None => panic!("{what} did not happen; the log says:\n{}", self.log().await),
         }
     }
 

@@ -16,6 +16,8 @@ use schema::spool::{CLAIM, REPORT, Stream};
 use schema::status::JobKind;
 use tokio::sync::mpsc;
 
+use crate::wait;
+
 mod recovery;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -81,15 +83,8 @@ impl World {
 
     /// Waits until the file is there and not empty.
     async fn until_written(&self, path: &Path) -> String {
-        let wait = async {
-            loop {
-                match std::fs::read_to_string(path) {
-                    Ok(text) if !text.is_empty() => return text,
-                    _ => tokio::time::sleep(Duration::from_millis(5)).await,
-                }
-            }
-        };
-        tokio::time::timeout(PATIENCE, wait).await.unwrap_or_else(|_| panic!("{} was not written", path.display()))
+        let written = wait::until(PATIENCE, async || std::fs::read_to_string(path).ok().filter(|text| !text.is_empty()));
+        written.await.unwrap_or_else(|| panic!("{} was not written", path.display()))
     }
 
     fn file(&self, name: &str) -> PathBuf {

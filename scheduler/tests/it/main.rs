@@ -8,3 +8,4 @@ mod driver;
 mod http;
 mod local;
 mod store;
+mod wait;
