@@ -5,6 +5,8 @@
 //! Called by `supervise`.
 //!
 //! Nothing here can fail in a way that matters: what is refused (the terminal is gone, or another's) is left as it is.
+//! The kernel says 0 for a group or session whose leader is outside our PID namespace (`unshare --pid --fork`, a container
+//! that shares a terminal): nix hands that on, where rustix has no such process id.
 
 use rustix::process::Pid;
 use rustix::stdio::{stdin, stdout};
@@ -20,7 +22,7 @@ impl Terminal {
     /// If standard input is our controlling terminal. `group`: the command's.
     pub(crate) fn of(group: Pid) -> Option<Self> {
         let foreground = tcgetpgrp(stdin()).ok()?;
-        let terminal = Self { own: rustix::process::getpgrp(), group };
+        let terminal = Self { own: Pid::from_raw(nix::unistd::getpgrp().as_raw())?, group };
         if foreground == terminal.own && isatty(stdout()) {
             terminal.set(group);
         }
@@ -54,9 +56,7 @@ impl Terminal {
 
 /// Whether nobody can continue us once we are stopped: our parent is no job-control shell of our session.
 pub(crate) fn is_orphaned() -> bool {
-    let session = |pid| rustix::process::getsid(pid).ok();
-    match rustix::process::getppid() {
-        Some(parent) => session(Some(parent)).is_none() || session(Some(parent)) != session(None),
-        None => true,
-    }
+    let parent = nix::unistd::getppid();
+    // For a parent outside our PID namespace the kernel says 0, and 0 would be ourselves.
+    parent.as_raw() == 0 || nix::unistd::getsid(Some(parent)) != nix::unistd::getsid(None)
 }

@@ -19,10 +19,10 @@ fn through(wrapper: &mut Wrapper, program: &str, arguments: &[&str]) {
     wrapper.command = command;
 }
 
-const NAMESPACE: [&str; 3] = ["--fork", "--pid", "--mount-proc"];
+pub(crate) const NAMESPACE: [&str; 3] = ["--fork", "--pid", "--mount-proc"];
 
 /// Why there are no pid namespaces here, if so.
-fn no_namespaces() -> Option<String> {
+pub(crate) fn no_namespaces() -> Option<String> {
     match Command::new("unshare").args(NAMESPACE).arg("true").output() {
         Ok(output) if output.status.success() => None,
         Ok(output) => Some(String::from_utf8_lossy(&output.stderr).trim().to_owned()),

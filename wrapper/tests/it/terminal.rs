@@ -3,6 +3,8 @@
 
 use std::process::{Command, Stdio};
 
+use crate::kernel::{NAMESPACE, no_namespaces};
+
 /// Talks with a program on a terminal of its own: waits for a text, sends one, and so on. Prints all that it saw at the end.
 const TALK: &str = r#"
 import os, pty, select, sys, time, fcntl, termios, struct
@@ -46,7 +48,11 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 
 /// Runs `command` on a terminal, `WRAPPER` in it being ours; takes the steps; returns its exit code and all that was shown.
 fn talk(test: &str, command: &[&str], steps: &[&str]) -> Option<(i32, String)> {
-    let mut python = Command::new("python3");
+    talk_through(test, Command::new("python3"), command, steps)
+}
+
+/// The same, `python` being the command that starts Python.
+fn talk_through(test: &str, mut python: Command, command: &[&str], steps: &[&str]) -> Option<(i32, String)> {
     python.args(["-c", TALK, env!("CARGO_BIN_EXE_pvn-wrapper")]).args(command).arg("--then").args(steps).stdin(Stdio::null());
     let Ok(output) = python.env_remove("PVN_JOB_DIR").env("TERM", "dumb").output() else {
         crate::skipped(test, "python3 is not installed");
@@ -115,6 +121,20 @@ fn under_a_terminal_without_a_shell_ctrl_z_stops_nothing() {
     let command = ["WRAPPER", "exec", "--", "sh", "-c", "echo ready; read line; echo \"got $line\""];
     let steps = ["until:ready", "type:\x1a", "type:hello\n", "until:got"];
     let Some((code, shown)) = talk("under_a_terminal_without_a_shell", &command, &steps) else { return };
+    assert_eq!(code, 0, "{shown}");
+}
+
+#[test]
+fn under_a_terminal_whose_starter_has_its_session_outside_our_pid_namespace() {
+    let test = "under_a_terminal_whose_starter_has_its_session_outside_our_pid_namespace";
+    if let Some(why) = no_namespaces() {
+        return crate::skipped(test, &why);
+    }
+    let mut python = Command::new("unshare");
+    python.args(NAMESPACE).arg("python3");
+    let command = ["WRAPPER", "exec", "--", "sh", "-c", "echo ready; read line; echo \"got $line\""];
+    let steps = ["until:ready", "type:\x1a", "type:hello\n", "until:got"];
+    let Some((code, shown)) = talk_through(test, python, &command, &steps) else { return };
     assert_eq!(code, 0, "{shown}");
 }
 
