@@ -151,6 +151,7 @@ localStorageCapacityIsolation: false
 imageGCHighThresholdPercent: 100
 evictionHard: {{memory.available: 10Mi, nodefs.available: 1%, imagefs.available: 1%}}
 nodeStatusUpdateFrequency: 4s
+nodeLeaseDurationSeconds: 8
 "
     )
 }

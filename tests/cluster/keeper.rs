@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, ServiceAccount};
 use kube::Api;
 use nix::sys::signal::{SigSet, Signal, kill};
@@ -14,6 +15,7 @@ use nix::unistd::Pid;
 
 use super::images::{Image, TOOLS};
 use super::layout::{self, ADDRESS, ETCD, ETCD_PEERS, Layout, NODE, SERVICES};
+use super::outage::Part;
 use super::{configs, failed, parts, sweep};
 
 /// How long nobody uses the cluster before it ends: longer than from one test program to the next.
@@ -48,7 +50,7 @@ pub fn keep() -> Result<(), String> {
     fs::create_dir_all(layout.state()).map_err(failed("its directory cannot be made"))?;
     fs::write(layout.pid(), std::process::id().to_string()).map_err(failed("its directory cannot be written"))?;
 
-    let mut keeper = Keeper { layout, children: Vec::new() };
+    let mut keeper = Keeper { layout, children: Vec::new(), down: Vec::new() };
     let kept = keeper.start().and_then(|()| keeper.watch(&asked));
     keeper.end();
     let swept = sweep::sweep(&keeper.layout);
@@ -58,12 +60,23 @@ pub fn keep() -> Result<(), String> {
 
 struct Keeper {
     layout: Layout,
+    /// In the order in which they were started first.
     children: Vec<(&'static str, Child)>,
+    /// The parts that a test stopped, until everything works again.
+    down: Vec<Down>,
+}
+
+struct Down {
+    part: Part,
+    /// Whether it was started again.
+    is_back: bool,
+    /// The kubelet's sign of life that was seen first after that.
+    first_heard: Option<String>,
 }
 
 impl Keeper {
     fn start(&mut self) -> Result<(), String> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
+        let runtime = runtime()?;
         sweep::make_bridge()?;
         configs::write(&self.layout).map_err(|error| format!("its settings cannot be written: {error}"))?;
         self.spawn_etcd()?;
@@ -78,18 +91,20 @@ impl Keeper {
         self.spawn_controllers()?;
         self.spawn_kubelet()?;
         self.wait("kubelet", |layout| runtime.block_on(can_run_pods(layout)).then_some(()))?;
-        fs::write(self.layout.ready(), "").map_err(|error| format!("its directory cannot be written: {error}"))
+        fs::write(self.layout.ready(), "").map_err(failed("its directory cannot be written"))
     }
 
     /// Returns when the cluster is to end.
     fn watch(&mut self, asked: &SignalFd) -> Result<(), String> {
         let users = self.layout.lock_file(layout::USERS).map_err(|error| format!("the lock of its users cannot be opened: {error}"))?;
+        let runtime = runtime()?;
         let mut unused_since = Instant::now();
         loop {
             if matches!(asked.read_signal(), Ok(Some(_))) {
                 return Ok(());
             }
             self.check_alive()?;
+            self.mind_outages(&runtime)?;
             if self.layout.cache().join(layout::STAYS).exists() || users.try_lock().is_err() {
                 unused_since = Instant::now();
             } else if unused_since.elapsed() > IDLE {
@@ -103,8 +118,49 @@ impl Keeper {
         }
     }
 
+    /// Stops the parts that tests want stopped, and starts those again that they do not.
+    fn mind_outages(&mut self, runtime: &tokio::runtime::Runtime) -> Result<(), String> {
+        for part in Part::ALL {
+            let is_to_stop = part.is_to_stop(&self.layout).map_err(failed("the lock of a part cannot be looked at"))?;
+            match self.down.iter().position(|down| down.part == part) {
+                None if is_to_stop => {
+                    self.kill(part.name())?;
+                    self.down.push(Down { part, is_back: false, first_heard: None });
+                    // Tells the test.
+                    fs::write(self.layout.down(part.name()), "").map_err(failed("its directory cannot be written"))?;
+                }
+                Some(at) if !self.down[at].is_back && !is_to_stop => {
+                    self.down[at].is_back = true;
+                    match part {
+                        Part::ApiServer => self.spawn_apiserver()?,
+                        Part::Kubelet => self.spawn_kubelet()?,
+                    }
+                }
+                Some(at) if self.down[at].is_back => {
+                    let Some(heard) = runtime.block_on(sign_of_life(&self.layout)) else { continue };
+                    let first = self.down[at].first_heard.get_or_insert_with(|| heard.clone());
+                    if *first != heard {
+                        self.down.swap_remove(at);
+                        fs::remove_file(self.layout.down(part.name())).map_err(failed("its directory cannot be written"))?;
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// As a machine does that loses power: the part has no say.
+    fn kill(&mut self, name: &str) -> Result<(), String> {
+        let (_, child) = self.children.iter_mut().find(|(child, _)| *child == name).ok_or_else(|| format!("there is no {name}"))?;
+        child.kill().and_then(|()| child.wait()).map(drop).map_err(failed("a part cannot be killed"))
+    }
+
     fn check_alive(&mut self) -> Result<(), String> {
         for (name, child) in &mut self.children {
+            if self.down.iter().any(|down| down.part.name() == *name && !down.is_back) {
+                continue;
+            }
             if let Ok(Some(status)) = child.try_wait() {
                 return Err(format!("{name} ended with {status}:\n{}", self.layout.read_log(name)));
             }
@@ -159,7 +215,10 @@ impl Keeper {
             .stderr(output(&log).map_err(failed)?)
             .spawn()
             .map_err(failed)?;
-        self.children.push((name, child));
+        match self.children.iter_mut().find(|(other, _)| *other == name) {
+            Some((_, before)) => *before = child,
+            None => self.children.push((name, child)),
+        }
         Ok(())
     }
 
@@ -216,6 +275,8 @@ impl Keeper {
                 ("kubelet-preferred-address-types", "InternalIP"),
                 ("audit-policy-file", &format!("{state}/audit.yaml")),
                 ("audit-log-path", &self.layout.audit_log().to_string_lossy()),
+                // Never begun anew: what was created is counted over all that ran. Megabytes.
+                ("audit-log-maxsize", "10000"),
                 ("profiling", "false"),
             ]),
         )
@@ -232,6 +293,8 @@ impl Keeper {
                 ("use-service-account-credentials", "true"),
                 ("leader-elect", "false"),
                 ("secure-port", "0"),
+                // By default a test would wait for nearly a minute until a node without a kubelet is lost.
+                ("node-monitor-grace-period", "20s"),
             ]),
         )?;
         self.built(
@@ -254,6 +317,10 @@ impl Keeper {
             ]),
         )
     }
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, String> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())
 }
 
 fn flags(pairs: &[(&str, &str)]) -> Vec<String> {
@@ -279,4 +346,11 @@ async fn can_run_pods(layout: &Layout) -> bool {
     let conditions = node.ok().and_then(|node| node.status?.conditions).unwrap_or_default();
     let ready = conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True");
     ready && Api::<ServiceAccount>::namespaced(client, "default").get("default").await.is_ok()
+}
+
+/// When the kubelet was heard of last, if Pods can run.
+async fn sign_of_life(layout: &Layout) -> Option<String> {
+    let lease = Api::<Lease>::namespaced(client(layout).await?, "kube-node-lease").get(NODE).await.ok()?;
+    let renewed = lease.spec?.renew_time?;
+    can_run_pods(layout).await.then(|| renewed.0.to_string())
 }

@@ -40,6 +40,12 @@ pub(super) const KEEPER: &str = "keeper.lock";
 pub(super) const USERS: &str = "users.lock";
 /// Lock of the one who is about to start a keeper.
 pub(super) const STARTING: &str = "starting.lock";
+/// Lock of the one whose turn is next.
+pub(super) const QUEUE: &str = "queue.lock";
+/// Lock shared by the tests that run, exclusive for one that has the cluster alone.
+pub(super) const TURNS: &str = "turns.lock";
+/// Directory of files that are named after the tests that have a turn, each locked by its test.
+pub(super) const HOLDERS: &str = "turns";
 /// File that says that the cluster stays although nobody uses it.
 pub(super) const STAYS: &str = "stays";
 
@@ -69,6 +75,12 @@ pub(super) fn kubernetes() -> PathBuf {
 }
 
 impl Layout {
+    /// Everything below one directory.
+    #[cfg(test)]
+    pub(super) fn at(directory: &Path) -> Self {
+        Self { state: directory.join("state"), cache: directory.join("cache") }
+    }
+
     pub(super) fn state(&self) -> &Path {
         &self.state
     }
@@ -84,6 +96,11 @@ impl Layout {
     /// Appears when the cluster can be used.
     pub(super) fn ready(&self) -> PathBuf {
         self.state.join("ready")
+    }
+
+    /// There while a part is stopped for a test, until everything works again.
+    pub(super) fn down(&self, part: &str) -> PathBuf {
+        self.state.join(format!("{part}.down"))
     }
 
     /// Process id of the keeper; good while it holds its lock.

@@ -7,7 +7,7 @@
 //!
 //! What always holds:
 //! - One cluster for all test programs of this machine: whoever needs it first starts the keeper, the next ones find it. Each
-//!   test has a namespace of its own.
+//!   test has a namespace of its own, and a turn: tests share the cluster, but one that stops a part of it has it alone.
 //! - The keeper ends the cluster when nobody has used it for a while, or when it is told to, and nothing is left: no process,
 //!   mount, bridge, cgroup or file, logs excepted. After a keeper that was killed the next one, or `down`, removes the rest.
 //! - Nothing of it touches what the machine runs itself: directories, sockets, bridge and addresses are its own. Everything
@@ -17,8 +17,10 @@ mod configs;
 mod images;
 mod keeper;
 mod layout;
+mod outage;
 mod parts;
 mod sweep;
+mod turn;
 
 use std::fs::File;
 use std::io;
@@ -30,9 +32,11 @@ use std::time::Duration;
 pub use images::{Image, TOOLS};
 pub use keeper::keep;
 pub use layout::{ADDRESS, SERVER};
+pub use outage::{Outage, Part};
 
 use crate::{skip, wait};
 use layout::Layout;
+use turn::{Kind, Turn};
 
 /// Longest start: a busy machine of two cores takes half a minute.
 const START_PATIENCE: Duration = Duration::from_secs(180);
@@ -47,13 +51,69 @@ pub struct Cluster {
     _used: File,
 }
 
-impl Cluster {
-    /// The cluster, started when it does not run; held until the program ends. `None`, said and counted for the test of this
-    /// name, where the machine has none.
+/// The cluster while a test uses it beside others.
+#[derive(Debug)]
+pub struct Shared {
+    cluster: &'static Cluster,
+    _turn: Turn,
+}
+
+impl std::ops::Deref for Shared {
+    type Target = Cluster;
+
+    fn deref(&self) -> &Cluster {
+        self.cluster
+    }
+}
+
+/// The cluster while a test has it to itself.
+#[derive(Debug)]
+pub struct Alone(Shared);
+
+impl std::ops::Deref for Alone {
+    type Target = Cluster;
+
+    fn deref(&self) -> &Cluster {
+        &self.0
+    }
+}
+
+impl Alone {
+    /// Kills a part of the cluster; it comes back at the latest when what is returned is dropped.
     ///
     /// # Panics
-    /// When it does not start, or when `PVN_REQUIRE_CLUSTER` is set and the machine has none.
-    pub fn get(test: &str) -> Option<&'static Self> {
+    /// When it cannot be stopped.
+    pub fn stop(&self, part: Part) -> Outage<'_> {
+        Outage::begin(self, part).unwrap_or_else(|why| panic!("{why}"))
+    }
+}
+
+impl Cluster {
+    /// The cluster for the test of this name, beside others, started when it does not run; the turn lasts as long as what is
+    /// returned, so that one test asks once. `None`, said and counted, where the machine has no cluster.
+    ///
+    /// # Panics
+    /// When it does not start, when another test has it alone for too long, or when `PVN_REQUIRE_CLUSTER` is set and the machine
+    /// has none.
+    pub fn get(test: &str) -> Option<Shared> {
+        Self::turn(test, Kind::Shared)
+    }
+
+    /// The same for a test that stops a part of it: nobody else uses it meanwhile.
+    ///
+    /// # Panics
+    /// As [`Cluster::get`].
+    pub fn alone(test: &str) -> Option<Alone> {
+        Self::turn(test, Kind::Alone).map(Alone)
+    }
+
+    fn turn(test: &str, kind: Kind) -> Option<Shared> {
+        let cluster = Self::find(test)?;
+        let turn = Turn::take(&cluster.layout, test, kind).unwrap_or_else(|why| panic!("{why}"));
+        Some(Shared { cluster, _turn: turn })
+    }
+
+    fn find(test: &str) -> Option<&'static Self> {
         static CLUSTER: OnceLock<Result<Cluster, String>> = OnceLock::new();
         let found = CLUSTER.get_or_init(|| {
             parts::find()?;
