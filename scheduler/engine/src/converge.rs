@@ -59,6 +59,59 @@ pub(crate) enum Situation {
     Ready(Option<Timestamp>),
 }
 
+macro_rules! situations {
+    ($($pattern:pat => $name:literal,)*) => {
+        /// Name of every situation there is; one with and without an instant at which it ends are two.
+        pub const SITUATIONS: &[&str] = &[$($name),*];
+
+        impl Situation {
+            fn name(&self) -> &'static str {
+                match self {
+                    $($pattern => $name,)*
+                }
+            }
+        }
+    };
+}
+
+// A match without a wildcard, so that a new situation does not compile before it is named here; and then the walk
+// through all of them in `tests/it/rule_18.rs` wants to know its way out.
+situations! {
+    Situation::Deleted => "deleted",
+    Situation::NoRelease => "no release",
+    Situation::Paused => "paused",
+    Situation::Applying => "applying",
+    Situation::Converged => "converged",
+    Situation::Unseen => "unseen",
+    Situation::Unlooked => "unlooked",
+    Situation::Pending => "pending",
+    Situation::Broken => "broken",
+    Situation::Cancelled => "cancelled",
+    Situation::Unsettled(_) => "unsettled",
+    Situation::ApplyFailed(Some(_)) => "apply failed, again then",
+    Situation::ApplyFailed(None) => "apply failed",
+    Situation::ApplyUnknown(Some(_)) => "apply unknown, again then",
+    Situation::ApplyUnknown(None) => "apply unknown",
+    Situation::Retrying(_) => "retrying",
+    Situation::Misfired(_) => "misfired",
+    Situation::Looking => "looking",
+    Situation::Grace(_) => "grace",
+    Situation::Observing => "observing",
+    Situation::Upstream(_) => "upstream",
+    Situation::Ask(_) => "ask",
+    Situation::Approval(_) => "approval",
+    Situation::Rejected(_) => "rejected",
+    Situation::WindowShut(Some(_)) => "window shut, opens then",
+    Situation::WindowShut(None) => "window shut",
+    Situation::Ready(Some(_)) => "ready, shuts then",
+    Situation::Ready(None) => "ready",
+}
+
+/// Which of [`SITUATIONS`] the instance is in, as its last step left it.
+pub fn situation(state: &State) -> &'static str {
+    state.situate(state.seen_at()).name()
+}
+
 impl State {
     /// Where the instance is. Looks at the whole state, never at what just happened.
     pub(crate) fn situate(&self, now: Timestamp) -> Situation {

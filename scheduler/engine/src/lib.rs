@@ -49,6 +49,7 @@ pub mod state;
 mod step;
 pub mod view;
 
+pub use converge::{SITUATIONS, situation};
 pub use explain::explain;
 pub use state::State;
 pub use step::{next_wake, step};

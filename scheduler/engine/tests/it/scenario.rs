@@ -98,11 +98,16 @@ pub(crate) fn plan(bytes: &str, explanation: &str) -> Seen {
 impl Scenario {
     /// A new instance to which this release comes at second 0.
     pub(crate) fn new(desired: Desired) -> Self {
-        let now = Timestamp::from_millis(START_MS);
-        let state = State::new(InstanceId::derive(&[b"instance"]), now);
-        let mut scenario = Self { state: Some(state), now, actions: Vec::new() };
+        let mut scenario = Self::without_release();
         scenario.send(Event::Desired(Box::new(desired)));
         scenario
+    }
+
+    /// A new instance that nobody has asked anything of.
+    pub(crate) fn without_release() -> Self {
+        let now = Timestamp::from_millis(START_MS);
+        let state = State::new(InstanceId::derive(&[b"instance"]), now);
+        Self { state: Some(state), now, actions: Vec::new() }
     }
 
     pub(crate) fn state(&self) -> &State {
