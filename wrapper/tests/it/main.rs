@@ -17,6 +17,7 @@ mod strace;
 mod streams;
 mod structured;
 mod terminal;
+mod terraform;
 
 /// How much of something: `full` when `PVN_FULL_SIZE` is set, which takes minutes, else `usual`.
 pub(crate) fn sized<T>(usual: T, full: T) -> T {
