@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use schema::report::StructuredKind;
-use schema::spool;
 
+pub(crate) use self::declared::{Input, Output};
 use crate::signals;
+
+mod declared;
 
 /// Most bytes that `--max-output` keeps of a stream unless told otherwise: 64 MiB.
 pub(crate) const MAX_OUTPUT_BYTES: u64 = 64 << 20;
@@ -171,46 +173,6 @@ impl ExitCodes {
     /// Whether this code is one of them.
     pub(crate) fn has(&self, code: i32) -> bool {
         self.0.iter().any(|fine| i32::from(*fine) == code)
-    }
-}
-
-/// `--in PATH=REF`.
-#[derive(Debug, Clone)]
-pub(crate) struct Input {
-    pub(crate) path: PathBuf,
-    pub(crate) reference: String,
-}
-
-impl Input {
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let (path, reference) = text.rsplit_once('=').ok_or_else(|| format!("`{text}` has no `=`; write `PATH=fetch:NAME`"))?;
-        if path.is_empty() {
-            return Err(format!("`{text}` names no path before `=`"));
-        }
-        if !spool::is_input_reference(reference) {
-            return Err(format!("`{reference}` is neither `fetch:NAME` nor a blob id (`sha256:` and 64 hexadecimal digits)"));
-        }
-        Ok(Self { path: path.into(), reference: reference.to_owned() })
-    }
-}
-
-/// `--out NAME=PATH`.
-#[derive(Debug, Clone)]
-pub(crate) struct Output {
-    pub(crate) name: String,
-    pub(crate) path: PathBuf,
-}
-
-impl Output {
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let (name, path) = text.split_once('=').ok_or_else(|| format!("`{text}` has no `=`; write `NAME=PATH`"))?;
-        if !spool::is_output_name(name) {
-            return Err(format!("`{name}` cannot name an output: use letters, digits, `.`, `_` and `-`, not starting with a dot"));
-        }
-        if path.is_empty() {
-            return Err(format!("`{text}` names no path after `=`"));
-        }
-        Ok(Self { name: name.to_owned(), path: path.into() })
     }
 }
 

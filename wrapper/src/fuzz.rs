@@ -2,16 +2,12 @@
 //! its rule. It gets every file of `wrapper/corpus/TARGET/`, which are cases worth keeping, and then a bounded number of
 //! mutations of them, the same ones in every run. `PVN_FUZZ_ROUNDS=1000000 cargo test -p pvn-wrapper fuzz` looks for longer.
 //!
-//! Not libFuzzer: that needs a nightly compiler, which whoever runs the check script may not have. What it finds elsewhere
-//! goes into the corpus all the same.
+//! This needs no nightly compiler, so the check script can run it. `wrapper/fuzz` gives the same targets to libFuzzer, which
+//! sees what a case reaches; what that finds goes into the corpus and is tried here from then on.
 
 use std::path::{Path, PathBuf};
 
-use schema::report::{Report, StructuredKind};
-use schema::spool::order_pieces;
-
-use crate::args::{Input, Output};
-use crate::mask::{Masker, Secrets};
+mod targets;
 
 /// Mutations of each target in an ordinary run, about a second of a debug build.
 const ROUNDS: u64 = 3_000;
@@ -81,70 +77,22 @@ fn attempt(name: &str, target: fn(&[u8]), case: &[u8]) {
     assert!(!broke, "a case for wrapper/corpus/{name}: {:?}", String::from_utf8_lossy(case));
 }
 
-/// A secret, a line end, how large reads are, and the text: wherever it is cut, the same is shown, and never the secret.
-fn mask(case: &[u8]) {
-    let mut parts = case.splitn(2, |byte| *byte == b'\n');
-    let (secret, rest) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-    let [step, text @ ..] = rest else { return };
-    let Some(secrets) = Secrets::of(&[secret]) else { return };
-    let whole = Masker::default().push(&secrets, text, true);
-    let mut masker = Masker::default();
-    let mut shown: Vec<u8> = text.chunks(usize::from(*step).max(1)).flat_map(|piece| masker.push(&secrets, piece, false)).collect();
-    shown.extend(masker.push(&secrets, b"", true));
-    assert_eq!(shown, whole);
-    if !secret.contains(&b'*') {
-        assert!(!whole.windows(secret.len()).any(|window| window == secret));
-    }
-}
-
-/// A document is taken or refused with a reason; what is taken is taken again.
-fn structured(case: &[u8]) {
-    for kind in [StructuredKind::Fetch, StructuredKind::GetInfo] {
-        match schema::check::check(case, kind) {
-            Ok(value) => assert_eq!(schema::check::check(value.to_string().as_bytes(), kind).as_ref(), Ok(&value)),
-            Err(errors) => assert!(!errors.is_empty()),
-        }
-    }
-}
-
-/// `--in` and `--out`: what is taken can be written again, and names what it may name.
-fn arguments(case: &[u8]) {
-    let text = String::from_utf8_lossy(case);
-    if let Ok(input) = Input::parse(&text) {
-        assert_eq!(format!("{}={}", input.path.display(), input.reference), text);
-        assert!(!input.reference.contains('/'), "a reference is a file name");
-    }
-    if let Ok(output) = Output::parse(&text) {
-        assert_eq!(format!("{}={}", output.name, output.path.display()), text);
-        assert!(!output.name.contains('/') && !output.name.starts_with('.'), "a name is a file name");
-    }
-}
-
-/// What a killed wrapper left: an order of pieces and a report.
-fn spool(case: &[u8]) {
-    assert!(order_pieces(case).count() <= case.len());
-    if let Ok(report) = serde_json::from_slice::<Report>(case) {
-        let text = serde_json::to_vec(&report).unwrap();
-        assert_eq!(serde_json::from_slice::<Report>(&text).unwrap(), report);
-    }
-}
-
 #[test]
 fn fuzz_masking_across_read_boundaries() {
-    check("mask", mask);
+    check("mask", targets::mask);
 }
 
 #[test]
 fn fuzz_the_check_of_structured_output() {
-    check("structured", structured);
+    check("structured", targets::structured);
 }
 
 #[test]
 fn fuzz_the_arguments_of_in_and_out() {
-    check("arguments", arguments);
+    check("arguments", targets::arguments);
 }
 
 #[test]
 fn fuzz_what_is_read_from_a_spool() {
-    check("spool", spool);
+    check("spool", targets::spool);
 }
