@@ -52,7 +52,7 @@ fn text(path: &Path) -> String {
 }
 
 /// The certificate is the one that the API server makes itself, with the authority that signed it behind it.
-fn kubeconfig(state: &Path, user: &str, token: &str) -> String {
+pub(super) fn kubeconfig(state: &Path, user: &str, token: &str) -> String {
     format!(
         "apiVersion: v1
 kind: Config

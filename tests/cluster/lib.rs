@@ -13,6 +13,7 @@
 //! - Nothing of it touches what the machine runs itself: directories, sockets, bridge and addresses are its own. Everything
 //!   listens on the bridge's address, where nobody else does, so that no port is ever guessed.
 
+mod account;
 mod configs;
 mod images;
 mod keeper;
@@ -29,6 +30,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
+pub use account::{Account, TakenAway, published};
 pub use images::{Image, TOOLS};
 pub use keeper::keep;
 pub use layout::{ADDRESS, SERVER};
@@ -48,6 +50,7 @@ const END_PATIENCE: Duration = Duration::from_secs(90);
 #[derive(Debug)]
 pub struct Cluster {
     layout: Layout,
+    account: OnceLock<Account>,
     _used: File,
 }
 
@@ -148,7 +151,7 @@ impl Cluster {
         used.lock_shared().map_err(failed("the lock of its users cannot be taken"))?;
         let starting = layout.lock_file(layout::STARTING).map_err(failed("the lock of starters cannot be opened"))?;
         starting.lock().map_err(failed("the lock of starters cannot be taken"))?;
-        let cluster = Self { layout, _used: used };
+        let cluster = Self { layout, account: OnceLock::new(), _used: used };
         if stay {
             std::fs::write(cluster.layout.cache().join(layout::STAYS), "").map_err(failed("the cluster cannot be told to stay"))?;
         }

@@ -35,6 +35,12 @@ pub(super) fn program(name: &str) -> Option<PathBuf> {
     skip::tool(name).or_else(|| SYSTEM.iter().map(|directory| PathBuf::from(directory).join(name)).find(|path| path.is_file()))
 }
 
+/// The one that was built with the rest, else the machine's own.
+pub(super) fn kubectl() -> Option<PathBuf> {
+    let built = layout::kubernetes().join("kubectl");
+    if built.is_file() { Some(built) } else { program("kubectl") }
+}
+
 /// Whether this machine has all that a cluster needs.
 ///
 /// # Errors
@@ -55,7 +61,7 @@ pub(super) fn find() -> Result<(), String> {
         return Err(format!("install the Debian packages {}", packages.join(" ")));
     }
     let built = layout::kubernetes();
-    if BUILT.iter().any(|name| !built.join(name).is_file()) {
+    if kubectl().is_none() || BUILT.iter().any(|name| !built.join(name).is_file()) {
         return Err("build the parts of Kubernetes once with tests/cluster/build, which takes some minutes and needs Go".to_owned());
     }
     Ok(())

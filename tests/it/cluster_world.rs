@@ -73,7 +73,7 @@ impl<'c> World<'c> {
 
     /// The same without the release.
     pub(crate) fn apply(&self, settings: &Value, commands: &str) {
-        let (runtime, kubeconfig) = (&self.runtime, self.cluster.kubeconfig());
+        let (runtime, kubeconfig) = (&self.runtime, self.cluster.account().kubeconfig());
         let mut cluster = json!({"kubeconfig": kubeconfig});
         cluster.as_object_mut().expect("it is one").extend(settings.as_object().cloned().unwrap_or_default());
         self.scheduler.apply(&format!(

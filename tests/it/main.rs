@@ -2,6 +2,7 @@
 
 mod cluster;
 mod cluster_jobs;
+mod cluster_rights;
 mod cluster_world;
 mod dev;
 mod examples;

@@ -34,6 +34,7 @@ mod follow;
 mod job;
 mod log;
 mod record;
+mod rights;
 mod sight;
 mod watch;
 

@@ -1,6 +1,6 @@
 //! The connections to clusters, one for each kubeconfig and context, and how fast each may be asked. Called by the jobs' tasks.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -42,6 +42,8 @@ pub(super) struct Cluster {
     /// For streams, which may be silent for long.
     pub(super) patient: kube::Client,
     pub(super) throttle: Arc<Throttle>,
+    /// Namespaces in which all that is needed is known to be permitted.
+    pub(super) permitted: Arc<Mutex<HashSet<String>>>,
 }
 
 impl std::fmt::Debug for Cluster {
@@ -95,7 +97,12 @@ async fn connect(place: &ClusterPlace) -> Result<Cluster, String> {
     let patient = config.clone();
     config.read_timeout = Some(ANSWER_WITHIN);
     let client = |config| kube::Client::try_from(config).map_err(|error| wrong("kubeconfig", &error));
-    Ok(Cluster { client: client(config)?, patient: client(patient)?, throttle: Arc::new(Throttle::new(REQUESTS_PER_SECOND, BURST)) })
+    Ok(Cluster {
+        client: client(config)?,
+        patient: client(patient)?,
+        throttle: Arc::new(Throttle::new(REQUESTS_PER_SECOND, BURST)),
+        permitted: Arc::default(),
+    })
 }
 
 /// A bucket of requests that fills with time. Those of an apply go first.

@@ -20,7 +20,7 @@ use super::log;
 use super::record::Record;
 use super::sight::{Seen, Sight, Subject, Wait, look};
 use super::watch::View;
-use super::{Inner, later, never};
+use super::{Inner, later, never, rights};
 use crate::crash;
 use crate::runner::learned::{Learned, Never};
 use crate::runner::{ClusterJob, JobSpec, Told};
@@ -92,6 +92,11 @@ impl Inner {
         };
         self.note(spec.job, &record).await?;
         let cluster = self.clusters.get(&wanted.place).await.map_err(later)?;
+        if let Err(why) = rights::check(&cluster, &wanted.place, record.is_apply).await {
+            // They may be given in the meantime, and its credentials be new ones.
+            self.clusters.forget(&wanted.place);
+            return Err(never(why));
+        }
         let view = self.watches.view(&cluster, Key::of(&wanted.place), &wanted.place.namespace, spec.job);
         let deadline = Instant::now() + within;
         let mut follower = Follower { inner: self.clone(), job: spec.job, record: record.clone(), cluster, view, known: None };

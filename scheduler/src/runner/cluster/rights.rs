@@ -1,0 +1,216 @@
+//! What the scheduler's account must be permitted in a cluster: one table, compared by a test with the published roles in
+//! `images/kubernetes/rights`, asked of the cluster before the first job in a namespace (so that what is missing is said before
+//! anything was made) and by the check of a runtime.
+//!
+//! What always holds: a right that is known to be missing is named with verb, resource, namespace and remedy; a cluster that
+//! cannot say what is permitted stops nobody.
+
+use std::fmt;
+use std::time::Duration;
+
+use futures::future::join_all;
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
+use kube::Api;
+use kube::api::PostParams;
+
+use super::clusters::Cluster;
+use crate::compile::ClusterPlace;
+
+/// Longest wait for the cluster to say what is permitted, before a job goes on without knowing.
+const ASKED_WITHIN: Duration = Duration::from_secs(10);
+
+/// The verbs that are needed of one kind of thing.
+#[derive(Debug, Clone, Copy)]
+struct Rights {
+    group: &'static str,
+    resource: &'static str,
+    subresource: &'static str,
+    verbs: &'static [&'static str],
+    /// Only where pvn makes the namespace itself.
+    own_namespace: bool,
+    /// Whether a job cannot be run without it. What is not needed only tells people more.
+    needed: bool,
+}
+
+const JOBS: Rights = Rights {
+    group: "batch",
+    resource: "jobs",
+    subresource: "",
+    verbs: &["get", "list", "watch", "create", "patch", "delete"],
+    own_namespace: false,
+    needed: true,
+};
+
+/// All of them.
+const RIGHTS: &[Rights] = &[
+    JOBS,
+    Rights { group: "", resource: "pods", verbs: &["list", "watch", "deletecollection"], ..JOBS },
+    Rights { group: "", resource: "pods", subresource: "log", verbs: &["get"], ..JOBS },
+    // Server-side apply of what is not there needs both.
+    Rights { group: "", resource: "secrets", verbs: &["create", "patch"], ..JOBS },
+    Rights { group: "", resource: "events", verbs: &["list"], needed: false, ..JOBS },
+    Rights { group: "", resource: "namespaces", verbs: &["get"], needed: false, ..JOBS },
+    Rights { group: "", resource: "namespaces", verbs: &["create", "patch"], own_namespace: true, ..JOBS },
+];
+
+/// A right that the account does not have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Missing {
+    pub(super) verb: &'static str,
+    pub(super) resource: String,
+    pub(super) namespace: String,
+    pub(super) needed: bool,
+    own_namespace: bool,
+    /// What the cluster's authorizer said of it, if anything.
+    said: String,
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { verb, resource, namespace, said, .. } = self;
+        write!(f, "the scheduler's account may not `{verb}` {resource} in the namespace `{namespace}`")?;
+        if !said.is_empty() {
+            write!(f, " ({said})")?;
+        }
+        Ok(())
+    }
+}
+
+impl Missing {
+    /// What to do about it.
+    pub(super) fn remedy(&self) -> String {
+        let Self { namespace, .. } = self;
+        if self.own_namespace {
+            return "give it the rights in images/kubernetes/rights (`kubectl apply -k`), or name a namespace in `containerOrchestration`"
+                .to_owned();
+        }
+        format!(
+            "bind the ClusterRole of images/kubernetes/rights to it: `kubectl create rolebinding pvn-jobs --clusterrole pvn-jobs --serviceaccount pvn:pvn --namespace {namespace}`"
+        )
+    }
+}
+
+/// The rights that are known to be missing for jobs at this place.
+///
+/// # Errors
+/// When the cluster does not say.
+pub(super) async fn missing(cluster: &Cluster, place: &ClusterPlace, is_apply: bool) -> kube::Result<Vec<Missing>> {
+    let reviews: Api<SelfSubjectAccessReview> = Api::all(cluster.client.clone());
+    let wanted = RIGHTS.iter().filter(|rights| place.own_namespace || !rights.own_namespace);
+    let each = wanted.flat_map(|rights| rights.verbs.iter().map(move |verb| (rights, *verb)));
+    let asked = each.map(async |(rights, verb)| {
+        cluster.throttle.pass(is_apply).await;
+        let review = reviews.create(&PostParams::default(), &review(rights, verb, &place.namespace)).await?;
+        let status = review.status.unwrap_or_default();
+        let kind = if rights.subresource.is_empty() { String::new() } else { format!("/{}", rights.subresource) };
+        let group = if rights.group.is_empty() { String::new() } else { format!(".{}", rights.group) };
+        Ok((!status.allowed).then(|| Missing {
+            verb,
+            resource: format!("{}{group}{kind}", rights.resource),
+            namespace: place.namespace.clone(),
+            needed: rights.needed,
+            own_namespace: place.own_namespace,
+            said: status.reason.unwrap_or_default(),
+        }))
+    });
+    let answers: kube::Result<Vec<_>> = join_all(asked).await.into_iter().collect();
+    Ok(answers?.into_iter().flatten().collect())
+}
+
+fn review(rights: &Rights, verb: &str, namespace: &str) -> SelfSubjectAccessReview {
+    let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    // A namespace is made everywhere; everything else is in one.
+    let (namespace, name) = if rights.own_namespace { (None, text(namespace)) } else { (text(namespace), None) };
+    let attributes = ResourceAttributes {
+        group: text(rights.group),
+        resource: text(rights.resource),
+        subresource: text(rights.subresource),
+        verb: text(verb),
+        namespace,
+        name,
+        ..ResourceAttributes::default()
+    };
+    let spec = SelfSubjectAccessReviewSpec { resource_attributes: Some(attributes), ..SelfSubjectAccessReviewSpec::default() };
+    SelfSubjectAccessReview { spec, ..SelfSubjectAccessReview::default() }
+}
+
+/// Refuses a job whose account lacks a right, before anything is made for it. Asked once for each namespace of a connection.
+///
+/// # Errors
+/// What is missing, and the remedy, for people.
+pub(super) async fn check(cluster: &Cluster, place: &ClusterPlace, is_apply: bool) -> Result<(), String> {
+    if cluster.permitted.lock().expect("nobody panics with the lock").contains(&place.namespace) {
+        return Ok(());
+    }
+    let missing = match tokio::time::timeout(ASKED_WITHIN, missing(cluster, place, is_apply)).await {
+        Ok(Ok(missing)) => missing,
+        // Its requests will say what is wrong.
+        Ok(Err(error)) => {
+            tracing::debug!(%error, namespace = place.namespace, "the cluster does not say what is permitted");
+            return Ok(());
+        }
+        Err(_late) => return Ok(()),
+    };
+    if let Some(first) = missing.iter().find(|missing| missing.needed) {
+        let others = missing.iter().filter(|missing| missing.needed).count() - 1;
+        let more = if others == 0 {
+            String::new()
+        } else {
+            format!(" (and lacks {others} more rights; `pvnctl runtimes check {}` lists them)", place.runtime)
+        };
+        return Err(format!("{first}{more}; {}", first.remedy()));
+    }
+    cluster.permitted.lock().expect("nobody panics with the lock").insert(place.namespace.clone());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use schema::yaml::{self, Kind, Node};
+
+    use super::*;
+
+    /// Group, resource and verb.
+    type Flat = BTreeSet<(String, String, String)>;
+
+    fn texts(node: &Node) -> Vec<String> {
+        let Kind::List(items) = &node.kind else { panic!("no list: {node:?}") };
+        let text = |item: &Node| match &item.kind {
+            Kind::Scalar { text, .. } => text.clone(),
+            other => panic!("no text: {other:?}"),
+        };
+        items.iter().map(text).collect()
+    }
+
+    fn field<'a>(node: &'a Node, key: &str) -> Option<&'a Node> {
+        let Kind::Mapping(entries) = &node.kind else { panic!("no mapping: {node:?}") };
+        entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value)
+    }
+
+    #[test]
+    fn the_published_roles_hold_exactly_the_rights_of_the_table() {
+        let text = include_str!("../../../../images/kubernetes/rights/roles.yaml");
+        let mut published = Flat::new();
+        for range in yaml::documents(text) {
+            let document = yaml::parse(&text[range]).unwrap().unwrap();
+            let Some(Node { kind: Kind::List(rules), .. }) = field(&document, "rules") else { panic!("a role without rules") };
+            for rule in rules {
+                for group in texts(field(rule, "apiGroups").unwrap()) {
+                    for resource in texts(field(rule, "resources").unwrap()) {
+                        let verbs = texts(field(rule, "verbs").unwrap());
+                        published.extend(verbs.into_iter().map(|verb| (group.clone(), resource.clone(), verb)));
+                    }
+                }
+            }
+        }
+        let mut needed = Flat::new();
+        for rights in RIGHTS {
+            let slash = if rights.subresource.is_empty() { "" } else { "/" };
+            let resource = format!("{}{slash}{}", rights.resource, rights.subresource);
+            needed.extend(rights.verbs.iter().map(|verb| (rights.group.to_owned(), resource.clone(), (*verb).to_owned())));
+        }
+        assert_eq!(published, needed);
+    }
+}
