@@ -67,6 +67,13 @@ pub enum Told {
         /// Since when.
         at: Timestamp,
     },
+    /// Something keeps the job from starting, or does so no more. Told again after a restart, and never of a job that runs.
+    Waits {
+        /// Which job.
+        job: JobId,
+        /// What it waits for; `None` = it is starting.
+        wait: Option<Wait>,
+    },
     /// The job is over and this is all that will be known. Told again after a restart until `forget` is called.
     Ended {
         /// Which job.
@@ -76,6 +83,19 @@ pub enum Told {
         /// Whether every process of it is known to be gone (P7). A job that leaves processes running on purpose is not gone.
         gone: bool,
     },
+}
+
+/// What keeps a job from starting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wait {
+    /// What it is, in the words of the place where the job is to run; bounded.
+    pub why: String,
+    /// What would end it, as the end of the sentence "it ends when …".
+    pub ends_when: String,
+    /// When the runner gives up; then the job has not started.
+    pub until: Timestamp,
+    /// Whether another try makes sense then: room on a node, but not the name of an image.
+    pub surroundings: bool,
 }
 
 /// How a job ended, as far as the place where it ran can tell. Streams and files are in the blob store by then.

@@ -22,6 +22,8 @@ impl State {
     }
 
     fn shift(&mut self, ms: i64) {
+        let waits = [&mut self.main, &mut self.side].into_iter().flatten().filter_map(|job| job.waits.as_mut());
+        waits.for_each(|wait| wait.until = wait.until.plus_ms(ms));
         let chain = self.pursuit.chain.as_mut().map(|chain| [&mut chain.grace_until, &mut chain.again_at]);
         let pursuit = [&mut self.pursuit.ready_since, &mut self.pursuit.window_at, &mut self.pursuit.stuck_at];
         let dues = [&mut self.look.due, &mut self.telling.due];

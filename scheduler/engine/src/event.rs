@@ -26,6 +26,13 @@ pub enum Event {
         /// Since when.
         at: Timestamp,
     },
+    /// The runner says what keeps the job from starting; `None` when that has passed.
+    JobWaits {
+        /// Which job.
+        job: JobId,
+        /// What it waits for.
+        wait: Option<Box<Wait>>,
+    },
     /// The runner says that the job is over.
     JobEnded {
         /// Which job.
@@ -67,6 +74,19 @@ pub enum Event {
         /// The person.
         who: String,
     },
+}
+
+/// What keeps a job from starting, in the words of the place where it is to run. For people: it moves nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wait {
+    /// What it waits for: "ErrImagePull: …".
+    pub why: String,
+    /// What would end it, as the end of the sentence "it ends when …".
+    pub ends_when: String,
+    /// When the runner gives up. The job's own deadline may come first.
+    pub until: Timestamp,
+    /// Whether another job takes its place then, because the surroundings are to blame.
+    pub tried_again: bool,
 }
 
 /// How a job ended. The border (`driver`) makes it from the report; the engine gives it its meaning.

@@ -10,6 +10,7 @@ use schema::time::Timestamp;
 use crate::action::StopReason;
 use crate::approve::name_of;
 use crate::converge::Situation;
+use crate::event::Wait;
 use crate::lanes::{Blocked, Lanes};
 use crate::state::{Approval, Finding, Job, State};
 use crate::step::{duration, in_words};
@@ -253,6 +254,16 @@ impl Chain<'_> {
         }
     }
 
+    /// It has not started, and the place where it is to run says why.
+    fn waits(&mut self, job: &Job, wait: &Wait) {
+        let after = if wait.tried_again { "then another job takes its place" } else { "then it has failed" };
+        let text = format!(
+            "{} {} of {} (attempt {}) has not started: {}; ends when {}, or at its deadline: {after}",
+            job.kind, job.id, job.version, job.attempt, wait.why, wait.ends_when
+        );
+        self.say("JOB_WAITS", text, job.waits_since, job.starts_by());
+    }
+
     fn job(&mut self, job: &Job) {
         let (kind, id) = (job.kind, job.id);
         let limit = match (job.deadline, job.started_at) {
@@ -268,7 +279,10 @@ impl Chain<'_> {
                 ("JOB_STOPPING", "is being stopped, its answer is no longer wanted".to_owned(), job.decided_at)
             }
             (None, Some(at)) => ("JOB_RUNNING", "runs".to_owned(), at),
-            (None, None) => ("JOB_STARTING", "is starting".to_owned(), job.decided_at),
+            (None, None) => match &job.waits {
+                Some(wait) => return self.waits(job, wait),
+                None => ("JOB_STARTING", "is starting".to_owned(), job.decided_at),
+            },
         };
         self.say(code, format!("{kind} {id} of {} (attempt {}) {does}; {limit}", job.version, job.attempt), Some(since), job.deadline);
     }

@@ -24,6 +24,7 @@ impl State {
             status = Status::Failed;
             reason = Some(Reason::Stuck);
         }
+        message.push_str(&self.main.as_deref().map_or_else(String::new, what_it_waits_for));
         let next_action_at = self.next_actions().iter().find(|next| next.action != JobKind::GetInfo.as_str()).map(|next| next.at);
         let changed = self.standing.status != status || self.standing.reason != reason;
         if changed {
@@ -185,7 +186,8 @@ impl State {
                 (None, Some(_)) => "the end of",
                 (None, None) => "the start of",
             };
-            add(format!("deadline: {what} {}", job.kind), job.deadline);
+            let waits = job.stop.is_none() && job.started_at.is_none();
+            add(format!("deadline: {what} {}", job.kind), if waits { job.starts_by() } else { job.deadline });
         }
         for approval in self.pending_approvals() {
             add("deadline: approval".to_owned(), approval.expires_at);
@@ -203,6 +205,13 @@ impl State {
             _ => false,
         }
     }
+}
+
+/// What keeps the fetch or apply in flight from starting belongs to whatever else is said.
+fn what_it_waits_for(job: &Job) -> String {
+    let Some(wait) = job.waits.as_ref().filter(|_| job.stop.is_none()) else { return String::new() };
+    let until = job.starts_by().map_or_else(String::new, |at| format!(" (until {at})"));
+    format!("; {} {} waits{until}: {}", job.kind, job.id, wait.why)
 }
 
 fn with_running(job: Option<&Job>, message: &str) -> String {

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::action::StopReason;
 use crate::desired::Desired;
+use crate::event::Wait;
 
 mod check;
 
@@ -128,6 +129,12 @@ pub struct Job {
     /// When its command started; `None` = nobody has said so yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
+    /// What keeps it from starting, as its runner said last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits: Option<Box<Wait>>,
+    /// Since when something does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_since: Option<Timestamp>,
     /// When the engine stops waiting: stops the job, or calls it unknown if it was stopped already. `None` only for an
     /// apply without timeout that runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -343,6 +350,13 @@ pub struct Vote {
     /// In their words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+}
+
+impl Job {
+    /// When it is given up if it has not started: at its own deadline, or when its runner gives up.
+    pub fn starts_by(&self) -> Option<Timestamp> {
+        self.waits.as_ref().map(|wait| wait.until).into_iter().chain(self.deadline).min()
+    }
 }
 
 impl State {

@@ -10,7 +10,7 @@ use schema::time::Timestamp;
 use crate::action::{Action, LogLine, StartJob, StopReason};
 use crate::converge::Situation;
 use crate::desired::{Desired, Gate};
-use crate::event::{Event, Outcome};
+use crate::event::{Event, Outcome, Wait};
 use crate::limits::{LANE_PATIENCE_MS, OVERTIME_MS, START_DEADLINE_MS, STOP_DEADLINE_MS};
 use crate::state::{ApplyEnd, Chain, Converged, Finding, Job, Look, Pursuit, State, Telling, Wants};
 
@@ -32,6 +32,7 @@ pub fn step(mut state: State, event: Event, now: Timestamp) -> (State, Vec<Actio
             }
         }
         Event::JobStarted { job, at } => state.started(job, at, now),
+        Event::JobWaits { job, wait } => state.waits(job, wait, now, &mut out),
         Event::JobEnded { job, outcome } => state.finish(job, outcome, now, &mut out),
         Event::Upstream { channel, converged_version } => state.hear(channel, converged_version),
         Event::Decided { approval, who, decision, reason } => state.decide(approval, who, decision, reason, now, &mut out),
@@ -229,6 +230,8 @@ impl State {
             apply_key: (kind == JobKind::Apply && desired.fetch.is_none()).then(|| desired.apply_key()),
             decided_at: now,
             started_at: None,
+            waits: None,
+            waits_since: None,
             deadline: Some(now.plus_ms(timeout_ms.unwrap_or(0).max(START_DEADLINE_MS))),
             timeout_ms,
             stop: None,
@@ -358,12 +361,26 @@ impl State {
         }
         let at = at.max(job.decided_at).min(now);
         job.started_at = Some(at);
+        (job.waits, job.waits_since) = (None, None);
         if job.stop.is_none() {
             job.deadline = job.timeout_ms.map(|ms| at.plus_ms(ms).plus_ms(OVERTIME_MS));
         }
         if let (Some(chain), Some(ms)) = (self.pursuit.chain.as_mut().filter(|chain| chain.job == id && chain.attempt == 1), grace_ms) {
             chain.grace_until = at.plus_ms(ms);
         }
+    }
+
+    /// Words only: the deadline that the job has anyway is what ends it. The log has the first of them.
+    fn waits(&mut self, id: JobId, wait: Option<Box<Wait>>, now: Timestamp, out: &mut Vec<Action>) {
+        let Some(job) = [&mut self.main, &mut self.side].into_iter().flatten().find(|job| job.id == id) else { return };
+        if job.started_at.is_some() {
+            return;
+        }
+        if let Some(wait) = wait.as_ref().filter(|_| job.waits_since.is_none()) {
+            job.waits_since = Some(now);
+            out.push(log("job.waits", None, format!("{} {id} waits: {}", job.kind, wait.why), &[("job", &id.to_string())]));
+        }
+        job.waits = wait;
     }
 
     fn retry(&mut self, who: String, now: Timestamp, out: &mut Vec<Action>) {

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::words::{self, Words};
 use crate::blobs::Blobs;
 use crate::crash;
-use crate::runner::{End, Told};
+use crate::runner::{End, Told, Wait};
 
 /// News that wait for the loop: a few batches' worth. A runner that is ahead waits, and its spools keep what it has to tell.
 pub(super) const ARRIVALS_LIMIT: usize = 1024;
@@ -18,13 +18,14 @@ pub(super) const ARRIVALS_LIMIT: usize = 1024;
 #[derive(Debug, Clone)]
 pub(super) enum Arrived {
     Started { job: JobId, at: Timestamp },
+    Waits { job: JobId, wait: Option<Wait> },
     Ended { job: JobId, end: End, gone: bool, words: Words },
 }
 
 impl Arrived {
     pub(super) fn job(&self) -> JobId {
         match self {
-            Self::Started { job, .. } | Self::Ended { job, .. } => *job,
+            Self::Started { job, .. } | Self::Waits { job, .. } | Self::Ended { job, .. } => *job,
         }
     }
 }
@@ -42,6 +43,7 @@ pub(super) async fn run(mut news: mpsc::Receiver<Told>, arrivals: mpsc::Sender<A
                 crash::at(crash::AFTER_STARTED);
                 Arrived::Started { job, at }
             }
+            Told::Waits { job, wait } => Arrived::Waits { job, wait },
             Told::Ended { job, end, gone } => {
                 crash::at(crash::AFTER_REPORT);
                 let words = words::read(&blobs, &end).await;

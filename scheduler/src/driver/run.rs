@@ -40,7 +40,8 @@ use super::{Health, Numbers};
 use crate::clock::Clock;
 use crate::crash;
 use crate::perform::{Performer, Started};
-use crate::store::{Change, Store, StoreError};
+use crate::runner::Wait;
+use crate::store::{Change, JobRow, Store, StoreError};
 
 /// Most inputs of one batch: enough to share a commit among a burst, few enough that nobody waits long for an answer.
 const BATCH_LIMIT: usize = 512;
@@ -290,8 +291,25 @@ impl Loop {
                 batch.change_job(&mut self.world, *job, |row| {
                     row.status = JobStatus::Running;
                     row.started_at = Some(*at);
+                    waits_no_more(row);
                 });
                 if once { Ok(()) } else { batch.send(&mut self.world, instance, Event::JobStarted { job: *job, at: *at }, None) }
+            }
+            Arrived::Waits { job, wait } => {
+                // What runs or is over waits for nothing: this was told too late.
+                let row = self.world.jobs.get(job).filter(|row| row.started_at.is_none() && row.ended_at.is_none());
+                let Some((instance, once)) = row.map(|row| (row.instance, row.once)) else { return Ok(()) };
+                batch.change_job(&mut self.world, *job, |row| {
+                    row.status = JobStatus::Starting;
+                    match wait {
+                        Some(wait) => row.message = format!("waits until {}: {}; ends when {}", wait.until, wait.why, wait.ends_when),
+                        None => waits_no_more(row),
+                    }
+                });
+                let wait = wait.clone().map(|Wait { why, ends_when, until, surroundings }| {
+                    Box::new(engine::event::Wait { why, ends_when, until, tried_again: surroundings })
+                });
+                if once { Ok(()) } else { batch.send(&mut self.world, instance, Event::JobWaits { job: *job, wait }, None) }
             }
             Arrived::Ended { job, end, gone, words } => {
                 batch.ended.push(*job);
@@ -383,6 +401,13 @@ impl Loop {
             self.turn(Vec::new()).await?;
         }
         Ok(())
+    }
+}
+
+/// Says of a job again why it was started.
+fn waits_no_more(row: &mut JobRow) {
+    if let Some(start) = &row.start {
+        row.message.clone_from(&start.why);
     }
 }
 

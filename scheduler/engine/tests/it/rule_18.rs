@@ -43,6 +43,25 @@ fn rule_18_errors_of_get_info_are_told_and_change_nothing() {
     assert!(cause.message.contains("exit code 3"), "{}", cause.message);
 }
 
+#[test]
+fn rule_18_what_keeps_a_job_from_starting_is_told_with_its_deadline_until_it_starts() {
+    let mut it = Scenario::new(exit_code());
+    let job = it.start(Fetch).job;
+    it.waits(job, "ErrImagePull: no such image");
+    it.until(5).waits(job, "ImagePullBackOff: back-off");
+    let until = it.now.plus_ms(60_000);
+    let told = |it: &Scenario| explain(it.state(), &Lanes::new(limits(1, None), it.now), it.now, &|_| String::new());
+    let cause = told(&it).causes.into_iter().find(|cause| cause.code == "JOB_WAITS").unwrap();
+    assert!(cause.message.contains("ImagePullBackOff: back-off; ends when the image can be pulled, or at its deadline"), "{cause:?}");
+    assert_eq!((cause.since, cause.until), (Some(Timestamp::from_millis(START_MS)), Some(until)));
+    assert!(it.state().standing().message.ends_with(&format!("fetch {job} waits (until {until}): ImagePullBackOff: back-off")));
+    assert_eq!(it.state().standing().next_action_at, Some(until));
+    assert_eq!(it.logged("job.waits").count(), 1, "words that change are no news");
+    it.begins(job);
+    it.waits(job, "told too late");
+    assert!(!told(&it).causes.iter().any(|cause| cause.code == "JOB_WAITS") && !it.state().standing().message.contains("waits ("));
+}
+
 type Story = (&'static str, &'static str, fn() -> Scenario);
 
 /// Every state in which an instance can wait, with the code of what would move it.
@@ -52,6 +71,12 @@ const STORIES: &[Story] = &[
     ("no longer wanted", "DELETED", || told(exit_code(), |it| drop(it.send(Event::Deleted)))),
     ("all is as desired", "CONVERGED", || told(exit_code(), |it| drop(it.run(Fetch, 0)))),
     ("a fetch is starting", "JOB_STARTING", || told(exit_code(), |it| drop(it.start(Fetch)))),
+    ("a job cannot start", "JOB_WAITS", || {
+        told(exit_code(), |it| {
+            let job = it.start(Fetch).job;
+            it.waits(job, "ErrImagePull: no such image");
+        })
+    }),
     ("a fetch failed", "FETCH_DUE", || told(exit_code(), |it| drop(it.run(Fetch, 1)))),
     ("an apply runs", "JOB_RUNNING", || {
         told(exit_code(), |it| {

@@ -3,7 +3,7 @@
 
 use engine::action::{Action, LogLine, StartJob, StopReason};
 use engine::desired::{ApplyPolicy, Cadence, Desired, FetchMode, FetchPolicy, Gate, InfoPolicy, RetryPolicy};
-use engine::event::{Event, Outcome, Seen};
+use engine::event::{Event, Outcome, Seen, Wait};
 use engine::{State, next_wake, step};
 use schema::id::{ApprovalId, BlobId, InstanceId, JobId, ReleaseId};
 use schema::status::{Decision, JobKind};
@@ -170,6 +170,13 @@ impl Scenario {
 
     pub(crate) fn begins(&mut self, job: JobId) {
         self.send(Event::JobStarted { job, at: self.now });
+    }
+
+    /// The place where it is to run says what keeps it from starting, for a minute at most.
+    pub(crate) fn waits(&mut self, job: JobId, why: &str) {
+        let (why, ends_when) = (why.to_owned(), "the image can be pulled".to_owned());
+        let wait = Wait { why, ends_when, until: self.now.plus_ms(60_000), tried_again: false };
+        self.send(Event::JobWaits { job, wait: Some(Box::new(wait)) });
     }
 
     pub(crate) fn ends(&mut self, job: JobId, outcome: Outcome) -> Vec<Action> {

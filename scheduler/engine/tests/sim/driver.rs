@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use engine::action::{Action, StartJob};
 use engine::desired::Desired;
-use engine::event::Event;
+use engine::event::{Event, Wait};
 use engine::lanes::{Lanes, Limit, Limits};
 use engine::{State, explain, next_wake, step};
 use schema::id::{BlobId, InstanceId, JobId, ReleaseId};
@@ -425,6 +425,13 @@ impl Driver {
         };
         let started = Event::JobStarted { job, at: process.began_at };
         let at = self.true_ms + takes;
+        if !calm && self.random.one_in(8) {
+            // Words that may come late, and never move anything.
+            let until = Timestamp::from_millis(START_MS + self.true_ms + 60_000);
+            let wait = Wait { why: "no room".to_owned(), ends_when: "there is".to_owned(), until, tried_again: true };
+            let delay = self.random.between(0, 5_000);
+            self.after(delay, Happening::Deliver(instance, Box::new(Event::JobWaits { job, wait: Some(Box::new(wait)) })));
+        }
         self.world.start(process);
         if !hangs {
             self.after(at - self.true_ms, Happening::End(job));

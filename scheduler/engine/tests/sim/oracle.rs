@@ -92,7 +92,9 @@ impl Oracle {
     /// Whether this event must change nothing but what a Tick would: the news of a job that nobody waits for.
     pub(crate) fn wants_copy(&self, state: &State, event: &Event) -> bool {
         match event {
-            Event::JobEnded { job, .. } | Event::JobStarted { job, .. } => state.job(*job).is_none() && state.unsettled() != Some(*job),
+            Event::JobEnded { job, .. } | Event::JobStarted { job, .. } | Event::JobWaits { job, .. } => {
+                state.job(*job).is_none() && state.unsettled() != Some(*job)
+            }
             _ => false,
         }
     }
