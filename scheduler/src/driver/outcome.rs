@@ -159,7 +159,7 @@ fn reported(mut report: Box<Report>, gone: bool, words: &Words, asked: &Asked<'_
         (true, Some(why)) => (JobStatus::Failed, why),
         (false, _) => (JobStatus::Failed, failed_message(&report, code, words)),
     };
-    let said = if has_meaning { words.headline() } else { words.stderr.clone() };
+    let said = if has_meaning { words.headline() } else { failed_said(&report, words) };
     let output = match &objects {
         Some(Ok(objects)) => Some(BlobId::of(&serde_json::to_vec(objects).expect("our own types have JSON forms"))),
         _ => report.stdout_blob_id,
@@ -199,11 +199,21 @@ fn failed_message(report: &Report, code: i32, words: &Words) -> String {
     let ended = match &report.signal {
         Some(signal) if report.oom_killed => format!("killed by {signal} (out of memory)"),
         Some(signal) => format!("killed by {signal}"),
+        None if report.oom_killed => format!("ended with exit code {code} (out of memory)"),
         None => format!("ended with exit code {code}"),
     };
     match &words.stderr {
         Some(said) => format!("{ended}: {said}"),
         None => ended,
+    }
+}
+
+/// What says most about a failure: that memory ran out comes before what the command printed, which could not know it.
+fn failed_said(report: &Report, words: &Words) -> Option<String> {
+    match (report.oom_killed, &words.stderr) {
+        (false, said) => said.clone(),
+        (true, Some(said)) => Some(format!("out of memory; {said}")),
+        (true, None) => Some("out of memory".to_owned()),
     }
 }
 
@@ -298,7 +308,9 @@ mod tests {
         let apply = Asked { kind: JobKind::Apply, ..FETCH };
         assert_eq!(said(ending(2, &apply)).0, "ended with exit code 2: no credentials");
         let killed = read(report(json!({"signal": "SIGKILL", "oomKilled": true})), true, &words, &apply);
-        assert_eq!(killed.message, "killed by SIGKILL (out of memory): no credentials");
+        assert_eq!(said(killed), ("killed by SIGKILL (out of memory): no credentials".into(), "out of memory; no credentials".into()));
+        let by_node = read(report(json!({"exitCode": 137, "oomKilled": true})), true, &Words::default(), &apply);
+        assert_eq!(said(by_node), ("ended with exit code 137 (out of memory)".into(), "out of memory".into()));
     }
 
     #[test]
