@@ -16,7 +16,7 @@ use super::intake::Arrived;
 use super::words::Words;
 use super::world::{Names, World};
 use crate::runner::{End, Runner};
-use crate::store::{Store, StoreError};
+use crate::store::{JobRow, Store, StoreError};
 
 /// Where the loop goes on.
 pub(super) struct Recovered {
@@ -66,14 +66,18 @@ pub(super) async fn recover(store: &Store, runner: &dyn Runner, limits: Limits, 
     let mut ended = Vec::new();
     let mut handed = BTreeSet::new();
     for job in jobs {
+        let is_stopped = is_stopped(&world, &job);
         match (never_started.contains(&job.id), job.start, names.get(&job.instance)) {
             (false, ..) if job.status == JobStatus::Pending => drop(handed.insert(job.id)),
             (false, ..) => {}
+            // Whoever asked for that got it: it was not started, and is not.
+            (true, Some(_), _) if is_stopped => {
+                ended.push(never(job.id, "it was stopped before it was started"));
+            }
             (true, Some(start), Some(names)) => tasks.push_back(Task::Start(start, names.clone())),
             // Given up, and now it is known that it never ran.
             (true, ..) => {
-                let end = End::NotStarted { why: "it was given up before it was started".to_owned(), surroundings: true };
-                ended.push(Arrived::Ended { job: job.id, end, gone: true, words: Words::default() });
+                ended.push(never(job.id, "it was given up before it was started"));
             }
         }
     }
@@ -88,4 +92,14 @@ pub(super) async fn recover(store: &Store, runner: &dyn Runner, limits: Limits, 
         world.jobs.entry(*job).and_modify(|row| row.status = JobStatus::Starting);
     }
     Ok(Recovered { world, tasks, ended, handed })
+}
+
+/// The end of a job that is known never to have run.
+fn never(job: JobId, why: &str) -> Arrived {
+    let end = End::NotStarted { why: why.to_owned(), surroundings: true };
+    Arrived::Ended { job, end, gone: true, words: Words::default() }
+}
+
+fn is_stopped(world: &World, row: &JobRow) -> bool {
+    world.instances.get(&row.instance).and_then(|kept| kept.state.job(row.id)).is_some_and(|job| job.stop.is_some())
 }

@@ -1,7 +1,12 @@
 //! Crashes between commit and perform, a locked database, a stop that overtakes its start.
 
+use std::sync::atomic::Ordering;
+
+use pvn_scheduler::clock::Clock;
 use pvn_scheduler::driver::{Ask, Health, Refusal};
+use pvn_scheduler::runner::{JobSpec, Told, Wait};
 use pvn_scheduler::store::{JobFilter, PageRequest};
+use schema::id::JobId;
 use schema::status::{JobKind, JobStatus, Status};
 use sqlx::Connection as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
@@ -71,4 +76,45 @@ async fn database_locked_starts_nothing_new_and_reading_goes_on() {
     tokio::time::timeout(super::PATIENCE, health.wait_for(|health| *health == Health::Ready)).await.unwrap().unwrap();
     assert_eq!(rig.push(&[]).await.unwrap().version, "web-1");
     rig.until_status("production", Status::Converged).await;
+}
+
+/// The fetch of `staging`, which was started and is not heard of.
+async fn silent_fetch(rig: &Rig) -> JobId {
+    rig.runner.silent.store(true, Ordering::SeqCst);
+    rig.request(TWO_CHANNELS, true).await.unwrap();
+    let staging = |spec: &JobSpec| super::round::variable(spec, "PVN_RELEASE_CHANNEL") == "staging";
+    rig.until("a fetch to be started", async || rig.runner.seen.lock().unwrap().iter().find(|spec| staging(spec)).map(|spec| spec.job))
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rule_13_what_keeps_a_job_from_starting_is_shown_until_it_starts_over_a_restart_too() {
+    let rig = Rig::start(|_| None).await;
+    let job = silent_fetch(&rig).await;
+    let until = Clock::System.now().plus_ms(60_000);
+    let wait = Wait { why: "ErrImagePull: no x".to_owned(), ends_when: "x is there".to_owned(), until, surroundings: false };
+    rig.runner.tell(Told::Waits { job, wait: Some(wait) });
+    let shown = async |rig: &Rig| {
+        let row = rig.store.job(job).await.unwrap().unwrap();
+        let instance = rig.instance("staging").await;
+        let words = format!("waits until {until}: ErrImagePull: no x; ends when x is there");
+        (row.message == words && row.status == JobStatus::Starting, instance.message.contains("ErrImagePull: no x"))
+    };
+    rig.until("it to be shown", async || (shown(&rig).await == (true, true)).then_some(())).await;
+    rig.runner.running.lock().unwrap().insert(job, ());
+    let rig = rig.restart(|_| None).await;
+    assert_eq!(shown(&rig).await, (true, true), "after a restart");
+    rig.runner.tell(Told::Started { job, at: Clock::System.now() });
+    rig.until("it to be over", async || (shown(&rig).await == (false, false)).then_some(())).await;
+    assert_eq!(rig.store.job(job).await.unwrap().unwrap().message, "first look at web-1");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p7_a_job_that_was_stopped_before_it_started_is_not_started_after_a_crash() {
+    let rig = Rig::start(|_| None).await;
+    let job = silent_fetch(&rig).await;
+    rig.handle.cancel_job(job, caller("eve")).await.unwrap();
+    let rig = rig.crash(|_| None).await;
+    rig.until("it to be over", async || rig.store.job(job).await.unwrap().filter(|job| job.status == JobStatus::Cancelled)).await;
+    assert!(rig.runner.seen.lock().unwrap().iter().all(|spec| spec.job != job), "it is not started");
 }
