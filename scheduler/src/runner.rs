@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use crate::compile::{ClusterPlace, Command};
 
 pub mod cluster;
+mod followed;
 pub mod learned;
 pub mod local;
 pub mod places;

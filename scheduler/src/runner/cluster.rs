@@ -13,22 +13,22 @@
 //! - a job goes on without us, and is taken up again after a restart;
 //! - a job that never ran is told as such, and one of which nobody knows as unknown.
 
-use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use schema::id::JobId;
 use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
+use super::followed::Followed;
 use super::learned::{Learned, Never};
 use super::{End, JobSpec, News, Told};
 use crate::clock::Clock;
 use crate::delivery::Delivery;
 
 mod ask;
+mod begin;
 mod clusters;
 mod follow;
 mod job;
@@ -36,14 +36,13 @@ mod log;
 mod record;
 mod rights;
 mod sight;
+mod waits;
 mod watch;
 
+use ask::Refused;
 use clusters::Clusters;
 use record::{Record, Records};
 use watch::Watches;
-
-/// Stops of one job that may wait to be acted upon. The second one kills; more say nothing new.
-const STOPS_WAITING: usize = 4;
 
 /// The runner. Cloned freely.
 #[derive(Debug, Clone)]
@@ -59,10 +58,9 @@ struct Inner {
     news: News,
     clusters: Clusters,
     watches: Watches,
-    /// The jobs that have a task, and the way to stop each.
-    jobs: Mutex<HashMap<JobId, mpsc::Sender<()>>>,
-    tasks: TaskTracker,
-    detach: CancellationToken,
+    followed: Followed,
+    /// Whether people were told that Pods cannot reach us.
+    warned: AtomicBool,
 }
 
 impl ClusterRunner {
@@ -71,17 +69,16 @@ impl ClusterRunner {
     /// # Errors
     /// When the directory cannot be made.
     pub fn open(directory: PathBuf, delivery: Delivery, clock: Clock, news: News) -> io::Result<Self> {
-        let tasks = TaskTracker::new();
+        let followed = Followed::default();
         let inner = Inner {
             records: Records::open(&directory)?,
             delivery,
             clock,
             news,
             clusters: Clusters::default(),
-            watches: Watches::new(tasks.clone()),
-            jobs: Mutex::default(),
-            tasks,
-            detach: CancellationToken::new(),
+            watches: Watches::new(followed.tasks.clone()),
+            warned: AtomicBool::new(false),
+            followed,
         };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -124,11 +121,11 @@ impl ClusterRunner {
 
     /// Stops a job: its Pod is asked to end; the second time it is killed. Its end is news. `false` when no such job runs.
     pub fn stop(&self, job: JobId) -> bool {
-        let jobs = self.inner.jobs.lock().expect("nobody panics with the lock");
-        let Some(stops) = jobs.get(&job) else { return false };
-        self.inner.delivery.cancel(job);
-        // Full means that several stops wait already, which is as much as there is to say.
-        matches!(stops.try_send(()), Ok(()) | Err(mpsc::error::TrySendError::Full(())))
+        let is_stopped = self.inner.followed.stop(job);
+        if is_stopped {
+            self.inner.delivery.cancel(job);
+        }
+        is_stopped
     }
 
     /// Forgets a job whose end is stored. Its Job stays in the cluster as long as its `ttl` says.
@@ -137,41 +134,40 @@ impl ClusterRunner {
         if let Ok(Some(record)) = self.inner.records.get(job)
             && record.uid.is_none()
         {
-            // It was never let go, and nobody will: what may be there of it would stay suspended for ever.
+            // It was never let go, and nobody will: what may be there of it would stay suspended for ever. While it cannot be
+            // taken away it is remembered, and the next start tries again.
             let inner = self.inner.clone();
-            self.inner.tasks.spawn(async move {
-                tokio::select! {
-                    () = inner.clear(record) => {}
-                    () = inner.detach.cancelled() => {}
+            self.inner.followed.tasks.spawn(async move {
+                let is_cleared = tokio::select! {
+                    is_cleared = inner.clear(&record) => is_cleared,
+                    () = inner.followed.detach.cancelled() => false,
+                };
+                if is_cleared {
+                    inner.remove(job);
                 }
             });
+            return;
         }
-        if let Err(error) = self.inner.records.remove(job) {
-            tracing::warn!(%job, %error, "failed to remove what was known of a job; it takes up space until the next start");
-        }
+        self.inner.remove(job);
     }
 
     /// Lets go of all jobs, which go on without us, and ends the tasks.
     pub async fn detach(&self) {
-        self.inner.detach.cancel();
-        self.inner.tasks.close();
-        self.inner.tasks.wait().await;
+        self.inner.followed.end().await;
     }
 
     /// Runs `task` for a job that has none.
     fn follow<F: Future<Output = ()> + Send + 'static>(&self, job: JobId, task: impl FnOnce(Arc<Inner>, mpsc::Receiver<()>) -> F) {
-        let (stop, stops) = mpsc::channel(STOPS_WAITING);
-        match self.inner.jobs.lock().expect("nobody panics with the lock").entry(job) {
-            std::collections::hash_map::Entry::Occupied(_) => return,
-            std::collections::hash_map::Entry::Vacant(vacant) => vacant.insert(stop),
-        };
-        let (inner, task) = (self.inner.clone(), task(self.inner.clone(), stops));
-        self.inner.tasks.spawn(async move {
-            tokio::select! {
-                () = task => {}
-                () = inner.detach.cancelled() => {}
+        let inner = self.inner.clone();
+        self.inner.followed.follow(job, |stops| {
+            let task = task(inner.clone(), stops);
+            async move {
+                tokio::select! {
+                    () = task => {}
+                    () = inner.followed.detach.cancelled() => {}
+                }
+                inner.followed.over(job);
             }
-            inner.jobs.lock().expect("nobody panics with the lock").remove(&job);
         });
     }
 }
@@ -198,6 +194,12 @@ impl Inner {
         self.settle(job, learned, gone).await;
     }
 
+    fn remove(&self, job: JobId) {
+        if let Err(error) = self.records.remove(job) {
+            tracing::warn!(%job, %error, "failed to remove what was known of a job; it takes up space until the next start");
+        }
+    }
+
     async fn settle(&self, job: JobId, learned: Learned, gone: bool) {
         self.delivery.settle(job, learned, gone).await;
     }
@@ -206,7 +208,7 @@ impl Inner {
         tokio::select! {
             // Nobody listens any more when the daemon stops; the next one is told.
             _ = self.news.send(Told::Ended { job, end, gone }) => {}
-            () = self.detach.cancelled() => {}
+            () = self.followed.detach.cancelled() => {}
         }
     }
 }
@@ -219,4 +221,11 @@ fn later(why: String) -> Never {
 /// It never ran, and another try makes no sense.
 fn never(why: String) -> Never {
     Never { why, surroundings: false }
+}
+
+fn told(refused: Refused) -> Never {
+    match refused {
+        Refused::Never(why) | Refused::NotFound(why) => never(why),
+        Refused::Now(why) => later(why),
+    }
 }

@@ -9,18 +9,16 @@
 //!
 //! Each job is a task of its own that waits for its process and for stops; what blocks on the disk runs on blocking threads.
 
-use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use schema::id::JobId;
 use schema::spool::Stream;
 use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
+use super::followed::Followed;
 use super::{End, JobSpec, News, Told};
 use crate::blobs::{Blobs, read_range};
 use crate::blocking::Blocking;
@@ -41,9 +39,6 @@ use pursue::{At, unknown};
 
 /// Starts and collections that may block on the disk at the same time: a few more than cores, for most of the time they wait.
 const BLOCKING_LIMIT: usize = 8;
-
-/// Stops of one job that may wait to be acted upon. The second one kills; more say nothing new.
-const STOPS_WAITING: usize = 4;
 
 /// What the runner needs to know.
 #[derive(Debug, Clone)]
@@ -78,12 +73,9 @@ struct Inner {
     settings: Settings,
     blobs: Blobs,
     news: News,
-    /// The jobs that have a task, and the way to stop each.
-    jobs: Mutex<HashMap<JobId, mpsc::Sender<()>>>,
+    followed: Followed,
     blocking: Blocking,
     boot: Boot,
-    tasks: TaskTracker,
-    detach: CancellationToken,
 }
 
 impl LocalRunner {
@@ -99,11 +91,9 @@ impl LocalRunner {
             settings: Settings { spool, ..settings },
             blobs,
             news,
-            jobs: Mutex::default(),
+            followed: Followed::default(),
             blocking: Blocking::new(BLOCKING_LIMIT),
             boot,
-            tasks: TaskTracker::new(),
-            detach: CancellationToken::new(),
         };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -144,12 +134,7 @@ impl LocalRunner {
     /// Stops a job: the first time TERM, which the wrapper passes on and backs with KILL after its grace; the second time
     /// everything of it is killed at once. Its end is news. `false` when no such job runs.
     pub fn stop(&self, job: JobId) -> bool {
-        let jobs = self.inner.jobs.lock().expect("nobody panics with the lock");
-        match jobs.get(&job) {
-            // Full means that several stops wait already, which is as much as there is to say.
-            Some(stops) => matches!(stops.try_send(()), Ok(()) | Err(mpsc::error::TrySendError::Full(()))),
-            None => false,
-        }
+        self.inner.followed.stop(job)
     }
 
     /// Forgets jobs whose ends are stored: removes what is left of them here. One that is not known is forgotten already.
@@ -195,7 +180,7 @@ impl LocalRunner {
     /// When the disk fails.
     pub async fn tail(&self, job: JobId, stream: Stream, offset: u64, limit: usize) -> io::Result<Option<Tail>> {
         let directory = self.inner.directory(job);
-        let running = self.inner.jobs.lock().expect("nobody panics with the lock").contains_key(&job);
+        let running = self.inner.followed.has(job);
         let read = move || match std::fs::File::open(directory.stream(stream)) {
             Ok(file) => read_range(&file, offset, limit).map(Some),
             Err(error) if error.kind() == io::ErrorKind::NotFound && directory.path().exists() => Ok(Some(Vec::new())),
@@ -208,24 +193,17 @@ impl LocalRunner {
 
     /// How many jobs have a task here.
     pub fn running(&self) -> usize {
-        self.inner.jobs.lock().expect("nobody panics with the lock").len()
+        self.inner.followed.len()
     }
 
     /// Lets go of all jobs, which go on without us, and ends the tasks.
     pub async fn detach(&self) {
-        self.inner.detach.cancel();
-        self.inner.tasks.close();
-        self.inner.tasks.wait().await;
+        self.inner.followed.end().await;
     }
 
     /// Runs `task` for a job that has none.
     fn follow<F: Future<Output = ()> + Send + 'static>(&self, job: JobId, task: impl FnOnce(Arc<Inner>, mpsc::Receiver<()>) -> F) {
-        let (stop, stops) = mpsc::channel(STOPS_WAITING);
-        match self.inner.jobs.lock().expect("nobody panics with the lock").entry(job) {
-            std::collections::hash_map::Entry::Occupied(_) => return,
-            std::collections::hash_map::Entry::Vacant(vacant) => vacant.insert(stop),
-        };
-        self.inner.tasks.spawn(task(self.inner.clone(), stops));
+        self.inner.followed.follow(job, |stops| task(self.inner.clone(), stops));
     }
 }
 

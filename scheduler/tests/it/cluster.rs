@@ -1,6 +1,9 @@
 //! Jobs on a cluster that misbehaves: the runner against a fake API server, which does on demand what a real one does rarely.
 
+mod ends;
 mod fake;
+mod stops;
+mod waits;
 
 use std::time::Duration;
 
@@ -89,23 +92,41 @@ impl World {
         }
     }
 
-    /// How the job ends, in one line.
-    async fn end(&mut self) -> String {
-        let told = async {
-            loop {
-                match self.news.recv().await.unwrap() {
-                    Told::Started { .. } => {}
-                    Told::Ended { end, gone, .. } => break (end, gone),
-                }
+    /// What the runner tells next of the job: what it waits for, that it runs, or how it ends, in one line.
+    async fn told(&mut self) -> String {
+        let told = tokio::time::timeout(PATIENCE, self.news.recv()).await.expect("something is told").unwrap();
+        let (end, gone) = match told {
+            Told::Waits { wait: None, .. } => return "starts".to_owned(),
+            Told::Waits { wait: Some(wait), .. } => {
+                let surroundings = if wait.surroundings { ", surroundings" } else { "" };
+                return format!("waits{surroundings}: {}; ends when {}", wait.why, wait.ends_when);
             }
+            Told::Started { .. } => return "runs".to_owned(),
+            Told::Ended { end, gone, .. } => (end, gone),
         };
-        let (end, gone) = tokio::time::timeout(PATIENCE, told).await.expect("the job ends");
         let gone = if gone { "gone" } else { "not gone" };
         match end {
-            End::Reported(report) => format!("{gone}, exit {:?}", report.exit_code),
+            End::Reported(report) => format!("{gone}, exit {:?}{}", report.exit_code, if report.oom_killed { " by OOM" } else { "" }),
             End::NotStarted { why, surroundings } => format!("{gone}, never{}: {why}", if surroundings { ", surroundings" } else { "" }),
             End::Unknown { why, .. } => format!("{gone}, unknown: {why}"),
         }
+    }
+
+    /// How the job ends, in one line.
+    async fn end(&mut self) -> String {
+        loop {
+            let told = self.told().await;
+            if told.starts_with("gone") || told.starts_with("not gone") {
+                return told;
+            }
+        }
+    }
+
+    /// Starts the job; its Job is let go and gets no Pod by itself.
+    async fn let_go(&self) {
+        self.fake.set_runs(false);
+        self.runner.start(self.spec());
+        self.until("the Job to be let go", |fake| fake.object("/jobs/").is_some_and(|job| job["spec"]["suspend"] == false)).await;
     }
 
     async fn until(&self, what: &str, mut ask: impl FnMut(&Fake) -> bool) {
@@ -179,9 +200,7 @@ async fn a_cluster_that_will_not_have_it_is_told_at_once_and_nothing_is_left() {
 async fn watches_that_end_or_are_too_old_lose_nothing() {
     for too_old in [0, 4] {
         let mut world = World::new().await;
-        world.fake.set_runs(false);
-        world.runner.start(world.spec());
-        world.until("the Job to be let go", |fake| fake.object("/jobs/").is_some_and(|job| job["spec"]["suspend"] == false)).await;
+        world.let_go().await;
         world.until("both watches", |fake| fake.count("GET", "watch") >= 2).await;
         world.fake.end_watches(too_old);
         world.fake.set_runs(true);
@@ -192,9 +211,7 @@ async fn watches_that_end_or_are_too_old_lose_nothing() {
 #[tokio::test]
 async fn p1_a_job_that_was_let_go_is_never_made_again() {
     let mut world = World::new().await;
-    world.fake.set_runs(false);
-    world.runner.start(world.spec());
-    world.until("the Job to be let go", |fake| fake.object("/jobs/").is_some_and(|job| job["spec"]["suspend"] == false)).await;
+    world.let_go().await;
     world.restart().await;
     world.fake.lose("/jobs/");
     let made = world.fake.count("PATCH", "/jobs/");
@@ -206,9 +223,7 @@ async fn p1_a_job_that_was_let_go_is_never_made_again() {
 #[tokio::test]
 async fn p5_a_job_is_taken_up_after_a_restart_and_ends_as_it_did() {
     let mut world = World::new().await;
-    world.fake.set_runs(false);
-    world.runner.start(world.spec());
-    world.until("the Job to be let go", |fake| fake.object("/jobs/").is_some_and(|job| job["spec"]["suspend"] == false)).await;
+    world.let_go().await;
     world.restart().await;
     world.fake.exit_with(9);
     world.fake.set_runs(true);

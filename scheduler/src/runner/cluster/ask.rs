@@ -37,6 +37,18 @@ pub(super) async fn ask<T, F: Future<Output = kube::Result<T>>>(
     is_apply: bool,
     deadline: Instant,
     what: &str,
+    request: impl FnMut() -> F,
+) -> Result<T, Refused> {
+    ask_telling(cluster, is_apply, deadline, what, |_| {}, request).await
+}
+
+/// The same, and tells each time why it is asked again.
+pub(super) async fn ask_telling<T, F: Future<Output = kube::Result<T>>>(
+    cluster: &Cluster,
+    is_apply: bool,
+    deadline: Instant,
+    what: &str,
+    tell: impl Fn(&str),
     mut request: impl FnMut() -> F,
 ) -> Result<T, Refused> {
     let mut pause = FIRST_PAUSE;
@@ -50,6 +62,7 @@ pub(super) async fn ask<T, F: Future<Output = kube::Result<T>>>(
         if !passing || Instant::now() + pause >= deadline {
             return Err(refused);
         }
+        tell(refused.why());
         tracing::debug!(why = refused.why(), "the cluster is asked again");
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
@@ -70,6 +83,8 @@ fn by_status(what: &str, status: &Status) -> Refused {
     match status.code {
         404 => Refused::NotFound(why),
         403 if said.contains("exceeded quota") || said.contains("is being terminated") => Refused::Now(why),
+        // A policy or a webhook, whose words say what it wants.
+        403 if said.contains("denied") || said.contains("violates") => Refused::Never(why),
         401 => Refused::Never(format!("{why}; the credentials of the kubeconfig are not accepted")),
         403 => Refused::Never(format!("{why}; give the scheduler's account this right in the cluster")),
         // Another has changed it in between, too many requests, or the server is in trouble.
@@ -110,6 +125,7 @@ mod tests {
         check(401, "Unauthorized", Refused::Never);
         check(403, "jobs.batch is forbidden: User \"x\" cannot create", Refused::Never);
         check(403, "jobs.batch is forbidden: exceeded quota: few", Refused::Now);
+        check(403, "admission webhook \"policy.example\" denied the request: no such team", Refused::Never);
         check(409, "the object has been modified", Refused::Now);
         check(422, "Job is invalid", Refused::Never);
         check(429, "too many requests", Refused::Now);

@@ -6,8 +6,9 @@
 //! with a uid is never made again, also when its Job is gone.
 
 use std::collections::HashSet;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -64,7 +65,8 @@ impl Records {
     pub(super) fn put(&self, job: JobId, record: &Record) -> io::Result<()> {
         let path = self.path(job);
         let temporary = path.with_extension("new");
-        let mut file = File::create(&temporary)?;
+        // It holds the job's token.
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
         file.write_all(&serde_json::to_vec(record).map_err(io::Error::other)?)?;
         if record.uid.is_some() {
             file.sync_all()?;
@@ -113,6 +115,8 @@ impl Records {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -142,6 +146,8 @@ mod tests {
             uid: None,
         };
         records.put(job, &record).unwrap();
+        let mode = fs::metadata(records.path(job)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "it holds a token");
         record.uid = Some("u".to_owned());
         records.put(job, &record).unwrap();
         assert_eq!(records.get(job).unwrap(), Some(record));

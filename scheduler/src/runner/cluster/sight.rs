@@ -8,6 +8,7 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ContainerState, ContainerStateTerminated, ContainerStatus, Pod, PodStatus};
 use schema::time::Timestamp;
 
+use super::waits::Wait;
 use crate::runner::learned::{self, Exit, Learned, Never};
 
 /// All that the cluster shows of one job.
@@ -51,15 +52,6 @@ pub(super) enum Seen {
         /// Whether nothing of it is left.
         gone: bool,
     },
-}
-
-/// What a job waits for that has not started, in the cluster's own words.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Wait {
-    /// For people.
-    pub(super) why: String,
-    /// Whether another try may find it otherwise: room on a node, say, but not the name of an image.
-    pub(super) surroundings: bool,
 }
 
 /// Looks. Jobs and Pods are seen on two ways of which neither waits for the other: a Job that is over says nothing of a Pod that
@@ -195,19 +187,15 @@ fn disruption(status: &PodStatus) -> Option<String> {
 fn waits_for(status: &PodStatus, main: Option<&ContainerStatus>) -> Option<Wait> {
     let unscheduled = status.conditions.iter().flatten().find(|condition| condition.type_ == "PodScheduled" && condition.status == "False");
     if let Some(condition) = unscheduled {
-        return Some(Wait {
-            why: words(condition.reason.as_deref(), condition.message.as_deref(), "no node has room for it"),
-            surroundings: true,
-        });
+        let reason = condition.reason.as_deref().unwrap_or("Unschedulable");
+        return Some(Wait::new(reason, words(Some(reason), condition.message.as_deref(), reason)));
     }
     let others = status.init_container_statuses.iter().flatten().chain(main);
     for container in others {
         let Some(waiting) = state(container).and_then(|state| state.waiting.as_ref()) else { continue };
         if !matches!(waiting.reason.as_deref(), None | Some("ContainerCreating" | "PodInitializing")) {
-            return Some(Wait {
-                why: words(waiting.reason.as_deref(), waiting.message.as_deref(), "its container waits"),
-                surroundings: false,
-            });
+            let reason = waiting.reason.as_deref().unwrap_or_default();
+            return Some(Wait::new(reason, words(Some(reason), waiting.message.as_deref(), "its container waits")));
         }
     }
     None

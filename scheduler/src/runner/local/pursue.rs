@@ -59,12 +59,12 @@ impl Inner {
             };
         };
         // First, so that whoever hears of the end and asks for a start again is answered.
-        self.jobs.lock().expect("nobody panics with the lock").remove(&job);
+        self.followed.over(job);
         if let Some((end, gone)) = ended {
             tokio::select! {
                 // Nobody listens any more when the daemon stops; the next one is told.
                 _ = self.news.send(Told::Ended { job, end, gone }) => {}
-                () = self.detach.cancelled() => {}
+                () = self.followed.detach.cancelled() => {}
             }
         }
     }
@@ -98,7 +98,7 @@ impl Inner {
                         tell = if self.tell_started(job).await { None } else { Some(Instant::now() + STARTED_AFTER) };
                     }
                 }
-                () = self.detach.cancelled() => return At::Detached,
+                () = self.followed.detach.cancelled() => return At::Detached,
             }
         }
     }
@@ -110,7 +110,7 @@ impl Inner {
             Some(at) => {
                 tokio::select! {
                     _ = self.news.send(Told::Started { job, at }) => {}
-                    () = self.detach.cancelled() => {}
+                    () = self.followed.detach.cancelled() => {}
                 }
                 true
             }
@@ -194,7 +194,7 @@ impl Inner {
             }
             tokio::select! {
                 () = tokio::time::sleep(pause) => pause *= 2,
-                () = self.detach.cancelled() => break,
+                () = self.followed.detach.cancelled() => break,
             }
         }
         tracing::error!(%job, "failed to store the output of a job; its end is told without it");

@@ -19,8 +19,14 @@ use tokio::sync::broadcast;
 pub(super) enum Fault {
     /// Answers with this status and does nothing.
     Refuse(u16),
+    /// Answers with this status and these words, and does nothing.
+    Say(u16, &'static str),
     /// Does it, and answers 504.
     DoneButTimedOut,
+    /// Never answers, and does nothing.
+    Hang,
+    /// Does nothing wrong: the next one is meant.
+    Pass,
 }
 
 /// The server. Ends with the test.
@@ -48,6 +54,8 @@ struct World {
     runs: bool,
     faults: VecDeque<(Method, &'static str, Fault)>,
     requests: Vec<String>,
+    /// Every request but a watch is refused with these.
+    refuses: Option<(u16, &'static str)>,
     /// Watches that start now are told that they are too old.
     too_old: u32,
 }
@@ -74,6 +82,39 @@ impl Fake {
     /// The next request of this method whose path holds this text fails so.
     pub(super) fn fail(&self, method: Method, path: &'static str, fault: Fault) {
         self.world.lock().unwrap().faults.push_back((method, path, fault));
+    }
+
+    /// From now on every request but a watch is refused with this status and these words; `None` ends it.
+    pub(super) fn refuse_all(&self, with: Option<(u16, &'static str)>) {
+        self.world.lock().unwrap().refuses = with;
+    }
+
+    /// Puts an object there, or in the place of the one with its name.
+    pub(super) fn put(&self, path: &str, object: Value) {
+        self.change(&mut self.world.lock().unwrap(), path, object);
+    }
+
+    /// Gives the only Job a Pod, or its Pod another state.
+    pub(super) fn pod(&self, metadata: Value, status: Value) {
+        let job = self.object("/jobs/").expect("a Job was made");
+        let name = format!("{}-x", job["metadata"]["name"].as_str().unwrap());
+        let mut pod = json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": name, "namespace": "n", "labels": job["metadata"]["labels"], "uid": "p"}, "status": status,
+        });
+        merge(&mut pod["metadata"], metadata);
+        self.put(&format!("/api/v1/namespaces/n/pods/{name}"), pod);
+    }
+
+    /// Deletes what has this in its path; the watches are told.
+    pub(super) fn delete(&self, part: &str) {
+        let mut world = self.world.lock().unwrap();
+        let paths: Vec<String> = world.objects.keys().filter(|path| path.contains(part)).cloned().collect();
+        for path in paths {
+            let object = world.objects.remove(&path).expect("it is there");
+            // Nobody may be watching.
+            let _ = self.changes.send(Change::Event(list_of(&path), json!({"type": "DELETED", "object": object})));
+        }
     }
 
     pub(super) fn exit_with(&self, code: i32) {
@@ -103,6 +144,11 @@ impl Fake {
         world.requests.iter().filter(|request| request.starts_with(method) && request.contains(path)).count()
     }
 
+    /// How many watches are open; what changes from now on they are told.
+    pub(super) fn watchers(&self) -> usize {
+        self.changes.receiver_count()
+    }
+
     /// An object, by what its path ends with.
     pub(super) fn object(&self, kind: &str) -> Option<Value> {
         let world = self.world.lock().unwrap();
@@ -117,10 +163,9 @@ impl Fake {
     fn change(&self, world: &mut World, path: &str, mut object: Value) -> Value {
         world.version += 1;
         object["metadata"]["resourceVersion"] = world.version.to_string().into();
-        let list = if path.contains("/pods/") { "pods" } else { "jobs" };
         world.objects.insert(path.to_owned(), object.clone());
         // Nobody may be watching.
-        let _ = self.changes.send(Change::Event(list, json!({"type": "MODIFIED", "object": object})));
+        let _ = self.changes.send(Change::Event(list_of(path), json!({"type": "MODIFIED", "object": object})));
         object
     }
 
@@ -197,6 +242,11 @@ impl Fake {
     }
 }
 
+/// Which watch is told of what has this path.
+fn list_of(path: &str) -> &'static str {
+    ["pods", "jobs"].into_iter().find(|list| path.contains(&format!("/{list}/"))).unwrap_or("others")
+}
+
 fn merge(object: &mut Value, patch: Value) {
     match (object, patch) {
         (Value::Object(object), Value::Object(patch)) => {
@@ -218,13 +268,18 @@ async fn answer(State(fake): State<Fake>, request: Request) -> Response {
         let at = world.faults.iter().position(|(of, part, _)| *of == method && path.contains(part));
         at.and_then(|at| world.faults.remove(at)).map(|(_, _, fault)| fault)
     };
-    if let Some(Fault::Refuse(code)) = fault {
-        return status(code);
+    let is_watch = query.contains("watch=true") || query.contains("watch=1");
+    let refused = fake.world.lock().unwrap().refuses.filter(|_| !is_watch);
+    match fault.or(refused.map(|(code, words)| Fault::Say(code, words))) {
+        Some(Fault::Refuse(code)) => return status(code),
+        Some(Fault::Say(code, words)) => return said(code, words),
+        Some(Fault::Hang) => std::future::pending().await,
+        _ => {}
     }
     let bytes = axum::body::to_bytes(body, 1 << 20).await.unwrap();
     let (code, answer) = match method {
         Method::PATCH => fake.patch(&path, serde_json::from_slice(&bytes).unwrap()),
-        Method::GET if query.contains("watch=true") || query.contains("watch=1") => return fake.watch(&path, query),
+        Method::GET if is_watch => return fake.watch(&path, query),
         Method::GET if path.ends_with("/log") => return "from the log\n".into_response(),
         Method::GET if ["/jobs", "/pods", "/events"].iter().any(|list| path.ends_with(list)) => (StatusCode::OK, fake.list(&path)),
         Method::GET => match fake.world.lock().unwrap().objects.get(&path).cloned() {
@@ -232,15 +287,14 @@ async fn answer(State(fake): State<Fake>, request: Request) -> Response {
             None => return status(404),
         },
         Method::DELETE => {
-            let removed = fake.world.lock().unwrap().objects.remove(&path);
-            match removed {
-                Some(object) => {
-                    // Nobody may be watching.
-                    let _ = fake.changes.send(Change::Event("jobs", json!({"type": "DELETED", "object": object})));
-                    (StatusCode::OK, object)
-                }
-                None => return status(404),
+            let removed = fake.world.lock().unwrap().objects.get(&path).cloned();
+            let Some(removed) = removed else { return status(404) };
+            fake.delete(&path);
+            if path.contains("/jobs/") {
+                // As the garbage collector would.
+                fake.delete("/pods/");
             }
+            (StatusCode::OK, removed)
         }
         _ => return status(405),
     };
@@ -252,6 +306,11 @@ async fn answer(State(fake): State<Fake>, request: Request) -> Response {
 }
 
 fn status(code: u16) -> Response {
-    let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": "Fault", "message": format!("fault {code}")});
+    said(code, &format!("fault {code}"))
+}
+
+fn said(code: u16, words: &str) -> Response {
+    let reason = if code == 404 { "NotFound" } else { "Fault" };
+    let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": words});
     (StatusCode::from_u16(code).unwrap(), axum::Json(status)).into_response()
 }

@@ -1,0 +1,264 @@
+//! The beginning of a job on a cluster: makes its objects, records them, and lets it go; or takes up what an earlier life of the
+//! daemon began. Whoever stops the job meanwhile is heard at once.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
+use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::{Api, ResourceExt};
+use schema::id::JobId;
+use schema::status::JobKind;
+use schema::wire::URL_VARIABLE;
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::ask::{Refused, ask};
+use super::clusters::Key;
+use super::follow::{AWAY_WITHIN, DELETED_WITHIN, FIELD_MANAGER, Follower, lost};
+use super::job::{self, Objects};
+use super::log;
+use super::record::Record;
+use super::waits::Teller;
+use super::{Inner, later, never, rights, told};
+use crate::crash;
+use crate::runner::learned::Never;
+use crate::runner::{ClusterJob, JobSpec};
+
+/// Longest time from the decision to the start of the command, for a job without a timeout of its own. Source: SPEC 7.
+const START_WITHIN: Duration = Duration::from_secs(600);
+
+/// How long taking away a Job that is not let go may hold up the news of it. What is left then is taken away when the job is
+/// forgotten.
+const TIDY_WITHIN: Duration = Duration::from_secs(5);
+
+/// Time between two looks at a kubeconfig that cannot be used.
+const CONNECT_AGAIN: Duration = Duration::from_secs(5);
+
+/// Time in which a job must have started. A little less than the engine gives it when that is long, so that the cluster's own
+/// words end it, and what the surroundings are to blame for is tried again.
+fn start_within(timeout_ms: Option<i64>) -> Duration {
+    let within = timeout_ms.map_or(START_WITHIN, |timeout| Duration::from_millis(timeout.unsigned_abs()));
+    within.min(within.max(START_WITHIN) - DELETED_WITHIN)
+}
+
+impl Inner {
+    /// Makes everything that a job needs and lets it go.
+    ///
+    /// # Errors
+    /// Why it never ran. Nothing of it is left then.
+    pub(super) async fn begin(
+        self: &Arc<Self>,
+        spec: &JobSpec,
+        tried_before: bool,
+        stops: &mut mpsc::Receiver<()>,
+    ) -> Result<Follower, Never> {
+        let wanted = spec.cluster.as_ref().ok_or_else(|| never("it is no job of a cluster".to_owned()))?;
+        let reach =
+            self.delivery.expect(spec, &self.news).await.map_err(|error| later(format!("its uploads cannot be expected: {error}")))?;
+        self.warn_of_loopback(wanted, &reach);
+        let objects = job::objects(spec, wanted, &reach).map_err(never)?;
+        let within = start_within(spec.timeout_ms);
+        let mut record = Record {
+            place: wanted.place.clone(),
+            name: objects.name.clone(),
+            container: spec.command.name.clone(),
+            held: objects.held,
+            tries_again: objects.tries_again,
+            is_apply: spec.kind == JobKind::Apply,
+            token: log::token(&reach),
+            start_by: self.clock.now().plus_ms(i64::try_from(within.as_millis()).unwrap_or(i64::MAX)),
+            uid: None,
+        };
+        self.note(spec.job, &record).await?;
+        let cluster = self.clusters.get(&wanted.place).await.map_err(later)?;
+        if let Err(why) = rights::check(&cluster, &wanted.place, record.is_apply).await {
+            // They may be given in the meantime, and its credentials be new ones.
+            self.clusters.forget(&wanted.place);
+            return Err(never(why));
+        }
+        let view = self.watches.view(&cluster, Key::of(&wanted.place), &wanted.place.namespace, spec.job);
+        let deadline = Instant::now() + within;
+        let teller = Teller::new(self.news.clone(), spec.job, record.start_by, true);
+        let mut follower = Follower::new(self.clone(), spec.job, record.clone(), cluster, view, teller);
+        let made = tokio::select! {
+            made = follower.make(wanted, &objects, tried_before, deadline) => made,
+            Some(()) = stops.recv() => Err(never("it was stopped before it was started".to_owned())),
+        };
+        let uid = match made {
+            Ok(uid) => uid,
+            Err(why) => {
+                // However that goes: it is not let go by anybody any more.
+                let _tidied = tokio::time::timeout(TIDY_WITHIN, follower.delete()).await;
+                // Its credentials may be new ones by the next time.
+                self.clusters.forget(&wanted.place);
+                return Err(why);
+            }
+        };
+        crash::at(crash::AFTER_MADE);
+        record.uid = Some(uid);
+        self.note(spec.job, &record).await?;
+        crash::at(crash::AFTER_RECORDED);
+        follower.record = record;
+        let is_stopped = tokio::select! {
+            () = follower.let_go(deadline) => false,
+            Some(()) = stops.recv() => true,
+        };
+        follower.is_stopped = is_stopped;
+        crash::at(crash::AFTER_LET_GO);
+        Ok(follower)
+    }
+
+    /// Takes up a job whose Job was made in an earlier life of the daemon.
+    pub(super) async fn again(self: &Arc<Self>, job: JobId, record: Record) -> Follower {
+        let cluster = loop {
+            match self.clusters.get(&record.place).await {
+                Ok(cluster) => break cluster,
+                Err(why) => tracing::warn!(%job, why, "a job on a cluster cannot be looked after"),
+            }
+            tokio::time::sleep(CONNECT_AGAIN).await;
+        };
+        let view = self.watches.view(&cluster, Key::of(&record.place), &record.place.namespace, job);
+        let teller = Teller::new(self.news.clone(), job, record.start_by, false);
+        let mut follower = Follower::new(self.clone(), job, record, cluster, view, teller);
+        let jobs = follower.jobs();
+        let found = follower.ask(AWAY_WITHIN, "looking for its Job", || jobs.get(&follower.record.name)).await;
+        match found {
+            Ok(found) if found.uid() == follower.record.uid => {
+                let is_suspended = found.spec.as_ref().is_some_and(|spec| spec.suspend == Some(true));
+                if is_suspended {
+                    // The daemon died just before.
+                    follower.let_go(Instant::now() + AWAY_WITHIN).await;
+                }
+            }
+            Ok(_) => follower.known = Some((lost("another Job has taken the place of its own"), false)),
+            Err(Refused::NotFound(_)) => {
+                let gone = follower.has_no_pods().await;
+                follower.known = Some((lost("its Job was deleted while nobody watched"), gone));
+            }
+            // The watch may know more.
+            Err(refused) => tracing::warn!(%job, why = refused.why(), "a job on a cluster cannot be looked for"),
+        }
+        follower
+    }
+
+    /// Deletes the Job of a job that was never let go, if there is one. Returns whether there is none any more.
+    pub(super) async fn clear(&self, record: &Record) -> bool {
+        let Ok(cluster) = self.clusters.get(&record.place).await else { return false };
+        let jobs: Api<Job> = Api::namespaced(cluster.client.clone(), &record.place.namespace);
+        let (deadline, params) = (Instant::now() + AWAY_WITHIN, DeleteParams::background());
+        match ask(&cluster, false, deadline, "deleting its Job", || jobs.delete(&record.name, &params)).await {
+            Ok(_) | Err(Refused::NotFound(_)) => true,
+            Err(refused) => {
+                tracing::warn!(name = record.name, why = refused.why(), "a Job that is not wanted stays suspended until the next start");
+                false
+            }
+        }
+    }
+
+    /// Once is enough: it concerns every Pod alike.
+    fn warn_of_loopback(&self, wanted: &ClusterJob, reach: &[(String, String)]) {
+        let url = reach.iter().find(|(key, _)| key == URL_VARIABLE).map(|(_, url)| url.as_str()).unwrap_or_default();
+        if wanted.place.wrapper_image.is_some() && is_loopback(url) && !self.warned.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                url,
+                "Pods cannot reach this scheduler at a loopback address, so what their wrappers have to say comes late, by the Pods' logs; \
+                 give `--advertise-url` an address that Pods reach"
+            );
+        }
+    }
+
+    async fn note(&self, job: JobId, record: &Record) -> Result<(), Never> {
+        let (records, record) = (self.records.clone(), record.clone());
+        let noted = tokio::task::spawn_blocking(move || records.put(job, &record)).await;
+        let noted = noted.unwrap_or_else(|died| Err(std::io::Error::other(died)));
+        noted.map_err(|error| later(format!("it cannot be noted where it runs: {error}")))
+    }
+}
+
+impl Follower {
+    /// The uid of the Job, suspended, with everything that it needs.
+    async fn make(&self, wanted: &ClusterJob, objects: &Objects, tried_before: bool, deadline: Instant) -> Result<String, Never> {
+        let uid = self.make_job(wanted, objects, tried_before, deadline).await?;
+        self.make_secret(objects, &uid, deadline).await?;
+        self.teller.tell(None);
+        Ok(uid)
+    }
+
+    /// The uid of the Job, and its namespace if that is ours to make.
+    async fn make_job(&self, wanted: &ClusterJob, objects: &Objects, tried_before: bool, deadline: Instant) -> Result<String, Never> {
+        let (jobs, name) = (self.jobs(), &objects.name);
+        let uid = |job: Job| job.uid().ok_or_else(|| later("the cluster gave its Job no uid".to_owned()));
+        if tried_before {
+            let found = self.ask_until(deadline, "looking for its Job", || jobs.get_opt(name)).await;
+            if let Some(found) = found.map_err(told)? {
+                return uid(found);
+            }
+        }
+        let params = PatchParams::apply(FIELD_MANAGER).force().validation_strict();
+        let patch = Patch::Apply(&objects.job);
+        let apply = || jobs.patch(name, &params, &patch);
+        match self.ask_until(deadline, "making its Job", apply).await {
+            Ok(job) => uid(job),
+            Err(Refused::NotFound(_)) if wanted.place.own_namespace => {
+                self.make_namespace(wanted, deadline).await?;
+                uid(self.ask_until(deadline, "making its Job", apply).await.map_err(told)?)
+            }
+            Err(Refused::NotFound(why)) => Err(never(format!(
+                "{why}; create the namespace `{}`, or leave `containerOrchestration` out and pvn makes one",
+                wanted.place.namespace
+            ))),
+            Err(refused) => Err(told(refused)),
+        }
+    }
+
+    async fn make_namespace(&self, wanted: &ClusterJob, deadline: Instant) -> Result<(), Never> {
+        let name = &wanted.place.namespace;
+        let namespaces: Api<Namespace> = Api::all(self.cluster.client.clone());
+        let labels = json!({"app.kubernetes.io/managed-by": "pvn", "pvn.dev/runtime": wanted.place.runtime.as_str()});
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}});
+        let params = PatchParams::apply(FIELD_MANAGER).force();
+        let patch = Patch::Apply(&namespace);
+        let made = self.ask_until(deadline, "making its namespace", || namespaces.patch(name, &params, &patch));
+        made.await.map(drop).map_err(told)
+    }
+
+    async fn make_secret(&self, objects: &Objects, uid: &str, deadline: Instant) -> Result<(), Never> {
+        let Some(secret) = objects.secret(uid) else { return Ok(()) };
+        let secrets: Api<Secret> = Api::namespaced(self.cluster.client.clone(), &self.record.place.namespace);
+        let params = PatchParams::apply(FIELD_MANAGER).force();
+        let patch = Patch::Apply(&secret);
+        let made = self.ask_until(deadline, "making its Secret", || secrets.patch(&objects.name, &params, &patch));
+        made.await.map(drop).map_err(told)
+    }
+}
+
+/// Whether a URL is of this machine only, as seen by itself.
+fn is_loopback(url: &str) -> bool {
+    let host = url.split_once("://").map_or(url, |(_, rest)| rest).split('/').next().unwrap_or_default();
+    ["127.", "localhost", "[::1]"].iter().any(|begin| host.starts_with(begin))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loopback_address_is_known_by_its_host() {
+        for url in ["http://127.0.0.1:7780", "https://localhost/x", "http://[::1]:7780"] {
+            assert!(is_loopback(url), "{url}");
+        }
+        for url in ["http://10.88.0.1:7780", "https://pvn.example/127.0.0.1", "http://[fd00::1]:7780"] {
+            assert!(!is_loopback(url), "{url}");
+        }
+    }
+
+    #[test]
+    fn the_clusters_own_words_come_before_the_engines_deadline() {
+        let within = |timeout_s: Option<i64>| start_within(timeout_s.map(|s| s * 1000)).as_secs();
+        assert_eq!([None, Some(8), Some(600), Some(3600)].map(within), [540, 8, 540, 3540]);
+    }
+}

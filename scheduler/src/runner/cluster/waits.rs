@@ -1,0 +1,185 @@
+//! What keeps a job from starting: what would end it, what the events of its Job or Pod say where the status says nothing, and
+//! how often it is told. Called by the job's task; the words of the status itself are read in [`super::sight`].
+//!
+//! Events are asked for, not watched: only a job that waits without saying why needs them, and a namespace has many.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Event;
+use kube::Api;
+use kube::api::ListParams;
+use schema::id::JobId;
+use schema::time::Timestamp;
+use tokio::time::Instant;
+
+use super::follow::Follower;
+use crate::runner::{self, News, Told};
+
+/// Shortest time between two words about one job: the cluster puts the same thing in turns (ErrImagePull, ImagePullBackOff),
+/// and each telling is a commit.
+const TELL_EVERY: Duration = Duration::from_secs(10);
+
+/// Most bytes of the cluster's words that are told. A scheduler of hundreds of nodes has long ones.
+const WORDS_LIMIT_BYTES: usize = 1000;
+
+/// Most events of one object that are looked at.
+const EVENTS_LIMIT: u32 = 50;
+
+/// What a job waits for that has not started, in the cluster's own words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Wait {
+    /// For people.
+    pub(super) why: String,
+    /// What would end it, as the end of "it ends when …".
+    pub(super) ends_when: &'static str,
+    /// Whether another try may find it otherwise: room on a node, say, but not the name of an image.
+    pub(super) surroundings: bool,
+}
+
+impl Wait {
+    /// The wait that a status or an event of this reason means.
+    pub(super) fn new(reason: &str, why: String) -> Self {
+        let (ends_when, surroundings) = way_out(reason, &why);
+        let end = why.floor_char_boundary(WORDS_LIMIT_BYTES);
+        let why = if end < why.len() { format!("{}…", &why[..end]) } else { why };
+        Self { why, ends_when, surroundings }
+    }
+
+    /// The cluster refuses or does not answer, and is asked again.
+    pub(super) fn refused(why: &str) -> Self {
+        let reason = if why.contains("exceeded quota") { "FailedCreate" } else { "Refused" };
+        Self { surroundings: true, ..Self::new(reason, why.to_owned()) }
+    }
+}
+
+/// What would end a wait, and whether another try makes sense when it did not end in time.
+fn way_out(reason: &str, why: &str) -> (&'static str, bool) {
+    match reason {
+        "ErrImagePull" | "ImagePullBackOff" | "RegistryUnavailable" | "ImageInspectError" => {
+            ("the image can be pulled: look at its name, the registry and the pull secret", false)
+        }
+        "ErrImageNeverPull" => ("the image is on the node, from which alone it may be taken", false),
+        "InvalidImageName" => ("a release with a legal image name takes its place", false),
+        "CreateContainerConfigError" => ("the Secret or ConfigMap that it names is there, with that key", false),
+        "FailedMount" | "FailedAttachVolume" | "FailedMapVolume" => ("the volume can be mounted: make what it names", false),
+        "Unschedulable" => ("a node has room for it", true),
+        "SchedulingGated" => ("its scheduling gates are removed", true),
+        "Suspended" => ("somebody resumes its Job", true),
+        "FailedCreate" if why.contains("exceeded quota") => ("other Pods end or the quota is raised", true),
+        "FailedCreate" if why.contains("not found") => ("what it names is made", false),
+        "FailedCreate" if why.contains("forbidden") || why.contains("denied") => ("the namespace's policy admits its Pod", false),
+        "FailedCreate" => ("its Pod can be made", true),
+        "Refused" => ("the cluster answers and takes it", true),
+        "CrashLoopBackOff" => ("its next try starts", false),
+        "FailedCreatePodSandBox" | "FailedKillPod" | "NetworkNotReady" => ("its node can start Pods again", true),
+        _ => ("its node can start its container", false),
+    }
+}
+
+/// Tells what a job waits for: at once, and then not too often.
+#[derive(Debug)]
+pub(super) struct Teller {
+    news: News,
+    job: JobId,
+    /// When the job is given up.
+    until: Timestamp,
+    said: Mutex<Said>,
+}
+
+#[derive(Debug)]
+struct Said {
+    /// What was told last; `None` = that of an earlier life, which nobody here knows.
+    told: Option<Option<Wait>>,
+    /// What is so.
+    now: Option<Wait>,
+    next_at: Instant,
+}
+
+impl Teller {
+    /// Of a job that is given up then. `is_new`: nothing was ever told of it.
+    pub(super) fn new(news: News, job: JobId, until: Timestamp, is_new: bool) -> Self {
+        let said = Said { told: is_new.then_some(None), now: None, next_at: Instant::now() };
+        Self { news, job, until, said: Mutex::new(said) }
+    }
+
+    /// This is so now.
+    pub(super) fn tell(&self, wait: Option<&Wait>) {
+        self.tell_at(wait, Instant::now());
+    }
+
+    fn tell_at(&self, wait: Option<&Wait>, now: Instant) {
+        let mut said = self.said.lock().expect("nobody panics with the lock");
+        said.now = wait.cloned();
+        if said.told.as_ref() == Some(&said.now) || now < said.next_at {
+            return;
+        }
+        let wait = said.now.clone().map(|wait| runner::Wait {
+            why: wait.why,
+            ends_when: wait.ends_when.to_owned(),
+            until: self.until,
+            surroundings: wait.surroundings,
+        });
+        // A queue that is full has more important news; these words can wait.
+        if self.news.try_send(Told::Waits { job: self.job, wait }).is_ok() {
+            said.told = Some(said.now.clone());
+        }
+        said.next_at = now + TELL_EVERY;
+    }
+
+    /// When something that was not told may be.
+    pub(super) fn due(&self) -> Option<Instant> {
+        let said = self.said.lock().expect("nobody panics with the lock");
+        said.told.as_ref().is_some_and(|told| *told != said.now).then_some(said.next_at)
+    }
+}
+
+impl Follower {
+    /// Why nothing goes on with an object, in the words of whoever cannot go on: the newest warning about it.
+    pub(super) async fn warning(&self, name: &str) -> Option<Wait> {
+        let events: Api<Event> = Api::namespaced(self.cluster.client.clone(), &self.record.place.namespace);
+        let params = ListParams::default().fields(&format!("involvedObject.name={name},type=Warning")).limit(EVENTS_LIMIT);
+        self.cluster.throttle.pass(self.record.is_apply).await;
+        // Events are for people; without them nobody is worse off than before.
+        let found = events.list(&params).await.ok()?;
+        // A Pod that waits for a node says so in its status; one that has its node does so no more.
+        let told = found.items.into_iter().filter(|event| event.reason.as_deref() != Some("FailedScheduling"));
+        let event = told.max_by_key(|event| event.last_timestamp.as_ref().map(|at| at.0).or(event.event_time.as_ref().map(|at| at.0)))?;
+        let (reason, message) = (event.reason.unwrap_or_default(), event.message.unwrap_or_default());
+        Some(Wait::new(&reason, format!("{reason}: {message}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_cut_at_a_character() {
+        let wait = Wait::new("Unschedulable", "é".repeat(WORDS_LIMIT_BYTES));
+        assert!(wait.why.len() <= WORDS_LIMIT_BYTES + '…'.len_utf8() && wait.why.ends_with("é…"), "{}", wait.why.len());
+    }
+
+    #[test]
+    fn words_are_told_at_once_and_then_not_too_often() {
+        let (news, mut told) = tokio::sync::mpsc::channel(4);
+        let teller = Teller::new(news, JobId::derive(&[b"x"]), Timestamp::from_millis(9), true);
+        let mut words = || told.try_recv().ok().map(|told| matches!(told, Told::Waits { wait: Some(_), .. }));
+        let wait = |why: &str| Wait::new("ErrImagePull", why.to_owned());
+        let start = Instant::now() + TELL_EVERY;
+        teller.tell_at(None, start);
+        assert_eq!((words(), teller.due()), (None, None), "nothing was told, and nothing is");
+        teller.tell_at(Some(&wait("a")), start);
+        assert_eq!((words(), teller.due()), (Some(true), None));
+        for why in ["b", "a", "b"] {
+            teller.tell_at(Some(&wait(why)), start);
+        }
+        assert_eq!(words(), None);
+        let due = teller.due().expect("b is not told yet");
+        assert_eq!(due, start + TELL_EVERY);
+        teller.tell_at(Some(&wait("b")), due);
+        assert_eq!((words(), teller.due()), (Some(true), None));
+        teller.tell_at(None, due + TELL_EVERY);
+        assert_eq!(words(), Some(false));
+    }
+}

@@ -1,0 +1,181 @@
+//! Every way in which a cluster ends a job, or keeps it from starting for good, has words of its own; what nobody knows is unknown,
+//! and only what never ran through no fault of its own is tried again.
+
+use axum::http::Method;
+use serde_json::{Value, json};
+
+use super::World;
+use super::fake::{Fake, Fault};
+
+/// What the cluster does to a job whose Job was let go, or whose command runs, and how that ends; `*` stands for what depends on
+/// which of two watches is faster.
+type Row = (From, fn(&Fake), &'static str);
+
+#[derive(Clone, Copy, PartialEq)]
+enum From {
+    LetGo,
+    Running,
+}
+
+fn status(phase: &str, state: &Value) -> Value {
+    let container = json!({"name": "do", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state});
+    json!({"phase": phase, "containerStatuses": [container]})
+}
+
+fn running() -> Value {
+    status("Running", &json!({"running": {"startedAt": "2026-01-01T00:00:00Z"}}))
+}
+
+fn ended(code: i32, reason: &str) -> Value {
+    let times = json!({"startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:00:01Z"});
+    let mut terminated = json!({"exitCode": code, "reason": reason});
+    terminated.as_object_mut().unwrap().extend(times.as_object().unwrap().clone());
+    status("Failed", &json!({"terminated": terminated}))
+}
+
+fn disrupted(fake: &Fake, reason: &str) {
+    let mut status = ended(143, "Error");
+    status["conditions"] = json!([{"type": "DisruptionTarget", "status": "True", "reason": reason, "message": "m"}]);
+    fake.pod(json!({}), status);
+}
+
+const ROWS: &[Row] = &[
+    (From::Running, |fake| fake.pod(json!({}), ended(137, "OOMKilled")), "gone, exit Some(137) by OOM"),
+    (
+        From::Running,
+        |fake| {
+            let mut status = ended(137, "Error");
+            status["reason"] = json!("Evicted");
+            status["message"] = json!("The node was low on resource: memory.");
+            fake.pod(json!({}), status);
+        },
+        "gone, unknown: Evicted: The node was low on resource: memory.",
+    ),
+    (From::Running, |fake| disrupted(fake, "EvictionByEvictionAPI"), "gone, unknown: its Pod was evicted: m"),
+    (From::Running, |fake| disrupted(fake, "PreemptionByScheduler"), "gone, unknown: its Pod made room for another: m"),
+    (From::Running, |fake| disrupted(fake, "DeletionByTaintManager"), "gone, unknown: its node is lost or was emptied: m"),
+    (From::Running, |fake| disrupted(fake, "DeletionByPodGC"), "gone, unknown: its node is gone: m"),
+    (
+        From::Running,
+        |fake| fake.pod(json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 0}), running()),
+        "not gone, unknown: its Pod was to end and did not: its node does not answer, and the command may still run there",
+    ),
+    (From::Running, |fake| fake.pod(json!({}), ended(137, "ContainerStatusUnknown")), "gone, unknown: ContainerStatusUnknown"),
+    (From::Running, |fake| fake.delete("/pods/"), "gone, unknown: its Pod was deleted"),
+    (
+        From::Running,
+        |fake| {
+            fake.delete("/jobs/");
+            fake.delete("/pods/");
+        },
+        "gone, unknown: its *Pod *deleted",
+    ),
+    (From::Running, |fake| fake.delete("/namespaces/n"), "gone, unknown: its *Pod *deleted, with its namespace `n`"),
+    (From::LetGo, |fake| fake.delete("/jobs/"), "gone, unknown: its Job was deleted, and nobody saw a Pod of it"),
+    (
+        From::LetGo,
+        |fake| fake.pod(json!({"deletionTimestamp": "2026-01-01T00:00:00Z"}), ended(0, "Completed")),
+        "gone, unknown: its Pod was deleted while it ran",
+    ),
+    (
+        From::LetGo,
+        |fake| fake.pod(json!({}), json!({"phase": "Failed", "reason": "OutOfcpu", "message": "m"})),
+        "gone, never, surroundings: OutOfcpu: m",
+    ),
+    (From::LetGo, |fake| fake.pod(json!({}), ended(128, "StartError")), "gone, never: StartError"),
+];
+
+/// Whether a line is as expected.
+fn matches(line: &str, expected: &str) -> bool {
+    let mut rest = line;
+    let mut parts = expected.split('*').peekable();
+    let begins = parts.next().is_some_and(|first| rest.strip_prefix(first).map(|left| rest = left).is_some());
+    let goes_on = parts.all(|part| rest.find(part).map(|at| rest = &rest[at + part.len()..]).is_some());
+    begins && goes_on && rest.is_empty()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rule_14_every_way_in_which_a_cluster_ends_a_job_has_words_of_its_own() {
+    let rows = ROWS.iter().map(|(from, make, expected)| async move {
+        let mut world = World::new().await;
+        world.let_go().await;
+        // What is deleted must have been seen, or nobody could say of what.
+        world.until("both watches", |fake| fake.watchers() >= 2).await;
+        if *from == From::Running {
+            world.fake.pod(json!({}), running());
+            assert_eq!(world.told().await, "runs");
+        }
+        make(&world.fake);
+        let end = world.end().await;
+        assert!(matches(&end, expected), "{end} instead of {expected}");
+    });
+    futures::future::join_all(rows).await;
+}
+
+/// A job with so little time to start meets a cluster that never lets it.
+async fn check_late(set: fn(&Fake), later: fn(&Fake), expected: &str) {
+    let mut world = World::new().await;
+    world.fake.set_runs(false);
+    set(&world.fake);
+    let mut spec = world.spec();
+    spec.timeout_ms = Some(5_000);
+    world.runner.start(spec);
+    world.until("its Job to be asked for", |fake| fake.count("PATCH", "/jobs/") >= 3).await;
+    later(&world.fake);
+    assert_eq!(world.end().await, expected);
+    assert_eq!(world.fake.object("/jobs/"), None, "nothing of it is left");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p3_what_cannot_start_in_time_ends_with_the_reason_and_only_what_may_pass_is_tried_again() {
+    tokio::join!(
+        check_late(
+            |_| {},
+            |fake| {
+                let event = json!({
+                    "apiVersion": "v1", "kind": "Event", "metadata": {"name": "e", "namespace": "n"}, "type": "Warning", "involvedObject": {},
+                    "reason": "FailedCreate", "message": "pods \"p\" is forbidden: exceeded quota: few",
+                });
+                fake.put("/api/v1/namespaces/n/events/e", event);
+            },
+            "gone, never, surroundings: it did not start in time: FailedCreate: pods \"p\" is forbidden: exceeded quota: few",
+        ),
+        check_late(
+            |_| {},
+            |fake| fake.pod(json!({}), status("Pending", &json!({"waiting": {"reason": "ErrImagePull", "message": "x: not found"}}))),
+            "gone, never: it did not start in time: ErrImagePull: x: not found",
+        ),
+        check_late(
+            |fake| {
+                for _ in 0..100 {
+                    fake.fail(Method::PATCH, "/jobs/", Fault::Say(403, "jobs is forbidden: exceeded quota: few"));
+                }
+            },
+            |_| {},
+            "gone, never, surroundings: making its Job: jobs is forbidden: exceeded quota: few",
+        ),
+    );
+}
+
+#[tokio::test]
+async fn what_a_policy_refuses_is_told_at_once_in_its_own_words() {
+    let words = "admission webhook \"policy.example\" denied the request: no such team";
+    let mut world = World::new().await;
+    world.fake.fail(Method::PATCH, "/jobs/", Fault::Say(403, words));
+    world.runner.start(world.spec());
+    assert_eq!(world.end().await, format!("gone, never: making its Job: {words}"));
+}
+
+#[tokio::test]
+async fn p1_a_job_that_somebody_suspended_while_it_ran_cannot_be_resumed_unseen() {
+    let mut world = World::new().await;
+    world.let_go().await;
+    world.fake.pod(json!({}), running());
+    assert_eq!(world.told().await, "runs");
+    let mut job = world.fake.object("/jobs/").unwrap();
+    job["spec"]["suspend"] = true.into();
+    world.fake.put(&format!("/apis/batch/v1/namespaces/n/jobs/{}", job["metadata"]["name"].as_str().unwrap()), job);
+    world.fake.pod(json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 30}), ended(143, "Error"));
+    assert_eq!(world.end().await, "gone, exit Some(143)");
+    assert_eq!(world.fake.object("/jobs/"), None);
+}
