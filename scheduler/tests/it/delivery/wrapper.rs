@@ -1,7 +1,9 @@
 //! End to end: a scheduler in process that listens, and the real `pvn-wrapper exec` that finds it by its environment alone.
 
+mod away;
+
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 
@@ -94,6 +96,10 @@ impl Remote {
 
 fn launch(script: Script, directory: PathBuf, wrappers: Wrappers) -> Launch {
     Arc::new(move |spec: &JobSpec, environment: &[(String, String)]| {
+        if wrappers.0.lock().unwrap().iter().any(|(job, _)| *job == spec.job) {
+            // Started again after a crash: as in a cluster, the name is taken and the first one is found.
+            return;
+        }
         let (flags, text) = script(spec.kind);
         let child = Command::new(find_wrapper(None).expect("`cargo build -p pvn-wrapper` was run"))
             .arg("exec")
@@ -102,7 +108,7 @@ fn launch(script: Script, directory: PathBuf, wrappers: Wrappers) -> Launch {
             .current_dir(&directory)
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap())
-            .env("PVN_SPOOL_DIR", directory.join("spool-of-wrappers"))
+            .env("PVN_SPOOL_DIR", spool_of(&directory, spec.job))
             .envs(spec.env.iter().chain(environment).map(|(key, value)| (key, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -111,6 +117,11 @@ fn launch(script: Script, directory: PathBuf, wrappers: Wrappers) -> Launch {
             .unwrap();
         wrappers.0.lock().unwrap().push((spec.job, child));
     })
+}
+
+/// Where the wrapper of a job keeps what is not delivered yet.
+fn spool_of(directory: &Path, job: JobId) -> PathBuf {
+    directory.join("spools-of-wrappers").join(job.to_string())
 }
 
 fn kept(remote: &Remote, job: &Job) -> (Vec<u8>, Vec<u8>) {
