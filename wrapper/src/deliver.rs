@@ -100,11 +100,22 @@ impl Delivery {
 
     /// Starts the threads, if it can be; [`Self::finish`] tries again.
     pub(crate) fn start(&mut self) {
-        let (target, live, done, resumed) = (self.target.clone(), Arc::clone(&self.live), Arc::clone(&self.done), self.resumed);
-        let courier = move || {
+        let carry = self.carry();
+        self.start_with(carry);
+    }
+
+    /// What the courier does.
+    fn carry(&self) -> impl FnOnce() -> Outcome + Send + 'static {
+        let (target, live, resumed) = (self.target.clone(), Arc::clone(&self.live), self.resumed);
+        move || {
             let client = Arc::new(Self::client(&target, &live));
-            done.set(courier::run(&client, &live, resumed));
-        };
+            courier::run(&client, &live, resumed)
+        }
+    }
+
+    fn start_with(&mut self, carry: impl FnOnce() -> Outcome + Send + 'static) {
+        let done = Arc::clone(&self.done);
+        let courier = move || done.of(carry, || Outcome::GaveUp("a fault of the wrapper's own ended the delivery".to_owned()));
         // It ends with the process; nothing waits for it.
         self.started = std::thread::Builder::new().name("courier".to_owned()).stack_size(STACK_BYTES).spawn(courier).is_ok();
     }
@@ -122,9 +133,8 @@ impl Delivery {
         }
         if !self.started {
             // No thread to be had: then we do it ourselves, deaf to signals.
-            let client = Arc::new(Self::client(&self.target, &self.live));
             self.live.finish(last);
-            return courier::run(&client, &self.live, self.resumed);
+            return self.carry()();
         }
         self.live.finish(last);
         self.wait(patience)
@@ -170,5 +180,30 @@ impl Delivery {
                 self.live.hurry(Instant::now() + patience.stopped_for);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use schema::report::Report;
+
+    use super::last::Where;
+    use super::*;
+
+    #[test]
+    fn a_panic_of_the_courier_is_a_delivery_that_gave_up_and_the_report_leaves_by_the_line() {
+        let target = Target::of("http://127.0.0.1:1", "job-1", &[("PVN_TOKEN".into(), "t".into())]).unwrap();
+        let mut delivery = Delivery::new(target);
+        delivery.start_with(|| panic!("as a fault of our own would"));
+        delivery.ended(Duration::from_secs(3600));
+        let nothing = || (Where::Memory(Vec::new()), 0);
+        let last = Last::new(Report::default(), [nothing(), nothing()], [false; 2], Vec::new());
+        let spoken = Cell::new(0);
+        let last_words = || spoken.set(spoken.get() + 1);
+        let outcome = delivery.finish(last, &Patience::of_a_run(None, &last_words));
+        assert!(matches!(&outcome, Outcome::GaveUp(why) if why.contains("fault")), "{outcome:?}");
+        assert_eq!(spoken.get(), 1);
     }
 }

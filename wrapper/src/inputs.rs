@@ -24,10 +24,10 @@ pub(crate) fn place(inputs: &[Input], job: Option<&Path>) -> Result<(), Refusal>
     for input in inputs {
         let Some(job) = job else {
             let why = format!(
-                "there is no scheduler to ask for `{}` (`--in {}=…`): neither PVN_API_URL nor {} is set",
+                "there is no scheduler to ask for `{}` (`--in {}=…`): within a job only its outermost wrapper can, which has the token; \
+                 give the flag to that one",
                 input.reference,
                 input.path.display(),
-                spool::DIRECTORY_VARIABLE
             );
             return Err(Refusal::ours(why));
         };
@@ -49,7 +49,10 @@ pub(crate) fn fetch(inputs: &[Input], delivery: &Delivery, most: Duration) -> Re
     let (wanted, target, live) = (inputs.to_vec(), delivery.target.clone(), Arc::clone(&delivery.live));
     let thread = {
         let done = Arc::clone(&done);
-        move || done.set(fetch_all(&wanted, &Delivery::client(&target, &live), &live, most))
+        move || {
+            let fetch = || fetch_all(&wanted, &Delivery::client(&target, &live), &live, most);
+            done.of(fetch, || Err(Refusal::ours("cannot fetch the inputs: a fault of the wrapper's own".to_owned())));
+        }
     };
     let spawned = std::thread::Builder::new().name("inputs".to_owned()).stack_size(crate::deliver::STACK_BYTES).spawn(thread);
     let faulty = |error: io::Error| Refusal { surroundings: true, ..Refusal::ours(format!("cannot fetch the inputs: {error}")) };

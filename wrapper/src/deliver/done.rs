@@ -1,12 +1,19 @@
 //! Waiting for a thread of ours without being deaf to signals. Called by `deliver` and `inputs` on the main thread.
+//!
+//! What always holds: whatever happens to the thread, it leaves a value. A fault of our own in a delivery costs that delivery at
+//! most, never the command, which knows nothing of it.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use nix::sys::signalfd::SignalFd;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
 use rustix::process::{Signal, WaitOptions, getpid};
+
+#[cfg(panic = "abort")]
+compile_error!("a panic of the thread that delivers must not end the run: build the wrapper with panic = \"unwind\"");
 
 /// How often we look when there is no descriptor to wait for.
 const WITHOUT_EVENT: Duration = Duration::from_millis(20);
@@ -25,8 +32,13 @@ impl<T> Done<T> {
         Arc::new(Self { value: Mutex::new(None), event })
     }
 
-    /// Called by the thread, last.
-    pub(crate) fn set(&self, value: T) {
+    /// Called by the thread: does its work and leaves what comes of it, or `broken` when it panics, which has then said why.
+    pub(crate) fn of(&self, work: impl FnOnce() -> T, broken: impl FnOnce() -> T) {
+        // What the work shares with others are numbers behind locks, right at every moment.
+        self.set(catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| broken()));
+    }
+
+    fn set(&self, value: T) {
         *self.value.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
         if let Some(event) = &self.event {
             // Its counter cannot be full.
@@ -61,5 +73,23 @@ impl<T> Done<T> {
             }
         }
         asked
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_panics_leaves_a_value_all_the_same() {
+        let done = Done::new();
+        let other = Arc::clone(&done);
+        let thread = std::thread::spawn(move || other.of(|| panic!("as a fault of our own would"), || "broken"));
+        while !thread.is_finished() {
+            done.sleep(None, Duration::from_secs(60));
+        }
+        assert_eq!(done.take(), Some("broken"));
+        done.of(|| "fine", || "broken");
+        assert_eq!(done.take(), Some("fine"));
     }
 }

@@ -1,6 +1,7 @@
 //! Signs of life, every five seconds, on a thread and a connection of their own: an upload that is slow must not look like a
 //! wrapper that is dead. Called by `courier` once a run is no longer a short one.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +20,9 @@ pub(crate) fn start(client: &Arc<Client>, live: &Arc<Live>) {
 fn beat(client: &Client, live: &Live) {
     let every = Duration::from_millis(HEARTBEAT_EVERY_MS);
     loop {
-        let wait = match client.heartbeat() {
+        // A fault of our own costs one sign of life; without any the scheduler would give the job up.
+        let told = catch_unwind(AssertUnwindSafe(|| client.heartbeat()));
+        let wait = match told.unwrap_or(Ok(())) {
             Ok(()) | Err(Fault::Never(_)) | Err(Fault::Again { after: None, .. }) => every,
             Err(Fault::Again { after: Some(after), .. }) => after.clamp(every, 12 * every),
             Err(Fault::Over(why)) => return live.over(&why),
