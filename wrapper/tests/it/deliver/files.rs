@@ -76,8 +76,8 @@ fn output_device() {
 
 #[test]
 fn output_sparse_1_gb() {
-    // The test of every day moves an eighth of it; `PVN_TEST_LARGE=1` all.
-    let size = if std::env::var_os("PVN_TEST_LARGE").is_some() { "1G" } else { "128M" };
+    // The test of every day moves an eighth of it.
+    let size = crate::sized("128M", "1G");
     collected(&format!("truncate -s {size} out.bin"), 0, None);
 }
 

@@ -1,5 +1,5 @@
 //! Much output. The tests of every day move a part of what the names say, for the sake of slow machines; with
-//! `PVN_TEST_LARGE=1` they move all of it.
+//! `PVN_FULL_SIZE=1` they move all of it.
 
 use schema::id::BlobId;
 use sha2::{Digest, Sha256};
@@ -7,13 +7,10 @@ use sha2::{Digest, Sha256};
 use super::{check, shell};
 use crate::run::{Running, until};
 use crate::scheduler::Scheduler;
+use crate::sized;
 
 /// What `yes` is told to repeat: a line whose length is no power of two, so that nothing falls on a border.
 const LINE: &str = "all work and no play makes jack a dull boy";
-
-fn size(all: u64, daily: u64) -> u64 {
-    if std::env::var_os("PVN_TEST_LARGE").is_some() { all } else { daily }
-}
 
 /// Digest of these parts of what `yes LINE` writes, each from one byte to before another.
 fn digest(parts: &[(u64, u64)]) -> BlobId {
@@ -45,7 +42,7 @@ const PEAK_KIB: u64 = 24 << 10;
 
 #[test]
 fn one_gigabyte_on_both_at_once() {
-    let size = size(1 << 30, 96 << 20);
+    let size = sized(96_u64 << 20, 1 << 30);
     let scheduler = Scheduler::start();
     let script = format!(
         "yes '{LINE}' | head -c {size} & yes '{LINE}' | head -c {size} >&2; wait; echo x > written; until [ -e go ]; do sleep 0.01; done"
@@ -71,7 +68,7 @@ fn one_gigabyte_on_both_at_once() {
 
 #[test]
 fn ten_gigabytes_with_a_cap() {
-    let (size, cap) = (size(10 << 30, 300 << 20), 10_000_000);
+    let (size, cap) = (sized(300_u64 << 20, 10 << 30), 10_000_000);
     let scheduler = Scheduler::start();
     let script = format!("yes '{LINE}' | head -c {size}; echo x > written; until [ -e go ]; do sleep 0.01; done");
     let mut wrapper = shell(&scheduler, &["--max-output", &cap.to_string()], &script);

@@ -106,6 +106,12 @@ fn wrapper_inside_wrapper() {
     assert_eq!(run.stdout.len(), 12 + 100_000);
     // The inner one has no token: it says so and keeps out of the outer one's way, with a named spool too.
     assert!(run.stderr.contains("nothing is delivered"), "{}", run.stderr);
+    // So it can fetch nothing either, runs nothing, and says who could.
+    let scheduler = Scheduler::start();
+    let inputs = format!("{} exec --in tf.plan=fetch:plan -- touch ran", env!("CARGO_BIN_EXE_pvn-wrapper"));
+    let run = shell(&scheduler, &[], &inputs).run();
+    check(&scheduler, &run);
+    assert!(run.code == 125 && run.stderr.contains("give the flag to that one") && !run.path("ran").exists(), "{}", run.stderr);
     let scheduler = Scheduler::start();
     let directory = tempfile::tempdir().unwrap();
     let script = format!("head -c 100000 /dev/zero; {inner} | head -c 90000; {inner}");
