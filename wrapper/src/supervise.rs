@@ -182,7 +182,7 @@ impl Loop<'_> {
         if is_over {
             capture.end(self.watch.secrets, now);
         } else {
-            self.buffer.resize(BUFFER_BYTES, 0);
+            fill(&mut self.buffer);
             if capture.read(&mut self.buffer, self.watch.secrets, now) > 0 {
                 self.watch.escalation.output(now);
             }
@@ -372,7 +372,7 @@ impl Loop<'_> {
     fn finish(mut self) -> Outcome {
         let now = Instant::now();
         for (capture, stream) in self.watch.captures.iter_mut().zip(Stream::ALL).filter(|(capture, _)| capture.pipe().is_some()) {
-            self.buffer.resize(BUFFER_BYTES, 0);
+            fill(&mut self.buffer);
             let before = capture.total();
             capture.cut(&mut self.buffer, self.watch.secrets, now);
             self.watch.order.add(stream, capture.total() - before, now);
@@ -400,6 +400,14 @@ impl Loop<'_> {
             escalation: self.watch.escalation,
             leaked: self.leaked,
         }
+    }
+}
+
+/// Makes the buffer if it is not there: zeroed by the kernel, so that only what is read into becomes memory of ours. Setting its
+/// length would touch all of it.
+fn fill(buffer: &mut Vec<u8>) {
+    if buffer.is_empty() {
+        *buffer = vec![0; BUFFER_BYTES];
     }
 }
 
