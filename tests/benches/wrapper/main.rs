@@ -2,11 +2,12 @@
 //! method. It measures the program that is shipped: the static one that `images/build-wrapper.sh` builds.
 //!
 //! `cargo bench -p tests --bench wrapper [-- PART...]`, a part being `start`, `memory`, `throughput`, `slowdown`,
-//! `orphans` or `size`; without any, all. `PVN_WRAPPER=FILE` measures another build, `PVN_BENCH_DIR=DIR` spools there.
+//! `delivery`, `orphans` or `size`; without any, all. `PVN_WRAPPER=FILE` measures another build, `PVN_BENCH_DIR=DIR` spools there.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
 
 mod child;
+mod delivery;
 mod memory;
 mod orphans;
 mod start;
@@ -28,11 +29,12 @@ fn main() {
     }
     let bench = Bench { wrapper: wrapper(), directory: tempfile::tempdir_in(directory()).expect("a directory for spools") };
     let wanted = |part: &str| arguments.is_empty() || arguments.iter().any(|argument| argument == part);
-    let parts: [(&str, Table); 6] = [
+    let parts: [(&str, Table); 7] = [
         ("start", start::table),
         ("memory", memory::table),
         ("throughput", streams::throughput),
         ("slowdown", streams::slowdown),
+        ("delivery", delivery::table),
         ("orphans", orphans::table),
         ("size", size),
     ];
