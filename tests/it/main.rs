@@ -4,6 +4,7 @@ mod cluster;
 mod cluster_jobs;
 mod cluster_rights;
 mod cluster_world;
+mod convergence;
 mod dev;
 mod examples;
 mod faults;
