@@ -22,7 +22,6 @@ mod parameters;
 mod policy;
 mod problem;
 mod release;
-mod selector;
 mod template;
 mod value;
 

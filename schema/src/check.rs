@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 pub(crate) use checker::{Checker, Node};
+pub use problem::nearest_first;
 pub(crate) use problem::{Fault, Notation, Problem, cut, nearest, pointer_segment, quoted};
 
 use crate::output::{FetchOutput, GetInfoOutput, OUTPUT_LIMIT_BYTES};

@@ -20,6 +20,7 @@ mod runners;
 mod runtime;
 mod service;
 mod task;
+mod texts;
 
 pub use application::{
     Application, ChannelGroup, ChannelRuntime, ChannelTemplate, ManualApproval, Policy, Precondition, PreconditionKind, ReleaseChannel,

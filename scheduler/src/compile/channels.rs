@@ -8,10 +8,10 @@ use schema::config::{
     Application, ChannelGroup, ChannelRuntime, ChannelTemplate, Constant, Env, Label, Policy, Precondition, PreconditionKind,
 };
 use schema::id::{ApplicationName, ChannelName, ConnectionName, GroupName, RuntimeName};
+use schema::selector::Selector;
 
 use super::configs::Configs;
 use super::problem::{DocumentKey, Place, Problems};
-use super::selector::Selector;
 use super::template::{self, Rendered, Scope};
 use super::{cycle, nearest};
 

@@ -1,19 +1,13 @@
 //! Names ordered by how near they are to one that does not exist, for error messages.
 
+use schema::check::nearest_first;
+
 /// Most names that a message lists.
 const SHOWN: usize = 8;
 
-/// The candidates, nearest first; equally near ones by name. Each once.
-pub(super) fn sorted<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut near: Vec<_> = candidates.into_iter().map(|candidate| (strsim::osa_distance(name, candidate), candidate)).collect();
-    near.sort_unstable();
-    near.dedup();
-    near.into_iter().map(|(_, candidate)| candidate).collect()
-}
-
 /// Advice that names what does exist, nearest first: "the channels are `a`, `b`". `what` is a plural.
 pub(super) fn help<'a>(name: &str, what: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
-    let near = sorted(name, candidates);
+    let near = nearest_first(name, candidates);
     let list: Vec<String> = near.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
     match near.len() {
         0 => format!("there are no {what}"),

@@ -1,55 +1,16 @@
-//! Templates in config texts: `{{.Params.x}}`. A text is parsed once into parts, all its mistakes found; a value is put in as
-//! it is and never looked at again, so no value can change what a document means. Called by `check` (names only) and by
-//! `render` (values). Time is linear in the text.
+//! Putting values into templates. What a template says is read by `schema::template`; here are the names that exist at a place,
+//! their values, and the text that comes of it. Called by `check` (names only) and by everything that renders.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
-use super::nearest;
+use schema::template::{Part, Template, undefined};
+
 use super::value::SecretValue;
+
+pub(super) use schema::template::TemplateError;
 
 /// Longest text that rendering may make: 8 MiB, as long as a config file may be. A value put in many times grows fast.
 pub(super) const RENDERED_LIMIT_BYTES: usize = 8 << 20;
-
-/// Most names that an error lists; the nearest come first.
-const NAMES_SHOWN: usize = 12;
-
-/// Longest name in a tag; far above any that exists, and short enough to look for the nearest one.
-const NAME_LIMIT_BYTES: usize = 512;
-
-/// The three words that a name can start with.
-const ROOTS: [&str; 3] = ["Params", "Constants", "Builtins"];
-
-/// A parsed text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Template {
-    parts: Vec<Part>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
-    Text(String),
-    /// A full name without its leading dot (`Params.image.Tag`), its tag as it is written, and where that starts.
-    Name {
-        name: String,
-        tag: String,
-        at: usize,
-    },
-}
-
-/// What is wrong with a template, and where in the text.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub(super) struct TemplateError {
-    /// Bytes from the start of the text to the tag.
-    pub(super) at: usize,
-    /// The tag as it is written, its first line.
-    pub(super) tag: String,
-    /// What is wrong.
-    pub(super) message: String,
-    /// What to do, or the names that do exist, nearest first.
-    pub(super) help: Option<String>,
-}
 
 /// A value by which a name is replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,160 +63,54 @@ impl Scope {
         static UNKNOWN: Value = Value::Unknown;
         self.values.get(name).or_else(|| self.open.iter().any(|prefix| name.starts_with(prefix)).then_some(&UNKNOWN))
     }
-
-    fn undefined(&self, name: &str, tag: &str, at: usize) -> TemplateError {
-        let near = nearest::sorted(name, self.values.keys().map(String::as_str));
-        let help = if near.is_empty() {
-            "no names exist here".to_owned()
-        } else {
-            let mut help = "the names that exist here: ".to_owned();
-            for (index, name) in near.iter().take(NAMES_SHOWN).enumerate() {
-                let comma = if index == 0 { "" } else { ", " };
-                // Writing to a String cannot fail.
-                let _ = write!(help, "{comma}`{{{{.{name}}}}}`");
-            }
-            if near.len() > NAMES_SHOWN {
-                let _ = write!(help, " and {} more", near.len() - NAMES_SHOWN);
-            }
-            help
-        };
-        TemplateError { at, tag: tag.to_owned(), message: format!("undefined name `{{{{.{name}}}}}`"), help: Some(help) }
-    }
 }
 
-impl Template {
-    /// Reads a text.
-    ///
-    /// # Errors
-    /// Every malformed tag of the text, in order.
-    pub(super) fn parse(text: &str) -> Result<Self, Vec<TemplateError>> {
-        let mut parts: Vec<Part> = Vec::new();
-        let mut errors = Vec::new();
-        let mut at = 0;
-        while let Some(start) = text[at..].find("{{").map(|offset| at + offset) {
-            push_text(&mut parts, &text[at..start]);
-            let Some(end) = text[start + 2..].find("}}").map(|offset| start + 2 + offset) else {
-                errors.push(TemplateError {
-                    at: start,
-                    tag: first_line(&text[start..]),
-                    message: format!("`{}` is never closed", shown(&text[start..])),
-                    help: Some("close it with `}}`, or write `{{\"{{\"}}` for two braces as they are".to_owned()),
-                });
-                at = text.len();
-                break;
-            };
-            match tag(&text[start + 2..end]) {
-                Ok(Tag::Braces) => push_text(&mut parts, "{{"),
-                Ok(Tag::Name(name)) => parts.push(Part::Name { name: name.to_owned(), tag: first_line(&text[start..end + 2]), at: start }),
-                Err((message, help)) => {
-                    errors.push(TemplateError { at: start, tag: first_line(&text[start..end + 2]), message, help: Some(help) });
-                }
-            }
-            at = end + 2;
-        }
-        push_text(&mut parts, &text[at..]);
-        if errors.is_empty() { Ok(Self { parts }) } else { Err(errors) }
-    }
-
-    /// Puts the values in, once.
-    ///
-    /// # Errors
-    /// Every name that the scope does not have, a secret with text around it, and a text over [`RENDERED_LIMIT_BYTES`].
-    pub(super) fn render(&self, scope: &Scope) -> Result<Rendered, Vec<TemplateError>> {
-        let mut text = String::new();
-        let mut errors = Vec::new();
-        let mut known = true;
-        for part in &self.parts {
-            let (piece, tag, at) = match part {
-                Part::Text(piece) => (piece, "", 0),
-                Part::Name { name, tag, at } => match scope.get(name) {
-                    Some(Value::Text(piece)) => (piece, tag.as_str(), *at),
-                    Some(Value::Unknown) => {
-                        known = false;
-                        continue;
-                    }
-                    Some(Value::Secret(secret)) => {
-                        if self.parts.len() == 1 {
-                            return Ok(Rendered::Secret(secret.clone()));
-                        }
-                        errors.push(mixed_secret(name, tag, *at));
-                        continue;
-                    }
-                    None => {
-                        errors.push(scope.undefined(name, tag, *at));
-                        continue;
-                    }
-                },
-            };
-            if text.len() + piece.len() > RENDERED_LIMIT_BYTES {
-                errors.push(too_long(tag, at));
-                break;
-            }
-            text.push_str(piece);
-        }
-        match (errors.is_empty(), known) {
-            (false, _) => Err(errors),
-            (true, true) => Ok(Rendered::Text(text)),
-            (true, false) => Ok(Rendered::Unknown),
-        }
-    }
-}
-
-/// Reads and renders a text in one go.
+/// Reads a text and puts the values in, once.
 ///
 /// # Errors
-/// Those of [`Template::parse`], else those of [`Template::render`].
+/// Every malformed tag; else every name that the scope does not have, a secret with text around it, and a text over
+/// [`RENDERED_LIMIT_BYTES`].
 pub(super) fn render(text: &str, scope: &Scope) -> Result<Rendered, Vec<TemplateError>> {
-    Template::parse(text)?.render(scope)
+    put_in(&Template::parse(text)?, scope)
 }
 
-enum Tag<'a> {
-    /// `{{"{{"}}`
-    Braces,
-    Name(&'a str),
-}
-
-fn push_text(parts: &mut Vec<Part>, text: &str) {
-    match parts.last_mut() {
-        _ if text.is_empty() => {}
-        Some(Part::Text(last)) => last.push_str(text),
-        _ => parts.push(Part::Text(text.to_owned())),
+fn put_in(template: &Template, scope: &Scope) -> Result<Rendered, Vec<TemplateError>> {
+    let mut text = String::new();
+    let mut errors = Vec::new();
+    let mut known = true;
+    for part in &template.parts {
+        let (piece, tag, at) = match part {
+            Part::Text(piece) => (piece, "", 0),
+            Part::Name { name, tag, at } => match scope.get(name) {
+                Some(Value::Text(piece)) => (piece, tag.as_str(), *at),
+                Some(Value::Unknown) => {
+                    known = false;
+                    continue;
+                }
+                Some(Value::Secret(secret)) => {
+                    if template.parts.len() == 1 {
+                        return Ok(Rendered::Secret(secret.clone()));
+                    }
+                    errors.push(mixed_secret(name, tag, *at));
+                    continue;
+                }
+                None => {
+                    errors.push(undefined(name, tag, *at, scope.values.keys().map(String::as_str)));
+                    continue;
+                }
+            },
+        };
+        if text.len() + piece.len() > RENDERED_LIMIT_BYTES {
+            errors.push(too_long(tag, at));
+            break;
+        }
+        text.push_str(piece);
     }
-}
-
-/// What stands between the braces; else message and help.
-fn tag(inner: &str) -> Result<Tag<'_>, (String, String)> {
-    let trimmed = inner.trim();
-    if trimmed == "\"{{\"" {
-        return Ok(Tag::Braces);
+    match (errors.is_empty(), known) {
+        (false, _) => Err(errors),
+        (true, true) => Ok(Rendered::Text(text)),
+        (true, false) => Ok(Rendered::Unknown),
     }
-    let whole = shown(&format!("{{{{{inner}}}}}"));
-    let name = trimmed.strip_prefix('.').unwrap_or(trimmed);
-    if trimmed.is_empty() {
-        return Err((format!("`{whole}` holds no name"), one_name()));
-    }
-    let plain =
-        !name.is_empty() && name.len() <= NAME_LIMIT_BYTES && name.split('.').all(|word| !word.is_empty() && word.chars().all(in_name));
-    if !plain {
-        return Err((format!("`{whole}` is not a template that pvn knows"), one_name()));
-    }
-    if !trimmed.starts_with('.') {
-        return Err(match ROOTS.iter().any(|root| name == *root || name.starts_with(&format!("{root}."))) {
-            true => (format!("`{whole}` has no dot in front of its name"), format!("write `{{{{.{name}}}}}`")),
-            false => (format!("`{whole}` is not a template that pvn knows"), one_name()),
-        });
-    }
-    Ok(Tag::Name(name))
-}
-
-fn in_name(character: char) -> bool {
-    !(character.is_whitespace() || character.is_control() || "{}()|\"'`$,:=\\".contains(character))
-}
-
-fn one_name() -> String {
-    "a tag holds one name and nothing else, as in `{{.Params.x}}`; conditions, loops, pipes, comments, variables and trimming \
-     do not exist, and `{{\"{{\"}}` writes two braces as they are"
-        .to_owned()
 }
 
 fn mixed_secret(name: &str, tag: &str, at: usize) -> TemplateError {
@@ -274,19 +129,6 @@ fn too_long(tag: &str, at: usize) -> TemplateError {
         message: format!("the text is over {} MiB when its values are put in", RENDERED_LIMIT_BYTES >> 20),
         help: Some("pass large values as a file, not as text".to_owned()),
     }
-}
-
-/// What of a tag stands in one line of the document, so that it can be found there.
-fn first_line(tag: &str) -> String {
-    const LIMIT_CHARS: usize = 200;
-    tag.lines().next().unwrap_or_default().chars().take(LIMIT_CHARS).collect()
-}
-
-/// The start of a text, for messages.
-fn shown(text: &str) -> String {
-    const SHOWN_CHARS: usize = 60;
-    let line: String = text.chars().take(SHOWN_CHARS).map(|character| if character.is_control() { ' ' } else { character }).collect();
-    if text.chars().nth(SHOWN_CHARS).is_some() { format!("{line}…") } else { line }
 }
 
 #[cfg(test)]

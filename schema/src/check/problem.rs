@@ -136,6 +136,14 @@ pub(crate) fn cut(text: &str) -> String {
     if text.chars().nth(FOUND_CHARS).is_some() { format!("{line}…") } else { line }
 }
 
+/// The candidates, nearest to `name` first; equally near ones by name. Each once.
+pub fn nearest_first<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut near: Vec<_> = candidates.into_iter().map(|candidate| (strsim::osa_distance(name, candidate), candidate)).collect();
+    near.sort_unstable();
+    near.dedup();
+    near.into_iter().map(|(_, candidate)| candidate).collect()
+}
+
 /// The known name that was probably meant: the same but for case and separators, or a few slips away.
 pub(crate) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     /// A name longer than this is no slip of a field's name, and comparing costs its length.

@@ -1,8 +1,10 @@
-//! What documents say about each other, as far as the other document is among those given: for `pvnctl configs validate`,
-//! which asks no server. What needs all documents in force (selectors over all runtimes, templates) is the compiler's.
+//! What documents say about each other, as far as the other document is among those given, and what their templates and
+//! selectors say: for `pvnctl configs validate`, which asks no server. What needs all documents in force (what a selector
+//! matches, what a template comes to) is the compiler's.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::texts;
 use super::{Application, Body, Document, PerReleaseChannel, PreconditionKind, Runtime, RuntimeKind, Service};
 use crate::check::{nearest, quoted};
 use crate::diagnostic::Diagnostic;
@@ -12,7 +14,7 @@ use crate::id::{ApplicationName, RuntimeName};
 const LISTED_NAMES: usize = 24;
 
 /// Every reference among the documents that leads nowhere, every cycle of channels, and values for parameters that a runtime does not
-/// have. A document that is not there is not missed: the scheduler may have it.
+/// have, and malformed templates and selectors. A document that is not there is not missed: the scheduler may have it.
 pub fn check_references(documents: &[Document]) -> Vec<Diagnostic> {
     let mut given = Given::default();
     for document in documents {
@@ -29,6 +31,7 @@ pub fn check_references(documents: &[Document]) -> Vec<Diagnostic> {
             Body::Application(application) => check_application(document, application),
             Body::Service(service) => given.check_service(document, service),
         };
+        found.extend(texts::check(document));
         found.sort_by_key(|problem| problem.span.as_ref().map(|span| span.start));
         problems.extend(found);
     }
@@ -113,6 +116,12 @@ fn cycles(after: &BTreeMap<&str, Vec<(&str, String)>>) -> Vec<(String, String)> 
 }
 
 impl Given<'_> {
+    /// Whether a service can stand on the runtime, as far as one can know.
+    fn may_run_commands(&self, name: &RuntimeName) -> bool {
+        let kind = self.runtimes.get(name).map(|runtime| runtime.kind());
+        name.as_str() != "local" && !matches!(kind, Some(RuntimeKind::Kubernetes(_) | RuntimeKind::Local(_)))
+    }
+
     fn check_service(&self, document: &Document, service: &Service) -> Vec<Diagnostic> {
         let mut problems = Vec::new();
         let Some(application) = self.applications.get(&service.application) else { return problems };
@@ -159,7 +168,19 @@ impl Given<'_> {
                 found
             }
             (None, [only]) => Some(only),
-            (None, _) => None,
+            (None, runtimes) => {
+                let fitting: Vec<_> = runtimes.iter().filter(|entry| self.may_run_commands(&entry.runtime)).collect();
+                if fitting.len() > 1 && fitting.iter().all(|entry| self.runtimes.contains_key(&entry.runtime)) {
+                    let message = format!("release channel `{}` has {} runtimes and the service names none", channel.name, names.len());
+                    let known: Vec<&str> = names.iter().map(String::as_str).collect();
+                    let help = format!("set `runtimeConnection` to one of {}", quoted(&known));
+                    problems.push(document.problem("/service", message).help(help));
+                }
+                match fitting.as_slice() {
+                    [only] => Some(*only),
+                    _ => None,
+                }
+            }
         };
         let Some(runtime) = runtime.and_then(|entry| self.runtimes.get(&entry.runtime)) else { return };
         if let RuntimeKind::Custom(custom) = runtime.kind() {

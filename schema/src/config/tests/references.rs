@@ -105,3 +105,66 @@ fn a_broken_document_hides_no_reference_of_the_sound_ones() {
     assert!(told.contains("`Broken` is not allowed here") && told.contains("unknown release channel `stagin`"), "{told}");
     assert!(!told.contains("elsewhere`"), "a document that is not there is not missed: {told}");
 }
+
+#[test]
+fn bad_input_template_error_is_told_without_a_server() {
+    let text = "runtime:
+  name: r
+  labels: [{label: env, value: x}]
+  custom:
+    proxyRuntime: {runtime: local}
+    fetch:
+      kubernetesConfig:
+        type: KUBERNETES
+        inlined: |
+          apiVersion: batch/v1
+          kind: Job
+          spec: {template: {spec: {containers: [{name: a, image: x, command: [\"{{.Params.tga}}\"]}]}}}
+    apply:
+      env: {A: {value: \"{{.Nope.x}}\"}}
+      taskConfig: {program: {cmd: [\"{{.Params.tga}}\", \"{{if .X}}\", \"{{.Constants.any}}{{.Builtins.Runtime.Labels.env}}{{.Params.tag.Tag}}\"]}}
+    applyId: \"{{.Params.tag\"
+    parameters: [{name: tag, dockerImage: {}}]
+---
+application:
+  name: a
+  releaseChannelGroups: [{name: g, runtimeSelector: \"env=((\", template: {name: \"{{.Builtins.Runtime.Nam}}\"}}]
+---
+service:
+  name: s
+  application: a
+  customRuntime: {parameterValues: [{name: tag, string: \"{{.Params.x}}{{.Params.y}}\"}]}
+  parameters: [{name: x, string: {}}]
+  bundleName: \"{{.Builtins.ReleaseChannel.Name}}\"
+";
+    let told = problems(text);
+    let short: Vec<String> = told.lines().map(|line| line.split(" (").next().unwrap_or_default().to_owned()).collect();
+    assert_eq!(
+        short,
+        [
+            "12 runtime.custom.fetch.kubernetesConfig.inlined: undefined name `{{.Params.tga}}`",
+            "14 runtime.custom.apply.env.A.value: undefined name `{{.Nope.x}}`",
+            "15 runtime.custom.apply.taskConfig.program.cmd[0]: undefined name `{{.Params.tga}}`",
+            "15 runtime.custom.apply.taskConfig.program.cmd[1]: `{{if .X}}` is not a template that pvn knows",
+            "16 runtime.custom.applyId: `{{.Params.tag` is never closed",
+            "21 application.releaseChannelGroups[0].runtimeSelector: malformed selector: `env=` has no value; write terms as `key=value`, side by side for both, `+` for either, `-` to take away, parentheses to group",
+            "21 application.releaseChannelGroups[0].template.name: undefined name `{{.Builtins.Runtime.Nam}}`",
+            "26 service.customRuntime.parameterValues[0].string: undefined name `{{.Params.y}}`",
+            "28 service.bundleName: undefined name `{{.Builtins.ReleaseChannel.Name}}`",
+        ],
+        "{told}"
+    );
+    assert!(told.contains("(the names that exist here: `{{.Params.tag}}`"), "{told}");
+}
+
+#[test]
+fn bad_input_two_runtimes_and_no_connection() {
+    let other = RUNTIME.replace("name: r\n", "name: r2\n");
+    let text = format!("{APPLICATION}{RUNTIME}{other}---\nservice: {{name: s, application: a}}\n");
+    assert_eq!(
+        problems(&text),
+        "23 service: release channel `production` has 2 runtimes and the service names none (set `runtimeConnection` to one of `r`, `r2`)"
+    );
+    let text = format!("{APPLICATION}{RUNTIME}---\nservice: {{name: s, application: a}}\n");
+    assert_eq!(problems(&text), "", "the kind of a runtime that is not there is unknown");
+}

@@ -1,5 +1,5 @@
-//! Label selectors: `env=production (tier=startup +tier=teams) -region=eu`. Called by `channels` for channel groups and for
-//! preconditions.
+//! Label selectors: `env=production (tier=startup +tier=teams) -region=eu`. Called by the scheduler's
+//! compiler for channel groups and preconditions, and by `config` to check what is written.
 //!
 //! ```text
 //! union        = intersection { "+" intersection }
@@ -18,7 +18,7 @@ const LENGTH_LIMIT_BYTES: usize = 4096;
 
 /// A parsed selector.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Selector(Expression);
+pub struct Selector(Expression);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Expression {
@@ -31,11 +31,11 @@ enum Expression {
 /// Why a text is not a selector.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}; write terms as `key=value`, side by side for both, `+` for either, `-` to take away, parentheses to group")]
-pub(super) struct SelectorError {
+pub struct SelectorError {
     /// Bytes from the start of the text.
-    pub(super) at: usize,
+    pub at: usize,
     /// What is wrong.
-    pub(super) message: String,
+    pub message: String,
 }
 
 impl Selector {
@@ -43,7 +43,7 @@ impl Selector {
     ///
     /// # Errors
     /// [`SelectorError`] at the first place that makes no sense.
-    pub(super) fn parse(text: &str) -> Result<Self, SelectorError> {
+    pub fn parse(text: &str) -> Result<Self, SelectorError> {
         if text.len() > LENGTH_LIMIT_BYTES {
             return Err(SelectorError { at: 0, message: format!("a selector has at most {LENGTH_LIMIT_BYTES} bytes") });
         }
@@ -56,12 +56,12 @@ impl Selector {
     }
 
     /// Whether something with these labels is selected.
-    pub(super) fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+    pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         self.0.matches(labels)
     }
 
     /// Every key that the selector asks for, in the order of the text.
-    pub(super) fn keys(&self) -> Vec<&str> {
+    pub fn keys(&self) -> Vec<&str> {
         let mut keys = Vec::new();
         self.0.collect_keys(&mut keys);
         keys

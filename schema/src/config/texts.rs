@@ -1,0 +1,230 @@
+//! What stands inside the texts of documents: templates and selectors. Their form, and the names that the document alone decides
+//! about. Called by `references` for each document, so that `pvnctl configs validate` tells them without a server; names that
+//! depend on other documents (constants, labels of a channel's runtime) are left to the compiler.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::{Application, Body, CustomRuntime, Document, ParameterDefinition, ParameterKind, Runtime, RuntimeKind, Service};
+use crate::diagnostic::Diagnostic;
+use crate::selector::Selector;
+use crate::template::{Part, Template, TemplateError, undefined};
+use crate::yaml::{self, Kind, Node};
+
+/// Every template and selector of the document that is malformed, and every name that cannot exist where it stands.
+pub(super) fn check(document: &Document) -> Vec<Diagnostic> {
+    let mut texts = Texts { document, problems: Vec::new() };
+    match document.body() {
+        Body::Runtime(runtime) => texts.runtime(runtime),
+        Body::Application(application) => texts.application(application),
+        Body::Service(service) => texts.service(service),
+    }
+    texts.problems
+}
+
+/// The names that exist at a place.
+#[derive(Default)]
+struct Names {
+    known: BTreeSet<String>,
+    /// Names under these prefixes may or may not exist: other documents say so.
+    open: Vec<&'static str>,
+}
+
+impl Names {
+    fn new(known: &[&str], open: &[&'static str], parameters: &[ParameterDefinition]) -> Self {
+        let mut names = Self { known: known.iter().map(|name| (*name).to_owned()).collect(), open: open.to_vec() };
+        for parameter in parameters {
+            names.known.insert(format!("Params.{}", parameter.name));
+            if let ParameterKind::DockerImage(_) = parameter.kind() {
+                names.known.insert(format!("Params.{}.Tag", parameter.name));
+            }
+        }
+        names
+    }
+
+    fn check(&self, text: &str) -> Vec<TemplateError> {
+        let parts = match Template::parse(text) {
+            Ok(template) => template.parts,
+            Err(errors) => return errors,
+        };
+        let is_missing = |name: &str| !self.known.contains(name) && !self.open.iter().any(|prefix| name.starts_with(prefix));
+        let missing = parts.into_iter().filter_map(|part| match part {
+            Part::Name { name, tag, at } if is_missing(&name) => Some(undefined(&name, &tag, at, self.known.iter().map(String::as_str))),
+            _ => None,
+        });
+        missing.collect()
+    }
+}
+
+/// What every template of a release may use, whatever the other documents say.
+const BUILTINS: [&str; 5] = [
+    "Builtins.Application.Name",
+    "Builtins.Service.Name",
+    "Builtins.Service.Version",
+    "Builtins.ReleaseChannel.Name",
+    "Builtins.Runtime.Name",
+];
+
+struct Texts<'a> {
+    document: &'a Document,
+    problems: Vec<Diagnostic>,
+}
+
+impl Texts<'_> {
+    fn runtime(&mut self, runtime: &Runtime) {
+        let RuntimeKind::Custom(custom) = runtime.kind() else { return };
+        let mut names = Names::new(&BUILTINS, &["Constants.", "Builtins.Runtime.Labels.@"], &custom.parameters);
+        names.known.insert("Builtins.Group".to_owned());
+        names.known.extend(runtime.labels.iter().map(|label| format!("Builtins.Runtime.Labels.{}", label.label)));
+        self.custom(custom, &names);
+    }
+
+    fn custom(&mut self, custom: &CustomRuntime, names: &Names) {
+        let at = "/runtime/custom";
+        self.value(&serde_json::to_value(&custom.apply_id), &format!("{at}/applyId"), names);
+        let commands = [
+            ("fetch", custom.fetch.as_ref().map(|fetch| (fetch.exec(), &fetch.env))),
+            ("apply", Some((custom.apply.exec(), &custom.apply.env))),
+            ("getInfo", custom.get_info.as_ref().map(|info| (info.exec(), &info.env))),
+        ];
+        for (name, command) in commands {
+            let Some((exec, env)) = command else { continue };
+            let at = format!("{at}/{name}");
+            self.env(env, &at, names);
+            match exec {
+                super::Exec::Task(task) => {
+                    let at = format!("{at}/taskConfig/program");
+                    let program = &task.program;
+                    self.env(&program.env, &at, names);
+                    for (field, value) in [
+                        ("image", serde_json::to_value(&program.image)),
+                        ("imageTag", serde_json::to_value(&program.image_tag)),
+                        ("entrypoint", serde_json::to_value(&program.entrypoint)),
+                        ("cmd", serde_json::to_value(&program.cmd)),
+                        ("workingDirectory", serde_json::to_value(&program.working_directory)),
+                    ] {
+                        self.value(&value, &format!("{at}/{field}"), names);
+                    }
+                }
+                super::Exec::Kubernetes(config) => {
+                    if let Some(text) = &config.inlined {
+                        self.job_file(text, &format!("{at}/kubernetesConfig/inlined"), names);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The strings of a Job file; what is no YAML the reader has told.
+    fn job_file(&mut self, text: &str, at: &str, names: &Names) {
+        for range in yaml::documents(text) {
+            if let Ok(Some(tree)) = yaml::parse(&text[range.clone()]) {
+                self.job_strings(&tree, text, range.start, at, names);
+            }
+        }
+    }
+
+    /// No deeper than `yaml::DEPTH_LIMIT`.
+    fn job_strings(&mut self, node: &Node, text: &str, start: usize, at: &str, names: &Names) {
+        match &node.kind {
+            Kind::Scalar { text: scalar, .. } => {
+                for error in names.check(scalar) {
+                    let from = start + node.span.start;
+                    let offset = text.get(from..).and_then(|rest| rest.find(&error.tag)).unwrap_or_default();
+                    self.tell(at, TemplateError { at: from + offset, ..error });
+                }
+            }
+            Kind::List(items) => items.iter().for_each(|item| self.job_strings(item, text, start, at, names)),
+            Kind::Mapping(entries) => entries.iter().for_each(|entry| self.job_strings(&entry.value, text, start, at, names)),
+        }
+    }
+
+    fn application(&mut self, application: &Application) {
+        let names = Names::new(&["Builtins.Group", "Builtins.Runtime.Name"], &["Builtins.Runtime.Labels."], &[]);
+        for (index, channel) in application.release_channels.iter().enumerate() {
+            for (number, precondition) in channel.preconditions.iter().enumerate() {
+                let selector = precondition.release_channel_stable.as_ref().and_then(|stable| stable.selector.as_deref());
+                let at = format!("/application/releaseChannels/{index}/preconditions/{number}/releaseChannelStable/selector");
+                self.selector(selector, &at);
+            }
+        }
+        for (index, group) in application.release_channel_groups.iter().enumerate() {
+            let at = format!("/application/releaseChannelGroups/{index}");
+            self.selector(Some(&group.runtime_selector), &format!("{at}/runtimeSelector"));
+            let Some(template) = &group.template else { continue };
+            for (field, value) in [
+                ("name", serde_json::to_value(&template.name)),
+                ("constants", serde_json::to_value(&template.constants)),
+                ("labels", serde_json::to_value(&template.labels)),
+                ("preconditions", serde_json::to_value(&template.preconditions)),
+            ] {
+                self.value(&value, &format!("{at}/template/{field}"), &names);
+            }
+        }
+    }
+
+    fn service(&mut self, service: &Service) {
+        let mut names = Names::new(&BUILTINS, &["Constants.", "Builtins.Runtime.Labels."], &service.parameters);
+        names.known.insert("Builtins.Group".to_owned());
+        let values =
+            |values: &Option<super::CustomRuntimeValues>| serde_json::to_value(values.as_ref().map(|values| &values.parameter_values));
+        self.value(&values(&service.custom_runtime), "/service/customRuntime/parameterValues", &names);
+        for (index, own) in service.per_release_channel.iter().enumerate() {
+            let at = format!("/service/perReleaseChannel/{index}/customRuntime/parameterValues");
+            self.value(&values(&own.custom_runtime), &at, &names);
+        }
+        let mut names = Names::new(&["Builtins.Application.Name", "Builtins.Service.Name"], &[], &service.parameters);
+        names.known.extend(service.constants.iter().map(|constant| format!("Constants.{}", constant.name)));
+        self.value(&serde_json::to_value(&service.bundle_name), "/service/bundleName", &names);
+    }
+
+    /// Values of variables; the names of secrets are no templates.
+    fn env(&mut self, env: &super::Env, at: &str, names: &Names) {
+        for (key, value) in env {
+            for (field, text) in [("value", &value.value), ("rawSecret", &value.raw_secret)] {
+                if let Some(text) = text {
+                    self.text(text, &format!("{at}/env/{key}/{field}"), names);
+                }
+            }
+        }
+    }
+
+    fn selector(&mut self, selector: Option<&str>, at: &str) {
+        if let Some(Err(error)) = selector.map(Selector::parse) {
+            self.problems.push(self.document.problem(at, format!("malformed selector: {error}")));
+        }
+    }
+
+    /// All strings of a value. Types of our own always are JSON, of a depth that they bound, and their keys need no escapes.
+    fn value(&mut self, value: &Result<Value, serde_json::Error>, at: &str, names: &Names) {
+        if let Ok(value) = value {
+            self.strings(value, at, names);
+        }
+    }
+
+    fn strings(&mut self, value: &Value, at: &str, names: &Names) {
+        match value {
+            Value::String(text) => self.text(text, at, names),
+            Value::Array(items) => {
+                items.iter().enumerate().for_each(|(index, item)| self.strings(item, &format!("{at}/{index}"), names));
+            }
+            Value::Object(members) => {
+                members.iter().for_each(|(key, member)| self.strings(member, &format!("{at}/{key}"), names));
+            }
+            _ => {}
+        }
+    }
+
+    fn text(&mut self, text: &str, at: &str, names: &Names) {
+        for error in names.check(text) {
+            self.tell(at, error);
+        }
+    }
+
+    fn tell(&mut self, at: &str, error: TemplateError) {
+        let TemplateError { at: offset, tag, message, help } = error;
+        let problem = self.document.problem_in(at, offset, &tag, message);
+        self.problems.push(Diagnostic { help, ..problem });
+    }
+}
