@@ -163,6 +163,11 @@ impl Schedule {
         let local = after.to_utc().with_timezone(&self.zone);
         self.cron.after(&local).next().map(|instant| instant.to_utc().into())
     }
+
+    /// Whether it names any instant at all; the 31st of February does not.
+    pub fn ever_comes(&self) -> bool {
+        self.next_after(Timestamp::from_millis(0)).is_some()
+    }
 }
 
 impl fmt::Display for Schedule {
@@ -257,6 +262,15 @@ mod tests {
     fn a_duration_without_unit_or_with_another_is_refused_with_the_forms() {
         for text in ["", "-", "300", "5 m", "5d", "s", ".5s", "5.s", "1.2.3s", "5m ", "1h30", "٣s"] {
             check_duration(text, Err("1h30m"));
+        }
+    }
+
+    #[test]
+    fn a_schedule_of_days_that_do_not_exist_never_comes() {
+        assert!(!Schedule::parse("0 0 0 31 2 *", None).unwrap().ever_comes());
+        assert!(!Schedule::parse("0 0 30 2 *", Some("Europe/Berlin")).unwrap().ever_comes());
+        for cron in ["0 0 0 29 2 *", "0 0 31 * *", "0 0 0 1 1 * 2020", "* * * * * *"] {
+            assert!(Schedule::parse(cron, None).unwrap().ever_comes(), "{cron}");
         }
     }
 
