@@ -38,6 +38,7 @@ pub struct Files {
 pub fn read(paths: &[PathBuf]) -> Result<Files, Vec<api::Diagnostic>> {
     let (files, mut problems) = gather(paths);
     match config::read(&files) {
+        Ok(documents) if problems.is_empty() && documents.is_empty() => problems.extend(files.first().map(nothing_in)),
         Ok(documents) if problems.is_empty() => return Ok(Files { files, documents }),
         Ok(_) => {}
         Err(found) => {
@@ -60,6 +61,12 @@ pub fn validate(paths: &[PathBuf]) -> Result<Files, Vec<api::Diagnostic>> {
     let files = read(paths)?;
     let problems = config::check_references(&files.documents);
     if problems.is_empty() { Ok(files) } else { Err(problems.iter().map(Diagnostic::to_api).collect()) }
+}
+
+/// Files without a single document: a cut file or a wrong path far more often than a wish to change nothing.
+fn nothing_in(first: &ConfigFile) -> Diagnostic {
+    let problem = Diagnostic::of_file(&first.path, "there is no config document here, only comments or nothing at all");
+    problem.help("a document is a `runtime`, an `application` or a `service`")
 }
 
 /// The files, and what cannot be read.

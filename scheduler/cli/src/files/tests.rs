@@ -171,3 +171,13 @@ fn the_order_of_paths_is_that_of_the_names() {
     let directory = Directory::with(&[("z/a.pvn.yaml", "application: {name: a}"), ("b.pvn.yaml", "application: {name: b}")]);
     assert_eq!(directory.files(&["..."]), "b.pvn.yaml z/a.pvn.yaml");
 }
+
+#[test]
+fn bad_input_files_without_any_document() {
+    let directory =
+        Directory::with(&[("a.pvn.yaml", ""), ("b.pvn.yaml", "# later\n---\n"), ("c/c.pvn.yaml", &APPLICATION.replace("NAME", "c"))]);
+    let expected = "there is no config document here, only comments or nothing at all";
+    assert!(directory.problems(&["."]).contains(expected), "{}", directory.problems(&["."]));
+    assert!(directory.problems(&["b.pvn.yaml"]).contains(expected));
+    assert_eq!(directory.files(&["..."]), "a.pvn.yaml b.pvn.yaml c/c.pvn.yaml", "beside others an empty one is no problem");
+}
