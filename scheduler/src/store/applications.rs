@@ -141,11 +141,15 @@ fn read_service(row: &Row) -> Result<ServiceRow> {
     })
 }
 
+/// The automatic label that is put in where a row is shown: the row of something new is made before it has an id to name.
+const ID_LABEL: &str = "@id";
+
 const RUNTIME: &str = "SELECT r.*, (SELECT COUNT(*) FROM instances AS i WHERE i.runtime = r.name) AS instances FROM runtimes AS r";
 
 fn shown_runtime(row: &Row) -> Result<Runtime> {
     let instances = count(row, "instances")?;
-    let RuntimeRow { id, name, kind, summary: RuntimeSummary { labels, proxy_runtime, max_concurrency }, .. } = read_runtime(row)?;
+    let RuntimeRow { id, name, kind, summary: RuntimeSummary { mut labels, proxy_runtime, max_concurrency }, .. } = read_runtime(row)?;
+    labels.insert(ID_LABEL.to_owned(), id.to_string());
     Ok(Runtime { id, name, kind, labels, proxy_runtime, max_concurrency, instances })
 }
 
@@ -253,13 +257,9 @@ impl Store {
             .await?
             .into_iter()
             .filter(|channel| channel.deleted_at.is_none())
-            .map(|ChannelRow { id, name, summary: ChannelSummary { group, runtimes, preconditions, labels }, .. }| ReleaseChannel {
-                id,
-                name,
-                group,
-                runtimes,
-                preconditions,
-                labels,
+            .map(|ChannelRow { id, name, summary: ChannelSummary { group, runtimes, preconditions, mut labels }, .. }| {
+                labels.insert(ID_LABEL.to_owned(), id.to_string());
+                ReleaseChannel { id, name, group, runtimes, preconditions, labels }
             })
             .collect();
         let services = sqlx::query("SELECT name FROM services WHERE application_id = $1 ORDER BY name")

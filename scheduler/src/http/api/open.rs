@@ -1,5 +1,7 @@
 //! What answers without a token: health, readiness, schemas; and metrics, when they are open.
 
+use std::collections::BTreeMap;
+
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
@@ -52,8 +54,24 @@ async fn metrics(State(api): State<Api>, request: axum::extract::Request) -> Res
         access::caller(&parts, &api, Role::Viewer).await?;
     }
     let numbers = api.driver.metrics().await?;
-    let text: String = numbers.iter().map(|(name, value)| format!("{name} {value}\n")).collect();
-    Ok(Numbers(text))
+    Ok(Numbers(exposition(&numbers)))
+}
+
+/// The text format, with the type of each metric before its samples: those that end in `_total` count up. A metric's samples
+/// stand together, because the map is in order and `{` comes after every character of a name.
+fn exposition(numbers: &BTreeMap<String, f64>) -> String {
+    let mut text = String::new();
+    let mut last = "";
+    for (sample, value) in numbers {
+        let name = sample.split('{').next().unwrap_or_default();
+        if name != last {
+            let kind = if name.ends_with("_total") { "counter" } else { "gauge" };
+            text += &format!("# TYPE {name} {kind}\n");
+            last = name;
+        }
+        text += &format!("{sample} {value}\n");
+    }
+    text
 }
 
 /// Metrics in Prometheus' text format.

@@ -35,3 +35,23 @@ async fn tokens_page_by_page_are_all_of_them_once() {
     }
     assert_eq!(Value::from(names), serde_json::json!(["admin", "approver", "viewer"]));
 }
+
+#[tokio::test]
+async fn runtimes_and_channels_show_the_automatic_label_id() {
+    let service = Service::start().await;
+    let application = service.get("/v1/applications/app").await.json();
+    let runtimes = service.get("/v1/runtimes").await.json();
+    for one in [&application["releaseChannels"], &runtimes["items"]].into_iter().flat_map(|list| list.as_array().unwrap()) {
+        assert_eq!((&one["labels"]["@id"], &one["labels"]["@name"]), (&one["id"], &one["name"]), "{one}");
+    }
+}
+
+#[tokio::test]
+async fn metrics_say_the_type_of_each_once_before_its_samples() {
+    let service = Service::start().await;
+    let text = String::from_utf8(service.get("/metrics").await.body).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.iter().filter(|line| **line == "# TYPE pvn_instances gauge").count(), 1, "{text}");
+    let commits = lines.iter().position(|line| line.starts_with("pvn_commits_total ")).unwrap();
+    assert_eq!(lines[commits - 1], "# TYPE pvn_commits_total counter", "{text}");
+}
