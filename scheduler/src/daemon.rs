@@ -54,7 +54,7 @@ pub enum StartError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A file, directory or address cannot be had.
-    #[error("failed to {what}: {source}")]
+    #[error("failed to {what}")]
     Io {
         /// What was tried, with the path or address.
         what: String,

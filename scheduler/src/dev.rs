@@ -27,7 +27,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 
 use crate::daemon::Daemon;
-use crate::settings::Settings;
+use crate::settings::{Settings, listen_address};
 use files::Applied;
 use watch::Watch;
 
@@ -63,7 +63,7 @@ pub struct Arguments {
     #[arg(value_name = "DIR")]
     pub dir: PathBuf,
     /// Address to listen on [default: 127.0.0.1:7780, or a free port when that is taken]
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
     pub listen: Option<SocketAddr>,
     /// Where everything is kept [default: DIR/.pvn]
     #[arg(long, value_name = "DIR")]
@@ -134,7 +134,7 @@ async fn daemon(arguments: &Arguments, root: &Path, data_dir: &Path) -> Result<D
         None => USUAL,
     };
     let settings = Settings { listen, local_root: Some(root.to_owned()), all_local: true, ..Settings::in_directory(data_dir) };
-    Daemon::start(settings).await.map_err(|error| Failure::user(error.to_string()))
+    Daemon::start(settings).await.map_err(|error| Failure::user(format!("{:#}", anyhow::Error::from(error))))
 }
 
 /// One run of `dev`: the client half.

@@ -22,7 +22,7 @@ const NONCE_BYTES: usize = 24;
 #[derive(Debug, thiserror::Error)]
 pub enum SealError {
     /// The key file cannot be read or made.
-    #[error("failed to use the key file {path}: {source}")]
+    #[error("failed to use the key file {path}")]
     KeyFile {
         /// Which file.
         path: PathBuf,

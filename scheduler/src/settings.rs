@@ -1,6 +1,6 @@
 //! Flags and environment -> one checked struct. Read by `main`, made by hand by `dev` and tests, used by `daemon`.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
 /// Fetches and getInfos that run at a time over all runtimes. They mostly wait for the network: a few per core keep a
@@ -14,7 +14,7 @@ pub const DEFAULT_MAX_APPLIES: u32 = 16;
 #[derive(Debug, Clone, clap::Args)]
 pub struct Settings {
     /// Address to listen on; port 0 picks a free one
-    #[arg(long, env = "PVN_LISTEN", default_value = "127.0.0.1:7780", value_name = "ADDRESS")]
+    #[arg(long, env = "PVN_LISTEN", default_value = "127.0.0.1:7780", value_name = "ADDRESS", value_parser = listen_address)]
     pub listen: SocketAddr,
 
     /// Address under which jobs elsewhere reach this daemon [default: the listening one]
@@ -169,6 +169,20 @@ impl Settings {
             }
         }
     }
+}
+
+/// An address to listen on, from `IP:PORT` or `NAME:PORT` (`localhost:7780`); of a name's addresses the first, IPv4 before IPv6, as a
+/// client tries them.
+///
+/// # Errors
+/// In words, when it is neither.
+pub fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    let form = "write IP:PORT or NAME:PORT, as in `127.0.0.1:7780`";
+    let found = text.to_socket_addrs().map_err(|error| match error.kind() {
+        std::io::ErrorKind::InvalidInput => form.to_owned(),
+        _ => format!("the name is not known ({error}); {form}"),
+    })?;
+    found.min_by_key(SocketAddr::is_ipv6).ok_or_else(|| form.to_owned())
 }
 
 #[cfg(test)]

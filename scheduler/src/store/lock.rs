@@ -20,7 +20,7 @@ pub enum LockError {
         pid: String,
     },
     /// The file cannot be made or locked.
-    #[error("failed to lock the data directory {}: {source}", path.display())]
+    #[error("failed to lock the data directory {}", path.display())]
     Io {
         /// The directory.
         path: PathBuf,
