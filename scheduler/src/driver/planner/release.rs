@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use engine::event::Event;
-use schema::api::{PushRequest, Pushed, RollbackRequest};
+use schema::api::{Diagnostic, PushRequest, Pushed, RollbackRequest};
 use schema::config::Service;
 use schema::id::{ApplicationName, ChannelId, ChannelName, ReleaseId};
 use schema::status::Status;
@@ -15,7 +15,7 @@ use super::super::world::Names;
 use super::super::{Caller, Refusal};
 use super::{Planner, RawSeal, entry};
 use crate::clock;
-use crate::compile::{self, Channel, CompiledInstance, Configs, Release};
+use crate::compile::{self, Channel, CompiledInstance, Configs, EnvValue, Place, Release};
 use crate::store::{ApplicationRow, Change, ReleaseChannelRow, ReleaseRow, ServiceRow};
 
 /// Who a rollback of the engine's is done by, in the log.
@@ -94,6 +94,7 @@ impl Planner {
                 Err(found) => problems.extend(found.into_iter().filter(|problem| !problems.contains(problem)).collect::<Vec<_>>()),
             }
         }
+        problems.extend(self.missing_secrets(&compiled).await?);
         if !problems.is_empty() {
             return Err(Refusal::Config(problems));
         }
@@ -118,6 +119,41 @@ impl Planner {
         let message = format!("{} releases {}/{} {version}", caller.who, subject.application.name, subject.service.name);
         plan.entries.push(of_service(subject, entry("release.created", caller, message, json!({"release": id, "version": version}))));
         Ok(Pushed { release: id, version })
+    }
+
+    /// Secrets that the commands are to get and that nobody has set: told now, where somebody listens, rather than by every job.
+    async fn missing_secrets(&self, compiled: &[CompiledInstance]) -> Result<Vec<Diagnostic>, Refusal> {
+        let commands = compiled.iter().map(|instance| &instance.commands).filter(|commands| !matches!(commands.place, Place::Fake { .. }));
+        let variables = commands.flat_map(|commands| commands.fetch.iter().chain([&commands.apply]).chain(&commands.get_info));
+        let wanted: BTreeSet<(&str, u64)> = variables
+            .flat_map(|command| &command.env)
+            .filter_map(|variable| match &variable.value {
+                EnvValue::Secret { key, version } => Some((key.as_str(), *version)),
+                _ => None,
+            })
+            .collect();
+        let mut missing = Vec::new();
+        for (key, version) in wanted {
+            if self.store.secret(key, version).await?.is_some() {
+                continue;
+            }
+            let (message, help) = match version {
+                0 => (format!("secret `{key}` does not exist"), format!("set it with `pvnctl secrets set {key}`")),
+                _ => (format!("secret `{key}` has no version {version}"), "`pvnctl secrets list` shows those it has".to_owned()),
+            };
+            // It came with no document: there is no line to show.
+            let place = Diagnostic {
+                file: String::new(),
+                line: 0,
+                column: 0,
+                snippet: String::new(),
+                path: format!("secrets.{key}"),
+                message,
+                help: Some(help),
+            };
+            missing.push(place);
+        }
+        Ok(missing)
     }
 
     pub(super) async fn rollback(

@@ -103,3 +103,20 @@ async fn a_shared_approval_is_decided_once_for_every_channel_of_the_release() {
     rig.until_status("staging", Status::Converged).await;
     rig.until_status("production", Status::Converged).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bad_input_reference_to_nothing_a_release_is_refused_over_a_secret_that_nobody_has_set() {
+    let rig = Rig::start(tidy_world()).await;
+    let with = |reference: &str| TWO_CHANNELS.replace("name: do, ", &format!("name: do, env: {{TOKEN: {{secret: {reference}}}}}, "));
+    rig.apply(&with("{key: token}")).await.unwrap();
+    let refused = rig.push(&[]).await.unwrap_err();
+    let Refusal::Config(problems) = &refused else { panic!("{refused:?}") };
+    assert_eq!(problems.len(), 1, "once, not for each channel: {problems:?}");
+    assert_eq!(problems[0].message, "secret `token` does not exist");
+    assert_eq!(problems[0].help.as_deref(), Some("set it with `pvnctl secrets set token`"));
+    rig.handle.set_secret("token".into(), b"one-two-three".to_vec(), caller("root")).await.unwrap();
+    assert_eq!(rig.push(&[]).await.unwrap().version, "web-1");
+    rig.apply(&with("{key: token, version: 2}")).await.unwrap();
+    let refused = rig.push(&[]).await.unwrap_err();
+    assert!(matches!(&refused, Refusal::Config(problems) if problems[0].message == "secret `token` has no version 2"), "{refused:?}");
+}
