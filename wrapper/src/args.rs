@@ -6,7 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use schema::report::StructuredKind;
 
 pub(crate) use self::declared::{Input, Output};
@@ -52,6 +53,17 @@ pub(crate) enum What {
         /// Made if it is not there
         directory: PathBuf,
     },
+}
+
+impl Arguments {
+    /// The arguments, unless two flags claim the same place.
+    pub(crate) fn without_doubles(self) -> Result<Self, clap::Error> {
+        let doubled = match &self.what {
+            What::Exec(options) => options.doubled(),
+            _ => None,
+        };
+        doubled.map_or(Ok(self), |message| Err(Self::command().error(ErrorKind::ArgumentConflict, message)))
+    }
 }
 
 /// What `--expect` and `validate` can name.
@@ -188,6 +200,15 @@ fn length(text: &str) -> Result<Duration, String> {
 }
 
 impl Exec {
+    /// What claims the same place twice, if anything does: one output of two files, or one file with two contents.
+    pub(crate) fn doubled(&self) -> Option<String> {
+        let output = self.outputs.iter().enumerate().find(|(index, output)| self.outputs[..*index].iter().any(|o| o.name == output.name));
+        let input = self.inputs.iter().enumerate().find(|(index, input)| self.inputs[..*index].iter().any(|i| i.path == input.path));
+        let output =
+            output.map(|(_, output)| format!("the output `{}` is declared twice; give each `--out` a name of its own", output.name));
+        output.or_else(|| input.map(|(_, input)| format!("two inputs go to {}; give each `--in` a path of its own", input.path.display())))
+    }
+
     /// The sooner of the two timeouts.
     pub(crate) fn deadline(&self) -> Option<Duration> {
         [self.timeout, self.job_timeout].into_iter().flatten().min()

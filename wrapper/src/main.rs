@@ -64,7 +64,7 @@ fn begin(inherited: &Inherited) -> u8 {
     if let Some(options) = quick::exec(&raw) {
         return exec(&options, inherited, began);
     }
-    match Arguments::try_parse_from(&raw) {
+    match Arguments::try_parse_from(&raw).and_then(Arguments::without_doubles) {
         Ok(arguments) => match arguments.what {
             What::Exec(options) => exec(&options, inherited, began),
             What::Validate { kind, file } => validate::validate(kind.into(), &file),

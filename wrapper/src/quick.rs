@@ -49,7 +49,7 @@ pub(crate) fn exec(arguments: &[OsString]) -> Option<Exec> {
             _ => return None,
         }
     }
-    Some(run)
+    run.doubled().is_none().then_some(run)
 }
 
 /// A run without flags.
