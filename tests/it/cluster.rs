@@ -11,7 +11,7 @@ use serde_json::json;
 use tests::cluster::{Cluster, TOOLS};
 
 /// Longest wait for one Job.
-const JOB_WITHIN: Duration = Duration::from_secs(60);
+const JOB_WITHIN: Duration = Duration::from_secs(180);
 
 fn run<T>(test: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be made").block_on(test)
