@@ -14,6 +14,7 @@
 //!   listens on the bridge's address, where nobody else does, so that no port is ever guessed.
 
 mod account;
+mod audit;
 mod configs;
 mod images;
 mod keeper;
@@ -218,31 +219,30 @@ impl Cluster {
     /// # Panics
     /// When there is no audit log.
     pub fn audit(&self) -> Vec<serde_json::Value> {
-        let text = std::fs::read_to_string(self.layout.audit_log()).expect("the API server writes an audit log");
         // The last line may be in the middle of being written.
-        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+        self.audit_text().lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
     /// How often each Job of a namespace was created, by name, as the audit log says. More than once is a broken promise.
     pub fn creations(&self, namespace: &str) -> std::collections::BTreeMap<String, usize> {
         let mut creations = std::collections::BTreeMap::new();
-        for event in self.audit() {
-            let object = &event["objectRef"];
-            // Whatever the verb is: server-side apply creates by `patch`.
-            let is_creation = object["resource"] == "jobs" && object["subresource"].is_null() && event["responseStatus"]["code"] == 201;
-            if is_creation && object["namespace"] == namespace {
-                *creations.entry(object["name"].as_str().unwrap_or_default().to_owned()).or_default() += 1;
-            }
+        for (_, name) in audit::creations(&self.audit_text()).into_iter().filter(|(created_in, _)| created_in == namespace) {
+            *creations.entry(name).or_default() += 1;
         }
         creations
     }
+
+    fn audit_text(&self) -> String {
+        std::fs::read_to_string(self.layout.audit_log()).expect("the API server writes an audit log")
+    }
 }
 
-/// Ends the cluster, if one runs, and removes what an earlier one left.
+/// Ends the cluster, if one runs, and removes what an earlier one left. Looks at all that ran since the last end: how many jobs of
+/// ours the API server created a Job for.
 ///
 /// # Errors
-/// What could not be removed.
-pub fn end() -> Result<(), String> {
+/// What could not be removed, or the jobs for which it created more than one.
+pub fn end() -> Result<usize, String> {
     let layout = Layout::default();
     let failed = failed("failed to end the cluster");
     match std::fs::remove_file(layout.cache().join(layout::STAYS)) {
@@ -250,7 +250,7 @@ pub fn end() -> Result<(), String> {
         _ => {}
     }
     if !layout.cache().exists() {
-        return Ok(());
+        return Ok(0);
     }
     if layout.is_kept().map_err(failed)? {
         let pid = std::fs::read_to_string(layout.pid()).map_err(failed)?;
@@ -260,7 +260,8 @@ pub fn end() -> Result<(), String> {
         }
         wait::until_within(END_PATIENCE, "the cluster to end", || (!layout.is_kept().expect("the lock can be looked at")).then_some(()));
     }
-    sweep::sweep(&layout)
+    sweep::sweep(&layout)?;
+    audit::check(&layout)
 }
 
 /// What was tried, before what the system said.

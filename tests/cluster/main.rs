@@ -9,7 +9,7 @@ fn main() -> ExitCode {
     let order = std::env::args().nth(1).unwrap_or_default();
     let done = match order.as_str() {
         "up" => Cluster::for_people().map(|cluster| println!("{}", cluster.kubeconfig().display())),
-        "down" => cluster::end(),
+        "down" => cluster::end().map(|jobs| println!("{jobs} jobs had a Job, each one")),
         "keep" => cluster::keep(),
         _ => Err("usage: pvn-test-cluster up|down|keep".to_owned()),
     };

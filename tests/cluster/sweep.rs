@@ -11,7 +11,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::layout::{BRIDGE, Layout};
-use super::parts;
+use super::{audit, parts};
 use crate::wait;
 
 /// Longest wait for killed processes to be gone.
@@ -27,6 +27,7 @@ pub(super) fn sweep(layout: &Layout) -> Result<(), String> {
         end_processes(state)?;
         unmount(state)?;
         remove_groups();
+        audit::keep(layout).map_err(|error| format!("the creations of Jobs cannot be kept: {error}"))?;
         // A mount that is still there is not deleted through.
         let status = Command::new("rm").args(["-rf", "--one-file-system"]).arg(state).status();
         if !status.is_ok_and(|status| status.success()) || state.exists() {

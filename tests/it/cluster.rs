@@ -5,17 +5,15 @@ use std::time::Duration;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::Api;
-use kube::api::{ListParams, LogParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, ListParams, LogParams, Patch, PatchParams, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
 use serde_json::json;
 use tests::cluster::{Cluster, TOOLS};
 
+use crate::cluster_world::run;
+
 /// Longest wait for one Job.
 const JOB_WITHIN: Duration = Duration::from_secs(180);
-
-fn run<T>(test: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be made").block_on(test)
-}
 
 #[test]
 fn a_job_runs_on_a_real_cluster_and_is_counted_once() {
@@ -45,6 +43,14 @@ fn a_job_runs_on_a_real_cluster_and_is_counted_once() {
         let log = pods.logs(&pod, &LogParams::default()).await.expect("the node gives logs");
         assert_eq!(log, format!("hello from {pod}\n"));
         assert_eq!(cluster.creations(&namespace).into_iter().collect::<Vec<_>>(), [("hello".to_owned(), 1)]);
+
+        // Made anew after it was gone, it counts again: this is what a Job that is started twice would look like.
+        let uid = jobs.get("hello").await.expect("it is there").metadata.uid.expect("it has a uid");
+        jobs.delete("hello", &DeleteParams::background()).await.expect("a Job can be deleted");
+        let gone = await_condition(jobs.clone(), "hello", conditions::is_deleted(&uid));
+        tokio::time::timeout(JOB_WITHIN, gone).await.expect("the Job goes").expect("it can be watched");
+        jobs.patch("hello", &PatchParams::apply("pvn-test"), &Patch::Apply(&job)).await.expect("a Job can be applied");
+        assert_eq!(cluster.creations(&namespace).into_iter().collect::<Vec<_>>(), [("hello".to_owned(), 2)]);
         Api::<Namespace>::all(client).delete(&namespace, &Default::default()).await.expect("a namespace can be deleted");
     });
 }
