@@ -5,7 +5,7 @@ use tests::cluster::{Cluster, TOOLS};
 use tests::scheduler::Start;
 use tests::wait;
 
-use crate::cluster_world::{TOOLS_AND_LIBRARIES, World, injected};
+use crate::cluster_world::{TOOLS_AND_LIBRARIES, UNTIL_GO, World, injected};
 
 #[test]
 fn a_service_converges_on_a_cluster_by_exit_codes() {
@@ -112,34 +112,79 @@ const POINTS: &[&str] = &[
     "after-ack",
 ];
 
+/// How many of them are tried at the same time.
+const LANES: usize = 3;
+
 #[test]
 fn p1_p5_killed_at_every_named_point_with_jobs_on_a_cluster_each_runs_once() {
     let Some(cluster) = Cluster::get("p1_p5_killed_at_every_named_point_with_jobs_on_a_cluster_each_runs_once") else { return };
-    for point in POINTS {
-        let mut world = World::new(&cluster, "kill");
-        let fetch = world.script("[ \"$(cat state)\" = \"$PVN_SERVICE_VERSION\" ] || exit 2");
-        let apply = world.script("echo $PVN_JOB_ID >> ledger; sleep 1; echo $PVN_SERVICE_VERSION > state");
-        let commands = format!(
-            "    fetch: {{pollInterval: 2s, kubernetesConfig: {fetch}}}\n    apply: {{kubernetesConfig: {apply}}}\n    convergenceGracePeriod: 2s"
-        );
-        world.apply(&json!({}), &commands);
-        world.scheduler.stop();
-        // The second time: the apply, after the fetch.
-        let crash_at = format!("{point}:2");
-        world.scheduler.spawn(&Start { crash_at: Some(&crash_at), ..Start::default() });
-        let mut pushed = false;
-        wait::until(&format!("the daemon to die at {crash_at}"), || {
-            pushed |= pushed || world.scheduler.pvnctl(["services", "push", "s", "--app", "app"]).status.success();
-            world.scheduler.exited()
-        });
-        world.scheduler.run(&Start::default());
-        world.scheduler.channel_becomes("s", "c", "CONVERGED");
-        let ledger = std::fs::read_to_string(world.shared().join("ledger")).expect("an apply ran");
-        let mut jobs: Vec<_> = ledger.lines().collect();
-        let runs = jobs.len();
-        jobs.sort_unstable();
-        jobs.dedup();
-        assert_eq!(jobs.len(), runs, "after a death at {crash_at} a job ran twice: {ledger}");
-        world.check_created_once();
+    std::thread::scope(|scope| {
+        for points in POINTS.chunks(POINTS.len().div_ceil(LANES)) {
+            scope.spawn(|| points.iter().for_each(|point| killed_at(&cluster, point)));
+        }
+    });
+}
+
+fn killed_at(cluster: &Cluster, point: &str) {
+    let mut world = World::new(cluster, "kill");
+    let fetch = world.script("[ \"$(cat state)\" = \"$PVN_SERVICE_VERSION\" ] || exit 2");
+    let apply = world.script(&format!("{UNTIL_GO}; echo $PVN_SERVICE_VERSION > state"));
+    let commands = format!(
+        "    fetch: {{pollInterval: 2s, kubernetesConfig: {fetch}}}\n    apply: {{kubernetesConfig: {apply}}}\n    convergenceGracePeriod: 2s"
+    );
+    world.apply(&json!({}), &commands);
+    world.scheduler.stop();
+    // The second time: the apply, after the fetch. That a fetch runs may be seen or not; the apply runs until it is.
+    let is_about_running = point == "after-started";
+    let crash_at = if is_about_running { format!("{point}:1") } else { format!("{point}:2") };
+    if !is_about_running {
+        world.go();
     }
+    world.scheduler.spawn(&Start { crash_at: Some(&crash_at), ..Start::default() });
+    let mut pushed = false;
+    wait::until(&format!("the daemon to die at {crash_at}"), || {
+        pushed |= pushed || world.pushes();
+        world.scheduler.exited()
+    });
+    world.go();
+    world.scheduler.run(&Start::default());
+    world.scheduler.channel_becomes("s", "c", "CONVERGED");
+    let ledger = std::fs::read_to_string(world.shared().join("ledger")).expect("an apply ran");
+    let mut jobs: Vec<_> = ledger.lines().collect();
+    let runs = jobs.len();
+    jobs.sort_unstable();
+    jobs.dedup();
+    assert_eq!(jobs.len(), runs, "after a death at {crash_at} a job ran twice: {ledger}");
+    world.check_created_once();
+}
+
+#[test]
+fn p7_killed_while_it_stops_a_job_on_a_cluster_it_stops_it_all_the_same() {
+    let Some(cluster) = Cluster::get("p7_killed_while_it_stops_a_job_on_a_cluster_it_stops_it_all_the_same") else { return };
+    std::thread::scope(|scope| {
+        for point in ["before-stopping", "after-stopping"] {
+            let cluster = &cluster;
+            scope.spawn(move || killed_while_stopping(cluster, point));
+        }
+    });
+}
+
+fn killed_while_stopping(cluster: &Cluster, point: &str) {
+    let mut world = World::new(cluster, "killstop");
+    let apply = world.script("trap 'echo > stopped; exit 3' TERM; echo $PVN_JOB_ID >> ledger; while :; do sleep 0.1; done");
+    world.apply(&json!({}), &format!("    apply: {{kubernetesConfig: {apply}}}"));
+    world.scheduler.stop();
+    world.scheduler.spawn(&Start { crash_at: Some(point), ..Start::default() });
+    wait::until("the daemon to take the push", || world.pushes().then_some(()));
+    world.runs();
+    let job = world.jobs("apply").remove(0);
+    // The daemon may be dead before it answers.
+    world.scheduler.pvnctl(["jobs", "cancel", job["id"].as_str().expect("a job has an id")]);
+    wait::until(&format!("the daemon to die at {point}"), || world.scheduler.exited());
+    world.scheduler.run(&Start::default());
+    let channel = world.scheduler.channel_becomes("s", "c", "FAILED");
+    assert_eq!(channel["reason"], "CANCELLED", "after a death at {point}");
+    assert_eq!(world.ended("apply")["status"], "CANCELLED", "after a death at {point}");
+    assert!(world.shared().join("stopped").exists(), "after a death at {point} nobody asked it to stop");
+    world.check_ran(1);
 }

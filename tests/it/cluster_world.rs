@@ -14,6 +14,9 @@ const WRAPPER: &str = "pvn.test/wrapper:1";
 /// A shell with the usual tools, and the libraries that the wrapper needs when it is not built static.
 pub(crate) const TOOLS_AND_LIBRARIES: &str = "pvn.test/tools-and-libraries:1";
 
+/// A command that runs until `go` is there, and notes that it ran.
+pub(crate) const UNTIL_GO: &str = "echo $PVN_JOB_ID >> ledger; while [ ! -e go ]; do sleep 0.1; done";
+
 /// A scheduler that Pods reach, with a directory that they share with this machine.
 pub(crate) struct World<'c> {
     cluster: &'c Cluster,
@@ -101,6 +104,42 @@ impl<'c> World<'c> {
         (String::from_utf8_lossy(&output.stdout).into_owned(), String::from_utf8_lossy(&output.stderr).into_owned())
     }
 
+    /// Releases the service, if the daemon can be reached.
+    pub(crate) fn pushes(&self) -> bool {
+        self.scheduler.pvnctl(["services", "push", "s", "--app", "app"]).status.success()
+    }
+
+    /// Lets commands end that wait for it.
+    pub(crate) fn go(&self) {
+        std::fs::write(self.shared().join("go"), "").expect("a file can be written");
+    }
+
+    /// Waits until the apply runs, and pvn knows it.
+    pub(crate) fn runs(&self) {
+        let ledger = self.shared().join("ledger");
+        wait::until("the apply to run", || ledger.exists().then_some(()));
+        wait::until("pvn to see that it runs", || self.jobs("apply").iter().any(|job| job["status"] == "RUNNING").then_some(()));
+    }
+
+    /// Whoever was unlucky is retried by hand, and that is one more run.
+    pub(crate) fn goes_again(&self) {
+        self.go();
+        self.scheduler.ok(&["services", "retry", "s", "--app", "app", "--channel", "c"]);
+        self.scheduler.channel_becomes("s", "c", "CONVERGED");
+        self.check_ran(2);
+    }
+
+    /// So many jobs ran, each once, and the cluster saw as many decisions.
+    pub(crate) fn check_ran(&self, times: usize) {
+        let ledger = std::fs::read_to_string(self.shared().join("ledger")).unwrap_or_default();
+        let mut ran: Vec<_> = ledger.lines().collect();
+        let runs = ran.len();
+        ran.sort_unstable();
+        ran.dedup();
+        assert_eq!((ran.len(), runs), (times, times), "jobs that ran, and runs: {ledger}");
+        self.check_created_once();
+    }
+
     /// P1 and rule 11 as the API server saw them: every Job was created once.
     pub(crate) fn check_created_once(&self) {
         let creations = self.cluster.creations(&self.namespace());
@@ -108,6 +147,11 @@ impl<'c> World<'c> {
         let twice: Vec<_> = creations.iter().filter(|(_, count)| **count != 1).collect();
         assert!(twice.is_empty(), "created more than once: {twice:?}");
     }
+}
+
+/// Runs a test's talk with the cluster.
+pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be made").block_on(test)
 }
 
 /// Settings of a runtime that puts our wrapper before its commands.

@@ -1,7 +1,9 @@
 //! The real programs together. One subject a file.
 
 mod cluster;
+mod cluster_faults;
 mod cluster_jobs;
+mod cluster_outages;
 mod cluster_rights;
 mod cluster_world;
 mod convergence;
