@@ -53,7 +53,8 @@ const HIDDEN: &[&str] = &[TOKEN_VARIABLE, TOKEN_FILE_VARIABLE];
 /// Where a command without a slash is looked up when there is no PATH. Source: `_PATH_DEFPATH` of paths.h.
 const DEFAULT_PATH: &str = "/usr/bin:/bin";
 
-/// Starts `command`.
+/// Starts `command`. Not inlined, for the sake of the caller's stack.
+#[inline(never)]
 pub(crate) fn start(command: &[OsString], environment: &[(OsString, OsString)], inherited: &Inherited) -> Result<Started, Refusal> {
     let name = &command[0];
     let path = find(name, environment)?;

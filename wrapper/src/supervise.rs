@@ -98,7 +98,8 @@ struct Loop<'a> {
     stopped: bool,
 }
 
-/// Runs the loop until all is over.
+/// Runs the loop until all is over. Not inlined, for the sake of the caller's stack.
+#[inline(never)]
 pub(crate) fn watch(watch: Watch<'_>, signals: &SignalFd) -> Outcome {
     let now = Instant::now();
     let terminal = Terminal::of(watch.root);
