@@ -1,9 +1,10 @@
 //! What becomes of a command on a real cluster when something is taken from under it: each fault has its own reason, a bounded
 //! end and a way out, and nothing is ever started twice for one decision.
 
+use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Namespace, Pod, ResourceQuota};
 use kube::Api;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, EvictParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use tests::cluster::{Cluster, TOOLS};
 use tests::wait;
@@ -43,6 +44,22 @@ fn rule_11_an_apply_whose_pod_is_deleted_is_unknown_and_says_so() {
     check("rule_11_an_apply_whose_pod_is_deleted_is_unknown_and_says_so", "its Pod was deleted", async |client, namespace| {
         let pod = pod(&client, namespace).await;
         Api::<Pod>::namespaced(client, namespace).delete(&pod, &DeleteParams::default()).await.expect("a Pod can be deleted");
+    });
+}
+
+#[test]
+fn rule_11_an_apply_whose_job_is_deleted_is_unknown_and_says_so() {
+    check("rule_11_an_apply_whose_job_is_deleted_is_unknown_and_says_so", "its Job was deleted", async |client, namespace| {
+        let jobs: Api<Job> = Api::namespaced(client, namespace);
+        jobs.delete_collection(&DeleteParams::background(), &ListParams::default()).await.expect("Jobs can be deleted");
+    });
+}
+
+#[test]
+fn rule_11_an_apply_whose_pod_is_evicted_is_unknown_and_says_so() {
+    check("rule_11_an_apply_whose_pod_is_evicted_is_unknown_and_says_so", "its Pod was evicted", async |client, namespace| {
+        let pod = pod(&client, namespace).await;
+        Api::<Pod>::namespaced(client, namespace).evict(&pod, &EvictParams::default()).await.expect("a Pod can be evicted");
     });
 }
 

@@ -96,7 +96,7 @@ fn look_at_pod(pod: &Pod, sight: &Sight, subject: Subject<'_>) -> Seen {
         return never(why, true);
     }
     if let Some(ended) = main.and_then(ended) {
-        return look_at_end(pod, status, ended);
+        return look_at_end(pod, sight.job_gone, status, ended);
     }
     let started = main.is_some_and(|main| main.started == Some(true) || state(main).is_some_and(|state| state.running.is_some()));
     if sight.pod_gone {
@@ -120,7 +120,7 @@ fn look_at_pod(pod: &Pod, sight: &Sight, subject: Subject<'_>) -> Seen {
 }
 
 /// The container has ended: by itself, or not.
-fn look_at_end(pod: &Pod, status: &PodStatus, ended: &ContainerStateTerminated) -> Seen {
+fn look_at_end(pod: &Pod, job_gone: bool, status: &PodStatus, ended: &ContainerStateTerminated) -> Seen {
     let reason = ended.reason.as_deref().unwrap_or_default();
     let said = ended.message.as_deref().unwrap_or_default();
     if matches!(reason, "StartError" | "ContainerCannotRun") {
@@ -134,13 +134,13 @@ fn look_at_end(pod: &Pod, status: &PodStatus, ended: &ContainerStateTerminated) 
         ended_at: ended.finished_at.as_ref().map(time),
     };
     // Of a command that somebody else ended, 0 does not say that it is done; nor does any code that nobody could read.
-    let was_ended = if pod.metadata.deletion_timestamp.is_some() && exit.code == 0 {
-        Some("its Pod was deleted while it ran".to_owned())
-    } else if reason == "ContainerStatusUnknown" {
-        Some(words(Some(reason), Some(said), "its end was not seen"))
-    } else {
-        disruption(status)
-    };
+    let was_ended = disruption(status).or_else(|| {
+        if reason == "ContainerStatusUnknown" {
+            return Some(words(Some(reason), Some(said), "its end was not seen"));
+        }
+        let whose = if job_gone { "its Job" } else { "its Pod" };
+        (pod.metadata.deletion_timestamp.is_some() && exit.code == 0).then(|| format!("{whose} was deleted while it ran"))
+    });
     match (was_ended, message) {
         (Some(why), None) => lost(&why, true),
         (_, message) => Seen::Over { learned: Box::new(Learned { message, exit: Some(exit), ..Learned::default() }), gone: true },

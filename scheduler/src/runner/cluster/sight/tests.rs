@@ -100,9 +100,17 @@ fn what_the_cluster_ended_is_unknown() {
     status["message"] = json!("The node was low on resource: memory");
     check(of(status), "gone, unknown: Evicted: The node was low on resource: memory");
     check(of(ended(137, "ContainerStatusUnknown", "m")), "gone, unknown: ContainerStatusUnknown: m");
-    let mut deleted = of(ended(0, "Completed", ""));
-    deleted.pod.as_mut().unwrap().metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:01Z")).unwrap();
-    check(deleted, "gone, unknown: its Pod was deleted while it ran");
+    let deleted = |status| {
+        let mut sight = of(status);
+        sight.pod.as_mut().unwrap().metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:01Z")).unwrap();
+        sight
+    };
+    let done = || ended(0, "Completed", "");
+    check(deleted(done()), "gone, unknown: its Pod was deleted while it ran");
+    check(Sight { job_gone: true, ..deleted(done()) }, "gone, unknown: its Job was deleted while it ran");
+    let mut evicted = done();
+    evicted["conditions"] = json!([{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": "m"}]);
+    check(deleted(evicted), "gone, unknown: its Pod was evicted: m");
 }
 
 #[test]
