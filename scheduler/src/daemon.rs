@@ -53,6 +53,9 @@ pub enum StartError {
     /// The database cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// Somebody else listens there.
+    #[error("{0} is taken, perhaps by another pvn-scheduler; stop that one, or give another --listen")]
+    Taken(SocketAddr),
     /// A file, directory or address cannot be had.
     #[error("failed to {what}")]
     Io {
@@ -70,7 +73,7 @@ pub enum RunError {
     #[error(transparent)]
     Driver(#[from] driver::Fatal),
     /// The HTTP server broke.
-    #[error("the HTTP server on {address} broke: {source}")]
+    #[error("the HTTP server on {address} broke")]
     Http {
         /// Where it listened.
         address: SocketAddr,
@@ -120,9 +123,13 @@ impl Daemon {
             .create(data)
             .map_err(io_error(format!("make the data directory {}", data.display())))?;
         let lock = Lock::take(data)?;
-        let listener = TcpListener::bind(settings.listen).map_err(io_error(format!("listen on {}", settings.listen)))?;
-        listener.set_nonblocking(true).map_err(io_error(format!("listen on {}", settings.listen)))?;
-        let address = listener.local_addr().map_err(io_error(format!("listen on {}", settings.listen)))?;
+        let refused = |error: io::Error| match error.kind() {
+            io::ErrorKind::AddrInUse => StartError::Taken(settings.listen),
+            _ => io_error(format!("listen on {}", settings.listen))(error),
+        };
+        let listener = TcpListener::bind(settings.listen).map_err(refused)?;
+        listener.set_nonblocking(true).map_err(refused)?;
+        let address = listener.local_addr().map_err(refused)?;
 
         let sealer = Sealer::open(&settings.secret_key_file.clone().unwrap_or_else(|| data.join(KEY_FILE)))?;
         let store = Store::open(&settings.database_file()?, sealer.clone()).await?;

@@ -121,7 +121,7 @@ async fn start(arguments: &Arguments, console: &mut Console) -> Result<u8, Failu
         Ok(mut session) => session.live(configs, &mut daemon, console).await,
         Err(failure) => Err(failure),
     };
-    let stopped = daemon.stop().await.map_err(|error| Failure::user(error.to_string()));
+    let stopped = daemon.stop().await.map_err(|error| Failure::user(format!("{:#}", anyhow::Error::from(error))));
     ended.and_then(|code| stopped.map(|()| code))
 }
 
