@@ -53,6 +53,17 @@ pub(super) struct Plan {
     pub(super) events: Vec<(InstanceId, Event)>,
 }
 
+impl Plan {
+    /// Takes in another one, which comes after this one.
+    pub(super) fn append(&mut self, other: Self) {
+        let Self { changes, entries, instances, events } = other;
+        self.changes.extend(changes);
+        self.entries.extend(entries);
+        self.instances.extend(instances);
+        self.events.extend(events);
+    }
+}
+
 /// An answer that waits for the commit.
 pub(super) struct Answer(Box<dyn FnOnce(Result<(), Refusal>) + Send>);
 

@@ -24,6 +24,7 @@ mod configs;
 mod diff;
 mod estate;
 mod keys;
+mod pieces;
 mod release;
 
 /// Requests that wait for the planner. Each is a person's or an instance's whole request; more callers wait to be queued.

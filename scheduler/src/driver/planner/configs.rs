@@ -12,6 +12,7 @@ use serde_json::json;
 use super::super::calls::Plan;
 use super::super::{Caller, Refusal};
 use super::estate::{Estate, key_of};
+use super::pieces::pieces;
 use super::release::Subject;
 use super::{Planner, RawSeal, diff, entry};
 use crate::clock;
@@ -63,13 +64,30 @@ impl Planner {
         }
         self.plan_recompiles(&mut plan, &configs, &given, &applied).await?;
         self.plan_documents(&mut plan, &given, caller);
-        let pushed =
-            if request.push { self.plan_pushes(&mut plan, &configs, &given, &applied, request, caller).await? } else { Vec::new() };
+        let releases = if request.push { self.plan_pushes(&configs, &given, &applied, request, caller).await? } else { Vec::new() };
+        let (pushed, releases): (Vec<_>, Vec<_>) = releases.into_iter().unzip();
         if !request.dry_run && (request.push || !changed.is_empty()) {
-            self.commit(plan).await?;
+            self.commit_pieces(plan, releases).await?;
         }
         let documents = given.into_iter().map(Given::shown).collect();
         Ok(ConfigsResult { documents, pushed: if request.dry_run { Vec::new() } else { pushed } })
+    }
+
+    /// Commits the configs, and the releases with them or after them.
+    async fn commit_pieces(&self, configs: Plan, releases: Vec<Plan>) -> Result<(), Refusal> {
+        let all = releases.len();
+        let mut stored = 0;
+        for (number, (piece, stored_then)) in pieces(configs, releases).into_iter().enumerate() {
+            self.commit(piece).await.map_err(|refusal| match refusal {
+                Refusal::Unavailable(why) if number > 0 => Refusal::Unavailable(format!(
+                    "{why}; the configs are stored, and so are the releases of {stored} of {all} services; \
+                     applying with --push once more releases all of them"
+                )),
+                other => other,
+            })?;
+            stored = stored_then;
+        }
+        Ok(())
     }
 
     /// The applications that the documents may change something in; `None` = all, because a runtime changes.
@@ -326,13 +344,12 @@ impl Planner {
 
     async fn plan_pushes(
         &mut self,
-        plan: &mut Plan,
         configs: &Configs,
         given: &[Given],
         applied: &BTreeMap<ApplicationName, Applied>,
         request: &ConfigsRequest,
         caller: &Caller,
-    ) -> Result<Vec<PushedService>, Refusal> {
+    ) -> Result<Vec<(PushedService, Plan)>, Refusal> {
         let services: Vec<_> = given
             .iter()
             .filter_map(|given| match given.document.body() {
@@ -351,13 +368,15 @@ impl Planner {
             let params =
                 request.params.keys().filter(own).filter_map(|name| Some((name.clone(), request.params.get(name)?.clone()))).collect();
             let one = PushRequest { params, ..PushRequest::default() };
-            let release = self.plan_push(plan, configs, service, &subject, &one, caller).await?;
-            pushed.push(PushedService {
+            let mut plan = Plan::default();
+            let release = self.plan_push(&mut plan, configs, service, &subject, &one, caller).await?;
+            let pushed_service = PushedService {
                 application: service.application.clone(),
                 service: service.name.clone(),
                 release: release.release,
                 version: release.version,
-            });
+            };
+            pushed.push((pushed_service, plan));
         }
         Ok(pushed)
     }
