@@ -55,11 +55,15 @@ pub(super) fn to_json(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).expect("our own types have JSON forms")
 }
 
-/// Cuts rows into pieces of 64, 32, 16, 8, 4, 2 and 1, so that statements over many rows come in seven texts that stay
-/// prepared, and few of them are needed: each is a turn on the database's thread, which costs more than a row. 64 rows of 20 columns are far below SQLite's limit of 32766 parameters.
+/// Sizes of pieces: any number of rows up to 8 is one piece, as most commits change few rows.
+const PIECES: [usize; 11] = [64, 32, 16, 8, 7, 6, 5, 4, 3, 2, 1];
+
+/// Cuts rows into pieces of [`PIECES`] sizes, so that statements over many rows come in few texts that stay prepared (sqlx
+/// keeps 100), and few of them are needed: each is a turn on the database's thread, which costs more than a row. 64 rows of
+/// 20 columns are far below SQLite's limit of 32766 parameters.
 pub(super) fn pieces<T>(mut rows: &[T]) -> impl Iterator<Item = &[T]> {
     std::iter::from_fn(move || {
-        let size = [64, 32, 16, 8, 4, 2, 1].into_iter().find(|size| *size <= rows.len())?;
+        let size = PIECES.into_iter().find(|size| *size <= rows.len())?;
         let (piece, rest) = rows.split_at(size);
         rows = rest;
         Some(piece)
@@ -76,7 +80,8 @@ mod tests {
             let rows: Vec<usize> = (0..len).collect();
             let back: Vec<usize> = pieces(&rows).flatten().copied().collect();
             assert_eq!(back, rows);
-            assert!(pieces(&rows).all(|piece| piece.len().is_power_of_two() && piece.len() <= 64));
+            assert!(pieces(&rows).all(|piece| PIECES.contains(&piece.len())));
+            assert!(len > 8 || pieces(&rows).count() <= 1, "few rows are one statement");
         }
     }
 }
