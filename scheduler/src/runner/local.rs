@@ -29,6 +29,7 @@ mod command;
 mod directory;
 mod process;
 mod pursue;
+mod spares;
 mod start;
 
 pub use process::find_wrapper;
@@ -36,6 +37,7 @@ pub use process::find_wrapper;
 use boot::Boot;
 use directory::{Directory, Found};
 use pursue::{At, unknown};
+use spares::Spares;
 
 /// Starts and collections that may block on the disk at the same time: a few more than cores, for most of the time they wait.
 const BLOCKING_LIMIT: usize = 8;
@@ -76,6 +78,7 @@ struct Inner {
     followed: Followed,
     blocking: Blocking,
     boot: Boot,
+    spares: Spares,
 }
 
 impl LocalRunner {
@@ -87,6 +90,7 @@ impl LocalRunner {
         std::fs::DirBuilder::new().recursive(true).create(&settings.spool)?;
         let spool = std::path::absolute(&settings.spool)?;
         let boot = Boot::open(&spool)?;
+        let spares = Spares::open(&spool)?;
         let inner = Inner {
             settings: Settings { spool, ..settings },
             blobs,
@@ -94,6 +98,7 @@ impl LocalRunner {
             followed: Followed::default(),
             blocking: Blocking::new(BLOCKING_LIMIT),
             boot,
+            spares,
         };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -142,7 +147,7 @@ impl LocalRunner {
         let inner = self.inner.clone();
         let removing = move || {
             for job in jobs {
-                if let Err(error) = inner.directory(job).remove() {
+                if let Err(error) = inner.spares.take(&inner.directory(job)) {
                     tracing::warn!(%job, %error, "failed to remove the spool directory; it takes up space until somebody does");
                 }
                 inner.boot.forgotten(job);

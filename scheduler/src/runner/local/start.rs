@@ -52,7 +52,7 @@ impl Inner {
             Ok(current) => current,
             Err(why) => return Ok(Launch::Refused(End::NotStarted { why, surroundings: false })),
         };
-        while !directory.make()? {
+        while !self.spares.make(&directory)? {
             match directory.look()? {
                 // Nobody can start it any more in that directory, so it makes room for another.
                 Found::NeverStarted => directory.remove()?,
