@@ -36,7 +36,7 @@ impl Account {
         std::fs::write(
             directory.join("kustomization.yaml"),
             format!(
-                "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nnamespace: {namespace}\nnameSuffix: -{suffix}\n\
+                "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nnamespace: {namespace}\nnameSuffix: '-{suffix}'\n\
                  resources: ['{published}/rights']\ncomponents: [{}]\n",
                 components.join(", ")
             ),

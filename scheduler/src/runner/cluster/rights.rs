@@ -1,6 +1,6 @@
 //! What the scheduler's account must be permitted in a cluster: one table, compared by a test with the published roles in
-//! `images/kubernetes/rights`, asked of the cluster before the first job in a namespace (so that what is missing is said before
-//! anything was made) and by the check of a runtime.
+//! `images/kubernetes/rights`, and asked of the cluster before the first job in a namespace, so that what is missing is said
+//! before anything was made.
 //!
 //! What always holds: a right that is known to be missing is named with verb, resource, namespace and remedy; a cluster that
 //! cannot say what is permitted stops nobody.
@@ -153,11 +153,7 @@ pub(super) async fn check(cluster: &Cluster, place: &ClusterPlace, is_apply: boo
     };
     if let Some(first) = missing.iter().find(|missing| missing.needed) {
         let others = missing.iter().filter(|missing| missing.needed).count() - 1;
-        let more = if others == 0 {
-            String::new()
-        } else {
-            format!(" (and lacks {others} more rights; `pvnctl runtimes check {}` lists them)", place.runtime)
-        };
+        let more = if others == 0 { String::new() } else { format!(" (and lacks {others} more rights that jobs need)") };
         return Err(format!("{first}{more}; {}", first.remedy()));
     }
     cluster.permitted.lock().expect("nobody panics with the lock").insert(place.namespace.clone());
