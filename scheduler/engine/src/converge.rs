@@ -29,7 +29,7 @@ pub(crate) enum Situation {
     Broken,
     /// A person stopped the apply.
     Cancelled,
-    /// An apply was stopped and may still run.
+    /// An apply was given up and may still run.
     Unsettled(JobId),
     /// Failed; tried again then, or only by a person.
     ApplyFailed(Option<Timestamp>),

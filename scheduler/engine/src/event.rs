@@ -130,7 +130,16 @@ pub enum Outcome {
     Unknown {
         /// What is known, for people.
         why: String,
+        /// Whether every process of it is known to be gone all the same. On a node that does not answer it may still run.
+        gone: bool,
     },
+}
+
+impl Outcome {
+    /// Whether processes of it may still be running although nothing more comes of it.
+    pub(crate) fn may_still_run(&self) -> bool {
+        matches!(self, Self::Cancelled { gone: false } | Self::Unknown { gone: false, .. })
+    }
 }
 
 /// What a fetch brought back.

@@ -19,7 +19,7 @@ impl State {
     /// A job is over.
     pub(crate) fn finish(&mut self, id: JobId, outcome: Outcome, now: Timestamp, out: &mut Vec<Action>) {
         if self.unsettled == Some(id) {
-            if matches!(outcome, Outcome::Cancelled { gone: false } | Outcome::Unknown { .. }) {
+            if outcome.may_still_run() {
                 return; // told once more that nobody knows
             }
             self.unsettled = None;
@@ -66,7 +66,7 @@ impl State {
             (Outcome::NotStarted { why, surroundings: true }, _) => Err((format!("could not be started: {why}"), Blame::Surroundings)),
             (Outcome::NotStarted { why, surroundings: false }, _) => Err((format!("could not be started: {why}"), Blame::Command)),
             (Outcome::Cancelled { .. }, _) => Err(("was cancelled".to_owned(), Blame::Person)),
-            (Outcome::Unknown { why }, _) => Err((format!("ended nobody knows how: {why}"), Blame::Command)),
+            (Outcome::Unknown { why, .. }, _) => Err((format!("ended nobody knows how: {why}"), Blame::Command)),
         };
         let due = match answer {
             Ok((verdict, seen)) => {
@@ -168,7 +168,7 @@ impl State {
     fn finish_apply(&mut self, job: &Job, outcome: Outcome, now: Timestamp, out: &mut Vec<Action>) {
         let Some(desired) = self.desired.take() else { return };
         let ended_at = ended_at(job, &outcome, now);
-        if matches!(outcome, Outcome::Cancelled { gone: false }) {
+        if outcome.may_still_run() {
             self.unsettled = Some(job.id);
         }
         let attempts = &desired.apply.retryable_exit_codes;
@@ -176,7 +176,7 @@ impl State {
             (_, Some(StopReason::Person(who))) => ApplyEnd::Cancelled(who.clone()),
             (Outcome::Exited { code: 0, .. }, _) => ApplyEnd::Succeeded,
             (Outcome::NotStarted { why, .. }, Some(_)) => ApplyEnd::Failed(format!("{}: {why}", overdue(job))),
-            (Outcome::Unknown { why }, _) => ApplyEnd::Unknown(why),
+            (Outcome::Unknown { why, .. }, _) => ApplyEnd::Unknown(why),
             (Outcome::Exited { .. }, Some(_)) | (Outcome::TimedOut, _) => ApplyEnd::Failed(timed_out(job)),
             (Outcome::Cancelled { .. }, Some(_)) => ApplyEnd::Failed(overdue(job)),
             (Outcome::BadOutput { why }, _) => ApplyEnd::Failed(why),
@@ -269,7 +269,7 @@ impl State {
             Outcome::BadOutput { why } => Err(why),
             Outcome::TimedOut => Err(timed_out(job)),
             Outcome::Cancelled { .. } => Err("was cancelled".to_owned()),
-            Outcome::Unknown { why } => Err(format!("ended nobody knows how: {why}")),
+            Outcome::Unknown { why, .. } => Err(format!("ended nobody knows how: {why}")),
         };
         let due = match told {
             Ok(info) => {

@@ -51,7 +51,7 @@ pub struct State {
     /// The getInfo in flight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) side: Option<Box<Job>>,
-    /// An apply that was stopped and of which nobody has said that it is gone: no other apply beside it.
+    /// An apply that was given up and of which nobody has said that it is gone: no other apply beside it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unsettled: Option<JobId>,
     pub(crate) look: Look,
@@ -432,7 +432,7 @@ impl State {
         self.jobs_in_flight().find(|job| job.id == id)
     }
 
-    /// An apply that was stopped and of which nobody has said that it is gone.
+    /// An apply that was given up and of which nobody has said that it is gone.
     pub fn unsettled(&self) -> Option<JobId> {
         self.unsettled
     }

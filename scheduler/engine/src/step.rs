@@ -88,15 +88,12 @@ impl State {
                 job.deadline = Some(now.plus_ms(STOP_DEADLINE_MS));
                 out.push(Action::Stop { job: job.id, why: StopReason::Deadline });
             } else {
-                silent = silent.or(Some((job.id, job.kind)));
+                silent = silent.or(Some(job.id));
             }
         }
-        let Some((id, kind)) = silent else { return };
+        let Some(id) = silent else { return };
         let why = format!("it was stopped and nothing was heard of it for {}", duration(STOP_DEADLINE_MS));
-        self.finish(id, Outcome::Unknown { why }, now, out);
-        if kind == JobKind::Apply {
-            self.unsettled = Some(id);
-        }
+        self.finish(id, Outcome::Unknown { why, gone: false }, now, out);
         // The other slot may be overdue as well; there are two, so this ends.
         self.enforce_deadlines(now, out);
     }

@@ -75,7 +75,7 @@ pub(super) fn read(end: End, gone: bool, words: &Words, asked: &Asked<'_>) -> En
         End::Unknown { why, report } => match asked.stopped {
             Some(reason) if gone => stopped(reason, true, report, asked),
             _ => Ending {
-                outcome: Outcome::Unknown { why: why.clone() },
+                outcome: Outcome::Unknown { why: why.clone(), gone },
                 status: JobStatus::Unknown,
                 exit_code: None,
                 message: why,
@@ -127,7 +127,7 @@ fn reported(mut report: Box<Report>, gone: bool, words: &Words, asked: &Asked<'_
     let Some(code) = report.exit_code.or_else(|| report.signal.as_deref().map(signal_code)) else {
         let why = "the wrapper did not see the command end".to_owned();
         return Ending {
-            outcome: Outcome::Unknown { why: why.clone() },
+            outcome: Outcome::Unknown { why: why.clone(), gone },
             status: JobStatus::Unknown,
             exit_code: None,
             message: why,
@@ -383,6 +383,8 @@ mod tests {
         let person = StopReason::Person("eve".into());
         let asked = Asked { stopped: Some(&person), ..FETCH };
         assert_eq!(read(end(), true, &Words::default(), &FETCH).status, JobStatus::Unknown);
+        let lost = read(end(), false, &Words::default(), &FETCH).outcome;
+        assert_eq!(lost, Outcome::Unknown { why: "no report".into(), gone: false }, "P1 needs to know that it may still run");
         assert_eq!(read(end(), false, &Words::default(), &asked).status, JobStatus::Unknown);
         assert_eq!(read(end(), true, &Words::default(), &asked).status, JobStatus::Cancelled);
     }

@@ -135,13 +135,13 @@ const STORIES: &[Story] = &[
         told(exit_code(), |it| {
             it.run(Fetch, 2);
             let job = it.start(Apply).job;
-            it.ends(job, Outcome::Unknown { why: "its node is gone".to_owned() });
+            it.ends(job, Outcome::Unknown { why: "its node is gone".to_owned(), gone: true });
         })
     }),
     ("an unknown end and nothing looks", "WAITS_FOR_PERSON", || {
         told(apply_only(), |it| {
             let job = it.start(Apply).job;
-            it.ends(job, Outcome::Unknown { why: "its node is gone".to_owned() });
+            it.ends(job, Outcome::Unknown { why: "its node is gone".to_owned(), gone: true });
         })
     }),
     ("cancelled", "WAITS_FOR_PERSON", || {

@@ -32,7 +32,7 @@ fn rule_01_get_info_runs_beside_and_influences_nothing() {
     twin.run(Fetch, 2);
     it.start(Apply);
     twin.start(Apply);
-    for outcome in [Outcome::TimedOut, Outcome::Unknown { why: "gone".to_owned() }, it.exited(1, Seen::default())] {
+    for outcome in [Outcome::TimedOut, Outcome::Unknown { why: "gone".to_owned(), gone: true }, it.exited(1, Seen::default())] {
         it.ends(info.job, outcome);
         assert_eq!(it.status(), twin.status());
         assert_eq!(it.state().standing().next_action_at, twin.state().standing().next_action_at);

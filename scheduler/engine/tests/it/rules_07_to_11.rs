@@ -388,7 +388,7 @@ fn rule_11_after_an_unknown_end_fetch_decides() {
     let mut it = Scenario::new(exit_code());
     it.run(Fetch, 2);
     let apply = it.start(Apply);
-    it.ends(apply.job, Outcome::Unknown { why: "its node is gone".to_owned() });
+    it.ends(apply.job, Outcome::Unknown { why: "its node is gone".to_owned(), gone: true });
     it.is("CONVERGING APPLY_FAILED");
     assert!(it.state().standing().message.contains("its node is gone"));
     it.declines(Apply);
@@ -399,10 +399,24 @@ fn rule_11_after_an_unknown_end_fetch_decides() {
 }
 
 #[test]
+fn p1_rule_11_fetch_looks_but_no_apply_comes_beside_one_on_a_node_that_does_not_answer() {
+    let mut it = Scenario::new(exit_code());
+    it.run(Fetch, 2);
+    let apply = it.start(Apply);
+    it.ends(apply.job, Outcome::Unknown { why: "its node does not answer".to_owned(), gone: false });
+    it.run(Fetch, 2);
+    it.until(100_000).run(Fetch, 2);
+    it.declines(Apply);
+    it.is("FAILED APPLY_FAILED");
+    it.ends(apply.job, Outcome::Unknown { why: "its node is gone".to_owned(), gone: true });
+    it.start(Apply);
+}
+
+#[test]
 fn rule_11_without_fetch_an_unknown_end_is_failed_for_a_person() {
     let mut it = Scenario::new(apply_only());
     let apply = it.start(Apply);
-    it.ends(apply.job, Outcome::Unknown { why: "its node is gone".to_owned() });
+    it.ends(apply.job, Outcome::Unknown { why: "its node is gone".to_owned(), gone: true });
     it.is("FAILED APPLY_FAILED");
     it.until(100_000);
     it.declines(Apply);
@@ -423,7 +437,7 @@ fn rule_11_no_apply_beside_one_that_is_not_known_to_be_gone() {
         it.run(Fetch, 2);
         it.is("FAILED APPLY_FAILED");
         it.ends(apply.job, Outcome::Cancelled { gone: false });
-        it.ends(apply.job, Outcome::Unknown { why: "no word of it".to_owned() });
+        it.ends(apply.job, Outcome::Unknown { why: "no word of it".to_owned(), gone: false });
         it.declines(Apply);
         if released_by_person {
             it.send(Event::Retry { who: "ann".to_owned() });

@@ -168,11 +168,11 @@ fn rule_13_a_retry_policy_that_is_used_up_falls_back_to_the_poll_interval() {
 fn rule_14_an_unknown_end_is_never_success() {
     let mut it = Scenario::new(exit_code());
     let fetch = it.start(Fetch);
-    it.ends(fetch.job, Outcome::Unknown { why: "no report".to_owned() });
+    it.ends(fetch.job, Outcome::Unknown { why: "no report".to_owned(), gone: true });
     it.is("CONVERGING FETCH_FAILED");
     let mut it = Scenario::new(apply_only());
     let apply = it.start(Apply);
-    it.ends(apply.job, Outcome::Unknown { why: "no report".to_owned() });
+    it.ends(apply.job, Outcome::Unknown { why: "no report".to_owned(), gone: true });
     it.is("FAILED APPLY_FAILED");
 }
 

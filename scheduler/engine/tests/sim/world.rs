@@ -91,7 +91,8 @@ impl World {
     /// A command ends by itself.
     pub(crate) fn end(&mut self, job: JobId, now: Timestamp) {
         let Some(process) = self.processes.get_mut(&job).filter(|process| process.alive) else { return };
-        process.alive = false;
+        // Nothing more is heard of it; whether it is gone is another question.
+        process.alive = process.fate == Fate::Lost && process.immortal;
         process.ends_at = None;
         let target = &mut self.targets[process.instance];
         let worked =
@@ -106,7 +107,7 @@ impl World {
         };
         process.outcome = Some(match process.fate {
             Fate::NotStarted { surroundings } => Outcome::NotStarted { why: "could not".to_owned(), surroundings },
-            Fate::Lost => Outcome::Unknown { why: "lost".to_owned() },
+            Fate::Lost => Outcome::Unknown { why: "lost".to_owned(), gone: !process.immortal },
             _ => Outcome::Exited {
                 code,
                 started_at: process.began_at,
