@@ -20,7 +20,7 @@ use crate::clock::Clock;
 use crate::compile::{BUILT_IN_RUNTIME, Options};
 use crate::delivery::{self, Delivery, Tokens};
 use crate::driver::{self, Driver, Handle, Parts};
-use crate::http::{self, Api, Piece, ReadOutput};
+use crate::http::{self, Api, Piece, ReadOutput, Tls, TlsError};
 use crate::runner::Runner;
 use crate::runner::cluster::ClusterRunner;
 use crate::runner::local::{self, LocalRunner};
@@ -47,6 +47,9 @@ pub enum StartError {
     /// Another daemon has the data directory.
     #[error(transparent)]
     Lock(#[from] LockError),
+    /// The certificate cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The key cannot be used.
     #[error(transparent)]
     Seal(#[from] SealError),
@@ -115,6 +118,7 @@ impl Daemon {
     /// [`StartError`] with what to do.
     pub async fn start_at(settings: Settings, clock: Clock) -> Result<Self, StartError> {
         settings.check()?;
+        let tls = settings.tls()?.map(Tls::open).transpose()?;
         let data = &settings.data_dir;
         // Secrets and tokens are in there: its owner's alone.
         std::fs::DirBuilder::new()
@@ -143,9 +147,10 @@ impl Daemon {
         let runner =
             LocalRunner::open(local, blobs.clone(), news.clone()).map_err(io_error(format!("open the spool in {}", data.display())))?;
 
+        let url = format!("{}://{address}", if tls.is_some() { "https" } else { "http" });
         let uploads = delivery::Settings {
             directory: data.join("uploads"),
-            url: settings.advertise_url.clone().unwrap_or_else(|| format!("http://{address}")).trim_end_matches('/').to_owned(),
+            url: settings.advertise_url.clone().unwrap_or_else(|| url.clone()).trim_end_matches('/').to_owned(),
         };
         let delivery = Delivery::open(uploads, blobs.clone(), Tokens::new(&sealer), clock.clone())
             .map_err(io_error(format!("open the uploads in {}", data.display())))?;
@@ -168,8 +173,8 @@ impl Daemon {
         let Driver { handle, done: driver } = Driver::start(parts, stop.child_token()).await?;
         let output = output(runner.clone(), delivery.clone(), blobs);
         let api = Api::new(store.clone(), handle.clone(), output, delivery.clone(), clock, settings.open_metrics, stop.child_token());
-        let http = tokio::spawn(http::serve(listener, api, stop.child_token()));
-        tracing::info!(%address, data = %data.display(), "ready");
+        let http = tokio::spawn(http::serve(listener, tls, api, stop.child_token()));
+        tracing::info!(%url, data = %data.display(), "ready");
         Ok(Self { address, handle, store, runner, cluster, delivery, stop, driver, http, _lock: lock })
     }
 

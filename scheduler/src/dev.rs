@@ -165,7 +165,7 @@ impl Session {
         let server = format!("http://{address}");
         let token = std::fs::read_to_string(data_dir.join(pvnctl::discover::TOKEN_FILE))
             .map_err(|error| Failure::user(format!("cannot read the admin token in {}: {error}", data_dir.display())))?;
-        let client = Client::new(&server, Some(token.trim().to_owned()))?;
+        let client = Client::new(&server, None, Some(token.trim().to_owned()))?;
         let place = if address == USUAL { String::new() } else { format!("PVN_SERVER={server} ") };
         let prefix = format!("{place}PVN_DATA_DIR={} ", shell_word(&data_dir));
         console.data(&story::banner(&server, &prefix, console.colours_stdout()))?;

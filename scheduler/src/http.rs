@@ -12,6 +12,7 @@ mod limits;
 mod lookup;
 mod openapi;
 mod serve;
+mod tls;
 mod upload;
 
 use std::io;
@@ -30,6 +31,7 @@ use crate::driver::Handle;
 use crate::store::Store;
 
 pub use serve::serve;
+pub use tls::{Tls, TlsError};
 
 /// Which bytes of a job's output are wanted.
 #[derive(Debug, Clone)]

@@ -82,6 +82,15 @@ pub struct Settings {
     pub all_local: bool,
 }
 
+/// Where the certificate and its key lie.
+#[derive(Debug, Clone)]
+pub struct TlsFiles {
+    /// Certificate chain, PEM, the server's own first.
+    pub certificate: PathBuf,
+    /// Private key, PEM.
+    pub key: PathBuf,
+}
+
 /// Why a set of settings cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
@@ -90,7 +99,7 @@ pub enum SettingsError {
     NotYet(String),
     /// Would expose tokens.
     #[error(
-        "listening on {0} without TLS would send tokens and secrets over the network readable; listen on 127.0.0.1, or add --allow-plain-http if something in front of it speaks TLS"
+        "listening on {0} without TLS would send tokens and secrets over the network readable; give --tls-cert and --tls-key, listen on 127.0.0.1, or add --allow-plain-http if something in front of it speaks TLS"
     )]
     Plain(SocketAddr),
     /// Makes no sense.
@@ -127,12 +136,7 @@ impl Settings {
     /// # Errors
     /// [`SettingsError`] with what to do instead.
     pub fn check(&self) -> Result<(), SettingsError> {
-        if self.tls_cert.is_some() || self.tls_key.is_some() {
-            return Err(SettingsError::NotYet(
-                "--tls-cert and --tls-key; put a proxy that speaks TLS in front, and listen on the loopback address".to_owned(),
-            ));
-        }
-        if !self.listen.ip().is_loopback() && !self.allow_plain_http {
+        if self.tls()?.is_none() && !self.listen.ip().is_loopback() && !self.allow_plain_http {
             return Err(SettingsError::Plain(self.listen));
         }
         if let Some(url) = &self.advertise_url
@@ -142,6 +146,19 @@ impl Settings {
             return Err(SettingsError::Wrong(format!("--advertise-url `{url}` is not a URL that starts with http:// or https://")));
         }
         self.database_file().map(drop)
+    }
+
+    /// What TLS is spoken with; `None` = it is not.
+    ///
+    /// # Errors
+    /// [`SettingsError`] when only one of the two files is given.
+    pub fn tls(&self) -> Result<Option<TlsFiles>, SettingsError> {
+        match (&self.tls_cert, &self.tls_key) {
+            (None, None) => Ok(None),
+            (Some(certificate), Some(key)) => Ok(Some(TlsFiles { certificate: certificate.clone(), key: key.clone() })),
+            (Some(_), None) => Err(SettingsError::Wrong("--tls-cert without --tls-key: give the key of that certificate too".to_owned())),
+            (None, Some(_)) => Err(SettingsError::Wrong("--tls-key without --tls-cert: give the certificate of that key too".to_owned())),
+        }
     }
 
     /// The file of the database.
@@ -214,7 +231,15 @@ mod tests {
 
     #[test]
     fn what_is_not_built_yet_says_so() {
-        check(|s| s.tls_cert = Some("cert.pem".into()), Err("not supported yet: --tls-cert"));
+        check(|s| s.tls_cert = Some("cert.pem".into()), Err("--tls-cert without --tls-key"));
+        check(|s| s.tls_key = Some("key.pem".into()), Err("--tls-key without --tls-cert"));
+        check(
+            |s| {
+                s.listen = ([0, 0, 0, 0], 7780).into();
+                (s.tls_cert, s.tls_key) = (Some("cert.pem".into()), Some("key.pem".into()));
+            },
+            Ok(()),
+        );
         check(|s| s.database_url = Some("postgres://u:secret@db/pvn".into()), Err("not supported yet: --database-url"));
     }
 

@@ -31,7 +31,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("axum_server", &["scheduler/src/http"]),
     ("tower_http", &["scheduler/src/http"]),
     ("reqwest", &["scheduler/cli/src/client"]),
-    ("rustls", &["scheduler/cli/src/client", "scheduler/src/runner/cluster"]),
+    ("rustls", &["scheduler/cli/src/client", "scheduler/src/http/tls", "scheduler/src/runner/cluster"]),
     ("ureq", &["wrapper/src/deliver"]),
     ("httpdate", &["wrapper/src/deliver"]),
     ("valico", &["schema/src/check", "schema/src/config"]),

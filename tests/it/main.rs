@@ -15,4 +15,5 @@ mod house;
 mod restart;
 mod shapes;
 mod terraform;
+mod tls;
 mod wrapper;

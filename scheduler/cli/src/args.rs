@@ -26,6 +26,7 @@ Examples:
 Server and token:
   --server, else PVN_SERVER, else http://127.0.0.1:7780
   --token-file, else PVN_AUTH_TOKEN, else `admin-token` in the data directory (PVN_DATA_DIR, default ./pvn-data)
+  --ca-file, else PVN_CA_FILE, else the system's authorities, for a scheduler that speaks https
 
 Exit codes:
   0  done                    2  waited for something that FAILED
@@ -60,6 +61,10 @@ pub struct Global {
     /// File that holds the token
     #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
     pub token_file: Option<PathBuf>,
+
+    /// Certificates (PEM) that alone are trusted to speak for an https scheduler [default: the system's]
+    #[arg(long, global = true, env = "PVN_CA_FILE", hide_env = true, value_name = "FILE", help_heading = "Global options")]
+    pub ca_file: Option<PathBuf>,
 
     /// How to print data: table, json or yaml
     #[arg(

@@ -43,11 +43,12 @@ pub fn is_local(server: &str) -> bool {
 }
 
 impl Client {
-    /// A client for the scheduler at `server`, `http://HOST:PORT` with an optional path before `/v1`.
+    /// A client for the scheduler at `server`, `http://HOST:PORT` with an optional path before `/v1`. `authorities`: PEM
+    /// certificates that alone are trusted, instead of the system's.
     ///
     /// # Errors
-    /// When `server` is no such address.
-    pub fn new(server: &str, token: Option<String>) -> Result<Self, Failure> {
+    /// When `server` is no such address, or the certificates cannot be used.
+    pub fn new(server: &str, authorities: Option<&[u8]>, token: Option<String>) -> Result<Self, Failure> {
         let wrong =
             |why: &str| Failure::with_next(format!("`{server}` is not the address of a scheduler: {why}"), "write it as http://HOST:PORT");
         let base = Url::parse(server).map_err(|error| wrong(&error.to_string()))?;
@@ -65,6 +66,16 @@ impl Client {
             // A proxy in the environment is for the world outside.
             builder = builder.no_proxy();
         }
+        builder = match authorities {
+            Some(pem) => {
+                let given = reqwest::Certificate::from_pem_bundle(pem)
+                    .map_err(|error| Failure::user(format!("cannot use the certificates that were given: {}", cause(&error))))?;
+                builder.tls_certs_only(given)
+            }
+            // Nobody has to vouch for anybody, so a machine without authorities will do.
+            None if base.scheme() == "http" => builder.tls_certs_only([]),
+            None => builder,
+        };
         let http = builder.build().map_err(|error| Failure::user(format!("cannot set up the HTTP client: {error}")))?;
         Ok(Self { http, base, token })
     }
@@ -286,7 +297,7 @@ mod tests {
     #[test]
     fn a_wrong_address_says_how_to_write_one() {
         for server in ["127.0.0.1:7780", "ftp://x", "", "http://"] {
-            let failure = Client::new(server, None).unwrap_err();
+            let failure = Client::new(server, None, None).unwrap_err();
             assert!(failure.to_string().contains("is not the address of a scheduler"), "{failure}");
             assert_eq!(failure.next().as_deref(), Some("write it as http://HOST:PORT"));
         }

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::Router;
-use axum::extract::Request;
+use axum::extract::{ConnectInfo, Request};
 use axum::http::{Method, StatusCode, Uri};
-use axum::middleware::{Next, from_fn};
+use axum::middleware::{AddExtension, Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum_server::accept::Accept;
+use axum_server::tls_rustls::RustlsAcceptor;
 use futures::future::{Ready, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -21,17 +22,41 @@ use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::timeout::RequestBodyTimeoutLayer;
 
-use super::Api;
 use super::error::Error;
 use super::limits::{BODY_SILENCE, CONNECTIONS, HEAD_TIMEOUT, REQUEST_TIMEOUT, STOP_WITHIN};
+use super::tls::LOOK_EVERY;
+use super::{Api, Tls};
 
-/// Serves until `stop`, then finishes what is under way for a while. `listener` must be non-blocking.
+/// Serves until `stop`, then finishes what is under way for a while. `listener` must be non-blocking. Without `tls` in the
+/// clear.
 ///
 /// # Errors
 /// When the listener breaks.
-pub async fn serve(listener: TcpListener, api: Api, stop: CancellationToken) -> io::Result<()> {
+pub async fn serve(listener: TcpListener, tls: Option<Tls>, api: Api, stop: CancellationToken) -> io::Result<()> {
+    let limited = Limited(Arc::new(Semaphore::new(CONNECTIONS)));
+    match tls {
+        None => serve_by(limited, listener, api, stop).await,
+        Some(tls) => {
+            let acceptor = RustlsAcceptor::new(tls.config.clone()).handshake_timeout(HEAD_TIMEOUT).acceptor(limited);
+            tokio::select! {
+                ended = serve_by(acceptor, listener, api, stop) => ended,
+                () = tls.keep_fresh(LOOK_EVERY) => Ok(()),
+            }
+        }
+    }
+}
+
+/// What answers on one connection: the router, and who is at the other end.
+type OfConnection = AddExtension<Router, ConnectInfo<SocketAddr>>;
+
+async fn serve_by<A>(acceptor: A, listener: TcpListener, api: Api, stop: CancellationToken) -> io::Result<()>
+where
+    A: Accept<TcpStream, OfConnection, Service = OfConnection> + Clone + Send + Sync + 'static,
+    A::Stream: AsyncRead + AsyncWrite + Unpin + Send,
+    A::Future: Send,
+{
     let handle = axum_server::Handle::new();
-    let mut server = axum_server::from_tcp(listener)?.acceptor(Limited(Arc::new(Semaphore::new(CONNECTIONS)))).handle(handle.clone());
+    let mut server = axum_server::from_tcp(listener)?.acceptor(acceptor).handle(handle.clone());
     server.http_builder().http1().timer(hyper_util::rt::TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
     let service = super::router(api).into_make_service_with_connect_info::<SocketAddr>();
     let stopping = async {

@@ -294,7 +294,7 @@ impl Listening {
         listener.set_nonblocking(true).unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let stop = CancellationToken::new();
-        tokio::spawn(pvn_scheduler::http::serve(listener, world.api.clone(), stop.clone()));
+        tokio::spawn(pvn_scheduler::http::serve(listener, None, world.api.clone(), stop.clone()));
         Self { url, stop }
     }
 }

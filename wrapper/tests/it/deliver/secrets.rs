@@ -56,7 +56,8 @@ fn a_secret_stands_in_no_report_message_or_line() {
     std::fs::write(&log, "").unwrap();
     // In the name of a missing output, in a process that is left, and escaped in the document.
     let script = r#"
-        sh -c 'sleep 60' "$PASSWORD" &
+        sh -c 'echo > named; sleep 60; :' "$PASSWORD" &
+        until test -e named; do sleep 0.01; done
         printf '{"objects": [{"name": "\\u0068unter/22 & \\"more\\"", "objectType": "x"}]}'
         printf '%s' "$PASSWORD" >&2"#;
     let flags = ["--expect", "fetch", "--out", &format!("plan=/nowhere/{SECRET}"), "--drain", "0s", "--deliver-for", "500ms"];

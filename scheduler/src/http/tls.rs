@@ -1,0 +1,177 @@
+//! The certificate that the API speaks TLS with. Whoever renews it (cert-manager, certbot) writes its files anew; they are
+//! looked at again while we serve, and a pair that does not do changes nothing. Called by `daemon` at the start, by `serve`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum_server::tls_rustls::RustlsConfig;
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+use crate::settings::TlsFiles;
+
+/// How often the files are looked at: certificates are renewed days before they end.
+pub(super) const LOOK_EVERY: Duration = Duration::from_secs(60);
+
+/// Why a certificate and its key cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file cannot be read, or is no PEM.
+    #[error("failed to read {what} in {}", path.display())]
+    Read {
+        /// Which of the two.
+        what: &'static str,
+        /// Where it was looked for.
+        path: PathBuf,
+        /// What was wrong with it.
+        source: rustls::pki_types::pem::Error,
+    },
+    /// Such a file, and nothing in it.
+    #[error("there is no certificate in {}; it must be PEM, the server's own certificate first", .0.display())]
+    Empty(PathBuf),
+    /// They do not belong together, or are of a kind that we do not speak.
+    #[error("the certificate in {} and the key in {} cannot be served together", files.certificate.display(), files.key.display())]
+    Pair {
+        /// Both.
+        files: TlsFiles,
+        /// Why.
+        source: rustls::Error,
+    },
+}
+
+/// A certificate with its key, and where they came from.
+#[derive(Debug, Clone)]
+pub struct Tls {
+    files: TlsFiles,
+    chain: Vec<CertificateDer<'static>>,
+    pub(super) config: RustlsConfig,
+}
+
+impl Tls {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// [`TlsError`] with the file's name.
+    pub fn open(files: TlsFiles) -> Result<Self, TlsError> {
+        let (chain, config) = read(&files)?;
+        Ok(Self { files, chain, config: RustlsConfig::from_config(config) })
+    }
+
+    /// Serves what lies in the files as it changes, for ever.
+    pub(super) async fn keep_fresh(mut self, look_every: Duration) {
+        let mut turns = tokio::time::interval(look_every);
+        let mut complained = false;
+        loop {
+            turns.tick().await;
+            let files = self.files.clone();
+            let Ok(found) = tokio::task::spawn_blocking(move || read(&files)).await else { continue };
+            match found {
+                Ok((chain, config)) => {
+                    complained = false;
+                    if chain != self.chain {
+                        tracing::info!(file = %self.files.certificate.display(), "a new certificate is served from now on");
+                        self.config.reload_from_config(config);
+                        self.chain = chain;
+                    }
+                }
+                Err(error) if !complained => {
+                    complained = true;
+                    tracing::warn!(
+                        error = format!("{:#}", anyhow::Error::new(error)),
+                        "the certificate is not renewed; the one in use stays"
+                    );
+                }
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+type Pair = (Vec<CertificateDer<'static>>, Arc<ServerConfig>);
+
+fn read(files: &TlsFiles) -> Result<Pair, TlsError> {
+    let unreadable = |what, path: &Path| {
+        let path = path.to_owned();
+        move |source| TlsError::Read { what, path, source }
+    };
+    let chain: Vec<_> = CertificateDer::pem_file_iter(&files.certificate)
+        .and_then(Iterator::collect)
+        .map_err(unreadable("the certificate", &files.certificate))?;
+    if chain.is_empty() {
+        return Err(TlsError::Empty(files.certificate.clone()));
+    }
+    let key = PrivateKeyDer::from_pem_file(&files.key).map_err(unreadable("the private key", &files.key))?;
+    let wrong = |source| TlsError::Pair { files: files.clone(), source };
+    let mut config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(wrong)?
+        .with_no_client_auth()
+        .with_single_cert(chain.clone(), key)
+        .map_err(wrong)?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok((chain, Arc::new(config)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair(directory: &Path) -> TlsFiles {
+        let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+        let files = TlsFiles { certificate: directory.join("cert.pem"), key: directory.join("key.pem") };
+        std::fs::write(&files.certificate, made.cert.pem()).unwrap();
+        std::fs::write(&files.key, made.signing_key.serialize_pem()).unwrap();
+        files
+    }
+
+    #[test]
+    fn what_cannot_be_served_is_named_with_its_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let files = pair(directory.path());
+        assert!(Tls::open(files.clone()).is_ok());
+        let check = |certificate: &str, key: &str, expected: &str| {
+            std::fs::write(&files.certificate, certificate).unwrap();
+            std::fs::write(&files.key, key).unwrap();
+            let said = format!("{:#}", anyhow::Error::new(Tls::open(files.clone()).unwrap_err()));
+            assert!(said.contains(expected), "{said}");
+        };
+        let (certificate, key) = (std::fs::read_to_string(&files.certificate).unwrap(), std::fs::read_to_string(&files.key).unwrap());
+        let other = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap().signing_key.serialize_pem();
+        check("", &key, "there is no certificate in");
+        check(&certificate, "", "the private key in");
+        check(&certificate, &other, "cannot be served together");
+        std::fs::remove_file(&files.key).unwrap();
+        let said = format!("{:#}", anyhow::Error::new(Tls::open(files.clone()).unwrap_err()));
+        assert!(said.contains("key.pem") && said.contains("No such file"), "{said}");
+    }
+
+    #[tokio::test]
+    async fn a_renewed_certificate_is_served_and_a_broken_one_is_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let files = pair(directory.path());
+        let tls = Tls::open(files.clone()).unwrap();
+        let config = tls.config.clone();
+        let first = config.get_inner();
+        let soon = Duration::from_millis(1);
+        let renewing = tokio::spawn(tls.keep_fresh(soon));
+        let another_than = async |before: &Arc<ServerConfig>| {
+            for _ in 0..20_000 {
+                if !Arc::ptr_eq(&config.get_inner(), before) {
+                    return config.get_inner();
+                }
+                tokio::time::sleep(soon).await;
+            }
+            panic!("nothing was renewed");
+        };
+        pair(directory.path());
+        let second = another_than(&first).await;
+        std::fs::write(&files.certificate, "half").unwrap();
+        tokio::time::sleep(soon * 50).await;
+        assert!(Arc::ptr_eq(&config.get_inner(), &second));
+        pair(directory.path());
+        another_than(&second).await;
+        renewing.abort();
+    }
+}
