@@ -14,7 +14,7 @@
 //!
 //! What always holds, whoever is killed when:
 //! - **At most one start.** Only the one who made `claim` starts the command, and `claim` is never removed before the
-//!   whole directory is.
+//!   whole directory is gone under its name.
 //! - **A report is whole.** It appears by rename, after the files it names. Nothing is synced to the disk: after a crash
 //!   of the machine a missing or cut report is an unknown outcome, which is what the scheduler must then assume anyway.
 //!   Syncing would cost a trivial job more than everything else together.

@@ -1,8 +1,9 @@
 //! Trivial local jobs a second through the whole path (decide, start under the wrapper, report, commit durably, history
 //! kept), beside bare spawning of the same command on two threads and, where it is installed, HyperQueue's
-//! LocalCluster. All in one run, so that the ratios mean something on a shared machine.
+//! LocalCluster. All in one run, so that the ratios mean something on a shared machine. Beside the rate stands what a job
+//! costs in time of the processor, which other people's load changes less. The wrapper is the one that is shipped.
 //!
-//! `cargo bench -p tests --bench throughput [-- SECONDS]`
+//! `cargo bench -p tests --bench throughput [-- SECONDS]`; `PVN_WRAPPER=FILE` measures with another wrapper.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
 
@@ -11,6 +12,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tests::scheduler::{Scheduler, Start};
+use tests::{cpu, programs};
 
 /// Slots tried: one per core starves on waiting, many fight for the cores; the best counts.
 const SLOTS: &[&str] = &["2", "4", "8", "16"];
@@ -21,12 +23,14 @@ const INSTANCES: usize = 64;
 fn main() {
     let seconds = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(10);
     let span = Duration::from_secs(seconds);
+    let wrapper = programs::shipped_wrapper();
     let bare = bare(span);
     println!("{:<44}{bare:>10.0} jobs/s", "bare spawning of `true`, two threads");
     let mut best = 0.0_f64;
     for slots in SLOTS {
-        let rate = whole_path(slots, span);
-        println!("{:<44}{rate:>10.0} jobs/s", format!("pvn, {slots} slots"));
+        let (rate, own_ms, children_ms) = whole_path(slots, &wrapper, span);
+        let cost = format!("{own_ms:.2} ms of CPU a job in the daemon, {children_ms:.2} in wrapper and command");
+        println!("{:<44}{rate:>10.0} jobs/s   {cost}", format!("pvn, {slots} slots"));
         best = best.max(rate);
     }
     println!("{:<44}{:>10.2} (to reach: 0.33)", "pvn, best, over bare spawning", best / bare);
@@ -55,9 +59,11 @@ fn bare(span: Duration) -> f64 {
     f64::from(count) / start.elapsed().as_secs_f64()
 }
 
-fn whole_path(slots: &str, span: Duration) -> f64 {
+/// Jobs a second, and the milliseconds of CPU that each took of the daemon and of its children.
+fn whole_path(slots: &str, wrapper: &Path, span: Duration) -> (f64, f64, f64) {
     let mut scheduler = Scheduler::stopped();
-    scheduler.run(&Start { arguments: &["--max-fetches", slots], ..Start::default() });
+    let wrapper = wrapper.to_str().expect("the path is UTF-8");
+    scheduler.run(&Start { arguments: &["--max-fetches", slots, "--wrapper", wrapper], ..Start::default() });
     let mut yaml = String::from(
         "runtime:\n  name: trivial\n  custom:\n    proxyRuntime: {runtime: local}\n    fetch:\n      \
          taskConfig: {program: {name: fetch, entrypoint: ['true']}}\n      pollInterval: 0.001s\n      steadyStatePollInterval: 0.001s\n    \
@@ -69,12 +75,14 @@ fn whole_path(slots: &str, span: Duration) -> f64 {
     yaml += "---\nservice: {name: s0, application: app}\n";
     scheduler.apply(&yaml);
     scheduler.ok(&["services", "push", "s0", "--app", "app"]);
-    let before = jobs(&scheduler);
+    let (before, cpu_before) = (jobs(&scheduler), cpu::seconds(scheduler.pid()));
     let start = Instant::now();
     std::thread::park_timeout(span);
-    let rate = (jobs(&scheduler) - before) / start.elapsed().as_secs_f64();
+    let (ended, cpu) = (jobs(&scheduler) - before, cpu::seconds(scheduler.pid()));
+    let rate = ended / start.elapsed().as_secs_f64();
     scheduler.stop();
-    rate
+    let of_a_job = |part: usize| 1_000.0 * (cpu[part] - cpu_before[part]) / ended.max(1.0);
+    (rate, of_a_job(0), of_a_job(1))
 }
 
 /// Jobs that ended so far, from the daemon's own count of its table.

@@ -4,6 +4,7 @@
 #[path = "../cluster/lib.rs"]
 pub mod cluster;
 pub mod copy;
+pub mod cpu;
 pub mod dev;
 pub mod files;
 mod port;

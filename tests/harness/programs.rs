@@ -58,3 +58,18 @@ fn build() -> PathBuf {
 pub fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package is one level below the root")
 }
+
+/// The wrapper as it is shipped, static and small, for benchmarks: built by `images/build-wrapper.sh`, or the one that
+/// `PVN_WRAPPER` names. The one beside the tests is linked dynamically and takes longer to start.
+///
+/// # Panics
+/// When it cannot be built.
+pub fn shipped_wrapper() -> PathBuf {
+    if let Some(path) = std::env::var_os("PVN_WRAPPER") {
+        return path.into();
+    }
+    let output = Command::new(repository().join("images/build-wrapper.sh")).output().expect("images/build-wrapper.sh can be started");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "the wrapper does not build: {said}{}", String::from_utf8_lossy(&output.stderr));
+    repository().join(said.split(':').next().unwrap_or_default())
+}

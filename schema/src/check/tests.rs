@@ -154,7 +154,7 @@ fn numbers_have_ranges() {
 }
 
 #[test]
-fn bad_input_output_over_8_mib_is_refused() {
+fn bad_input_output_without_end_is_refused_above_8_mib() {
     let mut stdout = b"{\"objects\": []}".to_vec();
     stdout.resize(OUTPUT_LIMIT_BYTES, b' ');
     assert!(check(&stdout, StructuredKind::Fetch).is_ok(), "the limit itself is allowed");

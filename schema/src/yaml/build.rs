@@ -238,9 +238,14 @@ impl Builder<'_> {
         let at = self.bytes.at(failure.marker()).min(self.text.len());
         let line_start = self.text[..at].rfind('\n').map_or(0, |newline| newline + 1);
         let line = self.text[line_start..].lines().next().unwrap_or_default();
-        if let Some(tab) = line.find(|c: char| c != ' ').filter(|tab| line[*tab..].starts_with('\t')) {
-            let at = line_start + tab;
-            return error(at..at + 1, "a tab cannot indent YAML".to_owned(), Some("use spaces".to_owned()));
+        // After a text without quotes the parser complains of the line before the tab: it takes the next one for more of it.
+        let next_start = self.text[line_start..].find('\n').map_or(self.text.len(), |newline| line_start + newline + 1);
+        for start in [line_start, next_start] {
+            let rest = &self.text[start..];
+            let at = start + rest.len() - rest.trim_start_matches(' ').len();
+            if self.text[at..].starts_with('\t') && (start == line_start || failure.info().contains("tab")) {
+                return error(at..at + 1, "a tab cannot indent YAML".to_owned(), Some("use spaces".to_owned()));
+            }
         }
         let needs_quotes = ["mapping values are not allowed", "anchor", "cannot start", "did not find expected"];
         let help = if line[(at - line_start).min(line.len())..].contains("{{") {

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use tests::programs::repository;
+use tests::programs::shipped_wrapper;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
@@ -27,7 +27,7 @@ fn main() {
         child::run(rest);
         return;
     }
-    let bench = Bench { wrapper: wrapper(), directory: tempfile::tempdir_in(directory()).expect("a directory for spools") };
+    let bench = Bench { wrapper: shipped_wrapper(), directory: tempfile::tempdir_in(directory()).expect("a directory for spools") };
     let wanted = |part: &str| arguments.is_empty() || arguments.iter().any(|argument| argument == part);
     let parts: [(&str, Table); 7] = [
         ("start", start::table),
@@ -66,17 +66,6 @@ impl Bench {
     fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
-}
-
-/// The static wrapper, or the one that `PVN_WRAPPER` names.
-fn wrapper() -> PathBuf {
-    if let Some(path) = std::env::var_os("PVN_WRAPPER") {
-        return path.into();
-    }
-    let output = Command::new(repository().join("images/build-wrapper.sh")).output().expect("images/build-wrapper.sh can be started");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "the wrapper does not build: {said}{}", String::from_utf8_lossy(&output.stderr));
-    repository().join(said.split(':').next().unwrap_or_default())
 }
 
 /// Where spools go: memory where there is some, so that the wrapper is measured and not a disk.

@@ -178,3 +178,30 @@ fn a_program_straight_under_fetch_lacks_its_task_config() {
           = help: `taskConfig` is missing around it: write `taskConfig: {program: …}`
         "#);
 }
+
+/// SPEC 1 names every field; these are not among them and mean something to Prodvana, so dropping them in silence would
+/// change what a file does.
+#[test]
+fn fields_of_prodvana_that_are_not_ours_are_refused_by_name() {
+    let yaml =
+        "application: {name: a, releaseChannels: [{name: s, runtimes: [{runtime: r, containerOrchestration: {k8s: {namespace: n}}}]}]}
+application_metadata: {description: x}
+---
+runtime: {name: e, awsEcs: {proxyRuntime: {runtime: r}, region: eu, ecsCluster: c, accessKey: {accessKeyId: x}}}
+---
+runtime: {name: f, fake: {crashingPrograms: [{name: x}]}}
+---
+service: {name: s, application: a, disableDriftDetection: true}
+";
+    let told = problems(yaml);
+    for expected in [
+        "unknown field `containerOrchestration`",
+        "unknown field `application_metadata`",
+        "unknown field `accessKey`",
+        "runtime.fake.crashingPrograms[0]",
+        "unknown field `disableDriftDetection`",
+    ] {
+        assert!(told.contains(expected), "{expected} in:\n{told}");
+    }
+    assert_eq!(told.matches("error: ").count(), 5, "{told}");
+}

@@ -200,3 +200,11 @@ application:
           |         ^ application.name
         "#);
 }
+
+/// The parser takes the line with the tab for more of the text before it, and complains of that one.
+#[test]
+fn bad_input_malformed_yaml_a_tab_after_a_plain_text_is_told_where_it_stands() {
+    let told = problems("application:\n  name: a\n\treleaseChannels: []\n");
+    assert!(told.starts_with("error: a tab cannot indent YAML\n --> app.pvn.yaml:3:1\n"), "{told}");
+    assert!(told.contains("= help: use spaces"), "{told}");
+}
