@@ -78,6 +78,9 @@ impl Chain<'_> {
                 self.say("WAITS_FOR_PERSON", text.into(), since, None);
             }
             Situation::Unsettled(job) => {
+                if state.pursuit.chain.as_ref().is_some_and(|chain| chain.job == *job) {
+                    self.apply_end("APPLY_UNKNOWN");
+                }
                 let text = format!("apply {job} was given up and nobody has said that it is gone; another beside it could do harm");
                 self.say("APPLY_UNSETTLED", text, since, None);
                 let text = "ends when the runner says that it is gone, or when `pvnctl services retry` takes the responsibility";

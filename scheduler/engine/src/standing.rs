@@ -90,7 +90,11 @@ impl State {
             }
             Situation::Unsettled(job) => {
                 let way_out = "no other apply starts until it is known to be gone, or until `pvnctl services retry` says that it may";
-                (Status::Failed, Some(Reason::ApplyFailed), format!("apply {job} was given up and may still run; {way_out}"))
+                let ended = match chain_end() {
+                    Some((ended, ..)) if ended == *job => apply_ended(),
+                    _ => format!("apply {job} was given up"),
+                };
+                (Status::Failed, Some(Reason::ApplyFailed), format!("{ended}; it may still run, and {way_out}"))
             }
             Situation::ApplyFailed(at) => (Status::Failed, Some(Reason::ApplyFailed), format!("{}; {}", apply_ended(), again(at))),
             Situation::ApplyUnknown(None) => (Status::Failed, Some(Reason::ApplyFailed), format!("{}; {}", apply_ended(), again(&None))),

@@ -408,6 +408,7 @@ fn p1_rule_11_fetch_looks_but_no_apply_comes_beside_one_on_a_node_that_does_not_
     it.until(100_000).run(Fetch, 2);
     it.declines(Apply);
     it.is("FAILED APPLY_FAILED");
+    assert!(it.state().standing().message.contains("its node does not answer"));
     it.ends(apply.job, Outcome::Unknown { why: "its node is gone".to_owned(), gone: true });
     it.start(Apply);
 }
