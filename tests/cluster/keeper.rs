@@ -293,8 +293,6 @@ impl Keeper {
                 ("use-service-account-credentials", "true"),
                 ("leader-elect", "false"),
                 ("secure-port", "0"),
-                // By default a test would wait for nearly a minute until a node without a kubelet is lost.
-                ("node-monitor-grace-period", "20s"),
             ]),
         )?;
         self.built(
