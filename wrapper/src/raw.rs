@@ -1,4 +1,4 @@
-//! The three things that nothing safe offers; all that is unsafe in the wrapper is here.
+//! The four things that nothing safe offers; all that is unsafe in the wrapper is here.
 //!
 //! - **A `main` of our own** instead of the one that the Rust runtime wraps. The runtime's ignores SIGPIPE before anybody can
 //!   look what was there before, so the command could not be given what we were given; it reads `/proc/self/maps` and sets
@@ -8,11 +8,18 @@
 //!   `main`.
 //! - **The default disposition of SIGCHLD**, in place of an inherited "ignore".
 //! - **Real-time signals** as signals that can be sent.
+//! - **A terminal for a command before it runs**, which the C library's `posix_spawn` can give since glibc 2.35.
 
-#![expect(unsafe_code, reason = "a symbol named `main`, a disposition, and signals without a name; see the module")]
+#![expect(
+    unsafe_code,
+    reason = "a symbol named `main`, a disposition, signals without a name, and an action of `posix_spawn`; see the module"
+)]
 
 use std::ffi::{c_char, c_int};
 
+use nix::errno::Errno;
+use nix::libc::{posix_spawn_file_actions_addtcsetpgrp_np, posix_spawn_file_actions_t};
+use nix::spawn::PosixSpawnFileActions;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, sigaction};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{Mode, OFlags};
@@ -65,4 +72,14 @@ fn fill_standard_descriptors() {
 pub(crate) fn real_time(number: Number) -> Option<Signal> {
     // SAFETY: the C library does not use these signals itself; the two that it does use are below the first.
     (REAL_TIME_FIRST..=REAL_TIME_LAST).contains(&number).then(|| unsafe { Signal::from_raw_unchecked(number) })
+}
+
+/// Adds to `actions` that the new process's group gets the terminal on standard input.
+pub(crate) fn give_terminal(actions: &mut PosixSpawnFileActions) -> nix::Result<()> {
+    let actions = std::ptr::from_mut(actions).cast::<posix_spawn_file_actions_t>();
+    // SAFETY: nix's type is a transparent wrapper of the C library's, which its `init` has initialised.
+    match unsafe { posix_spawn_file_actions_addtcsetpgrp_np(actions, 0) } {
+        0 => Ok(()),
+        error => Err(Errno::from_raw(error)),
+    }
 }

@@ -14,6 +14,7 @@ use crate::signals::Inherited;
 use crate::spawn::Refusal;
 use crate::store::{Kept, Place};
 use crate::tee::say;
+use crate::terminal::Terminal;
 use crate::{capture, escalate, exit, last_words, outputs, report, spawn, supervise};
 
 /// What every step of a run may look at.
@@ -54,7 +55,8 @@ impl Shared<'_> {
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
             .map_err(|error| ours("cannot become the subreaper", error.into()))?;
         let signals = supervise::signal_descriptor().map_err(|error| ours("cannot wait for signals", error))?;
-        let started = spawn::start(&options.command, self.environment, inherited)?;
+        let terminal = Terminal::find();
+        let started = spawn::start(&options.command, self.environment, inherited, terminal.filter(Terminal::is_for_the_command))?;
         way.start();
         let escalation =
             escalate::Escalation::new(options.stop_signal, options.kill_after, options.deadline(), options.idle_timeout, Instant::now());
@@ -72,6 +74,7 @@ impl Shared<'_> {
                 leave_running: options.leave_running,
                 drain: options.drain,
                 order: Order::new(way.order()),
+                terminal: terminal.map(|terminal| terminal.with(started.pid)),
             },
             &signals,
         );

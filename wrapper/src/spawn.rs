@@ -19,8 +19,9 @@ use rustix::pipe::PipeFlags;
 use rustix::process::Pid;
 use schema::wire::{TOKEN_FILE_VARIABLE, TOKEN_VARIABLE};
 
-use crate::exit;
 use crate::signals::Inherited;
+use crate::terminal::Terminal;
+use crate::{exit, raw};
 
 /// Why nothing was started.
 #[derive(Debug)]
@@ -53,9 +54,14 @@ const HIDDEN: &[&str] = &[TOKEN_VARIABLE, TOKEN_FILE_VARIABLE];
 /// Where a command without a slash is looked up when there is no PATH. Source: `_PATH_DEFPATH` of paths.h.
 const DEFAULT_PATH: &str = "/usr/bin:/bin";
 
-/// Starts `command`. Not inlined, for the sake of the caller's stack.
+/// Starts `command`, which has the `terminal` from then on. Not inlined, for the sake of the caller's stack.
 #[inline(never)]
-pub(crate) fn start(command: &[OsString], environment: &[(OsString, OsString)], inherited: &Inherited) -> Result<Started, Refusal> {
+pub(crate) fn start(
+    command: &[OsString],
+    environment: &[(OsString, OsString)],
+    inherited: &Inherited,
+    terminal: Option<Terminal>,
+) -> Result<Started, Refusal> {
     let name = &command[0];
     let path = find(name, environment)?;
     let arguments = command.iter().map(|argument| c_string(argument.as_bytes().to_owned())).collect::<Result<Vec<_>, _>>()?;
@@ -75,16 +81,31 @@ pub(crate) fn start(command: &[OsString], environment: &[(OsString, OsString)], 
     for end in [&stdout, &stderr] {
         rustix::fs::fcntl_setfl(end, rustix::fs::OFlags::NONBLOCK).map_err(|error| faulty(error.into()))?;
     }
-    let spawned = prepare(&child_stdout, &child_stderr, inherited)
-        .and_then(|(actions, attributes)| posix_spawn(path.as_os_str(), &actions, &attributes, &arguments, &variables));
+    let spawn = |with_terminal| {
+        let (actions, attributes) = prepare(&child_stdout, &child_stderr, inherited, with_terminal)?;
+        posix_spawn(path.as_os_str(), &actions, &attributes, &arguments, &variables)
+    };
+    // What was refused is the command, or a terminal that hung up meanwhile: without the terminal we learn which.
+    let spawned = spawn(terminal.is_some()).or_else(|error| {
+        terminal.ok_or(error)?.regain();
+        spawn(false)
+    });
     match spawned {
         Ok(pid) => Ok(Started { pid: Pid::from_raw(pid.as_raw()).expect("a started process has a pid"), stdout, stderr }),
         Err(error) => Err(refused(name, &path, std::io::Error::from_raw_os_error(error as i32))),
     }
 }
 
-fn prepare(stdout: &OwnedFd, stderr: &OwnedFd, inherited: &Inherited) -> nix::Result<(PosixSpawnFileActions, PosixSpawnAttr)> {
+fn prepare(
+    stdout: &OwnedFd,
+    stderr: &OwnedFd,
+    inherited: &Inherited,
+    with_terminal: bool,
+) -> nix::Result<(PosixSpawnFileActions, PosixSpawnAttr)> {
     let mut actions = PosixSpawnFileActions::init()?;
+    if with_terminal {
+        raw::give_terminal(&mut actions)?;
+    }
     actions.add_dup2(stdout.as_raw_fd(), 1)?;
     actions.add_dup2(stderr.as_raw_fd(), 2)?;
     let mut attributes = PosixSpawnAttr::init()?;

@@ -52,6 +52,7 @@ pub(crate) struct Watch<'a> {
     pub(crate) leave_running: bool,
     pub(crate) drain: Duration,
     pub(crate) order: Order,
+    pub(crate) terminal: Option<Terminal>,
 }
 
 /// How it ended.
@@ -93,7 +94,6 @@ struct Loop<'a> {
     /// When [`Memory::begin`] is due.
     settles_at: Option<Instant>,
     memory: Memory,
-    terminal: Option<Terminal>,
     /// Whether we were stopped together with the command, and it waits for the SIGCONT that we got.
     stopped: bool,
 }
@@ -102,7 +102,6 @@ struct Loop<'a> {
 #[inline(never)]
 pub(crate) fn watch(watch: Watch<'_>, signals: &SignalFd) -> Outcome {
     let now = Instant::now();
-    let terminal = Terminal::of(watch.root);
     let mut state = Loop {
         watch,
         phase: Phase::Running,
@@ -114,7 +113,6 @@ pub(crate) fn watch(watch: Watch<'_>, signals: &SignalFd) -> Outcome {
         buffer: Vec::new(),
         settles_at: now.checked_add(SETTLED),
         memory: Memory::default(),
-        terminal,
         stopped: false,
     };
     while !state.is_over() {
@@ -217,7 +215,7 @@ impl Loop<'_> {
 
     /// Stops with the child, as a job of a shell does; the timers stand still. The SIGCONT that ends it is passed on.
     fn pause(&mut self, since: Instant) {
-        if let Some(terminal) = &self.terminal {
+        if let Some(terminal) = &self.watch.terminal {
             self.stopped = true;
             terminal.take_back();
         }
@@ -229,7 +227,7 @@ impl Loop<'_> {
     /// After a stop by the terminal, to all who heard of that, and with the terminal if it is ours again.
     fn go_on(&mut self) {
         self.stopped = false;
-        if let Some(terminal) = &self.terminal {
+        if let Some(terminal) = &self.watch.terminal {
             terminal.give();
         }
         let _ = kill_process_group(self.watch.root, Signal::CONT);
@@ -237,7 +235,7 @@ impl Loop<'_> {
 
     /// The terminal stopped the child: by Ctrl-Z, or because it is not its group's.
     fn stopped_by_terminal(&mut self, number: signals::Number, now: Instant) {
-        let Some(terminal) = &self.terminal else { return };
+        let Some(terminal) = &self.watch.terminal else { return };
         let wants_it = number == Signal::TTIN.as_raw() || number == Signal::TTOU.as_raw();
         let is_job_control = wants_it || number == Signal::TSTP.as_raw();
         if !is_job_control || self.stopped {
@@ -252,7 +250,7 @@ impl Loop<'_> {
     /// Takes in every process that has ended.
     fn reap(&mut self, now: Instant) {
         // Whether the child is stopped matters under a terminal only.
-        let stops = if self.terminal.is_some() { WaitOptions::UNTRACED } else { WaitOptions::empty() };
+        let stops = if self.watch.terminal.is_some() { WaitOptions::UNTRACED } else { WaitOptions::empty() };
         loop {
             match rustix::process::wait(WaitOptions::NOHANG | stops) {
                 Ok(Some((pid, status))) if status.stopped() => {
@@ -261,7 +259,7 @@ impl Loop<'_> {
                     }
                 }
                 Ok(Some((pid, status))) if pid == self.watch.root => {
-                    if let Some(terminal) = &self.terminal {
+                    if let Some(terminal) = &self.watch.terminal {
                         terminal.take_back();
                     }
                     self.status = Some(status);

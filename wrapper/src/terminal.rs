@@ -1,8 +1,9 @@
 //! The terminal on standard input, which only one process group may read. Ours has it when a shell starts us in the
 //! foreground; the command has a group of its own, so it gets the terminal while it runs, and with it what the keyboard
-//! sends: Ctrl-C, Ctrl-Z and a new window size reach its group from the kernel, once, and not us. In a pipeline
-//! (`pvn-wrapper exec … | less`) others of our group may want to read it, so there the command gets it when it asks.
-//! Called by `supervise`.
+//! sends: Ctrl-C, Ctrl-Z and a new window size reach its group from the kernel, once, and not us. It has it before its first
+//! instruction: were it stopped for reading too early, the SIGCONT after that would take a Ctrl-Z of the same moment with it.
+//! In a pipeline (`pvn-wrapper exec … | less`) others of our group may want to read it, so there the command gets it when it
+//! asks. Called by `spawn` and `supervise`.
 //!
 //! Nothing here can fail in a way that matters: what is refused (the terminal is gone, or another's) is left as it is.
 //! The kernel says 0 for a group or session whose leader is outside our PID namespace (`unshare --pid --fork`, a container
@@ -13,45 +14,60 @@ use rustix::stdio::{stdin, stdout};
 use rustix::termios::{isatty, tcgetpgrp, tcsetpgrp};
 
 /// The terminal that we were started on.
+#[derive(Clone, Copy)]
 pub(crate) struct Terminal {
     own: Pid,
-    group: Pid,
+    /// The command's, once it is started.
+    group: Option<Pid>,
 }
 
 impl Terminal {
-    /// If standard input is our controlling terminal. `group`: the command's.
-    pub(crate) fn of(group: Pid) -> Option<Self> {
-        let foreground = tcgetpgrp(stdin()).ok()?;
-        let terminal = Self { own: Pid::from_raw(nix::unistd::getpgrp().as_raw())?, group };
-        if foreground == terminal.own && isatty(stdout()) {
-            terminal.set(group);
-        }
-        Some(terminal)
+    /// If standard input is our controlling terminal.
+    pub(crate) fn find() -> Option<Self> {
+        tcgetpgrp(stdin()).ok()?;
+        Some(Self { own: Pid::from_raw(nix::unistd::getpgrp().as_raw())?, group: None })
+    }
+
+    /// Whether the command is to have it from its first instruction on.
+    pub(crate) fn is_for_the_command(&self) -> bool {
+        tcgetpgrp(stdin()).is_ok_and(|group| group == self.own) && isatty(stdout())
+    }
+
+    /// The command is started, in a `group` of its own.
+    pub(crate) fn with(self, group: Pid) -> Self {
+        Self { group: Some(group), ..self }
     }
 
     /// Whether the command's group has it, or we have.
     pub(crate) fn is_foreground(&self) -> bool {
-        tcgetpgrp(stdin()).is_ok_and(|group| group == self.own || group == self.group)
+        tcgetpgrp(stdin()).is_ok_and(|group| group == self.own || Some(group) == self.group)
     }
 
     /// To the command, if it is ours to give.
     pub(crate) fn give(&self) {
-        if tcgetpgrp(stdin()).is_ok_and(|group| group == self.own) {
-            self.set(self.group);
+        if let Some(group) = self.group
+            && tcgetpgrp(stdin()).is_ok_and(|group| group == self.own)
+        {
+            set(group);
         }
+    }
+
+    /// Back to ourselves from a command that could not be started.
+    pub(crate) fn regain(&self) {
+        set(self.own);
     }
 
     /// Back to ourselves, if the command has it.
     pub(crate) fn take_back(&self) {
-        if tcgetpgrp(stdin()).is_ok_and(|group| group == self.group) {
-            self.set(self.own);
+        if tcgetpgrp(stdin()).is_ok_and(|group| Some(group) == self.group) {
+            set(self.own);
         }
     }
+}
 
-    /// SIGTTOU, with which the kernel stops who does this from the background, is blocked.
-    fn set(&self, group: Pid) {
-        let _ = tcsetpgrp(stdin(), group);
-    }
+/// SIGTTOU, with which the kernel stops who does this from the background, is blocked.
+fn set(group: Pid) {
+    let _ = tcsetpgrp(stdin(), group);
 }
 
 /// Whether nobody can continue us once we are stopped: our parent is no job-control shell of our session.

@@ -93,6 +93,15 @@ fn under_a_terminal_the_command_can_read_it() {
 }
 
 #[test]
+fn under_a_terminal_a_command_that_cannot_start_leaves_it_to_the_next() {
+    let command = ["sh", "-c", "WRAPPER exec -- ./no-such-program; echo ready; read line; echo \"got $line\""];
+    let Some((code, shown)) = talk("under_a_terminal_a_command_that_cannot_start", &command, &["until:ready", "type:hello\n"]) else {
+        return;
+    };
+    assert!(code == 0 && shown.contains("got hello") && shown.contains("`./no-such-program` was not found"), "{code}: {shown}");
+}
+
+#[test]
 fn under_a_terminal_with_ctrl_z_the_shell_has_it_back_and_can_go_on() {
     let job = "type:WRAPPER-PATH exec -- sh -c 'echo rea''dy; read line; echo \"got $line\"'; echo \"code $?\"\n";
     let job = job.replace("WRAPPER-PATH", env!("CARGO_BIN_EXE_pvn-wrapper"));
