@@ -12,7 +12,7 @@ use crate::approve::name_of;
 use crate::converge::Situation;
 use crate::event::Wait;
 use crate::lanes::{Blocked, Lanes};
-use crate::state::{Approval, Finding, Job, State};
+use crate::state::{ApplyEnd, Approval, Finding, Job, State};
 use crate::step::{duration, in_words};
 
 /// The chain of causes. `name` gives `service/channel` of another instance, for those who hold a place.
@@ -70,7 +70,7 @@ impl Chain<'_> {
             Situation::Converged => self.say("CONVERGED", format!("{version} is as desired; fetch keeps looking for drift"), since, None),
             Situation::Unseen | Situation::Unlooked | Situation::Pending | Situation::Broken | Situation::Looking => self.looks(),
             Situation::Cancelled => {
-                self.apply_end("CANCELLED");
+                self.apply_end();
                 if let Some(job) = state.unsettled {
                     self.say("APPLY_UNSETTLED", format!("apply {job} was told to stop and is not known to be gone"), since, None);
                 }
@@ -79,7 +79,7 @@ impl Chain<'_> {
             }
             Situation::Unsettled(job) => {
                 if state.pursuit.chain.as_ref().is_some_and(|chain| chain.job == *job) {
-                    self.apply_end("APPLY_UNKNOWN");
+                    self.apply_end();
                 }
                 let text = format!("apply {job} was given up and nobody has said that it is gone; another beside it could do harm");
                 self.say("APPLY_UNSETTLED", text, since, None);
@@ -87,23 +87,23 @@ impl Chain<'_> {
                 self.say("WAITS_FOR_PERSON", text.into(), since, None);
             }
             Situation::ApplyFailed(at) => {
-                self.apply_end("APPLY_FAILED");
+                self.apply_end();
                 self.again("apply is tried again if fetch then still sees work", *at);
             }
             Situation::ApplyUnknown(at) => {
-                self.apply_end("APPLY_UNKNOWN");
+                self.apply_end();
                 self.again("fetch decides; apply comes again if it then still sees work", *at);
             }
             Situation::Retrying(at) => {
-                self.apply_end("RETRYABLE_EXIT");
+                self.apply_end();
                 self.say("BACK_OFF", "the next attempt comes by the retry policy".into(), None, Some(*at));
             }
             Situation::Misfired(at) => {
-                self.apply_end("NOT_STARTED");
+                self.apply_end();
                 self.say("BACK_OFF", "the surroundings are to blame: another try to start it comes by itself".into(), None, Some(*at));
             }
             Situation::Grace(until) => {
-                self.apply_end("APPLIED");
+                self.apply_end();
                 let text = "the effect of an apply may take its time: fetch polls, and apply comes again if it then still sees work";
                 self.say("GRACE_PERIOD", text.into(), None, Some(*until));
             }
@@ -190,9 +190,17 @@ impl Chain<'_> {
         }
     }
 
-    fn apply_end(&mut self, code: &str) {
+    fn apply_end(&mut self) {
         let Some(chain) = &self.state.pursuit.chain else { return };
         let Some(end) = &chain.end else { return };
+        let code = match end {
+            ApplyEnd::Succeeded => "APPLIED",
+            ApplyEnd::Retryable(_) => "RETRYABLE_EXIT",
+            ApplyEnd::Misfired(_) => "NOT_STARTED",
+            ApplyEnd::Failed(_) => "APPLY_FAILED",
+            ApplyEnd::Unknown(_) => "APPLY_UNKNOWN",
+            ApplyEnd::Cancelled(_) => "CANCELLED",
+        };
         self.say(code, format!("apply {} (attempt {}) {}", chain.job, chain.attempt, in_words(end)), Some(chain.ended_at), None);
     }
 
