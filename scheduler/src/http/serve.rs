@@ -24,7 +24,6 @@ use tower_http::timeout::RequestBodyTimeoutLayer;
 
 use super::error::Error;
 use super::limits::{BODY_SILENCE, CONNECTIONS, HEAD_TIMEOUT, REQUEST_TIMEOUT, STOP_WITHIN};
-use super::tls::LOOK_EVERY;
 use super::{Api, Tls};
 
 /// Serves until `stop`, then finishes what is under way for a while. `listener` must be non-blocking. Without `tls` in the
@@ -40,7 +39,7 @@ pub async fn serve(listener: TcpListener, tls: Option<Tls>, api: Api, stop: Canc
             let acceptor = RustlsAcceptor::new(tls.config.clone()).handshake_timeout(HEAD_TIMEOUT).acceptor(limited);
             tokio::select! {
                 ended = serve_by(acceptor, listener, api, stop) => ended,
-                () = tls.keep_fresh(LOOK_EVERY) => Ok(()),
+                () = tls.keep_fresh() => Ok(()),
             }
         }
     }

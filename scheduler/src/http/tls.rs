@@ -13,7 +13,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use crate::settings::TlsFiles;
 
 /// How often the files are looked at: certificates are renewed days before they end.
-pub(super) const LOOK_EVERY: Duration = Duration::from_secs(60);
+const LOOK_EVERY: Duration = Duration::from_secs(60);
 
 /// Why a certificate and its key cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +46,7 @@ pub enum TlsError {
 pub struct Tls {
     files: TlsFiles,
     chain: Vec<CertificateDer<'static>>,
+    is_wrong: bool,
     pub(super) config: RustlsConfig,
 }
 
@@ -56,35 +57,32 @@ impl Tls {
     /// [`TlsError`] with the file's name.
     pub fn open(files: TlsFiles) -> Result<Self, TlsError> {
         let (chain, config) = read(&files)?;
-        Ok(Self { files, chain, config: RustlsConfig::from_config(config) })
+        Ok(Self { files, chain, is_wrong: false, config: RustlsConfig::from_config(config) })
     }
 
     /// Serves what lies in the files as it changes, for ever.
-    pub(super) async fn keep_fresh(mut self, look_every: Duration) {
-        let mut turns = tokio::time::interval(look_every);
-        let mut complained = false;
+    pub(super) async fn keep_fresh(mut self) {
         loop {
-            turns.tick().await;
-            let files = self.files.clone();
-            let Ok(found) = tokio::task::spawn_blocking(move || read(&files)).await else { continue };
-            match found {
-                Ok((chain, config)) => {
-                    complained = false;
-                    if chain != self.chain {
-                        tracing::info!(file = %self.files.certificate.display(), "a new certificate is served from now on");
-                        self.config.reload_from_config(config);
-                        self.chain = chain;
-                    }
-                }
-                Err(error) if !complained => {
-                    complained = true;
-                    tracing::warn!(
-                        error = format!("{:#}", anyhow::Error::new(error)),
-                        "the certificate is not renewed; the one in use stays"
-                    );
-                }
-                Err(_) => {}
+            tokio::time::sleep(LOOK_EVERY).await;
+            self.look_again().await;
+        }
+    }
+
+    /// Serves what lies in the files now; what does not do is complained of once.
+    async fn look_again(&mut self) {
+        let files = self.files.clone();
+        let Ok(found) = tokio::task::spawn_blocking(move || read(&files)).await else { return };
+        let was_wrong = std::mem::replace(&mut self.is_wrong, found.is_err());
+        match found {
+            Ok((chain, config)) if chain != self.chain => {
+                tracing::info!(file = %self.files.certificate.display(), "a new certificate is served from now on");
+                self.config.reload_from_config(config);
+                self.chain = chain;
             }
+            Err(error) if !was_wrong => {
+                tracing::warn!(error = format!("{:#}", anyhow::Error::new(error)), "the certificate is not renewed; the one in use stays");
+            }
+            Ok(_) | Err(_) => {}
         }
     }
 }
@@ -151,27 +149,19 @@ mod tests {
     async fn a_renewed_certificate_is_served_and_a_broken_one_is_not() {
         let directory = tempfile::tempdir().unwrap();
         let files = pair(directory.path());
-        let tls = Tls::open(files.clone()).unwrap();
-        let config = tls.config.clone();
-        let first = config.get_inner();
-        let soon = Duration::from_millis(1);
-        let renewing = tokio::spawn(tls.keep_fresh(soon));
-        let another_than = async |before: &Arc<ServerConfig>| {
-            for _ in 0..20_000 {
-                if !Arc::ptr_eq(&config.get_inner(), before) {
-                    return config.get_inner();
-                }
-                tokio::time::sleep(soon).await;
-            }
-            panic!("nothing was renewed");
-        };
+        let mut tls = Tls::open(files.clone()).unwrap();
+        let first = tls.config.get_inner();
+        tls.look_again().await;
+        assert!(Arc::ptr_eq(&tls.config.get_inner(), &first), "nothing is new");
         pair(directory.path());
-        let second = another_than(&first).await;
+        tls.look_again().await;
+        let second = tls.config.get_inner();
+        assert!(!Arc::ptr_eq(&second, &first));
         std::fs::write(&files.certificate, "half").unwrap();
-        tokio::time::sleep(soon * 50).await;
-        assert!(Arc::ptr_eq(&config.get_inner(), &second));
+        tls.look_again().await;
+        assert!(Arc::ptr_eq(&tls.config.get_inner(), &second));
         pair(directory.path());
-        another_than(&second).await;
-        renewing.abort();
+        tls.look_again().await;
+        assert!(!Arc::ptr_eq(&tls.config.get_inner(), &second));
     }
 }
