@@ -3,6 +3,8 @@
 
 mod sse;
 
+use std::fmt::Display;
+use std::path::Path;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -42,13 +44,33 @@ pub fn is_local(server: &str) -> bool {
     }
 }
 
-impl Client {
-    /// A client for the scheduler at `server`, `http://HOST:PORT` with an optional path before `/v1`. `authorities`: PEM
-    /// certificates that alone are trusted, instead of the system's.
+/// Certificates that alone are trusted to speak for a scheduler, instead of the system's.
+#[derive(Debug)]
+pub struct Authorities(Vec<reqwest::Certificate>);
+
+impl Authorities {
+    /// Those in a file of PEM.
     ///
     /// # Errors
-    /// When `server` is no such address, or the certificates cannot be used.
-    pub fn new(server: &str, authorities: Option<&[u8]>, token: Option<String>) -> Result<Self, Failure> {
+    /// When there is none that can be used.
+    pub fn read(path: &Path) -> Result<Self, Failure> {
+        let wrong = |why: String| Failure::with_next(why, "give --ca-file or PVN_CA_FILE a file of PEM certificates");
+        let unreadable = |why: &dyn Display| wrong(format!("cannot read the certificates in {}: {why}", path.display()));
+        let pem = std::fs::read(path).map_err(|error| unreadable(&error))?;
+        let given = reqwest::Certificate::from_pem_bundle(&pem).map_err(|error| unreadable(&cause(&error)))?;
+        if given.is_empty() {
+            return Err(wrong(format!("there is no certificate in {}", path.display())));
+        }
+        Ok(Self(given))
+    }
+}
+
+impl Client {
+    /// A client for the scheduler at `server`, `http://HOST:PORT` with an optional path before `/v1`.
+    ///
+    /// # Errors
+    /// When `server` is no such address.
+    pub fn new(server: &str, authorities: Option<Authorities>, token: Option<String>) -> Result<Self, Failure> {
         let wrong =
             |why: &str| Failure::with_next(format!("`{server}` is not the address of a scheduler: {why}"), "write it as http://HOST:PORT");
         if !["http://", "https://"].iter().any(|scheme| server.starts_with(scheme)) {
@@ -67,11 +89,7 @@ impl Client {
             builder = builder.no_proxy();
         }
         builder = match authorities {
-            Some(pem) => {
-                let given = reqwest::Certificate::from_pem_bundle(pem)
-                    .map_err(|error| Failure::user(format!("cannot use the certificates that were given: {}", cause(&error))))?;
-                builder.tls_certs_only(given)
-            }
+            Some(Authorities(given)) => builder.tls_certs_only(given),
             // Nobody has to vouch for anybody, so a machine without authorities will do.
             None if base.scheme() == "http" => builder.tls_certs_only([]),
             None => builder,

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::args::Global;
-use crate::client::{Client, is_local};
+use crate::client::{Authorities, Client, is_local};
 use crate::failure::Failure;
 
 /// Name of the file in the data directory in which the scheduler leaves its first admin token.
@@ -22,22 +22,9 @@ pub fn client(global: &Global) -> Result<Client, Failure> {
         token: std::env::var("PVN_AUTH_TOKEN").ok().filter(|token| !token.is_empty()),
         data_dir: std::env::var_os("PVN_DATA_DIR").filter(|dir| !dir.is_empty()),
     };
-    let authorities = global.ca_file.as_deref().map(authorities).transpose()?;
-    Client::new(&global.server, authorities.as_deref(), token(&global.server, global.token_file.as_deref(), environment)?)
+    let authorities = global.ca_file.as_deref().map(Authorities::read).transpose()?;
+    Client::new(&global.server, authorities, token(&global.server, global.token_file.as_deref(), environment)?)
 }
-
-/// The text of a file of certificates.
-fn authorities(path: &Path) -> Result<Vec<u8>, Failure> {
-    let wrong = |why: String| Failure::with_next(why, "give --ca-file or PVN_CA_FILE a file of PEM certificates");
-    let pem = std::fs::read(path).map_err(|error| wrong(format!("cannot read the certificates in {}: {error}", path.display())))?;
-    match pem.windows(PEM_CERTIFICATE.len()).any(|window| window == PEM_CERTIFICATE) {
-        true => Ok(pem),
-        false => Err(wrong(format!("there is no certificate in {}", path.display()))),
-    }
-}
-
-/// What a certificate starts with in a PEM file.
-const PEM_CERTIFICATE: &[u8] = b"-----BEGIN CERTIFICATE-----";
 
 struct Environment {
     token: Option<String>,
