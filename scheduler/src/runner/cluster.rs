@@ -107,7 +107,8 @@ impl ClusterRunner {
                 Err(error) => {
                     tracing::error!(%job, %error, "what is known of a job on a cluster cannot be read");
                     let why = format!("what was known of it cannot be read: {error}");
-                    self.inner.tell(*job, End::Unknown { why, report: None }, false).await;
+                    let end = End::Unknown { why, report: None };
+                    self.inner.followed.tell(&self.inner.news, Told::Ended { job: *job, end, gone: false }).await;
                 }
             }
         }
@@ -185,30 +186,18 @@ impl Inner {
             Ok(follower) => follower.until_over(&mut stops).await,
             Err(never) => (Learned { never: Some(never), ..Learned::default() }, true),
         };
-        self.settle(job, learned, gone).await;
+        self.delivery.settle(job, learned, gone).await;
     }
 
     /// The task of a job whose Job was made before a restart.
     async fn take_up(self: Arc<Self>, job: JobId, record: Record, mut stops: mpsc::Receiver<()>) {
         let (learned, gone) = self.again(job, record).await.until_over(&mut stops).await;
-        self.settle(job, learned, gone).await;
+        self.delivery.settle(job, learned, gone).await;
     }
 
     fn remove(&self, job: JobId) {
         if let Err(error) = self.records.remove(job) {
             tracing::warn!(%job, %error, "failed to remove what was known of a job; it takes up space until the next start");
-        }
-    }
-
-    async fn settle(&self, job: JobId, learned: Learned, gone: bool) {
-        self.delivery.settle(job, learned, gone).await;
-    }
-
-    async fn tell(&self, job: JobId, end: End, gone: bool) {
-        tokio::select! {
-            // Nobody listens any more when the daemon stops; the next one is told.
-            _ = self.news.send(Told::Ended { job, end, gone }) => {}
-            () = self.followed.detach.cancelled() => {}
         }
     }
 }

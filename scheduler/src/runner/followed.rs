@@ -9,6 +9,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::{News, Told};
+
 /// Stops of one job that may wait to be acted upon. The second one kills; more say nothing new.
 const STOPS_WAITING: usize = 4;
 
@@ -43,6 +45,14 @@ impl Followed {
         let jobs = self.jobs.lock().expect("nobody panics with the lock");
         // Full means that several stops wait already, which is as much as there is to say.
         jobs.get(&job).is_some_and(|stops| matches!(stops.try_send(()), Ok(()) | Err(mpsc::error::TrySendError::Full(()))))
+    }
+
+    /// Tells the driver. Nobody listens any more when the daemon stops; the next one is told.
+    pub(super) async fn tell(&self, news: &News, told: Told) {
+        tokio::select! {
+            _ = news.send(told) => {}
+            () = self.detach.cancelled() => {}
+        }
     }
 
     /// Whether a job has a task.

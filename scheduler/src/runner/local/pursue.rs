@@ -61,11 +61,7 @@ impl Inner {
         // First, so that whoever hears of the end and asks for a start again is answered.
         self.followed.over(job);
         if let Some((end, gone)) = ended {
-            tokio::select! {
-                // Nobody listens any more when the daemon stops; the next one is told.
-                _ = self.news.send(Told::Ended { job, end, gone }) => {}
-                () = self.followed.detach.cancelled() => {}
-            }
+            self.followed.tell(&self.news, Told::Ended { job, end, gone }).await;
         }
     }
 
@@ -108,10 +104,7 @@ impl Inner {
         let directory = self.directory(job);
         match self.blocking.run(move || directory.claimed_at()).await {
             Some(at) => {
-                tokio::select! {
-                    _ = self.news.send(Told::Started { job, at }) => {}
-                    () = self.followed.detach.cancelled() => {}
-                }
+                self.followed.tell(&self.news, Told::Started { job, at }).await;
                 true
             }
             None => false,
