@@ -13,7 +13,7 @@ use schema::status::JobKind;
 use schema::wire::SECRET_KEYS_VARIABLE;
 use serde_json::{Map, Value, json};
 
-use crate::compile::{EnvValue, verbatim};
+use crate::compile::{DEFAULT_TTL_S, EnvValue, verbatim};
 use crate::runner::{ClusterJob, JobSpec, wrapped};
 
 /// Label of the job's id; everything of ours has it.
@@ -22,9 +22,6 @@ pub(super) const JOB_LABEL: &str = "pvn.dev/job";
 /// Most characters of the service's name in the name of a Job: with kind, id and what Kubernetes adds for the Pod a name stays
 /// within the 63 that a label may have.
 const SERVICE_LIMIT: usize = 16;
-
-/// How long a finished Job is kept, seconds, when its file does not say. Source: SPEC 1.1, `ttl`.
-const TTL_S: i64 = 3600;
 
 /// How much later than the job's timeout the cluster ends it by itself, seconds: after the wrapper (at the timeout) and the
 /// scheduler (60 s past it) had their chance. Only a scheduler that is away lets it come to this.
@@ -72,7 +69,7 @@ pub(super) fn objects(spec: &JobSpec, cluster: &ClusterJob, reach: &[(String, St
     let held = body.get("suspend") == Some(&Value::Bool(true));
     body.insert("suspend".to_owned(), true.into());
     let retries = body.entry("backoffLimit").or_insert(json!(0)).as_i64() != Some(0);
-    body.entry("ttlSecondsAfterFinished").or_insert(json!(TTL_S));
+    body.entry("ttlSecondsAfterFinished").or_insert(json!(DEFAULT_TTL_S));
     if let Some(timeout_ms) = spec.timeout_ms {
         let backstop_s = timeout_ms.div_euclid(1000).saturating_add(BACKSTOP_S);
         body.entry("activeDeadlineSeconds").or_insert(json!(backstop_s));
