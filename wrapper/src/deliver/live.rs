@@ -361,8 +361,9 @@ mod tests {
         while live.failing().is_none() {
             std::thread::yield_now();
         }
-        live.end(Instant::now() + Duration::from_millis(200));
+        live.end(Instant::now() + Duration::from_secs(3600));
         assert!(waiter.join().unwrap(), "another try");
+        live.hurry(Instant::now() + Duration::from_millis(50));
         assert!(!live.back_off(Duration::from_secs(3600), false, "away"), "the deadline ends it");
         assert_eq!(live.failing().unwrap(), "away");
     }

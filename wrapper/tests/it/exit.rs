@@ -136,10 +136,14 @@ fn an_input_without_a_scheduler_to_ask_runs_nothing_and_is_125() {
 
 #[test]
 fn ten_thousand_instant_exits_without_a_hang() {
+    let mut wrapper = Wrapper::new(&["--report", "-"], &["false"]);
     for _ in 0..crate::sized(2_000, 10_000) {
-        let output = Command::new(env!("CARGO_BIN_EXE_pvn-wrapper")).args(["exec", "--", "true"]).output().unwrap();
-        assert_eq!(output.status.code(), Some(0));
+        let output = wrapper.command.output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        let report: schema::report::Report = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((report.exit_code, report.stdout_bytes, report.stderr_bytes), (Some(1), 0, 0));
     }
+    wrapper.check_nothing_is_left();
 }
 
 #[test]

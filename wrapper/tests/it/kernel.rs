@@ -10,15 +10,6 @@ use schema::report::Report;
 
 use crate::run::{Wrapper, is_alive, run, until};
 
-/// Prefixes the wrapper's command with another program and its arguments.
-fn through(wrapper: &mut Wrapper, program: &str, arguments: &[&str]) {
-    let mut command = Command::new(program);
-    command.args(arguments).arg(wrapper.command.get_program()).args(wrapper.command.get_args());
-    command.envs(wrapper.command.get_envs().filter_map(|(key, value)| Some((key, value?)))).env_remove("PVN_JOB_DIR");
-    command.current_dir(wrapper.directory.path()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    wrapper.command = command;
-}
-
 pub(crate) const NAMESPACE: [&str; 3] = ["--fork", "--pid", "--mount-proc"];
 
 /// Why there are no pid namespaces here, if so.
@@ -40,9 +31,7 @@ fn pid_1_with_2000_double_forked_orphans() {
     if let Some(why) = no_namespaces() {
         return crate::skipped("pid_1_with_2000_double_forked_orphans", &why);
     }
-    let mut wrapper = Wrapper::new(&["--drain", "20s"], &["perl", "-e", ORPHANS]);
-    through(&mut wrapper, "unshare", &NAMESPACE);
-    let run = wrapper.run();
+    let run = Wrapper::new(&["--drain", "60s"], &["perl", "-e", ORPHANS]).through("unshare", NAMESPACE).run();
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(run.text().ends_with("of 1\n"), "the wrapper is the first process: {}", run.text());
     assert_eq!((run.report.leaked.len(), run.report.output_incomplete), (0, false));
@@ -54,9 +43,7 @@ fn pid_1_hears_term_and_ends_with_everything() {
         return crate::skipped("pid_1_hears_term", &why);
     }
     let script = "setsid sleep 60 & trap 'echo bye; exit 3' TERM; echo > ready; while :; do sleep 0.01; done";
-    let mut wrapper = Wrapper::new(&[], &["sh", "-c", script]);
-    through(&mut wrapper, "unshare", &NAMESPACE);
-    let running = wrapper.spawn();
+    let running = Wrapper::new(&[], &["sh", "-c", script]).through("unshare", NAMESPACE).spawn();
     running.until_written("ready");
     let children = format!("/proc/{0}/task/{0}/children", running.child.id());
     let first = std::fs::read_to_string(children).unwrap().trim().to_owned();
@@ -80,8 +67,7 @@ fn any_uid_no_capabilities() {
     let mut command = Command::new(copy);
     command.args(wrapper.command.get_args()).envs(wrapper.command.get_envs().filter_map(|(key, value)| Some((key, value?))));
     wrapper.command = command;
-    through(&mut wrapper, "setpriv", &user);
-    let run = wrapper.run();
+    let run = wrapper.through("setpriv", user).run();
     assert_eq!((run.code, run.text().as_str()), (0, "54321\nCapEff:\t0000000000000000\n"), "{}", run.stderr);
 }
 
@@ -120,11 +106,12 @@ fn only_the_child_oom_killed() {
         Ok(cgroup) => cgroup,
         Err(error) => return crate::skipped("only_the_child_oom_killed", &format!("no memory cgroup can be made: {error}")),
     };
-    let hungry = "$| = 1; print qq(hungry\\n); select undef, undef, undef, 0.1; push @all, 'x' x 1000000 while 1";
-    let mut wrapper = Wrapper::new(&[], &["perl", "-e", hungry]);
+    // Once the wrapper has seen to it that the command goes first, which is after it has looked at the kernel's count.
+    let hungry = "sub score { open my $file, '<', qq(/proc/$_[0]/oom_score_adj); <$file> + 0 } $| = 1; print qq(hungry\\n); \
+        my $own = score(getppid()); select undef, undef, undef, 0.01 until score($$) > $own || $own == 1000; \
+        push @all, 'x' x 1000000 while 1";
     let enter = format!("echo $$ > {}/cgroup.procs && exec \"$0\" \"$@\"", cgroup.0.display());
-    through(&mut wrapper, "sh", &["-c", &enter]);
-    let run = wrapper.run();
+    let run = Wrapper::new(&[], &["perl", "-e", hungry]).through("sh", ["-c", &enter]).run();
     assert_eq!((run.code, run.report.signal.as_deref(), run.report.oom_killed), (137, Some("SIGKILL"), true), "{}", run.stderr);
     assert_eq!(run.text(), "hungry\n");
 }
@@ -166,6 +153,7 @@ fn ten_gb_with_a_cap_memory_measured() {
     let report: Report = running.wait().report;
     assert_eq!((report.stdout_bytes, report.stdout_head_bytes, report.truncated), (total, Some(32 << 20), true));
     assert_eq!((report.lost_bytes, report.output_incomplete), (0, false));
+    assert_eq!(report.stdout_blob_id, Some(schema::id::BlobId::of(&vec![0; 64 << 20])));
     assert!((1..PEAK_KIB).contains(&peak), "{peak} KiB");
 }
 
@@ -174,9 +162,7 @@ fn nothing_stays_of_a_wrapper_that_a_namespace_ends_with() {
     if let Some(why) = no_namespaces() {
         return crate::skipped("nothing_stays_of_a_wrapper_that_a_namespace_ends_with", &why);
     }
-    let mut wrapper = Wrapper::new(&["--drain", "0s"], &["sh", "-c", "setsid sleep 60 & echo left"]);
-    through(&mut wrapper, "unshare", &NAMESPACE);
-    let run = wrapper.run();
+    let run = Wrapper::new(&["--drain", "0s"], &["sh", "-c", "setsid sleep 60 & echo left"]).through("unshare", NAMESPACE).run();
     assert_eq!((run.code, run.text().as_str()), (0, "left\n"));
     assert!(!run.report.leaked.iter().any(|left| left.alive && is_alive(left.pid)));
 }

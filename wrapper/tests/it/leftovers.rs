@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use crate::run::{Wrapper, is_alive, shell};
+use crate::run::{SOON, Wrapper, is_alive, shell};
 
 #[test]
 fn a_left_over_that_ends_by_itself_within_the_drain_is_heard_to_its_end() {
-    let run = shell(&[], "(until [ -e \"$0.no\" ]; do i=$((i+1)); [ $i = 20 ] && break; sleep 0.01; done; echo late) & echo early");
+    // It speaks when the shell that left it is gone.
+    let run = shell(&["--drain", "60s"], "(while [ -e /proc/$$ ]; do sleep 0.01; done; echo late) & echo early");
     assert_eq!((run.code, run.text().as_str()), (0, "early\nlate\n"));
     assert_eq!((run.report.leaked.len(), run.report.output_incomplete), (0, false));
 }
@@ -15,7 +16,7 @@ fn a_left_over_that_ends_by_itself_within_the_drain_is_heard_to_its_end() {
 fn background_process_holding_the_pipe_keeps_nobody_from_ending() {
     let run = shell(&["--drain", "100ms"], "echo $0; sleep 60 & echo $!");
     assert_eq!(run.code, 0);
-    assert!(run.took < Duration::from_secs(10), "{:?}", run.took);
+    assert!(run.took < SOON, "{:?}", run.took);
     let pid: i32 = run.text().lines().last().unwrap().parse().unwrap();
     assert_eq!((run.report.leaked.len(), run.report.leaked[0].pid, run.report.leaked[0].alive), (1, pid, false));
     assert_eq!(run.report.leaked[0].argv, ["sleep", "60"]);
@@ -24,26 +25,26 @@ fn background_process_holding_the_pipe_keeps_nobody_from_ending() {
 
 #[test]
 fn grandchild_in_another_session_is_found() {
-    let run = shell(&["--drain", "50ms"], "setsid sleep 60 </dev/null >/dev/null 2>&1 & until [ -e /proc/$!/stat ]; do :; done; echo $!");
+    let grandchild = "setsid sh -c 'echo > there; exec sleep 60' </dev/null >/dev/null 2>&1";
+    let run = shell(&["--drain", "50ms"], &format!("{grandchild} & until [ -s there ]; do sleep 0.01; done"));
     assert_eq!(run.report.leaked.len(), 1, "{:?}", run.report.leaked);
     assert!(!is_alive(run.report.leaked[0].pid));
 }
 
 #[test]
 fn a_left_over_that_ignores_term_is_killed() {
-    let run = shell(
-        &["--drain", "0s"],
-        "(trap '' TERM; echo ready; while :; do sleep 0.01; done) & read x < /dev/null; until [ -e /proc/$!/stat ]; do :; done",
-    );
+    let left = "(trap '' TERM; echo > ready; while :; do sleep 0.01; done)";
+    let run = shell(&["--drain", "0s"], &format!("{left} & until [ -s ready ]; do sleep 0.01; done"));
     assert_eq!(run.code, 0);
     assert!(run.report.leaked.iter().any(|left| left.argv[0] == "sh") && run.report.leaked.iter().all(|left| !left.alive));
+    assert!(run.took >= Duration::from_secs(2), "it was asked first: {:?}", run.took);
 }
 
 #[test]
 fn a_chatty_left_over_does_not_put_the_deadline_off() {
     let run = shell(&["--drain", "100ms"], "yes & exit 0");
     assert_eq!(run.code, 0);
-    assert!(run.took < Duration::from_secs(10), "{:?}", run.took);
+    assert!(run.took < SOON, "{:?}", run.took);
     assert!(run.report.stdout_bytes > 0);
 }
 
@@ -59,11 +60,11 @@ fn left_running_is_listed_and_lives_on() {
 
 #[test]
 fn orphans_are_reaped() {
-    let run = Wrapper::new(
-        &[],
-        &["perl", "-e", "for (1..500) { if (fork() == 0) { fork() and exit; exit } } wait for 1..500; print qq(done\\n)"],
-    )
-    .run();
+    // The command sees the wrapper's children: itself alone, in the end, and no zombie.
+    let perl = "for (1..500) { if (fork() == 0) { fork() and exit; exit } } wait for 1..500; my $wrapper = getppid(); \
+        sub children { open my $file, '<', qq(/proc/$wrapper/task/$wrapper/children) or die; <$file> } \
+        select undef, undef, undef, 0.01 until children() =~ /^$$ *$/; print qq(done\\n)";
+    let run = Wrapper::new(&["--timeout", "60s"], &["perl", "-e", perl]).run();
     assert_eq!((run.code, run.text().as_str()), (0, "done\n"));
     assert_eq!(run.report.leaked.len(), 0);
 }

@@ -1,6 +1,7 @@
 //! Runs the wrapper and checks what must hold after every run.
 
 use std::ffi::OsStr;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,7 +11,11 @@ use base64::Engine;
 use schema::id::BlobId;
 use schema::report::{INLINE_LIMIT_BYTES, Report};
 
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a condition may take: only a test that fails waits for so long, and some machines are slow and busy.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// For what must end long before something else does that takes a minute.
+pub(crate) const SOON: Duration = Duration::from_secs(40);
 
 /// A wrapper to be run in a directory of its own.
 pub(crate) struct Wrapper {
@@ -63,15 +68,20 @@ impl Wrapper {
         Self { directory, command, mark }
     }
 
-    /// Whatever dispositions this test was started with: a runner in the background may ignore SIGINT and SIGHUP, and the
-    /// wrapper hands on what it was given.
-    pub(crate) fn with_default_signals(mut self) -> Self {
-        let mut command = Command::new("env");
-        command.arg("--default-signal").arg(self.command.get_program()).args(self.command.get_args());
+    /// Starts it by another program, which gets these arguments and then the wrapper's command line.
+    pub(crate) fn through<'a>(mut self, program: &str, arguments: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut command = Command::new(program);
+        command.args(arguments).arg(self.command.get_program()).args(self.command.get_args());
         command.envs(self.command.get_envs().filter_map(|(key, value)| Some((key, value?)))).env_remove("PVN_JOB_DIR");
         command.current_dir(self.directory.path()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         self.command = command;
         self
+    }
+
+    /// Whatever dispositions this test was started with: a runner in the background may ignore SIGINT and SIGHUP, and the
+    /// wrapper hands on what it was given.
+    pub(crate) fn with_default_signals(self) -> Self {
+        self.through("env", ["--default-signal"])
     }
 
     pub(crate) fn stdin(mut self, stdin: Stdio) -> Self {
@@ -97,6 +107,11 @@ impl Wrapper {
     pub(crate) fn run(self) -> Run {
         self.spawn().wait()
     }
+
+    /// Fails if any process of its runs is left, for tests that start it many times.
+    pub(crate) fn check_nothing_is_left(&self) {
+        assert_eq!(marked(&self.mark), Vec::<String>::new(), "processes are left");
+    }
 }
 
 impl Running {
@@ -118,17 +133,32 @@ impl Running {
     }
 
     pub(crate) fn wait(self) -> Run {
+        self.wait_unless_killed(None).expect("whatever kills it is an error")
+    }
+
+    /// The same for one that this signal may have ended before its `main`, where the kernel's own answer holds: then there is
+    /// no report, and nothing was started.
+    pub(crate) fn wait_unless_killed(self, signal: Option<i32>) -> Option<Run> {
+        let heard = [self.child.stdout.is_some(), self.child.stderr.is_some()];
         let Output { status, stdout, stderr } = self.child.wait_with_output().unwrap();
         let took = self.began.elapsed();
-        let stderr = String::from_utf8_lossy(&stderr).into_owned();
-        let code = status.code().unwrap_or_else(|| panic!("the wrapper itself died: {status}: {stderr}"));
-        let text = std::fs::read(self.directory.path().join("report.json")).unwrap_or_else(|error| panic!("no report: {error}: {stderr}"));
-        let report: Report = serde_json::from_slice(&text).unwrap();
-        check_streams(&report);
+        let path = self.directory.path().join("report.json");
+        if signal.is_some() && status.signal() == signal {
+            assert!(!path.exists(), "who reports is not killed");
+            assert_eq!(marked(&self.mark), Vec::<String>::new(), "processes are left");
+            return None;
+        }
+        let shown = [&stdout, &stderr].into_iter().zip(heard).map(|(bytes, heard)| heard.then_some(bytes.as_slice()));
+        let shown: Vec<_> = shown.collect();
+        let text = String::from_utf8_lossy(&stderr).into_owned();
+        let code = status.code().unwrap_or_else(|| panic!("the wrapper itself died: {status}: {text}"));
+        let report = std::fs::read(path).unwrap_or_else(|error| panic!("no report: {error}: {text}"));
+        let report: Report = serde_json::from_slice(&report).unwrap();
+        check_streams(&report, &shown);
         if report.leaked.iter().all(|left| !left.alive) {
             assert_eq!(marked(&self.mark), Vec::<String>::new(), "processes are left");
         }
-        Run { code, stdout, stderr, report, took, directory: self.directory }
+        Some(Run { code, stdout, stderr: text, report, took, directory: self.directory })
     }
 }
 
@@ -142,8 +172,8 @@ impl Run {
     }
 }
 
-/// Sizes and digests agree with what is inline.
-fn check_streams(report: &Report) {
+/// Sizes and digests agree with what is inline, and with what passed through as far as the test has heard it.
+fn check_streams(report: &Report, shown: &[Option<&[u8]>]) {
     if report.exec_error.is_some() {
         return;
     }
@@ -151,15 +181,26 @@ fn check_streams(report: &Report) {
         (&report.stdout_inline, report.stdout_bytes, report.stdout_blob_id, report.stdout_head_bytes),
         (&report.stderr_inline, report.stderr_bytes, report.stderr_blob_id, report.stderr_head_bytes),
     ];
-    for (inline, size, blob, head) in streams {
+    for ((inline, size, blob, head), shown) in streams.into_iter().zip(shown) {
         let blob = blob.unwrap();
-        match inline {
-            Some(inline) => {
-                let bytes = base64::engine::general_purpose::STANDARD.decode(inline).unwrap();
-                assert_eq!(blob, BlobId::of(&bytes));
+        let kept = inline.as_ref().map(|inline| base64::engine::general_purpose::STANDARD.decode(inline).unwrap());
+        match &kept {
+            Some(bytes) => {
+                assert_eq!(blob, BlobId::of(bytes));
                 assert!(head.is_some() || bytes.len() as u64 == size);
             }
             None => assert!(size == 0 || size > INLINE_LIMIT_BYTES as u64 || head == Some(0)),
+        }
+        // What the wrapper says itself is on standard error too; a reader that was taken for dead has not seen everything.
+        let Some(shown) = shown.filter(|shown| !String::from_utf8_lossy(shown).contains("pvn-wrapper")) else { continue };
+        assert_eq!(shown.len() as u64, size, "all that was written is counted");
+        match (head, kept) {
+            (None, _) => assert_eq!(blob, BlobId::of(shown)),
+            (Some(head), Some(kept)) => {
+                let (head, tail) = kept.split_at(usize::try_from(head).unwrap());
+                assert!(shown.starts_with(head) && shown.ends_with(tail), "what is kept is the head and the tail");
+            }
+            (Some(_), None) => {}
         }
     }
 }

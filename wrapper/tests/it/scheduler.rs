@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -196,11 +196,9 @@ impl Scheduler {
         inline.map_or_else(|| state.streams[stream as usize].bytes.clone(), |inline| STANDARD.decode(inline).unwrap())
     }
 
-    /// Waits until the stream begins so, and says how long it took.
-    pub(crate) fn until_arrived(&self, stream: Stream, text: &str) -> Duration {
-        let began = Instant::now();
+    /// Waits until the stream begins so.
+    pub(crate) fn until_arrived(&self, stream: Stream, text: &str) {
         until(&format!("`{text}` arrived"), || self.state().streams[stream as usize].bytes.starts_with(text.as_bytes()).then_some(()));
-        began.elapsed()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::run::{Run, Wrapper, is_alive, run};
+use crate::run::{Run, SOON, Wrapper, is_alive, run, until};
 
 const HUP: i32 = 1;
 const INT: i32 = 2;
@@ -11,6 +11,8 @@ const USR1: i32 = 10;
 const USR2: i32 = 12;
 const TERM: i32 = 15;
 const CONT: i32 = 18;
+const STOP: i32 = 19;
+const TSTP: i32 = 20;
 const WINCH: i32 = 28;
 
 /// Waits in a loop that traps run in; says that it is ready.
@@ -58,7 +60,7 @@ fn with_signal_scope_group_it_reaches_grandchildren_and_not_us_twice() {
     running.until_written("ready");
     running.signal(USR1);
     let grandchild = running.path("grandchild");
-    crate::run::until("it reaches the grandchild", || grandchild.exists().then_some(()));
+    until("it reaches the grandchild", || grandchild.exists().then_some(()));
     assert_eq!(running.wait().text(), "got 1\n");
 }
 
@@ -109,13 +111,14 @@ fn kill_reaches_every_descendant_wherever_it_went() {
 
 #[test]
 fn term_to_sh_c_whose_command_outlives_the_shell_reaches_that_command() {
-    let running = script(&[], "sh -c 'trap \"echo x > reached; exit 0\" TERM; echo > ready; while :; do sleep 0.01; done' & wait").spawn();
+    let outliving = "sh -c 'trap \"echo x > reached; exit 0\" TERM; echo > ready; while :; do sleep 0.01; done' & wait";
+    let running = script(&["--drain", "60s"], outliving).spawn();
     running.until_written("ready");
     running.signal(TERM);
     let run = running.wait();
     assert_eq!(run.report.signal.as_deref(), Some("SIGTERM"));
     assert!(run.path("reached").exists());
-    assert!(run.took < Duration::from_secs(2), "asked at once, not after the drain: {:?}", run.took);
+    assert!(run.took < SOON, "asked at once, not after the drain: {:?}", run.took);
 }
 
 #[test]
@@ -134,9 +137,9 @@ fn term_swept_over_the_first_5_ms_is_not_lost() {
         std::thread::park_timeout(Duration::from_micros(delay_us));
         running.signal(TERM);
         // Before `main` the kernel's own answer holds: the wrapper dies and nothing was started.
-        let status = running.child.wait_with_output().unwrap().status;
-        let died = std::os::unix::process::ExitStatusExt::signal(&status) == Some(TERM);
-        assert!(died || status.code() == Some(143), "{delay_us}: {status}");
+        if let Some(run) = running.wait_unless_killed(Some(TERM)) {
+            assert_eq!((run.code, run.report.signal.as_deref()), (143, Some("SIGTERM")), "{delay_us}");
+        }
     }
 }
 
@@ -151,20 +154,45 @@ fn the_timeout_asks_the_command_to_stop() {
 
 #[test]
 fn no_output_for_the_idle_timeout_asks_the_command_to_stop() {
-    let run = script(&["--idle-timeout", "300ms"], "for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.1; done; exec sleep 60").run();
+    // Longer than the timeout in all, and each pause far shorter.
+    let run = script(&["--idle-timeout", "3s"], "for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.5; done; exec sleep 60").run();
     check_timed_out(&run);
     assert_eq!(run.text(), "1\n2\n3\n4\n5\n6\n7\n8\n", "output puts it off");
 }
 
-#[test]
-fn stop_and_cont_lose_nothing() {
-    let running = script(&["--timeout", "20s"], "echo > ready; until [ -e go ]; do sleep 0.01; done; echo done").spawn();
+/// Whether this process is stopped.
+fn is_stopped(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    stat[stat.rfind(')').unwrap()..].starts_with(") T")
+}
+
+/// Stops the wrapper, lets the command go on as soon as it can, and then the wrapper.
+fn check_stopped(number: i32, with_the_command: bool) {
+    let running = script(&["--timeout", "60s"], "echo > ready; until [ -e go ]; do sleep 0.01; done; echo done; echo > ended").spawn();
     running.until_written("ready");
-    running.signal(20);
-    let stat = format!("/proc/{}/stat", running.child.id());
-    crate::run::until("the wrapper is stopped", || std::fs::read_to_string(&stat).unwrap().contains(") T ").then_some(()));
+    let own = running.child.id().to_string();
+    let children = std::fs::read_to_string(format!("/proc/{own}/task/{own}/children")).unwrap();
+    running.signal(number);
+    until("the wrapper is stopped", || is_stopped(&own).then_some(()));
+    if with_the_command {
+        until("the command is stopped too", || is_stopped(children.trim()).then_some(()));
+    }
     std::fs::write(running.path("go"), "").unwrap();
+    if !with_the_command {
+        running.until_written("ended");
+    }
     running.signal(CONT);
     let run = running.wait();
     assert_eq!((run.code, run.text().as_str()), (0, "done\n"));
+    assert!(run.path("ended").exists());
+}
+
+#[test]
+fn stop_and_cont_lose_nothing() {
+    check_stopped(STOP, false);
+}
+
+#[test]
+fn stop_from_the_terminal_and_cont_stop_the_command_too_and_lose_nothing() {
+    check_stopped(TSTP, true);
 }

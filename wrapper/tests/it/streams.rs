@@ -31,17 +31,17 @@ fn one_mib_written_just_before_exit_1000_times() {
         .map(|_| {
             let expected = expected.clone();
             std::thread::spawn(move || {
-                let wrapper = Wrapper::new(&[], &[]);
+                let mut wrapper = Wrapper::new(&[], &["cat", "text"]);
                 std::fs::write(wrapper.path("text"), &expected).unwrap();
-                let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_pvn-wrapper"));
-                command.args(["exec", "--report", "report.json", "--", "cat", "text"]).current_dir(wrapper.directory.path());
                 for _ in 0..250 {
-                    let output = command.output().unwrap();
+                    let output = wrapper.command.output().unwrap();
                     assert!(output.stdout == expected.as_bytes() && output.status.success());
                     let report: schema::report::Report =
                         serde_json::from_slice(&std::fs::read(wrapper.path("report.json")).unwrap()).unwrap();
-                    assert_eq!(report.stdout_blob_id, Some(BlobId::of(expected.as_bytes())));
+                    assert_eq!((report.stdout_blob_id, report.output_incomplete), (Some(BlobId::of(expected.as_bytes())), false));
+                    std::fs::remove_file(wrapper.path("report.json")).unwrap();
                 }
+                wrapper.check_nothing_is_left();
             })
         })
         .collect();

@@ -15,7 +15,7 @@ if pid == 0:
 steps, seen, at = script[script.index("--then") + 1:], b"", 0
 def until(text):
     global seen, at
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while text not in seen[at:]:
         ready, _, _ = select.select([terminal], [], [], max(0, deadline - time.monotonic()))
         try:

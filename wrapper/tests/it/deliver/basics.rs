@@ -1,12 +1,10 @@
 //! A healthy scheduler.
 
-use std::time::Duration;
-
 use schema::spool::Stream;
 
 use super::{check, shell, wrapper};
 use crate::run::{Wrapper, until};
-use crate::scheduler::{JOB, Scheduler, TOKEN};
+use crate::scheduler::{Do, JOB, Reply, Scheduler, TOKEN};
 
 #[test]
 fn a_short_run_is_one_request() {
@@ -23,8 +21,7 @@ fn a_short_run_is_one_request() {
 fn output_arrives_while_the_command_runs() {
     let scheduler = Scheduler::start();
     let running = shell(&scheduler, &[], "echo first; until [ -e go ]; do sleep 0.01; done; echo second; echo err >&2").spawn();
-    let took = scheduler.until_arrived(Stream::Stdout, "first\n");
-    assert!(took < Duration::from_secs(5), "{took:?}");
+    scheduler.until_arrived(Stream::Stdout, "first\n");
     assert!(scheduler.state().report.is_none());
     std::fs::write(running.path("go"), "").unwrap();
     check(&scheduler, &running.wait());
@@ -63,17 +60,19 @@ fn a_sign_of_life_comes_while_the_command_runs_and_a_cancel_stops_it() {
 
 #[test]
 fn any_answer_can_carry_the_cancel() {
-    let scheduler = Scheduler::start();
+    // Any but those that are there for it.
+    let scheduler = Scheduler::start().with(|request, _| match request.is("POST", "/heartbeat") {
+        true => Do::Answer(Reply::json(200, &serde_json::json!({ "cancel": false }))),
+        false => Do::Usual,
+    });
     let script = "trap 'exit 7' TERM; echo ready > ready; until [ -e go ]; do sleep 0.01; done; echo x; while :; do sleep 0.01; done";
     let running = shell(&scheduler, &[], script).spawn();
     running.until_written("ready");
     scheduler.until_asked("POST /heartbeat", 1);
     scheduler.state().cancel = true;
-    // Long before the next heartbeat.
     std::fs::write(running.path("go"), "").unwrap();
     let run = running.wait();
     assert_eq!(run.code, 7);
-    assert_eq!(scheduler.count("POST /heartbeat"), 1);
     check(&scheduler, &run);
 }
 
@@ -107,8 +106,8 @@ fn an_address_without_a_token_is_a_dry_run_with_a_warning() {
 #[test]
 fn token_never_in_logs_argv_or_the_childs_environment() {
     let scheduler = Scheduler::start().with(|request, number| match number {
-        0 if request.is("PUT", "/report") => crate::scheduler::Do::Answer(crate::scheduler::Reply::problem(401, "not valid")),
-        _ => crate::scheduler::Do::Usual,
+        0 if request.is("PUT", "/report") => Do::Answer(Reply::problem(401, "not valid")),
+        _ => Do::Usual,
     });
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), TOKEN).unwrap();

@@ -78,15 +78,16 @@ fn killed_at_any_moment_of_the_delivery_there_is_one_report() {
     for moment in 0..8 {
         let scheduler = Scheduler::start().with(|_, _| Do::Usual);
         let (tell, told) = std::sync::mpsc::channel();
-        let tell = std::sync::Mutex::new(tell);
+        let (gone, is_gone) = std::sync::mpsc::channel::<()>();
+        let (tell, is_gone) = (std::sync::Mutex::new(tell), std::sync::Mutex::new(is_gone));
         let counter = std::sync::atomic::AtomicUsize::new(0);
         let scheduler = scheduler.with(move |_, _| {
             if counter.fetch_add(1, std::sync::atomic::Ordering::SeqCst) != moment / 2 {
                 return Do::Usual;
             }
             tell.lock().unwrap().send(()).unwrap();
-            // Long enough to be killed in; the answer reaches nobody.
-            std::thread::park_timeout(Duration::from_millis(300));
+            // The answer reaches nobody: the other end is dropped when the wrapper is dead.
+            let _ = is_gone.lock().unwrap().recv();
             if moment % 2 == 0 { Do::Break } else { Do::ActThen(None) }
         });
         let script = "echo $$ > pid; echo x > plan; echo first; echo ready > ready; sleep 0.4; head -c 200000 /dev/zero; echo err >&2";
@@ -96,6 +97,7 @@ fn killed_at_any_moment_of_the_delivery_there_is_one_report() {
         let killed = told.recv_timeout(Duration::from_secs(3)).is_ok();
         let spool = spool(&running);
         kill(&mut running);
+        drop(gone);
         if spool.exists() {
             deliver(&scheduler, &spool);
         } else {

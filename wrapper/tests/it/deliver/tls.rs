@@ -43,7 +43,7 @@ fn tls_wrong() {
     let directory = tempfile::tempdir().unwrap();
     for (name, known, why) in [("127.0.0.1", false, "UnknownIssuer"), ("other.example.com", true, "not valid for")] {
         let (scheduler, authority) = scheduler(&directory, name);
-        let mut wrapper = shell(&scheduler, &["--deliver-for", "500ms"], "echo x; exit 5");
+        let mut wrapper = shell(&scheduler, &["--deliver-for", "3s"], "echo x; exit 5");
         wrapper.command.env_remove("SSL_CERT_FILE");
         if known {
             wrapper = wrapper.env("PVN_CA_FILE", authority);
@@ -58,7 +58,7 @@ fn tls_wrong() {
 #[test]
 fn an_authority_that_cannot_be_read_is_named() {
     let scheduler = Scheduler::start();
-    let run = shell(&scheduler, &["--deliver-for", "300ms"], "echo x").env("PVN_CA_FILE", "/nowhere/ca.pem").run();
+    let run = shell(&scheduler, &["--deliver-for", "2s"], "echo x").env("PVN_CA_FILE", "/nowhere/ca.pem").run();
     assert_eq!(run.code, 0);
     assert!(run.stderr.contains("/nowhere/ca.pem (PVN_CA_FILE)"), "{}", run.stderr);
     assert!(scheduler.state().requests.is_empty());
