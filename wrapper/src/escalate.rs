@@ -70,6 +70,15 @@ impl Escalation {
         Some(Send::Ask(self.stop_signal))
     }
 
+    /// It waits for a terminal that it can never have. `None` when somebody asked it to stop already.
+    pub(crate) fn hang_up(&mut self, now: Instant) -> Option<Send> {
+        if self.asked() {
+            return None;
+        }
+        self.kill_at = now.checked_add(self.kill_after);
+        Some(Send::Ask(Signal::HUP.as_raw()))
+    }
+
     /// We got a signal that is for the child; what to send, if anything.
     pub(crate) fn signal(&mut self, number: Number, now: Instant) -> Option<Send> {
         let stops = number == Signal::TERM.as_raw() || number == Signal::INT.as_raw();
@@ -167,6 +176,14 @@ mod tests {
         let (mut run, now) = super::tests::run(None, None);
         run.signal(TERM, now);
         assert_eq!(run.cancel(now + SECOND), None);
+        assert_eq!(run.tick(now + 10 * SECOND), Some(Send::Kill));
+    }
+
+    #[test]
+    fn what_can_never_have_its_terminal_is_hung_up_on_once_and_then_killed() {
+        let (mut run, now) = run(None, None);
+        assert_eq!(run.hang_up(now), Some(Send::Ask(1)));
+        assert_eq!(run.hang_up(now + SECOND), None);
         assert_eq!(run.tick(now + 10 * SECOND), Some(Send::Kill));
     }
 

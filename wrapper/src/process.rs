@@ -35,7 +35,7 @@ pub(crate) fn descendants() -> Vec<Descendant> {
 }
 
 /// The parent of a process that is not yet dead: the fourth field of its `stat`, after the name in parentheses.
-fn parent_of(pid: Pid) -> Option<i32> {
+pub(crate) fn parent_of(pid: Pid) -> Option<i32> {
     let text = std::fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
     let text = String::from_utf8_lossy(&text);
     let mut fields = text[text.rfind(')')? + 1..].split_ascii_whitespace();

@@ -11,6 +11,7 @@
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
+use nix::libc::SI_KERNEL;
 use nix::sys::signal::SigSet;
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -94,8 +95,9 @@ struct Loop<'a> {
     /// When [`Memory::begin`] is due.
     settles_at: Option<Instant>,
     memory: Memory,
-    /// Whether we were stopped together with the command, and it waits for the SIGCONT that we got.
-    stopped: bool,
+    /// Whether we were stopped together with the command, and it waits for the SIGCONT that we get: then with whether it had
+    /// the terminal.
+    stopped: Option<bool>,
 }
 
 /// Runs the loop until all is over. Not inlined, for the sake of the caller's stack.
@@ -113,7 +115,7 @@ pub(crate) fn watch(watch: Watch<'_>, signals: &SignalFd) -> Outcome {
         buffer: Vec::new(),
         settles_at: now.checked_add(SETTLED),
         memory: Memory::default(),
-        stopped: false,
+        stopped: None,
     };
     while !state.is_over() {
         state.wait(signals);
@@ -192,13 +194,17 @@ impl Loop<'_> {
     fn signal(&mut self, signals: &SignalFd, now: Instant) {
         let Ok(Some(info)) = signals.read_signal() else { return };
         let number = info.ssi_signo as signals::Number;
+        // A key is for all of a group.
+        let scope = if info.ssi_code == SI_KERNEL && self.watch.terminal.is_some() { Scope::Group } else { self.watch.scope };
         if number == Signal::CHILD.as_raw() {
             self.reap(now);
         } else if number == Signal::TSTP.as_raw() {
-            self.send(Send::Ask(number));
+            self.send(Send::Ask(number), scope);
             self.pause(now);
-        } else if number == Signal::CONT.as_raw() && self.stopped {
-            self.go_on();
+        } else if number == Signal::CONT.as_raw()
+            && let Some(had_terminal) = self.stopped
+        {
+            self.go_on(had_terminal);
         } else if signals::is_forwarded(number) {
             // From ourselves come TERM, when the scheduler asks to stop, and what the kernel thinks of our own writes (XFSZ);
             // that is not for the command.
@@ -208,7 +214,7 @@ impl Loop<'_> {
             }
             let escalation = &mut self.watch.escalation;
             if let Some(send) = if own { escalation.cancel(now) } else { escalation.signal(number, now) } {
-                self.send(send);
+                self.send(send, scope);
             }
         }
     }
@@ -216,18 +222,17 @@ impl Loop<'_> {
     /// Stops with the child, as a job of a shell does; the timers stand still. The SIGCONT that ends it is passed on.
     fn pause(&mut self, since: Instant) {
         if let Some(terminal) = &self.watch.terminal {
-            self.stopped = true;
-            terminal.take_back();
+            self.stopped = Some(terminal.take_back());
         }
         // Refused to the first process of a pid namespace, which then goes on.
         let _ = kill_process(rustix::process::getpid(), Signal::STOP);
         self.watch.escalation.paused(since.elapsed());
     }
 
-    /// After a stop by the terminal, to all who heard of that, and with the terminal if it is ours again.
-    fn go_on(&mut self) {
-        self.stopped = false;
-        if let Some(terminal) = &self.watch.terminal {
+    /// After a stop by the terminal, to all who heard of that, and with the terminal if it is to have it and it is ours again.
+    fn go_on(&mut self, with_terminal: bool) {
+        self.stopped = None;
+        if with_terminal && let Some(terminal) = &self.watch.terminal {
             terminal.give();
         }
         let _ = kill_process_group(self.watch.root, Signal::CONT);
@@ -238,12 +243,19 @@ impl Loop<'_> {
         let Some(terminal) = &self.watch.terminal else { return };
         let wants_it = number == Signal::TTIN.as_raw() || number == Signal::TTOU.as_raw();
         let is_job_control = wants_it || number == Signal::TSTP.as_raw();
-        if !is_job_control || self.stopped {
+        if !is_job_control || self.stopped.is_some() {
             // By somebody else, who will know when to continue it; or together with us, of which this is the news.
-        } else if (wants_it && terminal.is_foreground()) || terminal::is_orphaned() {
-            self.go_on();
-        } else {
+        } else if wants_it && terminal.is_foreground() {
+            self.go_on(true);
+        } else if !terminal::is_orphaned() {
+            terminal.stop_group();
             self.pause(now);
+        } else {
+            // What wants it will never get it. So the kernel ends whom it finds stopped when nobody is left to continue them.
+            if wants_it && let Some(send) = self.watch.escalation.hang_up(now) {
+                self.send(send, Scope::Group);
+            }
+            self.go_on(false);
         }
     }
 
@@ -290,7 +302,7 @@ impl Loop<'_> {
         match self.phase {
             Phase::Running => {
                 if let Some(send) = self.watch.escalation.tick(now) {
-                    self.send(send);
+                    self.send(send, self.watch.scope);
                 }
             }
             Phase::Draining { until } if !self.alone && !self.watch.leave_running && (now >= until || self.watch.escalation.asked()) => {
@@ -320,7 +332,7 @@ impl Loop<'_> {
         streams.chain(phase).chain(self.watch.order.next()).chain(self.settles_at).min()
     }
 
-    fn send(&mut self, send: Send) {
+    fn send(&mut self, send: Send, scope: Scope) {
         match send {
             Send::Kill => {
                 self.killed_at = self.killed_at.or(Some(Instant::now()));
@@ -332,7 +344,7 @@ impl Loop<'_> {
             Send::Ask(number) => {
                 let Some(signal) = signals::of(number) else { return };
                 // A process that is gone meanwhile needs no signal.
-                let _ = match (self.status, self.watch.scope) {
+                let _ = match (self.status, scope) {
                     (None, Scope::Child) => kill_process(self.watch.root, signal),
                     (None, Scope::Group) => kill_process_group(self.watch.root, signal),
                     (Some(_), _) => {

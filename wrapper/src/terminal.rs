@@ -9,9 +9,11 @@
 //! The kernel says 0 for a group or session whose leader is outside our PID namespace (`unshare --pid --fork`, a container
 //! that shares a terminal): nix hands that on, where rustix has no such process id.
 
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal, kill_process_group};
 use rustix::stdio::{stdin, stdout};
 use rustix::termios::{isatty, tcgetpgrp, tcsetpgrp};
+
+use crate::process;
 
 /// The terminal that we were started on.
 #[derive(Clone, Copy)]
@@ -57,11 +59,19 @@ impl Terminal {
         set(self.own);
     }
 
-    /// Back to ourselves, if the command has it.
-    pub(crate) fn take_back(&self) {
-        if tcgetpgrp(stdin()).is_ok_and(|group| Some(group) == self.group) {
+    /// Back to ourselves, if the command has it: whether it had.
+    pub(crate) fn take_back(&self) -> bool {
+        let had = tcgetpgrp(stdin()).is_ok_and(|group| Some(group) == self.group);
+        if had {
             set(self.own);
         }
+        had
+    }
+
+    /// Stops all of our group, as Ctrl-Z does where the command is one of them: a script that runs us stops too, and so the
+    /// shell that waits for the script has its prompt. We get it as a signal that waits, which the SIGCONT discards.
+    pub(crate) fn stop_group(&self) {
+        let _ = kill_process_group(self.own, Signal::TSTP);
     }
 }
 
@@ -70,9 +80,21 @@ fn set(group: Pid) {
     let _ = tcsetpgrp(stdin(), group);
 }
 
-/// Whether nobody can continue us once we are stopped: our parent is no job-control shell of our session.
+/// Whether nobody can continue us once we are stopped: above our process group there is no job-control shell of our session. The
+/// kernel stops no such group by a key, but the command's, of which we are the parent, is none.
 pub(crate) fn is_orphaned() -> bool {
-    let parent = nix::unistd::getppid();
-    // For a parent outside our PID namespace the kernel says 0, and 0 would be ourselves.
-    parent.as_raw() == 0 || nix::unistd::getsid(Some(parent)) != nix::unistd::getsid(None)
+    let (group, session) = (nix::unistd::getpgrp(), nix::unistd::getsid(None));
+    let mut above = nix::unistd::getppid();
+    loop {
+        // For a parent outside our PID namespace the kernel says 0, and 0 would be ourselves.
+        if above.as_raw() == 0 || nix::unistd::getsid(Some(above)) != session {
+            return true;
+        }
+        if nix::unistd::getpgid(Some(above)) != Ok(group) {
+            return false;
+        }
+        // A script that runs us, say: what matters is who runs that.
+        let Some(parent) = Pid::from_raw(above.as_raw()).and_then(process::parent_of) else { return true };
+        above = nix::unistd::Pid::from_raw(parent);
+    }
 }

@@ -48,16 +48,20 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 
 /// Runs `command` on a terminal, `WRAPPER` in it being ours; takes the steps; returns its exit code and all that was shown.
 fn talk(test: &str, command: &[&str], steps: &[&str]) -> Option<(i32, String)> {
-    talk_through(test, Command::new("python3"), command, steps)
+    talk_through(test, &[], command, steps)
 }
 
-/// The same, `python` being the command that starts Python.
-fn talk_through(test: &str, mut python: Command, command: &[&str], steps: &[&str]) -> Option<(i32, String)> {
-    python.args(["-c", TALK, env!("CARGO_BIN_EXE_pvn-wrapper")]).args(command).arg("--then").args(steps).stdin(Stdio::null());
-    let Ok(output) = python.env_remove("PVN_JOB_DIR").env("TERM", "dumb").output() else {
+/// The same, Python being started by another program with its arguments.
+fn talk_through(test: &str, starter: &[&str], command: &[&str], steps: &[&str]) -> Option<(i32, String)> {
+    if Command::new("python3").arg("--version").output().is_err() {
         crate::skipped(test, "python3 is not installed");
         return None;
-    };
+    }
+    // Whatever whoever runs the tests ignores, keys do what they do.
+    let mut python = Command::new("env");
+    python.arg("--default-signal").args(starter).args(["python3", "-c", TALK, env!("CARGO_BIN_EXE_pvn-wrapper")]).args(command);
+    python.arg("--then").args(steps).stdin(Stdio::null()).env_remove("PVN_JOB_DIR").env("TERM", "dumb");
+    let output = python.output().unwrap();
     let shown = String::from_utf8_lossy(&output.stdout).into_owned();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.is_empty(), "{said}");
@@ -139,11 +143,9 @@ fn under_a_terminal_whose_starter_has_its_session_outside_our_pid_namespace() {
     if let Some(why) = no_namespaces() {
         return crate::skipped(test, &why);
     }
-    let mut python = Command::new("unshare");
-    python.args(NAMESPACE).arg("python3");
     let command = ["WRAPPER", "exec", "--", "sh", "-c", "echo ready; read line; echo \"got $line\""];
     let steps = ["until:ready", "type:\x1a", "type:hello\n", "until:got"];
-    let Some((code, shown)) = talk_through(test, python, &command, &steps) else { return };
+    let Some((code, shown)) = talk_through(test, &[["unshare"].as_slice(), &NAMESPACE].concat(), &command, &steps) else { return };
     assert_eq!(code, 0, "{shown}");
 }
 
@@ -155,4 +157,65 @@ fn in_a_pipeline_the_other_commands_can_read_the_terminal() {
     let steps = [PROMPT, "until:prompt> ", &format!("type:{script}\n"), "type:yes\n", "until:piped yes", "until:prompt> ", "type:exit 0\n"];
     let Some((code, shown)) = talk("in_a_pipeline", &["bash", "--norc", "--noprofile", "-i"], &steps) else { return };
     assert_eq!(code, 0, "{shown}");
+}
+
+/// A script in a file, so that what it prints is not what was typed.
+fn script(text: &str) -> (tempfile::TempDir, String) {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("script");
+    std::fs::write(&file, text.replace("WRAPPER", env!("CARGO_BIN_EXE_pvn-wrapper"))).unwrap();
+    let file = file.to_str().unwrap().to_owned();
+    (directory, file)
+}
+
+/// Runs `job` in an interactive shell, and takes the steps after a prompt.
+fn talk_to_a_shell(test: &str, job: &str, steps: &[&str]) {
+    let job = format!("type:{job}\n");
+    let steps = [&[PROMPT, "until:prompt> ", &job], steps, &["until:prompt> ", "type:exit 5\n"]].concat();
+    let Some((code, shown)) = talk(test, &["bash", "--norc", "--noprofile", "-i"], &steps) else { return };
+    assert_eq!(code, 5, "{shown}");
+}
+
+#[test]
+fn under_a_terminal_in_a_script_ctrl_z_stops_the_script_too() {
+    let (_directory, file) = script("WRAPPER exec -- sh -c 'echo ready; read line; echo \"got $line\"'; echo after");
+    let steps = ["until:ready", "type:\x1a", "until:Stopped", "until:prompt> ", "type:fg\n", "until:script", "type:hello\n"];
+    let steps = [steps.as_slice(), &["until:got hello", "until:after"]].concat();
+    talk_to_a_shell("under_a_terminal_in_a_script_ctrl_z_stops_the_script_too", &format!("sh {file}"), &steps);
+}
+
+#[test]
+fn under_a_terminal_in_a_script_without_a_shell_above_it_ctrl_z_stops_nothing() {
+    let command = ["sh", "-c", "WRAPPER exec -- sh -c 'echo ready; read line; echo \"got $line\"'; echo after; exit 4"];
+    let steps = ["until:ready", "type:\x1a", "type:hello\n", "until:got", "until:after"];
+    let test = "under_a_terminal_in_a_script_without_a_shell_above_it_ctrl_z_stops_nothing";
+    let Some((code, shown)) = talk(test, &command, &steps) else { return };
+    assert_eq!(code, 4, "{shown}");
+}
+
+#[test]
+fn in_a_pipeline_ctrl_c_reaches_the_whole_command() {
+    // What the shell started would be waited for by the shell.
+    let hears = "$SIG{INT} = sub { open my $t, '>/dev/tty'; print $t qq(heard it\\n); exit }; print STDERR qq(ready\\n); sleep 1 while 1";
+    let (_directory, file) = script(&format!("trap 'echo over > /dev/tty; exit 1' INT; perl -e \"\n{}\"", hears.replace('$', "\\$")));
+    let job = format!("{} exec -- sh {file} | cat", env!("CARGO_BIN_EXE_pvn-wrapper"));
+    talk_to_a_shell("in_a_pipeline_ctrl_c", &job, &["until:ready", "type:\x03", "until:heard it", "until:over"]);
+}
+
+#[test]
+fn in_a_pipeline_that_was_stopped_the_other_commands_can_read_the_terminal_again() {
+    let (_directory, file) = script("echo ready > /dev/tty; read x < $0.go; echo piped");
+    assert!(Command::new("mkfifo").arg(format!("{file}.go")).status().unwrap().success());
+    let (_other, reader) = script(&format!("read one < /dev/tty; echo \"first $one\"; echo > {file}.go; read two; echo \"then $two\""));
+    let job = format!("{} exec -- sh {file} | sh {reader}", env!("CARGO_BIN_EXE_pvn-wrapper"));
+    let steps = ["until:ready", "type:\x1a", "until:Stopped", "until:prompt> ", "type:fg\n", "until:script", "type:yes\n"];
+    let steps = [steps.as_slice(), &["until:first yes", "until:then piped"]].concat();
+    talk_to_a_shell("in_a_pipeline_that_was_stopped", &job, &steps);
+}
+
+#[test]
+fn a_terminal_that_the_command_can_never_have_is_not_waited_for() {
+    // In the background, and nobody is left who could bring it to the foreground.
+    let (_directory, file) = script("WRAPPER exec -- sh -c 'read line'; echo \"code $?\"");
+    talk_to_a_shell("a_terminal_that_the_command_can_never_have", &format!("(sh {file} < /dev/tty &)"), &["until:code 129", "type:\n"]);
 }
