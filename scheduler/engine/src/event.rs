@@ -11,7 +11,7 @@ use crate::desired::Desired;
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Event {
-    /// A release, or a release recompiled after a change of config. The same one again changes nothing.
+    /// A release, or a release recompiled after a change of config, which is fetched again. The same one again changes nothing.
     Desired(Box<Desired>),
     /// The service or the channel is no longer wanted.
     Deleted,

@@ -285,7 +285,7 @@ impl State {
         }
         let same_release = old.as_ref().is_some_and(|old| old.release == desired.release);
         let same_commands = old.as_ref().is_some_and(|old| old.compiled == desired.compiled);
-        let revived = std::mem::take(&mut self.deleted);
+        self.deleted = false;
         if !same_release {
             self.withdraw_all();
             self.pursuit = Pursuit::default();
@@ -297,14 +297,18 @@ impl State {
             self.look.fresh = false;
             self.withdraw_for_apply();
         }
+        if same_release && old.is_some_and(|old| old.progress_deadline_ms != desired.progress_deadline_ms) {
+            self.pursuit.stuck_at = None;
+        }
+        // Whatever changed: even an interval alone, for what was due is of the old one and may be a day away.
         if desired.fetch.is_none() {
             self.look = Look::default();
-        } else if !same_release || !same_commands || revived {
+        } else {
             self.look.due = Some(now);
         }
         if desired.get_info.is_none() {
             self.telling = Telling::default();
-        } else if !same_release || !same_commands || revived {
+        } else {
             self.telling.due = Some(now);
         }
         self.upstream.retain(|channel, _| names(&desired, channel));

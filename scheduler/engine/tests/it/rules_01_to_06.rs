@@ -381,6 +381,22 @@ fn a_change_of_the_runtime_makes_no_version_and_fetches_again() {
 }
 
 #[test]
+fn a_change_of_an_interval_alone_fetches_again_and_counts_from_then() {
+    let every = |steady_ms| {
+        let mut desired = exit_code();
+        desired.fetch.as_mut().unwrap().cadence = Cadence::Interval { poll_ms: 1_000, steady_ms };
+        desired
+    };
+    let mut it = Scenario::new(every(86_400_000));
+    it.run(Fetch, 0);
+    it.send(Event::Desired(Box::new(every(10_000))));
+    it.is("CONVERGED");
+    it.run(Fetch, 0);
+    it.until(12);
+    assert!(it.wants(Fetch), "at the latest a tenth of it later, for the spread");
+}
+
+#[test]
 fn an_answer_about_an_older_release_says_nothing_about_the_new_one() {
     let mut it = Scenario::new(exit_code());
     let fetch = it.start(Fetch);

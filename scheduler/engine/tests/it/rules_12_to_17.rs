@@ -86,6 +86,20 @@ fn rule_12_people_and_gates_stop_the_progress_deadline() {
     it.is("FAILED STUCK");
 }
 
+#[test]
+fn rule_12_a_changed_progress_deadline_counts_from_the_change() {
+    let mut it = Scenario::new(with_deadline());
+    it.until(50).send(Event::Desired(Box::new(Desired { progress_deadline_ms: Some(30_000), ..with_deadline() })));
+    it.until(79);
+    it.is("CONVERGING NO_CURRENT_STATE");
+    it.until(80);
+    it.is("FAILED STUCK");
+    let mut it = Scenario::new(with_deadline());
+    it.until(50).send(Event::Desired(Box::new(Desired { progress_deadline_ms: None, ..with_deadline() })));
+    it.until(100_000);
+    it.is("CONVERGING NO_CURRENT_STATE");
+}
+
 // ---- rule 13 ----
 
 #[test]

@@ -90,6 +90,17 @@ async fn a_changed_runtime_makes_no_new_version_and_fetches_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shorter_interval_counts_at_once() {
+    let rig = Rig::start(tidy_world()).await;
+    rig.request(TWO_CHANNELS, true).await.unwrap();
+    rig.until_status("production", Status::Converged).await;
+    let looks = || rig.runner.seen.lock().unwrap().iter().filter(|spec| spec.kind == JobKind::Fetch).count();
+    let before = looks();
+    rig.apply(&TWO_CHANNELS.replace("steadyStatePollInterval: 3600s", "steadyStatePollInterval: 1s")).await.unwrap();
+    rig.until("both channels being looked at again and again", async || (looks() >= before + 6).then_some(())).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_channel_that_is_taken_out_takes_its_instances_with_it_and_may_come_back() {
     let rig = Rig::start(tidy_world()).await;
     rig.request(TWO_CHANNELS, true).await.unwrap();
