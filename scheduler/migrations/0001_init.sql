@@ -130,6 +130,8 @@ CREATE TABLE jobs (
 );
 CREATE INDEX jobs_by_instance ON jobs (instance_id, seq);
 CREATE INDEX jobs_by_service ON jobs (service_id, seq);
+CREATE INDEX jobs_by_kind ON jobs (kind, seq);
+CREATE INDEX jobs_by_status ON jobs (status, seq);
 CREATE INDEX jobs_unfinished ON jobs (seq) WHERE ended_at IS NULL;
 
 -- Actions other than starts, committed but not known to be performed. Performed again after a restart; each may be done

@@ -81,6 +81,8 @@ fn main() {
     for (what, path) in [
         ("services page", "/v1/services?limit=100"),
         ("jobs page", "/v1/jobs?limit=100"),
+        ("failed jobs page", "/v1/jobs?status=FAILED&limit=100"),
+        ("applies page", "/v1/jobs?kind=apply&limit=100"),
         ("jobs of one service", "/v1/jobs?application=app&service=s7&limit=100"),
     ] {
         let fastest = (0..5).filter_map(|_| answer(&scheduler, path)).fold(f64::INFINITY, f64::min);
