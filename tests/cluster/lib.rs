@@ -19,8 +19,10 @@ mod configs;
 mod images;
 mod keeper;
 mod layout;
+mod names;
 mod outage;
 mod parts;
+mod service;
 mod sweep;
 mod turn;
 
@@ -36,6 +38,7 @@ pub use images::{Image, TOOLS};
 pub use keeper::keep;
 pub use layout::{ADDRESS, SERVER};
 pub use outage::{Outage, Part};
+pub use service::ServiceAddress;
 
 use crate::{skip, wait};
 use layout::Layout;

@@ -161,7 +161,7 @@ fn remove_bridge() -> Result<(), String> {
     Ok(())
 }
 
-fn ip(arguments: &[&str]) -> Result<(), String> {
+pub(super) fn ip(arguments: &[&str]) -> Result<(), String> {
     let program = parts::program("ip").ok_or("the program ip is missing: install the Debian package iproute2")?;
     let output = Command::new(program).args(arguments).output().map_err(|error| format!("ip cannot be started: {error}"))?;
     if output.status.success() {

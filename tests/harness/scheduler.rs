@@ -53,6 +53,18 @@ impl Scheduler {
         Self { home, child: None, address: address.to_owned(), url: String::new() }
     }
 
+    /// One that others started, elsewhere; `token` is its first admin token. It cannot be started or stopped from here.
+    ///
+    /// # Panics
+    /// When no directory can be made.
+    pub fn elsewhere(url: &str, token: &str) -> Self {
+        let mut scheduler = Self::stopped_at(url);
+        url.clone_into(&mut scheduler.url);
+        std::fs::create_dir_all(scheduler.data()).expect("a directory can be made");
+        std::fs::write(scheduler.data().join("admin-token"), token).expect("a file can be written");
+        scheduler
+    }
+
     /// The directory that holds its data and its jobs' files.
     pub fn home(&self) -> &Path {
         self.home.path()
