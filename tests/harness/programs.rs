@@ -28,7 +28,7 @@ fn build() -> PathBuf {
     };
     let target = directory.parent().expect("cargo puts a profile into a target directory");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo)
+    let status = apart_from_this_run(&mut Command::new(cargo))
         .args([
             "build",
             "--quiet",
@@ -54,6 +54,14 @@ fn build() -> PathBuf {
     directory
 }
 
+/// Takes away what cargo tells the program that it runs: build scripts that look at it (that of `ring`, and half of our
+/// dependencies need `ring`) would run again for a cargo within, and again for the next one outside.
+fn apart_from_this_run(command: &mut Command) -> &mut Command {
+    let told = std::env::vars_os().map(|(name, _)| name);
+    told.filter(|name| name.to_str().is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")))
+        .fold(command, |command, name| command.env_remove(name))
+}
+
 /// The root of the checkout.
 pub fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package is one level below the root")
@@ -68,7 +76,9 @@ pub fn shipped_wrapper() -> PathBuf {
     if let Some(path) = std::env::var_os("PVN_WRAPPER") {
         return path.into();
     }
-    let output = Command::new(repository().join("images/build-wrapper.sh")).output().expect("images/build-wrapper.sh can be started");
+    let output = apart_from_this_run(&mut Command::new(repository().join("images/build-wrapper.sh")))
+        .output()
+        .expect("images/build-wrapper.sh can be started");
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "the wrapper does not build: {said}{}", String::from_utf8_lossy(&output.stderr));
     repository().join(said.split(':').next().unwrap_or_default())
