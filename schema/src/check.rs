@@ -1,4 +1,4 @@
-//! Holds structured output against its schema (SPEC: "Structured output"), and, for the config reader, documents against
+//! Holds structured output against its schema (docs/commands.md), and, for the config reader, documents against
 //! theirs. The one place that knows valico; it finds every problem, by JSON pointer, and the words are ours.
 //!
 //! Called by the wrapper (`--expect`, `validate`), by the scheduler for what comes without a wrapper, and by the config

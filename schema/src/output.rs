@@ -1,4 +1,4 @@
-//! Structured output: what a fetch in mode `STRUCTURED_OUTPUT` and a getInfo command print on stdout (SPEC: "Structured
+//! Structured output: what a fetch in mode `STRUCTURED_OUTPUT` and a getInfo command print on stdout (docs/commands.md, "Structured
 //! output"). The JSON Schemas are made from these types; `check` holds a document against them.
 
 use schemars::JsonSchema;

@@ -1,5 +1,5 @@
 //! What a wrapped process tells: how it ended, when, and what it left. Written by the wrapper, read by the scheduler.
-//! Field names are the wire format (SPEC: "Report").
+//! Field names are the wire format (docs/wrapper.md, "The report").
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

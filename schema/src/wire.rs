@@ -1,5 +1,5 @@
 //! The words of the wire protocol between a wrapper and a scheduler that do not share a disk: paths, headers, bodies, marks
-//! and times (SPEC 6, "Wire protocol"). Names only; each side does its own IO. A local job needs none of it: see
+//! and times (docs/api.md, "Uploads"). Names only; each side does its own IO. A local job needs none of it: see
 //! [`crate::spool`].
 //!
 //! Every path is below `{PVN_API_URL}/v1/jobs/{PVN_JOB_ID}` and every request carries `Authorization: Bearer TOKEN`; the
@@ -35,7 +35,7 @@ pub const PROBLEM_CONTENT_TYPE: &str = "application/problem+json";
 
 /// Largest piece of a stream in one request: 1 MiB, so that a lost connection costs little; the scheduler takes up to 8 MiB.
 pub const PIECE_LIMIT_BYTES: usize = 1 << 20;
-/// Largest body of an upload that the scheduler takes: 8 MiB (SPEC 7). A larger file goes in pieces with offsets.
+/// Largest body of an upload that the scheduler takes: 8 MiB. A larger file goes in pieces with offsets.
 pub const UPLOAD_LIMIT_BYTES: usize = 8 << 20;
 
 /// How often a wrapper gives a sign of life, milliseconds.

@@ -10,6 +10,7 @@ mod cluster_rights;
 mod cluster_world;
 mod convergence;
 mod dev;
+mod docs;
 mod examples;
 mod faults;
 mod gates;

@@ -1,5 +1,5 @@
 //! Hands a run over to its scheduler over HTTP: streams while it runs, then what is left, the files and the report. Called by
-//! `main`; [`schema::wire`] has the words, SPEC 6 the protocol.
+//! `main`; [`schema::wire`] has the words, docs/api.md the protocol.
 //!
 //! ```text
 //! main thread     Spool::make ─ start the command ─ start ─ supervise ────────────── finish: wait ─ exit

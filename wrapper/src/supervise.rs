@@ -30,8 +30,8 @@ use crate::tee::say;
 use crate::terminal::{self, Terminal};
 use crate::{process, signals};
 
-/// Time between TERM and KILL for what the child left behind, and again between KILL and giving up on it. Source: SPEC,
-/// "The end".
+/// Time between TERM and KILL for what the child left behind, and again between KILL and giving up on it.
+/// docs/wrapper.md, `--drain`.
 const LEFT_OVER_GRACE: Duration = Duration::from_secs(2);
 
 /// How long we wait for a child that was killed: one that is stuck in the kernel must not keep us for ever.

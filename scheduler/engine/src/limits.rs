@@ -4,18 +4,18 @@
 /// milliseconds the latest instant seen counts on.
 pub const CLOCK_SLACK_MS: i64 = 1_000;
 
-/// Looks in a row without an answer after which a converged instance no longer counts as such. Source: SPEC 3, rule 2.
+/// Looks in a row without an answer after which a converged instance no longer counts as such. Source: rule 2 of docs/convergence.md.
 pub const MISSES_UNTIL_UNSEEN: u32 = 3;
 
 /// Shortest pause between an apply that left work behind and the next one, milliseconds: whatever the config says, no
 /// tight loop.
 pub const SHORTEST_PAUSE_MS: i64 = 1_000;
 
-/// The exit code with which a fetch in mode EXIT_CODE says that there is work to do. Source: SPEC, "Convergence".
+/// The exit code with which a fetch in mode EXIT_CODE says that there is work to do. Source: docs/commands.md.
 pub const WORK_EXIT_CODE: i32 = 2;
 
 /// Longest wait for a job to start, from the decision, milliseconds; a longer timeout of its own takes its place.
-/// Source: SPEC 7, "starting has a deadline of its own (10 min)".
+/// Source: rule 13 of docs/convergence.md.
 pub const START_DEADLINE_MS: i64 = 600_000;
 
 /// How long after a job's own timeout the engine itself stops it, milliseconds: the wrapper asks, kills after 10 s,

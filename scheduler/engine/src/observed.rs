@@ -49,7 +49,7 @@ pub(crate) fn ended_with(code: &str, said: &str) -> String {
     if said.is_empty() { format!("ended with exit code {code}") } else { format!("ended with exit code {code}: {said}") }
 }
 
-/// Holds what was seen against the desired version. Source of the rules: SPEC, "Structured". What calls for work comes
+/// Holds what was seen against the desired version. Source of the rules: docs/convergence.md, "Structured". What calls for work comes
 /// before what only calls for patience.
 fn compare(objects: &[RuntimeObject], version: &str) -> Verdict {
     if objects.is_empty() {

@@ -18,7 +18,7 @@ const NAMESPACE_PREFIX: &str = "pvn-proxy-runtime-";
 /// Longest name of a namespace. Source: RFC 1123 labels, which Kubernetes uses.
 const NAMESPACE_LIMIT: usize = 63;
 
-/// How long a finished Job is kept, seconds, when neither the config nor its file says. Source: SPEC 1.1, `ttl`.
+/// How long a finished Job is kept, seconds, when neither the config nor its file says. Source: docs/config.md, `ttl`.
 pub const DEFAULT_TTL_S: i64 = 3600;
 
 /// A place on a Kubernetes cluster.

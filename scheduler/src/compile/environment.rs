@@ -1,5 +1,5 @@
-//! The variables that every job gets from pvn, and the names that are therefore not the user's (SPEC: "Environment of every
-//! job"). Called by `perform` when a job starts; pure, so ids and names come in.
+//! The variables that every job gets from pvn, and the names that are therefore not the user's; docs/commands.md has them for
+//! people. Called by `perform` when a job starts; pure, so ids and names come in.
 
 use engine::desired::FetchMode;
 use schema::id::{ApplicationId, ApplicationName, BlobId, ChannelId, ChannelName, JobId, ServiceId, ServiceName};
@@ -91,6 +91,13 @@ impl JobIdentity<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_variable_of_ours_is_in_the_docs() {
+        let docs = include_str!("../../../docs/commands.md");
+        let missing: Vec<_> = OURS.iter().filter(|key| !docs.contains(&format!("`{key}`"))).collect();
+        assert!(missing.is_empty(), "{missing:?}");
+    }
 
     fn check(kind: JobKind, fetch_mode: Option<FetchMode>, plan: Option<BlobId>, expected: &[&str]) {
         let identity = JobIdentity {

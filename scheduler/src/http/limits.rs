@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-/// Longest request body where nothing else is said (SPEC 7: else 1 MiB).
+/// Longest request body where nothing else is said: 1 MiB.
 pub(super) const BODY_BYTES: usize = 1 << 20;
 
-/// Longest body of `POST /v1/configs` (SPEC 7: 64 MiB).
+/// Longest body of `POST /v1/configs`: 64 MiB.
 pub(super) const CONFIGS_BODY_BYTES: usize = 64 << 20;
 
-/// Longest single file inside it (SPEC 7: 8 MiB).
+/// Longest single file inside it: 8 MiB.
 pub(super) const CONFIG_FILE_BYTES: usize = 8 << 20;
 
-/// Longest report of a job: a structured output of 8 MiB (SPEC 5), and 1 MiB for all the rest of it.
+/// Longest report of a job: a structured output of 8 MiB, and 1 MiB for all the rest of it.
 pub(super) const REPORT_BODY_BYTES: usize = schema::wire::UPLOAD_LIMIT_BYTES + BODY_BYTES;
 
 /// Bytes of an upload that are taken from the connection before they go to the disk: large enough that a megabyte needs
@@ -41,7 +41,7 @@ pub(super) const STREAMS: usize = 256;
 /// How often an event stream gives a sign of life, so that both sides notice a dead connection.
 pub(super) const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 
-/// How long requests under way have after the order to stop: half of the 10 s that a graceful stop may take (SPEC 7).
+/// How long requests under way have after the order to stop: half of the 10 s that a graceful stop may take.
 pub(super) const STOP_WITHIN: Duration = Duration::from_secs(5);
 
 /// Bytes of a job's output in one answer or one event: a megabyte of base64 is a line that every client reads.
@@ -50,7 +50,7 @@ pub(super) const OUTPUT_PIECE_BYTES: usize = 1 << 20;
 /// Bytes of a job's output in one server-sent event.
 pub(super) const OUTPUT_EVENT_BYTES: usize = 64 << 10;
 
-/// How often a followed job is looked at: well inside the 300 ms from a job's end to the page that shows it (SPEC 9).
+/// How often a followed job is looked at: well inside the 300 ms from a job's end to the page that shows it.
 pub(super) const OUTPUT_LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Log entries read at a time for a stream that has something to catch up with.

@@ -1,4 +1,4 @@
-//! The reader's rules (SPEC: "Reading rules") between a YAML tree and the schema: spellings become canonical names, scalars
+//! The reader's rules between a YAML tree and the schema: spellings become canonical names, scalars
 //! become what their field takes, `null` becomes absent, a field given twice is found. Whether the outcome is right is the
 //! schema's business.
 

@@ -21,7 +21,7 @@ use crate::diagnostic::{self, Diagnostic};
 use crate::id::BlobId;
 use crate::yaml::{self, Kind, Node};
 
-/// Largest config file and largest local file, in bytes: 8 MiB (SPEC: "8 MiB a file").
+/// Largest config file and largest local file, in bytes: 8 MiB.
 pub const FILE_LIMIT_BYTES: usize = 8 << 20;
 
 /// Most problems told of one document; nobody reads more, and a hostile one could have millions.

@@ -4,7 +4,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, SystemTime};
 
-/// Longest first wait. Source: SPEC, "first back-off at most 1 s".
+/// Longest first wait. A scheduler that was restarted is back within a second or so.
 const FIRST: Duration = Duration::from_secs(1);
 
 /// Longest wait of our own: a scheduler that comes back after an hour hears of everything within this time.

@@ -1,4 +1,4 @@
-//! A scheduler to deliver to: keeps to the protocol of SPEC 6 strictly, notes every breach of it, and answers what a test
+//! A scheduler to deliver to: keeps to the protocol of docs/api.md strictly, notes every breach of it, and answers what a test
 //! tells it to. HTTP over plain sockets, so that a test can break a connection wherever it wants.
 
 use std::collections::BTreeMap;

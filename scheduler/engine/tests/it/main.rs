@@ -1,4 +1,4 @@
-//! The rules of SPEC 3, each by a test that names it, told as short scenarios.
+//! The rules of docs/convergence.md, each by a test that names it, told as short scenarios.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 

@@ -1,5 +1,5 @@
 //! The wire protocol of jobs that run elsewhere, below `/v1/jobs/{job}`: pieces of streams, declared files, inputs,
-//! heartbeats, the report (SPEC 6, [`schema::wire`]). Everything is kept by [`crate::delivery`].
+//! heartbeats, the report (docs/api.md, [`schema::wire`]). Everything is kept by [`crate::delivery`].
 
 use axum::Json;
 use axum::body::Body;

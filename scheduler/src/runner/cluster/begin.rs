@@ -28,7 +28,7 @@ use crate::crash;
 use crate::runner::learned::Never;
 use crate::runner::{ClusterJob, JobSpec};
 
-/// Longest time from the decision to the start of the command, for a job without a timeout of its own. Source: SPEC 7.
+/// Longest time from the decision to the start of the command, for a job without a timeout of its own. Source: docs/convergence.md, rule 13.
 const START_WITHIN: Duration = Duration::from_secs(600);
 
 /// How long taking away a Job that is not let go may hold up the news of it. What is left then is taken away when the job is

@@ -8,7 +8,7 @@ use schema::spool;
 
 use crate::runner::{JobSpec, wrapped};
 
-/// Variables that a local job inherits in mode `clean`. Source: SPEC 4.
+/// Variables that a local job inherits in mode `clean`. Source: docs/commands.md.
 const CLEAN: &[&str] = &["PATH", "HOME", "USER", "LANG", "TMPDIR"];
 
 /// Where a command is looked up when nothing says so. Source: `_PATH_DEFPATH` of paths.h.

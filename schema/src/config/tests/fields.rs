@@ -179,7 +179,7 @@ fn a_program_straight_under_fetch_lacks_its_task_config() {
         "#);
 }
 
-/// SPEC 1 names every field; these are not among them and mean something to Prodvana, so dropping them in silence would
+/// The types name every field that there is; these are not among them and mean something to Prodvana, so dropping them in silence would
 /// change what a file does.
 #[test]
 fn fields_of_prodvana_that_are_not_ours_are_refused_by_name() {
