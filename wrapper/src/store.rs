@@ -15,9 +15,12 @@ use std::time::{Duration, Instant};
 use schema::id::BlobId;
 use schema::report::INLINE_LIMIT_BYTES;
 use schema::spool::Stream;
-use sha2::{Digest, Sha256};
 
 use crate::deliver::live::Live;
+
+use hashing::Hashing;
+
+mod hashing;
 
 /// What is kept of a stream for which there is no file, half of it head, half tail: flat memory is worth more than a whole log.
 const WITHOUT_FILE_BYTES: u64 = 512 << 10;
@@ -46,7 +49,7 @@ pub(crate) struct Store {
     total: u64,
     held: Held,
     /// Of the file, while the stream is not longer than the cap.
-    hash: Sha256,
+    hash: Option<Hashing>,
 }
 
 enum Held {
@@ -100,7 +103,7 @@ impl Store {
             cap: if home.is_some_and(|home| home.directory.is_some()) { cap } else { cap.min(WITHOUT_FILE_BYTES) },
             total: 0,
             held: Held::Memory(Vec::new()),
-            hash: Sha256::new(),
+            hash: Some(Hashing::new()),
         }
     }
 
@@ -174,8 +177,10 @@ impl Store {
             }
             Held::File(file) => {
                 let written = write_at(file, piece, at);
-                if self.total < self.cap {
-                    self.hash.update(&piece[..written]);
+                if self.total >= self.cap {
+                    self.hash = None;
+                } else if let Some(hash) = &mut self.hash {
+                    hash.update(&piece[..written]);
                 }
                 if let Some(live) = &self.live {
                     // What is written beyond the head may be written over.
@@ -247,8 +252,8 @@ impl Store {
             }
             Held::File(file) if !wrapped => {
                 drop(file);
-                let digest = BlobId::from_digest(self.hash.finalize().into());
-                (Place::File(self.path.take().expect("a file has a path")), total, head, Some(digest))
+                let digest = self.hash.and_then(Hashing::finish);
+                (Place::File(self.path.take().expect("a file has a path")), total, head, digest)
             }
             Held::File(file) => {
                 let path = self.path.take().expect("a file has a path");

@@ -36,6 +36,9 @@ fn head_and_tail_are_kept_beyond_the_cap() {
         }
     }
     check(Some(&home), 100, 1_003, 1, 100);
+    // Large enough to be hashed on another thread, to the end and until it is of no use.
+    check(Some(&home), 8 << 20, 5_000_001, 70_001, 8 << 20);
+    check(Some(&home), 3 << 20, 5_000_001, 70_001, 3 << 20);
 }
 
 #[test]
