@@ -200,7 +200,7 @@ impl Loop<'_> {
             self.reap(now);
         } else if number == Signal::TSTP.as_raw() {
             self.send(Send::Ask(number), scope);
-            self.pause(now);
+            self.pause(now, false);
         } else if number == Signal::CONT.as_raw()
             && let Some(had_terminal) = self.stopped
         {
@@ -219,13 +219,17 @@ impl Loop<'_> {
         }
     }
 
-    /// Stops with the child, as a job of a shell does; the timers stand still. The SIGCONT that ends it is passed on.
-    fn pause(&mut self, since: Instant) {
+    /// Stops with the child, as a job of a shell does, alone or with our group; the timers stand still. The SIGCONT that ends it
+    /// is passed on.
+    fn pause(&mut self, since: Instant, with_group: bool) {
         if let Some(terminal) = &self.watch.terminal {
             self.stopped = Some(terminal.take_back());
         }
-        // Refused to the first process of a pid namespace, which then goes on.
-        let _ = kill_process(rustix::process::getpid(), Signal::STOP);
+        match &self.watch.terminal {
+            Some(terminal) if with_group => terminal.stop_group(),
+            // Refused to the first process of a pid namespace, which then goes on.
+            _ => drop(kill_process(rustix::process::getpid(), Signal::STOP)),
+        }
         self.watch.escalation.paused(since.elapsed());
     }
 
@@ -248,8 +252,7 @@ impl Loop<'_> {
         } else if wants_it && terminal.is_foreground() {
             self.go_on(true);
         } else if !terminal::is_orphaned() {
-            terminal.stop_group();
-            self.pause(now);
+            self.pause(now, true);
         } else {
             // What wants it will never get it. So the kernel ends whom it finds stopped when nobody is left to continue them.
             if wants_it && let Some(send) = self.watch.escalation.hang_up(now) {

@@ -69,9 +69,10 @@ impl Terminal {
     }
 
     /// Stops all of our group, as Ctrl-Z does where the command is one of them: a script that runs us stops too, and so the
-    /// shell that waits for the script has its prompt. We get it as a signal that waits, which the SIGCONT discards.
+    /// shell that waits for the script has its prompt. In one step with ourselves: once a part has stopped the shell may
+    /// continue all, and who stopped after that would stay so.
     pub(crate) fn stop_group(&self) {
-        let _ = kill_process_group(self.own, Signal::TSTP);
+        let _ = kill_process_group(self.own, Signal::STOP);
     }
 }
 

@@ -1,9 +1,8 @@
 //! Exit codes, and why a command cannot be started.
 
-use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use crate::run::{Wrapper, shell};
+use crate::run::{Wrapper, shell, write_program};
 
 #[test]
 fn exit_codes_0_to_255() {
@@ -59,8 +58,7 @@ fn directory_is_126() {
 /// Runs a file with these bytes and mode.
 fn check_file(bytes: &[u8], mode: u32, code: i32, named: &str) {
     let wrapper = Wrapper::new(&[], &["./file"]);
-    std::fs::write(wrapper.path("file"), bytes).unwrap();
-    std::fs::set_permissions(wrapper.path("file"), PermissionsExt::from_mode(mode)).unwrap();
+    write_program(&wrapper.path("file"), bytes, mode);
     check_refused(wrapper, code, named);
 }
 

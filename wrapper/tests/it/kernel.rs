@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use schema::report::Report;
 
-use crate::run::{Wrapper, is_alive, run, until};
+use crate::run::{Wrapper, is_alive, run, until, write_program};
 
 pub(crate) const NAMESPACE: [&str; 3] = ["--fork", "--pid", "--mount-proc"];
 
@@ -62,7 +62,7 @@ fn any_uid_no_capabilities() {
     let mut wrapper = Wrapper::new(&[], &["sh", "-c", "id -u; grep CapEff /proc/self/status"]);
     // Where this was built may be nobody else's to enter.
     let copy = wrapper.path("pvn-wrapper");
-    std::fs::copy(env!("CARGO_BIN_EXE_pvn-wrapper"), &copy).unwrap();
+    write_program(&copy, &std::fs::read(env!("CARGO_BIN_EXE_pvn-wrapper")).unwrap(), 0o755);
     std::fs::set_permissions(wrapper.directory.path(), PermissionsExt::from_mode(0o777)).unwrap();
     let mut command = Command::new(copy);
     command.args(wrapper.command.get_args()).envs(wrapper.command.get_envs().filter_map(|(key, value)| Some((key, value?))));

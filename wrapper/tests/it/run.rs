@@ -1,6 +1,7 @@
 //! Runs the wrapper and checks what must hold after every run.
 
 use std::ffi::OsStr;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -244,6 +245,15 @@ fn marked(mark: &str) -> Vec<String> {
 pub(crate) fn is_alive(pid: i32) -> bool {
     let stat = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat"));
     stat.is_ok_and(|stat| !stat[stat.rfind(')').unwrap()..].starts_with(") Z"))
+}
+
+/// Makes a program of these bytes. Another process writes it: whoever a test starts at this moment would inherit our descriptor
+/// for a while, and what anybody has open for writing cannot be executed.
+pub(crate) fn write_program(path: &Path, bytes: &[u8], mode: u32) {
+    let source = path.with_extension("source");
+    std::fs::write(&source, bytes).unwrap();
+    assert!(Command::new("cp").arg(&source).arg(path).status().unwrap().success());
+    std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
 }
 
 /// Waits for a condition.

@@ -216,6 +216,7 @@ fn in_a_pipeline_that_was_stopped_the_other_commands_can_read_the_terminal_again
 #[test]
 fn a_terminal_that_the_command_can_never_have_is_not_waited_for() {
     // In the background, and nobody is left who could bring it to the foreground.
-    let (_directory, file) = script("WRAPPER exec -- sh -c 'read line'; echo \"code $?\"");
+    let orphaned = "session() { ps -o sid= -p $1; }; while [ \"$(session $(ps -o ppid= -p $$))\" = \"$(session $$)\" ]; do :; done";
+    let (_directory, file) = script(&format!("{orphaned}; WRAPPER exec -- sh -c 'read line'; echo \"code $?\""));
     talk_to_a_shell("a_terminal_that_the_command_can_never_have", &format!("(sh {file} < /dev/tty &)"), &["until:code 129", "type:\n"]);
 }
