@@ -10,10 +10,7 @@
 //! - **Real-time signals** as signals that can be sent.
 //! - **A terminal for a command before it runs**, which the C library's `posix_spawn` can give since glibc 2.35.
 
-#![expect(
-    unsafe_code,
-    reason = "a symbol named `main`, a disposition, signals without a name, and an action of `posix_spawn`; see the module"
-)]
+#![expect(unsafe_code, reason = "a symbol, a disposition, signals without a name, an action of `posix_spawn`; see the module")]
 
 use std::ffi::{c_char, c_int};
 

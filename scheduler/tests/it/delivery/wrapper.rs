@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
 use pvn_scheduler::runner::JobSpec;
 use pvn_scheduler::runner::learned::Learned;
 use pvn_scheduler::runner::local::find_wrapper;
@@ -32,12 +34,21 @@ struct Remote {
 #[derive(Clone, Default)]
 struct Wrappers(Arc<Mutex<Vec<(JobId, Child)>>>);
 
+/// The process groups that a wrapper has started.
+fn commands_of(wrapper: u32) -> Vec<Pid> {
+    let children = std::fs::read_to_string(format!("/proc/{wrapper}/task/{wrapper}/children")).unwrap_or_default();
+    children.split_whitespace().map(|pid| Pid::from_raw(pid.parse().unwrap())).collect()
+}
+
 impl Drop for Wrappers {
     fn drop(&mut self) {
         // The last clone: the launcher has one as well.
         let Some(wrappers) = Arc::get_mut(&mut self.0) else { return };
         for (_, child) in wrappers.get_mut().unwrap().iter_mut() {
-            // One that has ended needs none.
+            // One that has ended needs none. A killed wrapper would leave its command to run on.
+            for command in commands_of(child.id()) {
+                let _ = killpg(command, Signal::SIGKILL);
+            }
             let _ = child.kill();
             let _ = child.wait();
         }
