@@ -119,6 +119,7 @@ impl Daemon {
     pub async fn start_at(settings: Settings, clock: Clock) -> Result<Self, StartError> {
         settings.check()?;
         let tls = settings.tls()?.map(Tls::open).transpose()?;
+        let authorities = settings.advertise_ca_file.as_deref().map(http::authorities).transpose()?;
         let data = &settings.data_dir;
         // Secrets and tokens are in there: its owner's alone.
         std::fs::DirBuilder::new()
@@ -154,7 +155,7 @@ impl Daemon {
         };
         let delivery = Delivery::open(uploads, blobs.clone(), Tokens::new(&sealer), clock.clone())
             .map_err(io_error(format!("open the uploads in {}", data.display())))?;
-        let cluster = ClusterRunner::open(data.join("cluster"), delivery.clone(), clock.clone(), news)
+        let cluster = ClusterRunner::open(data.join("cluster"), delivery.clone(), authorities, clock.clone(), news)
             .map_err(io_error(format!("open what is known of clusters in {}", data.display())))?;
 
         let stop = CancellationToken::new();

@@ -31,7 +31,7 @@ use crate::driver::Handle;
 use crate::store::Store;
 
 pub use serve::serve;
-pub use tls::{Tls, TlsError};
+pub use tls::{Tls, TlsError, authorities};
 
 /// Which bytes of a job's output are wanted.
 #[derive(Debug, Clone)]

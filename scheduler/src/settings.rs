@@ -21,6 +21,10 @@ pub struct Settings {
     #[arg(long, env = "PVN_ADVERTISE_URL", value_name = "URL")]
     pub advertise_url: Option<String>,
 
+    /// Authorities, PEM, that alone vouch for that address to jobs on clusters [default: those that everybody trusts]
+    #[arg(long, env = "PVN_ADVERTISE_CA_FILE", value_name = "FILE")]
+    pub advertise_ca_file: Option<PathBuf>,
+
     /// Listen beyond this machine without TLS: tokens and secrets then cross the network readable
     #[arg(long, env = "PVN_ALLOW_PLAIN_HTTP")]
     pub allow_plain_http: bool,
@@ -113,6 +117,7 @@ impl Settings {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             advertise_url: None,
+            advertise_ca_file: None,
             allow_plain_http: false,
             tls_cert: None,
             tls_key: None,

@@ -16,6 +16,8 @@ pub const URL_VARIABLE: &str = "PVN_API_URL";
 pub const TOKEN_VARIABLE: &str = "PVN_TOKEN";
 /// Environment variable that names a file with the token, read again when the token is refused.
 pub const TOKEN_FILE_VARIABLE: &str = "PVN_TOKEN_FILE";
+/// Environment variable that names a bundle of certificates (PEM) that alone are trusted to speak for the scheduler.
+pub const CA_VARIABLE: &str = "PVN_CA_FILE";
 /// Environment variable of the job's id.
 pub const JOB_VARIABLE: &str = "PVN_JOB_ID";
 /// Environment variable that names the variables whose values are secret, with commas between.

@@ -18,6 +18,8 @@ pub struct Scheduler {
     child: Option<Child>,
     address: String,
     url: String,
+    /// Who vouches for it, if it speaks TLS.
+    authority: Option<PathBuf>,
 }
 
 /// How to start it.
@@ -50,7 +52,27 @@ impl Scheduler {
     /// When no directory can be made.
     pub fn stopped_at(address: &str) -> Self {
         let home = tempfile::Builder::new().prefix("pvn-test-").tempdir().expect("a directory can be made");
-        Self { home, child: None, address: address.to_owned(), url: String::new() }
+        Self { home, child: None, address: address.to_owned(), url: String::new(), authority: None }
+    }
+
+    /// A new one that does not run yet and will listen on this address with a certificate of its own. Returns it with the
+    /// arguments that it has to be started with.
+    ///
+    /// # Panics
+    /// When no certificate can be made.
+    pub fn stopped_with_tls_at(address: &str) -> (Self, Vec<String>) {
+        let mut scheduler = Self::stopped_at(address);
+        let made = rcgen::generate_simple_self_signed(vec![address.to_owned()]).expect("a certificate can be made");
+        let file = |name: &str, text: String| {
+            let path = scheduler.home().join(name);
+            std::fs::write(&path, text).expect("a file can be written");
+            path
+        };
+        let (certificate, key) = (file("cert.pem", made.cert.pem()), file("key.pem", made.signing_key.serialize_pem()));
+        let arguments = [("--tls-cert", &certificate), ("--tls-key", &key)];
+        let arguments = arguments.into_iter().flat_map(|(flag, path)| [flag.to_owned(), path.to_string_lossy().into_owned()]).collect();
+        scheduler.authority = Some(certificate);
+        (scheduler, arguments)
     }
 
     /// One that others started, elsewhere; `token` is its first admin token. It cannot be started or stopped from here.
@@ -113,14 +135,15 @@ impl Scheduler {
     pub fn spawn(&mut self, start: &Start<'_>) {
         assert!(self.child.is_none(), "it runs already");
         if self.url.is_empty() {
-            self.url = format!("http://{}:{}", self.address, port::free(&self.address));
+            let scheme = if self.authority.is_some() { "https" } else { "http" };
+            self.url = format!("{scheme}://{}:{}", self.address, port::free(&self.address));
         }
         let log = File::options().create(true).append(true).open(self.home().join("log")).expect("the log can be written");
         let mut command = Command::new(programs::program("pvn-scheduler"));
         command
             .arg("serve")
-            .args((!self.is_on_loopback()).then_some("--allow-plain-http"))
-            .args(["--listen", self.url.trim_start_matches("http://")])
+            .args((!self.is_on_loopback() && self.authority.is_none()).then_some("--allow-plain-http"))
+            .args(["--listen", self.url.split_once("://").expect("it has a scheme").1])
             .arg("--data-dir")
             .arg(self.data())
             .args(start.arguments)
@@ -201,6 +224,9 @@ impl Scheduler {
         if !self.is_on_loopback() && self.data().join("admin-token").exists() {
             // The file is found for a scheduler on the loopback address only.
             command.env("PVN_AUTH_TOKEN", self.token());
+        }
+        if let Some(authority) = &self.authority {
+            command.env("PVN_CA_FILE", authority);
         }
         command.args(arguments).env("PVN_SERVER", &self.url).env("PVN_DATA_DIR", self.data()).current_dir(self.home()).stdin(Stdio::null());
         command

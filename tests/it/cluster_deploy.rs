@@ -13,6 +13,8 @@ use tests::programs;
 use tests::scheduler::Scheduler;
 use tests::wait;
 
+use crate::cluster_world::check_delivered;
+
 /// The user in `images/scheduler/Dockerfile` and in the StatefulSet.
 const USER: u32 = 65532;
 
@@ -207,12 +209,7 @@ fn p5_p6_pvn_runs_in_the_cluster_that_it_deploys_to_and_outlives_its_own_pod() {
     let jobs_in = format!("pvn-proxy-runtime-{runtime}");
     let creations = cluster.creations(&jobs_in);
     assert_eq!(creations.values().copied().collect::<Vec<_>>(), [1], "{creations:?}");
-    let logs_read = cluster
-        .audit()
-        .iter()
-        .filter(|event| event["objectRef"]["namespace"] == jobs_in.as_str() && event["objectRef"]["subresource"] == "log")
-        .count();
-    assert_eq!(logs_read, 0, "all came back over HTTP");
+    check_delivered(&cluster, &jobs_in);
 }
 
 #[test]

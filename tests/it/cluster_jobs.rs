@@ -1,11 +1,11 @@
 //! Commands as Jobs on a real cluster: the whole path from a release to what the cluster ran, with and without the wrapper.
 
 use serde_json::{Value, json};
-use tests::cluster::{Cluster, TOOLS};
-use tests::scheduler::Start;
+use tests::cluster::{ADDRESS, Cluster, TOOLS};
+use tests::scheduler::{Scheduler, Start};
 use tests::wait;
 
-use crate::cluster_world::{TOOLS_AND_LIBRARIES, UNTIL_GO, World, injected};
+use crate::cluster_world::{TOOLS_AND_LIBRARIES, UNTIL_GO, World, check_delivered, injected};
 
 #[test]
 fn a_service_converges_on_a_cluster_by_exit_codes() {
@@ -41,6 +41,22 @@ fn an_injected_wrapper_reports_with_streams_apart_and_structured_output() {
     let apply = world.ended("apply");
     assert_eq!(world.log(&apply), ("out\n".to_owned(), "err\n".to_owned()));
     world.check_created_once();
+}
+
+#[test]
+fn an_injected_wrapper_delivers_over_tls_to_a_scheduler_of_a_given_authority() {
+    let Some(cluster) = Cluster::get("an_injected_wrapper_delivers_over_tls_to_a_scheduler_of_a_given_authority") else { return };
+    let (mut scheduler, arguments) = Scheduler::stopped_with_tls_at(ADDRESS);
+    let certificate = scheduler.home().join("cert.pem");
+    let ca = ["--advertise-ca-file", certificate.to_str().expect("its path is plain")];
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).chain(ca).collect();
+    scheduler.run(&Start { arguments: &arguments, ..Start::default() });
+    let world = World::of(&cluster, "tls", scheduler);
+    let apply = world.script_in(TOOLS_AND_LIBRARIES, "echo out; echo err >&2");
+    world.release(&injected(&cluster), &format!("    apply: {{kubernetesConfig: {apply}}}"));
+    world.scheduler.channel_becomes("s", "c", "CONVERGED");
+    assert_eq!(world.log(&world.ended("apply")), ("out\n".to_owned(), "err\n".to_owned()));
+    check_delivered(&cluster, &world.namespace());
 }
 
 #[test]

@@ -30,6 +30,11 @@ impl<'c> World<'c> {
     pub(crate) fn new(cluster: &'c Cluster, runtime: &str) -> Self {
         let mut scheduler = Scheduler::stopped_at(ADDRESS);
         scheduler.run(&Start::default());
+        Self::of(cluster, runtime, scheduler)
+    }
+
+    /// The same with this scheduler.
+    pub(crate) fn of(cluster: &'c Cluster, runtime: &str, scheduler: Scheduler) -> Self {
         let unique = scheduler.home().file_name().and_then(|name| name.to_str()).expect("it has a name").to_lowercase();
         Self { cluster, scheduler, runtime: format!("{runtime}-{}", unique.replace(|c: char| !c.is_ascii_alphanumeric(), "")) }
     }
@@ -147,6 +152,15 @@ impl<'c> World<'c> {
         let twice: Vec<_> = creations.iter().filter(|(_, count)| **count != 1).collect();
         assert!(twice.is_empty(), "created more than once: {twice:?}");
     }
+}
+
+/// What was printed came over HTTP and not in a marked line of the container's log, as it does after 10 s without an answer.
+pub(crate) fn check_delivered(cluster: &Cluster, namespace: &str) {
+    // A report is often here before the kubelet has told how its Pod is.
+    let jobs = ["jobs", "--namespace", namespace, "--selector", "pvn.dev/kind=apply"];
+    cluster.kubectl(&[&["wait", "--for", "condition=Complete", "--timeout", "180s"], &jobs[..]].concat(), "");
+    let log = cluster.kubectl(&["logs", "--namespace", namespace, "--selector", "pvn.dev/kind=apply", "--tail", "-1"], "");
+    assert!(log.contains("out") && !log.contains("pvn-wrapper-report:"), "{log}");
 }
 
 /// Runs a test's talk with the cluster.

@@ -15,7 +15,10 @@ use crate::settings::TlsFiles;
 /// How often the files are looked at: certificates are renewed days before they end.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 
-/// Why a certificate and its key cannot be served.
+/// Most of a file of authorities: half of what a Secret holds, where a job's own secrets are too.
+const AUTHORITIES_LIMIT_BYTES: usize = 512 << 10;
+
+/// Why certificates cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read, or is no PEM.
@@ -31,6 +34,12 @@ pub enum TlsError {
     /// Such a file, and nothing in it.
     #[error("there is no certificate in {}; it must be PEM, the server's own certificate first", .0.display())]
     Empty(PathBuf),
+    /// Nobody in it who could vouch for anybody.
+    #[error("there is no certificate in {}; authorities are given as PEM", .0.display())]
+    NoAuthority(PathBuf),
+    /// Authorities that are too much for a job's Secret.
+    #[error("{} has more than {} KiB; give only the authorities that vouch for this daemon", .0.display(), AUTHORITIES_LIMIT_BYTES >> 10)]
+    Large(PathBuf),
     /// They do not belong together, or are of a kind that we do not speak.
     #[error("the certificate in {} and the key in {} cannot be served together", files.certificate.display(), files.key.display())]
     Pair {
@@ -112,6 +121,23 @@ fn read(files: &TlsFiles) -> Result<Pair, TlsError> {
     Ok((chain, Arc::new(config)))
 }
 
+/// The authorities in a file, as they are.
+///
+/// # Errors
+/// [`TlsError`] with the file's name, also when there is none in it.
+pub fn authorities(path: &Path) -> Result<String, TlsError> {
+    let unreadable = |source| TlsError::Read { what: "the authorities", path: path.to_owned(), source };
+    let found: Vec<_> = CertificateDer::pem_file_iter(path).and_then(Iterator::collect).map_err(unreadable)?;
+    if found.is_empty() {
+        return Err(TlsError::NoAuthority(path.to_owned()));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| unreadable(rustls::pki_types::pem::Error::Io(error)))?;
+    if text.len() > AUTHORITIES_LIMIT_BYTES {
+        return Err(TlsError::Large(path.to_owned()));
+    }
+    Ok(text)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,5 +189,21 @@ mod tests {
         pair(directory.path());
         tls.look_again().await;
         assert!(!Arc::ptr_eq(&tls.config.get_inner(), &second));
+    }
+
+    #[test]
+    fn authorities_are_certificates_and_not_too_many() {
+        let directory = tempfile::tempdir().unwrap();
+        let files = pair(directory.path());
+        let text = std::fs::read_to_string(&files.certificate).unwrap();
+        assert_eq!(authorities(&files.certificate).unwrap(), text);
+        let many = directory.path().join("many.pem");
+        std::fs::write(&many, text.repeat(AUTHORITIES_LIMIT_BYTES / text.len() + 1)).unwrap();
+        for (path, expected) in
+            [(&files.key, "there is no certificate in"), (&directory.path().join("none.pem"), "none.pem"), (&many, "512 KiB")]
+        {
+            let said = authorities(path).unwrap_err().to_string();
+            assert!(said.contains(expected) && said.contains(path.to_str().unwrap()), "{said}");
+        }
     }
 }

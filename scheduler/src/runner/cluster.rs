@@ -59,6 +59,8 @@ struct Inner {
     clusters: Clusters,
     watches: Watches,
     followed: Followed,
+    /// Those who alone may vouch for us to Pods, PEM; `None` = whom everybody trusts.
+    authorities: Option<String>,
     /// Whether people were told that Pods cannot reach us.
     warned: AtomicBool,
 }
@@ -68,7 +70,7 @@ impl ClusterRunner {
     ///
     /// # Errors
     /// When the directory cannot be made.
-    pub fn open(directory: PathBuf, delivery: Delivery, clock: Clock, news: News) -> io::Result<Self> {
+    pub fn open(directory: PathBuf, delivery: Delivery, authorities: Option<String>, clock: Clock, news: News) -> io::Result<Self> {
         let followed = Followed::default();
         let inner = Inner {
             records: Records::open(&directory)?,
@@ -77,6 +79,7 @@ impl ClusterRunner {
             news,
             clusters: Clusters::default(),
             watches: Watches::new(followed.tasks.clone()),
+            authorities,
             warned: AtomicBool::new(false),
             followed,
         };

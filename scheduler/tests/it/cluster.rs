@@ -144,7 +144,7 @@ fn runner(dir: &std::path::Path, blobs: &Blobs) -> (ClusterRunner, mpsc::Receive
     let settings = delivery::Settings { directory: dir.join("uploads"), url: "http://127.0.0.1:1".to_owned() };
     let delivery = Delivery::open(settings, blobs.clone(), Tokens::new(&sealer), Clock::System).unwrap();
     let (news, received) = mpsc::channel(16);
-    (ClusterRunner::open(dir.join("cluster"), delivery, Clock::System, news).unwrap(), received)
+    (ClusterRunner::open(dir.join("cluster"), delivery, None, Clock::System, news).unwrap(), received)
 }
 
 /// One job whose requests meet these faults, and how it ends.

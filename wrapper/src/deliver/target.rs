@@ -6,10 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use schema::spool;
-use schema::wire;
-
-/// Names a bundle of certificates (PEM) that alone are trusted to speak for the scheduler.
-pub(crate) const CA_VARIABLE: &str = "PVN_CA_FILE";
+use schema::wire::{self, CA_VARIABLE};
 
 /// Where many programs look for the system's bundle of certificates.
 const SYSTEM_CA_VARIABLE: &str = "SSL_CERT_FILE";

@@ -60,7 +60,7 @@ impl Inner {
         let reach =
             self.delivery.expect(spec, &self.news).await.map_err(|error| later(format!("its uploads cannot be expected: {error}")))?;
         self.warn_of_loopback(wanted, &reach);
-        let objects = job::objects(spec, wanted, &reach).map_err(never)?;
+        let objects = job::objects(spec, wanted, &reach, self.authorities.as_deref()).map_err(never)?;
         let within = start_within(spec.timeout_ms);
         let mut record = Record {
             place: wanted.place.clone(),

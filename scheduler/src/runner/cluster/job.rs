@@ -10,7 +10,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use schema::id::JobId;
 use schema::status::JobKind;
-use schema::wire::SECRET_KEYS_VARIABLE;
+use schema::wire::{CA_VARIABLE, SECRET_KEYS_VARIABLE};
 use serde_json::{Map, Value, json};
 
 use crate::compile::{DEFAULT_TTL_S, EnvValue, verbatim};
@@ -33,6 +33,12 @@ const WRAPPER_DIRECTORY: &str = "/pvn";
 /// Name of the volume and of the container that put it there.
 const WRAPPER: &str = "pvn-wrapper";
 
+/// Directory in the container, and name of the volume, with those who may vouch for the scheduler; and the file in it, which is
+/// called so in the Secret too.
+const AUTHORITIES_DIRECTORY: &str = "/pvn-authorities";
+const AUTHORITIES: &str = "pvn-authorities";
+const AUTHORITIES_FILE: &str = "ca.pem";
+
 /// What is made for a job.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Objects {
@@ -40,7 +46,7 @@ pub(super) struct Objects {
     pub(super) name: String,
     /// The Job, suspended.
     pub(super) job: Value,
-    /// Values for the Secret by their variables; empty = no Secret.
+    /// Values for the Secret by their variables, and the authorities; empty = no Secret.
     secrets: BTreeMap<String, String>,
     /// Whether the user's Job is suspended by itself.
     pub(super) held: bool,
@@ -48,15 +54,21 @@ pub(super) struct Objects {
     pub(super) tries_again: bool,
 }
 
-/// The objects of a job. `reach` is what its wrapper needs to reach us.
+/// The objects of a job. `reach` is what its wrapper needs to reach us, `authorities` are the certificates (PEM) that alone may
+/// vouch for us, if not everybody's.
 ///
 /// # Errors
 /// What is wrong with the Job, for people.
-pub(super) fn objects(spec: &JobSpec, cluster: &ClusterJob, reach: &[(String, String)]) -> Result<Objects, String> {
+pub(super) fn objects(
+    spec: &JobSpec,
+    cluster: &ClusterJob,
+    reach: &[(String, String)],
+    authorities: Option<&str>,
+) -> Result<Objects, String> {
     let mut job = spec.command.job.as_deref().cloned().ok_or("its commands were compiled for another place; push the service again")?;
     let name = name(spec.job, spec.kind, cluster.service.as_str());
     let labels = labels(spec, cluster);
-    let secrets = secrets(spec, reach);
+    let mut secrets = secrets(spec, reach);
 
     let root = mapping(&mut job, "the Job")?;
     let metadata = entry(root, "metadata")?;
@@ -82,11 +94,23 @@ pub(super) fn objects(spec: &JobSpec, cluster: &ClusterJob, reach: &[(String, St
     let containers = pod.get_mut("containers").and_then(Value::as_array_mut).ok_or("the Job has no containers")?;
     let main = containers.iter_mut().find(|container| container["name"] == spec.command.name.as_str());
     let main = main.and_then(Value::as_object_mut).ok_or_else(|| format!("the Job has no container `{}`", spec.command.name))?;
-    add_variables(main, variables(spec, &name, &secrets))?;
+    let mut variables = variables(spec, &name, &secrets);
+    if let Some(authorities) = authorities {
+        secrets.insert(AUTHORITIES_FILE.to_owned(), authorities.to_owned());
+        let file = format!("{AUTHORITIES_DIRECTORY}/{AUTHORITIES_FILE}");
+        // Whoever names another file has a reason.
+        variables.entry(CA_VARIABLE.to_owned()).or_insert_with(|| json!({"name": CA_VARIABLE, "value": file}));
+        list(main, "volumeMounts")?.push(json!({"name": AUTHORITIES, "mountPath": AUTHORITIES_DIRECTORY, "readOnly": true}));
+    }
+    add_variables(main, variables)?;
     let wrapper = cluster.place.wrapper_image.as_ref().map(|image| wrap(main, spec, image)).transpose()?;
     if let Some(init) = wrapper {
         list(pod, "volumes")?.push(json!({"name": WRAPPER, "emptyDir": {}}));
         list(pod, "initContainers")?.insert(0, init);
+    }
+    if authorities.is_some() {
+        let items = [json!({"key": AUTHORITIES_FILE, "path": AUTHORITIES_FILE})];
+        list(pod, "volumes")?.push(json!({"name": AUTHORITIES, "secret": {"secretName": name, "items": items}}));
     }
     Ok(Objects { name, job, secrets, held, tries_again: retries || restarts })
 }

@@ -56,7 +56,7 @@ fn reach() -> Vec<(String, String)> {
 #[test]
 fn what_the_file_leaves_open_is_ours() {
     let (spec, cluster) = spec(minimal());
-    let objects = objects(&spec, &cluster, &reach()).unwrap();
+    let objects = objects(&spec, &cluster, &reach(), None).unwrap();
     let labels = json!({
         "pvn.dev/job": "job-abababababababababababababababab", "pvn.dev/kind": "getInfo", "pvn.dev/application": "app",
         "pvn.dev/service": "a-service-with-a-long-name", "pvn.dev/channel": "staging", "pvn.dev/runtime": "web",
@@ -98,7 +98,7 @@ fn what_the_file_says_stays() {
         json!([{"name": "A", "value": "$(B)"}, {"name": "PVN_TOKEN", "value": "stolen"}]);
     let (mut spec, cluster) = spec(file);
     spec.env.extend([("A".to_owned(), "ours".to_owned()), ("B".to_owned(), "costs $(5)".to_owned())]);
-    let objects = objects(&spec, &cluster, &reach()).unwrap();
+    let objects = objects(&spec, &cluster, &reach(), None).unwrap();
     assert!(objects.held && objects.tries_again);
     let body = &objects.job["spec"];
     assert_eq!(
@@ -122,7 +122,7 @@ fn nothing_secret_stands_in_the_job() {
     spec.secret_keys.push("PASSWORD".to_owned());
     let value = EnvValue::KubernetesSecret { name: "theirs".to_owned(), key: "k".to_owned() };
     spec.command.env.push(EnvVar { key: "OTHER".to_owned(), value });
-    let objects = objects(&spec, &cluster, &reach()).unwrap();
+    let objects = objects(&spec, &cluster, &reach(), None).unwrap();
     let text = objects.job.to_string();
     assert!(!text.contains("hunter2") && !text.contains("pvnj1.x"), "{text}");
     assert!(text.contains(r#"{"name":"OTHER","valueFrom":{"secretKeyRef":{"name":"theirs","key":"k"}}}"#), "{text}");
@@ -140,7 +140,7 @@ fn an_injected_wrapper_runs_the_command_and_comes_from_its_image() {
     let (mut spec, mut cluster) = spec(file);
     cluster.place.wrapper_image = Some("wrapper:2".to_owned());
     spec.command.expect = Some(schema::report::StructuredKind::GetInfo);
-    let objects = objects(&spec, &cluster, &reach()).unwrap();
+    let objects = objects(&spec, &cluster, &reach(), None).unwrap();
     let pod = &objects.job["spec"]["template"]["spec"];
     assert_eq!(
         pod["initContainers"],
@@ -161,11 +161,33 @@ fn a_job_that_is_none_is_told() {
         let mut file = minimal();
         change(&mut file);
         let (spec, cluster) = spec(file);
-        let why = objects(&spec, &cluster, &reach()).unwrap_err();
+        let why = objects(&spec, &cluster, &reach(), None).unwrap_err();
         assert!(why.contains(expected), "{why}");
     };
     check(|file| file["spec"]["template"]["spec"]["containers"] = json!([]), "no container `info`");
     check(|file| file["spec"]["template"]["spec"]["containers"] = Value::Null, "no containers");
     check(|file| file["spec"] = json!("x"), "`spec` of the Job is no mapping");
     check(|file| file["spec"]["template"]["spec"]["containers"][0]["env"] = json!({}), "`env` of the Job is no list");
+}
+
+#[test]
+fn given_authorities_are_a_file_for_the_wrapper_unless_the_job_names_others() {
+    let variable = |objects: &Objects| {
+        let env = objects.job["spec"]["template"]["spec"]["containers"][0]["env"].as_array().unwrap();
+        let named: Vec<_> = env.iter().filter(|entry| entry["name"] == "PVN_CA_FILE").map(|entry| entry["value"].clone()).collect();
+        named
+    };
+    let (mut spec, cluster) = spec(minimal());
+    let given = objects(&spec, &cluster, &reach(), Some("-----BEGIN")).unwrap();
+    assert_eq!(variable(&given), ["/pvn-authorities/ca.pem"]);
+    let pod = &given.job["spec"]["template"]["spec"];
+    let items = json!([{"key": "ca.pem", "path": "ca.pem"}]);
+    assert_eq!(pod["volumes"], json!([{"name": "pvn-authorities", "secret": {"secretName": given.name, "items": items}}]));
+    let mount = json!([{"name": "pvn-authorities", "mountPath": "/pvn-authorities", "readOnly": true}]);
+    assert_eq!(pod["containers"][0]["volumeMounts"], mount);
+    assert_eq!(given.secret("u").unwrap()["data"]["ca.pem"], STANDARD.encode("-----BEGIN"));
+
+    assert_eq!(variable(&objects(&spec, &cluster, &reach(), None).unwrap()), Vec::<Value>::new());
+    spec.env.push(("PVN_CA_FILE".to_owned(), "/own.pem".to_owned()));
+    assert_eq!(variable(&objects(&spec, &cluster, &reach(), Some("-----BEGIN")).unwrap()), ["/own.pem"]);
 }
