@@ -33,6 +33,7 @@ use crate::store::{Store, StoreError};
 
 mod batch;
 mod calls;
+mod checks;
 mod intake;
 mod metrics;
 mod outcome;
@@ -193,7 +194,14 @@ impl Driver {
         let (log, _) = broadcast::channel(LOG_LIMIT);
         let (health, health_out) = watch::channel(Health::Ready);
         let recovered = recover::recover(&store, runner.as_ref(), limits, clock.now()).await?;
-        let handle = Handle { calls: calls.clone(), planner: planner.clone(), store: store.clone(), log: log.clone(), health: health_out };
+        let handle = Handle {
+            calls: calls.clone(),
+            planner: planner.clone(),
+            store: store.clone(),
+            log: log.clone(),
+            health: health_out,
+            runner: runner.clone(),
+        };
         let release_seq = recovered.world.counters.release;
         let driver = run::Loop {
             starting: recovered.starting(),
@@ -243,6 +251,8 @@ pub struct Handle {
     store: Store,
     log: broadcast::Sender<Arc<LogEntry>>,
     health: watch::Receiver<Health>,
+    /// For checks of runtimes only; jobs are the loop's.
+    runner: Arc<dyn Runner>,
 }
 
 impl Handle {

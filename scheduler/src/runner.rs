@@ -1,6 +1,7 @@
 //! Starts, watches and stops jobs, here or in a cluster. Has no opinions: the engine decided, the outcome goes back as an
 //! event. Called by `perform`.
 
+use schema::api::Finding;
 use schema::id::{ApplicationName, BlobId, ChannelName, JobId, ServiceName};
 use schema::report::Report;
 use schema::status::JobKind;
@@ -139,6 +140,12 @@ pub trait Runner: std::fmt::Debug + Send + Sync + 'static {
 
     /// Removes what is kept of jobs whose ends are stored. Harmless when repeated.
     fn forget(&self, jobs: Vec<JobId>) -> futures::future::BoxFuture<'_, ()>;
+
+    /// What works and what does not at these places on clusters, found by trying, place by place. A runner without clusters finds
+    /// nothing. `Err` says why it cannot be tried at present, for people.
+    fn check(&self, _places: Vec<ClusterPlace>) -> futures::future::BoxFuture<'_, Result<Vec<Finding>, String>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
 }
 
 impl Runner for local::LocalRunner {

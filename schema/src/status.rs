@@ -188,3 +188,31 @@ impl JobStatus {
         matches!(self, Self::Succeeded | Self::Failed | Self::Cancelled | Self::Unknown)
     }
 }
+
+words! {
+    /// What is checked of a runtime, in the order in which a job needs it.
+    CheckKind {
+        /// The cluster is reached and accepts the credentials.
+        Connection = "connection",
+        /// The scheduler's account may do what jobs need.
+        Rights = "rights",
+        /// The namespace is there, or can be made where it is ours.
+        Namespace = "namespace",
+        /// The wrapper's image is pulled and runs.
+        WrapperImage = "wrapperImage",
+        /// A Pod reaches the scheduler.
+        WayBack = "wayBack",
+    }
+}
+
+words! {
+    /// What a check of a runtime found.
+    CheckStatus {
+        /// It works.
+        Ok = "OK",
+        /// It does not; there is a remedy.
+        Failed = "FAILED",
+        /// It was not tried; the message says why.
+        Skipped = "SKIPPED",
+    }
+}

@@ -1,6 +1,7 @@
 //! The real programs together. One subject a file.
 
 mod cluster;
+mod cluster_check;
 mod cluster_deploy;
 mod cluster_example;
 mod cluster_faults;

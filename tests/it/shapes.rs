@@ -246,3 +246,25 @@ fn scheduler_files_hide(scheduler: &Scheduler, value: &str) {
         }
     }
 }
+
+#[test]
+fn runtimes_check_keeps_its_shape_and_says_where_no_cluster_is_concerned() {
+    let (scheduler, _files) = converged();
+    let found = scheduler.json(&["runtimes", "check", "local"]);
+    check_fields(&found, &[("runtime", "string"), ("ok", "bool"), ("checks", "list")]);
+    assert_eq!(found["ok"], true);
+    let checks = found["checks"].as_array().expect("checked above");
+    let [check] = &checks[..] else { panic!("one line: {found:#}") };
+    check_fields(
+        check,
+        &[("runtime", "string"), ("check", "string"), ("status", "string"), ("message", "string"), ("remedy", "string|null")],
+    );
+    assert_eq!(
+        (&check["status"], &check["message"]),
+        (&json!("SKIPPED"), &json!("jobs of `local` run on no cluster; there is nothing to reach"))
+    );
+    let absent = scheduler.pvnctl(["runtimes", "check", "absent"]);
+    assert_eq!(absent.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&absent.stderr);
+    assert!(said.contains("there is no runtime `absent`; `pvnctl runtimes list` shows those there are"), "{said}");
+}

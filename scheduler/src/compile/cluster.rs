@@ -2,11 +2,12 @@
 //! it. A `taskConfig` is shorthand for a Job file: from here on there is one form. What is ours in a Job (name, labels,
 //! environment, wrapper) `runner::cluster` adds. Called by `commands`.
 
-use schema::config::{KubernetesRuntime, Medium, ProxyRuntime, ResourceList, TaskConfig};
+use schema::config::{KubernetesRuntime, Medium, ProxyRuntime, ResourceList, Runtime, RuntimeKind, TaskConfig};
 use schema::id::{BlobId, RuntimeName};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::configs::Configs;
 use super::problem::{Place, Problems};
 
 /// The image that the wrapper is taken from when the config names none: that of the same version.
@@ -55,6 +56,30 @@ impl ClusterPlace {
             namespace: given.unwrap_or_else(|| own_namespace(runtime)),
         }
     }
+
+    /// Whether it stands for a cluster that no custom runtime names yet, so that no job will ever run here.
+    pub fn is_cluster_alone(&self) -> bool {
+        self.cluster == self.runtime
+    }
+}
+
+/// The places where the jobs of a custom runtime run; for a Kubernetes runtime those of all custom runtimes that name it, or the
+/// cluster alone ([`ClusterPlace::is_cluster_alone`]). Empty when no cluster is concerned.
+pub fn cluster_places(configs: &Configs, name: &RuntimeName) -> Vec<ClusterPlace> {
+    let place = |runtime: &Runtime| {
+        let RuntimeKind::Custom(custom) = runtime.kind() else { return None };
+        let proxy = &custom.proxy_runtime;
+        let RuntimeKind::Kubernetes(kubernetes) = configs.runtime(&proxy.runtime)?.kind() else { return None };
+        (runtime.name == *name || proxy.runtime == *name).then(|| ClusterPlace::new(proxy, kubernetes, &runtime.name))
+    };
+    let mut places: Vec<_> = configs.runtimes().filter_map(place).collect();
+    if places.is_empty()
+        && let Some(RuntimeKind::Kubernetes(kubernetes)) = configs.runtime(name).map(Runtime::kind)
+    {
+        let proxy = ProxyRuntime { runtime: name.clone(), container_orchestration: None };
+        places.push(ClusterPlace::new(&proxy, kubernetes, name));
+    }
+    places
 }
 
 /// A name that is too long is cut, and stays one of its own by a digest.

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use schema::api::{ConfigsRequest, ConfigsResult, LogEntry, NewToken, PushRequest, Pushed, RollbackRequest, TokenRequest};
-use schema::id::ReleaseId;
+use schema::id::{ReleaseId, RuntimeName};
 use schema::status::Role;
 use schema::time::Timestamp;
 use tokio::sync::{mpsc, oneshot};
@@ -15,7 +15,7 @@ use super::calls::{Call, Plan, Reply};
 use super::world::Names;
 use super::{Caller, Refusal};
 use crate::clock::Clock;
-use crate::compile::{Options, Seal};
+use crate::compile::{ClusterPlace, Options, Seal};
 use crate::perform::RAW_SECRET;
 use crate::secrets::Sealer;
 use crate::store::{Store, StoreError, TokenRow};
@@ -25,6 +25,7 @@ mod diff;
 mod estate;
 mod keys;
 mod pieces;
+mod places;
 mod release;
 
 /// Requests that wait for the planner. Each is a person's or an instance's whole request; more callers wait to be queued.
@@ -41,6 +42,7 @@ pub(super) enum Request {
     DeleteSecret { key: String, caller: Caller, reply: Reply<()> },
     CreateToken { request: TokenRequest, caller: Caller, reply: Reply<NewToken> },
     RevokeToken { name: String, caller: Caller, reply: Reply<()> },
+    Places { runtime: String, caller: Caller, reply: Reply<(RuntimeName, Vec<ClusterPlace>)> },
 }
 
 /// The way to the planner.
@@ -114,6 +116,7 @@ impl Planner {
             Request::DeleteSecret { key, caller, reply } => drop(reply.send(self.delete_secret(key, &caller).await)),
             Request::CreateToken { request, caller, reply } => drop(reply.send(self.create_token(request, &caller).await)),
             Request::RevokeToken { name, caller, reply } => drop(reply.send(self.revoke_token(name, &caller).await)),
+            Request::Places { runtime, caller, reply } => drop(reply.send(self.places(&runtime, &caller).await)),
         }
     }
 

@@ -6,8 +6,8 @@ use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use futures::StreamExt;
 use schemars::JsonSchema;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use super::Api;
 use super::error::{Error, Result};
@@ -91,6 +91,11 @@ impl<T: JsonSchema> Input for Body<T> {
         body::<T>(operation);
     }
 }
+
+/// The body of a request with which nothing is said.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Nothing {}
 
 /// A JSON body of at most 64 MiB, for config files.
 pub(super) struct LargeBody<T>(pub(super) T);

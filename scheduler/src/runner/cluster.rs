@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use schema::id::JobId;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 
 use super::followed::Followed;
 use super::learned::{Learned, Never};
@@ -29,6 +29,7 @@ use crate::delivery::Delivery;
 
 mod ask;
 mod begin;
+mod check;
 mod clusters;
 mod follow;
 mod job;
@@ -63,6 +64,8 @@ struct Inner {
     authorities: Option<String>,
     /// Whether people were told that Pods cannot reach us.
     warned: AtomicBool,
+    /// Places that may still be checked at the same time.
+    checks: Arc<Semaphore>,
 }
 
 impl ClusterRunner {
@@ -81,6 +84,7 @@ impl ClusterRunner {
             watches: Watches::new(followed.tasks.clone()),
             authorities,
             warned: AtomicBool::new(false),
+            checks: Arc::new(Semaphore::new(check::CHECKS_LIMIT)),
             followed,
         };
         Ok(Self { inner: Arc::new(inner) })

@@ -2,11 +2,13 @@
 //! and the driver.
 
 use futures::future::BoxFuture;
+use schema::api::Finding;
 use schema::id::JobId;
 
 use super::cluster::ClusterRunner;
 use super::local::LocalRunner;
 use super::{JobSpec, Runner};
+use crate::compile::ClusterPlace;
 
 /// This machine, and clusters.
 #[derive(Debug, Clone)]
@@ -39,6 +41,10 @@ impl Runner for Places {
             never_started.extend(Runner::recover(&self.local, here).await);
             never_started
         })
+    }
+
+    fn check(&self, places: Vec<ClusterPlace>) -> BoxFuture<'_, Result<Vec<Finding>, String>> {
+        Box::pin(self.cluster.check(places))
     }
 
     fn forget(&self, jobs: Vec<JobId>) -> BoxFuture<'_, ()> {

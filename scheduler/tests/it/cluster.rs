@@ -1,5 +1,6 @@
 //! Jobs on a cluster that misbehaves: the runner against a fake API server, which does on demand what a real one does rarely.
 
+mod check;
 mod ends;
 mod fake;
 mod stops;
@@ -237,4 +238,25 @@ async fn p5_a_job_is_taken_up_after_a_restart_and_ends_as_it_did() {
 async fn a_job_that_was_never_handed_over_can_be_started() {
     let world = World::new().await;
     assert_eq!(world.runner.recover(&[job_id()]).await, [job_id()]);
+}
+
+#[tokio::test]
+async fn a_right_that_is_missing_fails_the_job_before_anything_is_made() {
+    let mut world = World::new().await;
+    world.fake.forbid("watch", "pods");
+    world.fake.forbid("create", "jobs");
+    world.runner.start(world.spec());
+    let expected = "gone, never: the scheduler's account may not `create` jobs.batch, `watch` pods in the namespace `n` (no role); \
+                    give it the rights in images/kubernetes/rights";
+    let end = world.end().await;
+    assert!(end.starts_with(expected), "{end}");
+    assert_eq!(world.fake.count("PATCH", "/"), 0, "nothing was made");
+}
+
+#[tokio::test]
+async fn a_right_that_only_tells_people_more_stops_no_job() {
+    let mut world = World::new().await;
+    world.fake.forbid("list", "events");
+    world.runner.start(world.spec());
+    assert_eq!(world.end().await, "gone, exit Some(0)");
 }

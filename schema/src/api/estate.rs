@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ChannelStatus;
 use crate::id::{ApplicationId, ApplicationName, ChannelId, ChannelName, ReleaseId, RuntimeId, RuntimeName, ServiceName};
-use crate::status::Status;
+use crate::status::{CheckKind, CheckStatus, Status};
 use crate::time::Timestamp;
 
 body! {
@@ -107,5 +107,33 @@ body! {
         channels: Vec<ChannelStatus>,
         /// The parameter values; secrets as `***`.
         params: BTreeMap<String, String>,
+    }
+}
+
+body! {
+    /// What works and what does not where a runtime's jobs run: `runtimes check`.
+    RuntimeCheck {
+        /// The runtime that was asked about.
+        runtime: RuntimeName,
+        /// Whether nothing failed.
+        ok: bool,
+        /// In the order in which a job would need it; for a Kubernetes runtime one custom runtime after the other.
+        checks: Vec<Finding>,
+    }
+}
+
+body! {
+    /// One thing that was checked.
+    Finding {
+        /// The runtime whose jobs it concerns.
+        runtime: RuntimeName,
+        /// What was checked.
+        check: CheckKind,
+        /// What was found.
+        status: CheckStatus,
+        /// A sentence for people.
+        message: String,
+        /// What to do about it; there is one exactly when it failed.
+        remedy: Option<String>,
     }
 }

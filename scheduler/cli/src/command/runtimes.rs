@@ -1,12 +1,13 @@
 //! `pvnctl runtimes`: what jobs run on.
 
 use clap::Subcommand;
-use schema::api::Runtime;
+use schema::api::{Runtime, RuntimeCheck};
+use schema::status::CheckStatus;
 
 use crate::client::Client;
 use crate::console::Console;
 use crate::failure::Failure;
-use crate::table::Table;
+use crate::table::{Cell, Table, Tone};
 
 /// What can be typed.
 #[derive(Debug, Subcommand)]
@@ -16,6 +17,11 @@ pub enum Command {
     /// Show one runtime
     Get {
         /// The runtime, by name or id
+        runtime: String,
+    },
+    /// Try what its jobs need where they run: connection, rights, namespace, wrapper image, way back from a Pod
+    Check {
+        /// The runtime, by name or id; a Kubernetes runtime is checked for all that run on it
         runtime: String,
     },
 }
@@ -34,7 +40,28 @@ pub async fn perform(command: Command, client: &Client, console: &mut Console) -
             let runtime: Runtime = client.get(&["v1", "runtimes", &runtime], &[]).await?;
             console.print(&runtime, |paper| paper.table(&table(std::slice::from_ref(&runtime))))
         }
+        Command::Check { runtime } => check(&runtime, client, console).await,
     }
+}
+
+/// Exit code 2 when something failed.
+async fn check(runtime: &str, client: &Client, console: &mut Console) -> Result<(), Failure> {
+    let found: RuntimeCheck = client.post(&["v1", "runtimes", runtime, "check"], &serde_json::json!({})).await?;
+    console.print(&found, |paper| {
+        let mut table = Table::new(["RUNTIME", "CHECK", "STATUS", "MESSAGE"]);
+        for finding in &found.checks {
+            let tone = match finding.status {
+                CheckStatus::Ok => Tone::Good,
+                CheckStatus::Failed => Tone::Bad,
+                CheckStatus::Skipped => Tone::Faint,
+            };
+            let status = Cell::toned(finding.status.as_str(), tone);
+            table.row([(&finding.runtime).into(), finding.check.as_str().into(), status, finding.message.as_str().into()]);
+        }
+        let remedies = found.checks.iter().filter_map(|finding| Some(format!("{}: {}\n", finding.check, finding.remedy.as_ref()?)));
+        [paper.table(&table), remedies.collect()].concat()
+    })?;
+    if found.ok { Ok(()) } else { Err(Failure::Ended(2)) }
 }
 
 fn table(runtimes: &[Runtime]) -> Table {

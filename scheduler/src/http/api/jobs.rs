@@ -5,12 +5,12 @@ use axum::extract::State;
 use schema::api::{Job, Page};
 use schema::status::{JobKind, JobStatus};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::http::Api;
 use crate::http::access::{Admin, Viewer};
 use crate::http::error::Result;
-use crate::http::extract::{At, Body, Query, page};
+use crate::http::extract::{At, Body, Nothing, Query, page};
 use crate::http::lookup::{job_id, no_job, scope};
 use crate::http::openapi::{About, Routes, about};
 use crate::store::JobFilter;
@@ -47,11 +47,6 @@ pub(super) struct Which {
     /// Its id.
     pub(super) job: String,
 }
-
-/// Nothing is said with this request.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Nothing {}
 
 async fn list(State(api): State<Api>, _: Viewer, Query(list): Query<List>) -> Result<Json<Page<Job>>> {
     let scope = scope(&api, list.application.as_deref(), list.service.as_deref(), list.channel.as_deref()).await?;

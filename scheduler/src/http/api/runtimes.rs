@@ -2,22 +2,24 @@
 
 use axum::Json;
 use axum::extract::State;
-use schema::api::{Page, Runtime};
+use schema::api::{Page, Runtime, RuntimeCheck};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::http::Api;
-use crate::http::access::Viewer;
+use crate::http::access::{Admin, Viewer};
 use crate::http::error::{Error, Result};
-use crate::http::extract::{At, Paging, Query, page};
-use crate::http::openapi::{Routes, about};
+use crate::http::extract::{At, Body, Nothing, Paging, Query, page};
+use crate::http::openapi::{About, Routes, about};
 
 pub(super) fn routes(routes: Routes) -> Routes {
-    routes.get("/v1/runtimes", list, about("listRuntimes", "runtimes", "Runtimes by name")).get(
-        "/v1/runtimes/{runtime}",
-        get,
-        about("getRuntime", "runtimes", "One runtime"),
-    )
+    let description = "Asks the cluster, and where the wrapper is put into Pods runs a short Job, which is removed again; takes up to a \
+                       minute. For a Kubernetes runtime this is done for every custom runtime on it; more than 8 at a time are refused.";
+    let check_about = about("checkRuntime", "runtimes", "Find out what works and what does not where its jobs run");
+    routes
+        .get("/v1/runtimes", list, about("listRuntimes", "runtimes", "Runtimes by name"))
+        .get("/v1/runtimes/{runtime}", get, about("getRuntime", "runtimes", "One runtime"))
+        .post("/v1/runtimes/{runtime}/check", check, About { description, ..check_about })
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -35,4 +37,8 @@ async fn get(State(api): State<Api>, _: Viewer, At(which): At<Which>) -> Result<
     Ok(Json(found.ok_or_else(|| {
         Error::not_found(format!("there is no runtime `{}`; `pvnctl runtimes list` shows those there are", which.runtime))
     })?))
+}
+
+async fn check(State(api): State<Api>, Admin(caller): Admin, At(which): At<Which>, _: Body<Nothing>) -> Result<Json<RuntimeCheck>> {
+    Ok(Json(api.driver.check_runtime(which.runtime, caller).await?))
 }

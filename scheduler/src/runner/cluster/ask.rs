@@ -69,7 +69,8 @@ pub(super) async fn ask_telling<T, F: Future<Output = kube::Result<T>>>(
     }
 }
 
-fn refused(what: &str, error: &kube::Error) -> Refused {
+/// What an error means.
+pub(super) fn refused(what: &str, error: &kube::Error) -> Refused {
     match error {
         kube::Error::Api(status) => by_status(what, status),
         // The connection: it may stand again the next time, and what was asked may have been done.
@@ -94,7 +95,7 @@ fn by_status(what: &str, status: &Status) -> Refused {
 }
 
 /// An error with what caused it.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

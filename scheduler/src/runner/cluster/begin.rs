@@ -24,6 +24,7 @@ use super::log;
 use super::record::Record;
 use super::waits::Teller;
 use super::{Inner, later, never, rights, told};
+use crate::compile::ClusterPlace;
 use crate::crash;
 use crate::runner::learned::Never;
 use crate::runner::{ClusterJob, JobSpec};
@@ -207,22 +208,14 @@ impl Follower {
                 self.make_namespace(wanted, deadline).await?;
                 uid(self.ask_until(deadline, "making its Job", apply).await.map_err(told)?)
             }
-            Err(Refused::NotFound(why)) => Err(never(format!(
-                "{why}; create the namespace `{}`, or leave `containerOrchestration` out and pvn makes one",
-                wanted.place.namespace
-            ))),
+            Err(Refused::NotFound(why)) => Err(never(format!("{why}; {}", absent_remedy(&wanted.place.namespace)))),
             Err(refused) => Err(told(refused)),
         }
     }
 
     async fn make_namespace(&self, wanted: &ClusterJob, deadline: Instant) -> Result<(), Never> {
-        let name = &wanted.place.namespace;
         let namespaces: Api<Namespace> = Api::all(self.cluster.client.clone());
-        let labels = json!({"app.kubernetes.io/managed-by": "pvn", "pvn.dev/runtime": wanted.place.runtime.as_str()});
-        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}});
-        let params = PatchParams::apply(FIELD_MANAGER).force();
-        let patch = Patch::Apply(&namespace);
-        let made = self.ask_until(deadline, "making its namespace", || namespaces.patch(name, &params, &patch));
+        let made = self.ask_until(deadline, "making its namespace", || apply_namespace(&namespaces, &wanted.place, false));
         made.await.map(drop).map_err(told)
     }
 
@@ -234,6 +227,19 @@ impl Follower {
         let made = self.ask_until(deadline, "making its Secret", || secrets.patch(&objects.name, &params, &patch));
         made.await.map(drop).map_err(told)
     }
+}
+
+/// Makes a namespace of ours, or finds it. With `is_dry_run` the cluster only says what it would say.
+pub(super) async fn apply_namespace(namespaces: &Api<Namespace>, place: &ClusterPlace, is_dry_run: bool) -> kube::Result<Namespace> {
+    let labels = json!({"app.kubernetes.io/managed-by": "pvn", "pvn.dev/runtime": place.runtime.as_str()});
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place.namespace, "labels": labels}});
+    let params = PatchParams { dry_run: is_dry_run, ..PatchParams::apply(FIELD_MANAGER).force() };
+    namespaces.patch(&place.namespace, &params, &Patch::Apply(&namespace)).await
+}
+
+/// What to do about a given namespace that is not there.
+pub(super) fn absent_remedy(namespace: &str) -> String {
+    format!("create the namespace `{namespace}`, or leave `containerOrchestration` out and pvn makes one")
 }
 
 /// Whether a URL is of this machine only, as seen by itself.

@@ -5,7 +5,6 @@
 //! What always holds: a right that is known to be missing is named with verb, resource, namespace and remedy; a cluster that
 //! cannot say what is permitted stops nobody.
 
-use std::fmt;
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -13,6 +12,7 @@ use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessR
 use kube::Api;
 use kube::api::PostParams;
 
+use super::ask::chain;
 use super::clusters::Cluster;
 use crate::compile::ClusterPlace;
 
@@ -56,24 +56,23 @@ const RIGHTS: &[Rights] = &[
 /// A right that the account does not have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Missing {
-    pub(super) verb: &'static str,
-    pub(super) resource: String,
-    pub(super) namespace: String,
+    verb: &'static str,
+    resource: String,
+    namespace: String,
+    /// Whether a job cannot be run without it.
     pub(super) needed: bool,
     own_namespace: bool,
     /// What the cluster's authorizer said of it, if anything.
     said: String,
 }
 
-impl fmt::Display for Missing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { verb, resource, namespace, said, .. } = self;
-        write!(f, "the scheduler's account may not `{verb}` {resource} in the namespace `{namespace}`")?;
-        if !said.is_empty() {
-            write!(f, " ({said})")?;
-        }
-        Ok(())
-    }
+/// What these rights at one place are, in a sentence for people.
+pub(super) fn sentence(missing: &[Missing]) -> String {
+    let rights: Vec<_> = missing.iter().map(|right| format!("`{}` {}", right.verb, right.resource)).collect();
+    let namespace = missing.first().map(|right| right.namespace.as_str()).unwrap_or_default();
+    let said = missing.iter().map(|right| right.said.as_str()).find(|said| !said.is_empty());
+    let said = said.map(|said| format!(" ({said})")).unwrap_or_default();
+    format!("the scheduler's account may not {} in the namespace `{namespace}`{said}", rights.join(", "))
 }
 
 impl Missing {
@@ -90,11 +89,22 @@ impl Missing {
     }
 }
 
-/// The rights that are known to be missing for jobs at this place.
+/// The rights that are missing for jobs at this place. That none is missing that they need is remembered.
 ///
 /// # Errors
-/// When the cluster does not say.
-pub(super) async fn missing(cluster: &Cluster, place: &ClusterPlace, is_apply: bool) -> kube::Result<Vec<Missing>> {
+/// Why the cluster does not say, for people.
+pub(super) async fn missing(cluster: &Cluster, place: &ClusterPlace, is_apply: bool) -> Result<Vec<Missing>, String> {
+    let missing = match tokio::time::timeout(ASKED_WITHIN, reviewed(cluster, place, is_apply)).await {
+        Ok(missing) => missing.map_err(|error| chain(&error))?,
+        Err(_late) => return Err(format!("no answer within {} s", ASKED_WITHIN.as_secs())),
+    };
+    if !missing.iter().any(|missing| missing.needed) {
+        cluster.permitted.lock().expect("nobody panics with the lock").insert(place.namespace.clone());
+    }
+    Ok(missing)
+}
+
+async fn reviewed(cluster: &Cluster, place: &ClusterPlace, is_apply: bool) -> kube::Result<Vec<Missing>> {
     let reviews: Api<SelfSubjectAccessReview> = Api::all(cluster.client.clone());
     let wanted = RIGHTS.iter().filter(|rights| place.own_namespace || !rights.own_namespace);
     let each = wanted.flat_map(|rights| rights.verbs.iter().map(move |verb| (rights, *verb)));
@@ -142,21 +152,18 @@ pub(super) async fn check(cluster: &Cluster, place: &ClusterPlace, is_apply: boo
     if cluster.permitted.lock().expect("nobody panics with the lock").contains(&place.namespace) {
         return Ok(());
     }
-    let missing = match tokio::time::timeout(ASKED_WITHIN, missing(cluster, place, is_apply)).await {
-        Ok(Ok(missing)) => missing,
+    let missing = match missing(cluster, place, is_apply).await {
+        Ok(missing) => missing,
         // Its requests will say what is wrong.
-        Ok(Err(error)) => {
-            tracing::debug!(%error, namespace = place.namespace, "the cluster does not say what is permitted");
+        Err(why) => {
+            tracing::debug!(why, namespace = place.namespace, "the cluster does not say what is permitted");
             return Ok(());
         }
-        Err(_late) => return Ok(()),
     };
-    if let Some(first) = missing.iter().find(|missing| missing.needed) {
-        let others = missing.iter().filter(|missing| missing.needed).count() - 1;
-        let more = if others == 0 { String::new() } else { format!(" (and lacks {others} more rights that jobs need)") };
-        return Err(format!("{first}{more}; {}", first.remedy()));
+    let needed: Vec<_> = missing.into_iter().filter(|missing| missing.needed).collect();
+    if let Some(first) = needed.first() {
+        return Err(format!("{}; {}", sentence(&needed), first.remedy()));
     }
-    cluster.permitted.lock().expect("nobody panics with the lock").insert(place.namespace.clone());
     Ok(())
 }
 

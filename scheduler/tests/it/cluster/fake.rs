@@ -58,6 +58,8 @@ struct World {
     refuses: Option<(u16, &'static str)>,
     /// Watches that start now are told that they are too old.
     too_old: u32,
+    /// Verbs and resources that are not permitted, as far as somebody asks.
+    forbidden: Vec<(&'static str, &'static str)>,
 }
 
 impl Fake {
@@ -136,6 +138,20 @@ impl Fake {
         self.world.lock().unwrap().too_old = too_old;
         // Nobody may be watching.
         let _ = self.changes.send(Change::End);
+    }
+
+    /// Whoever asks from now on hears that this is not permitted.
+    pub(super) fn forbid(&self, verb: &'static str, resource: &'static str) {
+        self.world.lock().unwrap().forbidden.push((verb, resource));
+    }
+
+    /// What an access review says.
+    fn review(&self, mut review: Value) -> Value {
+        let asked = &review["spec"]["resourceAttributes"];
+        let world = self.world.lock().unwrap();
+        let allowed = !world.forbidden.iter().any(|(verb, resource)| asked["verb"] == *verb && asked["resource"] == *resource);
+        review["status"] = json!({"allowed": allowed, "reason": if allowed { "" } else { "no role" }});
+        review
     }
 
     /// How many requests had this method and a path with this text.
@@ -278,7 +294,12 @@ async fn answer(State(fake): State<Fake>, request: Request) -> Response {
     }
     let bytes = axum::body::to_bytes(body, 1 << 20).await.unwrap();
     let (code, answer) = match method {
+        Method::PATCH if query.contains("dryRun") => (StatusCode::OK, serde_json::from_slice(&bytes).unwrap()),
         Method::PATCH => fake.patch(&path, serde_json::from_slice(&bytes).unwrap()),
+        Method::POST if path.ends_with("/selfsubjectaccessreviews") => {
+            (StatusCode::CREATED, fake.review(serde_json::from_slice(&bytes).unwrap()))
+        }
+        Method::GET if path == "/version" => (StatusCode::OK, version()),
         Method::GET if is_watch => return fake.watch(&path, query),
         Method::GET if path.ends_with("/log") => return "from the log\n".into_response(),
         Method::GET if ["/jobs", "/pods", "/events"].iter().any(|list| path.ends_with(list)) => (StatusCode::OK, fake.list(&path)),
@@ -303,6 +324,11 @@ async fn answer(State(fake): State<Fake>, request: Request) -> Response {
         (_, StatusCode::NOT_FOUND) => status(404),
         _ => (code, axum::Json(answer)).into_response(),
     }
+}
+
+fn version() -> Value {
+    let version = ["major", "minor", "gitVersion", "gitCommit", "gitTreeState", "buildDate", "goVersion", "compiler", "platform"];
+    version.iter().map(|key| ((*key).to_owned(), Value::from("v1.34.4"))).collect()
 }
 
 fn status(code: u16) -> Response {
