@@ -35,7 +35,7 @@ use schema::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 pub use channels::{Channel, Connection};
-pub use cluster::{ClusterPlace, DEFAULT_TTL_S, cluster_places, verbatim};
+pub use cluster::{ClusterPlace, DEFAULT_TTL_S, cluster_places, given_places, verbatim};
 pub use configs::{BUILT_IN_RUNTIME, Configs, key, kind_name};
 pub use problem::DocumentKey;
 pub use value::{Given, Seal, SecretValue, Values};
@@ -70,6 +70,13 @@ pub fn check(configs: &Configs, options: &Options, changed: Option<&BTreeSet<Doc
     // In the order in which people read their files.
     diagnostics.sort_by(|a, b| (&a.file, a.line, a.column).cmp(&(&b.file, b.line, b.column)));
     diagnostics
+}
+
+/// What to say of places whose given namespace is not there.
+pub fn absent_namespaces(configs: &Configs, absent: &[ClusterPlace]) -> Vec<Diagnostic> {
+    let mut problems = Problems::default();
+    cluster::add_absent(absent, &mut problems);
+    configs.diagnostics(problems)
 }
 
 /// The channels of an application, groups expanded, selectors resolved.

@@ -227,7 +227,7 @@ impl Driver {
             store: store.clone(),
             clock: clock.clone(),
         };
-        let planner = planner::Planner { store, clock, sealer, options, calls, release_seq };
+        let planner = planner::Planner { store, clock, sealer, options, runner: handle.runner.clone(), calls, release_seq };
         let done = tokio::spawn(async move {
             // The helpers end with the loop: nothing is left that nobody waits for.
             let helpers_stop = stop.child_token();

@@ -146,6 +146,11 @@ pub trait Runner: std::fmt::Debug + Send + Sync + 'static {
     fn check(&self, _places: Vec<ClusterPlace>) -> futures::future::BoxFuture<'_, Result<Vec<Finding>, String>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
+
+    /// Those of these places whose namespace is known not to be there. A cluster that does not answer soon says nothing.
+    fn absent(&self, _places: Vec<ClusterPlace>) -> futures::future::BoxFuture<'_, Vec<ClusterPlace>> {
+        Box::pin(std::future::ready(Vec::new()))
+    }
 }
 
 impl Runner for local::LocalRunner {

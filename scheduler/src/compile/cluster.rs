@@ -2,13 +2,15 @@
 //! it. A `taskConfig` is shorthand for a Job file: from here on there is one form. What is ours in a Job (name, labels,
 //! environment, wrapper) `runner::cluster` adds. Called by `commands`.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use schema::config::{KubernetesRuntime, Medium, ProxyRuntime, ResourceList, Runtime, RuntimeKind, TaskConfig};
 use schema::id::{BlobId, RuntimeName};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::configs::Configs;
-use super::problem::{Place, Problems};
+use super::problem::{DocumentKey, Place, Problems};
 
 /// The image that the wrapper is taken from when the config names none: that of the same version.
 const WRAPPER_IMAGE: &str = concat!("pvn-wrapper:", env!("CARGO_PKG_VERSION"));
@@ -80,6 +82,26 @@ pub fn cluster_places(configs: &Configs, name: &RuntimeName) -> Vec<ClusterPlace
         places.push(ClusterPlace::new(&proxy, kubernetes, name));
     }
     places
+}
+
+/// The places with a given namespace of which a document has changed: the custom runtime's or its cluster's.
+pub fn given_places(configs: &Configs, changed: &BTreeSet<DocumentKey>) -> Vec<ClusterPlace> {
+    let has_changed = |name: &RuntimeName| changed.contains(&DocumentKey::Runtime(name.clone()));
+    let changed = configs.runtimes().filter(|runtime| has_changed(&runtime.name));
+    let places = changed.flat_map(|runtime| cluster_places(configs, &runtime.name)).filter(|place| !place.own_namespace);
+    let by_runtime: BTreeMap<_, _> = places.map(|place| (place.runtime.clone(), place)).collect();
+    by_runtime.into_values().collect()
+}
+
+/// Adds what is wrong with places whose given namespace is not there.
+pub(super) fn add_absent(absent: &[ClusterPlace], problems: &mut Problems) {
+    for ClusterPlace { runtime, cluster, namespace, .. } in absent {
+        let place = ["custom", "proxyRuntime", "containerOrchestration", "k8s", "namespace"]
+            .iter()
+            .fold(Place::of(DocumentKey::Runtime(runtime.clone())), |place, field| place.field(field));
+        let problem = place.problem(format!("there is no namespace `{namespace}` on the cluster `{cluster}`"));
+        problems.add(problem.help("create it, or leave `containerOrchestration` out and pvn makes one"));
+    }
 }
 
 /// A name that is too long is cut, and stays one of its own by a digest.

@@ -17,6 +17,7 @@ use super::{Caller, Refusal};
 use crate::clock::Clock;
 use crate::compile::{ClusterPlace, Options, Seal};
 use crate::perform::RAW_SECRET;
+use crate::runner::Runner;
 use crate::secrets::Sealer;
 use crate::store::{Store, StoreError, TokenRow};
 
@@ -71,6 +72,8 @@ pub(super) struct Planner {
     pub(super) clock: Clock,
     pub(super) sealer: Sealer,
     pub(super) options: Options,
+    /// To ask clusters what is there; jobs are the loop's.
+    pub(super) runner: Arc<dyn Runner>,
     pub(super) calls: mpsc::Sender<Call>,
     /// The number of the newest release over all services.
     pub(super) release_seq: i64,

@@ -27,6 +27,7 @@ use super::{End, JobSpec, News, Told};
 use crate::clock::Clock;
 use crate::delivery::Delivery;
 
+mod absent;
 mod ask;
 mod begin;
 mod check;

@@ -47,6 +47,10 @@ impl Runner for Places {
         Box::pin(self.cluster.check(places))
     }
 
+    fn absent(&self, places: Vec<ClusterPlace>) -> BoxFuture<'_, Vec<ClusterPlace>> {
+        Box::pin(self.cluster.absent(places))
+    }
+
     fn forget(&self, jobs: Vec<JobId>) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             let (there, here): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| self.cluster.knows(*job));

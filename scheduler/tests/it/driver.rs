@@ -6,7 +6,7 @@ mod people;
 mod releases;
 mod round;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use engine::lanes::{Limit, Limits};
 use futures::future::BoxFuture;
 use pvn_scheduler::blobs::Blobs;
 use pvn_scheduler::clock::Clock;
-use pvn_scheduler::compile::Options;
+use pvn_scheduler::compile::{ClusterPlace, Options};
 use pvn_scheduler::driver::{Caller, Driver, Fatal, Handle, Parts, Refusal, Target};
 use pvn_scheduler::runner::{End, JobSpec, Runner, Told};
 use pvn_scheduler::secrets::Sealer;
@@ -45,6 +45,8 @@ pub(crate) struct Scripted {
     pub(crate) forgotten: Arc<Mutex<Vec<JobId>>>,
     /// Jobs that are started from now on are not heard of.
     pub(crate) silent: Arc<std::sync::atomic::AtomicBool>,
+    /// Namespaces that its clusters do not have.
+    pub(crate) absent: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl std::fmt::Debug for Scripted {
@@ -116,6 +118,11 @@ impl Runner for Scripted {
         self.forgotten.lock().unwrap().extend(jobs);
         Box::pin(async {})
     }
+
+    fn absent(&self, mut places: Vec<ClusterPlace>) -> BoxFuture<'_, Vec<ClusterPlace>> {
+        places.retain(|place| self.absent.lock().unwrap().contains(&place.namespace));
+        Box::pin(async { places })
+    }
 }
 
 /// A driver, its database and its runner.
@@ -145,7 +152,15 @@ impl Rig {
         let sealer = Sealer::with_key([1; 32]);
         let store = Store::open(&dir.path().join("pvn.db"), sealer.clone()).await.unwrap();
         let (news, news_in) = mpsc::channel(64);
-        let runner = Scripted { play, news, seen: Arc::default(), running, forgotten: Arc::default(), silent: Arc::default() };
+        let runner = Scripted {
+            play,
+            news,
+            seen: Arc::default(),
+            running,
+            forgotten: Arc::default(),
+            silent: Arc::default(),
+            absent: Arc::default(),
+        };
         let stop = CancellationToken::new();
         let limit = Limit { total: 8, per_runtime: None };
         let parts = Parts {

@@ -43,6 +43,23 @@ fn jobs_run_in_a_namespace_of_the_runtime_or_in_the_given_one() {
 }
 
 #[test]
+fn a_runtime_is_checked_where_its_jobs_run_and_a_cluster_for_all_that_name_it() {
+    let other = "---\nruntime: {name: other, custom: {proxyRuntime: {runtime: k8s}, apply: {taskConfig: {program: {image: i}}}}}\n";
+    let text = format!("{}{other}---\nruntime: {{name: idle, kubernetes: {{}}}}\n", on_cluster(K8S, "{taskConfig: {program: {image: i}}}"));
+    let configs = configs(&text);
+    let places = |name: &str| -> Vec<_> {
+        let found = cluster_places(&configs, &name.parse().unwrap()).into_iter();
+        found
+            .map(|place| format!("{} on {}{}", place.runtime, place.cluster, if place.is_cluster_alone() { ", alone" } else { "" }))
+            .collect()
+    };
+    assert_eq!(places("tool"), ["tool on k8s"]);
+    assert_eq!(places("k8s"), ["other on k8s", "tool on k8s"]);
+    assert_eq!(places("idle"), ["idle on idle, alone"]);
+    assert_eq!(places("local"), [""; 0]);
+}
+
+#[test]
 fn a_task_stands_for_a_job() {
     let task = "{taskConfig: {
       program: {name: tool, imageTag: '{{.Params.x}}', imageRegistryInfo: {containerRegistry: r.test, imageRepository: a/b},

@@ -55,6 +55,13 @@ impl Planner {
         if !problems.is_empty() {
             return Err(Refusal::Config(problems));
         }
+        let given_places = if self.options.everything_local { Vec::new() } else { compile::given_places(&configs, &changed) };
+        if !given_places.is_empty() {
+            let absent = self.runner.absent(given_places).await;
+            if !absent.is_empty() {
+                return Err(Refusal::Config(compile::absent_namespaces(&configs, &absent)));
+            }
+        }
         let mut plan = Plan::default();
         let mut applied = BTreeMap::new();
         self.plan_runtimes(&mut plan, &given, &mut configs).await?;

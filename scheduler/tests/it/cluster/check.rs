@@ -198,3 +198,19 @@ async fn more_checks_than_can_be_done_at_a_time_are_refused() {
     let refused = world.runner.check(places).await.unwrap_err();
     assert!(refused.starts_with("8 runtimes can be checked at a time; check one of them"), "{refused}");
 }
+
+#[tokio::test]
+async fn a_given_namespace_counts_as_absent_only_when_the_cluster_says_so() {
+    let world = World::new().await;
+    world.fake.put("/api/v1/namespaces/there", json!({"metadata": {"name": "there"}}));
+    let nowhere = ClusterPlace { kubeconfig: Some("/nowhere/kubeconfig".to_owned()), ..given("absent", &world) };
+    let another = ClusterPlace { runtime: "another".parse().unwrap(), ..given("absent", &world) };
+    let places = vec![given("there", &world), given("absent", &world), another.clone(), nowhere];
+    assert_eq!(world.runner.absent(places).await, [given("absent", &world), another]);
+    assert_eq!(world.fake.count("GET", "/namespaces/absent"), 1, "asked once for all");
+    world.fake.refuse_all(Some((403, "namespaces is forbidden")));
+    assert_eq!(world.runner.absent(vec![given("absent", &world)]).await, []);
+    world.fake.refuse_all(None);
+    world.fake.fail(Method::GET, "/namespaces/", Fault::Hang);
+    assert_eq!(world.runner.absent(vec![given("absent", &world)]).await, [], "not within five seconds");
+}

@@ -51,6 +51,34 @@ async fn a_dry_run_of_configs_says_what_would_change_and_changes_nothing() {
     assert!(rig.store.find_application("app").await.unwrap().is_none());
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_given_namespace_that_is_not_there_is_refused_with_its_line() {
+    let rig = Rig::start(tidy_world()).await;
+    let text = TWO_CHANNELS
+        .replace("{runtime: local}", "{runtime: k8s, containerOrchestration: {k8s: {namespace: mine}}}")
+        .replace("program: {name: ", "program: {image: i, name: ")
+        + "---\nruntime: {name: k8s, kubernetes: {}}\n";
+    let refused = async |text: &str| match rig.apply(text).await.unwrap_err() {
+        Refusal::Config(problems) => {
+            problems.into_iter().map(|problem| (problem.line, problem.message, problem.help.unwrap_or_default())).collect::<Vec<_>>()
+        }
+        other => panic!("{other:?}"),
+    };
+    let expected = [(
+        5,
+        "there is no namespace `mine` on the cluster `k8s`".to_owned(),
+        "create it, or leave `containerOrchestration` out and pvn makes one".to_owned(),
+    )];
+    rig.runner.absent.lock().unwrap().insert("mine".to_owned());
+    assert_eq!(refused(&text).await, expected);
+    assert!(rig.store.find_runtime("tool").await.unwrap().is_none(), "nothing is stored");
+    rig.runner.absent.lock().unwrap().clear();
+    rig.apply(&text).await.unwrap();
+    rig.runner.absent.lock().unwrap().insert("mine".to_owned());
+    rig.apply(&text.replace("defaultValue: medium", "defaultValue: large")).await.expect("no runtime changes");
+    assert_eq!(refused(&text.replace("kubernetes: {}", "kubernetes: {context: other}")).await, expected, "another cluster may not have it");
+}
+
 /// More than one commit's worth of releases.
 fn many_services(count: usize) -> String {
     let (rest, _) = TWO_CHANNELS.split_once("---\nservice:").unwrap();
