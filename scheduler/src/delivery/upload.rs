@@ -17,7 +17,7 @@ use super::accept::{self, Verdict};
 use super::held::{Appended, Held};
 use super::staging::{FileTaken, Staging};
 use super::token::{JobToken, Refused};
-use super::{Delivery, Entry, Inner, Records};
+use super::{Delivery, Entry, Inner, Records, Signs};
 use crate::blobs::Blobs;
 use crate::runner::learned::Learned;
 use crate::runner::{End, Told};
@@ -204,7 +204,8 @@ impl Upload {
     /// # Errors
     /// Any [`UploadError`]; sending it again is right.
     pub async fn report(&self, report: Box<Report>) -> Result<Reported, UploadError> {
-        self.entry.state.lock().expect("nobody panics with the lock").signs.last = self.inner.clock.now();
+        // The only one that a short job gives.
+        self.entry.state.lock().expect("nobody panics with the lock").signs = Signs { heard: true, last: self.inner.clock.now() };
         let staging = self.entry.staging.clone().lock_owned().await;
         if self.is_over() {
             // Again, or too late: what is stored decides, once it is.

@@ -45,7 +45,9 @@ async fn a_report_is_refused_until_all_that_it_names_is_there() {
     let plan = json!([{"name": "plan", "contentBlobId": BlobId::of(b"plan")}]);
     let said = report(json!({"stdoutBytes": 5, "stdoutBlobId": BlobId::of(b"hello"), "stderrBytes": 3, "stderrBlobId": BlobId::of(b"err"),
         "files": plan}));
+    assert!(!world.delivery.signs(job.job).unwrap().heard);
     check(&said, json!({"stdout": 0, "stderr": 0, "files": ["plan"]})).await;
+    assert!(world.delivery.signs(job.job).unwrap().heard, "a report alone is a sign of life");
     job.patch("stdout", 0, "hel").await;
     job.patch("stderr", 0, "exx").await;
     job.send("PUT", "files/plan", "plot").await;

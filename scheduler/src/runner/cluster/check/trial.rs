@@ -78,6 +78,7 @@ impl Inner {
             inner: Arc::new(Self {
                 records: self.records.clone(),
                 delivery: self.delivery.clone(),
+                authorities: self.authorities.clone(),
                 clock: self.clock.clone(),
                 news,
                 clusters,
