@@ -27,6 +27,7 @@ i=$PVN_SERVICE.$PVN_RELEASE_CHANNEL
 mkdir busy/$i || echo "$i $PVN_JOB_ID" >> overlaps
 echo "$PVN_JOB_ID $i $PVN_SERVICE_VERSION" >> ledger
 [ ! -e slow ] || sleep "$(cat slow)"
+while [ -e hold ]; do sleep 0.05; done
 echo "$PVN_SERVICE_VERSION" > state/$i.$PVN_JOB_ID && mv state/$i.$PVN_JOB_ID state/$i
 rmdir busy/$i
 "#;
@@ -60,6 +61,16 @@ impl Files {
     /// Lets each apply take this many seconds from now on.
     pub fn slow(&self, seconds: &str) {
         std::fs::write(self.root.join("slow"), seconds).expect("a file can be written");
+    }
+
+    /// Keeps each apply from ending until [`Files::let_go`].
+    pub fn hold(&self) {
+        std::fs::write(self.root.join("hold"), "").expect("a file can be written");
+    }
+
+    /// Lets the applies that were held end.
+    pub fn let_go(&self) {
+        std::fs::remove_file(self.root.join("hold")).expect("they were held");
     }
 
     /// Breaks one instance behind pvn's back.

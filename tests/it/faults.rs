@@ -226,7 +226,7 @@ fn a_second_daemon_on_the_same_data_is_refused_with_the_first_ones_pid() {
 #[test]
 fn stop_is_graceful_within_10_seconds_and_leaves_jobs_running() {
     let (mut scheduler, files) = running();
-    files.slow("2");
+    files.hold();
     files.drift("s0", "c0");
     let applies = files.ledger().len();
     wait::until("the apply to run", || (files.ledger().len() > applies).then_some(()));
@@ -234,5 +234,6 @@ fn stop_is_graceful_within_10_seconds_and_leaves_jobs_running() {
     let status = scheduler.stop();
     assert!(status.success(), "{status}");
     assert!(start.elapsed() < Duration::from_secs(10));
+    files.let_go();
     wait::until("the apply to end without a daemon", || files.state("s0", "c0"));
 }

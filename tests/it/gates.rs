@@ -71,7 +71,7 @@ const TWO: &str = "application:\n  name: app\n  releaseChannels:\n  - {name: a, 
 fn rule_08_the_one_that_waits_for_a_limit_names_who_holds_it() {
     let mut scheduler = Scheduler::stopped();
     let files = Files::new(scheduler.home());
-    files.slow("30");
+    files.hold();
     scheduler.run(&Start::default());
     let base = Files::configs(1, 1).replace("    apply:\n", "    apply:\n      maxConcurrency: 1\n");
     let runtime = base.split("---\n").next().expect("the runtime comes first");
@@ -93,7 +93,7 @@ fn rule_08_the_one_that_waits_for_a_limit_names_who_holds_it() {
     assert!(said.contains(&format!("s0/{holder}")) && said.contains(job), "{explained:#}");
     // A person ends the holder's job: the waiting one goes on.
     scheduler.ok(&["jobs", "cancel", job]);
-    files.slow("0");
+    files.let_go();
     scheduler.channel_becomes("s0", waiter, "CONVERGED");
     assert_eq!(scheduler.channel("s0", holder)["reason"], "CANCELLED");
     scheduler.ok(&["services", "retry", "s0", "--app", "app", "--channel", holder]);

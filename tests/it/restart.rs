@@ -243,7 +243,7 @@ fn end_what_it_started(dev: &Dev) {
 fn p6_a_running_apply_outlives_the_daemon_and_is_found_again() {
     let mut scheduler = Scheduler::stopped();
     let files = Files::new(scheduler.home());
-    files.slow("3");
+    files.hold();
     scheduler.run(&Start::default());
     scheduler.apply(&Files::configs(1, 1));
     scheduler.ok(&["services", "push", "s0", "--app", "app"]);
@@ -252,6 +252,7 @@ fn p6_a_running_apply_outlives_the_daemon_and_is_found_again() {
     scheduler.run(&Start::default());
     let running = jobs(&scheduler, "s0", "apply");
     assert_eq!(running[0]["status"], "RUNNING", "adopted: {running:#?}");
+    files.let_go();
     wait::until("the adopted apply to be recorded", || all_converged(&scheduler, 1));
     nothing_lost_and_nothing_twice(&scheduler, &files, 1);
     assert_eq!(files.ledger().len(), 1, "and not started again");
@@ -261,12 +262,13 @@ fn p6_a_running_apply_outlives_the_daemon_and_is_found_again() {
 fn p5_a_report_left_while_the_daemon_was_away_counts_once() {
     let mut scheduler = Scheduler::stopped();
     let files = Files::new(scheduler.home());
-    files.slow("1");
+    files.hold();
     scheduler.run(&Start::default());
     scheduler.apply(&Files::configs(1, 1));
     scheduler.ok(&["services", "push", "s0", "--app", "app"]);
     wait::until("the apply to run", || (!files.ledger().is_empty()).then_some(()));
     scheduler.kill();
+    files.let_go();
     wait::until("the apply to end without a daemon", || files.state("s0", "c0"));
     scheduler.run(&Start::default());
     wait::until("the report to be found", || all_converged(&scheduler, 1));
