@@ -250,8 +250,7 @@ fn p6_a_running_apply_outlives_the_daemon_and_is_found_again() {
     wait::until("the apply to run", || (!files.ledger().is_empty()).then_some(()));
     scheduler.kill();
     scheduler.run(&Start::default());
-    let running = jobs(&scheduler, "s0", "apply");
-    assert_eq!(running[0]["status"], "RUNNING", "adopted: {running:#?}");
+    wait::until("the apply to be adopted", || (jobs(&scheduler, "s0", "apply")[0]["status"] == "RUNNING").then_some(()));
     files.let_go();
     wait::until("the adopted apply to be recorded", || all_converged(&scheduler, 1));
     nothing_lost_and_nothing_twice(&scheduler, &files, 1);
