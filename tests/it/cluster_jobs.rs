@@ -63,7 +63,16 @@ fn an_injected_wrapper_delivers_over_tls_to_a_scheduler_of_a_given_authority() {
 fn an_image_that_is_not_there_is_told_in_the_clusters_own_words() {
     let Some(cluster) = Cluster::get("an_image_that_is_not_there_is_told_in_the_clusters_own_words") else { return };
     let world = World::new(&cluster, "absent");
-    world.release(&json!({}), "    apply: {timeout: 8s, taskConfig: {program: {image: 'pvn.test/absent:1'}}}");
+    world.release(&json!({}), "    apply: {timeout: 60s, taskConfig: {program: {image: 'pvn.test/absent:1'}}}");
+    let cause = wait::until("what it waits for to be told", || {
+        let told = world.scheduler.json(&["services", "explain", "s", "--app", "app", "--channel", "c"]);
+        told["causes"].as_array()?.iter().find(|cause| cause["code"] == "JOB_WAITS").cloned()
+    });
+    assert!(cause["message"].as_str().is_some_and(|said| said.contains("pvn.test/absent:1") && said.contains("ends when")), "{cause:#}");
+    assert!(cause["until"].is_string(), "its own deadline: {cause:#}");
+    let shown = world.jobs("apply").remove(0);
+    let detail = world.scheduler.json(&["jobs", "get", shown["id"].as_str().expect("a job has an id")]);
+    assert!(detail["message"].as_str().is_some_and(|said| said.starts_with("waits until ") && said.contains("Pull")), "{detail:#}");
     let channel = world.scheduler.channel_becomes("s", "c", "FAILED");
     assert_eq!(channel["reason"], "APPLY_FAILED");
     let message = channel["message"].as_str().expect("it has a message");
