@@ -127,11 +127,11 @@ fn read(files: &TlsFiles) -> Result<Pair, TlsError> {
 /// [`TlsError`] with the file's name, also when there is none in it.
 pub fn authorities(path: &Path) -> Result<String, TlsError> {
     let unreadable = |source| TlsError::Read { what: "the authorities", path: path.to_owned(), source };
-    let found: Vec<_> = CertificateDer::pem_file_iter(path).and_then(Iterator::collect).map_err(unreadable)?;
+    let text = std::fs::read_to_string(path).map_err(|error| unreadable(rustls::pki_types::pem::Error::Io(error)))?;
+    let found: Vec<_> = CertificateDer::pem_slice_iter(text.as_bytes()).collect::<Result<_, _>>().map_err(unreadable)?;
     if found.is_empty() {
         return Err(TlsError::NoAuthority(path.to_owned()));
     }
-    let text = std::fs::read_to_string(path).map_err(|error| unreadable(rustls::pki_types::pem::Error::Io(error)))?;
     if text.len() > AUTHORITIES_LIMIT_BYTES {
         return Err(TlsError::Large(path.to_owned()));
     }
