@@ -212,6 +212,21 @@ pub struct Command {
     pub job: Option<Box<serde_json::Value>>,
 }
 
+impl Command {
+    /// One that asks for nothing but to be run.
+    pub fn new(name: &str, argv: &[&str]) -> Self {
+        Self {
+            name: name.to_owned(),
+            argv: argv.iter().map(|&text| text.to_owned()).collect(),
+            env: Vec::new(),
+            working_directory: None,
+            expect: None,
+            leave_running: false,
+            job: None,
+        }
+    }
+}
+
 /// One environment variable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnvVar {

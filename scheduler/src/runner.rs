@@ -46,6 +46,26 @@ pub struct JobSpec {
     pub cluster: Option<ClusterJob>,
 }
 
+impl JobSpec {
+    /// The first attempt of a command that gets nothing and may take its time, on this machine.
+    pub fn new(job: JobId, kind: JobKind, command: Command) -> Self {
+        Self {
+            job,
+            kind,
+            attempt: 1,
+            command,
+            env: Vec::new(),
+            clean_env: false,
+            root: None,
+            secret_keys: Vec::new(),
+            timeout_ms: None,
+            success_exit_codes: vec![0],
+            inputs: Vec::new(),
+            cluster: None,
+        }
+    }
+}
+
 /// What only a job on a cluster needs.
 #[derive(Debug, Clone)]
 pub struct ClusterJob {

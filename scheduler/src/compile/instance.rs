@@ -306,14 +306,6 @@ impl<'a> Subject<'a> {
 
 /// A service on a `fake` runtime: an apply that succeeds, or fails when the service is among the crashing programs.
 fn fake_commands(name: &str, place: JobPlace) -> Commands {
-    let apply = Command {
-        name: name.to_owned(),
-        argv: vec![name.to_owned()],
-        env: Vec::new(),
-        working_directory: None,
-        expect: None,
-        leave_running: false,
-        job: None,
-    };
+    let apply = Command::new(name, &[name]);
     Commands { place, fetch: None, apply, get_info: None }
 }

@@ -51,15 +51,7 @@ mod tests {
     use crate::compile::{Command, Place};
 
     fn commands(name: &str) -> Arc<Commands> {
-        let apply = Command {
-            name: name.to_owned(),
-            argv: vec![name.to_owned()],
-            env: Vec::new(),
-            working_directory: None,
-            expect: None,
-            leave_running: false,
-            job: None,
-        };
+        let apply = Command::new(name, &[name]);
         Arc::new(Commands { place: Place::Fake { crashing_programs: Vec::new() }, fetch: None, apply, get_info: None })
     }
 

@@ -56,26 +56,8 @@ impl World {
     fn spec(&self) -> JobSpec {
         let container = json!({"name": "do", "image": "i"});
         let job = json!({"apiVersion": "batch/v1", "kind": "Job", "spec": {"template": {"spec": {"containers": [container]}}}});
+        let command = Command { job: Some(Box::new(job)), ..Command::new("do", &[]) };
         JobSpec {
-            job: job_id(),
-            kind: JobKind::Apply,
-            attempt: 1,
-            command: Command {
-                name: "do".to_owned(),
-                argv: Vec::new(),
-                env: Vec::new(),
-                working_directory: None,
-                expect: None,
-                leave_running: false,
-                job: Some(Box::new(job)),
-            },
-            env: Vec::new(),
-            clean_env: false,
-            root: None,
-            secret_keys: Vec::new(),
-            timeout_ms: None,
-            success_exit_codes: vec![0],
-            inputs: Vec::new(),
             cluster: Some(ClusterJob {
                 place: ClusterPlace {
                     cluster: "k8s".parse().unwrap(),
@@ -90,6 +72,7 @@ impl World {
                 service: "svc".parse().unwrap(),
                 channel: "c".parse().unwrap(),
             }),
+            ..JobSpec::new(job_id(), JobKind::Apply, command)
         }
     }
 

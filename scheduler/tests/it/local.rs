@@ -108,28 +108,7 @@ fn spec(name: &str, argv: &[&str]) -> JobSpec {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let unique = [std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)].map(u32::to_le_bytes);
     let job = JobId::derive(&[&unique[0], &unique[1]]);
-    JobSpec {
-        job,
-        kind: JobKind::Fetch,
-        attempt: 1,
-        command: Command {
-            name: name.to_owned(),
-            argv: argv.iter().map(|&text| text.to_owned()).collect(),
-            env: Vec::new(),
-            working_directory: None,
-            expect: None,
-            leave_running: false,
-            job: None,
-        },
-        env: vec![("PVN_JOB_ID".to_owned(), job.to_string())],
-        clean_env: false,
-        root: None,
-        secret_keys: Vec::new(),
-        timeout_ms: None,
-        success_exit_codes: vec![0],
-        inputs: Vec::new(),
-        cluster: None,
-    }
+    JobSpec { env: vec![("PVN_JOB_ID".to_owned(), job.to_string())], ..JobSpec::new(job, JobKind::Fetch, Command::new(name, argv)) }
 }
 
 fn shell(name: &str, script: &str) -> JobSpec {

@@ -70,27 +70,13 @@ mod tests {
     use crate::compile::Command;
 
     fn spec(argv: &[&str]) -> JobSpec {
+        let command = Command { expect: Some(StructuredKind::GetInfo), leave_running: true, ..Command::new("test", argv) };
         JobSpec {
-            job: JobId::derive(&[b"x"]),
-            kind: JobKind::Fetch,
-            attempt: 1,
-            command: Command {
-                name: "test".into(),
-                argv: argv.iter().map(|&text| text.to_owned()).collect(),
-                env: Vec::new(),
-                working_directory: None,
-                expect: Some(StructuredKind::GetInfo),
-                leave_running: true,
-                job: None,
-            },
             env: vec![("A".into(), "1".into()), ("PVN_JOB_ID".into(), "j".into()), ("A".into(), "2".into())],
-            clean_env: false,
-            root: None,
             secret_keys: vec!["A".into(), "B".into()],
             timeout_ms: Some(1500),
             success_exit_codes: vec![0, 2],
-            inputs: Vec::new(),
-            cluster: None,
+            ..JobSpec::new(JobId::derive(&[b"x"]), JobKind::Fetch, command)
         }
     }
 

@@ -198,31 +198,16 @@ fn spec(place: &ClusterPlace, image: &str, until: Instant) -> JobSpec {
     });
     let named = "the name of a check is legal";
     let left = until.saturating_duration_since(Instant::now());
+    let command = Command { job: Some(Box::new(job)), ..Command::new(NAME, &[]) };
     JobSpec {
-        job: id,
-        kind: JobKind::GetInfo,
-        attempt: 1,
-        command: Command {
-            name: NAME.to_owned(),
-            argv: Vec::new(),
-            env: Vec::new(),
-            working_directory: None,
-            expect: None,
-            leave_running: false,
-            job: Some(Box::new(job)),
-        },
         env: vec![(JOB_VARIABLE.to_owned(), id.to_string()), (DELIVERS_FOR.0.to_owned(), DELIVERS_FOR.1.to_owned())],
-        clean_env: false,
-        root: None,
-        secret_keys: Vec::new(),
         timeout_ms: Some(i64::try_from(left.as_millis()).unwrap_or(i64::MAX).max(1)),
-        success_exit_codes: vec![0],
-        inputs: Vec::new(),
         cluster: Some(ClusterJob {
             place: place.clone(),
             application: "pvn".parse().expect(named),
             service: NAME.parse().expect(named),
             channel: NAME.parse().expect(named),
         }),
+        ..JobSpec::new(id, JobKind::GetInfo, command)
     }
 }

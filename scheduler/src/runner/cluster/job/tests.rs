@@ -18,27 +18,11 @@ fn spec(job: Value) -> (JobSpec, ClusterJob) {
         service: "a-service-with-a-long-name".parse().unwrap(),
         channel: "staging".parse().unwrap(),
     };
+    let command = Command { job: Some(Box::new(job)), ..Command::new("info", &[]) };
     let spec = JobSpec {
-        job: JobId::from_bytes([0xab; 16]),
-        kind: JobKind::GetInfo,
-        attempt: 1,
-        command: Command {
-            name: "info".to_owned(),
-            argv: Vec::new(),
-            env: Vec::new(),
-            working_directory: None,
-            expect: None,
-            leave_running: false,
-            job: Some(Box::new(job)),
-        },
         env: vec![("PVN_JOB_KIND".to_owned(), "getInfo".to_owned())],
-        clean_env: false,
-        root: None,
-        secret_keys: Vec::new(),
         timeout_ms: Some(60_000),
-        success_exit_codes: vec![0],
-        inputs: Vec::new(),
-        cluster: None,
+        ..JobSpec::new(JobId::from_bytes([0xab; 16]), JobKind::GetInfo, command)
     };
     (spec, cluster)
 }
