@@ -270,16 +270,16 @@ impl Scheduler {
     }
 
     /// Waits until the channel has this status and returns it.
+    ///
+    /// # Panics
+    /// When it does not come, with the channel and the log as they are then.
     pub fn channel_becomes(&self, service: &str, channel: &str, status: &str) -> Value {
         let mut last = Value::Null;
-        let log = || self.log();
-        let mut patience = 0_u32;
-        wait::until_within(wait::PATIENCE * 2, &format!("{service}/{channel} to be {status}"), || {
+        let found = wait::within(wait::PATIENCE * 2, || {
             last = self.channel(service, channel);
-            patience += 1;
-            assert!(patience < 2_000, "{service}/{channel} is still {last:#}\n{}", log());
             (last["status"] == status).then(|| last.clone())
-        })
+        });
+        found.unwrap_or_else(|| panic!("{service}/{channel} is not {status} but {last:#}\n{}", self.log()))
     }
 }
 

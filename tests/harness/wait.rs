@@ -19,13 +19,18 @@ pub fn until<T>(what: &str, ask: impl FnMut() -> Option<T>) -> T {
 ///
 /// # Panics
 /// After `limit`, saying what was awaited.
-pub fn until_within<T>(limit: Duration, what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+pub fn until_within<T>(limit: Duration, what: &str, ask: impl FnMut() -> Option<T>) -> T {
+    within(limit, ask).unwrap_or_else(|| panic!("gave up after {limit:?} waiting for {what}"))
+}
+
+/// Asks until there is an answer, at most for `limit`; none where it does not come.
+pub fn within<T>(limit: Duration, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
     let start = Instant::now();
     loop {
-        if let Some(answer) = ask() {
+        let answer = ask();
+        if answer.is_some() || start.elapsed() >= limit {
             return answer;
         }
-        assert!(start.elapsed() < limit, "gave up after {limit:?} waiting for {what}");
         std::thread::park_timeout(PAUSE);
     }
 }
