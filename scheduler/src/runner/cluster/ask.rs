@@ -9,7 +9,7 @@ use super::clusters::Cluster;
 
 /// First wait before a request is made again, and the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// Why a request came to nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]

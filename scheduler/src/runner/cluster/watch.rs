@@ -13,19 +13,40 @@ use futures::{Stream, StreamExt};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use kube::runtime::WatchStreamExt;
-use kube::runtime::watcher::{self, Event};
+use kube::runtime::utils::Backoff;
+use kube::runtime::watcher::{self, DefaultBackoff, Event};
 use kube::{Api, ResourceExt};
 use schema::id::JobId;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::ask::LONGEST_PAUSE;
 use super::clusters::{Cluster, Key};
 use super::job::JOB_LABEL;
 use super::sight::Sight;
 
 /// How often everything is listed anew although nothing seems wrong: an event that got lost costs no more than this.
 const LIST_EVERY: Duration = Duration::from_secs(300);
+
+/// Time between two tries to watch again: those of client-go, but never longer than between other requests. Theirs grow to a
+/// minute, and after an outage of half a minute nobody would see for another one that the cluster is back.
+#[derive(Default)]
+struct Pauses(DefaultBackoff);
+
+impl Iterator for Pauses {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        self.0.next().map(|pause| pause.min(LONGEST_PAUSE))
+    }
+}
+
+impl Backoff for Pauses {
+    fn reset(&mut self) {
+        self.0.reset();
+    }
+}
 
 /// All watches. Cloned freely.
 #[derive(Debug, Clone)]
@@ -139,7 +160,8 @@ impl Namespace {
     {
         let mut known: HashMap<String, JobId> = HashMap::new();
         loop {
-            let events = watcher::watcher(api.clone(), watcher::Config::default().labels(JOB_LABEL)).default_backoff();
+            let config = watcher::Config::default().labels(JOB_LABEL);
+            let events = watcher::watcher(api.clone(), config).backoff(Pauses::default());
             // Ends it, and the next round lists.
             let again = tokio::time::sleep(LIST_EVERY);
             self.take_in(std::pin::pin!(events), &mut known, again).await;
@@ -204,5 +226,17 @@ impl Namespace {
         if let Some(sender) = self.jobs.lock().expect("nobody panics with the lock").get(&job) {
             sender.send_modify(|sight| K::gone(sight, name));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_and_stay_below_the_longest_however_long_it_takes() {
+        let pauses: Vec<Duration> = Pauses::default().take(100).collect();
+        assert!(pauses[0] < Duration::from_secs(2), "{pauses:?}");
+        assert!(pauses[99] == LONGEST_PAUSE && pauses.iter().all(|pause| *pause <= LONGEST_PAUSE), "{pauses:?}");
     }
 }
