@@ -16,7 +16,7 @@ use schema::wire::{HEARTBEAT_EVERY_MS, PIECE_LIMIT_BYTES, Wanted};
 use super::backoff::Backoff;
 use super::client::{Body, Client, Fault, Stored, Told};
 use super::heart;
-use super::last::{self, Last, Where};
+use super::last::{Last, Where};
 use super::live::{Bytes, Live, Next, Piece};
 
 /// How it came out.
@@ -136,7 +136,7 @@ impl Courier<'_> {
             if let Some(from) = from {
                 self.at[stream as usize] = from;
                 self.unsure[stream as usize] = false;
-                last.streams[stream as usize].inline = false;
+                last.no_longer_inline(stream);
             }
         }
         last.again(&wanted.files);
@@ -147,21 +147,19 @@ impl Courier<'_> {
         if rest.inline {
             return Ok(());
         }
-        let inline = last::inline(&last.report, stream);
-        let file = match &rest.place {
-            Where::File(path) if inline.is_none() => {
+        let all = match &rest.place {
+            Where::File(path) => {
                 let file = File::open(path).map_err(|error| Outcome::GaveUp(format!("cannot read {} back: {error}", path.display())))?;
-                Some(Arc::new(file))
+                Ok(Arc::new(file))
             }
-            _ => None,
+            Where::Memory(held) => Err(held),
         };
         while self.at[stream as usize] < rest.length {
             let offset = self.at[stream as usize];
             let length = (rest.length - offset).min(PIECE_LIMIT_BYTES as u64);
-            let bytes = match (&file, &rest.place) {
-                (Some(file), _) => Bytes::File(Arc::clone(file)),
-                (None, Where::Memory(held)) => Bytes::Memory(part(held, offset, length)),
-                (None, Where::File(_)) => Bytes::Memory(part(inline.as_deref().unwrap_or_default(), offset, length)),
+            let bytes = match &all {
+                Ok(file) => Bytes::File(Arc::clone(file)),
+                Err(held) => Bytes::Memory(part(held, offset, length)),
             };
             self.piece(Piece { stream, offset, length, bytes })?;
         }

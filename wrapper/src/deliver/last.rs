@@ -49,6 +49,19 @@ impl Last {
         Self { report, streams: [rest(stdout, inline[0]), rest(stderr, inline[1])], all_files: files.clone(), files }
     }
 
+    /// The scheduler wants this stream by itself: it rides in no report any more, and what rode is what is sent.
+    pub(crate) fn no_longer_inline(&mut self, stream: Stream) {
+        let rest = &mut self.streams[stream as usize];
+        rest.inline = false;
+        if let Some(bytes) = inline(&self.report, stream) {
+            rest.place = Where::Memory(bytes);
+        }
+        match stream {
+            Stream::Stdout => self.report.stdout_inline = None,
+            Stream::Stderr => self.report.stderr_inline = None,
+        }
+    }
+
     /// The report as JSON.
     pub(crate) fn text(&self) -> Vec<u8> {
         serde_json::to_vec(&self.report).expect("a report is JSON")

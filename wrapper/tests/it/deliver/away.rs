@@ -214,6 +214,17 @@ fn a_scheduler_that_lost_what_it_had_gets_it_again() {
 }
 
 #[test]
+fn a_stream_that_rode_in_a_refused_report_is_sent_and_rides_no_more() {
+    let scheduler = Scheduler::start().with(|request, number| match number {
+        0 if request.is("PUT", "/report") => Do::Answer(Reply::json(409, &serde_json::json!({ "wanted": { "stdout": 0 } }))),
+        _ => Do::Usual,
+    });
+    let run = shell(&scheduler, &[], "echo out; echo err >&2").run();
+    check(&scheduler, &run);
+    assert_eq!((scheduler.count("PATCH /streams/stdout"), scheduler.count("PATCH /streams/stderr")), (1, 0));
+}
+
+#[test]
 fn a_refused_token_is_read_again() {
     let scheduler = Scheduler::start();
     let file = tempfile::NamedTempFile::new().unwrap();
