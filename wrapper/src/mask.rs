@@ -32,7 +32,8 @@ impl Secrets {
         let Some((_, keys)) = variables.iter().find(|(key, _)| key == "PVN_SECRET_KEYS") else { return (None, Vec::new()) };
         let mut short = Vec::new();
         let mut values = Vec::new();
-        for key in keys.as_bytes().split(|byte| *byte == b',').filter(|key| !key.is_empty()) {
+        // People who write it by hand put a blank after the comma, and a secret must not show for that.
+        for key in keys.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|key| !key.is_empty()) {
             let Some((key, value)) = variables.iter().find(|(name, _)| name.as_bytes() == key) else { continue };
             if value.len() < SHORTEST_BYTES {
                 short.push(key.to_string_lossy().into_owned());
@@ -291,6 +292,13 @@ mod tests {
         let secrets = Secrets::of(&[b"hunter22"]).unwrap();
         assert_eq!(Masker::default().push(&secrets, b"prompt> ", false), b"prompt> ");
         assert_eq!(Masker::default().push(&secrets, b"prompt hun", false), b"prompt ");
+    }
+
+    #[test]
+    fn blanks_around_the_names_of_secrets_do_not_count() {
+        let variables = [("PVN_SECRET_KEYS", " A, B "), ("A", "secret one"), ("B", "secret two")];
+        let (secrets, _) = Secrets::of_environment(&variables.map(|(key, value)| (key.into(), value.into())));
+        assert_eq!(secrets.unwrap().hide("secret one, secret two"), "***, ***");
     }
 
     #[test]
