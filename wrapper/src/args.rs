@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::error::ErrorKind;
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use schema::report::StructuredKind;
 
 pub(crate) use self::declared::{Input, Output};
@@ -56,8 +56,17 @@ pub(crate) enum What {
 }
 
 impl Arguments {
+    /// Reads a command line, and the variables that stand in for flags; an empty one, as an image or a Pod may have, for none.
+    pub(crate) fn read(raw: &[OsString]) -> Result<Self, clap::Error> {
+        let empty = |arg: &clap::Arg| arg.get_env().and_then(std::env::var_os).is_some_and(|value| value.is_empty());
+        let without = |arg: clap::Arg| if empty(&arg) { arg.env(None::<&'static str>) } else { arg };
+        let command = Self::command().mut_subcommands(|command| command.mut_args(without));
+        let mut matches = command.try_get_matches_from(raw)?;
+        Self::from_arg_matches_mut(&mut matches).and_then(Self::without_doubles)
+    }
+
     /// The arguments, unless two flags claim the same place.
-    pub(crate) fn without_doubles(self) -> Result<Self, clap::Error> {
+    fn without_doubles(self) -> Result<Self, clap::Error> {
         let doubled = match &self.what {
             What::Exec(options) => options.doubled(),
             _ => None,

@@ -39,8 +39,6 @@ mod validate;
 
 use std::ffi::OsString;
 
-use clap::Parser;
-
 use crate::args::{Arguments, Exec, What};
 use crate::hand_over::{Environment, Way};
 use crate::job::Job;
@@ -64,7 +62,7 @@ fn begin(inherited: &Inherited) -> u8 {
     if let Some(options) = quick::exec(&raw) {
         return exec(&options, inherited, began);
     }
-    match Arguments::try_parse_from(&raw).and_then(Arguments::without_doubles) {
+    match Arguments::read(&raw) {
         Ok(arguments) => match arguments.what {
             What::Exec(options) => exec(&options, inherited, began),
             What::Validate { kind, file } => validate::validate(kind.into(), &file),

@@ -19,7 +19,7 @@ pub(crate) fn exec(arguments: &[OsString]) -> Option<Exec> {
     let [_, exec, rest @ ..] = arguments else { return None };
     let at = rest.iter().position(|argument| argument == "--")?;
     let (flags, command) = (&rest[..at], &rest[at + 1..]);
-    if exec != "exec" || command.is_empty() || VARIABLES.iter().any(|name| std::env::var_os(name).is_some()) {
+    if exec != "exec" || command.is_empty() || VARIABLES.iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty())) {
         return None;
     }
     let mut run = plain(command.to_vec());

@@ -96,6 +96,17 @@ fn a_spool_that_is_named_is_used_and_left_without_a_trace() {
 }
 
 #[test]
+fn variables_that_are_empty_stand_for_no_flag() {
+    let scheduler = Scheduler::start();
+    let run = shell(&scheduler, &[], "echo x").env("PVN_SPOOL_DIR", "").env("PVN_DELIVERY_TIMEOUT", "").run();
+    assert_eq!((run.code, run.text().as_str()), (0, "x\n"), "{}", run.stderr);
+    check(&scheduler, &run);
+    // The same for arguments that clap has to read.
+    let run = Wrapper::new(&["--drain", "1s"], &["true"]).env("PVN_SPOOL_DIR", "").env("PVN_DELIVERY_TIMEOUT", "").run();
+    assert_eq!(run.code, 0, "{}", run.stderr);
+}
+
+#[test]
 fn wrapper_inside_wrapper() {
     let scheduler = Scheduler::start();
     let inner = format!("{} exec --out plan=plan -- sh -c 'echo inner; echo x > plan; sleep 0.3'", env!("CARGO_BIN_EXE_pvn-wrapper"));
