@@ -37,8 +37,8 @@ message! {
         /// The image with its tag. Not with `imageTag`; not needed on `local` runtimes.
         #[schemars(length(min = 1))]
         image: Option<String>,
-        /// The tag alone; the rest of the image is in `imageRegistryInfo`.
-        #[schemars(length(min = 1))]
+        /// The tag alone, or a digest; the rest of the image is in `imageRegistryInfo`. May be a template.
+        #[schemars(regex(pattern = r"^([A-Za-z0-9_][0-9A-Za-z_.-]*|sha256:[0-9a-f]{64}|.*\{\{.*\}\}.*)$"), extend("patternErrorMessage" = "a tag is letters, digits, `_`, `.` and `-`, not starting with `.` or `-`; a digest is `sha256:` and 64 hex digits"))]
         image_tag: Option<String>,
         /// Registry and repository of the image.
         image_registry_info: Option<ImageRegistryInfo>,

@@ -268,6 +268,22 @@ fn keys_of_the_environment_have_a_pattern() {
 }
 
 #[test]
+fn the_tag_of_a_programs_image_has_a_pattern() {
+    let program = |tag: &str| {
+        let info = "imageRegistryInfo: {imageRepository: r}, cmd: [a]";
+        problems(&format!(
+            "runtime: {{name: r, custom: {{proxyRuntime: {{runtime: k}}, apply: {{taskConfig: {{program: {{imageTag: '{tag}', {info}}}}}}}}}}}\n"
+        ))
+    };
+    for good in ["1.10", "_v", "{{.Params.tag}}", &format!("sha256:{}", "0a".repeat(32))] {
+        assert_eq!(program(good), "none", "{good}");
+    }
+    for bad in ["b c", "-v", "", "r/a:1", "sha256:12"] {
+        assert!(program(bad).contains(": a tag is letters, digits,"), "{bad}: {}", program(bad));
+    }
+}
+
+#[test]
 fn parameters_and_tags_have_patterns() {
     let yaml = r#"service:
   name: s
