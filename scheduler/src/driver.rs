@@ -49,7 +49,6 @@ pub use metrics::Numbers;
 pub use outcome::PLAN;
 pub use planner::new_token;
 pub use run::Fatal;
-pub use words::EXPLANATION;
 pub use world::Names;
 
 use calls::{Call, Reply};

@@ -15,7 +15,7 @@ use crate::clock::Clock;
 use crate::compile::environment::JobIdentity;
 use crate::compile::{Command, Commands, EnvValue, Place};
 use crate::crash;
-use crate::driver::{EXPLANATION, Names, PLAN};
+use crate::driver::{Names, PLAN};
 use crate::runner::{ClusterJob, End, JobSpec, Runner};
 use crate::secrets::Sealer;
 use crate::store::Store;
@@ -182,7 +182,7 @@ impl Performer {
         let Some(fetch) = start.fetch_job else { return Ok(Vec::new()) };
         let row = self.store.job_row(fetch).await.map_err(|error| later(format!("failed to read the fetch {fetch}: {error}")))?;
         let files = row.and_then(|row| row.report).map(|report| report.files).unwrap_or_default();
-        let others = files.into_iter().filter(|file| file.name != PLAN && file.name != EXPLANATION || start.plan.is_none());
+        let others = files.into_iter().filter(|file| file.name != PLAN || start.plan.is_none());
         let mut inputs: Vec<_> = others.filter_map(|file| Some((format!("fetch:{}", file.name), file.content_blob_id?))).collect();
         if let Some(plan) = start.plan {
             inputs.push((format!("fetch:{PLAN}"), plan));

@@ -187,8 +187,9 @@ echo '{"objects": [{"name": "o", "objectType": "T", "status": "SUCCEEDED", "vers
                 "-c",
                 plan,
             ];
-            let run = "cp handed.bin ran; echo \"$PVN_SERVICE_VERSION\" > state";
-            let apply = ["pvn-wrapper", "exec", "--in", "handed.bin=fetch:plan", "--", "sh", "-c", run];
+            let run = "cat handed.bin handed.txt > ran; echo \"$PVN_SERVICE_VERSION\" > state";
+            let inputs = ["--in", "handed.bin=fetch:plan", "--in", "handed.txt=fetch:plan-explanation"];
+            let apply = [&["pvn-wrapper", "exec"], &inputs[..], &["--", "sh", "-c", run]].concat();
             json!({"fetch": fetch(&command(&look), "EXIT_CODE"), "apply": command(&apply), "requireApprovalBeforeApply": true, "convergenceGracePeriod": "2s"})
         },
         service: NO_MORE,
@@ -198,7 +199,7 @@ echo '{"objects": [{"name": "o", "objectType": "T", "status": "SUCCEEDED", "vers
             assert!(it.jobs("apply").is_empty(), "nothing runs before somebody says yes");
             it.scheduler.ok(&["services", "approve", "s", "--app", it.name, "--channel", "c"]);
             it.becomes("CONVERGED", None);
-            assert_eq!(it.file("ran").expect("the apply ran"), "plan of s-1\n", "what was shown is what ran");
+            assert_eq!(it.file("ran").expect("the apply ran"), "plan of s-1\n1 to add\n", "what was shown is what ran");
         },
     },
     Case {

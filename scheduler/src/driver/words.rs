@@ -11,7 +11,7 @@ use crate::blobs::Blobs;
 use crate::runner::End;
 
 /// Name of the output file that people are shown.
-pub const EXPLANATION: &str = "plan-explanation";
+pub(super) const EXPLANATION: &str = "plan-explanation";
 
 /// Most bytes of an explanation that are kept beside the state: enough for a plan of some hundred resources; all of it
 /// is in the blob. 64 KiB.
