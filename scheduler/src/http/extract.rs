@@ -131,8 +131,12 @@ async fn read_json<T: DeserializeOwned>(request: Request, limit: usize) -> Resul
     parse_json(if bytes.is_empty() { b"{}" } else { &bytes })
 }
 
-/// A JSON body as a value, or what is wrong with it and where.
+/// A JSON body as a value, or what is wrong with it and where. All of ours are objects; serde would also take a list of a
+/// type's fields in order, and an empty one for a body that says nothing.
 pub(super) fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
+    if bytes.trim_ascii_start().starts_with(b"[") {
+        return Err(Error::bad_request("the body cannot be read: expected an object, found an array"));
+    }
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let path = error.path().to_string();

@@ -66,7 +66,7 @@ async fn malformed_json_unknown_field_and_wrong_type_are_named_with_their_path()
         (r#"{"parms": {}}"#, "unknown field `parms`, expected one of `params`"),
         (r#"{"paramsForChannel": {"eu": {"a": 1}}}"#, "at `paramsForChannel.eu.a`: invalid type: integer `1`, expected a string"),
         (r#"{} {}"#, "the body goes on after its JSON value"),
-        ("[1]", "the body cannot be read"),
+        ("[]", "the body cannot be read: expected an object, found an array"),
     ] {
         let answer = service.post(path, body).await;
         assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{body}");
