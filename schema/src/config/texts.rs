@@ -108,35 +108,36 @@ impl Texts<'_> {
                     }
                 }
                 super::Exec::Kubernetes(config) => {
+                    let at = format!("{at}/kubernetesConfig");
                     if let Some(text) = &config.inlined {
-                        self.job_file(text, &format!("{at}/kubernetesConfig/inlined"), names);
+                        self.job_file(None, text, &format!("{at}/inlined"), names);
+                    }
+                    // A `subPath` that is a template names a file only when it is rendered.
+                    let local = config.local.as_ref().filter(|local| !local.sub_path.as_ref().is_some_and(|path| path.contains("{{")));
+                    for (file, text) in local.into_iter().flat_map(|local| self.document.attached(local, local.sub_path.as_deref())) {
+                        self.job_file(Some(file), text, &format!("{at}/local"), names);
                     }
                 }
             }
         }
     }
 
-    /// The strings of a Job file; what is no YAML the reader has told.
-    fn job_file(&mut self, text: &str, at: &str, names: &Names) {
+    /// The strings of a Job file, inlined or from a file of its own; what is no YAML the reader has told.
+    fn job_file(&mut self, file: Option<&str>, text: &str, at: &str, names: &Names) {
         for range in yaml::documents(text) {
             if let Ok(Some(tree)) = yaml::parse(&text[range.clone()]) {
-                self.job_strings(&tree, text, range.start, at, names);
-            }
-        }
-    }
-
-    /// No deeper than `yaml::DEPTH_LIMIT`.
-    fn job_strings(&mut self, node: &Node, text: &str, start: usize, at: &str, names: &Names) {
-        match &node.kind {
-            Kind::Scalar { text: scalar, .. } => {
-                for error in names.check(scalar) {
-                    let from = start + node.span.start;
-                    let offset = text.get(from..).and_then(|rest| rest.find(&error.tag)).unwrap_or_default();
-                    self.tell(at, TemplateError { at: from + offset, ..error });
+                let mut errors = Vec::new();
+                job_strings(&tree, text, range.start, names, &mut errors);
+                for error in errors {
+                    let Some(file) = file else {
+                        self.tell(at, error);
+                        continue;
+                    };
+                    let line = text[..error.at].matches('\n').count() + 1;
+                    let problem = self.document.problem(at, format!("{} (`{file}`, line {line})", error.message));
+                    self.problems.push(Diagnostic { help: error.help, ..problem });
                 }
             }
-            Kind::List(items) => items.iter().for_each(|item| self.job_strings(item, text, start, at, names)),
-            Kind::Mapping(entries) => entries.iter().for_each(|entry| self.job_strings(&entry.value, text, start, at, names)),
         }
     }
 
@@ -226,5 +227,20 @@ impl Texts<'_> {
         let TemplateError { at: offset, tag, message, help } = error;
         let problem = self.document.problem_in(at, offset, &tag, message);
         self.problems.push(Diagnostic { help, ..problem });
+    }
+}
+
+/// What is wrong in the strings of a Job file, with bytes of the whole text. No deeper than `yaml::DEPTH_LIMIT`.
+fn job_strings(node: &Node, text: &str, start: usize, names: &Names, found: &mut Vec<TemplateError>) {
+    match &node.kind {
+        Kind::Scalar { text: scalar, .. } => {
+            for error in names.check(scalar) {
+                let from = start + node.span.start;
+                let offset = text.get(from..).and_then(|rest| rest.find(&error.tag)).unwrap_or_default();
+                found.push(TemplateError { at: from + offset, ..error });
+            }
+        }
+        Kind::List(items) => items.iter().for_each(|item| job_strings(item, text, start, names, found)),
+        Kind::Mapping(entries) => entries.iter().for_each(|entry| job_strings(&entry.value, text, start, names, found)),
     }
 }

@@ -1,5 +1,7 @@
 //! The Job file of a command: exactly one `batch/v1` Job and nothing else.
 
+use std::collections::BTreeSet;
+
 use super::Rules;
 use crate::check::cut;
 use crate::config::KubernetesConfig;
@@ -30,7 +32,15 @@ impl Rules<'_> {
         for (name, text) in texts {
             for range in yaml::documents(text) {
                 match yaml::parse(&text[range.clone()]) {
-                    Ok(Some(object)) if !object.is_null() => found.push(describe(&object)),
+                    Ok(Some(object)) if !object.is_null() => {
+                        let mut twice = Vec::new();
+                        given_twice(&object, &mut twice);
+                        for (key, span) in twice {
+                            let line = text[..range.start + span].matches('\n').count() + 1;
+                            self.add(&*at, format!("{name}the key `{}` is given twice (line {line} of the Kubernetes file)", cut(key)));
+                        }
+                        found.push(describe(&object));
+                    }
                     Ok(_) => {}
                     Err(error) => {
                         let line = text[..range.start + error.span.start].matches('\n').count() + 1;
@@ -52,6 +62,24 @@ impl Rules<'_> {
                 (false, more) => format!("{} and {more} more", listed.join(", ")),
             };
             self.add(&*at, format!("a command's Kubernetes file must hold exactly one batch/v1 Job and nothing else; found {list}"));
+        }
+    }
+}
+
+/// Keys that a mapping has already, with their byte: Kubernetes would take one of the two, and which one nobody knows. No deeper
+/// than `yaml::DEPTH_LIMIT`.
+fn given_twice<'a>(node: &'a Node, found: &mut Vec<(&'a str, usize)>) {
+    match &node.kind {
+        Kind::Scalar { .. } => {}
+        Kind::List(items) => items.iter().for_each(|item| given_twice(item, found)),
+        Kind::Mapping(entries) => {
+            let mut keys = BTreeSet::new();
+            for entry in entries {
+                if !keys.insert(entry.key.as_str()) {
+                    found.push((entry.key.as_str(), entry.key_span.start));
+                }
+                given_twice(&entry.value, found);
+            }
         }
     }
 }

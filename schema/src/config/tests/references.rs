@@ -107,6 +107,16 @@ fn a_broken_document_hides_no_reference_of_the_sound_ones() {
 }
 
 #[test]
+fn bad_input_template_error_in_a_job_file_of_its_own_is_told_with_its_line() {
+    let text = "runtime: {name: r, custom: {proxyRuntime: {runtime: local}, apply: {kubernetesConfig: {type: KUBERNETES, local: {path: jobs}}}}}\n";
+    let job = "apiVersion: batch/v1\nkind: Job\nspec:\n  template: {spec: {containers: [{name: a, image: 'x:{{.Params.tag}}'}]}}\n";
+    let attachments = [("jobs/a.yaml".to_owned(), job.to_owned())].into();
+    let read = crate::config::read(&[crate::api::ConfigFile { attachments, ..super::file(text) }]).unwrap();
+    let told: Vec<String> = check_references(&read).into_iter().map(|problem| format!("{}: {}", problem.path, problem.message)).collect();
+    assert_eq!(told, ["runtime.custom.apply.kubernetesConfig.local: undefined name `{{.Params.tag}}` (`jobs/a.yaml`, line 4)"]);
+}
+
+#[test]
 fn bad_input_template_error_is_told_without_a_server() {
     let text = "runtime:
   name: r

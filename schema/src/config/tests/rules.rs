@@ -219,6 +219,38 @@ fn a_job_file_is_yaml() {
 }
 
 #[test]
+fn a_key_of_a_job_file_is_given_once() {
+    let yaml = r#"runtime:
+  name: r
+  custom:
+    proxyRuntime: {runtime: local}
+    apply:
+      kubernetesConfig:
+        type: KUBERNETES
+        inlined: |
+          apiVersion: batch/v1
+          kind: Job
+          spec:
+            template: {spec: {containers: [{name: a, image: b, name: c}]}}
+            backoffLimit: 1
+          kind: Job
+"#;
+    insta::assert_snapshot!(problems(yaml), @r#"
+        error: the key `name` is given twice (line 4 of the Kubernetes file)
+         --> app.pvn.yaml:8:9
+          |
+        8 |         inlined: |
+          |         ^^^^^^^ runtime.custom.apply.kubernetesConfig.inlined
+
+        error: the key `kind` is given twice (line 6 of the Kubernetes file)
+         --> app.pvn.yaml:8:9
+          |
+        8 |         inlined: |
+          |         ^^^^^^^ runtime.custom.apply.kubernetesConfig.inlined
+        "#);
+}
+
+#[test]
 fn a_sub_path_is_a_part_of_a_path() {
     let yaml = r#"runtime:
   name: r
