@@ -13,6 +13,7 @@ mod lookup;
 mod openapi;
 mod serve;
 mod tls;
+mod unread;
 mod upload;
 
 use std::io;

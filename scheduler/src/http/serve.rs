@@ -24,6 +24,7 @@ use tower_http::timeout::RequestBodyTimeoutLayer;
 
 use super::error::Error;
 use super::limits::{BODY_SILENCE, CONNECTIONS, HEAD_TIMEOUT, REQUEST_TIMEOUT, STOP_WITHIN};
+use super::unread::read_to_the_end;
 use super::{Api, Tls};
 
 /// Serves until `stop`, then finishes what is under way for a while. `listener` must be non-blocking. Without `tls` in the
@@ -74,6 +75,7 @@ pub(super) fn guarded(router: Router<Api>) -> Router<Api> {
     router
         .fallback(no_such_path)
         .method_not_allowed_fallback(no_such_method)
+        .layer(from_fn(read_to_the_end))
         .layer(from_fn(in_time))
         .layer(RequestBodyTimeoutLayer::new(BODY_SILENCE))
         .layer(CatchPanicLayer::custom(after_panic))

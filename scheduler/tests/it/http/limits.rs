@@ -1,8 +1,11 @@
 //! Bodies over their limits are 413, and pages are bounded.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use axum::body::Body;
 use axum::http::StatusCode;
-use futures::stream;
+use futures::{StreamExt, stream};
 use pvn_scheduler::store::{Change, Commit};
 use serde_json::json;
 
@@ -27,6 +30,31 @@ async fn body_over_the_limit_is_413_and_says_the_limit() {
         assert!(detail.contains(&(limit + 1).to_string()) && detail.contains(&limit.to_string()), "{detail}");
         let answer = service.ask(request("POST", path, Some("admin"), body(limit))).await;
         assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{path}: blanks are no JSON, and not too long");
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_reads_the_body_to_its_end_and_a_flood_not() {
+    let service = Service::start().await;
+    let mib = axum::body::Bytes::from(vec![b' '; MIB]);
+    for (method, path, token, status) in [
+        ("POST", "/v1/configs", None, StatusCode::UNAUTHORIZED),
+        ("POST", "/v1/configs", Some("viewer"), StatusCode::FORBIDDEN),
+        ("PUT", "/v1/jobs/x/report", None, StatusCode::UNAUTHORIZED),
+        ("POST", "/v1/nothing", Some("admin"), StatusCode::NOT_FOUND),
+        ("PUT", "/v1/configs", Some("admin"), StatusCode::METHOD_NOT_ALLOWED),
+    ] {
+        for (pieces, at_most) in [(3, 3), (100_000, 400)] {
+            let read = Arc::new(AtomicUsize::new(0));
+            let (piece, count) = (mib.clone(), Arc::clone(&read));
+            let body = Body::from_stream(stream::iter(0..pieces).map(move |_| {
+                count.fetch_add(1, Ordering::Relaxed);
+                Ok::<_, std::convert::Infallible>(piece.clone())
+            }));
+            assert_eq!(service.ask(request(method, path, token, body)).await.status, status, "{method} {path}");
+            let read = read.load(Ordering::Relaxed);
+            assert!(read >= 3 && read <= at_most, "{method} {path}: {read} of {pieces}");
+        }
     }
 }
 
