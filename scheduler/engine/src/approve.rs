@@ -260,6 +260,39 @@ impl State {
         }
     }
 
+    /// The same release under other gates: what no gate asks for any more is history, and what is asked for needs as many
+    /// people as the config now says. A decision that an apply has used, or that the release has passed, stands.
+    pub(crate) fn regate(&mut self, desired: &Desired, now: Timestamp) {
+        let askers = (0..desired.gates.len()).map(Asker::Gate).chain(desired.require_approval_before_apply.then_some(Asker::Apply));
+        let questions: Vec<_> = askers.filter_map(|asker| question(desired, asker)).collect();
+        let past = self.pursuit.arrived || self.applying();
+        for approval in self.approvals.iter_mut().filter(|approval| !approval.over) {
+            let Some(question) = questions.iter().find(|question| question.gate == approval.gate && question.kind == approval.kind) else {
+                if approval.status == ApprovalStatus::Pending {
+                    withdraw(approval);
+                }
+                approval.over = true;
+                continue;
+            };
+            let decided = match approval.status {
+                ApprovalStatus::Pending => false,
+                ApprovalStatus::Approved => past,
+                ApprovalStatus::Rejected | ApprovalStatus::Expired => true,
+            };
+            approval.description = question.description.map(str::to_owned);
+            if decided || approval.needed == question.needed {
+                continue;
+            }
+            approval.needed = question.needed;
+            let given = approval.votes.len() >= question.needed as usize;
+            let status = if given { ApprovalStatus::Approved } else { ApprovalStatus::Pending };
+            if std::mem::replace(&mut approval.status, status) != status {
+                approval.expires_at = desired.approval_timeout_ms.map(|ms| now.plus_ms(ms.max(1)));
+            }
+        }
+        self.trim_approvals();
+    }
+
     /// Another release, or none: everything asked for this one is history.
     pub(crate) fn withdraw_all(&mut self) {
         for approval in &mut self.approvals {

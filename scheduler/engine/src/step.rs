@@ -297,6 +297,9 @@ impl State {
             self.look.fresh = false;
             self.withdraw_for_apply();
         }
+        if same_release {
+            self.regate(&desired, now);
+        }
         if same_release && old.is_some_and(|old| old.progress_deadline_ms != desired.progress_deadline_ms) {
             self.pursuit.stuck_at = None;
         }

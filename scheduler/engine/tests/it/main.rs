@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
+mod regate;
 mod rule_18;
 mod rules_01_to_06;
 mod rules_07_to_11;

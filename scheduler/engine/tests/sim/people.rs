@@ -26,17 +26,7 @@ pub(crate) fn configure(random: &mut Random, production: bool) -> Desired {
     };
     let cadence = Cadence::Interval { poll_ms: random.between(5, 60) * 1_000, steady_ms: random.between(60, 600) * 1_000 };
     let info = InfoPolicy { cadence: cadence.clone(), retry: retry.clone(), timeout_ms: 60_000 };
-    let mut gates = Vec::new();
-    if production && random.one_in(2) {
-        gates.push(Gate::ChannelsStable { channels: vec!["staging".parse().unwrap()] });
-    }
-    if random.one_in(4) {
-        let every_action = random.one_in(2);
-        gates.push(Gate::ManualApproval { name: None, description: None, every_action, min_approvers: random.between(1, 2) as u32 });
-    }
-    if random.one_in(6) {
-        gates.push(Gate::SharedApproval { name: "launch".to_owned(), description: None, min_approvers: 2 });
-    }
+    let gates = gates(random, production);
     let opens = || Schedule::parse("0 0 * * * *", None).unwrap();
     Desired {
         release: ReleaseId::derive(&[b"none"]),
@@ -66,6 +56,22 @@ pub(crate) fn configure(random: &mut Random, production: bool) -> Desired {
         progress_deadline_ms: random.one_in(3).then(|| random.between(60, 3_600) * 1_000),
         auto_rollback: random.one_in(2),
     }
+}
+
+/// What has to be so before an apply.
+pub(crate) fn gates(random: &mut Random, production: bool) -> Vec<Gate> {
+    let mut gates = Vec::new();
+    if production && random.one_in(2) {
+        gates.push(Gate::ChannelsStable { channels: vec!["staging".parse().unwrap()] });
+    }
+    if random.one_in(4) {
+        let every_action = random.one_in(2);
+        gates.push(Gate::ManualApproval { name: None, description: None, every_action, min_approvers: random.between(1, 2) as u32 });
+    }
+    if random.one_in(6) {
+        gates.push(Gate::SharedApproval { name: "launch".to_owned(), description: None, min_approvers: 2 });
+    }
+    gates
 }
 
 /// What somebody does to this instance on a whim.

@@ -36,7 +36,13 @@ impl Driver {
     pub(super) fn recompile(&mut self, service: usize) {
         self.releases += 1;
         let instance = service * 2 + self.random.below(2) as usize;
-        self.shapes[instance].compiled = BlobId::of(&self.releases.to_le_bytes());
+        if self.random.one_in(2) {
+            self.shapes[instance].compiled = BlobId::of(&self.releases.to_le_bytes());
+        }
+        if self.random.one_in(2) {
+            self.shapes[instance].gates = people::gates(&mut self.random, instance % 2 == 1);
+            self.shapes[instance].require_approval_before_apply = self.random.one_in(4);
+        }
         let event = Event::Desired(Box::new(self.shapes[instance].clone()));
         self.after(0, Happening::Deliver(instance, Box::new(event)));
     }
