@@ -33,17 +33,25 @@ impl Driver {
         }
     }
 
+    /// Another config under the same release: other commands, other gates, or another of everything.
     pub(super) fn recompile(&mut self, service: usize) {
         self.releases += 1;
         let instance = service * 2 + self.random.below(2) as usize;
-        if self.random.one_in(2) {
-            self.shapes[instance].compiled = BlobId::of(&self.releases.to_le_bytes());
+        let production = instance % 2 == 1;
+        let shape = &mut self.shapes[instance];
+        if self.random.one_in(3) {
+            let Desired { release, version, released_at, runtime, max_concurrency, .. } = shape.clone();
+            let other = people::configure(&mut self.random, production);
+            *shape = Desired { release, version, released_at, runtime, max_concurrency, ..other };
         }
         if self.random.one_in(2) {
-            self.shapes[instance].gates = people::gates(&mut self.random, instance % 2 == 1);
-            self.shapes[instance].require_approval_before_apply = self.random.one_in(4);
+            shape.gates = people::gates(&mut self.random, production);
+            shape.require_approval_before_apply = self.random.one_in(4);
         }
-        let event = Event::Desired(Box::new(self.shapes[instance].clone()));
+        if self.random.one_in(2) {
+            shape.compiled = BlobId::of(&self.releases.to_le_bytes());
+        }
+        let event = Event::Desired(Box::new(shape.clone()));
         self.after(0, Happening::Deliver(instance, Box::new(event)));
     }
 
