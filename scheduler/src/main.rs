@@ -4,10 +4,11 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use pvn_scheduler::daemon::Daemon;
 use pvn_scheduler::settings::Settings;
 use pvn_scheduler::{crash, dev};
+use pvnctl::args::without_empty_variables;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
@@ -36,7 +37,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let command = without_empty_variables(Cli::command(), |name| std::env::var_os(name));
+    let cli = match command.try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => {
             // A closed pipe is nothing to complain about; and 2, which clap would end with, means FAILED here.

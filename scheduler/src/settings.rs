@@ -3,6 +3,8 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
+use clap::builder::BoolishValueParser;
+
 /// Fetches and getInfos that run at a time over all runtimes. They mostly wait for the network: a few per core keep a
 /// small machine busy without drowning it.
 pub const DEFAULT_MAX_FETCHES: u32 = 32;
@@ -10,7 +12,7 @@ pub const DEFAULT_MAX_FETCHES: u32 = 32;
 /// Applies that run at a time over all runtimes. Heavier than fetches, and rarer.
 pub const DEFAULT_MAX_APPLIES: u32 = 16;
 
-/// What `pvn-scheduler serve` can be told, each also as `PVN_…` in the environment.
+/// What `pvn-scheduler serve` can be told, each also as `PVN_…` in the environment: a flag without a value as 1 or 0, `true` or `false`, and the like.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Settings {
     /// Address to listen on; port 0 picks a free one
@@ -26,7 +28,7 @@ pub struct Settings {
     pub advertise_ca_file: Option<PathBuf>,
 
     /// Listen beyond this machine without TLS: tokens and secrets then cross the network readable
-    #[arg(long, env = "PVN_ALLOW_PLAIN_HTTP")]
+    #[arg(long, env = "PVN_ALLOW_PLAIN_HTTP", value_parser = BoolishValueParser::new())]
     pub allow_plain_http: bool,
 
     /// Certificate chain, PEM
@@ -38,11 +40,11 @@ pub struct Settings {
     pub tls_key: Option<PathBuf>,
 
     /// Answer `/metrics` without a token
-    #[arg(long, env = "PVN_OPEN_METRICS")]
+    #[arg(long, env = "PVN_OPEN_METRICS", value_parser = BoolishValueParser::new())]
     pub open_metrics: bool,
 
     /// Look only: fetch and getInfo run, nothing is ever applied, and what would be done is shown
-    #[arg(long, env = "PVN_OBSERVER")]
+    #[arg(long, env = "PVN_OBSERVER", value_parser = BoolishValueParser::new())]
     pub observer: bool,
 
     /// Where everything is kept

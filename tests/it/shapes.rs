@@ -268,3 +268,32 @@ fn runtimes_check_keeps_its_shape_and_says_where_no_cluster_is_concerned() {
     let said = String::from_utf8_lossy(&absent.stderr);
     assert!(said.contains("there is no runtime `absent`; `pvnctl runtimes list` shows those there are"), "{said}");
 }
+
+#[test]
+fn every_flag_of_serve_is_also_a_variable() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let check = |variables: &[(&str, &str)], message: &str| {
+        let output = std::process::Command::new(tests::programs::program("pvn-scheduler"))
+            .args(["serve", "--listen", "0.0.0.0:0", "--data-dir"])
+            .arg(directory.path())
+            .envs(variables.iter().copied())
+            .output()
+            .expect("the scheduler can be started");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(1) && told.contains(message), "{variables:?}: {told}");
+    };
+    let plain = "listening on 0.0.0.0:0 without TLS";
+    let half = ("PVN_TLS_CERT", "cert.pem");
+    for (value, variables, message) in [
+        ("0", None, plain),
+        ("false", None, plain),
+        ("", None, plain),
+        ("1", Some(half), "--tls-cert without --tls-key"),
+        ("true", Some(half), "--tls-cert without --tls-key"),
+        ("perhaps", None, "'--allow-plain-http'"),
+    ] {
+        let variables: Vec<_> = variables.into_iter().chain([("PVN_ALLOW_PLAIN_HTTP", value), ("PVN_MAX_FETCHES", "")]).collect();
+        check(&variables, message);
+    }
+    check(&[("PVN_MAX_FETCHES", "0")], "'--max-fetches <N>'");
+}

@@ -2,10 +2,11 @@
 //! and what many of them share.
 
 use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use clap::builder::styling::{AnsiColor, Styles};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Arg, Args, Parser, Subcommand, ValueEnum};
 
 use crate::command::{applications, auth, completion, configs, jobs, releases, run, runtimes, secrets, services};
 use crate::failure::Failure;
@@ -263,6 +264,15 @@ pub fn parse_params(flag: &str, texts: &[String]) -> Result<BTreeMap<String, Str
     Ok(values)
 }
 
+/// The command without the variables that are set and empty: for people and Pods that is how a variable is unset, and clap
+/// would take it for a value. `value` is `std::env::var_os`.
+pub fn without_empty_variables(command: clap::Command, value: fn(&OsStr) -> Option<OsString>) -> clap::Command {
+    let empty = move |arg: &Arg| arg.get_env().and_then(value).is_some_and(|value| value.is_empty());
+    command
+        .mut_args(move |arg| if empty(&arg) { arg.env(None::<&'static str>) } else { arg })
+        .mut_subcommands(move |command| without_empty_variables(command, value))
+}
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
@@ -272,6 +282,14 @@ mod tests {
     #[test]
     fn the_arguments_are_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_variable_that_is_empty_is_none() {
+        let value: fn(&OsStr) -> Option<OsString> = |name| (name == "PVN_SERVER").then(OsString::new);
+        let command = without_empty_variables(Cli::command(), value);
+        let variables: Vec<_> = command.get_arguments().filter_map(Arg::get_env).collect();
+        assert_eq!(variables, ["PVN_CA_FILE"]);
     }
 
     fn check(texts: &[&str], expected: Result<&[(&str, &str)], &str>) {

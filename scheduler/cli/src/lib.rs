@@ -20,7 +20,7 @@ use std::ffi::OsString;
 
 use clap::{CommandFactory, FromArgMatches};
 
-use crate::args::Cli;
+use crate::args::{Cli, without_empty_variables};
 use crate::console::Console;
 use crate::failure::Failure;
 
@@ -33,8 +33,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 
 /// [`main`] on a console of the caller's choice; tests give one that remembers.
 pub fn run(arguments: impl IntoIterator<Item = OsString>, console: &mut Console) -> u8 {
-    let parsed =
-        Cli::command().color(console.clap_colour()).try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches));
+    let command = without_empty_variables(Cli::command(), |name| std::env::var_os(name)).color(console.clap_colour());
+    let parsed = command.try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches));
     let ended = match parsed {
         Ok(cli) => perform(cli, console),
         Err(error) => refuse_arguments(&error, console),
