@@ -184,14 +184,6 @@ impl Client {
         self.answer(self.request(Method::PUT, path, &[])?.json(body)).await
     }
 
-    /// Sends a body to something that answers with nothing.
-    ///
-    /// # Errors
-    /// [`Failure::Unreachable`], [`Failure::Refused`].
-    pub async fn tell(&self, path: &[&str], body: &impl Serialize) -> Result<(), Failure> {
-        self.sent(self.request(Method::POST, path, &[])?.json(body)).await.map(drop)
-    }
-
     /// Deletes.
     ///
     /// # Errors

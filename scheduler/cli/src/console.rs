@@ -194,6 +194,15 @@ impl Console {
         self.data(&text)
     }
 
+    /// Says what was done to people, on stderr; with JSON or YAML programs get the server's answer, on stdout.
+    ///
+    /// # Errors
+    /// [`Failure::Output`] when nobody takes it.
+    pub fn done<T: Serialize>(&mut self, answer: &T, line: &str) -> Result<(), Failure> {
+        self.say(line)?;
+        self.print(answer, |_| String::new())
+    }
+
     /// Prints a list: as a JSON array, as YAML, or as a table; people are told when it is empty.
     ///
     /// # Errors

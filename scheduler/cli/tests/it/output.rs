@@ -131,3 +131,28 @@ fn what_a_job_says_cannot_steer_the_terminal() {
     let ran = run_with(Some(&server), &["jobs", "list"], b"", Some(200));
     assert!(!ran.stdout.contains('\u{1b}') && ran.stdout.lines().count() == 2, "{}", ran.stdout);
 }
+
+#[test]
+fn what_was_done_is_said_to_people_and_answered_to_programs() {
+    let instance = json!({
+        "channel": "eu", "channelId": format!("rch-{}", "0".repeat(32)), "runtime": "vm", "status": "PAUSED", "reason": null, "message": "paused",
+        "desiredVersion": "web-1", "convergedVersion": null, "since": "2026-01-01T00:00:00.000Z", "nextActionAt": null, "lastFetchAt": null,
+        "objects": [], "info": [], "approvals": [], "paused": true, "observer": false,
+    });
+    let of_channel = ["web", "--app", "shop", "--channel", "eu"];
+    for what in ["approve", "reject", "pause", "resume", "retry"] {
+        let path = format!("POST /v1/applications/shop/services/web/channels/eu/{what}");
+        check_done(&path, &instance, &[&["services", what], &of_channel[..]].concat());
+    }
+    let id = job(1)["id"].as_str().unwrap().to_owned();
+    check_done(&format!("POST /v1/jobs/{id}/cancel"), &job(1), &["jobs", "cancel", &id]);
+}
+
+fn check_done(request: &str, body: &Value, arguments: &[&str]) {
+    let server = Server::answering([answer(request, 200, body.clone())]);
+    let ran = run(&server, arguments);
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.lines().count()), (0, "", 1), "{request}");
+    let ran = run(&server, &[arguments, &["-o", "json"]].concat());
+    assert_eq!(serde_json::from_str::<Value>(&ran.stdout).unwrap(), *body, "{request}");
+    assert_eq!((ran.code, ran.stderr.lines().count()), (0, 1), "{request}");
+}

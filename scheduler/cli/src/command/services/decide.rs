@@ -38,5 +38,5 @@ pub(super) async fn perform(what: &str, arguments: Arguments, client: &Client, c
     let request = DecisionRequest { approval: arguments.approval, reason: arguments.reason, plan_digest: arguments.plan_digest };
     let now: Instance = client.post(&arguments.instance.path(what), &request).await?;
     let done = if what == "approve" { "approved" } else { "rejected" };
-    console.say(&format!("{done} {}; it is {}: {}", arguments.instance.say(), now.status, now.message))
+    console.done(&now, &format!("{done} {}; it is {}: {}", arguments.instance.say(), now.status, now.message))
 }

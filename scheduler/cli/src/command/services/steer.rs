@@ -15,5 +15,5 @@ pub(super) async fn perform(what: &str, instance: &ChannelArgument, client: &Cli
         "resume" => "resumed",
         _ => "trying again",
     };
-    console.say(&format!("{done}: {}; it is {}: {}", instance.say(), now.status, now.message))
+    console.done(&now, &format!("{done}: {}; it is {}: {}", instance.say(), now.status, now.message))
 }
