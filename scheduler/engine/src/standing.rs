@@ -25,7 +25,8 @@ impl State {
             reason = Some(Reason::Stuck);
         }
         message.push_str(&self.main.as_deref().map_or_else(String::new, what_it_waits_for));
-        let next_action_at = self.next_actions().iter().find(|next| next.action != JobKind::GetInfo.as_str()).map(|next| next.at);
+        let next = self.next_actions();
+        let next_action_at = next.iter().find(|next| next.action != JobKind::GetInfo.as_str()).or(next.first()).map(|next| next.at);
         let changed = self.standing.status != status || self.standing.reason != reason;
         if changed {
             let mut data = vec![("from", self.standing.status.as_str()), ("to", status.as_str())];

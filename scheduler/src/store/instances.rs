@@ -10,7 +10,7 @@ use schema::status::{Reason, Status};
 use schema::time::Timestamp;
 use sqlx::{QueryBuilder, Row as _};
 
-use super::row::{instant_or_null, json, pieces, word, word_or_null};
+use super::row::{json, pieces, word, word_or_null};
 use super::{Connection, Db, PageRequest, Result, Row, Store, StoreError};
 
 /// An instance as it is written.
@@ -73,7 +73,7 @@ pub struct ServiceFilter {
 }
 
 /// The instance as people see it.
-pub fn shown(channel: (ChannelId, ChannelName), runtime: RuntimeName, state: &State, next_wake: Option<Timestamp>) -> Instance {
+pub fn shown(channel: (ChannelId, ChannelName), runtime: RuntimeName, state: &State) -> Instance {
     let standing = state.standing();
     Instance {
         channel: channel.1,
@@ -85,7 +85,7 @@ pub fn shown(channel: (ChannelId, ChannelName), runtime: RuntimeName, state: &St
         desired_version: state.desired().map(|desired| desired.version.clone()),
         converged_version: state.converged().map(|converged| converged.version.clone()),
         since: standing.since,
-        next_action_at: standing.next_action_at.or(next_wake),
+        next_action_at: standing.next_action_at,
         last_fetch_at: state.last_fetch_at(),
         objects: state.objects().to_vec(),
         info: state.info().to_vec(),
@@ -201,7 +201,7 @@ impl Store {
             .fetch_optional(&self.read)
             .await?;
         let rows = sqlx::query(
-            "SELECT i.channel_id, c.name AS channel, i.runtime, i.state, i.next_wake FROM instances AS i JOIN channels AS c ON c.id = i.channel_id
+            "SELECT i.channel_id, c.name AS channel, i.runtime, i.state FROM instances AS i JOIN channels AS c ON c.id = i.channel_id
              WHERE i.service_id = $1 AND c.deleted_at IS NULL ORDER BY c.position, c.name",
         )
         .bind(service.id.to_string())
@@ -212,7 +212,7 @@ impl Store {
             .map(|row| {
                 let channel = (word(row, "channel_id")?, word(row, "channel")?);
                 let state: State = json(row, "state")?;
-                Ok(shown(channel, word(row, "runtime")?, &state, instant_or_null(row, "next_wake")?))
+                Ok(shown(channel, word(row, "runtime")?, &state))
             })
             .collect::<Result<_>>()?;
         Ok(Some(Service { id: service.id, name: service.name, application: application.name, version, channels }))

@@ -7,7 +7,7 @@ use pvn_scheduler::runner::JobSpec;
 use pvn_scheduler::store::{JobFilter, PageRequest};
 use schema::status::{JobKind, JobStatus, Status};
 
-use super::{Rig, TWO_CHANNELS};
+use super::{Rig, TWO_CHANNELS, target};
 
 /// A world that is as desired once an apply was made in the channel.
 pub(crate) fn tidy_world() -> impl Fn(&JobSpec) -> Option<i32> + Send + Sync + 'static {
@@ -107,4 +107,15 @@ async fn drift_is_found_and_repaired() {
     rig.until("the repair", async || (rig.runner.applies() > before).then_some(())).await;
     rig.until_status("staging", Status::Converged).await;
     rig.until_status("production", Status::Converged).await;
+}
+
+#[tokio::test]
+async fn what_waits_for_a_person_alone_has_no_next_action() {
+    let rig = Rig::start(|_| Some(1)).await;
+    let (head, rest) = TWO_CHANNELS.split_once("    fetch:").unwrap();
+    let (_, tail) = rest.split_once("    apply:").unwrap();
+    rig.apply(&format!("{head}    apply:{tail}")).await.unwrap();
+    rig.push(&[]).await.unwrap();
+    let instance = rig.until_status("staging", Status::Failed).await;
+    assert_eq!((instance.next_action_at, rig.handle.explain(target("staging")).await.unwrap().next), (None, Vec::new()));
 }
