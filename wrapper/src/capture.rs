@@ -11,9 +11,6 @@ use crate::mask::{Masker, Secrets};
 use crate::store::{Home, Kept, Store};
 use crate::tee::{self, Tee};
 
-/// Most bytes of one read: what a pipe of the largest unprivileged size holds is read in four.
-pub(crate) const BUFFER_BYTES: usize = 256 << 10;
-
 /// A read of this much says that the pipe was full: time for a larger one.
 const PIPE_BYTES: usize = 64 << 10;
 /// What a busy pipe is enlarged to: the largest size for an unprivileged user (`/proc/sys/fs/pipe-max-size`). Only busy
@@ -65,10 +62,10 @@ impl Capture {
         self.store.next().into_iter().chain(self.tee.next()).min()
     }
 
-    /// Reads once, and says how much. The pipe never blocks.
-    pub(crate) fn read(&mut self, buffer: &mut [u8], secrets: Option<&Secrets>, now: Instant) -> usize {
+    /// Reads once, and says how much. The pipe never blocks. The buffer may be another one afterwards.
+    pub(crate) fn read(&mut self, buffer: &mut Vec<u8>, secrets: Option<&Secrets>, now: Instant) -> usize {
         let Some(pipe) = &self.pipe else { return 0 };
-        match rustix::io::read(pipe, &mut *buffer) {
+        match rustix::io::read(pipe, buffer.as_mut_slice()) {
             Ok(0) => self.end(secrets, now),
             Ok(count) => {
                 if count >= PIPE_BYTES && !self.enlarged {
@@ -76,7 +73,12 @@ impl Capture {
                     // A refusal only means more reads.
                     let _ = rustix::pipe::fcntl_setpipe_size(pipe, BUSY_PIPE_BYTES);
                 }
-                self.take(&buffer[..count], secrets, now, false);
+                if let Some(secrets) = secrets {
+                    self.take_masked(secrets, &buffer[..count], now, false);
+                } else {
+                    self.tee.push(&buffer[..count], now);
+                    self.store.push_read(buffer, count, now);
+                }
                 return count;
             }
             Err(Errno::AGAIN | Errno::INTR) => {}
@@ -89,7 +91,7 @@ impl Capture {
     }
 
     /// Reads what is in the pipe now and, if others still hold it open, cuts the stream there.
-    pub(crate) fn cut(&mut self, buffer: &mut [u8], secrets: Option<&Secrets>, now: Instant) {
+    pub(crate) fn cut(&mut self, buffer: &mut Vec<u8>, secrets: Option<&Secrets>, now: Instant) {
         // Bounded, for a left-over process may go on writing: a full pipe, twice.
         let mut left = 2 * BUSY_PIPE_BYTES;
         while self.pipe.is_some() && left > 0 {
@@ -112,23 +114,16 @@ impl Capture {
     /// Nothing more comes.
     pub(crate) fn end(&mut self, secrets: Option<&Secrets>, now: Instant) {
         self.pipe = None;
-        self.take(b"", secrets, now, true);
+        if let Some(secrets) = secrets {
+            self.take_masked(secrets, b"", now, true);
+        }
     }
 
-    fn take(&mut self, bytes: &[u8], secrets: Option<&Secrets>, now: Instant, last: bool) {
-        match secrets {
-            None if bytes.is_empty() => {}
-            None => {
-                self.tee.push(bytes, now);
-                self.store.push(bytes, now);
-            }
-            Some(secrets) => {
-                let shown = self.masker.push(secrets, bytes, last);
-                if !shown.is_empty() {
-                    self.tee.push(&shown, now);
-                    self.store.push(&shown, now);
-                }
-            }
+    fn take_masked(&mut self, secrets: &Secrets, bytes: &[u8], now: Instant, last: bool) {
+        let shown = self.masker.push(secrets, bytes, last);
+        if !shown.is_empty() {
+            self.tee.push(&shown, now);
+            self.store.push(&shown, now);
         }
     }
 

@@ -22,6 +22,9 @@ use hashing::Hashing;
 
 mod hashing;
 
+/// Bytes of a buffer into which a stream is read: what a pipe of the largest unprivileged size holds is read in four.
+pub(crate) const BUFFER_BYTES: usize = 256 << 10;
+
 /// What is kept of a stream for which there is no file, half of it head, half tail: flat memory is worth more than a whole log.
 const WITHOUT_FILE_BYTES: u64 = 512 << 10;
 
@@ -113,7 +116,30 @@ impl Store {
     }
 
     /// The next piece.
-    pub(crate) fn push(&mut self, mut bytes: &[u8], now: Instant) {
+    pub(crate) fn push(&mut self, bytes: &[u8], now: Instant) {
+        self.keep(bytes, now);
+        if let Some(hash) = self.hashing() {
+            hash.update(bytes);
+        }
+    }
+
+    /// The next piece, the first `count` bytes of a buffer of [`BUFFER_BYTES`], which may be another one afterwards.
+    pub(crate) fn push_read(&mut self, buffer: &mut Vec<u8>, count: usize, now: Instant) {
+        self.keep(&buffer[..count], now);
+        if let Some(hash) = self.hashing() {
+            hash.update_with(buffer, count);
+        }
+    }
+
+    /// The digest of the file, while it is that of the stream.
+    fn hashing(&mut self) -> Option<&mut Hashing> {
+        if self.total > self.cap {
+            self.hash = None;
+        }
+        self.hash.as_mut().filter(|_| matches!(self.held, Held::File(_)))
+    }
+
+    fn keep(&mut self, mut bytes: &[u8], now: Instant) {
         if matches!(&self.held, Held::Memory(held) if held.len() + bytes.len() > INLINE_LIMIT_BYTES) {
             self.move_to_file();
         } else if self.live_at.is_none() {
@@ -177,11 +203,6 @@ impl Store {
             }
             Held::File(file) => {
                 let written = write_at(file, piece, at);
-                if self.total >= self.cap {
-                    self.hash = None;
-                } else if let Some(hash) = &mut self.hash {
-                    hash.update(&piece[..written]);
-                }
                 if let Some(live) = &self.live {
                     // What is written beyond the head may be written over.
                     live.grew(self.stream, (at + written as u64).min(self.head_len()));
@@ -213,6 +234,9 @@ impl Store {
                 let total = std::mem::take(&mut self.total);
                 self.write(0, &held);
                 self.total = total;
+                if let Some(hash) = self.hashing() {
+                    hash.update(&held);
+                }
             }
             // What is held is within the head of the smaller cap, so it stands where it must.
             Err(_) => {

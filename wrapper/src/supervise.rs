@@ -21,11 +21,12 @@ use schema::report::LeakedProcess;
 use schema::spool::Stream;
 
 use crate::args::Scope;
-use crate::capture::{BUFFER_BYTES, Capture};
+use crate::capture::Capture;
 use crate::escalate::{Escalation, Send};
 use crate::mask::Secrets;
 use crate::oom::Memory;
 use crate::order::Order;
+use crate::store::BUFFER_BYTES;
 use crate::tee::say;
 use crate::terminal::{self, Terminal};
 use crate::{process, signals};
