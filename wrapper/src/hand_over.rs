@@ -20,7 +20,7 @@ use crate::outputs::To;
 use crate::report::Began;
 use crate::run::Ended;
 use crate::spawn::Refusal;
-use crate::store::{Home, Kept, Place};
+use crate::store::{Directory, Home, Kept, Place, temporary};
 use crate::tee::say;
 use crate::{inputs, last_words, report};
 
@@ -30,7 +30,7 @@ pub(crate) type Environment = Vec<(OsString, OsString)>;
 /// Who gets what a run leaves.
 pub(crate) enum Way {
     /// Nobody. `part_of`: the spool directory of the local job that our command is a part of.
-    Dry { home: PathBuf, keep: bool, part_of: Option<PathBuf> },
+    Dry { home: Directory, part_of: Option<PathBuf> },
     /// The daemon that shares the disk.
     Job(Job),
     /// A scheduler over HTTP.
@@ -90,13 +90,13 @@ impl Way {
     }
 
     fn dry(spool: Option<&Path>, part_of: Option<PathBuf>, environment: &Environment) -> Self {
-        let own = format!("wrapper-{}", std::process::id());
-        match (spool, part_of) {
+        let home = match (spool, &part_of) {
             // A wrapper around us may use the directory that the environment names for both.
-            (Some(spool), part_of) if !Spool::is_used(spool) => Self::Dry { home: spool.to_owned(), keep: true, part_of },
-            (_, Some(job)) => Self::Dry { home: job.join(own), keep: false, part_of: Some(job) },
-            (_, None) => Self::Dry { home: default_directory(environment).join(own), keep: false, part_of: None },
-        }
+            (Some(spool), _) if !Spool::is_used(spool) => Directory::At(spool.to_owned()),
+            (_, Some(job)) => Directory::Own(job.clone()),
+            (_, None) => Directory::Temporary(variable(environment, "TMPDIR").map(OsStr::to_owned)),
+        };
+        Self::Dry { home, part_of }
     }
 
     /// Puts the inputs in place.
@@ -133,9 +133,9 @@ impl Way {
         let live_after = Some(Duration::from_millis(spool::LIVE_AFTER_MS));
         match self {
             Self::Dry { home, .. } => Home { directory: Some(home.clone()), live_after: None, live: None },
-            Self::Job(job) => Home { directory: Some(job.directory().to_owned()), live_after, live: None },
+            Self::Job(job) => Home { directory: Some(Directory::At(job.directory().to_owned())), live_after, live: None },
             Self::Http(http) => {
-                let directory = http.spool.as_ref().map(|spool| spool.directory().to_owned());
+                let directory = http.spool.as_ref().map(|spool| Directory::At(spool.directory().to_owned()));
                 Home { directory, live_after, live: Some(http.delivery.live.clone()) }
             }
         }
@@ -181,12 +181,12 @@ impl Way {
                     say(&format!("cannot write the report into {}: {error}", job.directory().display()));
                 }
             }
-            Self::Dry { keep: true, .. } => {}
+            Self::Dry { home: Directory::At(_), .. } => {}
             Self::Dry { home, .. } => {
                 // It is made for a large stream only. Nothing else is in it, and what cannot be removed has nobody else to
                 // remove it.
                 if streams.iter().any(|kept| matches!(kept.place, Place::File(_)) || kept.lost > 0) {
-                    let _ = std::fs::remove_dir_all(home);
+                    let _ = std::fs::remove_dir_all(home.path());
                 }
             }
             Self::Http(http) => http.hand_over(report, streams, to_send),
@@ -236,9 +236,8 @@ impl Where {
     }
 }
 
-/// `${TMPDIR:-/tmp}/pvn`.
 fn default_directory(environment: &Environment) -> PathBuf {
-    Path::new(variable(environment, "TMPDIR").unwrap_or(OsStr::new("/tmp"))).join("pvn")
+    temporary(variable(environment, "TMPDIR"))
 }
 
 fn variable<'a>(environment: &'a Environment, name: &str) -> Option<&'a OsStr> {

@@ -68,7 +68,7 @@ pub(crate) fn start(
     let variables = environment
         .iter()
         .filter(|(key, _)| !HIDDEN.iter().any(|hidden| key == hidden))
-        .map(|(key, value)| c_string([key.as_bytes(), b"=", value.as_bytes()].concat()))
+        .map(|(key, value)| c_string(assignment(key.as_bytes(), value.as_bytes())))
         .collect::<Result<Vec<_>, _>>()?;
     let faulty = |error: std::io::Error| Refusal {
         code: exit::OURS,
@@ -113,6 +113,15 @@ fn prepare(
     attributes.set_pgroup(nix::unistd::Pid::from_raw(0))?;
     attributes.set_sigmask(&inherited.0)?;
     Ok((actions, attributes))
+}
+
+/// `KEY=VALUE`.
+fn assignment(key: &[u8], value: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(key.len() + 1 + value.len() + 1);
+    bytes.extend_from_slice(key);
+    bytes.push(b'=');
+    bytes.extend_from_slice(value);
+    bytes
 }
 
 fn c_string(bytes: Vec<u8>) -> Result<CString, Refusal> {

@@ -5,6 +5,7 @@
 //!   cap while the stream is not longer;
 //! - nothing fails: what cannot be kept is counted.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
@@ -32,17 +33,48 @@ const WITHOUT_FILE_BYTES: u64 = 512 << 10;
 #[derive(Debug, Clone)]
 pub(crate) struct Home {
     /// The directory; made when the first file in it is. `None` when there is no disk.
-    pub(crate) directory: Option<PathBuf>,
+    pub(crate) directory: Option<Directory>,
     /// Make the file when the stream's first byte is this old, for those who read along.
     pub(crate) live_after: Option<Duration>,
     /// Whom to tell what can be sent already.
     pub(crate) live: Option<Arc<Live>>,
 }
 
+/// A directory that most runs never need, so that its name is put together by those that do.
+#[derive(Debug, Clone)]
+pub(crate) enum Directory {
+    /// This one.
+    At(PathBuf),
+    /// One of this process's own, under this one.
+    Own(PathBuf),
+    /// One of this process's own, under `pvn` in this one, or in `/tmp`.
+    Temporary(Option<OsString>),
+}
+
+impl Directory {
+    /// Where it is.
+    pub(crate) fn path(&self) -> PathBuf {
+        let own = || format!("wrapper-{}", std::process::id());
+        match self {
+            Self::At(path) => path.clone(),
+            Self::Own(under) => under.join(own()),
+            Self::Temporary(directory) => temporary(directory.as_deref()).join(own()),
+        }
+    }
+}
+
+/// `${TMPDIR:-/tmp}/pvn`.
+pub(crate) fn temporary(directory: Option<&OsStr>) -> PathBuf {
+    Path::new(directory.unwrap_or(OsStr::new("/tmp"))).join("pvn")
+}
+
 /// One stream, as far as it came.
 pub(crate) struct Store {
     stream: Stream,
     live: Option<Arc<Live>>,
+    /// Where the file may be made, while it is not.
+    directory: Option<Directory>,
+    /// The file, once it is made.
     path: Option<PathBuf>,
     live_after: Option<Duration>,
     live_at: Option<Instant>,
@@ -99,7 +131,8 @@ impl Store {
         Self {
             stream,
             live: home.and_then(|home| home.live.clone()),
-            path: home.and_then(|home| home.directory.as_ref()).map(|directory| directory.join(stream.as_str())),
+            directory: home.and_then(|home| home.directory.clone()),
+            path: None,
             live_after: home.and_then(|home| home.live_after),
             live_at: None,
             declared: cap,
@@ -197,7 +230,7 @@ impl Store {
                 held.resize(held.len().max(at + piece.len()), 0);
                 held[at..at + piece.len()].copy_from_slice(piece);
                 // Without a place for a file, and not merely before there is one.
-                if let (Some(live), None) = (&self.live, &self.path) {
+                if let (Some(live), None) = (&self.live, &self.directory) {
                     tell(live, self.stream, self.cap - self.cap / 2, at as u64, piece);
                 }
             }
@@ -220,7 +253,8 @@ impl Store {
         // One attempt: where there is no disk now, there will be none later.
         self.live_after = None;
         self.live_at = None;
-        let Some(path) = self.path.take() else { return };
+        let Some(directory) = self.directory.take() else { return };
+        let path = directory.path().join(self.stream.as_str());
         match create(&path) {
             Ok(file) => {
                 let held = std::mem::take(held);

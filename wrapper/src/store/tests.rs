@@ -27,7 +27,7 @@ fn check(home: Option<&Home>, cap: u64, total: usize, step: usize, kept_limit: u
 #[test]
 fn head_and_tail_are_kept_beyond_the_cap() {
     let directory = tempfile::tempdir().unwrap();
-    let home = Home { directory: Some(directory.path().join("a/b")), live_after: None, live: None };
+    let home = Home { directory: Some(Directory::At(directory.path().join("a/b"))), live_after: None, live: None };
     for cap in [0, 1, 2, 7, 100, 150_000] {
         for total in [0, 1, 6, 7, 8, 99, 100, 101, 65_536, 65_537, 149_999, 150_001, 400_001] {
             for step in [1_000, 65_536, 70_001] {
@@ -43,7 +43,7 @@ fn head_and_tail_are_kept_beyond_the_cap() {
 
 #[test]
 fn without_a_writable_disk_a_bounded_head_and_tail_are_kept_and_the_rest_counted() {
-    let nowhere = Home { directory: Some("/proc/nowhere".into()), live_after: None, live: None };
+    let nowhere = Home { directory: Some(Directory::At("/proc/nowhere".into())), live_after: None, live: None };
     for home in [None, Some(&nowhere)] {
         for total in [0, 65_536, 524_288, 524_289, 2_000_000] {
             check(home, 64 << 20, total, 65_536, WITHOUT_FILE_BYTES);
@@ -56,10 +56,14 @@ fn a_file_that_takes_no_more_keeps_its_head_and_the_rest_is_counted() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("stdout");
     std::fs::write(&path, b"good").unwrap();
-    let mut store =
-        Store::new(Some(&Home { directory: Some(directory.path().into()), live_after: None, live: None }), Stream::Stdout, 1 << 20);
+    let mut store = Store::new(
+        Some(&Home { directory: Some(Directory::At(directory.path().into())), live_after: None, live: None }),
+        Stream::Stdout,
+        1 << 20,
+    );
     // A descriptor that cannot be written, as a full disk would have it.
     store.held = Held::File(File::open(&path).unwrap());
+    store.path = Some(path);
     store.total = 4;
     store.push(b"lost", Instant::now());
     let kept = store.finish();
@@ -71,7 +75,7 @@ fn a_file_that_takes_no_more_keeps_its_head_and_the_rest_is_counted() {
 #[test]
 fn a_stream_becomes_a_file_when_somebody_may_read_along() {
     let directory = tempfile::tempdir().unwrap();
-    let home = Home { directory: Some(directory.path().into()), live_after: Some(Duration::from_millis(150)), live: None };
+    let home = Home { directory: Some(Directory::At(directory.path().into())), live_after: Some(Duration::from_millis(150)), live: None };
     let mut store = Store::new(Some(&home), Stream::Stderr, 1 << 20);
     let now = Instant::now();
     store.push(b"hello", now);
