@@ -118,7 +118,8 @@ impl State {
             }
             Situation::Upstream(channels) => {
                 let names: Vec<String> = channels.iter().map(|channel| format!("`{channel}`")).collect();
-                let message = format!("waits until {} is converged at {version}; {}", names.join(" and "), what());
+                let are = if names.len() == 1 { "is" } else { "are" };
+                let message = format!("waits until {} {are} converged at {version}; {}", names.join(" and "), what());
                 (Status::WaitingPreconditions, Some(Reason::ReleaseChannelDependencyUnmet), message)
             }
             Situation::Ask(_) => (Status::WaitingManualApproval, work_reason, what()),
@@ -154,7 +155,7 @@ impl State {
         if job.version == version {
             format!("apply {} of {version}{attempt} {does}", job.id)
         } else {
-            format!("apply {} of {} {does} to its end, then comes {version}", job.id, job.version)
+            format!("apply {} of {} {does}; {version} comes after its end", job.id, job.version)
         }
     }
 
