@@ -138,7 +138,7 @@ impl State {
             needed: question.needed,
             votes: Vec::new(),
             requested_at: now,
-            expires_at: desired.approval_timeout_ms.map(|ms| now.plus_ms(ms.max(1))),
+            expires_at: expiry(Some(desired), now),
             over: false,
         }
     }
@@ -157,7 +157,7 @@ impl State {
         let applying = self.applying();
         let known = self.approvals.iter().position(|approval| approval.id == id && !approval.over);
         let Some(at) = known.or_else(|| self.foresee_shared(id, now)) else { return };
-        let timeout_ms = self.desired().and_then(|desired| desired.approval_timeout_ms);
+        let expires_at = expiry(self.desired(), now);
         let approval = &mut self.approvals[at];
         let open = match approval.status {
             ApprovalStatus::Pending => true,
@@ -177,7 +177,7 @@ impl State {
             format!("{who} rejects {what}")
         } else if yes >= approval.needed as usize {
             approval.status = ApprovalStatus::Approved;
-            approval.expires_at = timeout_ms.map(|ms| now.plus_ms(ms.max(1)));
+            approval.expires_at = expires_at;
             format!("{who} approves {what}: it is given")
         } else {
             format!("{who} approves {what}: {yes} of {} people", approval.needed)
@@ -268,10 +268,7 @@ impl State {
         let past = self.pursuit.arrived || self.applying();
         for approval in self.approvals.iter_mut().filter(|approval| !approval.over) {
             let Some(question) = questions.iter().find(|question| question.gate == approval.gate && question.kind == approval.kind) else {
-                if approval.status == ApprovalStatus::Pending {
-                    withdraw(approval);
-                }
-                approval.over = true;
+                retire(approval);
                 continue;
             };
             let decided = match approval.status {
@@ -287,7 +284,7 @@ impl State {
             let given = approval.votes.len() >= question.needed as usize;
             let status = if given { ApprovalStatus::Approved } else { ApprovalStatus::Pending };
             if std::mem::replace(&mut approval.status, status) != status {
-                approval.expires_at = desired.approval_timeout_ms.map(|ms| now.plus_ms(ms.max(1)));
+                approval.expires_at = expiry(Some(desired), now);
             }
         }
         self.trim_approvals();
@@ -295,12 +292,7 @@ impl State {
 
     /// Another release, or none: everything asked for this one is history.
     pub(crate) fn withdraw_all(&mut self) {
-        for approval in &mut self.approvals {
-            if approval.status == ApprovalStatus::Pending {
-                withdraw(approval);
-            }
-            approval.over = true;
-        }
+        self.approvals.iter_mut().for_each(retire);
         self.trim_approvals();
     }
 
@@ -343,6 +335,19 @@ fn live(approval: &Approval) -> bool {
 fn withdraw(approval: &mut Approval) {
     approval.status = ApprovalStatus::Expired;
     approval.over = true;
+}
+
+/// To history: what was decided stays as it was, what is still asked for is withdrawn.
+fn retire(approval: &mut Approval) {
+    if approval.status == ApprovalStatus::Pending {
+        withdraw(approval);
+    }
+    approval.over = true;
+}
+
+/// When what is asked for or given now is too old.
+fn expiry(desired: Option<&Desired>, now: Timestamp) -> Option<Timestamp> {
+    desired?.approval_timeout_ms.map(|ms| now.plus_ms(ms.max(1)))
 }
 
 /// An approval in the middle of a sentence.
