@@ -77,6 +77,11 @@ pub fn parse(text: &str) -> Result<Option<Node>, YamlError> {
     build::parse(text)
 }
 
+/// The line that this byte of a text is on, from 1.
+pub fn line(text: &str, at: usize) -> usize {
+    text.get(..at).unwrap_or_default().matches('\n').count() + 1
+}
+
 /// Cuts a text into its documents, without reading them: at lines that start with `---` or are `...`, which YAML keeps for
 /// this. Byte ranges; comments and directives before a `---` belong to the document after it.
 pub fn documents(text: &str) -> Vec<Range<usize>> {

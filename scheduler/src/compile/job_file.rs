@@ -306,7 +306,7 @@ impl JobFile {
     }
 
     fn tell_at(&self, offset: usize, message: String, needle: Option<String>, help: Option<String>, problems: &mut Problems) {
-        let line = self.text.get(..offset).unwrap_or_default().matches('\n').count() + 1;
+        let line = yaml::line(&self.text, offset);
         let message = match &self.file {
             Some(file) => format!("{message} (`{file}`, line {line})"),
             None => message,

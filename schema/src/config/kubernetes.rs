@@ -52,3 +52,10 @@ message! {
         exclude_patterns: Vec<String>,
     }
 }
+
+impl LocalFiles {
+    /// Whether a `subPath` that is a template says which files these are only when it is rendered.
+    pub(super) fn has_template(&self) -> bool {
+        self.sub_path.as_ref().is_some_and(|path| path.contains("{{"))
+    }
+}

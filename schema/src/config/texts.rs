@@ -112,8 +112,7 @@ impl Texts<'_> {
                     if let Some(text) = &config.inlined {
                         self.job_file(None, text, &format!("{at}/inlined"), names);
                     }
-                    // A `subPath` that is a template names a file only when it is rendered.
-                    let local = config.local.as_ref().filter(|local| !local.sub_path.as_ref().is_some_and(|path| path.contains("{{")));
+                    let local = config.local.as_ref().filter(|local| !local.has_template());
                     for (file, text) in local.into_iter().flat_map(|local| self.document.attached(local, local.sub_path.as_deref())) {
                         self.job_file(Some(file), text, &format!("{at}/local"), names);
                     }
@@ -133,7 +132,7 @@ impl Texts<'_> {
                         self.tell(at, error);
                         continue;
                     };
-                    let line = text[..error.at].matches('\n').count() + 1;
+                    let line = yaml::line(text, error.at);
                     let problem = self.document.problem(at, format!("{} (`{file}`, line {line})", error.message));
                     self.problems.push(Diagnostic { help: error.help, ..problem });
                 }

@@ -13,10 +13,9 @@ const LISTED_OBJECTS: usize = 10;
 impl Rules<'_> {
     /// A file whose `subPath` is a template is known only when it is rendered; the compiler looks at it then.
     pub(super) fn job(&mut self, config: &KubernetesConfig, at: &str) {
-        let is_template = |path: &Option<String>| path.as_deref().is_some_and(|path| path.contains("{{"));
         let (texts, at) = match (&config.inlined, &config.local) {
             (Some(text), _) => (vec![(String::new(), text.as_str())], format!("{at}/inlined")),
-            (None, Some(local)) if !is_template(&local.sub_path) => {
+            (None, Some(local)) if !local.has_template() => {
                 let files = crate::config::local::attached(self.attachments, local, local.sub_path.as_deref());
                 if files.is_empty() {
                     if local.sub_path.is_some() && local.path.is_some() {
@@ -36,14 +35,14 @@ impl Rules<'_> {
                         let mut twice = Vec::new();
                         given_twice(&object, &mut twice);
                         for (key, span) in twice {
-                            let line = text[..range.start + span].matches('\n').count() + 1;
+                            let line = yaml::line(text, range.start + span);
                             self.add(&*at, format!("{name}the key `{}` is given twice (line {line} of the Kubernetes file)", cut(key)));
                         }
                         found.push(describe(&object));
                     }
                     Ok(_) => {}
                     Err(error) => {
-                        let line = text[..range.start + error.span.start].matches('\n').count() + 1;
+                        let line = yaml::line(text, range.start + error.span.start);
                         self.add(&*at, format!("{name}{error} (line {line} of the Kubernetes file)"));
                         if let Some(help) = error.help {
                             self.help(help);

@@ -135,9 +135,9 @@ fn the_longest_wait_is_not_less_than_the_first() {
         "#);
 }
 
-#[test]
-fn bad_input_job_file_with_two_objects() {
-    let yaml = r#"runtime:
+/// What is wrong with a command whose Job file, from line 9 on, is `job`.
+fn inlined_problems(job: &str) -> String {
+    let mut yaml = "runtime:
   name: r
   custom:
     proxyRuntime: {runtime: local}
@@ -145,15 +145,23 @@ fn bad_input_job_file_with_two_objects() {
       kubernetesConfig:
         type: KUBERNETES
         inlined: |
-          apiVersion: batch/v1
-          kind: Job
-          metadata: {name: deploy}
-          ---
-          apiVersion: v1
-          kind: ConfigMap
-          metadata: {name: settings}
+"
+    .to_owned();
+    job.lines().for_each(|line| yaml.push_str(&format!("          {line}\n")));
+    problems(&yaml)
+}
+
+#[test]
+fn bad_input_job_file_with_two_objects() {
+    let job = r#"apiVersion: batch/v1
+kind: Job
+metadata: {name: deploy}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings}
 "#;
-    insta::assert_snapshot!(problems(yaml), @r#"
+    insta::assert_snapshot!(inlined_problems(job), @r#"
         error: a command's Kubernetes file must hold exactly one batch/v1 Job and nothing else; found batch/v1 Job `deploy`, v1 ConfigMap `settings`
          --> app.pvn.yaml:8:9
           |
@@ -195,19 +203,11 @@ fn a_job_file_holds_a_job() {
 
 #[test]
 fn a_job_file_is_yaml() {
-    let yaml = r#"runtime:
-  name: r
-  custom:
-    proxyRuntime: {runtime: local}
-    apply:
-      kubernetesConfig:
-        type: KUBERNETES
-        inlined: |
-          apiVersion: batch/v1
-          kind: Job
-          metadata: {name: {{.Params.name}}}
+    let job = r#"apiVersion: batch/v1
+kind: Job
+metadata: {name: {{.Params.name}}}
 "#;
-    insta::assert_snapshot!(problems(yaml), @r#"
+    insta::assert_snapshot!(inlined_problems(job), @r#"
         error: a key must be a text (line 3 of the Kubernetes file)
          --> app.pvn.yaml:8:9
           |
@@ -220,22 +220,14 @@ fn a_job_file_is_yaml() {
 
 #[test]
 fn a_key_of_a_job_file_is_given_once() {
-    let yaml = r#"runtime:
-  name: r
-  custom:
-    proxyRuntime: {runtime: local}
-    apply:
-      kubernetesConfig:
-        type: KUBERNETES
-        inlined: |
-          apiVersion: batch/v1
-          kind: Job
-          spec:
-            template: {spec: {containers: [{name: a, image: b, name: c}]}}
-            backoffLimit: 1
-          kind: Job
+    let job = r#"apiVersion: batch/v1
+kind: Job
+spec:
+  template: {spec: {containers: [{name: a, image: b, name: c}]}}
+  backoffLimit: 1
+kind: Job
 "#;
-    insta::assert_snapshot!(problems(yaml), @r#"
+    insta::assert_snapshot!(inlined_problems(job), @r#"
         error: the key `name` is given twice (line 4 of the Kubernetes file)
          --> app.pvn.yaml:8:9
           |
