@@ -58,13 +58,11 @@ impl World<'_> {
 
     fn becomes(&self, status: &str, reason: Option<&str>) -> Value {
         let mut last = Value::Null;
-        let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            self.until(&format!("{status} {reason:?}"), || {
-                last = self.channel();
-                (last["status"] == status && (reason.is_none() || last["reason"] == json!(reason))).then(|| last.clone())
-            })
-        }));
-        found.unwrap_or_else(|_| panic!("{} is still {last:#}", self.name))
+        let found = wait::within(STEP_WITHIN, || {
+            last = self.channel();
+            (last["status"] == status && (reason.is_none() || last["reason"] == json!(reason))).then(|| last.clone())
+        });
+        found.unwrap_or_else(|| panic!("{} is not {status} {reason:?} but {last:#}", self.name))
     }
 
     fn jobs(&self, kind: &str) -> Vec<Value> {
