@@ -5,7 +5,6 @@
 //!   cap while the stream is not longer;
 //! - nothing fails: what cannot be kept is counted.
 
-use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
@@ -19,54 +18,17 @@ use schema::spool::Stream;
 
 use crate::deliver::live::Live;
 
+pub(crate) use self::home::{Directory, Home, temporary};
 use hashing::Hashing;
 
 mod hashing;
+mod home;
 
 /// Bytes of a buffer into which a stream is read: what a pipe of the largest unprivileged size holds is read in four.
 pub(crate) const BUFFER_BYTES: usize = 256 << 10;
 
 /// What is kept of a stream for which there is no file, half of it head, half tail: flat memory is worth more than a whole log.
 const WITHOUT_FILE_BYTES: u64 = 512 << 10;
-
-/// Where the stream's file may be made, and when at the latest.
-#[derive(Debug, Clone)]
-pub(crate) struct Home {
-    /// The directory; made when the first file in it is. `None` when there is no disk.
-    pub(crate) directory: Option<Directory>,
-    /// Make the file when the stream's first byte is this old, for those who read along.
-    pub(crate) live_after: Option<Duration>,
-    /// Whom to tell what can be sent already.
-    pub(crate) live: Option<Arc<Live>>,
-}
-
-/// A directory that most runs never need, so that its name is put together by those that do.
-#[derive(Debug, Clone)]
-pub(crate) enum Directory {
-    /// This one.
-    At(PathBuf),
-    /// One of this process's own, under this one.
-    Own(PathBuf),
-    /// One of this process's own, under `pvn` in this one, or in `/tmp`.
-    Temporary(Option<OsString>),
-}
-
-impl Directory {
-    /// Where it is.
-    pub(crate) fn path(&self) -> PathBuf {
-        let own = || format!("wrapper-{}", std::process::id());
-        match self {
-            Self::At(path) => path.clone(),
-            Self::Own(under) => under.join(own()),
-            Self::Temporary(directory) => temporary(directory.as_deref()).join(own()),
-        }
-    }
-}
-
-/// `${TMPDIR:-/tmp}/pvn`.
-pub(crate) fn temporary(directory: Option<&OsStr>) -> PathBuf {
-    Path::new(directory.unwrap_or(OsStr::new("/tmp"))).join("pvn")
-}
 
 /// One stream, as far as it came.
 pub(crate) struct Store {
