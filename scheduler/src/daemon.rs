@@ -118,6 +118,7 @@ impl Daemon {
     /// [`StartError`] with what to do.
     pub async fn start_at(settings: Settings, clock: Clock) -> Result<Self, StartError> {
         settings.check()?;
+        let settings = settings.absolute().map_err(io_error("find the present directory and the paths in the settings".to_owned()))?;
         let tls = settings.tls()?.map(Tls::open).transpose()?;
         let authorities = settings.advertise_ca_file.as_deref().map(http::authorities).transpose()?;
         let data = &settings.data_dir;
@@ -141,7 +142,7 @@ impl Daemon {
         prepare(&store, &clock, data).await?;
         let blobs = Blobs::open(&data.join("blobs")).map_err(io_error(format!("open the blobs in {}", data.display())))?;
         let (news, news_in) = mpsc::channel(NEWS_LIMIT);
-        let root = root(&settings)?;
+        let root = settings.local_root.clone().expect("absolute settings say where");
         let wrapper = wrapper(&settings)?;
         let local =
             local::Settings { spool: data.join("spool"), wrapper, started_in: root.clone(), environment: std::env::vars_os().collect() };
@@ -251,11 +252,6 @@ fn io_error(what: String) -> impl FnOnce(io::Error) -> StartError {
 fn limits(settings: &Settings) -> Limits {
     let look = Limit { total: settings.max_fetches, per_runtime: settings.max_fetches_per_runtime };
     Limits { fetch: look, get_info: look, apply: Limit { total: settings.max_applies, per_runtime: settings.max_applies_per_runtime } }
-}
-
-fn root(settings: &Settings) -> Result<PathBuf, StartError> {
-    let root = settings.local_root.clone().unwrap_or_else(|| PathBuf::from("."));
-    std::path::absolute(&root).map_err(io_error(format!("find the directory {}", root.display())))
 }
 
 fn wrapper(settings: &Settings) -> Result<PathBuf, StartError> {

@@ -1,5 +1,6 @@
 //! Flags and environment -> one checked struct. Read by `main`, made by hand by `dev` and tests, used by `daemon`.
 
+use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
@@ -138,6 +139,32 @@ impl Settings {
         }
     }
 
+    /// The same with every path absolute, relative ones to the present directory. What a path ends up in (a link, another
+    /// process' arguments, a job's environment) is read from other directories than this one.
+    ///
+    /// # Errors
+    /// When there is no present directory, or a path is empty; the path is in the error.
+    pub fn absolute(mut self) -> io::Result<Self> {
+        let whole = |path: &mut PathBuf| -> io::Result<()> {
+            let found = std::path::absolute(&*path);
+            *path = found.map_err(|error| io::Error::new(error.kind(), format!("{:?}: {error}", path.display())))?;
+            Ok(())
+        };
+        if self.database_url.is_some() {
+            // What is no file is refused by `check`, in other words than these.
+            if let Ok(mut file) = self.database_file() {
+                whole(&mut file)?;
+                self.database_url = Some(format!("sqlite:{}", file.display()));
+            }
+        }
+        let Self { data_dir, advertise_ca_file, tls_cert, tls_key, secret_key_file, local_root, wrapper, .. } = &mut self;
+        whole(data_dir)?;
+        // Said here and not where it is used, so that nobody has to know what an absent one means.
+        whole(local_root.get_or_insert_with(|| PathBuf::from(".")))?;
+        [advertise_ca_file, tls_cert, tls_key, secret_key_file, wrapper].into_iter().flatten().try_for_each(whole)?;
+        Ok(self)
+    }
+
     /// Refuses what cannot be served, before anything is touched.
     ///
     /// # Errors
@@ -203,7 +230,7 @@ impl Settings {
 pub fn listen_address(text: &str) -> Result<SocketAddr, String> {
     let form = "write IP:PORT or NAME:PORT, as in `127.0.0.1:7780`";
     let found = text.to_socket_addrs().map_err(|error| match error.kind() {
-        std::io::ErrorKind::InvalidInput => form.to_owned(),
+        io::ErrorKind::InvalidInput => form.to_owned(),
         _ => format!("the name is not known ({error}); {form}"),
     })?;
     found.min_by_key(SocketAddr::is_ipv6).ok_or_else(|| form.to_owned())
@@ -257,5 +284,28 @@ mod tests {
         check(|s| s.database_url = Some("mysql://root:hunter2@db".into()), Err("`mysql:`"));
         let settings = Settings { database_url: Some("sqlite:rel/x.db".into()), ..Settings::in_directory("d") };
         assert_eq!(settings.database_file().unwrap(), PathBuf::from("rel/x.db"));
+    }
+
+    #[test]
+    fn every_path_is_absolute_once_it_is_in() {
+        let some = |name: &str| Some(PathBuf::from(name));
+        let relative = Settings {
+            database_url: Some("sqlite:db".into()),
+            advertise_ca_file: some("ca"),
+            tls_cert: some("cert"),
+            tls_key: some("key"),
+            secret_key_file: some("secret"),
+            wrapper: some("./wrapper"),
+            ..Settings::in_directory("./pvn-data")
+        };
+        let here = std::env::current_dir().unwrap();
+        let found = relative.absolute().unwrap();
+        assert_eq!((found.data_dir.clone(), found.local_root.clone()), (here.join("pvn-data"), Some(here.clone())));
+        assert_eq!(found.database_file().unwrap(), here.join("db"));
+        let others = [&found.advertise_ca_file, &found.tls_cert, &found.tls_key, &found.secret_key_file, &found.wrapper];
+        let names = others.map(|path| path.as_deref().unwrap().strip_prefix(&here).unwrap().to_str().unwrap());
+        assert_eq!(names, ["ca", "cert", "key", "secret", "wrapper"]);
+        let nowhere = Settings { wrapper: some(""), ..Settings::in_directory("/data") };
+        assert!(nowhere.absolute().is_err());
     }
 }

@@ -9,6 +9,7 @@ pub mod dev;
 pub mod files;
 mod port;
 pub mod programs;
+pub mod reader;
 pub mod scheduler;
 pub mod skip;
 pub mod wait;

@@ -16,6 +16,7 @@ mod examples;
 mod faults;
 mod gates;
 mod house;
+mod plans;
 mod restart;
 mod shapes;
 mod terraform;

@@ -1,0 +1,68 @@
+//! A plan from fetch to apply as a reader of the docs meets it: started at the root of the checkout, relative paths, nothing
+//! set. The real wrapper, and the real Terraform where it is.
+
+use tests::reader::Reader;
+use tests::skip;
+
+/// Waits for a status, shown by the client as the reader would look.
+fn status(service: &str, application: &str, status: &str) -> String {
+    format!("until_it 'target/release/pvnctl services get {service} --app {application} -o json 2>/dev/null | grep -q {status}'\n")
+}
+
+#[test]
+fn p2_the_terraform_example_runs_from_the_root_of_the_checkout_to_converged() {
+    if skip::tool("terraform").or_else(|| skip::tool("tofu")).is_none() {
+        skip::skipped("terraform", "neither terraform nor tofu is on PATH");
+        return;
+    }
+    let Some(reader) = Reader::checkout("p2_the_terraform_example_runs_from_the_root_of_the_checkout_to_converged") else { return };
+    let said = reader.succeeds(&format!(
+        "target/release/pvn-scheduler dev examples/terraform &\n\
+         export PVN_DATA_DIR=examples/terraform/.pvn\n\
+         {}\
+         target/release/pvnctl services approve site --app infrastructure --channel production --reason 'looked at it'\n\
+         {}\
+         target/release/pvnctl jobs list --app infrastructure --service site --kind apply -o json\n",
+        status("site", "infrastructure", "WAITING_MANUAL_APPROVAL"),
+        status("site", "infrastructure", "CONVERGED"),
+    ));
+    assert_eq!(said.matches("\"SUCCEEDED\"").count(), 1, "one apply, of the plan that was shown: {said}");
+}
+
+/// A fetch that plans with `plan`, an apply that writes down what it was handed.
+fn recipe(plan: &str) -> String {
+    format!(
+        "runtime:\n  name: tool\n  custom:\n    proxyRuntime: {{runtime: local}}\n    fetch:\n      pollInterval: 1s\n      taskConfig: \
+         {{program: {{name: fetch, cmd: [pvn-wrapper, exec, --success-exit-codes, '0,2', --out, plan=the.plan, --, sh, -c, '[ -e done ] || {{ {plan}; exit 2; }}; touch the.plan']}}}}\n    apply:\n      taskConfig: \
+         {{program: {{name: apply, cmd: [pvn-wrapper, exec, --in, handed.plan=fetch:plan, --, cp, handed.plan, done]}}}}\n---\napplication: \
+         {{name: app, releaseChannels: [{{name: only, runtimes: [{{runtime: tool}}]}}]}}\n---\nservice: {{name: s, application: app}}\n",
+    )
+}
+
+/// Serves with every setting at its default, and with the data directory given relative, from the directory of the reader.
+fn check(test: &str, data: &str, plan: &str, handed: &str) {
+    let Some(reader) = Reader::checkout(test) else { return };
+    std::fs::write(reader.root().join("tool.pvn.yaml"), recipe(plan)).expect("a file can be written");
+    let flag = if data == "pvn-data" { String::new() } else { format!("--data-dir {data}") };
+    reader.succeeds(&format!(
+        "target/release/pvn-scheduler serve {flag} &\n\
+         export PVN_DATA_DIR={data}\n\
+         until_it 'target/release/pvnctl runtimes list >/dev/null 2>&1'\n\
+         target/release/pvnctl configs apply --no-prompt --push tool.pvn.yaml\n\
+         {}",
+        status("s", "app", "CONVERGED"),
+    ));
+    assert_eq!(std::fs::read_to_string(reader.root().join("done")).expect("it was applied"), handed);
+    assert!(reader.root().join(data).join("blobs").is_dir());
+}
+
+#[test]
+fn p2_a_plan_is_handed_over_with_every_setting_at_its_default() {
+    check("p2_a_plan_is_handed_over_with_every_setting_at_its_default", "pvn-data", "echo the plan >the.plan", "the plan\n");
+}
+
+#[test]
+fn p2_a_plan_of_no_bytes_is_handed_over_too_and_the_data_directory_may_be_anywhere() {
+    let test = "p2_a_plan_of_no_bytes_is_handed_over_too_and_the_data_directory_may_be_anywhere";
+    check(test, "examples/../some/where", ": >the.plan", "");
+}
