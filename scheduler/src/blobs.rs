@@ -7,8 +7,11 @@
 //!   Putting the same twice, at once even, is the same as once.
 //! - **Absent is an ordinary answer**, never an error: retention removes blobs, and a crash of the machine can lose one that
 //!   was put with [`Keep::Lazy`].
-//! - **Durable as needed.** Output files are synced ([`Keep::Synced`]): a plan that somebody approved must be there after a
-//!   power cut. Logs are not: two syncs a job would cost more than the job, and a lost log is told as lost.
+//! - **Durable as needed.** Output files are synced ([`Keep::Synced`]) before anything names them, whoever put the same bytes
+//!   before: a plan that somebody approved must be there after a power cut. Logs are not: two syncs a job would cost more
+//!   than the job, and a lost log is told as lost.
+//! - **What is handed to a command is checked then** ([`Blobs::hand_over`]): a disk can lose or change what was whole. One
+//!   that is not what its name says is told, never handed over, and put anew by whoever has the bytes.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -31,6 +34,19 @@ pub enum Keep {
     Lazy,
 }
 
+/// A blob for a command's input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HandOver {
+    /// The file, whose bytes were just found to have that digest.
+    File(PathBuf),
+    /// It is empty and needs no file.
+    Empty,
+    /// It is not here, or not any more.
+    Absent,
+    /// The file is not what was put there. In words, with what to do.
+    Damaged(String),
+}
+
 /// The store. Cloned freely.
 #[derive(Debug, Clone)]
 pub struct Blobs {
@@ -50,7 +66,8 @@ impl Blobs {
             _ => {}
         }
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&unfinished)?;
-        Ok(Self { root: root.into(), next: Arc::default() })
+        // Links to it are made in other directories.
+        Ok(Self { root: std::path::absolute(root)?.into(), next: Arc::default() })
     }
 
     /// Where a blob is, if it is there: two digits, then the rest, so that no directory gets too long.
@@ -96,13 +113,34 @@ impl Blobs {
         tokio::task::spawn_blocking(move || blobs.read(id, offset, limit)).await.map_err(io::Error::other)?
     }
 
+    /// The blob for a command that is to work with it: read whole, and its digest compared with its name. Blocks.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn hand_over(&self, id: BlobId) -> io::Result<HandOver> {
+        if is_empty(id) {
+            return Ok(HandOver::Empty);
+        }
+        let path = self.path(id);
+        let Some(file) = present(File::open(&path))? else { return Ok(HandOver::Absent) };
+        let found = BlobId::of_reader(&file)?;
+        if found == id {
+            return Ok(HandOver::File(path));
+        }
+        let (path, length) = (path.display(), file.metadata()?.len());
+        tracing::error!(%id, %path, length, "a blob is damaged: it is not what was put there");
+        Ok(HandOver::Damaged(format!(
+            "{id} is damaged on the scheduler's disk ({path} has {length} bytes with another digest), so it is not used; the next fetch makes a new one"
+        )))
+    }
+
     /// Stores these bytes.
     ///
     /// # Errors
     /// When the disk fails or is full; then nothing is stored.
     pub fn put(&self, bytes: &[u8], keep: Keep) -> io::Result<BlobId> {
         let id = BlobId::of(bytes);
-        if self.has(id) {
+        if self.has_already(id, bytes.len() as u64, keep)? {
             return Ok(id);
         }
         let (mut file, unfinished) = self.unfinished()?;
@@ -126,7 +164,7 @@ impl Blobs {
     /// # Errors
     /// When the disk fails or is full; then nothing is stored.
     pub fn take(&self, from: &Path, id: BlobId, keep: Keep) -> io::Result<()> {
-        if self.has(id) {
+        if self.has_already(id, std::fs::metadata(from)?.len(), keep)? {
             return Ok(());
         }
         // For our user alone, and not to be changed.
@@ -138,8 +176,8 @@ impl Blobs {
         let linked = with_directory(&path, || std::fs::hard_link(from, &path));
         match linked {
             Ok(()) => self.settle(&path, keep),
-            // Another was first, with the same bytes.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            // Another was first, with the same bytes; whether they are on disk is not known.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.sync(&path, keep),
             // Another file system, or one without links.
             Err(_) => {
                 let (copy, unfinished) = self.unfinished()?;
@@ -155,6 +193,30 @@ impl Blobs {
     /// When the disk fails.
     pub fn remove(&self, id: BlobId) -> io::Result<()> {
         present(std::fs::remove_file(self.path(id))).map(drop)
+    }
+
+    /// Whether a blob of this length is there and kept so. One that is not what was put there is removed, so that it can be
+    /// put anew; a log is compared by its length alone, for which nobody waits.
+    fn has_already(&self, id: BlobId, length: u64, keep: Keep) -> io::Result<bool> {
+        if is_empty(id) {
+            return Ok(true);
+        }
+        let Some(found) = self.size(id)? else { return Ok(false) };
+        let whole = found == length && (keep == Keep::Lazy || matches!(self.hand_over(id)?, HandOver::File(_)));
+        if whole {
+            self.sync(&self.path(id), keep)?;
+        } else {
+            self.remove(id)?;
+        }
+        Ok(whole)
+    }
+
+    /// Syncs a blob that is there: it may have been put as a log.
+    fn sync(&self, path: &Path, keep: Keep) -> io::Result<()> {
+        if keep == Keep::Synced {
+            File::open(path)?.sync_all()?;
+        }
+        self.settle(path, keep)
     }
 
     fn unfinished(&self) -> io::Result<(File, PathBuf)> {
@@ -262,6 +324,26 @@ mod tests {
             assert!(file.exists(), "the file stays");
             blobs.remove(id).unwrap();
         }
+    }
+
+    #[test]
+    fn a_blob_that_is_not_what_its_name_says_is_not_handed_over_and_is_put_anew() {
+        let (directory, blobs) = open();
+        let file = directory.path().join("plan");
+        for (damage, keep) in [("the pla", Keep::Lazy), ("the pla", Keep::Synced), ("thE plan", Keep::Synced)] {
+            let id = blobs.put(b"the plan", Keep::Synced).unwrap();
+            assert_eq!(blobs.hand_over(id).unwrap(), HandOver::File(blobs.path(id)));
+            std::fs::write(blobs.path(id), damage).unwrap();
+            let HandOver::Damaged(why) = blobs.hand_over(id).unwrap() else { panic!("{damage} passes for the plan") };
+            assert!(why.contains(&id.to_string()) && why.contains("next fetch"), "{why}");
+            std::fs::write(&file, "the plan").unwrap();
+            let again = if keep == Keep::Lazy { blobs.put(b"the plan", keep) } else { blobs.put_file(&file, keep) };
+            assert_eq!(again.unwrap(), id);
+            assert_eq!(blobs.hand_over(id).unwrap(), HandOver::File(blobs.path(id)), "{damage}, {keep:?}");
+            std::fs::remove_file(&file).unwrap();
+        }
+        assert_eq!(blobs.hand_over(BlobId::of(b"")).unwrap(), HandOver::Empty);
+        assert_eq!(blobs.hand_over(BlobId::of(b"never put")).unwrap(), HandOver::Absent);
     }
 
     #[test]

@@ -56,7 +56,7 @@ pub use accept::is_same;
 pub use records::{RECORDS_OF_A_JOB, Records};
 pub use staging::{FILES_LIMIT, FILES_LIMIT_BYTES, FileTaken, STREAM_LIMIT_BYTES};
 pub use token::{JobToken, Refused, Tokens};
-pub use upload::{Incoming, InputFile, Reported, StreamTaken, Upload, UploadError};
+pub use upload::{Incoming, Reported, StreamTaken, Upload, UploadError};
 
 use staging::{Order, Staging};
 

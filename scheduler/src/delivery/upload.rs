@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use schema::id::BlobId;
 use schema::report::Report;
 use schema::spool::Stream;
 use schema::wire::Wanted;
@@ -18,7 +17,7 @@ use super::held::{Appended, Held};
 use super::staging::{FileTaken, Staging};
 use super::token::{JobToken, Refused};
 use super::{Delivery, Entry, Inner, Records, Signs};
-use crate::blobs::Blobs;
+use crate::blobs::{Blobs, HandOver};
 use crate::runner::learned::Learned;
 use crate::runner::{End, Told};
 
@@ -50,15 +49,6 @@ pub enum Reported {
     Wrong(String),
     /// It names more than is kept; why, for people.
     TooMuch(String),
-}
-
-/// Where an input is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum InputFile {
-    /// It has no bytes, and no file.
-    Empty,
-    /// In this file.
-    At(PathBuf),
 }
 
 /// Why an upload cannot be taken at present; it is worth trying again.
@@ -193,10 +183,14 @@ impl Upload {
         Ok(taken.unwrap_or(FileTaken::Over))
     }
 
-    /// The file behind what `--in` names; `None` when this job may not see it, or it is not there any more.
-    pub fn input(&self, reference: &str) -> Option<InputFile> {
-        let blob = self.entry.input(reference).filter(|blob| self.inner.blobs.has(*blob))?;
-        Some(if blob == BlobId::of(b"") { InputFile::Empty } else { InputFile::At(self.inner.blobs.path(blob)) })
+    /// The blob behind what `--in` names; absent also when this job may not see it.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub async fn input(&self, reference: &str) -> io::Result<HandOver> {
+        let Some(blob) = self.entry.input(reference) else { return Ok(HandOver::Absent) };
+        let blobs = self.inner.blobs.clone();
+        self.inner.blocking.run(move || blobs.hand_over(blob)).await
     }
 
     /// Takes the report, if all that it names is here; returns when the job's end is stored.

@@ -33,6 +33,10 @@ impl World {
     async fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let blobs = Blobs::open(&directory.path().join("blobs")).unwrap();
+        Self::of(directory, blobs).await
+    }
+
+    async fn of(directory: tempfile::TempDir, blobs: Blobs) -> Self {
         let (runner, news) = open(directory.path(), &blobs);
         assert_eq!(runner.recover(&[]).await, []);
         Self { directory, blobs, runner, news }
@@ -254,6 +258,54 @@ async fn a_plan_goes_from_fetch_to_apply_when_the_wrapper_is_inside_the_command(
         &["sh", "-c", "set -e; pvn-wrapper exec --in tf.plan=fetch:plan -- cat tf.plan"],
     )
     .await;
+}
+
+/// The same directory, from here.
+fn relative(path: &Path) -> PathBuf {
+    let up = std::env::current_dir().unwrap().components().skip(1).map(|_| "..").collect::<PathBuf>();
+    up.join(path.strip_prefix("/").unwrap())
+}
+
+/// Runs an apply with this input; the end is for the caller.
+async fn applied(world: &mut World, plan: BlobId) -> End {
+    let mut job = spec("apply", &["pvn-wrapper", "exec", "--in", "tf.plan=fetch:plan", "--", "cat", "tf.plan"]);
+    job.inputs.push(("fetch:plan".to_owned(), plan));
+    let id = job.job;
+    world.runner.start(job);
+    let (_, end, gone) = world.ended().await;
+    assert!(gone);
+    world.runner.forget(vec![id]).await;
+    end
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_is_handed_over_wherever_the_blobs_are_seen_from_and_one_of_no_bytes_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let blobs = Blobs::open(&relative(&directory.path().join("blobs"))).unwrap();
+    let mut world = World::of(directory, blobs).await;
+    for plan in ["the plan", ""] {
+        let blob = world.blobs.put(plan.as_bytes(), Keep::Synced).unwrap();
+        let End::Reported(report) = applied(&mut world, blob).await else { panic!("it never ran") };
+        assert_eq!((report.exit_code, world.text(report.stdout_blob_id)), (Some(0), plan.to_owned()), "{report:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn p2_a_plan_that_the_disk_changed_is_not_applied_and_the_next_fetch_makes_it_anew() {
+    let mut world = World::new().await;
+    let plan = world.blobs.put(b"the plan", Keep::Synced).unwrap();
+    let path = world.blobs.path(plan);
+    for damage in ["", "the pla", "thE plan"] {
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, damage).unwrap();
+        let End::NotStarted { why, surroundings: false } = applied(&mut world, plan).await else { panic!("{damage:?} was applied") };
+        assert!(why.contains("fetch:plan") && why.contains("damaged"), "{why}");
+        let fetch = &["pvn-wrapper", "exec", "--out", "plan=tf.plan", "--", "sh", "-c", "printf 'the plan' > tf.plan"];
+        let report = world.run(spec("fetch", fetch)).await;
+        assert_eq!(report.files[0].content_blob_id, Some(plan));
+        let End::Reported(report) = applied(&mut world, plan).await else { panic!("it never ran") };
+        assert_eq!(world.text(report.stdout_blob_id), "the plan");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

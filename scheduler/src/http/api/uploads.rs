@@ -13,7 +13,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::io::ReaderStream;
 
-use crate::delivery::{FileTaken, InputFile, Reported, StreamTaken, Upload, is_same};
+use crate::blobs::HandOver;
+use crate::delivery::{FileTaken, Reported, StreamTaken, Upload, is_same};
 use crate::http::Api;
 use crate::http::error::{Error, OFFSET, Result};
 use crate::http::extract::{At, parse_json, read};
@@ -287,10 +288,12 @@ async fn open_input(api: &Api, job: &Job, reference: &str) -> Result<Bytes> {
     let upload = job.open(api, "a question for an input").await?;
     let missing = || Error::not_found(format!("{} has no input `{reference}`, or it is not kept any more", job.token.job));
     let failed = |error: std::io::Error| Error::unavailable(format!("the input `{reference}` cannot be read at present: {error}"));
-    let (length, body) = match upload.input(reference).ok_or_else(missing)? {
-        // The empty blob is always there and has no file.
-        InputFile::Empty => (0, Body::empty()),
-        InputFile::At(path) => match tokio::fs::File::open(&path).await {
+    let (length, body) = match upload.input(reference).await.map_err(failed)? {
+        HandOver::Absent => return Err(missing()),
+        // Nothing is run with it; trying again finds the same.
+        HandOver::Damaged(why) => return Err(Error::not_found(format!("the input `{reference}` cannot be used: {why}"))),
+        HandOver::Empty => (0, Body::empty()),
+        HandOver::File(path) => match tokio::fs::File::open(&path).await {
             Ok(file) => (file.metadata().await.map_err(failed)?.len(), Body::from_stream(ReaderStream::new(file))),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(missing()),
             Err(error) => return Err(failed(error)),

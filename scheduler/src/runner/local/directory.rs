@@ -55,21 +55,20 @@ impl Directory {
         }
     }
 
-    /// Makes what `--in` can name: each reference a link to the blob's file.
-    pub(super) fn put_inputs(&self, inputs: impl Iterator<Item = (String, PathBuf)>) -> io::Result<()> {
+    /// Makes something that `--in` can name: a link to the blob's file, which is absolute; or an empty file, for a blob that
+    /// has none. One that is there already stays.
+    pub(super) fn put_input(&self, reference: &str, blob: Option<&Path>) -> io::Result<()> {
         let directory = self.path.join(spool::INPUTS);
-        let mut made = false;
-        for (reference, blob) in inputs {
-            if !made {
-                std::fs::DirBuilder::new().mode(0o700).create(&directory)?;
-                made = true;
-            }
-            match std::os::unix::fs::symlink(blob, directory.join(reference)) {
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-                _ => {}
-            }
-        }
-        Ok(())
+        let there = |made: io::Result<()>| match made {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+            _ => Ok(()),
+        };
+        there(std::fs::DirBuilder::new().mode(0o700).create(&directory))?;
+        let path = directory.join(reference);
+        there(match blob {
+            Some(blob) => std::os::unix::fs::symlink(blob, path),
+            None => File::options().write(true).create_new(true).open(path).map(drop),
+        })
     }
 
     /// Looks at the job. When nobody started it, takes the claim, so that nobody will.

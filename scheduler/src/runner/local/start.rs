@@ -8,10 +8,11 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use super::command;
-use super::directory::Found;
+use super::directory::{Directory, Found};
 use super::process::Wrapper;
 use super::pursue::At;
 use super::{End, Inner, JobSpec};
+use crate::blobs::HandOver;
 
 /// What a start came to.
 enum Launch {
@@ -60,9 +61,10 @@ impl Inner {
                 found => return Ok(Launch::Found(found)),
             }
         }
-        let inputs = spec.inputs.iter().flat_map(|(reference, blob)| [(reference.clone(), *blob), (blob.to_string(), *blob)]);
-        directory
-            .put_inputs(inputs.filter(|(_, blob)| self.blobs.has(*blob)).map(|(reference, blob)| (reference, self.blobs.path(blob))))?;
+        if let Some(why) = self.put_inputs(spec, &directory)? {
+            directory.remove()?;
+            return Ok(Launch::Refused(End::NotStarted { why, surroundings: false }));
+        }
         let wrapper: &Path = &self.settings.wrapper;
         let mut process = tokio::process::Command::new(wrapper);
         process
@@ -81,5 +83,21 @@ impl Inner {
                 Ok(Launch::Refused(End::NotStarted { why, surroundings: true }))
             }
         }
+    }
+
+    /// Puts what `--in` can name into the job's directory. One that is absent is left out, and the wrapper names it when the
+    /// command asks for it. Returns in words why nothing may be started.
+    fn put_inputs(&self, spec: &JobSpec, directory: &Directory) -> io::Result<Option<String>> {
+        for (reference, blob) in &spec.inputs {
+            let file = match self.blobs.hand_over(*blob)? {
+                HandOver::File(path) => Some(path),
+                HandOver::Empty => None,
+                HandOver::Absent => continue,
+                HandOver::Damaged(why) => return Ok(Some(format!("its input `{reference}` cannot be used: {why}"))),
+            };
+            directory.put_input(reference, file.as_deref())?;
+            directory.put_input(&blob.to_string(), file.as_deref())?;
+        }
+        Ok(None)
     }
 }
