@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::BlobId;
 
+pub mod line;
 mod short;
 
 /// Largest stream that rides inside the report itself: 64 KiB.

@@ -48,8 +48,8 @@ pub const TERMINATION_LIMIT_BYTES: usize = 4096;
 /// The termination log. Source: default `terminationMessagePath` of a container.
 pub const TERMINATION_LOG: &str = "/dev/termination-log";
 
-/// What a line on stderr starts with when it carries the whole report because delivering it failed: the report follows as
-/// JSON, up to the end of the line.
+/// What a line on stderr starts with when it carries the whole report because delivering it failed. See
+/// [`crate::report::line`].
 pub const REPORT_MARK: &str = "pvn-wrapper-report: ";
 /// How long delivery fails before the marked line is written, milliseconds.
 pub const REPORT_LINE_AFTER_MS: u64 = 10_000;

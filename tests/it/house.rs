@@ -38,7 +38,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("cron", &["schema/src/schedule"]),
     ("chrono_tz", &["schema/src/schedule"]),
     ("chacha20poly1305", &["scheduler/src/secrets"]),
-    ("hmac", &["scheduler/src/delivery/token"]),
+    ("hmac", &["scheduler/src/delivery/token", "schema/src/report/line"]),
     ("annotate_snippets", &["schema/src/diagnostic"]),
     ("notify", &["scheduler/src/dev"]),
     ("kube", &["scheduler/src/runner/cluster"]),

@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use schema::report::Report;
+use schema::report::{Report, line};
 use schema::spool;
 
 use crate::args::{self, Exec, Input};
@@ -165,7 +165,7 @@ impl Way {
 
     /// Hands everything over. Failing to do so never changes the code of a command that ran.
     pub(crate) fn hand_over(self, ended: Ended, to: Option<&Path>, environment: &Environment, secrets: Option<&Secrets>) {
-        let Ended { mut report, streams, to_send, .. } = ended;
+        let Ended { mut report, streams, is_within_a_line, to_send, .. } = ended;
         report::hide(&mut report, secrets);
         if self.tells_kubelet() {
             last_words::termination_log(&report, environment);
@@ -189,16 +189,19 @@ impl Way {
                     let _ = std::fs::remove_dir_all(home.path());
                 }
             }
-            Self::Http(http) => http.hand_over(report, streams, to_send),
+            Self::Http(http) => http.hand_over(report, streams, is_within_a_line, to_send),
         }
     }
 }
 
 impl Http {
-    fn hand_over(mut self, report: Report, streams: [Kept; 2], to_send: Vec<(String, PathBuf)>) {
+    fn hand_over(mut self, report: Report, streams: [Kept; 2], is_within_a_line: bool, to_send: Vec<(String, PathBuf)>) {
         let attempted = self.delivery.ended(self.deliver_for);
-        let open_line = streams[1].ends_within_a_line();
-        let last_words = || last_words::marked_line(&report, open_line);
+        let (job, tokens) = (self.delivery.target.job.clone(), self.delivery.target.tokens.clone());
+        let last_words = || match tokens.current() {
+            Ok(token) => last_words::marked_line(&line::write(&job, &token, &report), is_within_a_line),
+            Err(why) => say(&format!("the report is not written into the log, where nobody could believe it: {why}")),
+        };
         let last = Last::new(report.clone(), streams.map(|kept| (Where::of(kept.place), kept.kept)), attempted, to_send);
         if self.spool.is_none() {
             // One that was refused before the start had none; now there may be something to keep.

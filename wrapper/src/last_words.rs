@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use schema::report::Report;
-use schema::wire::{REPORT_MARK, TERMINATION_LIMIT_BYTES, TERMINATION_LOG};
+use schema::wire::{TERMINATION_LIMIT_BYTES, TERMINATION_LOG};
 
 /// Names another file than the kubelet's, where a Pod's `terminationMessagePath` says so.
 pub(crate) const TERMINATION_LOG_VARIABLE: &str = "PVN_TERMINATION_LOG";
@@ -31,13 +31,10 @@ pub(crate) fn termination_log(report: &Report, environment: &[(OsString, OsStrin
     }
 }
 
-/// Writes the whole report as one line of its own; `open_line`: what the command wrote last ended without a newline.
-pub(crate) fn marked_line(report: &Report, open_line: bool) {
-    let mut line = if open_line { b"\n".to_vec() } else { Vec::new() };
-    line.extend_from_slice(REPORT_MARK.as_bytes());
-    line.extend(serde_json::to_vec(report).expect("a report is JSON"));
-    line.push(b'\n');
-    let mut left = line.as_slice();
+/// Writes the marked `line`, which counts only at the start of one: the log may stand within another.
+pub(crate) fn marked_line(line: &str, is_within_a_line: bool) {
+    let line = [if is_within_a_line { "\n" } else { "" }, line].concat();
+    let mut left = line.as_bytes();
     let mut taken_at = Instant::now();
     let timeout = Timespec { tv_sec: 1, tv_nsec: 0 };
     while !left.is_empty() && taken_at.elapsed() < READER_PATIENCE {

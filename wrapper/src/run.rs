@@ -31,6 +31,8 @@ pub(crate) struct Ended {
     /// What the wrapper ends with.
     pub(crate) code: u8,
     pub(crate) streams: [Kept; 2],
+    /// Whether what was shown of a stream ends within a line. The two may be one log, so either counts.
+    pub(crate) is_within_a_line: bool,
     /// Declared outputs for the scheduler, and where they are.
     pub(crate) to_send: Vec<(String, std::path::PathBuf)>,
 }
@@ -38,7 +40,8 @@ pub(crate) struct Ended {
 impl Ended {
     /// Nothing ran.
     pub(crate) fn refused(began: &Began, refusal: &Refusal) -> Self {
-        Self { report: began.refused(refusal), code: refusal.code, streams: [Kept::nothing(), Kept::nothing()], to_send: Vec::new() }
+        let streams = [Kept::nothing(), Kept::nothing()];
+        Self { report: began.refused(refusal), code: refusal.code, streams, is_within_a_line: false, to_send: Vec::new() }
     }
 }
 
@@ -95,6 +98,7 @@ impl Shared<'_> {
         report.oom_killed = outcome.oom_killed;
         report.leaked = outcome.leaked;
         report.output_incomplete = outcome.captures.iter().any(|capture| capture.incomplete);
+        let is_within_a_line = outcome.captures.iter().any(|capture| capture.tee.is_within_a_line());
         let streams = outcome.captures.map(capture::Capture::finish);
         let [stdout, stderr] = &streams;
         report::set_streams(&mut report, [stdout, stderr]);
@@ -117,7 +121,7 @@ impl Shared<'_> {
                 code = exit::BAD_OUTPUT;
             }
         }
-        Ended { report, code, streams, to_send: collected.to_send }
+        Ended { report, code, streams, is_within_a_line, to_send: collected.to_send }
     }
 }
 
@@ -126,10 +130,5 @@ impl Kept {
     fn nothing() -> Self {
         let blob = schema::id::BlobId::of(b"");
         Self { total: 0, kept: 0, head: None, truncated: false, lost: 0, blob, place: Place::Memory(Vec::new()) }
-    }
-
-    /// Whether what is kept ends within a line.
-    pub(crate) fn ends_within_a_line(&self) -> bool {
-        self.kept > 0 && self.last_byte() != Some(b'\n')
     }
 }

@@ -315,18 +315,6 @@ impl Store {
 }
 
 impl Kept {
-    /// The last one of them.
-    pub(crate) fn last_byte(&self) -> Option<u8> {
-        match &self.place {
-            Place::Memory(bytes) => bytes.last().copied(),
-            Place::File(path) => {
-                let mut last = [0];
-                File::open(path).ok()?.read_exact_at(&mut last, self.kept.checked_sub(1)?).ok()?;
-                Some(last[0])
-            }
-        }
-    }
-
     /// The bytes, if they are no more than `limit`.
     pub(crate) fn read(&self, limit: u64) -> io::Result<Option<Vec<u8>>> {
         match &self.place {

@@ -25,6 +25,8 @@ pub(crate) struct Tee {
     /// When the reader last took something, while something waits.
     taken_at: Option<Instant>,
     stalled: bool,
+    /// What the reader took last.
+    last: Option<u8>,
     /// Bytes that were not shown because the reader was taken for dead.
     pub(crate) dropped: u64,
 }
@@ -45,7 +47,7 @@ enum Target {
 impl Tee {
     /// To this descriptor of ours.
     pub(crate) fn new(to: BorrowedFd<'static>) -> Self {
-        Self { target: Target::Unknown(to), waiting: Vec::new(), shown: 0, taken_at: None, stalled: false, dropped: 0 }
+        Self { target: Target::Unknown(to), waiting: Vec::new(), shown: 0, taken_at: None, stalled: false, last: None, dropped: 0 }
     }
 
     /// Shows the next piece, as far as the reader takes it; the rest waits.
@@ -115,6 +117,11 @@ impl Tee {
         }
     }
 
+    /// Whether what the reader has ends within a line: what is written next would continue it.
+    pub(crate) fn is_within_a_line(&self) -> bool {
+        self.last.is_some_and(|last| last != b'\n')
+    }
+
     fn write(&mut self, bytes: &[u8]) -> usize {
         let mut taken = 0;
         while taken < bytes.len() {
@@ -128,7 +135,10 @@ impl Tee {
                 Target::Unknown(_) | Target::Gone => return 0,
             };
             match wrote {
-                Ok(count) => taken += count,
+                Ok(count) => {
+                    taken += count;
+                    self.last = bytes[..taken].last().copied();
+                }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => break,
                 // Closed, or the disk behind it is full: showing is over, keeping is not.

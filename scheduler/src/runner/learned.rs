@@ -13,12 +13,12 @@
 //!
 //! What always holds: learning the same again changes nothing ([`Learned::merge`] is idempotent and associative, and of two
 //! different words in the same way the first counts); of all that is known when a job is told as ended, the best way counts;
-//! what comes after that changes nothing, because nobody asks this rule again. A command can write a marked line itself, as
-//! it can choose its exit code: neither says more than what it did is worth, and what is delivered beats both.
+//! what comes after that changes nothing, because nobody asks this rule again. A command can choose its exit code, but it cannot
+//! write a marked line, which needs the job's token.
 
-use schema::report::Report;
+use schema::id::JobId;
+use schema::report::{Report, line};
 use schema::time::Timestamp;
-use schema::wire::REPORT_MARK;
 
 use super::End;
 
@@ -128,10 +128,10 @@ pub fn in_message(text: &str) -> Option<Box<Report>> {
     serde_json::from_str(text.trim()).ok()
 }
 
-/// The report in the last marked line of a container's log, when there is one that can be read. The last, because the
-/// wrapper writes it after the command has ended.
-pub fn in_line(log: &str) -> Option<Box<Report>> {
-    log.lines().rev().find_map(|line| serde_json::from_str(line.split_once(REPORT_MARK)?.1.trim()).ok())
+/// The report in the last marked line of a container's log that the job's own wrapper wrote, which alone has its token. The
+/// last, because the wrapper writes it after the command has ended.
+pub fn in_line(log: &str, job: &JobId, token: &str) -> Option<Box<Report>> {
+    line::read(log, &job.to_string(), token).map(Box::new)
 }
 
 #[cfg(test)]
@@ -188,14 +188,15 @@ mod tests {
     }
 
     #[test]
-    fn a_report_is_found_in_the_message_and_in_the_last_marked_line() {
+    fn a_report_is_found_in_the_message_and_in_the_marked_line_of_its_own_job() {
         let text = serde_json::to_string(&report(7)).unwrap();
-        let old = serde_json::to_string(&report(6)).unwrap();
         assert_eq!(in_message(&format!(" {text}\n")).unwrap().exit_code, Some(7));
-        let log = format!("before\n{REPORT_MARK}{old}\n2026-01-01T00:00:00Z {REPORT_MARK}{text}\nafter\n{REPORT_MARK}cut off {{\n");
-        assert_eq!(in_line(&log).unwrap().exit_code, Some(7));
+        let [mine, other] = [b"a", b"b"].map(|name| JobId::derive(&[name]));
+        let log = line::write(&mine.to_string(), "token", &report(7));
+        assert_eq!(in_line(&log, &mine, "token").unwrap().exit_code, Some(7));
+        assert_eq!((in_line(&log, &other, "token"), in_line(&log, &mine, "another")), (None, None));
         for text in ["", "Error: out of memory", "{}", "[1]", "\u{0}"] {
-            assert_eq!((in_message(text), in_line(text)), (None, None), "{text:?}");
+            assert_eq!((in_message(text), in_line(text, &mine, "token")), (None, None), "{text:?}");
         }
     }
 

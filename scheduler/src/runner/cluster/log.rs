@@ -36,7 +36,7 @@ impl Follower {
                 return learned;
             }
         };
-        learned.line = learned::in_line(&String::from_utf8_lossy(&end));
+        learned.line = self.in_line(&String::from_utf8_lossy(&end));
         let is_told = learned.line.as_ref().is_some_and(|report| report.stdout_inline.is_some() || report.stderr_inline.is_some());
         if !is_told {
             self.keep(head).await;
@@ -50,7 +50,12 @@ impl Follower {
         self.cluster.throttle.pass(self.record.is_apply).await;
         // A log that cannot be read now can be when the container has ended.
         let text = self.pods().logs(&pod.name_any(), &params).await.ok()?;
-        learned::in_line(&text)
+        self.in_line(&text)
+    }
+
+    /// Without the job's token no line counts: anybody could have written it.
+    fn in_line(&self, log: &str) -> Option<Box<Report>> {
+        learned::in_line(log, &self.job, self.record.token.as_deref()?)
     }
 
     async fn log(&self, pod: &Pod) -> Result<(Vec<u8>, Vec<u8>), String> {

@@ -4,7 +4,7 @@ use std::io::BufRead;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use schema::report::Report;
+use schema::report::{Report, line};
 use schema::spool::Stream;
 use schema::wire::REPORT_MARK;
 
@@ -75,8 +75,7 @@ fn gone_for_good() {
     let run = shell(&scheduler, &["--deliver-for", "1s"], "printf 'no newline' >&2; echo out; exit 4").run();
     assert_eq!(run.code, 4, "a command that ran decides the code");
     let spool = run.path("pvn").join(JOB);
-    let line = run.stderr.lines().find_map(|line| line.strip_prefix(REPORT_MARK)).expect("a line of its own");
-    assert_eq!(serde_json::from_str::<Report>(line).unwrap(), run.report);
+    assert_eq!(line::read(&run.stderr, JOB, TOKEN).expect("a line of its own"), run.report);
     assert!(run.stderr.contains(&format!("pvn-wrapper resume {}", spool.display())), "{}", run.stderr);
     assert!(run.took < SOON, "{:?}", run.took);
     assert!(scheduler.state().report.is_none());
@@ -108,7 +107,7 @@ fn when_ten_seconds_of_delivery_have_failed_the_report_goes_out_as_a_line_and_tr
     let mut stderr = std::io::BufReader::new(running.child.stderr.take().unwrap());
     stderr.read_line(&mut line).unwrap();
     assert!(began.elapsed() >= Duration::from_secs(9), "{:?}", began.elapsed());
-    let report: Report = serde_json::from_str(line.strip_prefix(REPORT_MARK).unwrap()).unwrap();
+    let report = line::read(&line, JOB, TOKEN).unwrap();
     scheduler.come_back();
     let run = running.wait();
     assert_eq!(run.report, report);

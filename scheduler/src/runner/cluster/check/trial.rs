@@ -12,6 +12,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{ListParams, LogParams};
 use kube::{Api, ResourceExt};
 use schema::id::JobId;
+use schema::report::line;
 use schema::status::JobKind;
 use schema::wire::{JOB_VARIABLE, URL_VARIABLE};
 use serde_json::json;
@@ -25,7 +26,6 @@ use super::super::{ClusterRunner, Inner};
 use crate::clock;
 use crate::compile::{ClusterPlace, Command};
 use crate::runner::followed::Followed;
-use crate::runner::learned;
 use crate::runner::{ClusterJob, End, JobSpec, Told, Wait};
 
 /// When the cluster ends the Job by itself, and how long it keeps it then, seconds: longer than any check.
@@ -175,7 +175,7 @@ async fn last_words(beside: &ClusterRunner, (job, place): (JobId, &ClusterPlace)
         pods.logs(&pod.name_any(), &params).await.ok()
     };
     let log = tokio::time::timeout(LOG_WITHIN, read).await.ok().flatten().unwrap_or_default();
-    let line = log.lines().rev().find(|line| learned::in_line(line).is_none() && !line.trim().is_empty());
+    let line = log.lines().rev().find(|text| !line::is_marked(text) && !text.trim().is_empty());
     line.unwrap_or("it says nothing").to_owned()
 }
 
