@@ -20,6 +20,10 @@ pub const TOKEN_FILE_VARIABLE: &str = "PVN_TOKEN_FILE";
 pub const CA_VARIABLE: &str = "PVN_CA_FILE";
 /// Environment variable of the job's id.
 pub const JOB_VARIABLE: &str = "PVN_JOB_ID";
+/// Environment variable of the job's kind: `fetch`, `apply` or `getInfo`.
+pub const KIND_VARIABLE: &str = "PVN_JOB_KIND";
+/// Environment variable of a fetch's mode: `EXIT_CODE` or `STRUCTURED_OUTPUT`.
+pub const FETCH_MODE_VARIABLE: &str = "PVN_FETCH_MODE";
 /// Environment variable that names the variables whose values are secret, with commas between.
 pub const SECRET_KEYS_VARIABLE: &str = "PVN_SECRET_KEYS";
 

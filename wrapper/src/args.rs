@@ -9,6 +9,7 @@ use std::time::Duration;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use schema::report::StructuredKind;
+use schema::wire::{FETCH_MODE_VARIABLE, KIND_VARIABLE};
 
 pub(crate) use self::declared::{Input, Output};
 use crate::signals;
@@ -106,7 +107,7 @@ pub(crate) struct Exec {
     #[arg(long, value_name = "N,...", default_value = "0", value_parser = ExitCodes::parse)]
     pub(crate) success_exit_codes: ExitCodes,
 
-    /// Check standard output as this document
+    /// Check standard output as this document; without it, what the variables of a job ask for
     #[arg(long, value_name = "KIND")]
     pub(crate) expect: Option<Kind>,
 
@@ -216,6 +217,18 @@ impl Exec {
         let output =
             output.map(|(_, output)| format!("the output `{}` is declared twice; give each `--out` a name of its own", output.name));
         output.or_else(|| input.map(|(_, input)| format!("two inputs go to {}; give each `--in` a path of its own", input.path.display())))
+    }
+
+    /// Which document standard output has to be: what the flag says, else what the variables of a job do. These count for the
+    /// wrapper `of_the_job` alone: one within its command sees them too, and what that prints may be a part of the document.
+    pub(crate) fn expected(&self, environment: &[(OsString, OsString)], of_the_job: bool) -> Option<StructuredKind> {
+        let variable = |name: &str| environment.iter().find(|(key, _)| key == name).and_then(|(_, value)| value.to_str());
+        let of_variables = || match (variable(KIND_VARIABLE)?, variable(FETCH_MODE_VARIABLE)) {
+            ("fetch", Some("STRUCTURED_OUTPUT")) => Some(StructuredKind::Fetch),
+            ("getInfo", _) => Some(StructuredKind::GetInfo),
+            _ => None,
+        };
+        self.expect.map(StructuredKind::from).or_else(|| if of_the_job { of_variables() } else { None })
     }
 
     /// The sooner of the two timeouts.

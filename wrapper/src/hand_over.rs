@@ -158,6 +158,11 @@ impl Way {
         }
     }
 
+    /// Whether this wrapper is the one that reports the job: not one by hand, nor one within the job's command.
+    pub(crate) fn is_of_the_job(&self) -> bool {
+        matches!(self, Self::Job(_) | Self::Http(_))
+    }
+
     /// Whether the termination log is ours: a local job runs in no container of its own.
     pub(crate) fn tells_kubelet(&self) -> bool {
         !matches!(self, Self::Job(_) | Self::Dry { part_of: Some(_), .. })

@@ -112,9 +112,8 @@ impl Shared<'_> {
         report.files = collected.files;
         let fine = report.exit_code.is_some_and(|code| options.success_exit_codes.has(code));
         if fine {
-            if let Some(kind) = options.expect {
-                report.structured = Some(outputs::structured(kind.into(), stdout));
-            }
+            let expected = options.expected(self.environment, way.is_of_the_job());
+            report.structured = expected.map(|kind| outputs::structured(kind, stdout));
             report.bad_output = outputs::complaint(&report.files, report.structured.as_ref());
             if let Some(why) = &report.bad_output {
                 say(&mask::hide(self.secrets, why));

@@ -3,7 +3,11 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use crate::run::Wrapper;
+use schema::report::StructuredKind;
+
+use crate::deliver;
+use crate::run::{Run, Wrapper};
+use crate::scheduler::Scheduler;
 
 const GOOD: &str = r#"{"objects":[{"name":"web","objectType":"X","versions":[{"version":"1","active":true}],"status":"SUCCEEDED"}]}"#;
 
@@ -128,4 +132,39 @@ fn validate_says_what_the_scheduler_would() {
     assert!(code == 65 && said.contains("standard input: /outputs/0"), "{said}");
     let output = Command::new(env!("CARGO_BIN_EXE_pvn-wrapper")).args(["validate", "fetch", "/no/such"]).output().unwrap();
     assert_eq!(output.status.code(), Some(125));
+}
+
+/// A wrapper as an image's ENTRYPOINT has it: no flags, the variables of a job.
+fn baked_in(scheduler: &Scheduler, flags: &[&str], script: &str, kind: &str, mode: Option<&str>) -> Run {
+    let wrapper = deliver::shell(scheduler, flags, script).env("PVN_JOB_KIND", kind);
+    mode.into_iter().fold(wrapper, |wrapper, mode| wrapper.env("PVN_FETCH_MODE", mode)).run()
+}
+
+#[test]
+fn what_to_expect_comes_from_the_variables_of_the_job_unless_a_flag_says_it() {
+    const INFO: &str = r#"{"outputs":[{"name":"a","text":"b"}]}"#;
+    let check = |flags: &[&str], prints: &str, kind: &str, mode: Option<&str>, expected: Option<StructuredKind>, code: i32| {
+        let scheduler = Scheduler::start();
+        let run = baked_in(&scheduler, flags, &format!("printf '%s' '{prints}'"), kind, mode);
+        let found = scheduler.check().structured.map(|structured| structured.kind);
+        assert_eq!((found, run.code), (expected, code), "{kind} {mode:?} {flags:?}: {}", run.stderr);
+    };
+    check(&[], GOOD, "fetch", Some("STRUCTURED_OUTPUT"), Some(StructuredKind::Fetch), 0);
+    check(&[], "no document", "fetch", Some("STRUCTURED_OUTPUT"), Some(StructuredKind::Fetch), 65);
+    check(&[], INFO, "getInfo", None, Some(StructuredKind::GetInfo), 0);
+    check(&[], "no document", "getInfo", None, Some(StructuredKind::GetInfo), 65);
+    check(&[], "no document", "fetch", Some("EXIT_CODE"), None, 0);
+    check(&[], "no document", "fetch", None, None, 0);
+    check(&[], "no document", "apply", Some("STRUCTURED_OUTPUT"), None, 0);
+    check(&["--expect", "get-info"], INFO, "fetch", Some("STRUCTURED_OUTPUT"), Some(StructuredKind::GetInfo), 0);
+}
+
+#[test]
+fn a_wrapper_within_the_command_prints_a_part_of_the_document_and_checks_nothing() {
+    let scheduler = Scheduler::start();
+    let wrapper = env!("CARGO_BIN_EXE_pvn-wrapper");
+    let script = format!("'{wrapper}' exec -- printf '{{\"objects\":' && '{wrapper}' exec -- printf '[]}}'");
+    let run = baked_in(&scheduler, &[], &script, "fetch", Some("STRUCTURED_OUTPUT"));
+    assert_eq!((run.code, run.text().as_str()), (0, r#"{"objects":[]}"#), "{}", run.stderr);
+    assert!(scheduler.check().structured.unwrap().value.is_some());
 }
