@@ -21,7 +21,7 @@ use crate::report::Began;
 use crate::run::Ended;
 use crate::spawn::Refusal;
 use crate::store::{Directory, Home, Kept, Place, temporary};
-use crate::tee::say;
+use crate::writer::say;
 use crate::{inputs, last_words, report};
 
 /// Variables as we got them.

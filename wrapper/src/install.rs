@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::exit;
-use crate::tee::say;
+use crate::writer::say;
 
 /// Copies, says what went wrong, and returns what to end with.
 pub(crate) fn install(directory: &Path) -> u8 {

@@ -36,8 +36,10 @@ mod supervise;
 mod tee;
 mod terminal;
 mod validate;
+mod writer;
 
 use std::ffi::OsString;
+use std::time::Duration;
 
 use crate::args::{Arguments, Exec, What};
 use crate::hand_over::{Environment, Way};
@@ -47,7 +49,10 @@ use crate::report::Began;
 use crate::run::{Ended, Shared};
 use crate::signals::Inherited;
 use crate::spawn::Refusal;
-use crate::tee::say;
+use crate::writer::{Writer, say};
+
+/// How long a usage error waits for its reader: it may be that of a job, which is to be reported.
+const USAGE_PATIENCE: Duration = Duration::from_secs(1);
 
 /// What would be called if there were no harness, for the compiler to see what is in use.
 #[cfg(test)]
@@ -58,6 +63,8 @@ fn main() {
 /// Everything, after signals are blocked. Called by `raw::main`; returns what the program ends with.
 fn begin(inherited: &Inherited) -> u8 {
     let began = Began::now();
+    // The usual one would wait for ever for a reader that is stuck.
+    std::panic::set_hook(Box::new(|fault| say(&fault.to_string())));
     let raw: Vec<OsString> = std::env::args_os().collect();
     if let Some(options) = quick::exec(&raw) {
         return exec(&options, inherited, began);
@@ -76,10 +83,11 @@ fn begin(inherited: &Inherited) -> u8 {
 /// Help that was asked for is 0; a usage error is 125, and that of a job is reported.
 fn usage(error: &clap::Error, raw: &[OsString], began: Began) -> u8 {
     // Nobody may read it; then there is nobody to tell.
-    let _ = error.print();
     if !error.use_stderr() {
+        let _ = error.print();
         return 0;
     }
+    let _ = writer::within(&mut Writer::of(rustix::stdio::stderr()), error.to_string().as_bytes(), USAGE_PATIENCE, USAGE_PATIENCE);
     if raw.get(1).is_some_and(|what| what == "exec") {
         let text = error.to_string();
         let why = text.lines().next().unwrap_or_default().trim_start_matches("error: ");

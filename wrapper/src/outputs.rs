@@ -16,7 +16,7 @@ use crate::job;
 use crate::store::Kept;
 
 /// Largest output file, 4 GiB: a plan or an explanation has some megabytes, and what is stored for thirty days needs a limit.
-const FILE_LIMIT_BYTES: u64 = 4 << 30;
+pub(crate) const FILE_LIMIT_BYTES: u64 = 4 << 30;
 
 /// Who gets the declared outputs.
 #[derive(Clone, Copy)]

@@ -2,6 +2,7 @@
 //! ordinary run never looks.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 
 use rustix::process::Pid;
 
@@ -43,9 +44,18 @@ pub(crate) fn parent_of(pid: Pid) -> Option<i32> {
     if matches!(state, "Z" | "X") { None } else { fields.next()?.parse().ok() }
 }
 
-/// The command line of a process; its name in brackets when it has none.
+/// Most bytes of a command line that are told: a report names what was left, and must not grow with what that was given.
+const ARGV_LIMIT_BYTES: u64 = 4096;
+
+/// The beginning of the command line of a process; its name in brackets when it has none.
 pub(crate) fn argv(pid: Pid) -> Vec<String> {
-    let read = |file: &str| std::fs::read(format!("/proc/{}/{file}", pid.as_raw_nonzero())).unwrap_or_default();
+    let read = |file: &str| {
+        let mut bytes = Vec::new();
+        let opened = std::fs::File::open(format!("/proc/{}/{file}", pid.as_raw_nonzero()));
+        // One that is gone meanwhile has none.
+        let _ = opened.and_then(|file| file.take(ARGV_LIMIT_BYTES).read_to_end(&mut bytes));
+        bytes
+    };
     let line = read("cmdline");
     if line.is_empty() {
         return vec![format!("[{}]", String::from_utf8_lossy(&read("comm")).trim_end())];

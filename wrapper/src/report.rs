@@ -2,11 +2,13 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use rustix::fs::OFlags;
 use rustix::process::WaitStatus;
 use schema::report::{INLINE_LIMIT_BYTES, LeakedProcess, OutputError, Report};
 use schema::time::Timestamp;
@@ -16,6 +18,11 @@ use crate::mask::Secrets;
 use crate::signals;
 use crate::spawn::Refusal;
 use crate::store::Kept;
+use crate::writer::{self, Writer};
+
+/// How long whoever reads a report on standard output or from a FIFO may take nothing, and how long for all of it.
+const READER_PATIENCE: Duration = Duration::from_secs(5);
+const REPORT_PATIENCE: Duration = Duration::from_secs(30);
 
 /// When a run began, on both clocks: the wall's as a label, the monotonic one for durations.
 #[derive(Debug, Clone, Copy)]
@@ -123,20 +130,17 @@ pub(crate) fn write(report: &Report, to: &Path) -> io::Result<()> {
     let mut text = serde_json::to_vec(report)?;
     text.push(b'\n');
     if to == Path::new("-") {
-        let mut left = text.as_slice();
-        while !left.is_empty() {
-            let count = rustix::io::retry_on_intr(|| rustix::io::write(rustix::stdio::stdout(), left))?;
-            left = &left[count..];
-        }
-        return Ok(());
+        return writer::within(&mut Writer::of(rustix::stdio::stdout()), &text, READER_PATIENCE, REPORT_PATIENCE);
     }
     // A device, a pipe or a file that is mounted in place (`/dev/termination-log`) cannot be replaced.
     let replaceable = std::fs::symlink_metadata(to).map_or(true, |metadata| metadata.is_file());
     if replaceable && replace(&text, to).is_ok() {
-        Ok(())
-    } else {
-        File::options().write(true).create(true).truncate(true).open(to)?.write_all(&text)
+        return Ok(());
     }
+    // A FIFO without a reader is an error, and nothing to wait for.
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let file = File::options().write(true).create(true).truncate(true).custom_flags(flags).open(to)?;
+    writer::within(&mut Writer::Own(file.into()), &text, READER_PATIENCE, REPORT_PATIENCE)
 }
 
 fn replace(text: &[u8], to: &Path) -> io::Result<()> {

@@ -18,7 +18,7 @@ use crate::deliver::target::Target;
 use crate::deliver::{Delivery, Patience};
 use crate::exit;
 use crate::store::digest_of;
-use crate::tee::say;
+use crate::writer::say;
 
 /// Delivers, says what came of it, and returns what to end with.
 pub(crate) fn resume(directory: &Path, deliver_for: Duration) -> u8 {

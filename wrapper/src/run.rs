@@ -13,8 +13,8 @@ use crate::report::Began;
 use crate::signals::Inherited;
 use crate::spawn::Refusal;
 use crate::store::{Kept, Place};
-use crate::tee::say;
 use crate::terminal::Terminal;
+use crate::writer::say;
 use crate::{capture, escalate, exit, last_words, outputs, report, spawn, supervise};
 
 /// What every step of a run may look at.

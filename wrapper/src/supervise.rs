@@ -12,7 +12,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use nix::libc::SI_KERNEL;
-use nix::sys::signal::SigSet;
+use nix::sys::signal::{SigSet, Signal as NixSignal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
@@ -27,19 +27,25 @@ use crate::mask::Secrets;
 use crate::oom::Memory;
 use crate::order::Order;
 use crate::store::BUFFER_BYTES;
-use crate::tee::say;
 use crate::terminal::{self, Terminal};
+use crate::writer::say;
 use crate::{process, signals};
 
 /// Time between TERM and KILL for what the child left behind, and again between KILL and giving up on it.
 /// docs/wrapper.md, `--drain`.
 const LEFT_OVER_GRACE: Duration = Duration::from_secs(2);
 
+/// Most processes that are told as left behind, twice: when they are asked to end, and when they have not. All are ended.
+const LEFT_OVER_LIMIT: usize = 500;
+
 /// How long we wait for a child that was killed: one that is stuck in the kernel must not keep us for ever.
 const KILLED_PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long a reader of our output may take nothing, once all is over, before we end without it.
-const READER_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a reader of our output may take nothing, once all is over, before we go on without it.
+const READER_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long readers may take for all that waits then, which is some megabytes at most: what is left of it is in the report.
+const SHOWING: Duration = Duration::from_secs(30);
 
 /// How old a command is when we look after what only matters to one that stays: by then a trivial one is over.
 const SETTLED: Duration = Duration::from_millis(5);
@@ -380,6 +386,7 @@ impl Loop<'_> {
     fn left_over(&self) -> Vec<LeakedProcess> {
         process::descendants()
             .into_iter()
+            .take(LEFT_OVER_LIMIT)
             .map(|left| LeakedProcess { pid: left.pid.as_raw_nonzero().get(), argv: process::argv(left.pid), alive: false })
             .collect()
     }
@@ -402,7 +409,7 @@ impl Loop<'_> {
                 }
             }
         }
-        show_the_rest(&mut self.watch.captures);
+        show_the_rest(&mut self.watch.captures, self.watch.escalation.asked());
         // A shell whose command was killed says so with its exit code.
         let killed = self.status.is_some_and(|status| {
             status.terminating_signal() == Some(Signal::KILL.as_raw()) || status.exit_status() == Some(128 + Signal::KILL.as_raw())
@@ -426,21 +433,51 @@ fn fill(buffer: &mut Vec<u8>) {
     }
 }
 
-/// Gives a slow reader of our output time for what still waits.
-fn show_the_rest(captures: &mut [Capture; 2]) {
-    let timeout = Timespec { tv_sec: READER_PATIENCE.as_secs().cast_signed(), tv_nsec: 0 };
+/// Gives slow readers of our output time for what still waits, but none once we are asked to stop, for the report comes first; and
+/// says what they missed.
+fn show_the_rest(captures: &mut [Capture; 2], asked: bool) {
+    if !asked {
+        wait_for_readers(captures);
+    }
     for capture in captures {
-        while let Some(reader) = capture.tee.blocked() {
-            let mut poll = [PollFd::from_borrowed_fd(reader, PollFlags::OUT)];
-            match rustix::event::poll(&mut poll, Some(&timeout)) {
-                Ok(0) => break,
-                Ok(_) | Err(Errno::INTR) => capture.tee.flush(Instant::now()),
-                Err(_) => break,
-            }
+        match capture.tee.not_shown() {
+            0 => {}
+            bytes => say(&format!("{bytes} bytes of the output were not shown, for nobody read them; they are kept")),
         }
-        if capture.tee.dropped > 0 {
-            say(&format!("{} bytes of the output were not shown, for nobody read them; they are kept", capture.tee.dropped));
+    }
+}
+
+/// Those that take something have [`READER_PATIENCE`] from the last time on, and [`SHOWING`] in all; those that were taken for dead
+/// have none. A request to stop ends it.
+fn wait_for_readers(captures: &mut [Capture; 2]) {
+    let began = Instant::now();
+    let mut taken_at = began;
+    // Only looked at: whoever delivers takes it in.
+    let stops: SigSet = [NixSignal::SIGTERM, NixSignal::SIGINT].into_iter().collect();
+    let stops = SignalFd::with_flags(&stops, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC).ok();
+    loop {
+        let mut poll: Vec<_> =
+            captures.iter().filter(|capture| !capture.tee.is_stalled()).filter_map(|capture| capture.tee.blocked()).collect();
+        if poll.is_empty() {
+            return;
         }
+        let readers = poll.len();
+        poll.extend(stops.as_ref().map(AsFd::as_fd));
+        let flags = |which| if which < readers { PollFlags::OUT } else { PollFlags::IN };
+        let mut poll: Vec<_> = poll.into_iter().enumerate().map(|(which, on)| PollFd::from_borrowed_fd(on, flags(which))).collect();
+        let left = READER_PATIENCE.saturating_sub(taken_at.elapsed()).min(SHOWING.saturating_sub(began.elapsed()));
+        let timeout = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
+        let ready = match rustix::event::poll(&mut poll, Some(&timeout)) {
+            Err(Errno::INTR) => continue,
+            Ok(ready) => ready,
+            Err(_) => return,
+        };
+        if ready == 0 || left.is_zero() || poll[readers..].iter().any(|stop| !stop.revents().is_empty()) {
+            return;
+        }
+        drop(poll);
+        captures.iter_mut().filter(|capture| capture.tee.blocked().is_some()).for_each(|capture| capture.tee.flush(Instant::now()));
+        taken_at = Instant::now();
     }
 }
 

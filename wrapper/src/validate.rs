@@ -7,7 +7,7 @@ use schema::output::OUTPUT_LIMIT_BYTES;
 use schema::report::StructuredKind;
 
 use crate::exit;
-use crate::tee::say;
+use crate::writer::say;
 
 /// Checks the file, says on standard error what is wrong with it, and returns what to end with.
 pub(crate) fn validate(kind: StructuredKind, file: &Path) -> u8 {

@@ -2,7 +2,9 @@
 //! knows HTTP. Nothing here waits or tries again: that is the callers' business.
 //!
 //! What always holds: the token stands in one header and in no message; every connect, read and write has a limit; a
-//! redirect is not followed, for it would carry the job's output to somebody who was not named.
+//! redirect is not followed, for it would carry the job's output to somebody who was not named; only an answer that has the
+//! protocol's own marks is believed. A proxy, an ingress without a backend, a login page or a captive portal answers in the
+//! scheduler's place: what it says is no answer, and the request is made again.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -17,6 +19,7 @@ use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
 use super::backoff;
 use super::target::{CaFile, Target, Tokens};
+use crate::outputs::FILE_LIMIT_BYTES;
 
 /// Time for connection, proxy and TLS.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -27,6 +30,9 @@ const SILENCE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Buffers of a connection: the least memory that costs no throughput.
 const BUFFER_BYTES: usize = 32 << 10;
+
+/// Content type of an input. Source: docs/api.md.
+const INPUT_CONTENT_TYPE: &str = "application/octet-stream";
 
 /// Most bytes of an answer that are read: a refusal of a report names some files.
 const ANSWER_LIMIT_BYTES: u64 = 256 << 10;
@@ -103,14 +109,15 @@ impl Client {
     }
 
     /// `PATCH /streams/{name}`: the next offset wanted, whether the piece was taken or refused for a gap.
-    pub(crate) fn patch(&self, stream: Stream, offset: u64, length: u64, body: Body<'_>) -> Result<u64, Fault> {
+    pub(crate) fn patch(&self, stream: Stream, offset: u64, body: Body<'_>) -> Result<u64, Fault> {
         let path = format!("/streams/{}", stream.as_str());
         let headers = [(wire::OFFSET_HEADER, offset.to_string())];
         let answer = self.call("PATCH", &path, &headers, body)?;
         match (answer.status.as_u16(), answer.offset()) {
             (409, Some(wanted)) => Ok(wanted),
             (409, None) => Err(answer.over()),
-            (_, wanted) => Ok(wanted.unwrap_or(offset + length)),
+            (_, Some(wanted)) => Ok(wanted),
+            (_, None) => Err(answer.not_the_schedulers()),
         }
     }
 
@@ -120,7 +127,7 @@ impl Client {
         match (answer.status.as_u16(), answer.offset()) {
             (_, Some(wanted)) => Ok(wanted),
             (409, None) => Err(answer.over()),
-            (_, None) => Err(answer.again("the answer lacks its offset")),
+            (_, None) => Err(answer.not_the_schedulers()),
         }
     }
 
@@ -135,27 +142,29 @@ impl Client {
         match (answer.status.as_u16(), answer.offset()) {
             (201, _) => match serde_json::from_slice::<wire::StoredFile>(&answer.body) {
                 Ok(stored) => Ok(Stored::Whole(stored.blob_id)),
-                Err(error) => Err(answer.again(&format!("the answer names no blob: {error}"))),
+                Err(_) => Err(answer.not_the_schedulers()),
             },
             (409, None) => Err(answer.over()),
             (_, Some(wanted)) => Ok(Stored::Wanted(wanted)),
-            (_, None) => Err(answer.again("the answer says neither what is stored nor what is wanted")),
+            (_, None) => Err(answer.not_the_schedulers()),
         }
     }
 
     /// `GET /inputs/{ref}` into `to`.
     pub(crate) fn input(&self, reference: &str, to: &mut File) -> Result<(), Fault> {
         let mut response = self.send("GET", &format!("/inputs/{reference}"), &[], Body::Nothing)?;
-        if response.status() == StatusCode::OK {
-            return match io::copy(&mut response.body_mut().as_reader(), to) {
+        if response.status() == StatusCode::OK && media_type(response.headers()) == Some(INPUT_CONTENT_TYPE) {
+            let most = FILE_LIMIT_BYTES + 1;
+            return match io::copy(&mut response.body_mut().with_config().limit(u64::MAX).reader().take(most), to) {
+                Ok(length) if length == most => Err(Fault::Never(format!("it has more than {FILE_LIMIT_BYTES} bytes"))),
                 Ok(_) => Ok(()),
                 Err(error) => Err(Fault::Again { why: format!("the answer broke off: {error}"), after: None }),
             };
         }
         let answer = self.read(response);
         match answer.status.as_u16() {
-            404 => Err(Fault::Never(answer.why())),
-            _ => answer.checked().and_then(|answer| Err(answer.again("the answer is no file"))),
+            404 if answer.is_problem() => Err(Fault::Never(answer.why())),
+            _ => answer.checked().and_then(|answer| Err(answer.not_the_schedulers())),
         }
     }
 
@@ -165,8 +174,10 @@ impl Client {
         if answer.status == StatusCode::CONFLICT {
             return Err(answer.over());
         }
-        if serde_json::from_slice(&answer.body).is_ok_and(|wire::Heartbeat { cancel }| cancel) {
-            (self.on_cancel)();
+        match serde_json::from_slice(&answer.body) {
+            Ok(wire::Heartbeat { cancel: true }) => (self.on_cancel)(),
+            Ok(wire::Heartbeat { cancel: false }) => {}
+            Err(_) => return Err(answer.not_the_schedulers()),
         }
         Ok(())
     }
@@ -175,7 +186,10 @@ impl Client {
     pub(crate) fn report(&self, report: &[u8]) -> Result<Told, Fault> {
         let answer = self.call("PUT", "/report", &[], Body::Json(report))?;
         if answer.status != StatusCode::CONFLICT {
-            return Ok(Told::Accepted);
+            return match serde_json::from_slice(&answer.body) {
+                Ok(wire::Accepted { accepted: true }) => Ok(Told::Accepted),
+                _ => Err(answer.not_the_schedulers()),
+            };
         }
         match serde_json::from_slice(&answer.body) {
             Ok(wire::Refused { wanted: Some(wanted) }) => Ok(Told::Wanted(wanted)),
@@ -256,7 +270,7 @@ impl Answer {
         match self.status.as_u16() {
             200..=299 | 409 => Ok(self),
             404 | 410 => Err(self.over()),
-            413 | 422 => Err(Fault::Never(self.why())),
+            413 | 422 if self.is_problem() => Err(Fault::Never(self.why())),
             300..=399 => {
                 let to = self.text(header::LOCATION).unwrap_or("nowhere");
                 Err(self.again(&format!("it redirects to {to}; set {} to where the scheduler is", wire::URL_VARIABLE)))
@@ -265,8 +279,20 @@ impl Answer {
         }
     }
 
+    /// The job is over, if it is the scheduler that says so.
     fn over(&self) -> Fault {
-        Fault::Over(self.why())
+        if self.is_problem() { Fault::Over(self.why()) } else { self.not_the_schedulers() }
+    }
+
+    /// Whether it is an error as the protocol has them.
+    fn is_problem(&self) -> bool {
+        media_type(&self.headers) == Some(wire::PROBLEM_CONTENT_TYPE)
+    }
+
+    /// Somebody else answered in the scheduler's place.
+    fn not_the_schedulers(&self) -> Fault {
+        let kind = media_type(&self.headers).unwrap_or("nothing that says what it is");
+        self.again(&format!("this is no answer of a pvn scheduler ({kind}); is something between, or {} wrong?", wire::URL_VARIABLE))
     }
 
     fn again(&self, hint: &str) -> Fault {
@@ -284,6 +310,12 @@ impl Answer {
             None => self.status.to_string(),
         }
     }
+}
+
+/// The media type of an answer, without its parameters.
+fn media_type(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
+    Some(value.split(';').next().unwrap_or_default().trim()).filter(|kind| !kind.is_empty())
 }
 
 #[expect(clippy::disallowed_methods, reason = "only where an answer names a time of day and not its own")]

@@ -90,7 +90,7 @@ impl Courier<'_> {
             Bytes::File(file) => Body::File { file, from: offset, length },
             Bytes::Memory(bytes) => Body::Bytes(bytes),
         };
-        let answer = match self.client.patch(stream, offset, length, body) {
+        let answer = match self.client.patch(stream, offset, body) {
             Ok(wanted) if wanted == offset => {
                 Err(Fault::Again { why: format!("the scheduler takes no more of {} than {offset} bytes", stream.as_str()), after: None })
             }

@@ -18,6 +18,7 @@ mod streams;
 mod structured;
 mod terminal;
 mod terraform;
+mod worlds;
 
 /// How much of something: `full` when `PVN_FULL_SIZE` is set, which takes minutes, else `usual`.
 pub(crate) fn sized<T>(usual: T, full: T) -> T {

@@ -295,7 +295,7 @@ impl State {
             },
             ("PUT", ["files", name]) => self.file(name, request),
             ("GET", ["inputs", reference]) => match self.inputs.get(*reference) {
-                Some(bytes) => Reply { body: bytes.clone(), ..Reply::empty(200) },
+                Some(bytes) => Reply { body: bytes.clone(), ..Reply::empty(200).with("Content-Type", "application/octet-stream") },
                 None => Reply::problem(404, "no such input"),
             },
             _ => Reply::problem(404, "no such path"),
