@@ -98,8 +98,11 @@ impl Delivery {
         Client::new(target, Box::new(stop))
     }
 
-    /// Starts the threads, if it can be; [`Self::finish`] tries again.
+    /// Starts the threads, if it can be and they are not; [`Self::finish`] tries again.
     pub(crate) fn start(&mut self) {
+        if self.started {
+            return;
+        }
         let carry = self.carry();
         self.start_with(carry);
     }

@@ -121,7 +121,12 @@ impl Way {
         }
     }
 
-    /// Just after the start.
+    /// Whether the scheduler asks us to stop.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        matches!(self, Self::Http(http) if http.delivery.live.is_cancelled())
+    }
+
+    /// Just after the start, or when that has to wait.
     pub(crate) fn start(&mut self) {
         if let Self::Http(http) = self {
             http.delivery.start();

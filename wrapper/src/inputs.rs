@@ -1,7 +1,9 @@
 //! Puts declared inputs (`--in PATH=REF`) in place before the start. Called by `main`; when one cannot be had nothing is run.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,6 +20,77 @@ use crate::deliver::live::Live;
 use crate::outputs;
 use crate::spawn::Refusal;
 use crate::supervise;
+use crate::writer::say;
+
+/// Inputs that lie in place. When this goes they are taken away again, so that no other job finds them there, and what lay there
+/// before comes back.
+#[derive(Default)]
+pub(crate) struct Placed(Vec<Place>);
+
+struct Place {
+    path: PathBuf,
+    /// The file that we put there.
+    ours: Option<(u64, u64)>,
+    /// Where that is which lay there before.
+    aside: Option<PathBuf>,
+}
+
+impl Placed {
+    /// Has `place` put all inputs in place; when that fails none is left.
+    pub(crate) fn place(inputs: &[Input], place: impl FnOnce(&[Input]) -> Result<(), Refusal>) -> Result<Self, Refusal> {
+        if inputs.is_empty() {
+            return Ok(Self::default());
+        }
+        let mut placed = Self::default();
+        for input in inputs {
+            placed.0.push(Place::make(input).map_err(|error| cannot_place(input, &error))?);
+        }
+        let result = place(inputs);
+        for place in &mut placed.0 {
+            place.ours = identity(&place.path);
+        }
+        result.map(|()| placed)
+    }
+}
+
+impl Place {
+    /// Moves what lies there aside, unless that was done by one who could not move it back: then it is another job's input.
+    fn make(input: &Input) -> io::Result<Self> {
+        let path = input.path.clone();
+        let movable = std::fs::symlink_metadata(&path).is_ok_and(|there| there.is_file() || there.is_symlink());
+        let mut name = OsString::from(".");
+        name.push(path.file_name().unwrap_or_default());
+        name.push(".pvn-before");
+        let aside = path.with_file_name(name);
+        let aside = if movable && std::fs::symlink_metadata(&aside).is_err() {
+            std::fs::rename(&path, &aside)?;
+            Some(aside)
+        } else {
+            None
+        };
+        Ok(Self { path, ours: None, aside })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // Another file there is what the command made in its place.
+        if self.ours.is_some() && self.ours == identity(&self.path) {
+            let _ = std::fs::remove_file(&self.path);
+        }
+        let Some(aside) = &self.aside else { return };
+        let is_free = std::fs::symlink_metadata(&self.path).is_err();
+        if !is_free || std::fs::rename(aside, &self.path).is_err() {
+            say(&format!("what lay at {} before is in {}", self.path.display(), aside.display()));
+        }
+    }
+}
+
+/// Which file lies there, if it is a regular one.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let metadata = std::fs::symlink_metadata(path).ok()?;
+    metadata.is_file().then(|| (metadata.dev(), metadata.ino()))
+}
 
 /// Puts every input in place from the spool directory of the local job that we are part of.
 pub(crate) fn place(inputs: &[Input], job: Option<&Path>) -> Result<(), Refusal> {
@@ -109,8 +182,8 @@ fn fetch_one(input: &Input, client: &Client) -> Result<(), Wrong> {
         client.input(&input.reference, &mut file).map_err(Wrong::There)?;
         let blob: Option<BlobId> = input.reference.parse().ok();
         match outputs::digest(&temporary) {
-            Ok((arrived, _)) if blob.is_none_or(|blob| blob == arrived) => {}
-            Ok((arrived, _)) => {
+            Ok(arrived) if blob.is_none_or(|blob| blob == arrived) => {}
+            Ok(arrived) => {
                 return Err(Wrong::There(Fault::Again { why: format!("{arrived} arrived instead"), after: None }));
             }
             Err(why) => return Err(Wrong::Here(io::Error::other(why))),

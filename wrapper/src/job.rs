@@ -2,7 +2,7 @@
 //! anything is started, [`Job::report`] when all is over.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -66,8 +66,8 @@ impl Job {
     }
 }
 
-/// Puts a copy of `from` into the files of the job in `directory`, whole or not at all.
-pub(crate) fn hand_over(directory: &Path, name: &str, from: &Path) -> io::Result<()> {
+/// Puts a copy of the open file `from` into the files of the job in `directory`, whole or not at all.
+pub(crate) fn hand_over(directory: &Path, name: &str, mut from: &File) -> io::Result<()> {
     let files = directory.join(spool::FILES);
     match std::fs::DirBuilder::new().mode(0o700).create(&files) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
@@ -75,7 +75,12 @@ pub(crate) fn hand_over(directory: &Path, name: &str, from: &Path) -> io::Result
     }
     // The dot keeps it from being taken for an output, whose names start otherwise; the pid from another wrapper's way.
     let temporary = files.join(format!(".{name}.{}", std::process::id()));
-    let copied = std::fs::copy(from, &temporary).and_then(|_| File::open(&temporary)?.sync_all());
+    let make = || File::options().write(true).create(true).truncate(true).mode(0o600).open(&temporary);
+    let copied = from.rewind().and_then(|()| {
+        let mut to = make()?;
+        io::copy(&mut from, &mut to)?;
+        to.sync_all()
+    });
     let placed = copied.and_then(|()| std::fs::rename(&temporary, files.join(name)));
     if placed.is_err() {
         // It may never have been made.

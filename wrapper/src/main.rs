@@ -12,6 +12,7 @@ mod capture;
 mod deliver;
 mod escalate;
 mod exit;
+mod freshness;
 #[cfg(test)]
 mod fuzz;
 mod hand_over;
@@ -19,6 +20,7 @@ mod inputs;
 mod install;
 mod job;
 mod last_words;
+mod locks;
 mod mask;
 mod oom;
 mod order;

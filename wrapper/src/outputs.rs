@@ -12,6 +12,7 @@ use schema::report::{OutputError, OutputFile, Structured, StructuredKind};
 
 use crate::args::Output;
 use crate::deliver::spool::Spool;
+use crate::freshness::Before;
 use crate::job;
 use crate::store::Kept;
 
@@ -39,14 +40,18 @@ pub(crate) struct Collected {
 }
 
 /// Collects every declared output.
-pub(crate) fn collect(outputs: &[Output], to: To<'_>) -> Collected {
+pub(crate) fn collect(outputs: &[Output], before: &Before, to: To<'_>) -> Collected {
     let mut collected = Collected::default();
-    for Output { name, path } in outputs {
-        let found = digest(path).and_then(|(blob, file)| {
+    for (which, Output { name, path }) in outputs.iter().enumerate() {
+        let found = open(path).and_then(|file| {
+            if file.metadata().is_ok_and(|metadata| before.is_older(which, path, &metadata)) {
+                return Err(format!("{} lay there before, and this run did not write it", path.display()));
+            }
+            let blob = digest_of(&file, path)?;
             match to {
                 To::Nobody => {}
                 To::Job(job) => {
-                    job::hand_over(job, name, path).map_err(|error| format!("cannot hand over {}: {error}", path.display()))?;
+                    job::hand_over(job, name, &file).map_err(|error| format!("cannot hand over {}: {error}", path.display()))?;
                 }
                 To::Scheduler(spool) => {
                     // What cannot be kept is sent from where it is.
@@ -65,16 +70,29 @@ pub(crate) fn collect(outputs: &[Output], to: To<'_>) -> Collected {
     collected
 }
 
-/// Content address of a regular file, and the file.
-pub(crate) fn digest(path: &Path) -> Result<(BlobId, File), String> {
+/// Content address of a regular file.
+pub(crate) fn digest(path: &Path) -> Result<BlobId, String> {
+    open(path).and_then(|file| digest_of(&file, path))
+}
+
+fn faulty(path: &Path, error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => format!("there is no file {}", path.display()),
+        _ => format!("cannot read {}: {error}", path.display()),
+    }
+}
+
+fn digest_of(file: &File, path: &Path) -> Result<BlobId, String> {
+    BlobId::of_reader(file).map_err(|error| faulty(path, &error))
+}
+
+/// A regular file of a size that is taken.
+fn open(path: &Path) -> Result<File, String> {
     let shown = path.display();
-    let faulty = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::NotFound => format!("there is no file {shown}"),
-        _ => format!("cannot read {shown}: {error}"),
-    };
+    let faulty = |error: std::io::Error| faulty(path, &error);
     // Opening a FIFO would wait for its writer.
     let flags = OFlags::NONBLOCK.bits() as i32;
-    let mut file = File::options().read(true).custom_flags(flags).open(path).map_err(faulty)?;
+    let file = File::options().read(true).custom_flags(flags).open(path).map_err(faulty)?;
     let metadata = file.metadata().map_err(faulty)?;
     if !metadata.is_file() {
         return Err(format!("{shown} is no regular file"));
@@ -82,8 +100,7 @@ pub(crate) fn digest(path: &Path) -> Result<(BlobId, File), String> {
     if metadata.len() > FILE_LIMIT_BYTES {
         return Err(format!("{shown} has {} bytes; the limit is {FILE_LIMIT_BYTES}", metadata.len()));
     }
-    let blob = BlobId::of_reader(&mut file).map_err(faulty)?;
-    Ok((blob, file))
+    Ok(file)
 }
 
 /// The document on standard output, checked.

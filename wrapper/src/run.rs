@@ -6,7 +6,10 @@ use schema::report::Report;
 use schema::spool;
 
 use crate::args::Exec;
+use crate::freshness::Before;
 use crate::hand_over::{Environment, Way};
+use crate::inputs::Placed;
+use crate::locks::Locks;
 use crate::mask::{self, Secrets};
 use crate::order::Order;
 use crate::report::Began;
@@ -49,9 +52,11 @@ impl Shared<'_> {
     /// Runs the command.
     pub(crate) fn run(&self, inherited: &Inherited, way: &mut Way) -> Result<Ended, Refusal> {
         let options = self.options;
-        if !options.inputs.is_empty() {
-            way.place(&options.inputs)?;
-        }
+        let declares = !options.inputs.is_empty() || !options.outputs.is_empty();
+        let waits_from = Instant::now();
+        let _locks = if declares { Locks::take(options, self.environment, way, waits_from)? } else { Locks::default() };
+        let waited = waits_from.elapsed();
+        let _placed = Placed::place(&options.inputs, |inputs| way.place(inputs))?;
         way.prepare();
         let home = way.home();
         let ours = |what: &str, error: std::io::Error| Refusal { surroundings: true, ..Refusal::ours(format!("{what}: {error}")) };
@@ -59,10 +64,12 @@ impl Shared<'_> {
             .map_err(|error| ours("cannot become the subreaper", error.into()))?;
         let signals = supervise::signal_descriptor().map_err(|error| ours("cannot wait for signals", error))?;
         let terminal = Terminal::find();
+        let before = if options.outputs.is_empty() { Before::default() } else { Before::look(&options.outputs) };
         let started = spawn::start(&options.command, self.environment, inherited, terminal.filter(Terminal::is_for_the_command))?;
         way.start();
-        let escalation =
-            escalate::Escalation::new(options.stop_signal, options.kill_after, options.deadline(), options.idle_timeout, Instant::now());
+        // Waiting for another job counts.
+        let timeout = options.deadline().map(|timeout| if declares { timeout.saturating_sub(waited) } else { timeout });
+        let escalation = escalate::Escalation::new(options.stop_signal, options.kill_after, timeout, options.idle_timeout, Instant::now());
         let [stdout, stderr] = spool::Stream::ALL;
         let outcome = supervise::watch(
             supervise::Watch {
@@ -81,13 +88,13 @@ impl Shared<'_> {
             },
             &signals,
         );
-        Ok(self.ended(outcome, way))
+        Ok(self.ended(outcome, way, &before))
     }
 
     /// The report and the exit code of a command that ran. Not inlined, so that its variables do not lie on the stack beside
     /// those of the wait that is over: each page of a stack is a fault of a microsecond or two.
     #[inline(never)]
-    fn ended(&self, outcome: supervise::Outcome, way: &Way) -> Ended {
+    fn ended(&self, outcome: supervise::Outcome, way: &Way, before: &Before) -> Ended {
         let options = self.options;
         let mut report = self.began.report(outcome.ended);
         // A child that could not even be killed was killed as far as anybody can tell.
@@ -108,7 +115,7 @@ impl Shared<'_> {
             report::hide(&mut early, self.secrets);
             last_words::termination_log(&early, self.environment);
         }
-        let collected = outputs::collect(&options.outputs, way.outputs());
+        let collected = outputs::collect(&options.outputs, before, way.outputs());
         report.files = collected.files;
         let fine = report.exit_code.is_some_and(|code| options.success_exit_codes.has(code));
         if fine {

@@ -6,17 +6,15 @@
 //!   lock            locked as long as somebody writes or delivers; the kernel lets go of it
 //!   run.json        whose it is and where it goes; no token. Before the command starts
 //!   stdout, stderr  as stored so far, from the moment that a stream is large or old enough to be watched
-//!   files/NAME      declared outputs, by hard link where that can be
+//!   files/NAME      declared outputs, copied
 //!   report.json     by rename, after everything else; its absence says that the end is not known
 //! ```
 
 use std::fs::{DirBuilder, File, TryLockError};
-use std::io::{self, Write};
-use std::os::fd::AsRawFd;
+use std::io::{self, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD};
 use schema::report::Report;
 use schema::spool::{CLAIM, FILES, REPORT, REPORT_TEMPORARY, Stream};
 use serde::{Deserialize, Serialize};
@@ -135,14 +133,13 @@ impl Spool {
         self.directory.join(FILES).join(name)
     }
 
-    /// Keeps an open file as a declared output, and says where: by a second name for it where that can be, else as a copy.
-    pub(crate) fn keep(&self, name: &str, file: &File) -> io::Result<PathBuf> {
+    /// Keeps a copy of an open file as a declared output, and says where. No second name for it: whoever writes into the file
+    /// next would change what is delivered, and our removing the name would look as if somebody had.
+    pub(crate) fn keep(&self, name: &str, mut file: &File) -> io::Result<PathBuf> {
         DirBuilder::new().recursive(true).mode(0o700).create(self.directory.join(FILES))?;
         let to = self.file(name);
-        let open = format!("/proc/self/fd/{}", file.as_raw_fd());
-        if rustix::fs::linkat(CWD, &open, CWD, &to, AtFlags::SYMLINK_FOLLOW).is_err() {
-            std::fs::copy(&open, &to)?;
-        }
+        file.rewind()?;
+        io::copy(&mut file, &mut File::options().write(true).create(true).truncate(true).mode(0o600).open(&to)?)?;
         Ok(to)
     }
 
