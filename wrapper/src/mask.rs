@@ -1,13 +1,24 @@
 //! Hides the values of secrets in whatever leaves the wrapper, also when a read cuts one in two. Called by `capture` for
 //! the streams and by `report` for its texts. Without secrets nothing here runs.
+//!
+//! Text is looked through twice: as it stands, for the value and its escaped forms; and without its line breaks, for the forms
+//! that programs break into lines (base64), wherever they break them. Both passes are linear, and what is held back until more
+//! comes is bounded by the longest form.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 
 use aho_corasick::{AhoCorasick, MatchKind};
-use base64::Engine;
-use base64::engine::general_purpose::{GeneralPurpose, STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
+
+use self::unbroken::Unbroken;
+
+// With their paths, for `wrapper/fuzz` compiles this file too.
+#[path = "mask/forms.rs"]
+mod forms;
+#[path = "mask/unbroken.rs"]
+mod unbroken;
 
 /// What stands in place of a secret.
 const MASK: &[u8] = b"***";
@@ -15,15 +26,28 @@ const MASK: &[u8] = b"***";
 /// Shortest value that is masked: a shorter one would black out ordinary words.
 const SHORTEST_BYTES: usize = 6;
 
-/// Lengths of the lines into which programs break base64. Source: base64(1), RFC 7468.
-const BASE64_LINES: [usize; 2] = [76, 64];
-
-/// The patterns to hide.
+/// The forms to hide.
 pub(crate) struct Secrets {
+    as_they_stand: Patterns,
+    /// Those that may have line breaks anywhere.
+    breakable: Patterns,
+}
+
+/// Texts to find.
+struct Patterns {
     patterns: Vec<Vec<u8>>,
     finder: AhoCorasick,
     /// The patterns by their first byte: a key of many lines has a thousand.
     by_first: Vec<Vec<usize>>,
+    longest: usize,
+}
+
+/// What was found in a text.
+struct Found {
+    /// Secrets, in their order, none within another.
+    ranges: Vec<Range<usize>>,
+    /// Where the first thing begins that may be the start of a secret cut off by the end.
+    open_from: usize,
 }
 
 impl Secrets {
@@ -46,28 +70,86 @@ impl Secrets {
 
     /// These values, in every form in which a program is likely to print them; `None` without any.
     pub(crate) fn of(values: &[&[u8]]) -> Option<Self> {
-        let mut patterns: Vec<Vec<u8>> = values.iter().flat_map(|value| forms(value)).collect();
-        patterns.sort();
-        patterns.dedup();
-        if patterns.is_empty() {
+        let plain: Vec<&[u8]> = values.iter().flat_map(|value| forms::parts(value)).filter(|part| part.len() >= SHORTEST_BYTES).collect();
+        if plain.is_empty() {
             return None;
         }
-        let finder = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&patterns);
-        let mut by_first = vec![Vec::new(); 256];
-        patterns.iter().enumerate().for_each(|(which, pattern)| by_first[usize::from(pattern[0])].push(which));
-        // The only failure is more pattern text than fits into 32 bits, which no environment can hold.
-        Some(Self { finder: finder.expect("an environment is smaller than 4 GiB"), patterns, by_first })
+        let as_they_stand = Patterns::of(plain.iter().flat_map(|part| forms::escaped(part)).collect());
+        Some(Self { as_they_stand, breakable: Patterns::of(plain.iter().flat_map(|part| forms::encoded(part)).collect()) })
     }
 
     /// The text with every secret hidden.
     pub(crate) fn hide(&self, text: &str) -> String {
-        String::from_utf8_lossy(&self.finder.replace_all_bytes(text.as_bytes(), &vec![MASK; self.patterns.len()])).into_owned()
+        String::from_utf8_lossy(&Masker::default().push(self, text.as_bytes(), true)).into_owned()
+    }
+
+    /// The secrets in `bytes`, and from where on more has to come before anything can be said; `last`: nothing more comes.
+    fn find(&self, bytes: &[u8], last: bool) -> Found {
+        let Found { mut ranges, open_from } = self.as_they_stand.find(bytes, bytes, last);
+        let unbroken = Unbroken::of(bytes);
+        let beside = self.breakable.find(unbroken.text(), unbroken.certain(), last);
+        ranges.extend(beside.ranges.iter().flat_map(|range| unbroken.in_original(range)));
+        ranges.sort_by_key(|range| (range.start, range.end));
+        let mut apart: Vec<Range<usize>> = Vec::with_capacity(ranges.len());
+        for range in ranges {
+            match apart.last_mut() {
+                Some(before) if range.start < before.end => before.end = before.end.max(range.end),
+                _ => apart.push(range),
+            }
+        }
+        if last {
+            return Found { ranges: apart, open_from: bytes.len() };
+        }
+        let mut open_from = open_from.min(unbroken.position(beside.open_from));
+        // Nothing is cut in two: no secret, and no escape.
+        loop {
+            let cut = apart.iter().rev().find(|range| range.start < open_from && open_from < range.end).map(|range| range.start);
+            let escape = (open_from > 0 && bytes[open_from - 1] == b'\\').then(|| open_from - 1);
+            match cut.or(escape) {
+                Some(earlier) => open_from = earlier,
+                None => break,
+            }
+        }
+        apart.retain(|range| range.start < open_from);
+        Found { ranges: apart, open_from }
+    }
+}
+
+impl Patterns {
+    fn of(mut patterns: Vec<Vec<u8>>) -> Self {
+        patterns.retain(|pattern| pattern.len() >= SHORTEST_BYTES);
+        patterns.sort();
+        patterns.dedup();
+        let finder = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&patterns);
+        let mut by_first = vec![Vec::new(); 256];
+        patterns.iter().enumerate().for_each(|(which, pattern)| by_first[usize::from(pattern[0])].push(which));
+        let longest = patterns.iter().map(Vec::len).max().unwrap_or(0);
+        // The only failure is more pattern text than fits into 32 bits, which no environment can hold.
+        Self { finder: finder.expect("an environment is smaller than 4 GiB"), patterns, by_first, longest }
+    }
+
+    /// All of them in `bytes`, of which `certain` is the part whose end may be the start of another.
+    fn find(&self, bytes: &[u8], certain: &[u8], last: bool) -> Found {
+        let open_from = |from: usize| if last { bytes.len() } else { self.possible_start(certain, from.min(certain.len())) };
+        let mut found = Found { ranges: Vec::new(), open_from: open_from(0) };
+        let mut done = 0;
+        // A secret that begins before anything unfinished is a secret whatever comes.
+        while let Some(next) = self.finder.find(&bytes[done..]).filter(|next| done + next.start() < found.open_from) {
+            found.ranges.push(done + next.start()..done + next.end());
+            done += next.end();
+            if done > found.open_from {
+                found.open_from = open_from(done).max(done);
+            }
+        }
+        if found.open_from == certain.len() {
+            found.open_from = bytes.len();
+        }
+        found
     }
 
     /// Where the first thing begins, in `bytes` from `from` on, that may be the start of a secret cut off by the end.
     fn possible_start(&self, bytes: &[u8], from: usize) -> usize {
-        let longest = self.patterns.iter().map(Vec::len).max().unwrap_or(0);
-        let first = bytes.len().saturating_sub(longest.saturating_sub(1)).max(from);
+        let first = bytes.len().saturating_sub(self.longest.saturating_sub(1)).max(from);
         let may_start = |at: usize| {
             let rest = &bytes[at..];
             let candidates = self.by_first[usize::from(rest[0])].iter().map(|which| &self.patterns[*which]);
@@ -82,105 +164,6 @@ pub(crate) fn hide<'a>(secrets: Option<&Secrets>, text: &'a str) -> Cow<'a, str>
     secrets.map_or(Cow::Borrowed(text), |secrets| Cow::Owned(secrets.hide(text)))
 }
 
-/// A value as it stands, without a last newline, each of its long lines, and each of these in base64 (alone or within a longer
-/// text), percent-encoded and as it stands in a JSON string.
-fn forms(value: &[u8]) -> Vec<Vec<u8>> {
-    let trimmed = value.trim_ascii_end();
-    let lines = trimmed.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
-    let mut forms = Vec::new();
-    for plain in [value, trimmed].into_iter().chain(lines).filter(|plain| plain.len() >= SHORTEST_BYTES) {
-        let mut add = |form: Vec<u8>| {
-            if form.len() >= SHORTEST_BYTES && !forms.contains(&form) {
-                forms.push(form);
-            }
-        };
-        add(plain.to_owned());
-        let base64 = STANDARD.encode(plain).into_bytes();
-        // A long one in lines, as `base64` and `openssl` print it.
-        BASE64_LINES.iter().flat_map(|width| base64.chunks(*width)).for_each(|line| add(line.to_owned()));
-        add(base64);
-        add(STANDARD_NO_PAD.encode(plain).into_bytes());
-        add(URL_SAFE.encode(plain).into_bytes());
-        add(URL_SAFE_NO_PAD.encode(plain).into_bytes());
-        for before in 0..3 {
-            add(within_base64(&STANDARD_NO_PAD, plain, before));
-            add(within_base64(&URL_SAFE_NO_PAD, plain, before));
-        }
-        for lower in [false, true] {
-            let percent = percent_encoded(plain, lower);
-            add(form_encoded(&percent));
-            add(percent);
-        }
-        if let Ok(text) = std::str::from_utf8(plain) {
-            let json = serde_json::to_string(text).expect("a string is JSON");
-            let json = &json[1..json.len() - 1];
-            add(json.as_bytes().to_owned());
-            // As PHP writes it, as Go does, and with nothing but ASCII, as Python does.
-            add(json.replace('/', "\\/").into_bytes());
-            let go = json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026");
-            add(go.into_bytes());
-            add(ascii(json).into_bytes());
-        }
-    }
-    forms
-}
-
-/// What of the value's base64 does not depend on what stands around it, when `before` bytes more than a multiple of three
-/// stand before it: `Basic` authorization has `user:` there.
-fn within_base64(engine: &GeneralPurpose, value: &[u8], before: usize) -> Vec<u8> {
-    let padded = [&[0; 2][..before], value].concat();
-    let text = engine.encode(&padded);
-    // A character holds six bits: those that hold any bit of a neighbour are left out.
-    let (first, end) = ((before * 8).div_ceil(6), padded.len() * 8 / 6);
-    text.as_bytes()[first..end].to_owned()
-}
-
-/// As RFC 3986 has it: everything but the unreserved characters.
-fn percent_encoded(bytes: &[u8], lower: bool) -> Vec<u8> {
-    let mut encoded = Vec::with_capacity(bytes.len() * 3);
-    for byte in bytes {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(byte) {
-            encoded.push(*byte);
-        } else {
-            encoded.extend(if lower { format!("%{byte:02x}") } else { format!("%{byte:02X}") }.into_bytes());
-        }
-    }
-    encoded
-}
-
-/// As forms of web pages have it: a blank is a plus.
-fn form_encoded(percent: &[u8]) -> Vec<u8> {
-    let mut encoded = Vec::with_capacity(percent.len());
-    let mut left = percent;
-    while let Some((first, rest)) = left.split_first() {
-        match left.strip_prefix(b"%20") {
-            Some(rest) => {
-                encoded.push(b'+');
-                left = rest;
-            }
-            None => {
-                encoded.push(*first);
-                left = rest;
-            }
-        }
-    }
-    encoded
-}
-
-/// With `\uXXXX` for everything beyond ASCII.
-fn ascii(json: &str) -> String {
-    let mut text = String::with_capacity(json.len());
-    for character in json.chars() {
-        if character.is_ascii() {
-            text.push(character);
-        } else {
-            let mut units = [0; 2];
-            character.encode_utf16(&mut units).iter().for_each(|unit| text.push_str(&format!("\\u{unit:04x}")));
-        }
-    }
-    text
-}
-
 /// Hides secrets in one stream, piece by piece. Holds back only what may be the beginning of a secret.
 #[derive(Default)]
 pub(crate) struct Masker {
@@ -192,29 +175,25 @@ impl Masker {
     pub(crate) fn push(&mut self, secrets: &Secrets, piece: &[u8], last: bool) -> Vec<u8> {
         let mut bytes = std::mem::take(&mut self.held);
         bytes.extend_from_slice(piece);
+        let found = secrets.find(&bytes, last);
         let mut shown = Vec::with_capacity(bytes.len());
         let mut done = 0;
-        loop {
-            let safe = if last { bytes.len() } else { secrets.possible_start(&bytes, done) };
-            match secrets.finder.find(&bytes[done..]) {
-                // A secret that begins before anything unfinished is a secret whatever comes.
-                Some(found) if done + found.start() < safe => {
-                    shown.extend_from_slice(&bytes[done..done + found.start()]);
-                    shown.extend_from_slice(MASK);
-                    done += found.end();
-                }
-                _ => {
-                    shown.extend_from_slice(&bytes[done..safe]);
-                    self.held = bytes.split_off(safe);
-                    return shown;
-                }
-            }
+        for range in found.ranges {
+            shown.extend_from_slice(&bytes[done..range.start]);
+            shown.extend_from_slice(MASK);
+            done = range.end;
         }
+        shown.extend_from_slice(&bytes[done..found.open_from]);
+        self.held = bytes.split_off(found.open_from);
+        shown
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine;
+    use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
+
     use super::*;
 
     /// Pushes `text` cut in two at every place, and in single bytes: what is shown must be the same each time.
@@ -307,5 +286,70 @@ mod tests {
         let (secrets, short) = Secrets::of_environment(&variables);
         assert_eq!(secrets.unwrap().hide("is long enough, short"), "is ***, short");
         assert_eq!(short, ["A"]);
+    }
+
+    #[test]
+    fn quoted_for_shells_and_addresses_of_every_common_kind() {
+        let secret = "pa'ss w$rd/+&=:@!(x)*~;,?";
+        for form in [
+            // Python's shlex.quote; bash's ${x@Q}; printf %q; within "…".
+            r#"pa'"'"'ss w$rd/+&=:@!(x)*~;,?"#,
+            r"pa'\''ss w$rd/+&=:@!(x)*~;,?",
+            r"pa\'ss\ w\$rd/+\&=:@\!\(x\)\*~\;\,\?",
+            r"pa'ss w\$rd/+&=:@!(x)*~;,?",
+            // Python's urllib.parse.quote and quote_plus; encodeURIComponent and encodeURI; Go's PathEscape and QueryEscape;
+            // Java's URLEncoder.
+            "pa%27ss%20w%24rd/%2B%26%3D%3A%40%21%28x%29%2A~%3B%2C%3F",
+            "pa%27ss+w%24rd%2F%2B%26%3D%3A%40%21%28x%29%2A~%3B%2C%3F",
+            "pa'ss%20w%24rd%2F%2B%26%3D%3A%40!(x)*~%3B%2C%3F",
+            "pa'ss%20w$rd/+&=:@!(x)*~;,?",
+            "pa%27ss%20w$rd%2F+&=:@%21%28x%29%2A~%3B%2C%3F",
+            "pa%27ss+w%24rd%2F%2B%26%3D%3A%40%21%28x%29%2A~%3B%2C%3F",
+            "pa%27ss+w%24rd%2F%2B%26%3D%3A%40%21%28x%29*%7E%3B%2C%3F",
+            // Markup.
+            "pa&#39;ss w$rd/+&amp;=:@!(x)*~;,?",
+        ] {
+            check(&[secret], &format!("<{form}>"), "<***>");
+        }
+    }
+
+    #[test]
+    fn base64_in_lines_is_hidden_wherever_it_stands_and_however_it_is_broken() {
+        let secret = "0123456789-abcdefghij_ABCDEFGHIJ.klmnopqrst";
+        let secrets = Secrets::of(&[secret.as_bytes()]).unwrap();
+        for before in 0..80 {
+            let text = STANDARD.encode(format!("{}{secret}@host/some/more/words/behind/it", "u".repeat(before)));
+            for (width, line_end) in [(76, "\n"), (64, "\r\n"), (60, "\n    "), (76, "\\n"), (20, "\n"), (1, "\n")] {
+                let lines: Vec<_> = text.as_bytes().chunks(width).map(|line| std::str::from_utf8(line).unwrap()).collect();
+                let broken = lines.join(line_end);
+                let shown = secrets.hide(&broken);
+                // At each side a character or two depend on the neighbours.
+                let hidden = text.len() - shown.replace(line_end, "").replace("***", "").len();
+                assert!(hidden + 3 >= secret.len() * 8 / 6, "{before} before, lines of {width}: {shown}");
+                assert_eq!(shown.matches(line_end).count(), broken.matches(line_end).count(), "lines stay lines");
+            }
+        }
+    }
+
+    #[test]
+    fn a_broken_form_is_hidden_wherever_a_read_cuts_it() {
+        let secret = "hunter22-and-more-of-it";
+        let text = STANDARD.encode(secret);
+        for line_end in ["\n", "\r\n  ", "\\n", "\\r\\n"] {
+            let broken = format!("{}{line_end}{}", &text[..9], &text[9..]);
+            check(&[secret], &format!("a {broken} z"), &format!("a ***{line_end}*** z"));
+        }
+    }
+
+    #[test]
+    fn what_is_held_back_is_bounded_whatever_comes() {
+        let secret = "hunter22-and-more-of-it";
+        let secrets = Secrets::of(&[secret.as_bytes()]).unwrap();
+        let mut masker = Masker::default();
+        masker.push(&secrets, &STANDARD.encode(secret).as_bytes()[..9], false);
+        for _ in 0..100 {
+            masker.push(&secrets, &[b'\n'; 1000], false);
+            assert!(masker.held.len() < 300, "{}", masker.held.len());
+        }
     }
 }

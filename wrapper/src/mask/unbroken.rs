@@ -1,0 +1,125 @@
+//! A text without its line breaks, and where what is left stood: encoders break what they write into lines of 64, 76 or whatever
+//! many characters, indented or not, and within a JSON string the break is an escape. Called by `mask`.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// Longest break that is passed over, bytes: a line break and deep indentation. A longer one is none, so that what is held back
+/// has a limit.
+const BREAK_LIMIT_BYTES: usize = 128;
+
+/// The text without its breaks.
+pub(super) struct Unbroken<'a> {
+    text: Cow<'a, [u8]>,
+    /// Where each run of it begins, here and in the original.
+    runs: Vec<(usize, usize)>,
+    original_len: usize,
+    /// How much of the end may be the beginning of a break.
+    uncertain: usize,
+}
+
+impl<'a> Unbroken<'a> {
+    /// Of these bytes.
+    pub(super) fn of(bytes: &'a [u8]) -> Self {
+        let mut unbroken = Self { text: Cow::Borrowed(bytes), runs: vec![(0, 0)], original_len: bytes.len(), uncertain: 0 };
+        let mut text: Option<Vec<u8>> = None;
+        let (mut run, mut at) = (0, 0);
+        while let Some(found) = bytes[at..].iter().position(|byte| matches!(byte, b'\n' | b'\r' | b'\\')) {
+            at += found;
+            let end = break_end(bytes, at);
+            if end == at {
+                at += 1;
+                continue;
+            }
+            let text = text.get_or_insert_with(|| Vec::with_capacity(bytes.len()));
+            // No encoded text has a byte of a break in it.
+            let kept = if end - at > BREAK_LIMIT_BYTES { at + 1 } else { at };
+            text.extend_from_slice(&bytes[run..kept]);
+            unbroken.runs.push((text.len(), end));
+            (run, at) = (end, end);
+        }
+        unbroken.uncertain = usize::from(run < bytes.len() && bytes.last() == Some(&b'\\'));
+        if let Some(mut text) = text {
+            text.extend_from_slice(&bytes[run..]);
+            unbroken.text = Cow::Owned(text);
+        }
+        unbroken
+    }
+
+    /// What is left.
+    pub(super) fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// The same without what may turn out to be the beginning of a break.
+    pub(super) fn certain(&self) -> &[u8] {
+        &self.text[..self.text.len() - self.uncertain]
+    }
+
+    /// Where a byte of it stood; the end is the end.
+    pub(super) fn position(&self, at: usize) -> usize {
+        if at >= self.text.len() {
+            return self.original_len;
+        }
+        let (here, there) = self.runs[self.runs.partition_point(|(here, _)| *here <= at) - 1];
+        there + (at - here)
+    }
+
+    /// Where a range of it stood: a piece for each line.
+    pub(super) fn in_original(&self, range: &Range<usize>) -> Vec<Range<usize>> {
+        let mut pieces = Vec::new();
+        let mut which = self.runs.partition_point(|(here, _)| *here <= range.start) - 1;
+        let mut at = range.start;
+        while at < range.end {
+            let (here, there) = self.runs[which];
+            let end = self.runs.get(which + 1).map_or(range.end, |(next, _)| (*next).min(range.end));
+            if end > at {
+                pieces.push(there + (at - here)..there + (end - here));
+            }
+            (at, which) = (end, which + 1);
+        }
+        pieces
+    }
+}
+
+/// Where the break ends that begins at `at`; `at` for none.
+fn break_end(bytes: &[u8], at: usize) -> usize {
+    let mut end = at;
+    loop {
+        end += match &bytes[end..] {
+            [b'\n' | b'\r', ..] => 1,
+            [b'\\', b'n' | b'r', ..] => 2,
+            [b' ' | b'\t', ..] if end > at => 1,
+            _ => return end,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn breaks_are_left_out_and_every_byte_knows_where_it_stood() {
+        let bytes = b"ab\n  cd\\r\\nef\\gh\r\n";
+        let unbroken = Unbroken::of(bytes);
+        assert_eq!(unbroken.text(), b"abcdef\\gh");
+        for (at, byte) in unbroken.text().iter().enumerate() {
+            assert_eq!(bytes[unbroken.position(at)], *byte);
+        }
+        assert_eq!(unbroken.in_original(&(1..5)), [1..2, 5..7, 11..12]);
+        assert_eq!(unbroken.position(9), bytes.len());
+    }
+
+    #[test]
+    fn a_long_break_is_none() {
+        let bytes = [b"ab".as_slice(), &[b'\n'; BREAK_LIMIT_BYTES + 1], b"cd"].concat();
+        assert_eq!(Unbroken::of(&bytes).text(), b"ab\ncd");
+    }
+
+    #[test]
+    fn what_may_begin_a_break_is_uncertain() {
+        let unbroken = Unbroken::of(b"a\nb\\");
+        assert_eq!((unbroken.text(), unbroken.certain()), (b"ab\\".as_slice(), b"ab".as_slice()));
+    }
+}
