@@ -56,6 +56,9 @@ pub const DIRECTORY_VARIABLE: &str = "PVN_JOB_DIR";
 /// within 250 ms".
 pub const LIVE_AFTER_MS: u64 = 150;
 
+/// Name of the declared output that is shown where people approve. The wrapper masks it; all others are for commands.
+pub const EXPLANATION: &str = "plan-explanation";
+
 /// Longest name of a declared output, bytes: far below the 255 of a file name, so that a suffix fits.
 pub const OUTPUT_NAME_LIMIT: usize = 128;
 

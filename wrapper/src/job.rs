@@ -2,15 +2,18 @@
 //! anything is started, [`Job::report`] when all is over.
 
 use std::fs::File;
-use std::io::{self, Seek, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
+use schema::id::BlobId;
 use schema::report::Report;
 use schema::spool::{self, Claim};
 use schema::time::Timestamp;
+
+use crate::outputs;
 
 /// The job that this process runs. Whoever holds it is the only one who does.
 pub(crate) struct Job {
@@ -66,8 +69,8 @@ impl Job {
     }
 }
 
-/// Puts a copy of the open file `from` into the files of the job in `directory`, whole or not at all.
-pub(crate) fn hand_over(directory: &Path, name: &str, mut from: &File) -> io::Result<()> {
+/// Puts what `from` gives into the files of the job in `directory`, whole or not at all, and says what it was.
+pub(crate) fn hand_over(directory: &Path, name: &str, from: impl Read) -> io::Result<BlobId> {
     let files = directory.join(spool::FILES);
     match std::fs::DirBuilder::new().mode(0o700).create(&files) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
@@ -76,12 +79,12 @@ pub(crate) fn hand_over(directory: &Path, name: &str, mut from: &File) -> io::Re
     // The dot keeps it from being taken for an output, whose names start otherwise; the pid from another wrapper's way.
     let temporary = files.join(format!(".{name}.{}", std::process::id()));
     let make = || File::options().write(true).create(true).truncate(true).mode(0o600).open(&temporary);
-    let copied = from.rewind().and_then(|()| {
-        let mut to = make()?;
-        io::copy(&mut from, &mut to)?;
-        to.sync_all()
+    let placed = make().and_then(|mut file| {
+        let blob = outputs::copy(from, &mut file)?;
+        file.sync_all()?;
+        std::fs::rename(&temporary, files.join(name))?;
+        Ok(blob)
     });
-    let placed = copied.and_then(|()| std::fs::rename(&temporary, files.join(name)));
     if placed.is_err() {
         // It may never have been made.
         let _ = std::fs::remove_file(&temporary);

@@ -89,21 +89,22 @@ fn usage(error: &clap::Error, raw: &[OsString], began: Began) -> u8 {
         let _ = error.print();
         return 0;
     }
-    let _ = writer::within(&mut Writer::of(rustix::stdio::stderr()), error.to_string().as_bytes(), USAGE_PATIENCE, USAGE_PATIENCE);
+    let environment: Environment = std::env::vars_os().collect();
+    let (secrets, _) = secrets_of(&environment);
+    let text = mask::hide(secrets, &error.to_string()).into_owned();
+    let _ = writer::within(&mut Writer::of(rustix::stdio::stderr()), text.as_bytes(), USAGE_PATIENCE, USAGE_PATIENCE);
     if raw.get(1).is_some_and(|what| what == "exec") {
-        let text = error.to_string();
         let why = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
         let refusal = Refusal::ours(format!("the wrapper's arguments are wrong: {why}"));
-        let environment: Environment = std::env::vars_os().collect();
-        let (secrets, _) = Secrets::of_environment(&environment);
         let way = Way::of_usage_error(raw, &environment, began);
-        way.hand_over(Ended::refused(&began, &refusal), None, &environment, secrets.as_ref());
+        way.hand_over(Ended::refused(&began, &refusal), None, &environment, secrets);
     }
     exit::OURS
 }
 
 fn exec(options: &Exec, inherited: &Inherited, began: Began) -> u8 {
     let environment: Environment = std::env::vars_os().collect();
+    let (secrets, short) = secrets_of(&environment);
     let job = match options.job.as_deref().map(|directory| Job::claim(directory, began.timestamp())).transpose() {
         Ok(job) => job,
         Err(error) => {
@@ -116,19 +117,28 @@ fn exec(options: &Exec, inherited: &Inherited, began: Began) -> u8 {
         // Fails only for a group leader, who then has what it asks for: a terminal of nobody else's.
         let _ = rustix::process::setsid();
     }
-    let (secrets, short) = Secrets::of_environment(&environment);
     for key in short {
         say(&format!("the value of {key} is not masked: it is shorter than 6 bytes"));
     }
     let mut way = Way::of(options, job, &environment, &began);
-    let shared = Shared { options, environment: &environment, secrets: secrets.as_ref(), began };
+    let shared = Shared { options, environment: &environment, secrets, began };
     let ended = shared.run(inherited, &mut way).unwrap_or_else(|refusal| {
-        say(&mask::hide(secrets.as_ref(), &refusal.why));
+        say(&refusal.why);
         Ended::refused(&began, &refusal)
     });
     let code = ended.code;
-    way.hand_over(ended, options.report.as_deref(), &environment, secrets.as_ref());
+    way.hand_over(ended, options.report.as_deref(), &environment, secrets);
     code
+}
+
+/// What is hidden in all that leaves us, our own messages too, for the rest of the program; and what is too short for it.
+fn secrets_of(environment: &Environment) -> (Option<&'static Secrets>, Vec<String>) {
+    let (secrets, short) = Secrets::of_environment(environment);
+    let secrets: Option<&'static Secrets> = secrets.map(|secrets| &*Box::leak(Box::new(secrets)));
+    if let Some(secrets) = secrets {
+        writer::hide(secrets);
+    }
+    (secrets, short)
 }
 
 fn with_causes(error: &dyn std::error::Error) -> String {

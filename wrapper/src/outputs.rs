@@ -2,6 +2,7 @@
 //! end of the command.
 
 use std::fs::File;
+use std::io::{self, Read, Seek};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -9,12 +10,19 @@ use rustix::fs::OFlags;
 use schema::id::BlobId;
 use schema::output::OUTPUT_LIMIT_BYTES;
 use schema::report::{OutputError, OutputFile, Structured, StructuredKind};
+use schema::spool::EXPLANATION;
 
 use crate::args::Output;
 use crate::deliver::spool::Spool;
 use crate::freshness::Before;
 use crate::job;
-use crate::store::Kept;
+use crate::mask::Secrets;
+use crate::store;
+
+pub(crate) use copy::copy;
+use copy::{Masked, in_memory};
+
+mod copy;
 
 /// Largest output file, 4 GiB: a plan or an explanation has some megabytes, and what is stored for thirty days needs a limit.
 pub(crate) const FILE_LIMIT_BYTES: u64 = 4 << 30;
@@ -40,34 +48,60 @@ pub(crate) struct Collected {
 }
 
 /// Collects every declared output.
-pub(crate) fn collect(outputs: &[Output], before: &Before, to: To<'_>) -> Collected {
+pub(crate) fn collect(outputs: &[Output], before: &Before, secrets: Option<&Secrets>, to: To<'_>) -> Collected {
     let mut collected = Collected::default();
     for (which, Output { name, path }) in outputs.iter().enumerate() {
         let found = open(path).and_then(|file| {
             if file.metadata().is_ok_and(|metadata| before.is_older(which, path, &metadata)) {
                 return Err(format!("{} lay there before, and this run did not write it", path.display()));
             }
-            let blob = digest_of(&file, path)?;
-            match to {
-                To::Nobody => {}
-                To::Job(job) => {
-                    job::hand_over(job, name, &file).map_err(|error| format!("cannot hand over {}: {error}", path.display()))?;
-                }
-                To::Scheduler(spool) => {
-                    // What cannot be kept is sent from where it is.
-                    let kept = spool.and_then(|spool| spool.keep(name, &file).ok());
-                    collected.to_send.push((name.clone(), kept.unwrap_or_else(|| path.clone())));
-                }
-            }
-            Ok(blob)
+            // The explanation is for people; a plan is for the command alone, byte for byte.
+            let shown = secrets.filter(|_| name == EXPLANATION);
+            let kept = keep(name, &file, shown, path, to);
+            kept.map_err(|error| format!("cannot hand over {}: {error}", path.display()))
         });
         let (content_blob_id, error) = match found {
-            Ok(blob) => (Some(blob), None),
+            Ok(Kept { blob, send }) => {
+                collected.to_send.extend(send.map(|path| (name.clone(), path)));
+                (Some(blob), None)
+            }
             Err(why) => (None, Some(why)),
         };
         collected.files.push(OutputFile { name: name.clone(), content_blob_id, error });
     }
     collected
+}
+
+/// A declared output that is kept for whoever gets it.
+struct Kept {
+    blob: BlobId,
+    /// What is to be sent, if anything is.
+    send: Option<PathBuf>,
+}
+
+/// Keeps a declared output, masked when it is to be `shown`.
+fn keep(name: &str, file: &File, shown: Option<&Secrets>, path: &Path, to: To<'_>) -> io::Result<Kept> {
+    // From the beginning, each time.
+    let reader = || -> io::Result<Box<dyn Read>> {
+        let mut from = file;
+        from.rewind()?;
+        Ok(match shown {
+            Some(secrets) => Box::new(Masked::new(from, secrets)),
+            None => Box::new(from),
+        })
+    };
+    match to {
+        To::Nobody => Ok(Kept { blob: BlobId::of_reader(reader()?)?, send: None }),
+        To::Job(job) => Ok(Kept { blob: job::hand_over(job, name, reader()?)?, send: None }),
+        To::Scheduler(spool) => {
+            if let Some(Ok((path, blob))) = spool.map(|spool| spool.keep(name, reader()?)) {
+                return Ok(Kept { blob, send: Some(path) });
+            }
+            // What cannot be kept is sent from where it is, if it may be.
+            let (path, blob) = if shown.is_some() { in_memory(reader()?)? } else { (path.to_owned(), BlobId::of_reader(reader()?)?) };
+            Ok(Kept { blob, send: Some(path) })
+        }
+    }
 }
 
 /// Content address of a regular file.
@@ -104,7 +138,7 @@ fn open(path: &Path) -> Result<File, String> {
 }
 
 /// The document on standard output, checked.
-pub(crate) fn structured(kind: StructuredKind, stdout: &Kept) -> Structured {
+pub(crate) fn structured(kind: StructuredKind, stdout: &store::Kept) -> Structured {
     let whole = |message: String| Structured { kind, value: None, errors: vec![OutputError { pointer: String::new(), message }] };
     if stdout.head.is_some() {
         return whole(format!("standard output has {} bytes, of which only a part was kept", stdout.total));

@@ -10,7 +10,7 @@ use crate::freshness::Before;
 use crate::hand_over::{Environment, Way};
 use crate::inputs::Placed;
 use crate::locks::Locks;
-use crate::mask::{self, Secrets};
+use crate::mask::Secrets;
 use crate::order::Order;
 use crate::report::Began;
 use crate::signals::Inherited;
@@ -115,7 +115,7 @@ impl Shared<'_> {
             report::hide(&mut early, self.secrets);
             last_words::termination_log(&early, self.environment);
         }
-        let collected = outputs::collect(&options.outputs, before, way.outputs());
+        let collected = outputs::collect(&options.outputs, before, self.secrets, way.outputs());
         report.files = collected.files;
         let fine = report.exit_code.is_some_and(|code| options.success_exit_codes.has(code));
         if fine {
@@ -123,7 +123,7 @@ impl Shared<'_> {
             report.structured = expected.map(|kind| outputs::structured(kind, stdout));
             report.bad_output = outputs::complaint(&report.files, report.structured.as_ref());
             if let Some(why) = &report.bad_output {
-                say(&mask::hide(self.secrets, why));
+                say(why);
                 code = exit::BAD_OUTPUT;
             }
         }

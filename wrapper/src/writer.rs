@@ -6,12 +6,15 @@
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::{Errno, ReadWriteFlags};
+
+use crate::mask::{self, Secrets};
 
 /// What a pipe takes at once when it says that it takes anything. Source: `PIPE_BUF` of pipe(7).
 const PIPE_BYTES: usize = 4096;
@@ -120,13 +123,21 @@ pub(crate) fn within(to: &mut Writer, bytes: &[u8], idle: Duration, total: Durat
     Ok(())
 }
 
+/// What is hidden in messages of ours, from when it is known: they may name paths and arguments.
+static SECRETS: OnceLock<&'static Secrets> = OnceLock::new();
+
+/// Hides these in all messages from now on.
+pub(crate) fn hide(secrets: &'static Secrets) {
+    let _ = SECRETS.set(secrets);
+}
+
 /// Writes a message of ours to standard error, one line, after what the command wrote there. Where nobody takes it there is
 /// nobody else to tell.
 pub(crate) fn say(message: &str) {
     static IN_VAIN: AtomicBool = AtomicBool::new(false);
     let patience = if IN_VAIN.load(Ordering::Relaxed) { Duration::ZERO } else { MESSAGE_PATIENCE };
     let mut to = Writer::of(rustix::stdio::stderr());
-    let line = format!("pvn-wrapper: {message}\n");
+    let line = format!("pvn-wrapper: {}\n", mask::hide(SECRETS.get().copied(), message));
     if within(&mut to, line.as_bytes(), patience, patience).is_err() {
         IN_VAIN.store(true, Ordering::Relaxed);
     }

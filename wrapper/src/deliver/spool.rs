@@ -11,15 +11,16 @@
 //! ```
 
 use std::fs::{DirBuilder, File, TryLockError};
-use std::io::{self, Seek, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use schema::id::BlobId;
 use schema::report::Report;
 use schema::spool::{CLAIM, FILES, REPORT, REPORT_TEMPORARY, Stream};
 use serde::{Deserialize, Serialize};
 
-use crate::store;
+use crate::{outputs, store};
 
 const LOCK: &str = "lock";
 const RUN: &str = "run.json";
@@ -133,14 +134,14 @@ impl Spool {
         self.directory.join(FILES).join(name)
     }
 
-    /// Keeps a copy of an open file as a declared output, and says where. No second name for it: whoever writes into the file
-    /// next would change what is delivered, and our removing the name would look as if somebody had.
-    pub(crate) fn keep(&self, name: &str, mut file: &File) -> io::Result<PathBuf> {
+    /// Keeps what `from` gives as a declared output, and says where and what it was. A copy, and no second name for the file:
+    /// whoever writes into it next would change what is delivered, and removing the name would look as if somebody had.
+    pub(crate) fn keep(&self, name: &str, from: impl Read) -> io::Result<(PathBuf, BlobId)> {
         DirBuilder::new().recursive(true).mode(0o700).create(self.directory.join(FILES))?;
         let to = self.file(name);
-        file.rewind()?;
-        io::copy(&mut file, &mut File::options().write(true).create(true).truncate(true).mode(0o600).open(&to)?)?;
-        Ok(to)
+        let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&to)?;
+        let blob = outputs::copy(from, &mut file)?;
+        Ok((to, blob))
     }
 
     /// Puts the report in place, whole or not at all as far as a killed process goes; [`Self::sync`] is for the rest.
@@ -195,7 +196,6 @@ impl Spool {
     }
 
     fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
-        use io::Read;
         match File::open(self.directory.join(name)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -224,7 +224,8 @@ mod tests {
         std::fs::write(path.join("mine"), "x").unwrap();
         let output = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(output.path(), "plan").unwrap();
-        let kept = spool.keep("plan", &File::open(output.path()).unwrap()).unwrap();
+        let (kept, blob) = spool.keep("plan", File::open(output.path()).unwrap()).unwrap();
+        assert_eq!(blob, BlobId::of(b"plan"));
         assert_eq!(std::fs::read(kept).unwrap(), b"plan");
         spool.report(&serde_json::to_vec(&Report { exit_code: Some(3), ..Report::default() }).unwrap()).unwrap();
         spool.sync().unwrap();
