@@ -97,6 +97,7 @@ fn usage(error: &clap::Error, raw: &[OsString], began: Began) -> u8 {
         let why = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
         let refusal = Refusal::ours(format!("the wrapper's arguments are wrong: {why}"));
         let way = Way::of_usage_error(raw, &environment, began);
+        hide_token(&environment);
         way.hand_over(Ended::refused(&began, &refusal), None, &environment, secrets);
     }
     exit::OURS
@@ -121,6 +122,7 @@ fn exec(options: &Exec, inherited: &Inherited, began: Began) -> u8 {
         say(&format!("the value of {key} is not masked: it is shorter than 6 bytes"));
     }
     let mut way = Way::of(options, job, &environment, &began);
+    hide_token(&environment);
     let shared = Shared { options, environment: &environment, secrets, began };
     let ended = shared.run(inherited, &mut way).unwrap_or_else(|refusal| {
         say(&refusal.why);
@@ -129,6 +131,16 @@ fn exec(options: &Exec, inherited: &Inherited, began: Began) -> u8 {
     let code = ended.code;
     way.hand_over(ended, options.report.as_deref(), &environment, secrets);
     code
+}
+
+/// Nobody finds the job's token in our memory from now on: not in `/proc/PID/environ`, and other than root not by tracing us. The
+/// command runs as our user and must not speak for the job.
+fn hide_token(environment: &Environment) {
+    if environment.iter().any(|(key, _)| spawn::HIDDEN.iter().any(|hidden| key == hidden)) {
+        raw::forget_variables(spawn::HIDDEN);
+        // What is refused leaves it to the first.
+        let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
+    }
 }
 
 /// What is hidden in all that leaves us, our own messages too, for the rest of the program; and what is too short for it.

@@ -1,4 +1,4 @@
-//! The four things that nothing safe offers; all that is unsafe in the wrapper is here.
+//! The six things that nothing safe offers; all that is unsafe in the wrapper is here.
 //!
 //! - **A `main` of our own** instead of the one that the Rust runtime wraps. The runtime's ignores SIGPIPE before anybody can
 //!   look what was there before, so the command could not be given what we were given; it reads `/proc/self/maps` and sets
@@ -9,8 +9,14 @@
 //! - **The default disposition of SIGCHLD**, in place of an inherited "ignore".
 //! - **Real-time signals** as signals that can be sent.
 //! - **A terminal for a command before it runs**, which the C library's `posix_spawn` can give since glibc 2.35.
+//! - **Who we are without asking the kernel**: it said so at the start.
+//! - **Variables that nobody can read any more**: `/proc/PID/environ` shows the memory in which the kernel put them at the start,
+//!   whatever `unsetenv` says, and the command runs as the same user.
 
-#![expect(unsafe_code, reason = "a symbol, a disposition, signals without a name, an action of `posix_spawn`; see the module")]
+#![expect(
+    unsafe_code,
+    reason = "a symbol, a disposition, signals without a name, an action of `posix_spawn`, the start's own facts and memory; see the module"
+)]
 
 use std::ffi::{c_char, c_int};
 
@@ -79,4 +85,45 @@ pub(crate) fn give_terminal(actions: &mut PosixSpawnFileActions) -> nix::Result<
         0 => Ok(()),
         error => Err(Errno::from_raw(error)),
     }
+}
+
+unsafe extern "C" {
+    /// The variables as the kernel put them: texts `NAME=VALUE`, and a null pointer after the last. Source: environ(7).
+    safe static environ: *const *mut c_char;
+}
+
+/// Overwrites the values of these variables where the kernel put them, so that neither `/proc/PID/environ` nor a later look at the
+/// environment has them. Called while there is one thread, and after what is needed of them was copied.
+pub(crate) fn forget_variables(names: &[&str]) {
+    let mut entry = environ;
+    if entry.is_null() {
+        return;
+    }
+    loop {
+        // SAFETY: the array ends with a null pointer, and nothing in this program changes it: no `setenv` is ever called.
+        let text = unsafe { *entry };
+        if text.is_null() {
+            return;
+        }
+        // SAFETY: each text ends with a zero byte.
+        let length = unsafe { std::ffi::CStr::from_ptr(text) }.count_bytes();
+        // SAFETY: these bytes are the text's own, on the stack that the kernel made; with one thread nobody else looks at them.
+        let text = unsafe { std::slice::from_raw_parts_mut(text.cast::<u8>(), length) };
+        let named = names.iter().find(|name| text.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&b'=')));
+        if let Some(name) = named {
+            for byte in &mut text[name.len() + 1..] {
+                // SAFETY: a byte of the slice; volatile, for nothing in this program reads it afterwards.
+                unsafe { std::ptr::write_volatile(byte, 0) };
+            }
+        }
+        // SAFETY: the null pointer that ends the array comes after this one, which is none.
+        entry = unsafe { entry.add(1) };
+    }
+}
+
+/// Whether the effective user was root when we were started. Source: `AT_EUID` of getauxval(3).
+pub(crate) fn began_as_root() -> bool {
+    // SAFETY: it looks into a table that the kernel made at the start, and takes any number.
+    let user = unsafe { nix::libc::getauxval(nix::libc::AT_EUID) };
+    user == 0
 }

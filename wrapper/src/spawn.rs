@@ -11,14 +11,16 @@ use std::io::Read;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawn};
-use rustix::fs::{Access, FileType};
+use rustix::fs::{Access, FileType, Mode};
 use rustix::io::Errno;
 use rustix::pipe::PipeFlags;
 use rustix::process::Pid;
 use schema::wire::{TOKEN_FILE_VARIABLE, TOKEN_VARIABLE};
 
+use crate::deliver::done::Done;
 use crate::signals::Inherited;
 use crate::terminal::Terminal;
 use crate::{exit, raw};
@@ -49,7 +51,12 @@ pub(crate) struct Started {
 }
 
 /// Variables of ours that the child does not see: what speaks for the job is the wrapper's alone.
-const HIDDEN: &[&str] = &[TOKEN_VARIABLE, TOKEN_FILE_VARIABLE];
+pub(crate) const HIDDEN: &[&str] = &[TOKEN_VARIABLE, TOKEN_FILE_VARIABLE];
+
+/// How long a program that is open for writing is tried again, and how often: whoever starts another process while writing it
+/// leaves it open in that one for a moment.
+const BUSY_PATIENCE: Duration = Duration::from_secs(2);
+const BUSY_EVERY: Duration = Duration::from_millis(10);
 
 /// Where a command without a slash is looked up when there is no PATH. Source: `_PATH_DEFPATH` of paths.h.
 const DEFAULT_PATH: &str = "/usr/bin:/bin";
@@ -85,11 +92,22 @@ pub(crate) fn start(
         let (actions, attributes) = prepare(&child_stdout, &child_stderr, inherited, with_terminal)?;
         posix_spawn(path.as_os_str(), &actions, &attributes, &arguments, &variables)
     };
+    // As root the command may become another user, and open `/dev/stdout` again as that one: a pipe is its maker's alone.
+    if raw::began_as_root() {
+        for end in [&child_stdout, &child_stderr] {
+            rustix::fs::fchmod(end, Mode::from_raw_mode(0o622)).map_err(|error| faulty(error.into()))?;
+        }
+    }
     // What was refused is the command, or a terminal that hung up meanwhile: without the terminal we learn which.
-    let spawned = spawn(terminal.is_some()).or_else(|error| {
+    let mut spawned = spawn(terminal.is_some()).or_else(|error| {
         terminal.ok_or(error)?.regain();
         spawn(false)
     });
+    let began = Instant::now();
+    while spawned == Err(nix::Error::ETXTBSY) && began.elapsed() < BUSY_PATIENCE {
+        Done::<()>::new().sleep(None, BUSY_EVERY);
+        spawned = spawn(false);
+    }
     match spawned {
         Ok(pid) => Ok(Started { pid: Pid::from_raw(pid.as_raw()).expect("a started process has a pid"), stdout, stderr }),
         Err(error) => Err(refused(name, &path, std::io::Error::from_raw_os_error(error as i32))),
@@ -180,7 +198,7 @@ fn refused(name: &OsStr, path: &Path, error: std::io::Error) -> Refusal {
             return Refusal { code: exit::OURS, why, surroundings: true };
         }
         Some(Errno::TXTBSY) => {
-            let why = format!("`{shown}` cannot be executed: it is open for writing");
+            let why = format!("`{shown}` cannot be executed: it stays open for writing");
             return Refusal { code: exit::NOT_EXECUTABLE, why, surroundings: true };
         }
         _ => (exit::NOT_EXECUTABLE, format!("`{shown}` cannot be executed: {error}")),

@@ -170,3 +170,18 @@ fn a_report_can_go_to_a_pipe_or_device() {
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["exitCode"], 0);
 }
+
+#[test]
+fn a_program_that_is_open_for_writing_for_a_moment_is_tried_again() {
+    let wrapper = Wrapper::new(&[], &["./program"]);
+    let path = wrapper.path("program");
+    write_program(&path, b"#!/bin/sh\necho ran\n", 0o755);
+    let writer = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
+    let running = wrapper.spawn();
+    // Until it has tried: it sleeps only before it tries again.
+    let stat = format!("/proc/{}/stat", running.child.id());
+    crate::run::until("it sleeps", || std::fs::read_to_string(&stat).ok().filter(|stat| stat.contains(") S ")));
+    drop(writer);
+    let run = running.wait();
+    assert_eq!((run.code, run.text().as_str()), (0, "ran\n"), "{}", run.stderr);
+}

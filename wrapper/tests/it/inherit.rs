@@ -103,3 +103,14 @@ fn wrapper_under_tini_changes_nothing() {
     let run = Wrapper::new(&[], &["sh", "-c", "echo hello; exit 9"]).through("tini", ["-s", "--"]).run();
     assert_eq!((run.code, run.text().as_str()), (9, "hello\n"));
 }
+
+#[test]
+fn a_command_that_gives_its_user_up_can_open_its_output_again() {
+    let test = "a_command_that_gives_its_user_up_can_open_its_output_again";
+    if !rustix::process::geteuid().is_root() {
+        return crate::skipped(test, "only root can become another user");
+    }
+    let script = "echo out > /dev/stdout; echo err > /dev/stderr";
+    let run = run(&[], &["setpriv", "--reuid", "65534", "--clear-groups", "--", "sh", "-c", script]);
+    assert_eq!((run.code, run.text().as_str(), run.stderr.as_str()), (0, "out\n", "err\n"));
+}

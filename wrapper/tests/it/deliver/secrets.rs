@@ -4,6 +4,7 @@ use std::process::Stdio;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use schema::id::BlobId;
 use schema::spool::Stream;
 
 use super::{check, shell};
@@ -116,4 +117,87 @@ fn stderr_is_a_closed_pipe_and_the_report_is_kept_all_the_same() {
     let run = wrapper.run();
     assert_eq!(run.code, 6);
     assert!(run.path("pvn").join(JOB).join("report.json").exists());
+}
+
+#[test]
+fn an_explanation_is_masked_before_it_is_kept_and_a_plan_stays_byte_for_byte() {
+    let secret = "hunter22-and-more";
+    let script = "printf 'key: %s\\n' \"$PASSWORD\" | tee tf.plan > tf.txt";
+    let flags = ["--out", "plan=tf.plan", "--out", "plan-explanation=tf.txt"];
+    let (plan, explanation) = (BlobId::of(format!("key: {secret}\n").as_bytes()), BlobId::of(b"key: ***\n"));
+    for spool in [None, Some("/proc/nowhere")] {
+        let scheduler = Scheduler::start();
+        let flags: Vec<_> = flags.into_iter().chain(spool.into_iter().flat_map(|spool| ["--spool", spool])).collect();
+        let run = shell(&scheduler, &flags, script).env("PVN_SECRET_KEYS", "PASSWORD").env("PASSWORD", secret).run();
+        check(&scheduler, &run);
+        let files = scheduler.state().files.clone();
+        assert_eq!((files["plan"], files["plan-explanation"]), (plan, explanation), "{spool:?}");
+    }
+    // A local job's is what its directory has.
+    let job = tempfile::tempdir().unwrap();
+    let flags: Vec<_> = ["--job", job.path().to_str().unwrap()].into_iter().chain(flags).collect();
+    let run = Wrapper::new(&flags, &["sh", "-c", script]).env("PVN_SECRET_KEYS", "PASSWORD").env("PASSWORD", secret).run();
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let kept = |name: &str| BlobId::of(&std::fs::read(job.path().join("files").join(name)).unwrap());
+    assert_eq!((kept("plan"), kept("plan-explanation")), (plan, explanation));
+    let told: Vec<_> = run.report.files.iter().map(|file| file.content_blob_id.unwrap()).collect();
+    assert_eq!(told, [plan, explanation]);
+}
+
+#[test]
+fn arguments_that_are_wrong_show_no_secret() {
+    let scheduler = Scheduler::start();
+    let wrapper = shell(&scheduler, &["--hunter22-and-more"], "true").env("PVN_SECRET_KEYS", "PASSWORD");
+    let output = wrapper.env("PASSWORD", "hunter22-and-more").command.output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("***") && !said.contains("hunter22"), "{said}");
+    let told = scheduler.check().exec_error.unwrap();
+    assert!(told.contains("***") && !told.contains("hunter22"), "{told}");
+}
+
+/// Looks through all that a process of the command's user can see for `$A$B`, the token in two halves.
+const LOOK: &str = r#"
+    for file in /proc/[0-9]*/environ /proc/[0-9]*/cmdline; do
+        tr '\0' '\n' < "$file" 2> /dev/null | while IFS= read -r line; do
+            case $line in *"$A$B"*) echo "$file: $line"; ;; esac
+        done
+    done
+    find "$TMPDIR" -type f | while IFS= read -r file; do
+        while IFS= read -r line || [ -n "$line" ]; do
+            case $line in *"$A$B"*) echo "$file: $line"; ;; esac
+        done < "$file"
+    done
+"#;
+
+#[test]
+fn the_command_finds_the_token_nowhere() {
+    let root = rustix::process::geteuid().is_root();
+    for other in [false, true] {
+        if other && !root {
+            crate::skipped("the_command_finds_the_token_nowhere", "only root can become another user");
+            continue;
+        }
+        for file in [false, true] {
+            let (a, b) = ("half-of-it-".to_owned(), format!("{}-{other}-{file}", std::process::id()));
+            let scheduler = Scheduler::start();
+            let (token, directory) = (format!("{a}{b}"), tempfile::tempdir().unwrap());
+            scheduler.state().tokens.push(token.clone());
+            std::fs::write(directory.path().join("token"), &token).unwrap();
+            let mut wrapper = shell(&scheduler, &[], LOOK).env("A", &a).env("B", &b).env("PVN_TOKEN", &token);
+            if file {
+                // Whoever knows where it is could read it.
+                let path = directory.path().join("token");
+                wrapper = wrapper.env("PVN_TOKEN", "").env("PVN_TOKEN_FILE", &path).env("A", directory.path()).env("B", "/token");
+                std::os::unix::fs::chown(directory.path(), other.then_some(65534), None).unwrap();
+                std::os::unix::fs::chown(path, other.then_some(65534), None).unwrap();
+            }
+            if other {
+                std::os::unix::fs::chown(wrapper.directory.path(), Some(65534), None).unwrap();
+                wrapper = wrapper.through("setpriv", ["--reuid", "65534", "--clear-groups", "--"]);
+            }
+            let run = wrapper.run();
+            assert_eq!((run.code, run.text().as_str()), (0, ""), "as another: {other}, of a file: {file}");
+            scheduler.check();
+        }
+    }
 }
