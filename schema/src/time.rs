@@ -7,15 +7,29 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// An instant in UTC, to the millisecond. In JSON an RFC 3339 text ending in `Z`; in the database epoch milliseconds.
+/// An instant in UTC, to the millisecond, of the years 0 to 9999: those that RFC 3339 can write, so that each instant reads
+/// back what it wrote. In JSON an RFC 3339 text ending in `Z`; in the database epoch milliseconds. Whatever lies outside
+/// becomes the nearer end, as does an instant whose offset from UTC puts it there (`9999-12-31T23:59:59-01:00`).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
 #[schemars(transparent)]
 pub struct Timestamp(#[schemars(with = "DateTime<Utc>")] i64);
 
 impl Timestamp {
+    /// The first one: 0000-01-01T00:00:00.000Z.
+    pub const MIN: Self = Self(-62_167_219_200_000);
+
+    /// The last one: 9999-12-31T23:59:59.999Z.
+    pub const MAX: Self = Self(253_402_300_799_999);
+
     /// The instant this many milliseconds after 1970-01-01T00:00:00Z.
     pub const fn from_millis(millis: i64) -> Self {
-        Self(millis)
+        if millis < Self::MIN.0 {
+            Self::MIN
+        } else if millis > Self::MAX.0 {
+            Self::MAX
+        } else {
+            Self(millis)
+        }
     }
 
     /// Milliseconds since 1970-01-01T00:00:00Z.
@@ -26,7 +40,7 @@ impl Timestamp {
     /// The instant `millis` later (earlier if negative), stopping at the ends of the range.
     #[must_use]
     pub const fn plus_ms(self, millis: i64) -> Self {
-        Self(self.0.saturating_add(millis))
+        Self::from_millis(self.0.saturating_add(millis))
     }
 
     /// Milliseconds from `earlier` to this; negative if `earlier` is later.
@@ -34,15 +48,15 @@ impl Timestamp {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// The same instant for chrono; an instant outside chrono's years becomes its nearest end.
+    /// The same instant for chrono.
     pub fn to_utc(self) -> DateTime<Utc> {
-        DateTime::from_timestamp_millis(self.0).unwrap_or(if self.0 < 0 { DateTime::<Utc>::MIN_UTC } else { DateTime::<Utc>::MAX_UTC })
+        DateTime::from_timestamp_millis(self.0).expect("the years 0 to 9999 are chrono's too")
     }
 }
 
 impl From<DateTime<Utc>> for Timestamp {
     fn from(instant: DateTime<Utc>) -> Self {
-        Self(instant.timestamp_millis())
+        Self::from_millis(instant.timestamp_millis())
     }
 }
 
@@ -89,10 +103,29 @@ mod tests {
         assert_eq!(instant.to_string().parse(), Ok(instant));
     }
 
+    fn check(text: &str, expected: &str) {
+        let read: Timestamp = text.parse().unwrap();
+        assert_eq!(read.to_string(), expected, "{text}");
+        assert_eq!(read.to_string().parse(), Ok(read), "{text} reads back what it wrote");
+    }
+
     #[test]
-    fn the_ends_of_the_range_do_not_panic() {
-        for millis in [i64::MIN, i64::MAX] {
-            assert!(!Timestamp::from_millis(millis).plus_ms(millis).to_string().is_empty());
+    fn bad_input_an_instant_that_utc_puts_outside_the_years_0_to_9999_becomes_the_nearer_end() {
+        check("9999-12-31T23:59:59-01:00", "9999-12-31T23:59:59.999Z");
+        check("9999-12-31T23:59:59.9999999999Z", "9999-12-31T23:59:59.999Z");
+        check("0000-01-01T00:00:00+01:00", "0000-01-01T00:00:00.000Z");
+        check("0000-12-31T23:59:60-23:59", "0001-01-01T23:59:00.000Z");
+        check("2016-12-31T23:59:60.5Z", "2017-01-01T00:00:00.500Z");
+        check("1969-12-31T23:59:59.9991Z", "1969-12-31T23:59:59.999Z");
+    }
+
+    #[test]
+    fn the_ends_of_the_range_read_back_too() {
+        for millis in [i64::MIN, -1, i64::MAX] {
+            let instant = Timestamp::from_millis(millis).plus_ms(millis);
+            assert_eq!(instant.to_string().parse(), Ok(instant));
         }
+        assert_eq!(Timestamp::MIN.to_string(), "0000-01-01T00:00:00.000Z");
+        assert_eq!(Timestamp::MAX.to_string(), "9999-12-31T23:59:59.999Z");
     }
 }
