@@ -1,7 +1,8 @@
 //! The only reader of clock and randomness. Everybody who needs the time is given a [`Clock`]; tests give a manual one
 //! and move it by hand.
 
-use std::time::Duration;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use schema::time::Timestamp;
 use tokio::sync::watch;
@@ -9,6 +10,32 @@ use tokio::sync::watch;
 /// Longest single sleep on the system clock. Timers are monotonic and deadlines are wall time, so a clock that is set
 /// forward is noticed within this time: 10 s is far below any poll interval and costs nothing.
 const LONGEST_SLEEP: Duration = Duration::from_secs(10);
+
+/// Where the kernel tells which boot this is, and for how long it has been up. Source: proc_sys_kernel(5), proc_uptime(5).
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+const UPTIME: &str = "/proc/uptime";
+
+/// Most milliseconds between the two looks at the steady clock around one at the wall's: more, and the process stood still
+/// in between.
+const READ_WITHIN_MS: i64 = 100;
+
+/// Both clocks at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reading {
+    /// The wall clock: what people mean by the time. It may be set.
+    pub wall: Timestamp,
+    /// Milliseconds since some moment of this process, which nobody sets; a machine that is suspended does not count them.
+    pub steady_ms: i64,
+}
+
+/// The machine's run, for whoever compares two processes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Boot {
+    /// Which one.
+    pub id: String,
+    /// How long it has lasted, milliseconds, suspension included.
+    pub uptime_ms: i64,
+}
 
 /// Where the time comes from. Cloned freely; clones of a manual clock show the same time.
 #[derive(Debug, Clone)]
@@ -21,22 +48,22 @@ pub enum Clock {
 
 /// A clock that stands still until it is moved.
 #[derive(Debug, Clone)]
-pub struct Manual(watch::Sender<Timestamp>);
+pub struct Manual(watch::Sender<Reading>);
 
 impl Manual {
     /// A clock that shows `start`.
     pub fn starting_at(start: Timestamp) -> Self {
-        Self(watch::Sender::new(start))
+        Self(watch::Sender::new(Reading { wall: start, steady_ms: 0 }))
     }
 
-    /// Moves the clock to `to`; setting it back is allowed, as it is with real ones.
+    /// Sets the wall clock, ahead or back, as it is done with real ones: no time passes.
     pub fn set(&self, to: Timestamp) {
-        self.0.send_replace(to);
+        self.0.send_modify(|now| now.wall = to);
     }
 
-    /// Moves the clock by this many milliseconds.
+    /// Lets this many milliseconds pass.
     pub fn advance_ms(&self, millis: i64) {
-        self.0.send_modify(|now| *now = now.plus_ms(millis));
+        self.0.send_modify(|now| *now = Reading { wall: now.wall.plus_ms(millis), steady_ms: now.steady_ms.saturating_add(millis) });
     }
 }
 
@@ -45,7 +72,39 @@ impl Clock {
     pub fn now(&self) -> Timestamp {
         match self {
             Self::System => system_now(),
+            Self::Manual(manual) => manual.0.borrow().wall,
+        }
+    }
+
+    /// Both clocks.
+    pub fn read(&self) -> Reading {
+        match self {
+            Self::System => {
+                let mut before = steady_ms();
+                loop {
+                    let wall = system_now();
+                    let steady_ms = steady_ms();
+                    if steady_ms - before <= READ_WITHIN_MS {
+                        return Reading { wall, steady_ms };
+                    }
+                    before = steady_ms;
+                }
+            }
             Self::Manual(manual) => *manual.0.borrow(),
+        }
+    }
+
+    /// Which run of the machine this is; `None` where that cannot be known.
+    pub fn boot(&self) -> Option<Boot> {
+        match self {
+            Self::System => {
+                let id = std::fs::read_to_string(BOOT_ID).ok()?.trim().to_owned();
+                let uptime = std::fs::read_to_string(UPTIME).ok()?;
+                let (seconds, hundredths) = uptime.split(' ').next()?.split_once('.')?;
+                let uptime_ms = seconds.parse::<i64>().ok()?.checked_mul(1_000)? + hundredths.parse::<i64>().ok()? * 10;
+                Some(Boot { id, uptime_ms })
+            }
+            Self::Manual(manual) => Some(Boot { id: "manual".to_owned(), uptime_ms: manual.0.borrow().steady_ms }),
         }
     }
 
@@ -65,9 +124,9 @@ impl Clock {
             }
             Self::Manual(manual) => {
                 let mut shown = manual.0.subscribe();
-                let before = *shown.borrow();
+                let before = shown.borrow().wall;
                 // The sender is held by `self`, so waiting cannot fail.
-                let _ = shown.wait_for(|now| *now >= instant || *now < before).await;
+                let _ = shown.wait_for(|now| now.wall >= instant || now.wall < before).await;
             }
         }
     }
@@ -76,6 +135,11 @@ impl Clock {
 #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
 fn system_now() -> Timestamp {
     chrono::Utc::now().into()
+}
+
+fn steady_ms() -> i64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    i64::try_from(START.get_or_init(Instant::now).elapsed().as_millis()).unwrap_or(i64::MAX)
 }
 
 /// Fresh random bytes, fit for keys and tokens.
@@ -109,6 +173,21 @@ mod tests {
         assert!(!sleeper.is_finished(), "the clock shows 1500");
         manual.advance_ms(500);
         assert_eq!(sleeper.await.unwrap(), Timestamp::from_millis(2000));
+    }
+
+    #[test]
+    fn setting_the_wall_clock_lets_no_time_pass() {
+        let manual = Manual::starting_at(Timestamp::from_millis(1000));
+        let clock = Clock::Manual(manual.clone());
+        manual.set(Timestamp::from_millis(5_000));
+        manual.advance_ms(10);
+        assert_eq!(clock.read(), Reading { wall: Timestamp::from_millis(5_010), steady_ms: 10 });
+    }
+
+    #[test]
+    fn the_machine_knows_its_boot() {
+        let boot = Clock::System.boot().unwrap();
+        assert!(!boot.id.is_empty() && boot.uptime_ms > 0, "{boot:?}");
     }
 
     #[tokio::test]

@@ -1,9 +1,12 @@
 //! A test hook: lets the daemon kill itself at a named point, as `kill -9` would, so that tests can show that nothing is
 //! lost and nothing is done twice. `PVN_CRASH_AT=after-commit:3` dies the third time that point is passed. Without the
-//! variable each point costs one load of a static.
+//! variable each point costs one load of a static. `PVN_HOLD_AT=before-start:2:FILE` waits there, the second time, for as
+//! long as FILE exists, so that a test can do something in between.
 
+use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// Every point, in the order in which an apply passes them.
 pub const POINTS: &[&str] = &[
@@ -59,6 +62,12 @@ struct Armed {
 
 static ARMED: OnceLock<Option<Armed>> = OnceLock::new();
 
+/// Where to wait, and for which file to go away.
+static HOLD: OnceLock<Option<(Armed, PathBuf)>> = OnceLock::new();
+
+/// How often the file is looked for.
+const HOLD_LOOK: Duration = Duration::from_millis(5);
+
 /// Reads `PVN_CRASH_AT`. Called once, at the start of the program.
 ///
 /// # Errors
@@ -70,6 +79,14 @@ pub fn arm() -> Result<(), String> {
     };
     // A second daemon in the same process keeps what the first one read.
     let _ = ARMED.set(armed);
+    let held = match std::env::var("PVN_HOLD_AT") {
+        Ok(text) if !text.is_empty() => {
+            let (point, file) = text.rsplit_once(':').ok_or_else(|| format!("PVN_HOLD_AT={text} is not POINT:N:FILE"))?;
+            Some((parse(point)?, PathBuf::from(file)))
+        }
+        _ => None,
+    };
+    let _ = HOLD.set(held);
     Ok(())
 }
 
@@ -82,14 +99,27 @@ fn parse(text: &str) -> Result<Armed, String> {
     }
 }
 
-/// Dies here if this is the point and its time has come.
+/// Dies or waits here if this is the point and its time has come.
 pub fn at(point: &str) {
+    if let Some(Some((held, file))) = HOLD.get()
+        && held.point == point
+        && held.left.fetch_sub(1, Ordering::Relaxed) == 1
+    {
+        tokio::task::block_in_place(|| wait_for(file));
+    }
     if let Some(Some(armed)) = ARMED.get()
         && armed.point == point
         && armed.left.fetch_sub(1, Ordering::Relaxed) == 1
     {
         // Cannot fail for a process's own id; if it did, the test that asked for the crash would notice.
         let _ = nix::sys::signal::kill(nix::unistd::Pid::this(), nix::sys::signal::Signal::SIGKILL);
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a test hook that stands still: there is no event to wait for")]
+fn wait_for(file: &std::path::Path) {
+    while file.exists() {
+        std::thread::sleep(HOLD_LOOK);
     }
 }
 

@@ -32,15 +32,19 @@ use crate::secrets::Sealer;
 use crate::store::{Store, StoreError};
 
 mod batch;
+mod broken;
 mod calls;
 mod checks;
+mod hand_over;
 mod intake;
 mod metrics;
+mod once;
 mod outcome;
 mod planner;
 mod recover;
 mod red;
 mod run;
+mod steps;
 mod timers;
 mod words;
 mod world;
@@ -192,18 +196,21 @@ impl Driver {
         let (planner, requests) = planner::Queue::new();
         let (log, _) = broadcast::channel(LOG_LIMIT);
         let (health, health_out) = watch::channel(Health::Ready);
-        let recovered = recover::recover(&store, runner.as_ref(), limits, clock.now()).await?;
+        let (broken, broken_out) = watch::channel(Vec::new());
+        let recovered = recover::recover(&store, runner.as_ref(), limits, observer, clock.now()).await?;
+        let steps = steps::Steps::since_last_run(&store, &clock).await?;
         let handle = Handle {
             calls: calls.clone(),
             planner: planner.clone(),
             store: store.clone(),
             log: log.clone(),
             health: health_out,
+            broken: broken_out,
             runner: runner.clone(),
         };
         let release_seq = recovered.world.counters.release;
         let driver = run::Loop {
-            starting: recovered.starting(),
+            late: recovered.unstarted,
             performer: Arc::new(Performer::new(store.clone(), clock.clone(), sealer.clone(), runner, root)),
             planner,
             world: recovered.world,
@@ -222,6 +229,11 @@ impl Driver {
             retry: None,
             turned_at: clock.now(),
             told_to_observe: false,
+            broken_at_start: recovered.broken,
+            again_at_start: recovered.again,
+            once_until: BTreeMap::new(),
+            steps,
+            broken,
             observer,
             store: store.clone(),
             clock: clock.clone(),
@@ -250,6 +262,7 @@ pub struct Handle {
     store: Store,
     log: broadcast::Sender<Arc<LogEntry>>,
     health: watch::Receiver<Health>,
+    broken: watch::Receiver<Vec<String>>,
     /// For checks of runtimes only; jobs are the loop's.
     runner: Arc<dyn Runner>,
 }
@@ -370,6 +383,11 @@ impl Handle {
     /// Whether decisions can be stored at present: what `/readyz` shows.
     pub fn health(&self) -> watch::Receiver<Health> {
         self.health.clone()
+    }
+
+    /// Instances that stand still, each with the reason: what `/readyz` names.
+    pub fn broken(&self) -> Vec<String> {
+        self.broken.borrow().clone()
     }
 
     /// Log entries as they are committed, for server-sent events and `dev`; slow readers miss some and are told.

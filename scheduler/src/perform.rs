@@ -10,6 +10,7 @@ use engine::desired::FetchMode;
 use schema::id::{BlobId, JobId};
 use schema::report::StructuredKind;
 use schema::status::JobKind;
+use schema::time::Timestamp;
 
 use crate::clock::Clock;
 use crate::compile::environment::JobIdentity;
@@ -21,9 +22,11 @@ use crate::secrets::Sealer;
 use crate::store::Store;
 
 mod cache;
+mod claim;
 mod fake;
 
 use cache::Cache;
+pub use claim::Claim;
 
 /// What sealed values in compiled commands and parameter values are bound to.
 pub const RAW_SECRET: &str = "raw secret";
@@ -35,6 +38,8 @@ pub enum Started {
     Handed,
     /// It is over already.
     Over(End),
+    /// It was withdrawn meanwhile, or may start no longer: nobody has it.
+    Unclaimed,
 }
 
 /// Performs actions. Shared by all tasks of the driver.
@@ -54,15 +59,22 @@ impl Performer {
         Self { store, clock, sealer, runner, root, compiled: Cache::default() }
     }
 
-    /// Starts a job, or finds that it was started before.
-    pub async fn start(&self, start: &StartJob, names: &Names) -> Started {
+    /// Starts a job, or finds that it was started before; not once `until` has come, or when it is withdrawn first.
+    pub async fn start(&self, start: &StartJob, names: &Names, claim: &Claim, until: Option<Timestamp>) -> Started {
         crash::at(crash::BEFORE_START);
-        let started = match self.prepare(start, names).await {
-            Ok(Prepared::Local(spec)) => {
+        let prepared = match self.prepare(start, names).await {
+            Ok(prepared) => prepared,
+            Err(end) => return Started::Over(end),
+        };
+        if until.is_some_and(|until| until <= self.clock.now()) || !claim.hand_over() {
+            return Started::Unclaimed;
+        }
+        let started = match prepared {
+            Prepared::Local(spec) => {
                 self.runner.start(*spec);
                 Started::Handed
             }
-            Ok(Prepared::Over(end)) | Err(end) => Started::Over(end),
+            Prepared::Over(end) => Started::Over(end),
         };
         crash::at(crash::AFTER_START);
         started

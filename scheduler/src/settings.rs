@@ -64,7 +64,7 @@ pub struct Settings {
     #[arg(long, env = "PVN_MAX_FETCHES", default_value_t = DEFAULT_MAX_FETCHES, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_fetches: u32,
 
-    /// Fetches and getInfos that run at a time in one runtime [default: no limit of its own]
+    /// Fetches and getInfos that run at a time in one runtime [default: a fair share, at most three quarters of all]
     #[arg(long, env = "PVN_MAX_FETCHES_PER_RUNTIME", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_fetches_per_runtime: Option<u32>,
 
@@ -72,7 +72,7 @@ pub struct Settings {
     #[arg(long, env = "PVN_MAX_APPLIES", default_value_t = DEFAULT_MAX_APPLIES, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_applies: u32,
 
-    /// Applies that run at a time in one runtime, whatever its `maxConcurrency` says [default: no limit of its own]
+    /// Applies that run at a time in one runtime, whatever its `maxConcurrency` says [default: a fair share, at most three quarters of all]
     #[arg(long, env = "PVN_MAX_APPLIES_PER_RUNTIME", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_applies_per_runtime: Option<u32>,
 

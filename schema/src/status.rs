@@ -60,6 +60,8 @@ words! {
         Replaced = "REPLACED",
         /// No longer wanted.
         Deleted = "DELETED",
+        /// It stands still: its stored state cannot be used, or a step broke an invariant. A person starts it anew.
+        Broken = "BROKEN",
     }
 }
 

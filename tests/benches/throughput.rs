@@ -63,7 +63,8 @@ fn bare(span: Duration) -> f64 {
 fn whole_path(slots: &str, wrapper: &Path, span: Duration) -> (f64, f64, f64) {
     let mut scheduler = Scheduler::stopped();
     let wrapper = wrapper.to_str().expect("the path is UTF-8");
-    scheduler.run(&Start { arguments: &["--max-fetches", slots, "--wrapper", wrapper], ..Start::default() });
+    scheduler
+        .run(&Start { arguments: &["--max-fetches", slots, "--max-fetches-per-runtime", slots, "--wrapper", wrapper], ..Start::default() });
     let mut yaml = String::from(
         "runtime:\n  name: trivial\n  custom:\n    proxyRuntime: {runtime: local}\n    fetch:\n      \
          taskConfig: {program: {name: fetch, entrypoint: ['true']}}\n      pollInterval: 0.001s\n      steadyStatePollInterval: 0.001s\n    \

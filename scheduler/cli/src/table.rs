@@ -45,7 +45,7 @@ impl<T: ToString> From<T> for Cell {
 pub const fn status_tone(status: Status) -> Tone {
     match status {
         Status::Converged => Tone::Good,
-        Status::Failed => Tone::Bad,
+        Status::Failed | Status::Broken => Tone::Bad,
         Status::WaitingManualApproval | Status::WaitingPreconditions | Status::Paused => Tone::Wait,
         Status::Converging => Tone::Busy,
         Status::Replaced | Status::Deleted => Tone::Faint,

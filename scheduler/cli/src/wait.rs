@@ -87,7 +87,7 @@ impl Goal {
                 && self.version.as_ref().is_none_or(|version| instance.desired_version.as_ref() == Some(version));
             match instance.status {
                 Status::Converged if current => {}
-                Status::Failed if current => failed.push(instance.channel.to_string()),
+                Status::Failed | Status::Broken if current => failed.push(instance.channel.to_string()),
                 _ => waiting = true,
             }
         }

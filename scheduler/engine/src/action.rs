@@ -18,6 +18,13 @@ pub enum Action {
         /// Why, for the log.
         why: StopReason,
     },
+    /// Forget a start that was never handed to a runner: the job is over and did not run.
+    Withdraw {
+        /// Which job.
+        job: JobId,
+        /// Why, for people.
+        why: String,
+    },
     /// Make a release of this service that goes back to an earlier one, in this channel.
     Rollback {
         /// The release that is stuck.

@@ -1,37 +1,80 @@
-//! What a clock that jumps does to the plans in a state. Called first in every step.
+//! What a clock that jumps does to the plans in a state.
 //!
-//! Forward: everything in between is due at once, and the lanes bound what starts. Back: every planned instant moves
-//! along, so that a wait of ten minutes stays one of ten minutes; nothing hangs until the old time comes round again,
-//! and nothing runs twice in a burst.
+//! Planned instants follow the wall clock. Forward: everything in between is due at once, and the lanes bound what starts.
+//! Back: every planned instant moves along, so that a wait of ten minutes stays one of ten minutes; nothing hangs until
+//! the old time comes round again, and nothing runs twice in a burst.
+//!
+//! Deadlines of jobs in flight follow elapsed time: a job that was given an hour has it, whatever the clock on the wall
+//! says meanwhile. The driver, which has a steady clock beside the wall's, tells how far the wall has jumped
+//! ([`crate::event::Event::ClockStepped`]). Where nobody can know that (another machine took over) the wall's time counts,
+//! and no deadline is farther away than one that begins now.
 
 use schema::time::Timestamp;
 
-use crate::limits::CLOCK_SLACK_MS;
-use crate::state::State;
+use crate::limits::{CLOCK_SLACK_MS, OVERTIME_MS, RECOVERY_MS, START_DEADLINE_MS, STOP_DEADLINE_MS};
+use crate::state::{Job, State};
 
 impl State {
     /// Takes note of the time and returns the one that counts.
     pub(crate) fn take_time(&mut self, now: Timestamp) -> Timestamp {
         let back = self.seen_at.since_ms(now);
         if back > CLOCK_SLACK_MS {
-            self.shift(-back);
+            self.shift_plans(-back);
             self.seen_at = now;
+            let longest = |job: &Job| now.plus_ms(job.longest_ms());
+            for job in self.jobs_mut() {
+                let longest = longest(job);
+                job.deadline = job.deadline.map(|at| at.min(longest));
+                job.waits.iter_mut().for_each(|wait| wait.until = wait.until.min(longest));
+            }
         }
         self.seen_at = self.seen_at.max(now);
         self.seen_at
     }
 
-    fn shift(&mut self, ms: i64) {
-        let waits = [&mut self.main, &mut self.side].into_iter().flatten().filter_map(|job| job.waits.as_mut());
-        waits.for_each(|wait| wait.until = wait.until.plus_ms(ms));
+    /// The wall clock jumped by so much against elapsed time.
+    pub(crate) fn clock_stepped(&mut self, by_ms: i64) {
+        for job in self.jobs_mut() {
+            job.deadline = job.deadline.map(|at| at.plus_ms(by_ms));
+            job.waits.iter_mut().for_each(|wait| wait.until = wait.until.plus_ms(by_ms));
+        }
+    }
+
+    /// The daemon is back: what became of its jobs is heard of before any deadline ends them.
+    pub(crate) fn recovered(&mut self, now: Timestamp) {
+        let soonest = now.plus_ms(RECOVERY_MS);
+        for job in self.jobs_mut() {
+            job.deadline = job.deadline.map(|at| at.max(soonest));
+        }
+    }
+
+    fn jobs_mut(&mut self) -> impl Iterator<Item = &mut Job> {
+        [&mut self.main, &mut self.side].into_iter().flatten().map(|job| &mut **job)
+    }
+
+    fn shift_plans(&mut self, ms: i64) {
+        let before =
+            self.main.as_mut().and_then(|job| job.chain_before.as_mut()).map(|chain| [&mut chain.grace_until, &mut chain.again_at]);
         let chain = self.pursuit.chain.as_mut().map(|chain| [&mut chain.grace_until, &mut chain.again_at]);
         let pursuit = [&mut self.pursuit.ready_since, &mut self.pursuit.window_at, &mut self.pursuit.stuck_at];
         let dues = [&mut self.look.due, &mut self.telling.due];
-        let jobs = [&mut self.main, &mut self.side].into_iter().flatten().map(|job| &mut job.deadline);
         let approvals = self.approvals.iter_mut().map(|approval| &mut approval.expires_at);
-        let maybe = pursuit.into_iter().chain(dues).chain(jobs).chain(approvals).flatten();
-        for planned in maybe.chain(chain.into_iter().flatten()) {
+        let maybe = pursuit.into_iter().chain(dues).chain(approvals).flatten();
+        for planned in maybe.chain(chain.into_iter().flatten()).chain(before.into_iter().flatten()) {
             *planned = planned.plus_ms(ms);
         }
+    }
+}
+
+impl Job {
+    /// The most that its next deadline can be away, milliseconds.
+    fn longest_ms(&self) -> i64 {
+        let timeout_ms = self.timeout_ms.unwrap_or(0);
+        match (&self.stop, self.started_at) {
+            (Some(_), _) => STOP_DEADLINE_MS,
+            (None, Some(_)) => timeout_ms.saturating_add(OVERTIME_MS),
+            (None, None) => timeout_ms.max(START_DEADLINE_MS),
+        }
+        .max(RECOVERY_MS)
     }
 }

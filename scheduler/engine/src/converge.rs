@@ -2,7 +2,7 @@
 //! decides; status, explain, wishes for a lane and the check before a start all follow from what it says.
 
 use schema::id::{ChannelName, JobId};
-use schema::status::{ApprovalStatus, JobKind};
+use schema::status::ApprovalStatus;
 use schema::time::Timestamp;
 
 use crate::approve::Asker;
@@ -29,7 +29,7 @@ pub(crate) enum Situation {
     Broken,
     /// A person stopped the apply.
     Cancelled,
-    /// An apply was given up and may still run.
+    /// An apply or fetch was given up and may still run.
     Unsettled(JobId),
     /// Failed; tried again then, or only by a person.
     ApplyFailed(Option<Timestamp>),
@@ -115,6 +115,12 @@ pub fn situation(state: &State) -> &'static str {
 impl State {
     /// Where the instance is. Looks at the whole state, never at what just happened.
     pub(crate) fn situate(&self, now: Timestamp) -> Situation {
+        let applying = !self.deleted && !self.paused && self.desired.is_some() && self.applying();
+        if applying { Situation::Applying } else { self.situate_idle(now) }
+    }
+
+    /// Where it would be without the apply in flight, if there is one.
+    pub(crate) fn situate_idle(&self, now: Timestamp) -> Situation {
         let Some(desired) = self.desired() else {
             return if self.deleted { Situation::Deleted } else { Situation::NoRelease };
         };
@@ -122,8 +128,6 @@ impl State {
             Situation::Deleted
         } else if self.paused {
             Situation::Paused
-        } else if self.main.as_ref().is_some_and(|job| job.kind == JobKind::Apply) {
-            Situation::Applying
         } else if desired.fetch.is_none() {
             if self.applied.as_deref() == Some(desired.apply_key().as_str()) { Situation::Converged } else { self.situate_work(now) }
         } else {
@@ -147,7 +151,7 @@ impl State {
         if matches!(end, Some(ApplyEnd::Cancelled(_))) {
             return Situation::Cancelled;
         }
-        if let Some(job) = self.unsettled {
+        if let Some(job) = self.given_up().next() {
             return Situation::Unsettled(job);
         }
         if let (Some(chain), Some(end)) = (chain, end) {

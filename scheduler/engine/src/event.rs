@@ -11,14 +11,31 @@ use crate::desired::Desired;
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Event {
-    /// A release, or a release recompiled after a change of config, which is fetched again. The same one again changes nothing.
+    /// A release, or a release recompiled after a change of config, which is fetched again. The same one again changes
+    /// nothing. What was deleted comes back with another release only.
     Desired(Box<Desired>),
     /// The service or the channel is no longer wanted.
     Deleted,
     /// Time may have passed. Sent at [`crate::next_wake`], and harmless at any other moment.
     Tick,
+    /// The wall clock jumped against elapsed time; sent to whoever has a job in flight, and to all when it was set back.
+    ClockStepped {
+        /// By so many milliseconds: ahead, or back if negative.
+        by_ms: i64,
+    },
+    /// The daemon is back. Sent before anything else to whoever has a job in flight, and to all that are ahead of the clock.
+    Recovered {
+        /// By how much the wall clock jumped against elapsed time meanwhile, milliseconds; 0 where nobody knows.
+        stepped_ms: i64,
+    },
     /// The lane has room for a job of this kind. Every gate is checked again before it is used.
     Granted(JobKind),
+    /// The job was decided, and no runner has it: it waited, or the daemon died before it could hand it over. An apply is
+    /// withdrawn unless every gate is still open.
+    Unstarted {
+        /// Which job.
+        job: JobId,
+    },
     /// The runner says that the job's command runs.
     JobStarted {
         /// Which job.

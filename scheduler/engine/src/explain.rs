@@ -3,7 +3,7 @@
 //! would end it. It decides nothing: the situation comes from `converge.rs`, who holds a place from the lanes.
 
 use schema::api::{Cause, Explanation};
-use schema::id::InstanceId;
+use schema::id::{InstanceId, JobId};
 use schema::status::{Decision, JobKind};
 use schema::time::Timestamp;
 
@@ -11,7 +11,8 @@ use crate::action::StopReason;
 use crate::approve::name_of;
 use crate::converge::Situation;
 use crate::event::Wait;
-use crate::lanes::{Blocked, Lanes};
+use crate::lanes::{Blocked, Holder, Lanes};
+use crate::limits::LINGERING_FETCHES;
 use crate::state::{ApplyEnd, Approval, Finding, Job, State};
 use crate::step::{duration, in_words};
 
@@ -58,7 +59,7 @@ impl Chain<'_> {
         match &situation {
             Situation::Deleted => self.say(
                 "DELETED",
-                "the service or the channel is no longer wanted; configuring it again brings it back".into(),
+                "the service or the channel is no longer wanted; configuring it again and `pvnctl services push` bring it back".into(),
                 since,
                 None,
             ),
@@ -71,8 +72,8 @@ impl Chain<'_> {
             Situation::Unseen | Situation::Unlooked | Situation::Pending | Situation::Broken | Situation::Looking => self.looks(),
             Situation::Cancelled => {
                 self.apply_end();
-                if let Some(job) = state.unsettled {
-                    self.say("APPLY_UNSETTLED", format!("apply {job} was told to stop and is not known to be gone"), since, None);
+                if let Some(job) = state.given_up().next() {
+                    self.lingers(job, since);
                 }
                 let text = "no other apply starts until `pvnctl services retry`, a new release, or a fetch that finds nothing left to do";
                 self.say("WAITS_FOR_PERSON", text.into(), since, None);
@@ -81,8 +82,7 @@ impl Chain<'_> {
                 if state.pursuit.chain.as_ref().is_some_and(|chain| chain.job == *job) {
                     self.apply_end();
                 }
-                let text = format!("apply {job} was given up and nobody has said that it is gone; another beside it could do harm");
-                self.say("APPLY_UNSETTLED", text, since, None);
+                self.lingers(*job, since);
                 let text = "ends when the runner says that it is gone, or when `pvnctl services retry` takes the responsibility";
                 self.say("WAITS_FOR_PERSON", text.into(), since, None);
             }
@@ -167,6 +167,16 @@ impl Chain<'_> {
         if state.main.is_some() {
             return; // told beside
         }
+        if state.lingering.len() >= LINGERING_FETCHES {
+            let jobs: Vec<String> = state.lingering.iter().map(JobId::to_string).collect();
+            let text = format!(
+                "{LINGERING_FETCHES} fetches were given up and may still run ({}); no other starts beside them, which ends when the runner \
+                 says that they are gone, or with `pvnctl services retry`",
+                jobs.join(", ")
+            );
+            self.say("FETCH_UNSETTLED", text, None, None);
+            return;
+        }
         match state.look.due {
             Some(due) if state.wants.fetch.is_some() => self.waits_for_place(JobKind::Fetch, Some(due)),
             Some(due) => self.say("FETCH_DUE", "the next fetch tells how things are".into(), None, Some(due)),
@@ -176,6 +186,15 @@ impl Chain<'_> {
                 self.say("NO_FETCH_DUE", text.into(), None, None);
             }
         }
+    }
+
+    fn lingers(&mut self, job: JobId, since: Option<Timestamp>) {
+        let (code, kind) = match self.state.given_up_kind(job) {
+            JobKind::Apply => ("APPLY_UNSETTLED", JobKind::Apply),
+            kind => ("FETCH_UNSETTLED", kind),
+        };
+        let text = format!("{kind} {job} was given up and nobody has said that it is gone; an apply beside it could do harm");
+        self.say(code, text, since, None);
     }
 
     fn again(&mut self, what: &str, at: Option<Timestamp>) {
@@ -223,26 +242,44 @@ impl Chain<'_> {
         self.say("APPROVAL_PENDING", text, Some(approval.requested_at), approval.expires_at);
     }
 
+    fn names_of(&self, holders: &[Holder], held: usize) -> String {
+        let name = |holder: &Holder| format!("{} with {} since {}", (self.name)(holder.instance), holder.job, holder.since);
+        let mut names: Vec<String> = holders.iter().map(name).collect();
+        if held > holders.len() {
+            names.push(format!("{} more", held - holders.len()));
+        }
+        names.join(", ")
+    }
+
     fn waits_for_place(&mut self, kind: JobKind, since: Option<Timestamp>) {
         if self.state.main.is_some() && kind == JobKind::Apply {
             return; // told beside: it comes when the fetch has ended
         }
         match self.lanes.blocked(self.state.instance(), kind, self.now) {
             Blocked::Runtime { runtime, limit, holders, held, ahead } => {
-                let mut held_by: Vec<String> = holders
-                    .iter()
-                    .map(|holder| format!("{} with {} since {}", (self.name)(holder.instance), holder.job, holder.since))
-                    .collect();
-                if held > holders.len() {
-                    held_by.push(format!("{} more", held - holders.len()));
-                }
-                let before = if ahead == 0 { "it is next".to_owned() } else { format!("{ahead} are served before it") };
-                let text =
-                    format!("{held} of {limit} places for {kind} in runtime `{runtime}` are taken by {}; {before}", held_by.join(", "));
+                let held_by = self.names_of(&holders, held);
+                let before = if ahead == 0 { "it is next".to_owned() } else { format!("{ahead} have waited longer") };
+                let text = format!("{held} of {limit} places for {kind} in runtime `{runtime}` are taken by {held_by}; {before}");
                 self.say("LIMIT_FULL", text, since, None);
             }
-            Blocked::Daemon { limit } => {
-                let text = format!("all {limit} places of this daemon for {kind} are taken; ends when one of these jobs ends");
+            Blocked::Share { runtime, limit, free, holders, held } => {
+                let held_by = self.names_of(&holders, held);
+                let text = format!(
+                    "runtime `{runtime}` has its share, {held} of the daemon's {limit} places for {kind}, taken by {held_by}; the other {free} \
+                     are kept for other runtimes; ends when one of these jobs ends"
+                );
+                self.say("LIMIT_FULL", text, since, None);
+            }
+            Blocked::Daemon { limit, holders } => {
+                let by = |(runtime, held, longest): &(_, usize, Holder)| {
+                    let name = (self.name)(longest.instance);
+                    format!("{held} by runtime `{runtime}`, longest by {name} with {} since {}", longest.job, longest.since)
+                };
+                let held_by: Vec<String> = holders.iter().map(by).collect();
+                let text = format!(
+                    "all {limit} places of this daemon for {kind} are taken: {}; ends when one of these jobs ends",
+                    held_by.join("; ")
+                );
                 self.say("LIMIT_FULL", text, since, None);
             }
             Blocked::Pace => {

@@ -24,6 +24,12 @@ impl State {
             }
             self.unsettled = None;
             out.push(log("job.ended", None, format!("{id} is known to be gone now"), &[("job", &id.to_string())]));
+        } else if self.lingering.contains(&id) {
+            if outcome.may_still_run() {
+                return;
+            }
+            self.lingering.remove(&id);
+            out.push(log("job.ended", None, format!("{id} is known to be gone now"), &[("job", &id.to_string())]));
         } else if self.main.as_ref().is_some_and(|job| job.id == id) {
             let Some(job) = self.main.take() else { return };
             if job.kind == JobKind::Apply {
@@ -40,6 +46,9 @@ impl State {
     // ---- fetch ----
 
     fn finish_fetch(&mut self, job: &Job, outcome: Outcome, now: Timestamp, out: &mut Vec<Action>) {
+        if outcome.may_still_run() {
+            self.lingering.insert(job.id);
+        }
         let Some(desired) = self.desired.take() else { return };
         let policy = desired.fetch.as_ref().filter(|_| job.release == desired.release && job.compiled == desired.compiled);
         match policy.filter(|_| job.stop != Some(StopReason::NotWanted)) {

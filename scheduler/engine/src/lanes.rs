@@ -1,18 +1,30 @@
 //! Who gets the next free place: the level above the instances. Three lanes (fetch, apply, getInfo) that never wait for
-//! each other, each with a limit per runtime and one for the whole daemon; first ready, first served. Owned by the
-//! driver, which calls [`Lanes::update`] with every state that it keeps, asks [`Lanes::next`], and sends the instance
+//! each other, each with a limit for the whole daemon and one per runtime. Owned by the driver, which calls [`Lanes::update`] with every state that it keeps, asks [`Lanes::next`], and sends the instance
 //! that is named `Event::Granted`; after that step the instance no longer wants that place, whether it used it or not.
+//!
+//! A free place goes to the runtime that holds the fewest, in it to the service that holds the fewest, in it to whoever
+//! is ready longest. And no runtime takes the last ones: unless it has a limit of its own, a runtime gets another place
+//! only while it holds less than [`SHARE`] times as many as are free. So one that hangs, with its places held for ever,
+//! ends at three quarters of them, two at three sevenths each, and there is always room for those that work.
 //!
 //! It is an index and nothing else: everything in it follows from the states, so a restart rebuilds it by calling
 //! [`Lanes::update`] with each. Every operation is O(log n).
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use schema::id::{InstanceId, JobId, RuntimeName};
+use schema::id::{InstanceId, JobId, RuntimeName, ServiceId};
 use schema::status::JobKind;
 use schema::time::Timestamp;
 
 use crate::state::State;
+
+mod line;
+
+use line::{Line, Waiter};
+
+/// How many times as many places as are free a runtime may hold when it takes another one. Three, so that a runtime that
+/// is alone has three quarters of all.
+pub const SHARE: usize = 3;
 
 /// Places a second for what was due before the daemon started. Quick enough that 10,000 instances are through in under
 /// two minutes, slow enough that the daemon stays mostly free for what comes up now.
@@ -29,8 +41,8 @@ const PACE_MS: i64 = 1_000 / PILED_UP_PER_SECOND;
 pub struct Limit {
     /// In the whole daemon, at least 1.
     pub total: u32,
-    /// In one runtime, at least 1; `None` = no limit of the daemon's own. For apply the runtime's `maxConcurrency`
-    /// counts as well.
+    /// In one runtime, at least 1; `None` = a fair share, see [`SHARE`]. For apply the runtime's `maxConcurrency` counts
+    /// as well.
     pub per_runtime: Option<u32>,
 }
 
@@ -69,13 +81,29 @@ pub enum Blocked {
         holders: Vec<Holder>,
         /// How many have a place.
         held: usize,
-        /// How many are served before this instance.
+        /// How many have waited longer in the runtime.
         ahead: usize,
+    },
+    /// The runtime has its fair share; what is free is kept for others.
+    Share {
+        /// The runtime.
+        runtime: RuntimeName,
+        /// Places in the whole daemon.
+        limit: u32,
+        /// Those that are free.
+        free: usize,
+        /// The first [`HOLDERS_SHOWN`] of those who have a place, longest first.
+        holders: Vec<Holder>,
+        /// How many have a place.
+        held: usize,
     },
     /// As many jobs of this kind are in flight in the whole daemon as may be.
     Daemon {
         /// The limit.
         limit: u32,
+        /// The runtimes that hold most, at most [`HOLDERS_SHOWN`], with the number of their places and who has had one
+        /// longest.
+        holders: Vec<(RuntimeName, usize, Holder)>,
     },
     /// There is room, and what piled up while the daemon was down is let through at a bounded pace.
     Pace,
@@ -92,28 +120,36 @@ pub struct Lanes {
     started_at: Timestamp,
     limits: [Limit; 3],
     /// When the next piled-up one would be due if they came evenly; [`PILED_UP_AT_ONCE`] may run ahead of it.
-    paced_until: Timestamp,
+    paced_until: Option<Timestamp>,
     names: BTreeMap<RuntimeName, usize>,
     lanes: [Vec<Lane>; 3],
     held: [usize; 3],
-    /// The first in each lane that has room: piled up and fresh ones apart.
-    heads: [BTreeSet<(Timestamp, InstanceId)>; 3],
+    /// The next ones of each runtime that is below its limit, the runtime with the fewest places first: those that piled
+    /// up, and fresh ones.
+    heads: [[BTreeSet<Head>; 2]; 3],
     entries: BTreeMap<InstanceId, Entry>,
 }
+
+/// Places of the runtime, and who would get the next one.
+type Head = (usize, Waiter);
 
 /// One kind of job in one runtime.
 #[derive(Debug, Default)]
 struct Lane {
-    queue: BTreeSet<(Timestamp, InstanceId)>,
-    holders: BTreeSet<(Timestamp, InstanceId)>,
+    /// Those that piled up, and fresh ones.
+    lines: [Line; 2],
+    holders: BTreeSet<Waiter>,
+    /// Places by service; none that holds nothing.
+    held_by: BTreeMap<ServiceId, u32>,
     /// The limits that instances know for this runtime; the least counts while a change of config is on its way.
     caps: BTreeMap<u32, usize>,
-    shown: [Option<(Timestamp, InstanceId)>; 2],
+    shown: [Option<Head>; 2],
 }
 
 /// What an instance wants and holds, by lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Entry {
+    service: Option<ServiceId>,
     wants: [Option<(usize, Timestamp)>; 3],
     holds: [Option<(usize, Timestamp, JobId)>; 3],
     cap: Option<(usize, u32)>,
@@ -130,25 +166,28 @@ fn index(kind: JobKind) -> usize {
     }
 }
 
+const PILED_UP: usize = 0;
+const FRESH: usize = 1;
+
 impl Lanes {
     /// Empty lanes; `started_at` is when the daemon started: what was due before is let through at a bounded pace.
     pub fn new(limits: Limits, started_at: Timestamp) -> Self {
         Self {
             started_at,
             limits: [limits.apply, limits.fetch, limits.get_info],
-            paced_until: Timestamp::from_millis(i64::MIN),
+            paced_until: None,
             names: BTreeMap::new(),
             lanes: [Vec::new(), Vec::new(), Vec::new()],
             held: [0; 3],
-            heads: [BTreeSet::new(), BTreeSet::new(), BTreeSet::new()],
+            heads: Default::default(),
             entries: BTreeMap::new(),
         }
     }
 
-    /// Takes over what this instance wants and holds. To be called with every state that is kept: after each step, and
-    /// for each instance at the start.
-    pub fn update(&mut self, state: &State) {
-        let mut entry = Entry::default();
+    /// Takes over what this instance of that service wants and holds. To be called with every state that is kept: after
+    /// each step, and for each instance at the start.
+    pub fn update(&mut self, state: &State, service: ServiceId) {
+        let mut entry = Entry { service: Some(service), ..Entry::default() };
         if let Some(desired) = state.desired() {
             let runtime = self.runtime(&desired.runtime);
             for kind in KINDS {
@@ -160,6 +199,20 @@ impl Lanes {
             entry.holds[index(job.kind)] = Some((self.runtime(&job.runtime), job.decided_at, job.id));
         }
         self.replace(state.instance(), entry);
+    }
+
+    /// An instance that asks for nothing any more and whose jobs run on: it keeps the places of these.
+    pub fn leave<'a>(
+        &mut self,
+        instance: InstanceId,
+        service: ServiceId,
+        jobs: impl IntoIterator<Item = (JobKind, &'a RuntimeName, Timestamp, JobId)>,
+    ) {
+        let mut entry = Entry { service: Some(service), ..Entry::default() };
+        for (kind, runtime, since, job) in jobs {
+            entry.holds[index(kind)] = Some((self.runtime(runtime), since, job));
+        }
+        self.replace(instance, entry);
     }
 
     /// Forgets an instance that is gone.
@@ -174,14 +227,15 @@ impl Lanes {
         self.take_time(now);
         let pace_open = self.pace_opens_at().is_none_or(|at| at <= now);
         for (lane, kind) in KINDS.into_iter().enumerate() {
-            if self.held[lane] >= self.limits[lane].total.max(1) as usize {
+            let heads = &self.heads[lane];
+            let piled_up = heads[PILED_UP].first().filter(|_| pace_open);
+            let Some(&(held, (since, instance))) = piled_up.into_iter().chain(heads[FRESH].first()).min() else { continue };
+            // Who holds the fewest is first: when its share is full, so is everybody's.
+            if !self.has_share(lane, held) {
                 continue;
             }
-            let heads = &self.heads[lane];
-            let fresh = || heads.range((self.started_at, InstanceId::from_bytes([0; 16]))..).next();
-            let Some(&(since, instance)) = (if pace_open { heads.first() } else { fresh() }) else { continue };
             if since < self.started_at {
-                self.paced_until = self.paced_until.max(now).plus_ms(PACE_MS);
+                self.paced_until = Some(self.paced_until.map_or(now, |until| until.max(now)).plus_ms(PACE_MS));
             }
             return Some((instance, kind));
         }
@@ -191,10 +245,8 @@ impl Lanes {
     /// When [`Lanes::next`] should be asked again although nothing happened: what piled up is let through by time.
     /// `None` when only events can change its answer; always later than `now`, once [`Lanes::next`] has said `None`.
     pub fn next_wake(&self, now: Timestamp) -> Option<Timestamp> {
-        let has_room = |lane: &usize| self.held[*lane] < self.limits[*lane].total.max(1) as usize;
-        let piled_up = |lane: usize| self.heads[lane].first().is_some_and(|head| head.0 < self.started_at);
-        let waits = (0..KINDS.len()).filter(has_room).any(piled_up);
-        self.pace_opens_at().filter(|at| waits && *at > now)
+        let waits = |lane: usize| self.heads[lane][PILED_UP].first().is_some_and(|(held, _)| self.has_share(lane, *held));
+        self.pace_opens_at().filter(|at| *at > now && (0..KINDS.len()).any(waits))
     }
 
     /// Why this instance has no place in the lane of this kind yet.
@@ -204,21 +256,20 @@ impl Lanes {
             return Blocked::NotBlocked;
         };
         let lane = &self.lanes[lane_index][runtime];
-        if let Some(limit) = self.cap(lane_index, runtime).filter(|limit| lane.holders.len() >= *limit as usize) {
-            let holders = lane.holders.iter().take(HOLDERS_SHOWN).filter_map(|(_, holder)| self.holder(*holder, lane_index)).collect();
-            let ahead = lane.queue.range(..(since, instance)).count();
-            let runtime = self.names.iter().find(|(_, at)| **at == runtime).map(|(name, _)| name.clone());
-            return runtime.map_or(Blocked::NotBlocked, |runtime| Blocked::Runtime {
-                runtime,
-                limit,
-                holders,
-                held: lane.holders.len(),
-                ahead,
-            });
+        let held = lane.holders.len();
+        let name = || self.names.iter().find(|(_, at)| **at == runtime).map(|(name, _)| name.clone());
+        let holders = || lane.holders.iter().take(HOLDERS_SHOWN).filter_map(|(_, holder)| self.holder(*holder, lane_index)).collect();
+        if let Some(limit) = self.cap(lane_index, runtime).filter(|limit| held >= *limit as usize) {
+            let ahead = lane.lines.iter().map(|line| line.before((since, instance))).sum();
+            return name().map_or(Blocked::NotBlocked, |runtime| Blocked::Runtime { runtime, limit, holders: holders(), held, ahead });
         }
         let limit = self.limits[lane_index].total.max(1);
-        if self.held[lane_index] >= limit as usize {
-            return Blocked::Daemon { limit };
+        let free = self.free(lane_index);
+        if free == 0 {
+            return Blocked::Daemon { limit, holders: self.largest(lane_index) };
+        }
+        if !self.has_share(lane_index, held) {
+            return name().map_or(Blocked::NotBlocked, |runtime| Blocked::Share { runtime, limit, free, holders: holders(), held });
         }
         if since < self.started_at && self.pace_opens_at().is_some_and(|at| at > now) { Blocked::Pace } else { Blocked::NotBlocked }
     }
@@ -230,7 +281,17 @@ impl Lanes {
 
     /// Instances that wait for a place in this lane, over all runtimes.
     pub fn waiting(&self, kind: JobKind) -> usize {
-        self.lanes[index(kind)].iter().map(|lane| lane.queue.len()).sum()
+        self.lanes[index(kind)].iter().flat_map(|lane| &lane.lines).map(Line::len).sum()
+    }
+
+    fn free(&self, lane: usize) -> usize {
+        (self.limits[lane].total.max(1) as usize).saturating_sub(self.held[lane])
+    }
+
+    /// Whether a runtime that holds so many places may have another one of those that are free.
+    fn has_share(&self, lane: usize, held: usize) -> bool {
+        let free = self.free(lane);
+        free > 0 && (self.limits[lane].per_runtime.is_some() || held < SHARE * free)
     }
 
     fn holder(&self, instance: InstanceId, lane: usize) -> Option<Holder> {
@@ -238,19 +299,39 @@ impl Lanes {
         Some(Holder { instance, job, since })
     }
 
+    fn largest(&self, lane: usize) -> Vec<(RuntimeName, usize, Holder)> {
+        let mut holders: Vec<_> = self
+            .names
+            .iter()
+            .filter_map(|(name, at)| {
+                let holders = &self.lanes[lane][*at].holders;
+                let longest = self.holder(holders.first()?.1, lane)?;
+                Some((name.clone(), holders.len(), longest))
+            })
+            .collect();
+        holders.sort_by_key(|(_, held, _)| std::cmp::Reverse(*held));
+        holders.truncate(HOLDERS_SHOWN);
+        holders
+    }
+
     /// When the clock is set back, what is wanted from now on is new, and the pace does not wait for the old time.
     fn take_time(&mut self, now: Timestamp) {
-        self.paced_until = self.paced_until.min(now.plus_ms(PACE_MS * (PILED_UP_AT_ONCE + 1)));
+        let latest = now.plus_ms(PACE_MS * (PILED_UP_AT_ONCE + 1));
+        self.paced_until = self.paced_until.map(|until| until.min(latest));
         if now < self.started_at {
             self.started_at = now;
             for lane in 0..KINDS.len() {
-                (0..self.lanes[lane].len()).for_each(|runtime| self.show(lane, runtime));
+                for runtime in 0..self.lanes[lane].len() {
+                    let waiters: Vec<_> = self.lanes[lane][runtime].lines.iter_mut().flat_map(Line::drain).collect();
+                    waiters.into_iter().for_each(|(service, waiter)| self.enqueue(lane, runtime, service, waiter));
+                    self.show(lane, runtime);
+                }
             }
         }
     }
 
     fn pace_opens_at(&self) -> Option<Timestamp> {
-        (self.paced_until.as_millis() != i64::MIN).then(|| self.paced_until.plus_ms(-PACE_MS * PILED_UP_AT_ONCE))
+        self.paced_until.map(|until| until.plus_ms(-PACE_MS * PILED_UP_AT_ONCE))
     }
 
     fn runtime(&mut self, name: &RuntimeName) -> usize {
@@ -271,11 +352,20 @@ impl Lanes {
         configured.into_iter().chain(ours).min().map(|cap| cap.max(1))
     }
 
+    fn enqueue(&mut self, lane: usize, runtime: usize, service: ServiceId, waiter: Waiter) {
+        let line = if waiter.0 < self.started_at { PILED_UP } else { FRESH };
+        let this = &mut self.lanes[lane][runtime];
+        let held = this.held_by.get(&service).copied().unwrap_or(0);
+        this.lines[line].push(service, waiter, held);
+    }
+
     fn replace(&mut self, instance: InstanceId, new: Entry) {
         let old = self.entries.insert(instance, new).unwrap_or_default();
         if old == new {
             return;
         }
+        let service = |entry: &Entry| entry.service.unwrap_or(ServiceId::from_bytes([0; 16]));
+        let (before, after) = (service(&old), service(&new));
         if let Some((runtime, cap)) = old.cap {
             let caps = &mut self.lanes[APPLY][runtime].caps;
             if let Some(count) = caps.get_mut(&cap) {
@@ -290,18 +380,18 @@ impl Lanes {
         }
         for lane in 0..KINDS.len() {
             if let Some((runtime, since)) = old.wants[lane] {
-                self.lanes[lane][runtime].queue.remove(&(since, instance));
-            }
-            if let Some((runtime, since)) = new.wants[lane] {
-                self.lanes[lane][runtime].queue.insert((since, instance));
+                self.lanes[lane][runtime].unqueue(before, (since, instance));
             }
             if let Some((runtime, since, _)) = old.holds[lane] {
-                self.lanes[lane][runtime].holders.remove(&(since, instance));
+                self.lanes[lane][runtime].release(before, (since, instance));
                 self.held[lane] -= 1;
             }
             if let Some((runtime, since, _)) = new.holds[lane] {
-                self.lanes[lane][runtime].holders.insert((since, instance));
+                self.lanes[lane][runtime].hold(after, (since, instance));
                 self.held[lane] += 1;
+            }
+            if let Some((runtime, since)) = new.wants[lane] {
+                self.enqueue(lane, runtime, after, (since, instance));
             }
             let touched = [old.wants[lane].map(|want| want.0), new.wants[lane].map(|want| want.0)];
             let released = [old.holds[lane].map(|hold| hold.0), new.holds[lane].map(|hold| hold.0)];
@@ -316,17 +406,42 @@ impl Lanes {
     fn show(&mut self, lane: usize, runtime: usize) {
         let cap = self.cap(lane, runtime);
         let this = &mut self.lanes[lane][runtime];
-        let room = cap.is_none_or(|cap| this.holders.len() < cap as usize);
-        let fresh_from = (self.started_at, InstanceId::from_bytes([0; 16]));
-        let piled_up = this.queue.first().filter(|head| **head < fresh_from).filter(|_| room).copied();
-        let fresh = this.queue.range(fresh_from..).next().filter(|_| room).copied();
-        let shown = [piled_up, fresh];
-        if shown != this.shown {
-            for head in this.shown.iter().flatten() {
-                self.heads[lane].remove(head);
+        let held = this.holders.len();
+        let room = cap.is_none_or(|cap| held < cap as usize);
+        for line in [PILED_UP, FRESH] {
+            let head = this.lines[line].first().filter(|_| room).map(|waiter| (held, waiter));
+            if head != this.shown[line] {
+                if let Some(old) = std::mem::replace(&mut this.shown[line], head) {
+                    self.heads[lane][line].remove(&old);
+                }
+                self.heads[lane][line].extend(head);
             }
-            self.heads[lane].extend(shown.iter().flatten());
-            this.shown = shown;
         }
+    }
+}
+
+impl Lane {
+    fn unqueue(&mut self, service: ServiceId, waiter: Waiter) {
+        let held = self.held_by.get(&service).copied().unwrap_or(0);
+        self.lines.iter_mut().for_each(|line| line.remove(service, waiter, held));
+    }
+
+    fn hold(&mut self, service: ServiceId, holder: Waiter) {
+        self.holders.insert(holder);
+        let held = self.held_by.entry(service).or_default();
+        *held += 1;
+        let held = *held;
+        self.lines.iter_mut().for_each(|line| line.sort(service, held));
+    }
+
+    fn release(&mut self, service: ServiceId, holder: Waiter) {
+        self.holders.remove(&holder);
+        let held = self.held_by.get(&service).map_or(0, |held| held.saturating_sub(1));
+        if held == 0 {
+            self.held_by.remove(&service);
+        } else {
+            self.held_by.insert(service, held);
+        }
+        self.lines.iter_mut().for_each(|line| line.sort(service, held));
     }
 }

@@ -45,11 +45,13 @@ pub mod limits;
 mod observed;
 pub mod retry;
 mod standing;
+mod start;
 pub mod state;
 mod step;
 pub mod view;
 
 pub use converge::{SITUATIONS, situation};
 pub use explain::explain;
+pub use start::{Start, start_now, void_start};
 pub use state::State;
 pub use step::{next_wake, step};

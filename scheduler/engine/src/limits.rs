@@ -29,3 +29,11 @@ pub const STOP_DEADLINE_MS: i64 = 120_000;
 /// How long an apply waits for a place before people are told that a limit is full, milliseconds. Below it, waiting is
 /// the driver taking its turn.
 pub const LANE_PATIENCE_MS: i64 = 500;
+
+/// How long a daemon that comes back listens before a deadline ends a job, milliseconds: its end may have been written
+/// down long ago.
+pub const RECOVERY_MS: i64 = 60_000;
+
+/// Most fetches of one instance that were given up and may still run: no other is started beside as many. Each holds a
+/// process or a Pod that nobody could end.
+pub const LINGERING_FETCHES: usize = 3;

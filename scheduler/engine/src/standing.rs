@@ -90,12 +90,14 @@ impl State {
                 (Status::Failed, Some(Reason::Cancelled), message)
             }
             Situation::Unsettled(job) => {
-                let way_out = "no other apply starts until it is known to be gone, or until `pvnctl services retry` says that it may";
+                let way_out = "no apply starts until it is known to be gone, or until `pvnctl services retry` says that it may";
+                let kind = self.given_up_kind(*job);
                 let ended = match chain_end() {
                     Some((ended, ..)) if ended == *job => apply_ended(),
-                    _ => format!("apply {job} was given up"),
+                    _ => format!("{kind} {job} was given up"),
                 };
-                (Status::Failed, Some(Reason::ApplyFailed), format!("{ended}; it may still run, and {way_out}"))
+                let reason = if kind == JobKind::Apply { Reason::ApplyFailed } else { Reason::FetchFailed };
+                (Status::Failed, Some(reason), format!("{ended}; it may still run, and {way_out}"))
             }
             Situation::ApplyFailed(at) => (Status::Failed, Some(Reason::ApplyFailed), format!("{}; {}", apply_ended(), again(at))),
             Situation::ApplyUnknown(None) => (Status::Failed, Some(Reason::ApplyFailed), format!("{}; {}", apply_ended(), again(&None))),

@@ -3,7 +3,7 @@
 //! `state/check.rs`).
 //!
 //! Instants are of two kinds: history (`since`, `answered_at`) is for people and never moves anything; plans (`due`,
-//! `deadline`, `until`, `again_at`) move things and are shifted along when the clock is set back, see `clock.rs`.
+//! `deadline`, `until`, `again_at`) move things, and move along when the clock jumps, see `clock.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,9 +17,15 @@ use crate::action::StopReason;
 use crate::desired::Desired;
 use crate::event::Wait;
 
+mod anew;
 mod check;
+mod format;
+mod read;
 
+pub use anew::{Flying, Known};
 pub use check::Broken;
+pub use format::FORMAT;
+use format::Format;
 
 /// Most approvals remembered; the oldest ones that no longer count are forgotten first. Enough for what people look
 /// back at; the log has all of them.
@@ -28,6 +34,8 @@ pub const APPROVALS_KEPT: usize = 12;
 /// One service instance.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct State {
+    #[serde(default)]
+    format: Format,
     pub(crate) instance: InstanceId,
     /// The latest instant that a step was told; effective time never runs behind it except when the clock is set back.
     pub(crate) seen_at: Timestamp,
@@ -54,6 +62,10 @@ pub struct State {
     /// An apply that was given up and of which nobody has said that it is gone: no other apply beside it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unsettled: Option<JobId>,
+    /// Fetches that were given up and of which nobody has said that they are gone: no apply beside them. At most
+    /// [`crate::limits::LINGERING_FETCHES`].
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) lingering: BTreeSet<JobId>,
     pub(crate) look: Look,
     pub(crate) pursuit: Pursuit,
     pub(crate) telling: Telling,
@@ -145,6 +157,10 @@ pub struct Job {
     /// Why it was asked to stop, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<StopReason>,
+    /// For an apply that is not known to have started: the applies before it, so that one that is withdrawn leaves no
+    /// trace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) chain_before: Option<Box<Chain>>,
 }
 
 /// What is known through fetch, and when it looks again.
@@ -363,6 +379,7 @@ impl State {
     /// An instance of which nothing is known and nothing is wanted yet.
     pub fn new(instance: InstanceId, now: Timestamp) -> Self {
         Self {
+            format: Format,
             instance,
             seen_at: now,
             desired: None,
@@ -374,6 +391,7 @@ impl State {
             main: None,
             side: None,
             unsettled: None,
+            lingering: BTreeSet::new(),
             look: Look::default(),
             pursuit: Pursuit::default(),
             telling: Telling::default(),
@@ -391,101 +409,6 @@ impl State {
                 next_action_at: None,
             },
         }
-    }
-
-    /// Which instance this is.
-    pub fn instance(&self) -> InstanceId {
-        self.instance
-    }
-
-    /// The latest instant that a step was told.
-    pub fn seen_at(&self) -> Timestamp {
-        self.seen_at
-    }
-
-    /// What it should be; `None` before the first release.
-    pub fn desired(&self) -> Option<&Desired> {
-        self.desired.as_deref()
-    }
-
-    /// How it stands.
-    pub fn standing(&self) -> &Standing {
-        &self.standing
-    }
-
-    /// Since when it waits for a place in the lane of this kind; `None` when it does not.
-    pub fn wants(&self, kind: JobKind) -> Option<Timestamp> {
-        match kind {
-            JobKind::Fetch => self.wants.fetch,
-            JobKind::Apply => self.wants.apply,
-            JobKind::GetInfo => self.wants.info,
-        }
-    }
-
-    /// The jobs in flight: at most one fetch or apply, and at most one getInfo.
-    pub fn jobs_in_flight(&self) -> impl Iterator<Item = &Job> {
-        self.main.as_deref().into_iter().chain(self.side.as_deref())
-    }
-
-    /// The job in flight with this id.
-    pub fn job(&self, id: JobId) -> Option<&Job> {
-        self.jobs_in_flight().find(|job| job.id == id)
-    }
-
-    /// An apply that was given up and of which nobody has said that it is gone.
-    pub fn unsettled(&self) -> Option<JobId> {
-        self.unsettled
-    }
-
-    /// Approvals asked for, oldest first.
-    pub fn approvals(&self) -> &[Approval] {
-        &self.approvals
-    }
-
-    /// The approvals that people can decide on now, the one asked first leading. Mostly one: gates ask in order. A second
-    /// one is there when an earlier gate has to ask again, or when people voted on a shared one early.
-    pub fn pending_approvals(&self) -> impl Iterator<Item = &Approval> {
-        self.approvals.iter().filter(|approval| !approval.over && approval.status == ApprovalStatus::Pending)
-    }
-
-    /// The newest release that was seen converged.
-    pub fn converged(&self) -> Option<&Converged> {
-        self.converged.as_ref()
-    }
-
-    /// The version at which it is CONVERGED now, if it is: what `Event::Upstream` tells the other channels.
-    pub fn converged_version(&self) -> Option<&str> {
-        if self.standing.status == Status::Converged { self.desired().map(|desired| desired.version.as_str()) } else { None }
-    }
-
-    /// Whether a person paused it.
-    pub fn is_paused(&self) -> bool {
-        self.paused
-    }
-
-    /// Whether it only looks.
-    pub fn is_observer(&self) -> bool {
-        self.observer
-    }
-
-    /// Whether it is no longer wanted. Forget it once no job is in flight either.
-    pub fn is_deleted(&self) -> bool {
-        self.deleted
-    }
-
-    /// When a fetch last answered.
-    pub fn last_fetch_at(&self) -> Option<Timestamp> {
-        self.look.answered_at
-    }
-
-    /// What the last answering structured fetch saw.
-    pub fn objects(&self) -> &[RuntimeObject] {
-        &self.look.objects
-    }
-
-    /// What the last getInfo told.
-    pub fn info(&self) -> &[Info] {
-        &self.telling.info
     }
 }
 

@@ -7,12 +7,12 @@ use schema::id::{ChannelName, JobId};
 use schema::status::JobKind;
 use schema::time::Timestamp;
 
-use crate::action::{Action, LogLine, StartJob, StopReason};
+use crate::action::{Action, LogLine, StopReason};
 use crate::converge::Situation;
 use crate::desired::{Desired, Gate};
 use crate::event::{Event, Outcome, Wait};
-use crate::limits::{LANE_PATIENCE_MS, OVERTIME_MS, START_DEADLINE_MS, STOP_DEADLINE_MS};
-use crate::state::{ApplyEnd, Chain, Converged, Finding, Job, Look, Pursuit, State, Telling, Wants};
+use crate::limits::{LANE_PATIENCE_MS, LINGERING_FETCHES, OVERTIME_MS, STOP_DEADLINE_MS};
+use crate::state::{ApplyEnd, Converged, Job, Look, Pursuit, State, Telling, Wants};
 
 /// Takes one event into account. Total and deterministic; every event in every state has an answer.
 ///
@@ -20,17 +20,23 @@ use crate::state::{ApplyEnd, Chain, Converged, Finding, Job, Look, Pursuit, Stat
 /// meanwhile.
 pub fn step(mut state: State, event: Event, now: Timestamp) -> (State, Vec<Action>) {
     let mut out = Vec::new();
+    if let Event::ClockStepped { by_ms: stepped_ms } | Event::Recovered { stepped_ms } = event {
+        state.clock_stepped(stepped_ms);
+    }
     let now = state.take_time(now);
     match event {
         Event::Desired(desired) => state.desire(desired, now),
         Event::Deleted => state.delete(&mut out),
         Event::Tick => {}
+        Event::ClockStepped { .. } => {}
+        Event::Recovered { .. } => state.recovered(now),
         Event::Granted(kind) => {
             state.settle(now, &mut out);
             if state.wants(kind).is_some() {
                 state.start(kind, now, &mut out);
             }
         }
+        Event::Unstarted { job } => state.unstarted(job, now, &mut out),
         Event::JobStarted { job, at } => state.started(job, at, now),
         Event::JobWaits { job, wait } => state.waits(job, wait, now, &mut out),
         Event::JobEnded { job, outcome } => state.finish(job, outcome, now, &mut out),
@@ -46,7 +52,7 @@ pub fn step(mut state: State, event: Event, now: Timestamp) -> (State, Vec<Actio
 }
 
 /// When `Event::Tick` would change something, if it ever would by itself. Always later than the last step's instant.
-/// A driver whose clock is set back sends a Tick at once: the plans move along.
+/// A driver whose clock is set back sends `Event::ClockStepped` at once: the plans move along.
 pub fn next_wake(state: &State) -> Option<Timestamp> {
     let idle = state.main.is_none();
     let jobs = state.jobs_in_flight().filter_map(|job| job.deadline);
@@ -167,7 +173,10 @@ impl State {
 
     /// Whether it fetches by itself.
     pub(crate) fn looks(&self) -> bool {
-        !self.paused && !self.deleted && self.desired.as_deref().is_some_and(|desired| desired.fetch.is_some())
+        !self.paused
+            && !self.deleted
+            && self.lingering.len() < LINGERING_FETCHES
+            && self.desired.as_deref().is_some_and(|desired| desired.fetch.is_some())
     }
 
     /// Whether an apply is in flight.
@@ -184,106 +193,21 @@ impl State {
     }
 }
 
-// ---- a place is granted ----
-
-impl State {
-    fn start(&mut self, kind: JobKind, now: Timestamp, out: &mut Vec<Action>) {
-        let why = self.why(kind);
-        let Some(desired) = self.desired.as_deref() else { return };
-        self.jobs += 1;
-        let id = JobId::derive(&[self.instance.as_bytes(), kind.as_str().as_bytes(), &self.jobs.to_le_bytes()]);
-        let timeout_ms = match kind {
-            JobKind::Fetch => desired.fetch.as_ref().map(|policy| policy.timeout_ms),
-            JobKind::Apply => desired.apply.timeout_ms,
-            JobKind::GetInfo => desired.get_info.as_ref().map(|policy| policy.timeout_ms),
-        };
-        let work = self.work().filter(|_| kind == JobKind::Apply);
-        let mut start = StartJob {
-            job: id,
-            kind,
-            attempt: 1,
-            release: desired.release,
-            compiled: desired.compiled,
-            version: desired.version.clone(),
-            decided_at: now,
-            timeout_ms,
-            fetch_job: work.map(|work| work.job),
-            plan: work.and_then(|work| work.plan),
-            why,
-        };
-        if kind == JobKind::Apply {
-            let chain = next_chain(self.pursuit.chain.take(), id, desired.grace_ms, now);
-            start.attempt = chain.attempt;
-            self.pursuit.chain = Some(chain);
-        }
-        let job = Box::new(Job {
-            id,
-            kind,
-            attempt: start.attempt,
-            release: desired.release,
-            version: desired.version.clone(),
-            compiled: desired.compiled,
-            runtime: desired.runtime.clone(),
-            apply_key: (kind == JobKind::Apply && desired.fetch.is_none()).then(|| desired.apply_key()),
-            decided_at: now,
-            started_at: None,
-            waits: None,
-            waits_since: None,
-            deadline: Some(now.plus_ms(timeout_ms.unwrap_or(0).max(START_DEADLINE_MS))),
-            timeout_ms,
-            stop: None,
-        });
-        match kind {
-            JobKind::GetInfo => {
-                self.telling.due = None;
-                self.side = Some(job);
-            }
-            JobKind::Fetch | JobKind::Apply => {
-                self.look.due = None;
-                self.main = Some(job);
-            }
-        }
-        out.push(Action::Start(start));
-    }
-
-    fn why(&self, kind: JobKind) -> String {
-        let version = self.desired.as_deref().map_or("", |desired| &desired.version);
-        match (kind, self.pursuit.chain.as_ref().and_then(|chain| chain.end.as_ref())) {
-            (JobKind::GetInfo, _) => "getInfo is due".to_owned(),
-            (JobKind::Fetch, Some(_)) if !self.look.fresh => "look at what the apply did".to_owned(),
-            (JobKind::Fetch, _) if self.look.misses > 0 => "look again after no answer".to_owned(),
-            (JobKind::Fetch, _) if self.look.finding == Finding::Nothing => format!("first look at {version}"),
-            (JobKind::Fetch, _) => "fetch is due".to_owned(),
-            (JobKind::Apply, Some(ApplyEnd::Retryable(code))) => format!("another attempt after exit code {code}"),
-            (JobKind::Apply, Some(ApplyEnd::Misfired(_))) => "another try to start it".to_owned(),
-            (JobKind::Apply, _) => self.work().map_or_else(|| format!("apply {version}"), |work| work.what.clone()),
-        }
-    }
-}
-
-/// The next apply: another attempt of the same chain, or the first of a new one with a grace period of its own.
-fn next_chain(old: Option<Chain>, job: JobId, grace_ms: i64, now: Timestamp) -> Chain {
-    let old =
-        old.unwrap_or(Chain { job, attempt: 0, grace_until: now, end: None, ended_at: now, again_at: now, fruitless: 0, misfires: 0 });
-    let attempt = match &old.end {
-        Some(ApplyEnd::Retryable(_)) => old.attempt.saturating_add(1),
-        Some(ApplyEnd::Misfired(_)) => old.attempt.max(1),
-        _ => 1,
-    };
-    let grace_until = if attempt == 1 { now.plus_ms(grace_ms) } else { old.grace_until };
-    Chain { job, attempt, grace_until, end: None, again_at: now, ..old }
-}
-
 // ---- events ----
 
 impl State {
-    fn desire(&mut self, desired: Box<Desired>, now: Timestamp) {
+    pub(crate) fn desire(&mut self, desired: Box<Desired>, now: Timestamp) {
         let old = self.desired.take();
         if !self.deleted && old.as_ref() == Some(&desired) {
             self.desired = old;
             return;
         }
         let same_release = old.as_ref().is_some_and(|old| old.release == desired.release);
+        if self.deleted && same_release {
+            // Configuring it again is no order to apply; a release is.
+            self.desired = Some(desired);
+            return;
+        }
         let same_commands = old.as_ref().is_some_and(|old| old.compiled == desired.compiled);
         self.deleted = false;
         if !same_release {
@@ -365,9 +289,11 @@ impl State {
         }
         let at = at.max(job.decided_at).min(now);
         job.started_at = Some(at);
+        job.chain_before = None;
         (job.waits, job.waits_since) = (None, None);
         if job.stop.is_none() {
-            job.deadline = job.timeout_ms.map(|ms| at.plus_ms(ms).plus_ms(OVERTIME_MS));
+            // From when it is told: the wall clock may have jumped since it started, and its wrapper keeps the exact time.
+            job.deadline = job.timeout_ms.map(|ms| now.plus_ms(ms).plus_ms(OVERTIME_MS));
         }
         if let (Some(chain), Some(ms)) = (self.pursuit.chain.as_mut().filter(|chain| chain.job == id && chain.attempt == 1), grace_ms) {
             chain.grace_until = at.plus_ms(ms);
@@ -395,6 +321,7 @@ impl State {
         self.pursuit.stuck = false;
         self.pursuit.stuck_at = None;
         self.unsettled = None;
+        self.lingering.clear();
         self.look.failures = 0;
         self.look.misfires = 0;
         self.forget_rejections();

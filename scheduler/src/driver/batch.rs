@@ -8,15 +8,16 @@ use std::sync::Arc;
 use engine::action::{Action, LogLine, StartJob, StopReason};
 use engine::desired::Gate;
 use engine::event::Event;
-use engine::state::Broken;
 use schema::api::LogEntry;
 use schema::id::{ChannelName, InstanceId, JobId, ReleaseId};
 use schema::status::JobStatus;
 use schema::time::Timestamp;
 
 use super::Caller;
+use super::broken::{Stopped, guarded};
 use super::outcome::Ending;
 use super::world::{Kept, Names, World};
+use crate::perform::Claim;
 use crate::store::{Change, Commit, Counters, JobRow, PendingAction};
 
 /// Something to perform once the batch is committed.
@@ -37,7 +38,11 @@ pub(super) enum Task {
 pub(super) struct Batch {
     pub(super) now: Timestamp,
     counters: Counters,
-    before: HashMap<InstanceId, Option<Kept>>,
+    pub(super) before: HashMap<InstanceId, Option<Kept>>,
+    /// Instances that this batch stopped, wrote as standing still, and started anew.
+    pub(super) stopped: Vec<InstanceId>,
+    pub(super) written: Vec<InstanceId>,
+    pub(super) mended: Vec<Stopped>,
     jobs_before: HashMap<JobId, Option<JobRow>>,
     /// Jobs to write.
     jobs: BTreeSet<JobId>,
@@ -50,6 +55,10 @@ pub(super) struct Batch {
     pub(super) tasks: Vec<Task>,
     /// Jobs whose ends this batch stores, or that are over already.
     pub(super) ended: Vec<JobId>,
+    /// Starts that nobody may hand over from now on.
+    withdrawn: Vec<Arc<Claim>>,
+    /// Starts that waited and go on waiting once this is stored.
+    pub(super) regated: Vec<Task>,
 }
 
 impl Batch {
@@ -59,6 +68,9 @@ impl Batch {
             now,
             counters: world.counters,
             before: HashMap::new(),
+            stopped: Vec::new(),
+            written: Vec::new(),
+            mended: Vec::new(),
             jobs_before: HashMap::new(),
             jobs: BTreeSet::new(),
             over: HashMap::new(),
@@ -68,21 +80,19 @@ impl Batch {
             events: Vec::new(),
             tasks: Vec::new(),
             ended: Vec::new(),
+            withdrawn: Vec::new(),
+            regated: Vec::new(),
         }
     }
 
     /// Sends an event to an instance, and what follows from it to the others of its service. `caller` is the person
-    /// behind it.
-    ///
-    /// # Errors
-    /// [`Broken`] when the engine left a state that must not be: our bug, and nobody may build on it.
-    pub(super) fn send(&mut self, world: &mut World, id: InstanceId, event: Event, caller: Option<&Caller>) -> Result<(), Broken> {
+    /// behind it. An instance that the engine leaves in a state that must not be stops there, and it alone.
+    pub(super) fn send(&mut self, world: &mut World, id: InstanceId, event: Event, caller: Option<&Caller>) {
         let mut queue = VecDeque::from([(id, event)]);
         // Ends: an Upstream event is sent only when a converged version changed, and the graph of channels has no cycle.
         while let Some((id, event)) = queue.pop_front() {
-            self.step(world, id, event, caller, &mut queue)?;
+            self.step(world, id, event, caller, &mut queue);
         }
-        Ok(())
     }
 
     fn step(
@@ -92,19 +102,32 @@ impl Batch {
         event: Event,
         caller: Option<&Caller>,
         queue: &mut VecDeque<(InstanceId, Event)>,
-    ) -> Result<(), Broken> {
-        let Some(mut kept) = world.instances.remove(&id) else { return Ok(()) };
-        if let Entry::Vacant(before) = self.before.entry(id) {
-            before.insert(Some(kept.clone()));
-            kept.revision += 1;
+    ) {
+        let Some(mut kept) = world.instances.remove(&id) else { return world.note(id, event) };
+        let mut sound = None;
+        match self.before.entry(id) {
+            Entry::Vacant(before) => {
+                before.insert(Some(kept.clone()));
+                kept.revision += 1;
+            }
+            Entry::Occupied(_) => sound = Some(kept.state.clone()),
         }
         let is_desired = matches!(event, Event::Desired(_));
         let standing = (kept.state.standing().status, kept.state.desired().map(|desired| desired.release));
         let converged = kept.state.converged_version().map(str::to_owned);
         let flying: Vec<JobId> = kept.state.jobs_in_flight().map(|job| job.id).collect();
 
-        let (state, actions) = engine::step(kept.state, event, self.now);
-        state.check()?;
+        let now = self.now;
+        let state = kept.state;
+        let (state, actions) = match guarded(move || engine::step(state, event, now)) {
+            Ok(stepped) => stepped,
+            Err(why) => {
+                // As it was before this event, which is lost: what the runner tells it tells again.
+                let before = || self.before.get(&id).and_then(Option::as_ref).map(|kept| kept.state.clone());
+                kept.state = sound.or_else(before).expect("it was copied before the step");
+                return self.stop_instance(world, kept, why, queue);
+            }
+        };
         kept.state = state;
         if let Some(desired) = kept.state.desired() {
             kept.runtime = desired.runtime.clone();
@@ -113,10 +136,19 @@ impl Batch {
         if let Some(at) = kept.wake {
             world.timers.set(at, id);
         }
-        world.lanes.update(&kept.state);
+        world.lanes.update(&kept.state, kept.names.service.0);
 
-        for job in flying.into_iter().filter(|job| kept.state.job(*job).is_none()) {
+        let is_withdrawn = |job: &JobId| actions.iter().any(|action| matches!(action, Action::Withdraw { job: at, .. } if at == job));
+        for job in flying.into_iter().filter(|job| kept.state.job(*job).is_none() && !is_withdrawn(job)) {
             self.give_up(world, job);
+        }
+        // A gate has shut before the start was handed over.
+        if let Some(job) = engine::void_start(&kept.state, self.now)
+            && let Some(claim) = world.starts.get(&job)
+            && claim.withdraw()
+        {
+            self.withdrawn.push(claim.clone());
+            queue.push_back((id, Event::Unstarted { job }));
         }
         let status = kept.state.standing().status;
         if let Some(release) = kept.state.desired().map(|desired| desired.release)
@@ -125,13 +157,7 @@ impl Batch {
             self.changes.push(Change::ReleaseStatus { release, channel: kept.names.channel.0, status, at: self.now });
         }
         if kept.state.converged_version() != converged.as_deref() {
-            let event = Event::Upstream {
-                channel: kept.names.channel.1.clone(),
-                converged_version: kept.state.converged_version().map(str::to_owned),
-            };
-            let siblings = world.siblings(kept.names.service.0);
-            let dependents = siblings.into_iter().filter(|other| waits_for(world, *other, &kept.names.channel.1));
-            queue.extend(dependents.map(|other| (other, event.clone())));
+            queue.extend(dependents(world, &kept.names, kept.state.converged_version().map(str::to_owned)));
         }
         if is_desired {
             queue.extend(upstream_of(world, &kept).map(|event| (id, event)));
@@ -140,7 +166,6 @@ impl Batch {
             self.action(world, &kept, action, caller);
         }
         world.instances.insert(id, kept);
-        Ok(())
     }
 
     /// The engine waits no longer for this job. If nobody told its end, its row says so; what comes later is still taken in.
@@ -154,7 +179,7 @@ impl Batch {
         });
     }
 
-    fn action(&mut self, world: &mut World, kept: &Kept, action: Action, caller: Option<&Caller>) {
+    pub(super) fn action(&mut self, world: &mut World, kept: &Kept, action: Action, caller: Option<&Caller>) {
         match action {
             Action::Start(start) => {
                 world.counters.job += 1;
@@ -177,12 +202,14 @@ impl Batch {
                     ended_at: None,
                     report: None,
                     start: Some(Box::new(start.clone())),
+                    stop: None,
                     once: false,
                 };
                 self.add_job(world, job);
                 self.tasks.push(Task::Start(Box::new(start), kept.names.clone()));
             }
             Action::Stop { job, why } => self.stop(world, kept.state.instance(), job, why),
+            Action::Withdraw { job, why } => self.end_job(world, job, &Ending::withdrawn(why, self.now)),
             Action::Rollback { from, to } => {
                 let id = self.pending(world, kept.state.instance(), action);
                 self.tasks.push(Task::Rollback { action: id, names: kept.names.clone(), from, to });
@@ -193,6 +220,17 @@ impl Batch {
                 self.log(world, Some(&kept.names), &kind, (actor, origin), message, data.into());
             }
         }
+    }
+
+    /// Nobody has this start; it is withdrawn, or waits on.
+    pub(super) fn regate(&mut self, world: &mut World, task: Task) {
+        let Task::Start(start, names) = &task else { return };
+        let job = start.job;
+        if let Some(claim) = world.starts.get(&job).filter(|claim| claim.withdraw()).cloned() {
+            self.withdrawn.push(claim);
+            self.send(world, names.instance(), Event::Unstarted { job }, None);
+        }
+        self.regated.push(task);
     }
 
     /// Has a job stopped.
@@ -301,7 +339,7 @@ impl Batch {
         let job = |id: &JobId| self.over.get(id).or_else(|| world.jobs.get(id)).cloned();
         Commit {
             changes: std::mem::take(&mut self.changes),
-            instances: self.before.keys().filter_map(|id| world.instances.get(id)).map(Kept::row).collect(),
+            instances: self.before.keys().chain(&self.written).filter_map(|id| world.row(*id)).collect(),
             jobs: self.jobs.iter().filter_map(job).collect(),
             actions: std::mem::take(&mut self.actions),
             performed: self.performed.clone(),
@@ -312,12 +350,20 @@ impl Batch {
     /// Makes the world as it was before.
     pub(super) fn undo(self, world: &mut World) {
         world.counters = self.counters;
+        self.withdrawn.iter().for_each(|claim| claim.restore());
+        for id in &self.stopped {
+            world.broken.remove(id);
+        }
+        for id in &self.written {
+            world.broken.entry(*id).and_modify(|stopped| stopped.revision -= 1);
+        }
         for (id, before) in self.before {
             match before {
                 Some(kept) => world.put(kept),
                 None => world.remove(id),
             }
         }
+        self.mended.into_iter().for_each(|stopped| world.put_broken(stopped));
         for (id, before) in self.jobs_before {
             match before {
                 Some(job) => world.jobs.insert(id, job),
@@ -338,8 +384,15 @@ fn waits_for(world: &World, id: InstanceId, channel: &ChannelName) -> bool {
     world.instances.get(&id).is_some_and(|kept| gate_channels(kept).any(|named| named == channel))
 }
 
+/// What those are told who wait for the channel of this instance.
+pub(super) fn dependents(world: &World, names: &Names, converged_version: Option<String>) -> Vec<(InstanceId, Event)> {
+    let event = Event::Upstream { channel: names.channel.1.clone(), converged_version };
+    let siblings = world.siblings(names.service.0).into_iter();
+    siblings.filter(|other| waits_for(world, *other, &names.channel.1)).map(|other| (other, event.clone())).collect()
+}
+
 /// How the channels that the gates of this instance name stand now.
-fn upstream_of(world: &World, kept: &Kept) -> impl Iterator<Item = Event> {
+pub(super) fn upstream_of(world: &World, kept: &Kept) -> impl Iterator<Item = Event> {
     let siblings = world.siblings(kept.names.service.0);
     let named: Vec<ChannelName> = gate_channels(kept).cloned().collect();
     let of =

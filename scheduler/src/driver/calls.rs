@@ -4,26 +4,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use engine::action::{Action, StartJob, StopReason};
+use engine::action::{Action, StopReason};
 use engine::event::Event;
-use engine::state::{Approval, Broken};
+use engine::state::Approval;
 use schema::api::{DecisionRequest, Explanation, LogEntry};
 use schema::id::{InstanceId, JobId, RuntimeName};
-use schema::status::{Decision, JobKind, JobStatus};
+use schema::status::{Decision, JobKind};
 use tokio::sync::oneshot;
 
 use super::batch::{Batch, Task};
 use super::run::Loop;
 use super::world::{Kept, Names};
 use super::{Ask, Caller, Refusal, Remark};
-use crate::clock;
-use crate::store::{Change, JobRow, PendingAction};
-
-/// Most dry runs at a time: they have no lane, and a person looks at one at a time.
-const ONCE_LIMIT: usize = 8;
-
-/// Longest dry run of a command whose policy names no timeout: the default of fetch, 10 minutes.
-const ONCE_TIMEOUT_MS: i64 = 600_000;
+use crate::store::{Change, PendingAction};
 
 /// Where an answer goes.
 pub(super) type Reply<T> = oneshot::Sender<Result<T, Refusal>>;
@@ -102,7 +95,10 @@ impl Loop {
                     Some(kept) => {
                         Ok(engine::explain(&kept.state, &self.world.lanes, self.clock.now(), &|other| self.world.short_name(other)))
                     }
-                    None => Err(Refusal::NotFound("the service does not exist in that channel".to_owned())),
+                    None => match self.world.broken.get(&instance) {
+                        Some(stopped) => Ok(stopped.explain()),
+                        None => Err(Refusal::NotFound("the service does not exist in that channel".to_owned())),
+                    },
                 };
                 drop(reply.send(explanation));
                 None
@@ -116,14 +112,14 @@ impl Loop {
     }
 
     /// Does what is asked; what it changes is answered after the commit.
-    pub(super) fn call(&mut self, batch: &mut Batch, call: Call, answers: &mut Vec<Answer>, plans: &mut Vec<Answer>) -> Result<(), Broken> {
-        let Some(call) = self.read_only(call) else { return Ok(()) };
+    pub(super) fn call(&mut self, batch: &mut Batch, call: Call, answers: &mut Vec<Answer>, plans: &mut Vec<Answer>) {
+        let Some(call) = self.read_only(call) else { return };
         match call {
-            Call::Person { instance, ask, caller, reply } => match self.person(batch, instance, ask, &caller)? {
+            Call::Person { instance, ask, caller, reply } => match self.person(batch, instance, ask, &caller) {
                 Ok(()) => answers.push(Answer::later(reply, ())),
                 Err(why) => drop(reply.send(Err(why))),
             },
-            Call::Cancel { job, caller, reply } => match self.cancel(batch, job, &caller)? {
+            Call::Cancel { job, caller, reply } => match self.cancel(batch, job, &caller) {
                 Ok(()) => answers.push(Answer::later(reply, ())),
                 Err(why) => drop(reply.send(Err(why))),
             },
@@ -132,24 +128,23 @@ impl Loop {
                 Err(why) => drop(reply.send(Err(why))),
             },
             Call::Plan { plan, reply } => {
-                self.plan(batch, *plan)?;
+                self.plan(batch, *plan);
                 plans.push(Answer::later(reply, ()));
             }
             Call::Remark { remark, reply } => {
                 let Remark { instance, kind, message, data } = *remark;
-                let names = self.world.instances.get(&instance).map(|kept| kept.names.clone());
+                let names = self.world.names(instance).cloned();
                 batch.log(&mut self.world, names.as_deref(), kind, (None, None), message, data);
                 answers.push(Answer::later(reply, ()));
             }
             Call::Explain { .. } | Call::Metrics { .. } => {}
         }
-        Ok(())
     }
 
-    fn plan(&mut self, batch: &mut Batch, plan: Plan) -> Result<(), Broken> {
+    fn plan(&mut self, batch: &mut Batch, plan: Plan) {
         batch.changes.extend(plan.changes);
         for (names, runtime) in plan.instances {
-            if !self.world.instances.contains_key(&names.instance()) {
+            if self.world.names(names.instance()).is_none() {
                 let kept = Kept::new(names, runtime, self.observer, batch.now);
                 batch.add_instance(&mut self.world, kept);
             }
@@ -158,38 +153,44 @@ impl Loop {
             batch.log_entry(&mut self.world, entry);
         }
         for (instance, event) in plan.events {
-            batch.send(&mut self.world, instance, event, None)?;
+            batch.send(&mut self.world, instance, event, None);
         }
-        Ok(())
     }
 
-    fn person(&mut self, batch: &mut Batch, id: InstanceId, ask: Ask, caller: &Caller) -> Result<Result<(), Refusal>, Broken> {
+    fn person(&mut self, batch: &mut Batch, id: InstanceId, ask: Ask, caller: &Caller) -> Result<(), Refusal> {
+        if self.world.broken.contains_key(&id) && matches!(ask, Ask::Retry) {
+            self.mend(batch, id, caller);
+            return Ok(());
+        }
+        if let Some(stopped) = self.world.broken.get(&id) {
+            return Err(stopped.refusal());
+        }
         let Some(kept) = self.world.instances.get(&id) else {
-            return Ok(Err(Refusal::NotFound("the service does not exist in that channel".to_owned())));
+            return Err(Refusal::NotFound("the service does not exist in that channel".to_owned()));
         };
         let names = kept.names.clone();
         let label = names.label();
         let events: Vec<(InstanceId, Event)> = match ask {
             Ask::Approve(request) => match decision(kept, request, Decision::Approve, caller, &label) {
                 Ok(event) => self.world.siblings(names.service.0).into_iter().map(|sibling| (sibling, event.clone())).collect(),
-                Err(why) => return Ok(Err(why)),
+                Err(why) => return Err(why),
             },
             Ask::Reject(request) => match decision(kept, request, Decision::Reject, caller, &label) {
                 Ok(event) => self.world.siblings(names.service.0).into_iter().map(|sibling| (sibling, event.clone())).collect(),
-                Err(why) => return Ok(Err(why)),
+                Err(why) => return Err(why),
             },
             Ask::Pause => vec![(id, Event::Pause(true))],
             Ask::Resume => vec![(id, Event::Pause(false))],
             Ask::Retry => {
                 if kept.state.desired().is_none() {
-                    return Ok(Err(Refusal::Conflict(format!("{label} has no release yet; make one with `pvnctl services push`"))));
+                    return Err(Refusal::Conflict(format!("{label} has no release yet; make one with `pvnctl services push`")));
                 }
                 vec![(id, Event::Retry { who: caller.who.clone() })]
             }
         };
         let paused = kept.state.is_paused();
         for (instance, event) in events {
-            batch.send(&mut self.world, instance, event, Some(caller))?;
+            batch.send(&mut self.world, instance, event, Some(caller));
         }
         let now_paused = self.world.instances.get(&id).is_some_and(|kept| kept.state.is_paused());
         if now_paused != paused {
@@ -204,92 +205,26 @@ impl Loop {
                 serde_json::json!({}),
             );
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
-    fn cancel(&mut self, batch: &mut Batch, id: JobId, caller: &Caller) -> Result<Result<(), Refusal>, Broken> {
+    fn cancel(&mut self, batch: &mut Batch, id: JobId, caller: &Caller) -> Result<(), Refusal> {
         let Some(row) = self.world.jobs.get(&id).filter(|row| row.ended_at.is_none()) else {
-            return Ok(Err(Refusal::Conflict(format!("{id} is over; there is nothing to cancel"))));
+            return Err(Refusal::Conflict(format!("{id} is over; there is nothing to cancel")));
         };
         let instance = row.instance;
+        if self.world.broken.contains_key(&instance) && !row.once {
+            // A person may end what nobody looks after.
+            let why = StopReason::Person(caller.who.clone());
+            batch.stop(&mut self.world, instance, id, why);
+            return Ok(());
+        }
         if !row.once {
-            batch.send(&mut self.world, instance, Event::Cancel { job: id, who: caller.who.clone() }, Some(caller))?;
-            return Ok(Ok(()));
+            batch.send(&mut self.world, instance, Event::Cancel { job: id, who: caller.who.clone() }, Some(caller));
+            return Ok(());
         }
-        let why = StopReason::Person(caller.who.clone());
-        self.world.once_stopped.insert(id, why.clone());
-        let names = self.world.instances.get(&instance).map(|kept| kept.names.clone());
-        let message = format!("{} cancels the dry run {id}", caller.who);
-        let who = (Some(caller.who.clone()), Some(caller.origin.clone()));
-        batch.log(&mut self.world, names.as_deref(), "job.cancel", who, message, serde_json::json!({"job": id}));
-        batch.stop(&mut self.world, instance, id, why);
-        Ok(Ok(()))
-    }
-
-    fn run_once(&mut self, batch: &mut Batch, id: InstanceId, kind: JobKind, caller: &Caller) -> Result<JobId, Refusal> {
-        let kept =
-            self.world.instances.get(&id).ok_or_else(|| Refusal::NotFound("the service does not exist in that channel".to_owned()))?;
-        let label = kept.names.label();
-        let desired = kept.state.desired().ok_or_else(|| {
-            Refusal::Conflict(format!("{label} has no release yet, so there is no command to run; make one with `pvnctl services push`"))
-        })?;
-        let timeout_ms = match kind {
-            JobKind::Fetch => desired.fetch.as_ref().map(|policy| policy.timeout_ms),
-            JobKind::GetInfo => desired.get_info.as_ref().map(|policy| policy.timeout_ms),
-            JobKind::Apply => {
-                return Err(Refusal::Invalid("apply changes the world and cannot be run dry; run fetch or getInfo".to_owned()));
-            }
-        };
-        let Some(timeout_ms) = timeout_ms else {
-            return Err(Refusal::Conflict(format!("the runtime `{}` of {label} has no {kind} command", desired.runtime)));
-        };
-        if self.world.jobs.values().filter(|job| job.once && job.ended_at.is_none()).count() >= ONCE_LIMIT {
-            return Err(Refusal::Conflict(format!("{ONCE_LIMIT} dry runs are under way; wait for one to end, or cancel one")));
-        }
-        let job = JobId::from_bytes(clock::random());
-        let start = StartJob {
-            job,
-            kind,
-            attempt: 1,
-            release: desired.release,
-            compiled: desired.compiled,
-            version: desired.version.clone(),
-            decided_at: batch.now,
-            timeout_ms: Some(if timeout_ms > 0 { timeout_ms } else { ONCE_TIMEOUT_MS }),
-            fetch_job: None,
-            plan: None,
-            why: format!("dry run asked for by {}", caller.who),
-        };
-        let names = kept.names.clone();
-        let runtime = desired.runtime.clone();
-        let message = format!("{} runs {kind} of {label} dry", caller.who);
-        let who = (Some(caller.who.clone()), Some(caller.origin.clone()));
-        batch.log(&mut self.world, Some(&names), "job.run", who, message, serde_json::json!({"job": job}));
-        self.world.counters.job += 1;
-        let row = JobRow {
-            id: job,
-            seq: self.world.counters.job,
-            instance: id,
-            service: names.service.0,
-            channel: names.channel.0,
-            release: start.release,
-            kind,
-            version: start.version.clone(),
-            runtime,
-            attempt: 1,
-            status: JobStatus::Pending,
-            exit_code: None,
-            message: start.why.clone(),
-            created_at: batch.now,
-            started_at: None,
-            ended_at: None,
-            report: None,
-            start: Some(Box::new(start.clone())),
-            once: true,
-        };
-        batch.add_job(&mut self.world, row);
-        batch.tasks.push(Task::Start(Box::new(start), names));
-        Ok(job)
+        self.cancel_once(batch, id, caller);
+        Ok(())
     }
 }
 

@@ -55,6 +55,20 @@ pub(super) struct Ending {
     pub(super) report: Option<Box<Report>>,
 }
 
+impl Ending {
+    /// Nobody can say.
+    pub(super) fn unknown(why: String, now: Timestamp) -> Self {
+        let outcome = Outcome::Unknown { why: why.clone(), gone: false };
+        Self { outcome, status: JobStatus::Unknown, exit_code: None, message: why, started_at: None, ended_at: now, report: None }
+    }
+
+    /// A start that was never handed to a runner.
+    pub(super) fn withdrawn(why: String, now: Timestamp) -> Self {
+        let outcome = Outcome::NotStarted { why: why.clone(), surroundings: true };
+        Self { outcome, status: JobStatus::Cancelled, exit_code: None, message: why, started_at: None, ended_at: now, report: None }
+    }
+}
+
 /// Reads the end of a job.
 pub(super) fn read(end: End, gone: bool, words: &Words, asked: &Asked<'_>) -> Ending {
     match end {

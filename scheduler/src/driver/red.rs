@@ -34,6 +34,7 @@ impl Loop {
         error: StoreError,
     ) -> Result<(), Fatal> {
         self.performed.append(&mut batch.performed);
+        self.late.append(&mut batch.regated);
         batch.undo(&mut self.world);
         self.held = news;
         match error {

@@ -12,15 +12,14 @@
 //! What always holds: nothing is performed or answered that is not committed; what a runner told is never lost, because
 //! its spool keeps it until `forget`; nobody but this task changes the world.
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use engine::State;
 use engine::event::Event;
-use engine::state::Broken;
 use schema::api::LogEntry;
-use schema::id::JobId;
+use schema::id::{InstanceId, JobId};
 use schema::status::JobStatus;
 use schema::time::Timestamp;
 use tokio::sync::{broadcast, mpsc, watch};
@@ -34,20 +33,17 @@ use super::intake::Arrived;
 use super::outcome::{self, Asked};
 use super::planner;
 use super::red::Retry;
-use super::words::Words;
+use super::steps::Steps;
 use super::world::World;
 use super::{Health, Numbers};
 use crate::clock::Clock;
 use crate::crash;
-use crate::perform::{Performer, Started};
+use crate::perform::Performer;
 use crate::runner::Wait;
 use crate::store::{Change, JobRow, Store, StoreError};
 
 /// Most inputs of one batch: enough to share a commit among a burst, few enough that nobody waits long for an answer.
 const BATCH_LIMIT: usize = 512;
-
-/// Tasks that are performed at a time. Each is one short call of the runner; more would only queue up there.
-const PERFORM_LIMIT: usize = 32;
 
 /// How long a note that only people need (a job is STARTING, an action was performed) waits. As long as the runner waits
 /// before it tells that a job runs: of a job that is over sooner only its end is written.
@@ -59,9 +55,6 @@ const STOP_WAIT: Duration = Duration::from_secs(5);
 /// Why the loop stopped although nobody asked it to.
 #[derive(Debug, thiserror::Error)]
 pub enum Fatal {
-    /// Our bug.
-    #[error("an invariant of the engine is broken: {0}; please report this with the data directory's log")]
-    Broken(#[from] Broken),
     /// Somebody else writes our rows.
     #[error("the database was changed by somebody else: {0}")]
     Foreign(String),
@@ -76,6 +69,8 @@ pub(super) enum Done {
     Handed(JobId),
     Over(Box<Arrived>),
     Performed(Option<i64>),
+    /// A start that was withdrawn, or whose time had passed.
+    Unclaimed(Task),
 }
 
 /// What a turn takes in.
@@ -103,9 +98,9 @@ pub(super) struct Loop {
     /// (rollbacks).
     pub(super) waiting: VecDeque<Task>,
     pub(super) performing: JoinSet<Done>,
-    /// Jobs whose start is waiting or being performed.
-    pub(super) starting: HashSet<JobId>,
-    /// Stops of such jobs: a stop that overtook its start would be lost.
+    /// Starts about which the engine has to decide once more before they are performed.
+    pub(super) late: Vec<Task>,
+    /// Stops of jobs whose start is waiting or being performed: a stop that overtook its start would be lost.
     pub(super) deferred: Vec<Task>,
     /// Jobs whose rows do not say yet that they were handed over, and when they should.
     pub(super) jobs_noted: BTreeMap<JobId, Instant>,
@@ -120,11 +115,23 @@ pub(super) struct Loop {
     pub(super) observer: bool,
     /// Whether the instances of the last run know.
     pub(super) told_to_observe: bool,
+    /// Instances that stood still at the start.
+    pub(super) broken_at_start: Vec<InstanceId>,
+    /// Instances whose rows say that they stand still, and that go on.
+    pub(super) again_at_start: Vec<InstanceId>,
+    /// Deadlines of dry runs, by the steady clock in milliseconds.
+    pub(super) once_until: BTreeMap<JobId, i64>,
+    /// Jumps of the clock.
+    pub(super) steps: Steps,
+    /// What stands still, for whoever watches.
+    pub(super) broken: watch::Sender<Vec<String>>,
 }
 
 impl Loop {
     /// Runs until it is stopped or must stop.
     pub(super) async fn run(mut self) -> Result<(), Fatal> {
+        let once: Vec<JobId> = self.world.jobs.values().filter(|row| row.once).map(|row| row.id).collect();
+        once.into_iter().for_each(|job| self.time_once(job));
         // What was due or had room before the start asks for no event.
         self.turn(Vec::new()).await?;
         while !self.stop.is_cancelled() {
@@ -144,11 +151,11 @@ impl Loop {
     /// Waits until there is something to do, then takes what else is there, up to the limit.
     async fn gather(&mut self) -> Vec<Input> {
         let red = self.retry.clone();
-        let wake = self.world.timers.next().into_iter().chain(self.world.lanes.next_wake(self.turned_at)).min();
+        let wake = self.world.timers.next().into_iter().chain(self.world.lanes.next_wake(self.turned_at)).chain(self.next_once()).min();
         let performed = (!self.performed.is_empty()).then(|| Instant::now() + NOTE_DELAY);
         let note = self.jobs_noted.values().copied().chain(performed).min();
         let mut inputs = Vec::new();
-        let held = red.is_none() && !self.held.is_empty();
+        let held = red.is_none() && !(self.held.is_empty() && self.late.is_empty());
         tokio::select! {
             () = std::future::ready(()), if held => {}
             () = self.stop.cancelled() => {}
@@ -175,9 +182,10 @@ impl Loop {
 
     /// One batch: step, commit, then perform and answer.
     async fn turn(&mut self, inputs: Vec<Input>) -> Result<(), Fatal> {
-        let mut batch = Batch::new(&self.world, self.clock.now());
-        let set_back = batch.now < self.turned_at;
+        let reading = self.clock.read();
+        let mut batch = Batch::new(&self.world, reading.wall);
         self.turned_at = batch.now;
+        let stepped_ms = self.tell_steps(&mut batch, reading);
         let mut answers: Vec<Answer> = Vec::new();
         let mut plans: Vec<Answer> = Vec::new();
         let mut news = std::mem::take(&mut self.held);
@@ -194,19 +202,28 @@ impl Loop {
             }
         }
         for arrived in &news {
-            self.arrive(&mut batch, arrived)?;
+            self.arrive(&mut batch, arrived);
         }
         for call in calls {
-            self.call(&mut batch, *call, &mut answers, &mut plans)?;
-        }
-        if set_back {
-            self.tell_all(&mut batch, &Event::Tick)?;
+            self.call(&mut batch, *call, &mut answers, &mut plans);
         }
         if !self.told_to_observe {
-            self.tell_all(&mut batch, &Event::Observe(self.observer))?;
+            let observer = self.observer;
+            self.tell_all(&mut batch, &Event::Observe(observer), |state| state.is_observer() != observer);
+            // What the rows say of those that stand still, or go on.
+            for id in self.broken_at_start.clone() {
+                batch.write_broken(&mut self.world, id);
+            }
+            for id in self.again_at_start.clone() {
+                batch.send(&mut self.world, id, Event::Tick, None);
+            }
         }
-        self.tick(&mut batch)?;
-        self.grant(&mut batch)?;
+        for task in std::mem::take(&mut self.late) {
+            batch.regate(&mut self.world, task);
+        }
+        self.mind_once(&mut batch);
+        self.tick(&mut batch);
+        self.grant(&mut batch);
         let at = Instant::now();
         let noted: Vec<JobId> = self.jobs_noted.iter().filter(|(_, due)| **due <= at).map(|(job, _)| *job).collect();
         noted.iter().for_each(|job| batch.write_job(*job));
@@ -226,10 +243,13 @@ impl Loop {
             self.numbers.commits += 1;
         }
         self.recovered();
+        self.show_broken();
         self.told_to_observe = true;
+        self.steps.settle(stepped_ms);
         self.jobs_noted.retain(|job, _| !batch.writes(*job));
-        self.starting.extend(batch.tasks.iter().filter_map(|task| match task {
-            Task::Start(start, _) => Some(start.job),
+        self.wait_on(std::mem::take(&mut batch.regated));
+        self.world.starts.extend(batch.tasks.iter().filter_map(|task| match task {
+            Task::Start(start, _) => Some((start.job, Arc::default())),
             _ => None,
         }));
         self.waiting.extend(std::mem::take(&mut batch.tasks));
@@ -266,6 +286,7 @@ impl Loop {
                 }
             }
             Done::Performed(action) => self.performed.extend(action),
+            Done::Unclaimed(start) => self.late.push(start),
             Done::Over(arrived) => {
                 self.started(arrived.job());
                 self.held.push(*arrived);
@@ -273,9 +294,9 @@ impl Loop {
         }
     }
 
-    /// The start of this job was performed: its stops may follow.
-    fn started(&mut self, id: JobId) {
-        self.starting.remove(&id);
+    /// The start of this job was performed, or never will be: its stops may follow.
+    pub(super) fn started(&mut self, id: JobId) {
+        self.world.starts.remove(&id);
         let (ready, deferred) =
             std::mem::take(&mut self.deferred).into_iter().partition(|task| matches!(task, Task::Stop(_, job) if *job == id));
         self.deferred = deferred;
@@ -283,22 +304,32 @@ impl Loop {
     }
 
     /// Takes in what a runner told.
-    fn arrive(&mut self, batch: &mut Batch, arrived: &Arrived) -> Result<(), Broken> {
+    fn arrive(&mut self, batch: &mut Batch, arrived: &Arrived) {
+        let row = self.world.jobs.get(&arrived.job());
+        if let Some(instance) = row.filter(|row| !row.once).map(|row| row.instance)
+            && self.keep_for_broken(instance, arrived)
+        {
+            return;
+        }
         match arrived {
             Arrived::Started { job, at } => {
-                let Some(row) = self.world.jobs.get(job) else { return Ok(()) };
+                let Some(row) = self.world.jobs.get(job) else { return };
                 let (instance, once) = (row.instance, row.once);
                 batch.change_job(&mut self.world, *job, |row| {
                     row.status = JobStatus::Running;
                     row.started_at = Some(*at);
                     waits_no_more(row);
                 });
-                if once { Ok(()) } else { batch.send(&mut self.world, instance, Event::JobStarted { job: *job, at: *at }, None) }
+                if once {
+                    self.time_once(*job);
+                } else {
+                    batch.send(&mut self.world, instance, Event::JobStarted { job: *job, at: *at }, None);
+                }
             }
             Arrived::Waits { job, wait } => {
                 // What runs or is over waits for nothing: this was told too late.
                 let row = self.world.jobs.get(job).filter(|row| row.started_at.is_none() && row.ended_at.is_none());
-                let Some((instance, once)) = row.map(|row| (row.instance, row.once)) else { return Ok(()) };
+                let Some((instance, once)) = row.map(|row| (row.instance, row.once)) else { return };
                 batch.change_job(&mut self.world, *job, |row| {
                     row.status = JobStatus::Starting;
                     match wait {
@@ -309,18 +340,20 @@ impl Loop {
                 let wait = wait.clone().map(|Wait { why, ends_when, until, surroundings }| {
                     Box::new(engine::event::Wait { why, ends_when, until, tried_again: surroundings })
                 });
-                if once { Ok(()) } else { batch.send(&mut self.world, instance, Event::JobWaits { job: *job, wait }, None) }
+                if !once {
+                    batch.send(&mut self.world, instance, Event::JobWaits { job: *job, wait }, None);
+                }
             }
             Arrived::Ended { job, end, gone, words } => {
                 batch.ended.push(*job);
                 // Over already, or never ours: a result counts once.
-                let Some(row) = self.world.jobs.get(job) else { return Ok(()) };
+                let Some(row) = self.world.jobs.get(job) else { return };
                 let kept = self.world.instances.get(&row.instance);
                 let flying = kept.and_then(|kept| kept.state.job(*job));
                 let asked = Asked {
                     kind: row.kind,
                     mode: kept.and_then(|kept| kept.state.desired()).and_then(|desired| desired.fetch.as_ref()).map(|fetch| fetch.mode),
-                    stopped: flying.and_then(|job| job.stop.as_ref()).or_else(|| self.world.once_stopped.get(job)),
+                    stopped: flying.and_then(|job| job.stop.as_ref()).or(row.stop.as_ref()),
                     decided_at: row.created_at,
                     now: batch.now,
                 };
@@ -333,53 +366,34 @@ impl Loop {
                     batch.log(&mut self.world, names.as_deref(), "job.late_report", (None, None), message, data);
                 }
                 batch.end_job(&mut self.world, *job, &ending);
-                self.world.once_stopped.remove(job);
+                self.once_until.remove(job);
                 self.numbers.jobs_ended += 1;
-                if once {
-                    Ok(())
-                } else {
-                    batch.send(&mut self.world, instance, Event::JobEnded { job: *job, outcome: ending.outcome }, None)
+                if !once {
+                    batch.send(&mut self.world, instance, Event::JobEnded { job: *job, outcome: ending.outcome }, None);
                 }
             }
         }
     }
 
     /// Wakes whoever is due.
-    fn tick(&mut self, batch: &mut Batch) -> Result<(), Broken> {
+    fn tick(&mut self, batch: &mut Batch) {
         while let Some((at, id)) = self.world.timers.pop_due(batch.now) {
             if self.world.instances.get(&id).is_some_and(|kept| kept.wake == Some(at)) {
-                batch.send(&mut self.world, id, Event::Tick, None)?;
+                batch.send(&mut self.world, id, Event::Tick, None);
             }
         }
-        Ok(())
     }
 
-    /// What concerns every instance: the clock was set back, and plans move along with it or would wait for the old time
-    /// to come round; or another mode from this start on.
-    fn tell_all(&mut self, batch: &mut Batch, event: &Event) -> Result<(), Broken> {
-        let concerned = |state: &State| !matches!(event, Event::Observe(observer) if state.is_observer() == *observer);
+    /// What concerns many instances at once.
+    pub(super) fn tell_all(&mut self, batch: &mut Batch, event: &Event, concerned: impl Fn(&State) -> bool) {
         let ids: Vec<_> = self.world.instances.iter().filter(|(_, kept)| concerned(&kept.state)).map(|(id, _)| *id).collect();
-        ids.into_iter().try_for_each(|id| batch.send(&mut self.world, id, event.clone(), None))
+        ids.into_iter().for_each(|id| batch.send(&mut self.world, id, event.clone(), None));
     }
 
     /// Gives out free places, first ready first served.
-    fn grant(&mut self, batch: &mut Batch) -> Result<(), Broken> {
+    fn grant(&mut self, batch: &mut Batch) {
         while let Some((id, kind)) = self.world.lanes.next(batch.now) {
-            batch.send(&mut self.world, id, Event::Granted(kind), None)?;
-        }
-        Ok(())
-    }
-
-    fn perform_waiting(&mut self) {
-        while self.performing.len() < PERFORM_LIMIT {
-            let Some(task) = self.waiting.pop_front() else { return };
-            if matches!(&task, Task::Stop(_, job) if self.starting.contains(job)) {
-                self.deferred.push(task);
-                continue;
-            }
-            let performer = self.performer.clone();
-            let planner = self.planner.clone();
-            self.performing.spawn(perform(performer, planner, task));
+            batch.send(&mut self.world, id, Event::Granted(kind), None);
         }
     }
 
@@ -417,26 +431,5 @@ fn finished(done: Result<Done, tokio::task::JoinError>) -> Option<Input> {
         Err(error) if error.is_cancelled() => None,
         // A panic in there is our bug; the task's action stays pending and is performed again after a restart.
         Err(error) => std::panic::resume_unwind(error.into_panic()),
-    }
-}
-
-async fn perform(performer: Arc<Performer>, planner: planner::Queue, task: Task) -> Done {
-    match task {
-        Task::Start(start, names) => match performer.start(&start, &names).await {
-            Started::Handed => Done::Handed(start.job),
-            Started::Over(end) => Done::Over(Box::new(Arrived::Ended { job: start.job, end, gone: true, words: Words::default() })),
-        },
-        Task::Stop(action, job) => {
-            performer.stop(job);
-            Done::Performed(Some(action))
-        }
-        Task::Rollback { action, names, from, to } => {
-            planner.roll_back(names, from, to).await;
-            Done::Performed(Some(action))
-        }
-        Task::Forget(jobs) => {
-            performer.forget(jobs).await;
-            Done::Performed(None)
-        }
     }
 }

@@ -5,14 +5,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use engine::State;
-use engine::action::StopReason;
 use engine::event::Event;
 use engine::lanes::{Lanes, Limits};
 use schema::id::{ApplicationId, ApplicationName, ChannelId, ChannelName, InstanceId, JobId, RuntimeName, ServiceId, ServiceName};
 use schema::time::Timestamp;
 
+use super::broken::Stopped;
 use super::timers::Timers;
-use crate::store::{Counters, InstanceRow, JobRow, LoadedInstance};
+use crate::perform::Claim;
+use crate::store::{Counters, InstanceRow, JobRow};
 
 /// The names and ids of an instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,12 +85,14 @@ impl Kept {
 #[derive(Debug)]
 pub(super) struct World {
     pub(super) instances: HashMap<InstanceId, Kept>,
+    /// Those that stand still.
+    pub(super) broken: HashMap<InstanceId, Stopped>,
     /// The instances of each service: who is upstream of whom, who shares an approval.
     pub(super) services: HashMap<ServiceId, Vec<InstanceId>>,
     /// Jobs that are not over, and those that were given up and whose end still matters.
     pub(super) jobs: HashMap<JobId, JobRow>,
-    /// Dry runs that a person stopped.
-    pub(super) once_stopped: HashMap<JobId, StopReason>,
+    /// Starts that no runner has been handed yet, as far as is known.
+    pub(super) starts: HashMap<JobId, Arc<Claim>>,
     pub(super) lanes: Lanes,
     pub(super) timers: Timers,
     pub(super) counters: Counters,
@@ -97,20 +100,18 @@ pub(super) struct World {
 
 impl World {
     /// The world as the database has it.
-    pub(super) fn load(instances: Vec<LoadedInstance>, jobs: Vec<JobRow>, counters: Counters, limits: Limits, now: Timestamp) -> Self {
+    pub(super) fn load(instances: Vec<Kept>, jobs: Vec<JobRow>, counters: Counters, limits: Limits, now: Timestamp) -> Self {
         let mut world = Self {
             instances: HashMap::with_capacity(instances.len()),
+            broken: HashMap::new(),
             services: HashMap::new(),
             jobs: jobs.into_iter().map(|job| (job.id, job)).collect(),
-            once_stopped: HashMap::new(),
+            starts: HashMap::new(),
             lanes: Lanes::new(limits, now),
             timers: Timers::default(),
             counters,
         };
-        for LoadedInstance { application, service, channel, runtime, state, revision } in instances {
-            let names = Arc::new(Names { application, service, channel });
-            world.put(Kept { names, runtime, state, revision, wake: None });
-        }
+        instances.into_iter().for_each(|kept| world.put(kept));
         world
     }
 
@@ -121,11 +122,22 @@ impl World {
         if let Some(at) = kept.wake {
             self.timers.set(at, id);
         }
-        self.lanes.update(&kept.state);
         let service = kept.names.service.0;
-        if self.instances.insert(id, kept).is_none() {
-            self.services.entry(service).or_default().push(id);
+        self.lanes.update(&kept.state, service);
+        let of_service = self.services.entry(service).or_default();
+        if self.instances.insert(id, kept).is_none() && !of_service.contains(&id) {
+            of_service.push(id);
         }
+    }
+
+    /// The row of an instance, whether it goes on or stands still.
+    pub(super) fn row(&self, id: InstanceId) -> Option<InstanceRow> {
+        self.instances.get(&id).map(Kept::row).or_else(|| self.broken.get(&id).map(Stopped::row))
+    }
+
+    /// Its names.
+    pub(super) fn names(&self, id: InstanceId) -> Option<&Arc<Names>> {
+        self.instances.get(&id).map(|kept| &kept.names).or_else(|| self.broken.get(&id).map(|stopped| &stopped.names))
     }
 
     /// Forgets an instance, as if it had never been there.
@@ -145,6 +157,6 @@ impl World {
 
     /// `service/channel`, as explain names those who hold a place.
     pub(super) fn short_name(&self, id: InstanceId) -> String {
-        self.instances.get(&id).map_or_else(|| id.to_string(), |kept| format!("{}/{}", kept.names.service.1, kept.names.channel.1))
+        self.names(id).map_or_else(|| id.to_string(), |names| format!("{}/{}", names.service.1, names.channel.1))
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use engine::desired::Desired;
 use engine::state::State;
 use futures::TryStreamExt;
 use schema::api::{ChannelStatus, Instance, Page, Service, ServiceSummary};
@@ -55,10 +56,16 @@ pub struct LoadedInstance {
     pub channel: (ChannelId, ChannelName),
     /// The runtime that serves it.
     pub runtime: RuntimeName,
-    /// The engine's state.
-    pub state: State,
+    /// The engine's state, or why it cannot be read.
+    pub state: std::result::Result<State, String>,
+    /// The state as it is stored, where it cannot be read.
+    pub stored: String,
     /// Commits so far.
     pub revision: i64,
+    /// Whether the row says that the instance stands still.
+    pub is_broken: bool,
+    /// Whether its channel is gone.
+    pub gone: bool,
 }
 
 /// Which services are wanted; `None` means any.
@@ -95,14 +102,38 @@ pub fn shown(channel: (ChannelId, ChannelName), runtime: RuntimeName, state: &St
     }
 }
 
+/// One that stands still, as people see it: what is known of it, and why it stands still.
+fn broken(channel: (ChannelId, ChannelName), row: &Row, state: Option<State>) -> Result<Instance> {
+    let runtime = word(row, "runtime")?;
+    let since = Timestamp::from_millis(row.try_get("since")?);
+    let is_told = row.try_get::<&str, _>("status")? == Status::Broken.as_str();
+    let message = if is_told { row.try_get("message")? } else { "its row cannot be read".to_owned() };
+    let known = state.unwrap_or_else(|| State::new(InstanceId::from_bytes([0; 16]), since));
+    let desired_version = row.try_get("desired_version")?;
+    Ok(Instance {
+        status: Status::Broken,
+        reason: None,
+        message,
+        since,
+        next_action_at: None,
+        desired_version,
+        ..shown(channel, runtime, &known)
+    })
+}
+
 fn read_loaded(row: &Row) -> Result<LoadedInstance> {
+    let state: Result<State> = json(row, "state");
     Ok(LoadedInstance {
         application: (word(row, "application_id")?, word(row, "application")?),
         service: (word(row, "service_id")?, word(row, "service")?),
         channel: (word(row, "channel_id")?, word(row, "channel")?),
         runtime: word(row, "runtime")?,
-        state: json(row, "state")?,
+        // Kept beside only where it is of use.
+        stored: if state.is_err() { row.try_get::<String, _>("state").unwrap_or_default() } else { String::new() },
+        state: state.map_err(|error| error.to_string()),
         revision: row.try_get("revision")?,
+        is_broken: row.try_get::<&str, _>("status")? == Status::Broken.as_str(),
+        gone: row.try_get::<Option<i64>, _>("gone_at")?.is_some(),
     })
 }
 
@@ -128,7 +159,7 @@ impl Store {
     /// Every instance with its state, for the driver's start. Rows are read one by one, so only states are held.
     pub async fn load_instances(&self) -> Result<Vec<LoadedInstance>> {
         let mut rows = sqlx::query(
-            "SELECT i.service_id, i.channel_id, i.runtime, i.state, i.revision, s.name AS service, c.name AS channel, a.id AS application_id,
+            "SELECT i.service_id, i.channel_id, i.runtime, i.state, i.revision, i.status, c.deleted_at AS gone_at, s.name AS service, c.name AS channel, a.id AS application_id,
                     a.name AS application
              FROM instances AS i JOIN services AS s ON s.id = i.service_id JOIN channels AS c ON c.id = i.channel_id
              JOIN applications AS a ON a.id = s.application_id",
@@ -201,7 +232,7 @@ impl Store {
             .fetch_optional(&self.read)
             .await?;
         let rows = sqlx::query(
-            "SELECT i.channel_id, c.name AS channel, i.runtime, i.state FROM instances AS i JOIN channels AS c ON c.id = i.channel_id
+            "SELECT i.channel_id, c.name AS channel, i.runtime, i.state, i.status, i.message, i.since, i.desired_version FROM instances AS i JOIN channels AS c ON c.id = i.channel_id
              WHERE i.service_id = $1 AND c.deleted_at IS NULL ORDER BY c.position, c.name",
         )
         .bind(service.id.to_string())
@@ -211,11 +242,27 @@ impl Store {
             .iter()
             .map(|row| {
                 let channel = (word(row, "channel_id")?, word(row, "channel")?);
-                let state: State = json(row, "state")?;
-                Ok(shown(channel, word(row, "runtime")?, &state))
+                let state: Result<State> = json(row, "state");
+                let is_broken = row.try_get::<&str, _>("status")? == Status::Broken.as_str();
+                match state {
+                    Ok(state) if !is_broken => Ok(shown(channel, word(row, "runtime")?, &state)),
+                    state => broken(channel, row, state.ok()),
+                }
             })
             .collect::<Result<_>>()?;
         Ok(Some(Service { id: service.id, name: service.name, application: application.name, version, channels }))
+    }
+
+    /// What an instance was last made to be, apart from its state.
+    pub async fn desired(&self, instance: InstanceId) -> Result<Option<Box<Desired>>> {
+        let row = sqlx::query(
+            "SELECT rc.desired FROM instances AS i JOIN release_channels AS rc ON rc.release_id = i.release_id AND rc.channel_id = i.channel_id
+             WHERE i.id = $1",
+        )
+        .bind(instance.to_string())
+        .fetch_optional(&self.read)
+        .await?;
+        Ok(row.as_ref().and_then(|row| json(row, "desired").ok()))
     }
 
     /// The engine's state of one instance.

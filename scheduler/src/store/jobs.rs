@@ -1,12 +1,13 @@
 //! Jobs: one row for each execution of a command. A row is always written whole from what the driver holds in memory, so
 //! that however often a job changes within one commit, it costs one row of one statement.
 
-use engine::action::StartJob;
+use engine::action::{StartJob, StopReason};
 use schema::api::{Job, Page};
 use schema::id::{ApplicationId, ChannelId, InstanceId, JobId, ReleaseId, RuntimeName, ServiceId};
 use schema::report::Report;
 use schema::status::{JobKind, JobStatus};
 use schema::time::Timestamp;
+use serde::{Deserialize, Serialize};
 use sqlx::{QueryBuilder, Row as _};
 
 use super::row::{instant, instant_or_null, json_or_null, pieces, small, to_json, word};
@@ -51,8 +52,19 @@ pub struct JobRow {
     pub report: Option<Box<Report>>,
     /// How to start it, until it is over: the pending start itself.
     pub start: Option<Box<StartJob>>,
+    /// For a dry run: why it was asked to stop. (What the engine stops it remembers itself.)
+    pub stop: Option<StopReason>,
     /// Asked for by a person as a dry run: never counts as the instance's.
     pub once: bool,
+}
+
+/// What is stored of a start until the job is over.
+#[derive(Serialize, Deserialize)]
+struct Pending<S> {
+    #[serde(flatten)]
+    start: S,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stop: Option<StopReason>,
 }
 
 /// Which jobs are wanted; `None` means any.
@@ -71,6 +83,8 @@ pub struct JobFilter {
 }
 
 fn read_row(row: &Row) -> Result<JobRow> {
+    let pending: Option<Pending<StartJob>> = json_or_null(row, "start")?;
+    let (start, stop) = pending.map(|pending| (Box::new(pending.start), pending.stop)).unzip();
     Ok(JobRow {
         id: word(row, "id")?,
         seq: row.try_get("seq")?,
@@ -89,7 +103,8 @@ fn read_row(row: &Row) -> Result<JobRow> {
         started_at: instant_or_null(row, "started_at")?,
         ended_at: instant_or_null(row, "ended_at")?,
         report: json_or_null(row, "report")?,
-        start: json_or_null(row, "start")?,
+        start,
+        stop: stop.flatten(),
         once: row.try_get::<i64, _>("once")? != 0,
     })
 }
@@ -209,7 +224,7 @@ pub(super) async fn put(connection: &mut Connection, jobs: &[JobRow]) -> Result<
                 .push_bind(job.started_at.map(Timestamp::as_millis))
                 .push_bind(job.ended_at.map(Timestamp::as_millis))
                 .push_bind(job.report.as_ref().map(to_json))
-                .push_bind(job.start.as_ref().map(to_json))
+                .push_bind(job.start.as_ref().map(|start| to_json(&Pending { start, stop: job.stop.clone() })))
                 .push_bind(i64::from(job.once));
         })
         .push(

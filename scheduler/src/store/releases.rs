@@ -81,7 +81,8 @@ pub struct ReleaseFilter {
 
 /// How a release stands over all its channels: the worst that stands anywhere and needs somebody, else the furthest from done.
 pub fn over_all(channels: &[ChannelStatus]) -> Status {
-    const WORST_FIRST: [Status; 8] = [
+    const WORST_FIRST: [Status; 9] = [
+        Status::Broken,
         Status::Failed,
         Status::WaitingManualApproval,
         Status::WaitingPreconditions,

@@ -1,5 +1,7 @@
 //! The driver over a real database and a runner whose jobs do what the test says.
 
+mod broken;
+mod clocks;
 mod configs;
 mod faults;
 mod people;
@@ -23,6 +25,7 @@ use schema::api::{ConfigFile, ConfigsRequest, ConfigsResult, Instance, PushReque
 use schema::id::JobId;
 use schema::report::Report;
 use schema::status::{JobKind, Status};
+use sqlx::Connection as _;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -131,6 +134,7 @@ pub(crate) struct Rig {
     pub(crate) store: Store,
     pub(crate) runner: Scripted,
     pub(crate) handle: Handle,
+    clock: Clock,
     stop: CancellationToken,
     done: JoinHandle<Result<(), Fatal>>,
 }
@@ -145,10 +149,15 @@ pub(crate) fn target(channel: &str) -> Target {
 
 impl Rig {
     pub(crate) async fn start(play: impl Fn(&JobSpec) -> Option<i32> + Send + Sync + 'static) -> Self {
-        Self::start_in(tempfile::tempdir().unwrap(), Arc::new(play), Arc::default()).await
+        Self::start_at(Clock::System, play).await
     }
 
-    async fn start_in(dir: tempfile::TempDir, play: Play, running: Arc<Mutex<BTreeMap<JobId, ()>>>) -> Self {
+    /// The same by another clock.
+    pub(crate) async fn start_at(clock: Clock, play: impl Fn(&JobSpec) -> Option<i32> + Send + Sync + 'static) -> Self {
+        Self::start_in(tempfile::tempdir().unwrap(), Arc::new(play), Arc::default(), clock).await
+    }
+
+    async fn start_in(dir: tempfile::TempDir, play: Play, running: Arc<Mutex<BTreeMap<JobId, ()>>>, clock: Clock) -> Self {
         let sealer = Sealer::with_key([1; 32]);
         let store = Store::open(&dir.path().join("pvn.db"), sealer.clone()).await.unwrap();
         let (news, news_in) = mpsc::channel(64);
@@ -165,7 +174,7 @@ impl Rig {
         let limit = Limit { total: 8, per_runtime: None };
         let parts = Parts {
             store: store.clone(),
-            clock: Clock::System,
+            clock: clock.clone(),
             sealer,
             blobs: Blobs::open(&dir.path().join("blobs")).unwrap(),
             runner: Arc::new(runner.clone()),
@@ -176,7 +185,7 @@ impl Rig {
             options: Options::default(),
         };
         let Driver { handle, done } = Driver::start(parts, stop.clone()).await.unwrap();
-        Self { dir, store, runner, handle, stop, done }
+        Self { dir, store, runner, handle, clock, stop, done }
     }
 
     /// Stops it softly and starts it again over the same database, with jobs that do something else; what ran goes on.
@@ -184,7 +193,19 @@ impl Rig {
         self.stop.cancel();
         self.done.await.unwrap().unwrap();
         self.store.close().await;
-        Self::start_in(self.dir, Arc::new(play), self.runner.running).await
+        Self::start_in(self.dir, Arc::new(play), self.runner.running, self.clock).await
+    }
+
+    /// Stops it softly, changes the database behind its back, and starts it again.
+    pub(crate) async fn edited(self, sql: &str, play: impl Fn(&JobSpec) -> Option<i32> + Send + Sync + 'static) -> Self {
+        self.stop.cancel();
+        self.done.await.unwrap().unwrap();
+        self.store.close().await;
+        let options = sqlx::sqlite::SqliteConnectOptions::new().filename(self.dir.path().join("pvn.db"));
+        let mut database = sqlx::sqlite::SqliteConnection::connect_with(&options).await.unwrap();
+        sqlx::query(sqlx::AssertSqlSafe(sql.to_owned())).execute(&mut database).await.unwrap();
+        database.close().await.unwrap();
+        Self::start_in(self.dir, Arc::new(play), self.runner.running, self.clock).await
     }
 
     /// Kills it as a crash would: nothing is finished, nothing is noted. What ran goes on.
@@ -192,7 +213,7 @@ impl Rig {
         self.done.abort();
         let _ = self.done.await;
         self.store.close().await;
-        Self::start_in(self.dir, Arc::new(play), self.runner.running).await
+        Self::start_in(self.dir, Arc::new(play), self.runner.running, self.clock).await
     }
 
     pub(crate) async fn apply(&self, text: &str) -> Result<ConfigsResult, Refusal> {

@@ -22,7 +22,7 @@ impl Pvn {
     pub(crate) fn new(cluster: &Cluster, name: &str, settings: &Value) -> Self {
         let mut scheduler = Scheduler::stopped_at(ADDRESS);
         let limit = MANY.to_string();
-        scheduler.run(&Start { arguments: &["--max-applies", &limit], ..Start::default() });
+        scheduler.run(&Start { arguments: &["--max-applies", &limit, "--max-applies-per-runtime", &limit], ..Start::default() });
         let unique = scheduler.home().file_name().and_then(|name| name.to_str()).expect("it has a name").to_lowercase();
         let runtime = format!("{name}-{}", unique.replace(|c: char| !c.is_ascii_alphanumeric(), ""));
         let mut kubernetes = json!({"kubeconfig": cluster.account().kubeconfig()});

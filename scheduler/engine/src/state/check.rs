@@ -6,6 +6,7 @@ use schema::status::{ApprovalStatus, JobKind, Status};
 use super::{APPROVALS_KEPT, State};
 use crate::converge::Situation;
 use crate::desired::Cadence;
+use crate::limits::LINGERING_FETCHES;
 use crate::step::next_wake;
 
 /// An invariant that does not hold: a bug of ours or a damaged database, never the user's mistake.
@@ -35,8 +36,8 @@ pub enum Broken {
     /// An observer never applies.
     #[error("a place for apply is wanted although the instance only looks")]
     AppliesWhileObserving,
-    /// No apply beside one that may still run.
-    #[error("a place for apply is wanted although an earlier apply is not known to be gone")]
+    /// No apply beside a job that may still run.
+    #[error("a place for apply is wanted although an earlier job is not known to be gone")]
     AppliesBesideUnsettled,
     /// An apply waits for a pending or rejected approval.
     #[error("a place for apply is wanted although an approval is not given")]
@@ -80,7 +81,7 @@ impl State {
         wrong(wants_main && self.paused, B::WantsWhilePaused)?;
         if self.wants.apply.is_some() {
             wrong(self.observer, B::AppliesWhileObserving)?;
-            wrong(self.unsettled.is_some(), B::AppliesBesideUnsettled)?;
+            wrong(self.given_up().next().is_some(), B::AppliesBesideUnsettled)?;
             wrong(self.pursuit.ready_since.is_none(), B::WantsUnready)?;
             wrong(self.pending_approvals().next().is_some(), B::AppliesUnapproved)?;
         }
@@ -105,13 +106,17 @@ impl State {
     /// At rest, or in the hands of people or of another channel. A cron schedule may have no instant left.
     fn waits_for_others(&self) -> bool {
         let fetch = self.desired().and_then(|desired| desired.fetch.as_ref());
+        // As many fetches linger as may: the runner ends it, or a person.
+        let held_up = self.lingering.len() >= LINGERING_FETCHES;
         let scheduled = fetch.is_some_and(|fetch| matches!(fetch.cadence, Cadence::Cron(_)));
         match self.situate(self.seen_at) {
             Situation::Deleted | Situation::NoRelease | Situation::Paused | Situation::Observing => true,
-            Situation::Converged => scheduled || fetch.is_none(),
+            Situation::Converged => scheduled || held_up || fetch.is_none(),
             Situation::Cancelled | Situation::Unsettled(_) | Situation::ApplyFailed(None) | Situation::ApplyUnknown(None) => true,
             Situation::Upstream(_) | Situation::Approval(_) | Situation::Rejected(_) | Situation::WindowShut(None) => true,
-            Situation::Unlooked | Situation::Unseen | Situation::Looking | Situation::Pending | Situation::Broken => scheduled,
+            // A schedule that has run out: `explain` says NO_FETCH_DUE, and a person looks now.
+            Situation::Unlooked | Situation::Unseen | Situation::Looking | Situation::Pending | Situation::Broken => scheduled || held_up,
+            Situation::ApplyFailed(Some(_)) | Situation::ApplyUnknown(Some(_)) => scheduled || held_up,
             _ => false,
         }
     }

@@ -2,10 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
+mod clocks;
 mod regate;
 mod rule_18;
 mod rules_01_to_06;
 mod rules_07_to_11;
 mod rules_12_to_17;
 mod scenario;
+mod shares;
 mod size;

@@ -2,7 +2,7 @@
 
 use engine::desired::{Cadence, Desired, Window};
 use engine::event::{Event, Outcome, Seen};
-use engine::lanes::{Blocked, Lanes, Limits};
+use engine::lanes::{Blocked, Lanes, Limit, Limits};
 use engine::{SITUATIONS, State, explain, situation, step};
 use schema::api::Explanation;
 use schema::output::{ObjectStatus, RuntimeObject};
@@ -11,7 +11,7 @@ use schema::status::Reason;
 use schema::time::Timestamp;
 
 use crate::rules_12_to_17::{before_apply, grant_all, instance, limits};
-use crate::scenario::{Apply, Fetch, GetInfo, START_MS, Scenario, apply_only, exit_code, newer, stable, structured, with_info};
+use crate::scenario::{ALONE, Apply, Fetch, GetInfo, START_MS, Scenario, apply_only, exit_code, newer, stable, structured, with_info};
 
 #[test]
 fn rule_18_explain_of_a_full_limit_names_the_holder_and_its_job() {
@@ -19,7 +19,7 @@ fn rule_18_explain_of_a_full_limit_names_the_holder_and_its_job() {
     let narrow = || Desired { max_concurrency: Some(1), ..apply_only() };
     let mut states: Vec<State> = (0..2).map(|number| instance(number, narrow(), now.plus_ms(number as i64))).collect();
     let mut lanes = Lanes::new(limits(10, None), now);
-    states.iter().for_each(|state| lanes.update(state));
+    states.iter().for_each(|state| lanes.update(state, ALONE));
     grant_all(&mut lanes, &mut states, now);
     let job = states[0].jobs_in_flight().next().unwrap().id;
     let waiting = step(states.remove(1), Event::Tick, now.plus_ms(1_000)).0;
@@ -222,7 +222,7 @@ fn rule_18_explain_gives_a_way_out_of_every_waiting_state() {
     for (story, code, make) in STORIES {
         let it = make();
         let mut lanes = Lanes::new(limits(10, None), Timestamp::from_millis(START_MS));
-        lanes.update(it.state());
+        lanes.update(it.state(), ALONE);
         let told = explain(it.state(), &lanes, it.now, &|_| "web/staging".to_owned());
         assert!(told.causes.iter().any(|cause| cause.code == *code), "{story}: no {code} in {told:#?}");
         assert!(told.causes.iter().all(|cause| !cause.message.is_empty()) && !told.message.is_empty(), "{story}");
@@ -242,18 +242,19 @@ fn blocked_ways() -> Vec<(Blocked, Explanation)> {
         let wanted = || Desired { max_concurrency, ..apply_only() };
         let mut states: Vec<State> = (0..of).map(|number| instance(number, wanted(), now.plus_ms(-due_before_start_ms))).collect();
         let mut lanes = Lanes::new(limits, now);
-        states.iter().for_each(|state| lanes.update(state));
+        states.iter().for_each(|state| lanes.update(state, ALONE));
         grant_all(&mut lanes, &mut states, now);
         let last = states.iter().rev().find(|state| state.wants(Apply).is_some()).unwrap();
         (lanes.blocked(last.instance(), Apply, now), explain(last, &lanes, now, &|_| "web/staging".to_owned()))
     };
     let not_yet = Scenario::new(apply_only());
     let mut free = Lanes::new(limits(1, None), now);
-    free.update(not_yet.state());
+    free.update(not_yet.state(), ALONE);
     vec![
         told(limits(1_000, None), Some(1), 2, 0),
         told(limits(1, None), None, 2, 0),
         told(limits(1_000, None), None, 200, 1_000),
+        told(Limits { apply: Limit { total: 8, per_runtime: None }, ..limits(8, None) }, None, 8, 0),
         (free.blocked(not_yet.state().instance(), Apply, now), explain(not_yet.state(), &free, now, &|_| String::new())),
     ]
 }
@@ -268,11 +269,12 @@ fn rule_18_explain_says_whatever_is_in_the_way_of_a_place() {
             Blocked::Daemon { .. } => (2, "LIMIT_FULL"),
             Blocked::Pace => (3, "RESTART_PACE"),
             Blocked::NotBlocked => (4, "STARTS_NOW"),
+            Blocked::Share { .. } => (5, "LIMIT_FULL"),
         };
         ways.insert(way);
         assert!(told.causes.iter().any(|cause| cause.code == code), "{blocked:?}: no {code} in {told:#?}");
     }
-    assert_eq!(ways.len(), 4, "every way of being blocked is met");
+    assert_eq!(ways.len(), 5, "every way of being blocked is met");
 }
 
 /// The walk above is complete: every situation that the engine knows has a story. `SITUATIONS` follows from a match without

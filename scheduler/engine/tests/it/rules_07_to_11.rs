@@ -11,7 +11,7 @@ use schema::schedule::Schedule;
 use schema::status::{ApprovalKind, ApprovalStatus, Decision};
 use schema::time::Timestamp;
 
-use crate::scenario::{Apply, Fetch, GetInfo, START_MS, Scenario, apply_only, exit_code, manual, newer, plan, stable, with_info};
+use crate::scenario::{ALONE, Apply, Fetch, GetInfo, START_MS, Scenario, apply_only, exit_code, manual, newer, plan, stable, with_info};
 
 fn gated(gates: Vec<Gate>) -> Desired {
     Desired { gates, ..exit_code() }
@@ -206,13 +206,13 @@ fn rule_08_at_most_max_concurrency_applies_first_ready_first_served() {
     let mut lanes = lanes();
     let now = Timestamp::from_millis(START_MS + 60_000);
     let mut states: Vec<State> = [3, 1, 2].iter().map(|second| ready(*second as u8, *second, Some(1))).collect();
-    states.iter().for_each(|state| lanes.update(state));
+    states.iter().for_each(|state| lanes.update(state, ALONE));
     for turn in 1..=3_u8 {
         let (next, kind) = lanes.next(now).unwrap();
         assert_eq!((next, kind), (InstanceId::derive(&[&[turn]]), Apply));
         let at = states.iter().position(|state| state.instance() == next).unwrap();
         let (state, _) = step(states.swap_remove(at), Event::Granted(kind), now);
-        lanes.update(&state);
+        lanes.update(&state, ALONE);
         assert_eq!(lanes.next(now), None, "one at a time");
         let job = state.jobs_in_flight().next().unwrap().id;
         if let Some(waiting) = states.first() {
@@ -220,7 +220,7 @@ fn rule_08_at_most_max_concurrency_applies_first_ready_first_served() {
             assert_eq!((holders[0].instance, holders[0].job), (next, job));
         }
         let (state, _) = step(state, Event::JobEnded { job, outcome: Outcome::TimedOut }, now);
-        lanes.update(&state);
+        lanes.update(&state, ALONE);
     }
     assert_eq!(lanes.next(now), None);
 }

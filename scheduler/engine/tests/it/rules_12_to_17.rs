@@ -10,7 +10,7 @@ use schema::id::{BlobId, InstanceId};
 use schema::status::{ApprovalStatus, Decision, JobKind};
 use schema::time::Timestamp;
 
-use crate::scenario::{Apply, Fetch, GetInfo, START_MS, Scenario, apply_only, exit_code, manual, newer, plan, release, with_info};
+use crate::scenario::{ALONE, Apply, Fetch, GetInfo, START_MS, Scenario, apply_only, exit_code, manual, newer, plan, release, with_info};
 
 pub(crate) fn before_apply() -> Desired {
     Desired { require_approval_before_apply: true, ..exit_code() }
@@ -334,7 +334,7 @@ pub(crate) fn grant_all(lanes: &mut Lanes, states: &mut [State], now: Timestamp)
     while let Some((instance, kind)) = lanes.next(now) {
         let state = states.iter_mut().find(|state| state.instance() == instance).unwrap();
         *state = step(state.clone(), Event::Granted(kind), now).0;
-        lanes.update(state);
+        lanes.update(state, ALONE);
         granted.push(kind);
     }
     granted
@@ -346,7 +346,7 @@ fn rule_16_fetch_and_get_info_never_wait_behind_apply() {
     let mut states: Vec<State> = (0..4).map(|number| instance(number, apply_only(), now)).collect();
     states.extend((4..8).map(|number| instance(number, with_info(), now)));
     let mut lanes = Lanes::new(limits(2, None), now);
-    states.iter().for_each(|state| lanes.update(state));
+    states.iter().for_each(|state| lanes.update(state, ALONE));
     let granted = grant_all(&mut lanes, &mut states, now);
     for kind in [Fetch, Apply, GetInfo] {
         assert_eq!(granted.iter().filter(|granted| **granted == kind).count(), 2, "{kind}: {granted:?}");
@@ -361,7 +361,7 @@ fn rule_16_each_lane_has_a_limit_per_runtime() {
     let mut states: Vec<State> = (0..4).map(|number| instance(number, with_info(), now)).collect();
     states.extend((4..8).map(|number| instance(number, other(), now)));
     let mut lanes = Lanes::new(limits(100, Some(3)), now);
-    states.iter().for_each(|state| lanes.update(state));
+    states.iter().for_each(|state| lanes.update(state, ALONE));
     let granted = grant_all(&mut lanes, &mut states, now);
     for kind in [Fetch, GetInfo] {
         assert_eq!(granted.iter().filter(|granted| **granted == kind).count(), 6, "3 in each of two runtimes");
@@ -386,7 +386,7 @@ fn rule_17_what_piled_up_is_spread_oldest_first_and_the_new_does_not_wait_behind
     let mut states: Vec<State> = (0..1_000).map(|number| instance(number, exit_code(), before.plus_ms(number as i64))).collect();
     states.push(instance(1_000, exit_code(), restart.plus_ms(1)));
     let mut lanes = Lanes::new(limits(10_000, None), restart);
-    states.iter().for_each(|state| lanes.update(state));
+    states.iter().for_each(|state| lanes.update(state, ALONE));
     let mut now = restart.plus_ms(1);
     let at_once = grant_all(&mut lanes, &mut states, now).len() as i64;
     assert_eq!(at_once, PILED_UP_AT_ONCE + 1 + 1, "a bounded number at once, and the one that came up now");

@@ -5,11 +5,14 @@ use engine::action::{Action, LogLine, StartJob, StopReason};
 use engine::desired::{ApplyPolicy, Cadence, Desired, FetchMode, FetchPolicy, Gate, InfoPolicy, RetryPolicy};
 use engine::event::{Event, Outcome, Seen, Wait};
 use engine::{State, next_wake, step};
-use schema::id::{ApprovalId, BlobId, InstanceId, JobId, ReleaseId};
+use schema::id::{ApprovalId, BlobId, InstanceId, JobId, ReleaseId, ServiceId};
 use schema::status::{Decision, JobKind};
 use schema::time::Timestamp;
 
 pub(crate) use schema::status::JobKind::{Apply, Fetch, GetInfo};
+
+/// The service of instances of which it does not matter.
+pub(crate) const ALONE: ServiceId = ServiceId::from_bytes([7; 16]);
 
 /// Second 0 of every scenario.
 pub(crate) const START_MS: i64 = 1_782_900_000_000;

@@ -7,7 +7,7 @@ use schema::id::InstanceId;
 use schema::status::JobKind;
 use schema::time::Timestamp;
 
-use crate::scenario::{Apply, Fetch, START_MS, Scenario, exit_code, manual, plan, with_info};
+use crate::scenario::{ALONE, Apply, Fetch, START_MS, Scenario, exit_code, manual, plan, with_info};
 
 /// Most bytes of a stored state in ordinary circumstances: 10,000 of them are 30 MB of text and less in memory.
 const STORED_BYTES: usize = 3_000;
@@ -43,18 +43,18 @@ fn lanes_rebuilt_from_the_states_answer_alike() {
     let mut states: Vec<State> = (0..100_u8).map(|number| State::new(InstanceId::derive(&[&[number]]), now)).collect();
     for state in &mut states {
         *state = step(state.clone(), Event::Desired(Box::new(exit_code())), now).0;
-        lanes.update(state);
+        lanes.update(state, ALONE);
     }
     for _ in 0..25 {
         let (next, kind) = lanes.next(now).unwrap();
         let state = states.iter_mut().find(|state| state.instance() == next).unwrap();
         *state = step(state.clone(), Event::Granted(kind), now).0;
-        lanes.update(state);
+        lanes.update(state, ALONE);
     }
     let gone = states.pop().unwrap();
     lanes.forget(gone.instance());
     let mut rebuilt = Lanes::new(limits, now);
-    states.iter().rev().for_each(|state| rebuilt.update(state));
+    states.iter().rev().for_each(|state| rebuilt.update(state, ALONE));
     for kind in JobKind::ALL {
         assert_eq!((rebuilt.in_flight(*kind), rebuilt.waiting(*kind)), (lanes.in_flight(*kind), lanes.waiting(*kind)));
     }
@@ -71,7 +71,7 @@ fn lanes_do_not_wait_for_the_old_time_to_come_round() {
     lanes.next(earlier);
     for number in 0..200_u8 {
         let state = State::new(InstanceId::derive(&[&[number]]), earlier);
-        lanes.update(&step(state, Event::Desired(Box::new(exit_code())), earlier).0);
+        lanes.update(&step(state, Event::Desired(Box::new(exit_code())), earlier).0, ALONE);
     }
     let mut granted = 0;
     while let Some((instance, _)) = lanes.next(earlier) {

@@ -5,24 +5,30 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use engine::action::{Action, StartJob};
 use engine::desired::Desired;
-use engine::event::{Event, Wait};
+use engine::event::{Event, Outcome, Wait};
 use engine::lanes::{Lanes, Limit, Limits};
-use engine::{State, explain, next_wake, step};
-use schema::id::{BlobId, InstanceId, JobId, ReleaseId};
+use engine::{Start, State, explain, next_wake, start_now, step, void_start};
+use schema::id::{BlobId, InstanceId, JobId, ReleaseId, ServiceId};
 use schema::status::{ApprovalKind, JobKind, Status};
 use schema::time::Timestamp;
 
 mod calm;
+mod clock;
+mod network;
 mod orders;
+mod recover;
 
 use crate::oracle::Oracle;
+use crate::outputs;
 use crate::people;
 use crate::random::Random;
 use crate::world::{Fate, Process, Target, World};
 
 /// Wall time at true time 0.
 const START_MS: i64 = 1_782_900_000_000;
-const SERVICES: usize = 7;
+/// The last two are on the runtime that hangs.
+const SERVICES: usize = 9;
+const SICK: usize = 7;
 /// True time within which everything converges once the faults have ended: some apply windows open once an hour, some
 /// approvals expire, some grace periods take ten minutes.
 const CALM_BOUND_MS: i64 = 6 * 3_600_000;
@@ -30,6 +36,8 @@ const TRACED: usize = 80;
 
 enum Happening {
     Deliver(usize, Box<Event>),
+    /// A start that waited for its turn is handed over.
+    HandOver(usize, Box<StartJob>),
     /// A process ends by itself.
     End(JobId),
     /// An immortal is gone at last.
@@ -57,6 +65,14 @@ pub(crate) struct Driver {
     /// The database.
     states: Vec<State>,
     pending: Vec<(usize, Action)>,
+    /// Committed and not handed over; lost in a crash like all memory.
+    waiting: BTreeSet<JobId>,
+    /// What is handled now is one commit: no crash comes in between.
+    whole: bool,
+    /// How far the wall clock was off when the daemon last looked.
+    known_offset_ms: i64,
+    /// Whether this run of the daemon only looks.
+    observer: bool,
     /// Memory, lost in a crash.
     lanes: Lanes,
     wakes: BTreeSet<(Timestamp, usize)>,
@@ -74,10 +90,14 @@ pub(crate) struct Driver {
 
 fn limits() -> Limits {
     Limits {
-        fetch: Limit { total: 6, per_runtime: Some(3) },
-        apply: Limit { total: 5, per_runtime: None },
-        get_info: Limit { total: 2, per_runtime: None },
+        fetch: Limit { total: 8, per_runtime: None },
+        apply: Limit { total: 8, per_runtime: None },
+        get_info: Limit { total: 2, per_runtime: Some(1) },
     }
+}
+
+fn service_of(instance: usize) -> ServiceId {
+    ServiceId::derive(&[&(instance / 2).to_le_bytes()])
 }
 
 fn max_concurrency(runtime: &str) -> Option<u32> {
@@ -96,6 +116,9 @@ impl Driver {
         for shape in &mut shapes {
             shape.max_concurrency = max_concurrency(shape.runtime.as_str());
         }
+        for shape in &mut shapes[SICK * 2..] {
+            (shape.runtime, shape.max_concurrency, shape.apply.timeout_ms) = ("sick".parse().unwrap(), None, None);
+        }
         let states: Vec<State> =
             (0..shapes.len()).map(|at| State::new(InstanceId::derive(&[&seed.to_le_bytes(), &at.to_le_bytes()]), now)).collect();
         let mut driver = Self {
@@ -106,6 +129,10 @@ impl Driver {
             releases: 0,
             ids: states.iter().enumerate().map(|(at, state)| (state.instance(), at)).collect(),
             pending: Vec::new(),
+            waiting: BTreeSet::new(),
+            whole: false,
+            known_offset_ms: 0,
+            observer: false,
             lanes: Lanes::new(limits(), now),
             wakes: BTreeSet::new(),
             wake_of: vec![None; shapes.len()],
@@ -188,6 +215,7 @@ impl Driver {
         let again_ms = self.random.between(1_000, 60_000);
         match happening {
             Happening::Deliver(instance, event) => self.handle(instance, *event),
+            Happening::HandOver(instance, start) => self.hand_over(instance, *start),
             Happening::End(job) => {
                 let now = self.wall();
                 self.world.end(job, now);
@@ -229,10 +257,12 @@ impl Driver {
                 self.jump();
                 self.after(again_ms * 20, Happening::Jump);
             }
-            Happening::SetBack => self.set_clock_back(24 * 3_600_000),
+            Happening::SetBack => self.step_clock(-24 * 3_600_000),
             Happening::Help => {
                 for instance in 0..self.states.len() {
-                    if let Some(event) = people::help(&self.states[instance], &mut self.random) {
+                    let told = explain(&self.states[instance], &self.lanes, self.wall(), &|_| String::new());
+                    let codes: Vec<&str> = told.causes.iter().map(|cause| cause.code.as_str()).collect();
+                    if let Some(event) = people::help(&self.states[instance], &codes, &mut self.random) {
                         self.ask(instance, event);
                     }
                 }
@@ -252,7 +282,7 @@ impl Driver {
             }
             return;
         }
-        if !self.calm && self.random.one_in(3_000) {
+        if !self.calm && !self.whole && self.random.one_in(3_000) {
             self.crashed = true; // before the commit: event, state and actions are lost
             return self.handle(instance, event);
         }
@@ -266,6 +296,10 @@ impl Driver {
             self.trace.pop_front();
         }
         state.check().unwrap_or_else(|broken| panic!("{broken}: {state:#?}"));
+        let stored = serde_json::to_string(&state).unwrap();
+        let read: State = serde_json::from_str(&stored).unwrap_or_else(|error| panic!("{error}: {stored}"));
+        assert_eq!(read, state, "a state survives being stored");
+        let state = read;
         assert!(next_wake(&state).is_none_or(|at| at > state.seen_at()), "a wake in the past: {state:#?}");
         if let Some(old) = old {
             let ticked = step(old, Event::Tick, now);
@@ -276,11 +310,11 @@ impl Driver {
             self.forgive(instance, &state);
         }
         self.states[instance] = state;
-        if self.steps.is_multiple_of(64) {
-            self.look_closely(instance);
-        }
-        let crash_at =
-            if !self.calm && self.random.one_in(3_000) { self.random.below(actions.len() as u64 + 1) as usize } else { usize::MAX };
+        let crash_at = if !self.calm && !self.whole && self.random.one_in(3_000) {
+            self.random.below(actions.len() as u64 + 1) as usize
+        } else {
+            usize::MAX
+        };
         for (number, action) in actions.into_iter().enumerate() {
             if number == crash_at || self.crashed {
                 self.crashed = true;
@@ -294,11 +328,17 @@ impl Driver {
         }
         self.crashed |= crash_at != usize::MAX;
         self.index(instance);
+        if self.steps.is_multiple_of(64) && !self.crashed {
+            self.look_closely(instance);
+        }
+        if let Some(job) = void_start(&self.states[instance], now).filter(|job| self.waiting.contains(job) && !self.crashed) {
+            self.handle(instance, Event::Unstarted { job });
+        }
     }
 
     fn index(&mut self, instance: usize) {
         let state = &self.states[instance];
-        self.lanes.update(state);
+        self.lanes.update(state, service_of(instance));
         let wake = next_wake(state);
         if let Some(old) = std::mem::replace(&mut self.wake_of[instance], wake) {
             self.wakes.remove(&(old, instance));
@@ -315,7 +355,17 @@ impl Driver {
 
     fn perform(&mut self, instance: usize, action: Action) {
         match action {
+            Action::Start(start) if !self.calm && self.random.one_in(6) => {
+                // Nobody has it yet: its turn comes.
+                self.waiting.insert(start.job);
+                let delay = self.random.between(1, if self.calm { 100 } else { 120_000 });
+                self.after(delay, Happening::HandOver(instance, Box::new(start)));
+            }
             Action::Start(start) => self.spawn(instance, start),
+            Action::Withdraw { job, .. } => {
+                assert!(!self.world.processes.contains_key(&job), "{job} is withdrawn and was started");
+                self.waiting.remove(&job);
+            }
             Action::Stop { job, .. } => {
                 self.world.stop(job);
                 self.tell_later(job);
@@ -323,33 +373,6 @@ impl Driver {
             Action::Rollback { .. } => self.after_release(instance / 2),
             Action::Log(_) => {}
         }
-    }
-
-    /// Starting up and recovering are the same: rebuild from the database, perform what is pending, relist, look at
-    /// the time.
-    fn restart(&mut self) {
-        self.crashed = false;
-        let now = self.wall();
-        self.lanes = Lanes::new(limits(), now);
-        let keep = |happening: &Happening| !matches!(happening, Happening::Deliver(_, event) if !matches!(**event, Event::Desired(_)));
-        self.queue.retain(|_, happening| keep(happening));
-        self.told = vec![None; self.states.len()];
-        for state in &mut self.states {
-            if self.random.one_in(50) {
-                *state = serde_json::from_str(&serde_json::to_string(state).unwrap()).unwrap();
-            }
-        }
-        for (instance, action) in std::mem::take(&mut self.pending) {
-            if self.random.one_in(3) {
-                self.perform(instance, action.clone());
-            }
-            self.perform(instance, action);
-        }
-        for instance in 0..self.states.len() {
-            self.index(instance);
-            self.handle(instance, Event::Tick);
-        }
-        self.relist();
     }
 
     /// The runner lists everything that it knows of, and every channel is told again how the one before it stands.
@@ -374,110 +397,10 @@ impl Driver {
         let states = &self.states;
         let queued: BTreeSet<JobId> =
             self.queue.values().filter_map(|happening| if let Happening::Tell(job) = happening { Some(*job) } else { None }).collect();
-        self.world
-            .forget(|job| queued.contains(&job) || states.iter().any(|state| state.job(job).is_some() || state.unsettled() == Some(job)));
+        self.world.forget(|job| {
+            queued.contains(&job) || states.iter().any(|state| state.job(job).is_some() || state.given_up().any(|known| known == job))
+        });
     }
-
-    // ---- what the runner and the network do ----
-
-    fn spawn(&mut self, instance: usize, start: StartJob) {
-        let job = start.job;
-        if let Some(first) = self.world.processes.get(&job) {
-            assert_eq!(first.start, start, "the same job is always the same");
-            return;
-        }
-        if start.kind == JobKind::Apply {
-            let beside = self.world.running_applies(instance).next();
-            assert!(beside.is_none(), "P1: {job} beside {beside:?}");
-        }
-        let calm = self.calm;
-        let random = &mut self.random;
-        let fate = match random.below(if calm { 1 } else { 24 }) {
-            0..=11 => Fate::Works,
-            12..=14 => Fate::Fails(1),
-            15 | 16 => Fate::Fails(75),
-            17 => Fate::DoesAndFails(*random.pick(&[1, 75])),
-            18 => Fate::Lies,
-            19 | 20 => Fate::NotStarted { surroundings: true },
-            21 => Fate::NotStarted { surroundings: false },
-            22 => Fate::Lost,
-            _ => Fate::Works,
-        };
-        let hangs = !calm && random.one_in(40);
-        let mute = !calm && random.one_in(60);
-        let immortal = !calm && random.one_in(if mute { 2 } else { 60 });
-        let takes = if random.one_in(20) { random.between(1_000, 900_000) } else { random.between(10, 20_000) };
-        let process = Process {
-            instance,
-            structured: self.shapes[instance]
-                .fetch
-                .as_ref()
-                .is_some_and(|fetch| fetch.mode == engine::desired::FetchMode::StructuredOutput),
-            alive: true,
-            ends_at: (!hangs).then_some(self.true_ms + takes),
-            began_at: Timestamp::from_millis(START_MS + self.true_ms + self.offset_ms),
-            fate,
-            mute,
-            immortal,
-            forgiven: false,
-            outcome: None,
-            start,
-        };
-        let started = Event::JobStarted { job, at: process.began_at };
-        let at = self.true_ms + takes;
-        if !calm && self.random.one_in(8) {
-            // Words that may come late, and never move anything.
-            let until = Timestamp::from_millis(START_MS + self.true_ms + 60_000);
-            let wait = Wait { why: "no room".to_owned(), ends_when: "there is".to_owned(), until, tried_again: true };
-            let delay = self.random.between(0, 5_000);
-            self.after(delay, Happening::Deliver(instance, Box::new(Event::JobWaits { job, wait: Some(Box::new(wait)) })));
-        }
-        self.world.start(process);
-        if !hangs {
-            self.after(at - self.true_ms, Happening::End(job));
-        }
-        if immortal {
-            let lives = self.random.between(600_000, 7_200_000);
-            self.after(lives, Happening::Bury(job));
-        }
-        if !mute && (calm || !self.random.one_in(10)) {
-            let delay = self.random.between(0, 2_000);
-            self.after(delay, Happening::Deliver(instance, Box::new(started)));
-        }
-    }
-
-    fn tell_later(&mut self, job: JobId) {
-        if !self.calm && self.random.one_in(10) {
-            return; // lost on its way; the next relist finds it
-        }
-        let times = if !self.calm && self.random.one_in(10) { 2 } else { 1 };
-        for _ in 0..times {
-            let delay = if !self.calm && self.random.one_in(10) { self.random.between(0, 300_000) } else { self.random.between(0, 500) };
-            self.after(delay, Happening::Tell(job));
-        }
-    }
-
-    fn tell(&mut self, job: JobId) {
-        let Some(process) = self.world.processes.get(&job).filter(|process| !process.mute) else { return };
-        let Some(outcome) = process.outcome.clone() else { return };
-        self.handle(process.instance, Event::JobEnded { job, outcome });
-    }
-
-    fn jump(&mut self) {
-        let ms = self.random.between(1, 7_200) * 500;
-        let back = self.random.one_in(2);
-        if back { self.set_clock_back(ms) } else { self.offset_ms += ms }
-    }
-
-    fn set_clock_back(&mut self, ms: i64) {
-        self.offset_ms -= ms;
-        self.oracle.clock_set_back();
-        for instance in 0..self.states.len() {
-            self.handle(instance, Event::Tick); // the driver's duty when its clock is set back
-        }
-    }
-
-    // ---- what people do ----
 }
 
 impl Drop for Driver {

@@ -9,7 +9,7 @@ use engine::action::{Action, StartJob, StopReason};
 use engine::desired::{Desired, FetchMode, Gate};
 use engine::event::{Event, Outcome, Seen};
 use engine::lanes::Limits;
-use engine::limits::{OVERTIME_MS, START_DEADLINE_MS, STOP_DEADLINE_MS};
+use engine::limits::{OVERTIME_MS, RECOVERY_MS, START_DEADLINE_MS, STOP_DEADLINE_MS};
 use schema::id::{ApprovalId, BlobId, JobId, ReleaseId};
 use schema::status::{ApprovalKind, Decision, JobKind, Status};
 use schema::time::Timestamp;
@@ -60,6 +60,7 @@ struct Grant {
     votes: BTreeMap<String, Decision>,
     rejected: bool,
     spent: bool,
+    expires_at: Option<Timestamp>,
 }
 
 impl Grant {
@@ -75,7 +76,10 @@ struct Flight {
     unwanted: bool,
     cancelled: bool,
     stopped_ms: Option<i64>,
-    clock_set_back: bool,
+    /// How often the daemon came back meanwhile.
+    recovered: i64,
+    /// Whether nobody can know how long it runs.
+    time_unknown: bool,
 }
 
 enum Answer {
@@ -93,14 +97,18 @@ impl Oracle {
     pub(crate) fn wants_copy(&self, state: &State, event: &Event) -> bool {
         match event {
             Event::JobEnded { job, .. } | Event::JobStarted { job, .. } | Event::JobWaits { job, .. } => {
-                state.job(*job).is_none() && state.unsettled() != Some(*job)
+                state.job(*job).is_none() && state.given_up().all(|known| known != *job)
             }
             _ => false,
         }
     }
 
-    pub(crate) fn clock_set_back(&mut self) {
-        self.flights.values_mut().for_each(|flight| flight.clock_set_back = true);
+    /// The daemon came back; elsewhere than on the machine where it was, elapsed time is not known.
+    pub(crate) fn recovered(&mut self, same_boot: bool) {
+        for flight in self.flights.values_mut() {
+            flight.recovered += 1;
+            flight.time_unknown |= !same_boot;
+        }
     }
 
     #[expect(clippy::too_many_arguments, reason = "it hears everything there is to hear about one step")]
@@ -124,7 +132,9 @@ impl Oracle {
                 votes: BTreeMap::new(),
                 rejected: false,
                 spent: false,
+                expires_at: None,
             });
+            account.grants.entry(approval.id).and_modify(|grant| grant.expires_at = approval.expires_at);
         }
         self.decide(instance, event, after);
         // What the instance itself shows as history can open nothing any more; that only makes this account stricter.
@@ -137,6 +147,9 @@ impl Oracle {
                 Action::Stop { job, why } => {
                     if let Some(flight) = self.flights.get_mut(job) {
                         flight.unwanted |= *why == StopReason::NotWanted;
+                        let least_ms = flight.start.timeout_ms.unwrap_or(START_DEADLINE_MS) - SLACK_MS / 10;
+                        let early = *why == StopReason::Deadline && !flight.time_unknown && true_ms - flight.began_ms < least_ms;
+                        assert!(!early, "{job} was stopped after {} ms although it has {least_ms}", true_ms - flight.began_ms);
                         flight.stopped_ms = flight.stopped_ms.or(Some(true_ms));
                     }
                 }
@@ -145,7 +158,7 @@ impl Oracle {
                     assert!(!account.rolled_back.contains(from), "a release goes back once");
                     account.rolled_back.push(*from);
                 }
-                Action::Log(_) => {}
+                Action::Withdraw { .. } | Action::Log(_) => {}
             }
         }
         let account = &mut self.accounts[instance];
@@ -160,6 +173,10 @@ impl Oracle {
         let account = &mut self.accounts[instance];
         match event {
             Event::Desired(desired) => {
+                if account.deleted && account.desired.as_ref().is_some_and(|old| old.release == desired.release) {
+                    account.desired = Some((**desired).clone());
+                    return; // it comes back with a release
+                }
                 if account.deleted {
                     account.grants.values_mut().for_each(|grant| grant.spent = true);
                 }
@@ -209,7 +226,14 @@ impl Oracle {
         let shared_again = grant.spent && grant.kind == ApprovalKind::Shared && after.pending_approvals().any(|at| at.id == *approval);
         if shared_again {
             // A retry asks anew under the same id.
-            *grant = Grant { kind: grant.kind, fingerprint: grant.fingerprint, votes: BTreeMap::new(), rejected: false, spent: false };
+            *grant = Grant {
+                kind: grant.kind,
+                fingerprint: grant.fingerprint,
+                votes: BTreeMap::new(),
+                rejected: false,
+                spent: false,
+                expires_at: None,
+            };
         }
         if grant.spent
             || grant.rejected
@@ -231,6 +255,9 @@ impl Oracle {
             .collect();
         for job in gone {
             let flight = self.flights.remove(&job).unwrap();
+            if matches!(event, Event::Unstarted { job: withdrawn } if *withdrawn == job) {
+                continue; // it never was
+            }
             let outcome = match event {
                 Event::JobEnded { job: ended, outcome } if *ended == job => Some(outcome),
                 _ => {
@@ -271,16 +298,26 @@ impl Oracle {
             unwanted: false,
             cancelled: false,
             stopped_ms: None,
-            clock_set_back: false,
+            recovered: 0,
+            time_unknown: false,
         };
         self.flights.insert(job, flight);
+    }
+
+    /// P2 once more, at the moment in which a runner gets it.
+    pub(crate) fn may_hand_over(&self, instance: usize, start: &StartJob, now: Timestamp) {
+        let account = &self.accounts[instance];
+        let desired = account.desired.as_ref().unwrap();
+        assert!(!account.deleted && !account.paused, "P2: {} is wanted and unpaused when it is handed over", start.job);
+        assert_eq!((start.release, start.compiled), (desired.release, desired.compiled), "P2: wanted when it is handed over");
+        account.may_apply(start, desired, now);
     }
 
     /// P3: whatever is in flight ends within its deadlines.
     pub(crate) fn check_deadlines(&self, states: &[State], true_ms: i64) {
         for (job, flight) in &self.flights {
             let Some(known) = states[flight.instance].job(*job) else { continue };
-            if flight.clock_set_back {
+            if flight.time_unknown {
                 continue;
             }
             let (since_ms, bound_ms) = match (flight.stopped_ms, flight.start.timeout_ms) {
@@ -290,6 +327,7 @@ impl Oracle {
                 (None, None) => continue, // an apply without timeout that runs
             };
             let took_ms = true_ms - since_ms;
+            let bound_ms = bound_ms + flight.recovered * RECOVERY_MS;
             assert!(took_ms <= bound_ms + SLACK_MS, "P3: {job} is in flight for {took_ms} ms of {bound_ms}: {known:?}");
         }
     }
@@ -387,22 +425,23 @@ impl Account {
             match gate {
                 Gate::ChannelsStable { .. } => assert!(self.heard.contains(&desired.version), "P8: upstream was stable"),
                 Gate::ManualApproval { every_action: true, min_approvers, .. } => {
-                    self.given(ApprovalKind::Apply, Some(fingerprint), *min_approvers);
+                    self.given(ApprovalKind::Apply, Some(fingerprint), *min_approvers, now);
                 }
-                Gate::ManualApproval { min_approvers, .. } if !self.arrived => self.given(ApprovalKind::Manual, None, *min_approvers),
-                Gate::SharedApproval { min_approvers, .. } if !self.arrived => self.given(ApprovalKind::Shared, None, *min_approvers),
+                Gate::ManualApproval { min_approvers, .. } if !self.arrived => self.given(ApprovalKind::Manual, None, *min_approvers, now),
+                Gate::SharedApproval { min_approvers, .. } if !self.arrived => self.given(ApprovalKind::Shared, None, *min_approvers, now),
                 Gate::ManualApproval { .. } | Gate::SharedApproval { .. } => {}
             }
         }
         if desired.require_approval_before_apply {
-            self.given(ApprovalKind::Apply, Some(fingerprint), 1);
+            self.given(ApprovalKind::Apply, Some(fingerprint), 1, now);
         }
     }
 
-    fn given(&self, kind: ApprovalKind, fingerprint: Option<Option<BlobId>>, needed: u32) {
+    fn given(&self, kind: ApprovalKind, fingerprint: Option<Option<BlobId>>, needed: u32, now: Timestamp) {
         let fits = |grant: &Grant| {
             let about = fingerprint.is_none_or(|fingerprint| grant.fingerprint == fingerprint);
-            grant.kind == kind && about && !grant.spent && !grant.rejected && grant.yes() >= needed as usize
+            let valid = grant.expires_at.is_none_or(|at| at > now);
+            grant.kind == kind && about && valid && !grant.spent && !grant.rejected && grant.yes() >= needed as usize
         };
         assert!(self.grants.values().any(fits), "P2: approved by {needed} people ({kind})");
     }
@@ -414,7 +453,9 @@ fn answer(desired: &Desired, code: i32, seen: &Seen) -> Answer {
         Some(FetchMode::ExitCode) if code == 0 => Answer::Clean,
         Some(FetchMode::ExitCode) if code == 2 => Answer::Work(seen.fingerprint(), seen.plan),
         Some(FetchMode::StructuredOutput) if code == 0 => match &seen.objects {
-            Some(Ok(objects)) if objects.iter().all(|object| object.versions.iter().any(|at| at.version == desired.version)) => {
+            Some(Ok(objects))
+                if !objects.is_empty() && objects.iter().all(|object| object.versions.iter().any(|at| at.version == desired.version)) =>
+            {
                 Answer::Clean
             }
             Some(Ok(_)) => Answer::Work(seen.fingerprint(), seen.plan),

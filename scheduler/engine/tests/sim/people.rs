@@ -15,6 +15,9 @@ pub(crate) const PEOPLE: &[&str] = &["ann", "bob", "cyd"];
 /// Windows of the simulation open on the hour, for this long; the oracle knows it by arithmetic.
 pub(crate) const WINDOW_MS: i64 = 30 * 60_000;
 
+/// A schedule without an instant left.
+pub(crate) const RUN_OUT: &str = "0 0 9 1 1 * 2020";
+
 /// How an instance is configured; releases come and go.
 pub(crate) fn configure(random: &mut Random, production: bool) -> Desired {
     let apply_only = random.one_in(5);
@@ -25,6 +28,12 @@ pub(crate) fn configure(random: &mut Random, production: bool) -> Desired {
         max_attempts: if random.one_in(2) { Some(3) } else { None },
     };
     let cadence = Cadence::Interval { poll_ms: random.between(5, 60) * 1_000, steady_ms: random.between(60, 600) * 1_000 };
+    // Some poll by the clock, and some schedules run out.
+    let cadence = match random.below(12) {
+        0 => Cadence::Cron(Schedule::parse("0 */5 * * * *", None).unwrap()),
+        1 => Cadence::Cron(Schedule::parse(RUN_OUT, None).unwrap()),
+        _ => cadence,
+    };
     let info = InfoPolicy { cadence: cadence.clone(), retry: retry.clone(), timeout_ms: 60_000 };
     let gates = gates(random, production);
     let opens = || Schedule::parse("0 0 * * * *", None).unwrap();
@@ -100,7 +109,7 @@ fn decide(state: &State, random: &mut Random, rejects_one_in: u64) -> Option<Eve
 }
 
 /// What a helpful person does once all is calm: everything that the instance says would move it.
-pub(crate) fn help(state: &State, random: &mut Random) -> Option<Event> {
+pub(crate) fn help(state: &State, codes: &[&str], random: &mut Random) -> Option<Event> {
     let who = (*random.pick(PEOPLE)).to_owned();
     if state.is_paused() {
         return Some(Event::Pause(false));
@@ -111,8 +120,9 @@ pub(crate) fn help(state: &State, random: &mut Random) -> Option<Event> {
     if let Some(approval) = state.pending_approvals().next() {
         return Some(Event::Decided { approval: approval.id, who, decision: Decision::Approve, reason: None });
     }
-    let needs_person = [Reason::Cancelled, Reason::ManualApprovalRejected, Reason::ApplyFailed, Reason::Stuck];
+    let needs_person = [Reason::Cancelled, Reason::ManualApprovalRejected, Reason::ApplyFailed, Reason::FetchFailed, Reason::Stuck];
     let standing = state.standing();
     let failed = standing.status == Status::Failed && standing.reason.is_some_and(|reason| needs_person.contains(&reason));
-    failed.then_some(Event::Retry { who })
+    let asks = codes.iter().any(|code| ["NO_FETCH_DUE", "FETCH_UNSETTLED"].contains(code));
+    (failed || asks).then_some(Event::Retry { who })
 }

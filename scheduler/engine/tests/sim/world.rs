@@ -26,6 +26,8 @@ pub(crate) struct Process {
     pub(crate) instance: usize,
     pub(crate) start: StartJob,
     pub(crate) structured: bool,
+    /// What a structured fetch prints besides.
+    pub(crate) decoration: Option<Result<Vec<RuntimeObject>, String>>,
     pub(crate) alive: bool,
     /// When it ends by itself; `None` = hangs.
     pub(crate) ends_at: Option<i64>,
@@ -56,6 +58,8 @@ pub(crate) enum Fate {
     },
     /// The runner loses sight of it; it is dead.
     Lost,
+    /// Its wrapper is killed and it lives on, does its work and ends, and nobody knows.
+    Orphaned,
 }
 
 #[derive(Default)]
@@ -81,10 +85,10 @@ impl World {
         self.processes.entry(process.start.job).or_insert(process);
     }
 
-    /// The applies of this instance that really run.
-    pub(crate) fn running_applies(&self, instance: usize) -> impl Iterator<Item = &Process> {
+    /// The fetches and applies of this instance that really run.
+    pub(crate) fn running(&self, instance: usize) -> impl Iterator<Item = &Process> {
         self.processes.values().filter(move |process| {
-            process.instance == instance && process.alive && process.start.kind == JobKind::Apply && !process.forgiven
+            process.instance == instance && process.alive && process.start.kind != JobKind::GetInfo && !process.forgiven
         })
     }
 
@@ -92,7 +96,7 @@ impl World {
     pub(crate) fn end(&mut self, job: JobId, now: Timestamp) {
         let Some(process) = self.processes.get_mut(&job).filter(|process| process.alive) else { return };
         // Nothing more is heard of it; whether it is gone is another question.
-        process.alive = process.fate == Fate::Lost && process.immortal;
+        process.alive = process.fate == Fate::Lost && process.immortal || process.fate == Fate::Orphaned;
         process.ends_at = None;
         let target = &mut self.targets[process.instance];
         let worked =
@@ -102,12 +106,13 @@ impl World {
         }
         let (code, seen) = match (process.fate, process.start.kind) {
             (Fate::Fails(code) | Fate::DoesAndFails(code), _) => (code, Seen::default()),
-            (fate, JobKind::Fetch) => fetch(&process.start, process.structured, target, fate == Fate::Lies),
+            (fate, JobKind::Fetch) => fetch(&process.start, process.structured, target, fate == Fate::Lies, process.decoration.take()),
             _ => (0, Seen::default()),
         };
         process.outcome = Some(match process.fate {
             Fate::NotStarted { surroundings } => Outcome::NotStarted { why: "could not".to_owned(), surroundings },
             Fate::Lost => Outcome::Unknown { why: "lost".to_owned(), gone: !process.immortal },
+            Fate::Orphaned => Outcome::Unknown { why: "its wrapper was killed".to_owned(), gone: false },
             _ => Outcome::Exited {
                 code,
                 started_at: process.began_at,
@@ -130,6 +135,9 @@ impl World {
     pub(crate) fn bury(&mut self, job: JobId) {
         if let Some(process) = self.processes.get_mut(&job).filter(|process| process.alive) {
             process.alive = false;
+            if process.fate == Fate::Orphaned && process.start.kind == JobKind::Apply {
+                self.targets[process.instance] = Target { version: Some(process.start.version.clone()), drift: 0 };
+            }
             process.outcome = Some(Outcome::Cancelled { gone: true });
         }
     }
@@ -141,7 +149,13 @@ impl World {
 }
 
 /// What a fetch tells of the target: fingerprint by what is so, plan bytes of its own.
-fn fetch(start: &StartJob, structured: bool, target: &Target, lies: bool) -> (i32, Seen) {
+fn fetch(
+    start: &StartJob,
+    structured: bool,
+    target: &Target,
+    lies: bool,
+    decoration: Option<Result<Vec<RuntimeObject>, String>>,
+) -> (i32, Seen) {
     let clean = (target.version.as_ref() == Some(&start.version) && target.drift == 0) != lies;
     if structured {
         let version = if clean { Some(start.version.clone()) } else { target.version.clone().filter(|version| *version != start.version) };
@@ -149,7 +163,17 @@ fn fetch(start: &StartJob, structured: bool, target: &Target, lies: bool) -> (i3
         let object = serde_json::json!({"name": "web", "objectType": "Process", "status": "SUCCEEDED", "versions": versions});
         let object: RuntimeObject = serde_json::from_value(object).unwrap();
         let output = BlobId::of(format!("{:?}", object.versions).as_bytes());
-        return (0, Seen { objects: Some(Ok(vec![object])), output: Some(output), ..Seen::default() });
+        let objects = match decoration {
+            None => Ok(vec![object]),
+            // More of what is so: the versions of the one that counts, everything else as it may come.
+            Some(Ok(others)) => Ok(others
+                .into_iter()
+                .map(|other| RuntimeObject { versions: object.versions.clone(), status: object.status, ..other })
+                .chain([object.clone()])
+                .collect()),
+            Some(Err(why)) => Err(why),
+        };
+        return (0, Seen { objects: Some(objects), output: Some(output), ..Seen::default() });
     }
     if clean {
         return (0, Seen::default());

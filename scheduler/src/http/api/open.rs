@@ -32,16 +32,26 @@ struct Health {
     status: &'static str,
 }
 
+/// Whether it can decide and store.
+#[derive(Serialize, JsonSchema)]
+struct Readiness {
+    /// `ok`.
+    status: &'static str,
+    /// Instances that stand still (BROKEN), each with the reason; the others go on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    broken: Vec<String>,
+}
+
 async fn healthz() -> axum::Json<Health> {
     axum::Json(Health { status: "ok" })
 }
 
-async fn readyz(State(api): State<Api>) -> Result<axum::Json<Health>> {
+async fn readyz(State(api): State<Api>) -> Result<axum::Json<Readiness>> {
     // Reading is asked, deciding tells: it knows how its last commit went.
     api.store.counters().await?;
     let health = api.driver.health().borrow().clone();
     match health {
-        driver::Health::Ready => Ok(axum::Json(Health { status: "ok" })),
+        driver::Health::Ready => Ok(axum::Json(Readiness { status: "ok", broken: api.driver.broken() })),
         driver::Health::Degraded { why, since } => {
             Err(Error::unavailable(format!("nothing new is started since {since}: {why}; reading goes on")))
         }

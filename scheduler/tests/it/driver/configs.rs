@@ -163,3 +163,22 @@ async fn raw_secrets_of_configs_are_nowhere_in_the_clear_and_reach_the_job() {
     let key = DocumentKey { kind: DocumentKind::Runtime, application: String::new(), name: "tool".into() };
     assert!(rig.store.document(&key).await.unwrap().unwrap().source.text.contains("hunter2"), "who has the key can read it again");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_channel_that_is_put_back_stays_deleted_until_a_push() {
+    let rig = Rig::start(tidy_world()).await;
+    rig.request(TWO_CHANNELS, true).await.unwrap();
+    rig.until_status("production", Status::Converged).await;
+    let (before, after) = TWO_CHANNELS.split_once("  - name: production\n").unwrap();
+    let without = format!("{before}---\n{}", after.split_once("---\n").unwrap().1);
+    rig.apply(&without).await.unwrap();
+    let applies = rig.runner.applies();
+    rig.apply(TWO_CHANNELS).await.unwrap();
+    assert_eq!(rig.instance("production").await.status, Status::Deleted, "a config is no order to apply");
+    // Another change of the config compiles what is released again, and is none either.
+    rig.apply(&TWO_CHANNELS.replace("pollInterval: 1s", "pollInterval: 2s")).await.unwrap();
+    assert_eq!(rig.instance("production").await.status, Status::Deleted);
+    assert_eq!(rig.runner.applies(), applies);
+    rig.push(&[]).await.unwrap();
+    rig.until_status("production", Status::Converged).await;
+}

@@ -43,6 +43,7 @@ async fn job(service: &Service, status: JobStatus) -> JobRow {
         ended_at: status.is_final().then_some(at(2)),
         report: None,
         start: None,
+        stop: None,
         once: false,
     }
 }

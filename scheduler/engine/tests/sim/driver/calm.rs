@@ -1,5 +1,8 @@
 //! The end of a run: faults and people stop, and everything desired has to become so within a bound.
 
+use engine::desired::Cadence;
+use engine::lanes::Blocked;
+
 use super::*;
 
 impl Driver {
@@ -12,6 +15,12 @@ impl Driver {
             if process.alive {
                 let over = if process.outcome.is_none() { Happening::End(job) } else { Happening::Bury(job) };
                 self.after(1_000, over);
+            }
+        }
+        for shape in &mut self.shapes {
+            // People give a schedule that has run out another one.
+            for cadence in shape.fetch.iter_mut().map(|fetch| &mut fetch.cadence) {
+                *cadence = Cadence::Interval { poll_ms: 30_000, steady_ms: 300_000 };
             }
         }
         for service in 0..SERVICES {
@@ -36,6 +45,7 @@ impl Driver {
     /// Now and then: the limits over all instances, and that whatever waits can say why.
     pub(super) fn look_closely(&self, instance: usize) {
         self.oracle.check_limits(&self.states, &limits(), max_concurrency);
+        self.others_go_on();
         let state = &self.states[instance];
         let told = explain(state, &self.lanes, self.wall(), &|id| format!("instance {}", self.ids[&id]));
         assert!(!told.causes.is_empty() && told.causes.iter().all(|cause| !cause.message.is_empty()), "nothing to say: {told:#?}");
@@ -44,6 +54,30 @@ impl Driver {
             !told.next.is_empty() || waits_for_world || told.causes.iter().any(|cause| cause.until.is_some() || cause.code == "STARTS_NOW");
         let rests = matches!(told.status, Status::Converged | Status::Deleted);
         assert!(moves || rests, "P3: no way out: {told:#?}");
+    }
+
+    /// Whoever holds places for ever: a runtime that holds none has one when it wants one, or one of the last three is
+    /// in others' hands for moments only.
+    fn others_go_on(&self) {
+        for kind in [JobKind::Fetch, JobKind::Apply] {
+            let mut held: BTreeMap<&str, usize> = BTreeMap::new();
+            let mut all = 0;
+            for job in self.states.iter().flat_map(State::jobs_in_flight).filter(|job| job.kind == kind) {
+                *held.entry(job.runtime.as_str()).or_default() += 1;
+                all += 1;
+            }
+            let total = limits().fetch.total as usize;
+            let sick = held.get("sick").copied().unwrap_or(0);
+            assert!(sick <= total * 3 / 4, "{kind}: the runtime that hangs has {sick} of {total} places");
+            for state in self.states.iter().filter(|_| all < total && !self.crashed) {
+                let Some(desired) = state.desired().filter(|_| state.wants(kind).is_some()) else { continue };
+                if held.contains_key(desired.runtime.as_str()) || self.lanes.next_wake(self.wall()).is_some() {
+                    continue;
+                }
+                let blocked = self.lanes.blocked(state.instance(), kind, self.wall());
+                assert!(matches!(blocked, Blocked::NotBlocked | Blocked::Pace), "{blocked:?}");
+            }
+        }
     }
 
     pub(super) fn describe(&self, instance: usize) -> String {

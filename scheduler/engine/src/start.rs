@@ -1,0 +1,192 @@
+//! A place is granted -> the job to start. And until the job is with its runner: whether it still may start. Called by
+//! the step, and by the driver at the moment in which it hands a job over.
+
+use schema::id::JobId;
+use schema::status::JobKind;
+use schema::time::Timestamp;
+
+use crate::action::{Action, StartJob};
+use crate::converge::Situation;
+use crate::limits::START_DEADLINE_MS;
+use crate::state::{ApplyEnd, Chain, Finding, Job, State};
+use crate::step::log;
+
+/// What became of a start that was decided and that no runner has been handed yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// It may be handed over before this instant; `None` = at any time.
+    Holds {
+        /// When a window shuts or an approval expires.
+        until: Option<Timestamp>,
+    },
+    /// A gate has shut since it was decided: [`crate::event::Event::Unstarted`] withdraws it.
+    Void,
+    /// Somebody asked it to stop: it must not start any more, and has ended if nobody has it.
+    Stopped,
+    /// It is not in flight.
+    Over,
+}
+
+/// Whether a job that was decided may be handed to its runner now. For what was not handed over in the same moment: time
+/// and people may have shut a gate since.
+pub fn start_now(state: &State, job: JobId, now: Timestamp) -> Start {
+    let Some(job) = state.job(job) else { return Start::Over };
+    if job.stop.is_some() {
+        return Start::Stopped;
+    }
+    match state.holds(job, now) {
+        Ok(until) => Start::Holds { until },
+        Err(_) => Start::Void,
+    }
+}
+
+/// The apply that was decided, has not started as far as is known, and must not be handed over any more.
+pub fn void_start(state: &State, now: Timestamp) -> Option<JobId> {
+    let job = state.main.as_deref().filter(|job| job.kind == JobKind::Apply && job.started_at.is_none() && job.stop.is_none())?;
+    state.holds(job, now).is_err().then_some(job.id)
+}
+
+impl State {
+    pub(crate) fn start(&mut self, kind: JobKind, now: Timestamp, out: &mut Vec<Action>) {
+        let why = self.why(kind);
+        let Some(desired) = self.desired.as_deref() else { return };
+        self.jobs += 1;
+        let id = JobId::derive(&[self.instance.as_bytes(), kind.as_str().as_bytes(), &self.jobs.to_le_bytes()]);
+        let timeout_ms = match kind {
+            JobKind::Fetch => desired.fetch.as_ref().map(|policy| policy.timeout_ms),
+            JobKind::Apply => desired.apply.timeout_ms,
+            JobKind::GetInfo => desired.get_info.as_ref().map(|policy| policy.timeout_ms),
+        };
+        let work = self.work().filter(|_| kind == JobKind::Apply);
+        let mut start = StartJob {
+            job: id,
+            kind,
+            attempt: 1,
+            release: desired.release,
+            compiled: desired.compiled,
+            version: desired.version.clone(),
+            decided_at: now,
+            timeout_ms,
+            fetch_job: work.map(|work| work.job),
+            plan: work.and_then(|work| work.plan),
+            why,
+        };
+        let mut chain_before = None;
+        if kind == JobKind::Apply {
+            chain_before = self.pursuit.chain.clone().map(Box::new);
+            let chain = next_chain(self.pursuit.chain.take(), id, desired.grace_ms, now);
+            start.attempt = chain.attempt;
+            self.pursuit.chain = Some(chain);
+        }
+        let job = Box::new(Job {
+            id,
+            kind,
+            attempt: start.attempt,
+            release: desired.release,
+            version: desired.version.clone(),
+            compiled: desired.compiled,
+            runtime: desired.runtime.clone(),
+            apply_key: (kind == JobKind::Apply && desired.fetch.is_none()).then(|| desired.apply_key()),
+            decided_at: now,
+            started_at: None,
+            waits: None,
+            waits_since: None,
+            deadline: Some(now.plus_ms(timeout_ms.unwrap_or(0).max(START_DEADLINE_MS))),
+            timeout_ms,
+            stop: None,
+            chain_before,
+        });
+        match kind {
+            JobKind::GetInfo => {
+                self.telling.due = None;
+                self.side = Some(job);
+            }
+            JobKind::Fetch | JobKind::Apply => {
+                self.look.due = None;
+                self.main = Some(job);
+            }
+        }
+        out.push(Action::Start(start));
+    }
+
+    fn why(&self, kind: JobKind) -> String {
+        let version = self.desired.as_deref().map_or("", |desired| &desired.version);
+        match (kind, self.pursuit.chain.as_ref().and_then(|chain| chain.end.as_ref())) {
+            (JobKind::GetInfo, _) => "getInfo is due".to_owned(),
+            (JobKind::Fetch, Some(_)) if !self.look.fresh => "look at what the apply did".to_owned(),
+            (JobKind::Fetch, _) if self.look.misses > 0 => "look again after no answer".to_owned(),
+            (JobKind::Fetch, _) if self.look.finding == Finding::Nothing => format!("first look at {version}"),
+            (JobKind::Fetch, _) => "fetch is due".to_owned(),
+            (JobKind::Apply, Some(ApplyEnd::Retryable(code))) => format!("another attempt after exit code {code}"),
+            (JobKind::Apply, Some(ApplyEnd::Misfired(_))) => "another try to start it".to_owned(),
+            (JobKind::Apply, _) => self.work().map_or_else(|| format!("apply {version}"), |work| work.what.clone()),
+        }
+    }
+}
+
+/// The next apply: another attempt of the same chain, or the first of a new one with a grace period of its own.
+fn next_chain(old: Option<Chain>, job: JobId, grace_ms: i64, now: Timestamp) -> Chain {
+    let old =
+        old.unwrap_or(Chain { job, attempt: 0, grace_until: now, end: None, ended_at: now, again_at: now, fruitless: 0, misfires: 0 });
+    let attempt = match &old.end {
+        Some(ApplyEnd::Retryable(_)) => old.attempt.saturating_add(1),
+        Some(ApplyEnd::Misfired(_)) => old.attempt.max(1),
+        _ => 1,
+    };
+    let grace_until = if attempt == 1 { now.plus_ms(grace_ms) } else { old.grace_until };
+    Chain { job, attempt, grace_until, end: None, again_at: now, ..old }
+}
+
+// ---- until it is handed over ----
+
+impl State {
+    /// Until when everything holds that the start of this job was decided on.
+    ///
+    /// # Errors
+    /// What holds no more, as the end of the sentence "it was withdrawn before it started: …".
+    fn holds(&self, job: &Job, now: Timestamp) -> Result<Option<Timestamp>, &'static str> {
+        if job.kind != JobKind::Apply {
+            return Ok(None); // it changes nothing; what nobody wants any more is stopped
+        }
+        let Some(desired) = self.desired() else { return Err("nothing is desired") };
+        if job.release != desired.release {
+            return Err("another release took its place");
+        }
+        if job.compiled != desired.compiled || job.runtime != desired.runtime {
+            return Err("its commands changed");
+        }
+        match self.situate_idle(now) {
+            Situation::Ready(shuts_at) => {
+                let asked = self.askers().filter_map(|asker| self.standing_approval(asker));
+                let expires_at = asked.filter_map(|at| self.approvals[at].expires_at).min();
+                if expires_at.is_some_and(|at| at <= now) {
+                    return Err("its approval has expired");
+                }
+                Ok(shuts_at.into_iter().chain(expires_at).min())
+            }
+            Situation::Deleted => Err("it is no longer wanted"),
+            Situation::Paused => Err("it was paused"),
+            Situation::Observing => Err("observer mode was turned on"),
+            Situation::WindowShut(_) => Err("the apply window has shut"),
+            Situation::Upstream(_) => Err("another channel has to be stable first"),
+            Situation::Ask(_) | Situation::Approval(_) | Situation::Rejected(_) => Err("an approval is missing"),
+            _ => Err("fetch has to look again first"),
+        }
+    }
+
+    /// No runner has this job. Unless everything still holds that it was decided on, it is as if it had never been.
+    pub(crate) fn unstarted(&mut self, id: JobId, now: Timestamp, out: &mut Vec<Action>) {
+        let waits = |job: &&Job| job.id == id && job.started_at.is_none() && job.stop.is_none();
+        let Some(why) = self.main.as_deref().filter(waits).and_then(|job| self.holds(job, now).err()) else { return };
+        let Some(job) = self.main.take() else { return };
+        if self.pursuit.chain.as_ref().is_some_and(|chain| chain.job == id) {
+            self.pursuit.chain = job.chain_before.map(|chain| *chain);
+        }
+        if self.desired().is_some_and(|desired| desired.fetch.is_some()) {
+            self.look.due = self.look.due.or(Some(now));
+        }
+        let why = format!("withdrawn before it started: {why}");
+        out.push(log("job.withdrawn", None, format!("apply {id} of {} was {why}", job.version), &[("job", &id.to_string())]));
+        out.push(Action::Withdraw { job: id, why });
+    }
+}

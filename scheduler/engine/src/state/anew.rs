@@ -1,0 +1,113 @@
+//! A state made anew for an instance whose own cannot be used: nothing is known of its past, so nothing is applied before
+//! a fetch has looked; without a fetch it is FAILED, for a person to retry. Called by the driver for
+//! `pvnctl services retry` of a broken instance.
+
+use schema::id::{BlobId, InstanceId, JobId, ReleaseId, RuntimeName};
+use schema::status::JobKind;
+use schema::time::Timestamp;
+
+use super::{Job, State};
+use crate::action::Action;
+use crate::desired::Desired;
+use crate::limits::{OVERTIME_MS, RECOVERY_MS, START_DEADLINE_MS};
+use crate::state::{ApplyEnd, Chain};
+
+/// An apply that is in flight, as its job's record tells.
+#[derive(Debug, Clone)]
+pub struct Flying {
+    /// Its id.
+    pub job: JobId,
+    /// From 1.
+    pub attempt: u32,
+    /// The release that it is for.
+    pub release: ReleaseId,
+    /// Its version.
+    pub version: String,
+    /// The commands that it runs.
+    pub compiled: BlobId,
+    /// Its runtime.
+    pub runtime: RuntimeName,
+    /// When it was decided.
+    pub decided_at: Timestamp,
+    /// When its command started, as far as is known.
+    pub started_at: Option<Timestamp>,
+    /// Longest run, milliseconds.
+    pub timeout_ms: Option<i64>,
+}
+
+/// What is still known of an instance whose state cannot be used.
+#[derive(Debug, Clone, Default)]
+pub struct Known {
+    /// What it should be.
+    pub desired: Option<Box<Desired>>,
+    /// Whether a person paused it. Where that is unknown it counts as paused.
+    pub paused: bool,
+    /// Whether this run of the daemon only looks.
+    pub observer: bool,
+    /// Whether it is no longer wanted.
+    pub deleted: bool,
+    /// Its apply that has not ended.
+    pub flying: Option<Flying>,
+    /// An apply that was given up and is not known to be gone.
+    pub unsettled: Option<JobId>,
+}
+
+impl State {
+    /// The instance begins anew with what is still known. Ids of its jobs differ from all that it ever had: they are
+    /// counted from the present in milliseconds, which no count of jobs reaches.
+    pub fn anew(instance: InstanceId, known: Known, now: Timestamp) -> (Self, Vec<Action>) {
+        let Known { desired, paused, observer, deleted, flying, unsettled } = known;
+        let mut state = Self::new(instance, now);
+        state.jobs = now.as_millis().unsigned_abs();
+        state.asked = u32::try_from(now.as_millis() / 1_000).unwrap_or(u32::MAX / 2);
+        (state.paused, state.observer, state.unsettled) = (paused, observer, unsettled);
+        let Some(desired) = desired else { return (state, Vec::new()) };
+        let (looks, grace_ms) = (desired.fetch.is_some(), desired.grace_ms);
+        state.desire(desired, now);
+        if let Some(flying) = flying {
+            let grace_until = flying.started_at.unwrap_or(flying.decided_at).plus_ms(grace_ms);
+            state.pursuit.chain = Some(chain(flying.job, flying.attempt, grace_until, None, now));
+            state.look.due = None;
+            state.main = Some(flying.into_job(now));
+        } else if !looks {
+            let end = ApplyEnd::Unknown("what it did before is not known any more".to_owned());
+            let job = JobId::derive(&[instance.as_bytes(), b"before"]);
+            state.pursuit.chain = Some(chain(job, 1, now, Some(end), now));
+        }
+        let event = if deleted { crate::event::Event::Deleted } else { crate::event::Event::Tick };
+        crate::step(state, event, now)
+    }
+}
+
+impl Flying {
+    fn into_job(self, now: Timestamp) -> Box<Job> {
+        let Self { job, attempt, release, version, compiled, runtime, decided_at, started_at, timeout_ms } = self;
+        let deadline = match started_at {
+            Some(at) => timeout_ms.map(|ms| at.plus_ms(ms).plus_ms(OVERTIME_MS)),
+            None => Some(decided_at.plus_ms(timeout_ms.unwrap_or(0).max(START_DEADLINE_MS))),
+        };
+        Box::new(Job {
+            id: job,
+            kind: JobKind::Apply,
+            attempt: attempt.max(1),
+            release,
+            version,
+            compiled,
+            runtime,
+            apply_key: None,
+            decided_at,
+            started_at,
+            waits: None,
+            waits_since: None,
+            // It is heard of first.
+            deadline: deadline.map(|at| at.max(now.plus_ms(RECOVERY_MS))),
+            timeout_ms,
+            stop: None,
+            chain_before: None,
+        })
+    }
+}
+
+fn chain(job: JobId, attempt: u32, grace_until: Timestamp, end: Option<ApplyEnd>, now: Timestamp) -> Chain {
+    Chain { job, attempt: attempt.max(1), grace_until, end, ended_at: now, again_at: now, fruitless: 0, misfires: 0 }
+}

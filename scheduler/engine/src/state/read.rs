@@ -1,0 +1,117 @@
+//! What others may know of a [`State`].
+
+use schema::id::{InstanceId, JobId};
+use schema::output::{Info, RuntimeObject};
+use schema::status::{ApprovalStatus, JobKind, Status};
+use schema::time::Timestamp;
+
+use super::{Approval, Converged, Job, Standing, State};
+use crate::desired::Desired;
+
+impl State {
+    /// Which instance this is.
+    pub fn instance(&self) -> InstanceId {
+        self.instance
+    }
+
+    /// The latest instant that a step was told.
+    pub fn seen_at(&self) -> Timestamp {
+        self.seen_at
+    }
+
+    /// What it should be; `None` before the first release.
+    pub fn desired(&self) -> Option<&Desired> {
+        self.desired.as_deref()
+    }
+
+    /// How it stands.
+    pub fn standing(&self) -> &Standing {
+        &self.standing
+    }
+
+    /// Since when it waits for a place in the lane of this kind; `None` when it does not.
+    pub fn wants(&self, kind: JobKind) -> Option<Timestamp> {
+        match kind {
+            JobKind::Fetch => self.wants.fetch,
+            JobKind::Apply => self.wants.apply,
+            JobKind::GetInfo => self.wants.info,
+        }
+    }
+
+    /// The jobs in flight: at most one fetch or apply, and at most one getInfo.
+    pub fn jobs_in_flight(&self) -> impl Iterator<Item = &Job> {
+        self.main.as_deref().into_iter().chain(self.side.as_deref())
+    }
+
+    /// The job in flight with this id.
+    pub fn job(&self, id: JobId) -> Option<&Job> {
+        self.jobs_in_flight().find(|job| job.id == id)
+    }
+
+    /// An apply that was given up and of which nobody has said that it is gone.
+    pub fn unsettled(&self) -> Option<JobId> {
+        self.unsettled
+    }
+
+    /// Jobs that were given up and of which nobody has said that they are gone: what their runner still tells of them
+    /// counts.
+    pub fn given_up(&self) -> impl Iterator<Item = JobId> {
+        self.unsettled.into_iter().chain(self.lingering.iter().copied())
+    }
+
+    /// Which command a job that was given up ran.
+    pub(crate) fn given_up_kind(&self, job: JobId) -> JobKind {
+        if self.lingering.contains(&job) { JobKind::Fetch } else { JobKind::Apply }
+    }
+
+    /// Approvals asked for, oldest first.
+    pub fn approvals(&self) -> &[Approval] {
+        &self.approvals
+    }
+
+    /// The approvals that people can decide on now, the one asked first leading. Mostly one: gates ask in order. A second
+    /// one is there when an earlier gate has to ask again, or when people voted on a shared one early.
+    pub fn pending_approvals(&self) -> impl Iterator<Item = &Approval> {
+        self.approvals.iter().filter(|approval| !approval.over && approval.status == ApprovalStatus::Pending)
+    }
+
+    /// The newest release that was seen converged.
+    pub fn converged(&self) -> Option<&Converged> {
+        self.converged.as_ref()
+    }
+
+    /// The version at which it is CONVERGED now, if it is: what `Event::Upstream` tells the other channels.
+    pub fn converged_version(&self) -> Option<&str> {
+        if self.standing.status == Status::Converged { self.desired().map(|desired| desired.version.as_str()) } else { None }
+    }
+
+    /// Whether a person paused it.
+    pub fn is_paused(&self) -> bool {
+        self.paused
+    }
+
+    /// Whether it only looks.
+    pub fn is_observer(&self) -> bool {
+        self.observer
+    }
+
+    /// Whether it is no longer wanted. Forget it once no job is in flight either.
+    pub fn is_deleted(&self) -> bool {
+        self.deleted
+    }
+
+    /// When a fetch last answered.
+    pub fn last_fetch_at(&self) -> Option<Timestamp> {
+        self.look.answered_at
+    }
+
+    /// What the last answering structured fetch saw.
+    pub fn objects(&self) -> &[RuntimeObject] {
+        &self.look.objects
+    }
+
+    /// What the last getInfo told.
+    pub fn info(&self) -> &[Info] {
+        &self.telling.info
+    }
+}

@@ -1,0 +1,140 @@
+//! Clocks that are set while jobs run (rule 13), and schedules that run out.
+
+use engine::desired::{Cadence, Desired};
+use engine::event::{Event, Outcome};
+use engine::state::State;
+use schema::schedule::Schedule;
+
+use crate::scenario::{Apply, Fetch, Scenario, exit_code};
+
+fn with_timeout(seconds: i64) -> Desired {
+    let mut desired = exit_code();
+    desired.apply.timeout_ms = Some(seconds * 1_000);
+    desired
+}
+
+/// The wall clock jumps by so many seconds, and the driver tells.
+fn jump(it: &mut Scenario, seconds: i64) {
+    it.now = it.now.plus_ms(seconds * 1_000);
+    it.send(Event::ClockStepped { by_ms: seconds * 1_000 });
+}
+
+#[test]
+fn rule_13_a_clock_set_ahead_kills_no_apply_and_its_deadline_stays_as_far_away() {
+    for seconds in [7_200, -7_200] {
+        let mut it = Scenario::new(with_timeout(3_600));
+        it.run(Fetch, 2);
+        let apply = it.start(Apply);
+        it.begins(apply.job);
+        it.until(10);
+        jump(&mut it, seconds);
+        assert_eq!(it.stops(), [], "it has run for 10 s of an hour");
+        it.until(seconds + 3_600);
+        assert_eq!(it.stops(), [], "its minute of overtime is not over");
+        it.until(seconds + 3_700);
+        assert_eq!(it.stops().len(), 1, "its time is over");
+    }
+}
+
+#[test]
+fn rule_13_a_start_that_is_told_after_the_clock_jumped_has_its_whole_time() {
+    let mut it = Scenario::new(with_timeout(600));
+    it.run(Fetch, 2);
+    let apply = it.start(Apply);
+    let at = it.now;
+    jump(&mut it, 7_200);
+    it.send(Event::JobStarted { job: apply.job, at });
+    it.until(7_200 + 600);
+    assert_eq!(it.stops(), []);
+}
+
+#[test]
+fn rule_13_what_ended_while_the_daemon_was_down_is_heard_before_its_deadline_counts() {
+    let mut it = Scenario::new(with_timeout(600));
+    it.run(Fetch, 2);
+    let apply = it.start(Apply);
+    it.begins(apply.job);
+    it.now = it.now.plus_ms(7_200_000);
+    assert_eq!(it.send(Event::Recovered { stepped_ms: 0 }), []);
+    let outcome = it.exited(0, Default::default());
+    it.ends(apply.job, outcome);
+    it.is("CONVERGING RUNTIME_OBJECT_APPLY_NEEDED");
+    it.run(Fetch, 0);
+    it.is("CONVERGED");
+}
+
+#[test]
+fn rule_17_a_clock_set_back_over_a_restart_does_not_stop_polling() {
+    let mut it = Scenario::new(exit_code());
+    it.run(Fetch, 0);
+    it.now = it.now.plus_ms(-86_400_000);
+    it.send(Event::Recovered { stepped_ms: 0 });
+    it.until(-86_400 + 331);
+    assert!(it.wants(Fetch), "in steady state it looks every 300 s and a tenth at most");
+}
+
+#[test]
+fn a_schedule_that_has_run_out_and_commands_that_fail_leave_a_way_out() {
+    let mut desired = with_timeout(60);
+    desired.fetch.as_mut().unwrap().cadence = Cadence::Cron(Schedule::parse("0 0 9 1 1 * 2020", None).unwrap());
+    desired.grace_ms = 1_000;
+    for fails in [true, false] {
+        let mut it = Scenario::new(desired.clone());
+        it.run(Fetch, 2);
+        let apply = it.start(Apply);
+        let outcome = if fails { it.exited(1, Default::default()) } else { Outcome::Unknown { why: "lost".to_owned(), gone: true } };
+        it.ends(apply.job, outcome);
+        it.run(Fetch, 1);
+        // Every invariant is checked after each step; here the last timer is over.
+        it.until(86_400);
+        it.send(Event::Retry { who: "ann".to_owned() });
+        it.run(Fetch, 0);
+        it.is("CONVERGED");
+    }
+}
+
+#[test]
+fn a_state_of_another_format_is_not_read() {
+    let it = Scenario::new(exit_code());
+    let stored = serde_json::to_string(it.state()).unwrap();
+    assert!(stored.starts_with("{\"format\":1,"), "{stored}");
+    let without = stored.replacen("\"format\":1,", "", 1);
+    assert_eq!(serde_json::from_str::<State>(&without).unwrap(), *it.state(), "those of before had none");
+    let error = serde_json::from_str::<State>(&stored.replacen("\"format\":1", "\"format\":2", 1)).unwrap_err();
+    assert!(error.to_string().contains("another version of pvn (format 2"), "{error}");
+}
+
+#[test]
+fn rule_01_a_fetch_that_may_still_run_holds_an_apply_back() {
+    let mut it = Scenario::new(exit_code());
+    let lost = it.start(Fetch);
+    it.ends(lost.job, Outcome::Unknown { why: "lost".to_owned(), gone: false });
+    it.until(30);
+    it.run(Fetch, 2);
+    it.is("FAILED FETCH_FAILED");
+    assert!(!it.wants(Apply), "{:?}", it.state().standing());
+    it.ends(lost.job, Outcome::Cancelled { gone: true });
+    it.start(Apply);
+
+    // Or a person takes the responsibility.
+    let mut it = Scenario::new(exit_code());
+    let lost = it.start(Fetch);
+    it.ends(lost.job, Outcome::Unknown { why: "lost".to_owned(), gone: false });
+    it.send(Event::Retry { who: "ann".to_owned() });
+    it.run(Fetch, 2);
+    it.start(Apply);
+}
+
+#[test]
+fn rule_01_no_more_than_three_fetches_may_linger() {
+    let mut it = Scenario::new(exit_code());
+    for round in 1..=3 {
+        let lost = it.start(Fetch);
+        it.ends(lost.job, Outcome::Unknown { why: "lost".to_owned(), gone: false });
+        it.until(round * 30);
+    }
+    it.until(3_600);
+    assert!(!it.wants(Fetch));
+    it.send(Event::Retry { who: "ann".to_owned() });
+    assert!(it.wants(Fetch));
+}

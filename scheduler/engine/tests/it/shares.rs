@@ -1,0 +1,97 @@
+//! Places are shared fairly: by runtime, then by service; and one runtime that hangs leaves room for all others (rule 8).
+
+use std::collections::BTreeMap;
+
+use engine::desired::Desired;
+use engine::event::Event;
+use engine::lanes::{Lanes, Limit, Limits};
+use engine::{State, explain, step};
+use schema::id::{InstanceId, ServiceId};
+use schema::status::JobKind;
+use schema::time::Timestamp;
+
+use crate::scenario::{START_MS, exit_code};
+
+struct Daemon {
+    lanes: Lanes,
+    states: BTreeMap<InstanceId, (State, ServiceId)>,
+    now: Timestamp,
+}
+
+impl Daemon {
+    fn new(total: u32) -> Self {
+        let limit = Limit { total, per_runtime: None };
+        let now = Timestamp::from_millis(START_MS);
+        Self { lanes: Lanes::new(Limits { fetch: limit, apply: limit, get_info: limit }, now), states: BTreeMap::new(), now }
+    }
+
+    /// An instance of this service on this runtime that wants to fetch.
+    fn add(&mut self, runtime: &str, service: u8) {
+        let id = InstanceId::derive(&[&self.states.len().to_le_bytes()]);
+        let desired = Desired { runtime: runtime.parse().unwrap(), ..exit_code() };
+        let state = step(State::new(id, self.now), Event::Desired(Box::new(desired)), self.now).0;
+        let service = ServiceId::derive(&[&[service]]);
+        self.lanes.update(&state, service);
+        self.states.insert(id, (state, service));
+        self.now = self.now.plus_ms(1);
+    }
+
+    /// Gives out what there is; nothing ends.
+    fn grant(&mut self) {
+        while let Some((id, kind)) = self.lanes.next(self.now) {
+            let (state, service) = self.states.remove(&id).unwrap();
+            let state = step(state, Event::Granted(kind), self.now).0;
+            self.lanes.update(&state, service);
+            self.states.insert(id, (state, service));
+        }
+    }
+
+    fn held(&self, counts: impl Fn(&State, ServiceId) -> bool) -> usize {
+        self.states.values().filter(|(state, service)| state.jobs_in_flight().next().is_some() && counts(state, *service)).count()
+    }
+
+    fn held_by(&self, runtime: &str) -> usize {
+        self.held(|state, _| state.desired().unwrap().runtime.as_str() == runtime)
+    }
+}
+
+#[test]
+fn one_of_many_is_sick_a_runtime_that_hangs_leaves_places_for_the_others() {
+    let mut daemon = Daemon::new(32);
+    (0..100).for_each(|_| daemon.add("sick", 1));
+    daemon.grant();
+    assert_eq!(daemon.held_by("sick"), 24, "three quarters");
+    (0..3).for_each(|_| daemon.add("well", 2));
+    daemon.grant();
+    assert_eq!(daemon.held_by("well"), 3);
+    (0..100).for_each(|_| daemon.add("sicker", 3));
+    daemon.grant();
+    let (state, _) = daemon.states.values().find(|(state, _)| state.wants(JobKind::Fetch).is_some()).unwrap();
+    let told = explain(state, &daemon.lanes, daemon.now, &|_| "web/staging".to_owned());
+    let full = told.causes.iter().find(|cause| cause.code == "LIMIT_FULL").unwrap_or_else(|| panic!("{told:#?}"));
+    assert!(full.message.contains("web/staging with job-") && full.message.contains("kept for other runtimes"), "{full:?}");
+    daemon.add("late", 4);
+    daemon.grant();
+    assert_eq!(daemon.held_by("late"), 1, "two that hang still leave some");
+}
+
+#[test]
+fn a_place_goes_to_the_runtime_with_the_fewest_then_to_the_service_with_the_fewest() {
+    let mut daemon = Daemon::new(8);
+    (0..50).for_each(|_| daemon.add("a", 1));
+    daemon.add("a", 2);
+    (0..50).for_each(|_| daemon.add("b", 3));
+    daemon.grant();
+    assert_eq!((daemon.held_by("a"), daemon.held_by("b")), (4, 3), "in turns, and one is free");
+    assert_eq!(daemon.held(|_, service| service == ServiceId::derive(&[&[2]])), 1, "one channel of one service is not behind fifty");
+}
+
+#[test]
+fn few_places_are_all_used() {
+    for (total, alone) in [(1, 1), (2, 2), (3, 3), (4, 3), (8, 6), (16, 12)] {
+        let mut daemon = Daemon::new(total);
+        (0..50).for_each(|_| daemon.add("a", 1));
+        daemon.grant();
+        assert_eq!(daemon.held_by("a"), alone, "of {total}");
+    }
+}

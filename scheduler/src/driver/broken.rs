@@ -1,0 +1,296 @@
+//! An instance that cannot go on: its row cannot be read, or a step of the engine broke an invariant. It stops there, and
+//! it alone: nothing is started for it and nothing is killed, what its jobs tell is kept, and people see BROKEN with the
+//! reason until somebody starts it anew (`pvnctl services retry`). Its row stays as it was, so that a version of the
+//! program that can read it goes on with it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use engine::State;
+use engine::action::Action;
+use engine::desired::Desired;
+use engine::event::Event;
+use engine::state::{Flying, Known};
+use schema::api::{Cause, Explanation};
+use schema::id::{InstanceId, JobId, RuntimeName};
+use schema::status::{JobKind, JobStatus, Status};
+use schema::time::Timestamp;
+
+use super::batch::Batch;
+use super::intake::Arrived;
+use super::run::Loop;
+use super::world::{Kept, Names, World};
+use super::{Caller, Refusal};
+use crate::store::{Change, InstanceRow, LoadedInstance};
+
+/// The way out, for people.
+const WAY_OUT: &str = "`pvnctl services retry` starts it anew: fetch then decides, or a person where there is no fetch";
+
+/// An instance that stands still.
+#[derive(Debug, Clone)]
+pub(super) struct Stopped {
+    pub(super) names: Arc<Names>,
+    pub(super) runtime: RuntimeName,
+    pub(super) revision: i64,
+    /// Its state as it is stored.
+    stored: String,
+    /// What can still be said of it.
+    known: Known,
+    why: String,
+    since: Timestamp,
+    /// What its jobs told meanwhile; one end for each at most.
+    told: BTreeMap<JobId, Arrived>,
+}
+
+/// What the engine makes, with every invariant checked. A panic in there is a broken invariant too.
+///
+/// # Errors
+/// What is broken.
+pub(super) fn guarded(make: impl FnOnce() -> (State, Vec<Action>)) -> Result<(State, Vec<Action>), String> {
+    let made = unwound(make)?;
+    sound(&made.0).map(|()| made)
+}
+
+/// Whether every invariant holds.
+///
+/// # Errors
+/// What is broken.
+pub(super) fn sound(state: &State) -> Result<(), String> {
+    unwound(|| state.check())?.map_err(|broken| broken.to_string())
+}
+
+fn unwound<T>(make: impl FnOnce() -> T) -> Result<T, String> {
+    match catch_unwind(AssertUnwindSafe(make)) {
+        Ok(made) => Ok(made),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+            Err(format!("the engine panicked: {}", text.unwrap_or("no reason given")))
+        }
+    }
+}
+
+impl Stopped {
+    /// One whose row cannot be used. What is known of it is read from the pieces.
+    pub(super) fn unreadable(loaded: LoadedInstance, why: String, desired: Option<Box<Desired>>, observer: bool, now: Timestamp) -> Self {
+        let LoadedInstance { application, service, channel, runtime, revision, stored, gone, .. } = loaded;
+        let pieces: serde_json::Value = serde_json::from_str(&stored).unwrap_or_default();
+        let piece = |name: &str| pieces.get(name).cloned().unwrap_or_default();
+        let known = Known {
+            desired: serde_json::from_value(piece("desired")).ok().or(desired),
+            // Nobody can say that it is not, unless the row could be read so far.
+            paused: piece("paused").as_bool().unwrap_or(!pieces.is_object()),
+            observer,
+            deleted: gone || piece("deleted").as_bool().unwrap_or(false),
+            flying: None,
+            unsettled: serde_json::from_value(piece("unsettled")).ok(),
+        };
+        let names = Arc::new(Names { application, service, channel });
+        Self { names, runtime, revision, stored, known, why, since: now, told: BTreeMap::new() }
+    }
+
+    fn of(kept: Kept, why: String, now: Timestamp) -> Self {
+        let state = &kept.state;
+        let known = Known {
+            desired: state.desired().cloned().map(Box::new),
+            paused: state.is_paused(),
+            observer: state.is_observer(),
+            deleted: state.is_deleted(),
+            flying: None,
+            unsettled: state.unsettled(),
+        };
+        let stored = kept.row().state;
+        Self { names: kept.names, runtime: kept.runtime, revision: kept.revision, stored, known, why, since: now, told: BTreeMap::new() }
+    }
+
+    /// `application/service in channel: why`, for whoever watches over the daemon.
+    pub(super) fn line(&self) -> String {
+        format!("{}: {}", self.names.label(), self.why)
+    }
+
+    /// In a sentence.
+    fn message(&self) -> String {
+        format!("{}; nothing is started for it until {WAY_OUT}", self.why)
+    }
+
+    /// The row after one more commit.
+    pub(super) fn row(&self) -> InstanceRow {
+        let desired = self.known.desired.as_ref();
+        InstanceRow {
+            id: self.names.instance(),
+            service: self.names.service.0,
+            channel: self.names.channel.0,
+            runtime: self.runtime.clone(),
+            state: self.stored.clone(),
+            revision: self.revision,
+            release: desired.map(|desired| desired.release),
+            desired_version: desired.map(|desired| desired.version.clone()),
+            status: Status::Broken,
+            reason: None,
+            message: self.message(),
+            since: self.since,
+            next_wake: None,
+        }
+    }
+
+    pub(super) fn refusal(&self) -> Refusal {
+        Refusal::Conflict(format!("{} is BROKEN ({}); {WAY_OUT}", self.names.label(), self.why))
+    }
+
+    pub(super) fn explain(&self) -> Explanation {
+        let cause = |code: &str, message: String| Cause { code: code.to_owned(), message, since: Some(self.since), until: None };
+        let causes = vec![cause("BROKEN", self.why.clone()), cause("WAITS_FOR_PERSON", format!("ends when {WAY_OUT}"))];
+        Explanation { status: Status::Broken, reason: None, message: self.message(), causes, next: Vec::new() }
+    }
+}
+
+impl World {
+    /// What somebody wants of an instance that stands still is for the time after.
+    pub(super) fn note(&mut self, id: InstanceId, event: Event) {
+        let Some(stopped) = self.broken.get_mut(&id) else { return };
+        match event {
+            Event::Desired(desired) => {
+                let is_new = stopped.known.desired.as_ref().is_none_or(|old| old.release != desired.release);
+                stopped.known.deleted &= !is_new;
+                stopped.known.desired = Some(desired);
+            }
+            Event::Deleted => stopped.known.deleted = true,
+            Event::Observe(observer) => stopped.known.observer = observer,
+            _ => {}
+        }
+    }
+
+    /// Takes in one that stands still; its jobs keep their places.
+    pub(super) fn put_broken(&mut self, stopped: Stopped) {
+        let (id, service) = (stopped.names.instance(), stopped.names.service.0);
+        let jobs = self.jobs.values().filter(|job| job.instance == id && job.ended_at.is_none() && !job.once);
+        self.lanes.leave(id, service, jobs.map(|job| (job.kind, &job.runtime, job.created_at, job.id)));
+        let of_service = self.services.entry(service).or_default();
+        if !of_service.contains(&id) {
+            of_service.push(id);
+        }
+        self.broken.insert(id, stopped);
+    }
+}
+
+impl Batch {
+    /// The instance goes no further. It is as it was before the step that failed.
+    pub(super) fn stop_instance(&mut self, world: &mut World, kept: Kept, why: String, queue: &mut VecDeque<(InstanceId, Event)>) {
+        let id = kept.state.instance();
+        tracing::error!(instance = %kept.names.label(), why, "an invariant is broken; the instance stops, please report this");
+        let names = kept.names.clone();
+        if let Some(release) = kept.state.desired().map(|desired| desired.release) {
+            self.changes.push(Change::ReleaseStatus { release, channel: names.channel.0, status: Status::Broken, at: self.now });
+        }
+        if kept.state.converged_version().is_some() {
+            queue.extend(super::batch::dependents(world, &names, None));
+        }
+        let why = format!("an invariant of the engine is broken: {why}");
+        self.log(world, Some(&names), "instance.broken", (None, None), why.clone(), serde_json::json!({}));
+        self.stopped.push(id);
+        world.put_broken(Stopped::of(kept, why, self.now));
+    }
+
+    /// Puts a state made anew in the place of one that stands still. `false` when that is broken too.
+    fn begin_anew(&mut self, world: &mut World, stopped: Stopped, known: Known) -> bool {
+        let (id, now) = (stopped.names.instance(), self.now);
+        let (state, actions) = match guarded(|| State::anew(id, known, now)) {
+            Ok(made) => made,
+            Err(why) => {
+                tracing::error!(instance = %stopped.names.label(), why, "an instance cannot be started anew; please report this");
+                world.put_broken(stopped);
+                return false;
+            }
+        };
+        let (names, runtime) = (stopped.names.clone(), stopped.runtime.clone());
+        let kept = Kept { names: names.clone(), runtime, state, revision: stopped.revision + 1, wake: None };
+        if let Some(release) = kept.state.desired().map(|desired| desired.release) {
+            let status = kept.state.standing().status;
+            self.changes.push(Change::ReleaseStatus { release, channel: names.channel.0, status, at: now });
+        }
+        for action in actions {
+            self.action(world, &kept, action, None);
+        }
+        let upstream: Vec<Event> = super::batch::upstream_of(world, &kept).collect();
+        self.mended.push(stopped);
+        self.before.entry(id).or_insert(None);
+        world.put(kept);
+        upstream.into_iter().for_each(|event| self.send(world, id, event, None));
+        true
+    }
+
+    /// Writes the row of one that stands still since the start.
+    pub(super) fn write_broken(&mut self, world: &mut World, id: InstanceId) {
+        let Some(stopped) = world.broken.get_mut(&id) else { return };
+        stopped.revision += 1;
+        self.written.push(id);
+        let (names, why) = (stopped.names.clone(), stopped.why.clone());
+        if let Some(release) = stopped.known.desired.as_ref().map(|desired| desired.release) {
+            self.changes.push(Change::ReleaseStatus { release, channel: names.channel.0, status: Status::Broken, at: self.now });
+        }
+        self.log(world, Some(&names), "instance.broken", (None, None), why, serde_json::json!({}));
+    }
+}
+
+impl Loop {
+    /// Keeps the end of a job whose instance stands still, until that goes on. `false` when it does not stand still.
+    pub(super) fn keep_for_broken(&mut self, instance: InstanceId, arrived: &Arrived) -> bool {
+        let Some(stopped) = self.world.broken.get_mut(&instance) else { return false };
+        if let Arrived::Ended { job, .. } = arrived {
+            stopped.told.insert(*job, arrived.clone());
+        }
+        true
+    }
+
+    /// Says which instances stand still.
+    pub(super) fn show_broken(&self) {
+        let lines = || self.world.broken.values().map(Stopped::line).collect::<std::collections::BTreeSet<_>>();
+        if self.world.broken.is_empty() && self.broken.borrow().is_empty() {
+            return;
+        }
+        self.broken.send_replace(lines().into_iter().collect());
+    }
+
+    /// A person starts it anew.
+    pub(super) fn mend(&mut self, batch: &mut Batch, id: InstanceId, caller: &Caller) {
+        let Some(stopped) = self.world.broken.remove(&id) else { return };
+        let names = stopped.names.clone();
+        let mut known = stopped.known.clone();
+        let mut others = Vec::new();
+        for job in self.world.jobs.values().filter(|job| job.instance == id && job.ended_at.is_none() && !job.once) {
+            match &job.start {
+                Some(start) if job.kind == JobKind::Apply && known.flying.is_none() => {
+                    known.flying = Some(Flying {
+                        job: job.id,
+                        attempt: job.attempt,
+                        release: job.release,
+                        version: job.version.clone(),
+                        compiled: start.compiled,
+                        runtime: job.runtime.clone(),
+                        decided_at: job.created_at,
+                        started_at: job.started_at,
+                        timeout_ms: start.timeout_ms,
+                    });
+                }
+                _ => others.push(job.id),
+            }
+        }
+        // Nobody waits for the answer of a look that was under way.
+        let now = batch.now;
+        for job in others {
+            batch.change_job(&mut self.world, job, |job| {
+                job.status = JobStatus::Unknown;
+                job.ended_at = Some(now);
+                job.message = "its instance was started anew".to_owned();
+                job.start = None;
+            });
+            batch.stop(&mut self.world, id, job, engine::action::StopReason::NotWanted);
+        }
+        let message = format!("{} starts {} anew; it was broken: {}", caller.who, names.label(), stopped.why);
+        let who = (Some(caller.who.clone()), Some(caller.origin.clone()));
+        batch.log(&mut self.world, Some(&names), "instance.mended", who, message, serde_json::json!({}));
+        if batch.begin_anew(&mut self.world, stopped.clone(), known) {
+            self.held.extend(stopped.told.into_values());
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! From what is committed to what is performed. A start is handed to its runner only while every gate is as open as when
+//! it was decided: it may have waited here, or the daemon was down meanwhile. The loop looks when it takes a start up, and
+//! whatever shuts a gate after that withdraws the start unless its runner has it already ([`Claim`]).
+//!
+//! ```text
+//! committed ─▶ waiting ─▶ holds? ─▶ performing ─▶ claimed: the runner has it
+//!                 ▲         │ no        │ withdrawn, or its time has passed
+//!                 │         ▼           ▼
+//!                 └─holds─ late: the engine withdraws or confirms it, in a commit
+//! ```
+
+use std::sync::Arc;
+
+use engine::Start;
+use engine::action::StartJob;
+use schema::time::Timestamp;
+
+use super::batch::Task;
+use super::intake::Arrived;
+use super::planner;
+use super::recover::never;
+use super::run::{Done, Loop};
+use super::words::Words;
+use crate::perform::{Claim, Performer, Started};
+
+/// Tasks that are performed at a time. Each is one short call of the runner; more would only queue up there.
+const PERFORM_LIMIT: usize = 32;
+
+/// What a start needs besides its words.
+struct Turn {
+    claim: Arc<Claim>,
+    until: Option<Timestamp>,
+}
+
+impl Loop {
+    pub(super) fn perform_waiting(&mut self) {
+        while self.performing.len() < PERFORM_LIMIT {
+            let Some(task) = self.waiting.pop_front() else { return };
+            if matches!(&task, Task::Stop(_, job) if self.world.starts.contains_key(job)) {
+                self.deferred.push(task);
+                continue;
+            }
+            let turn = match &task {
+                Task::Start(start, _) => match self.look_at(start) {
+                    Ok(turn) => Some(turn),
+                    Err(waits_on) => {
+                        if waits_on {
+                            self.late.push(task);
+                        }
+                        continue;
+                    }
+                },
+                _ => None,
+            };
+            self.performing.spawn(perform(self.performer.clone(), self.planner.clone(), task, turn));
+        }
+    }
+
+    /// Whether this start may be performed now. `Err` says whether the engine has to decide about it once more.
+    fn look_at(&mut self, start: &StartJob) -> Result<Turn, bool> {
+        let job = start.job;
+        let Some(claim) = self.world.starts.get(&job).cloned() else { return Err(false) };
+        if claim.is_withdrawn() {
+            self.started(job);
+            return Err(false);
+        }
+        let row = self.world.jobs.get(&job);
+        let kept = row.and_then(|row| self.world.instances.get(&row.instance));
+        let is_once = row.is_some_and(|row| row.once && row.ended_at.is_none());
+        let now = self.clock.now();
+        let why = match kept.map_or(Start::Over, |kept| engine::start_now(&kept.state, job, now)) {
+            Start::Holds { until } => return Ok(Turn { claim, until }),
+            Start::Void => return Err(true),
+            _ if is_once => return Ok(Turn { claim, until: None }),
+            Start::Stopped => "it was stopped before it was started",
+            Start::Over => "it was given up before it was started",
+        };
+        claim.withdraw();
+        self.started(job);
+        self.held.push(never(job, why));
+        Err(false)
+    }
+
+    /// Is stored: starts that waited are either withdrawn, or wait for their turn again.
+    pub(super) fn wait_on(&mut self, regated: Vec<Task>) {
+        for task in regated {
+            let Task::Start(start, names) = &task else { continue };
+            let kept = self.world.instances.get(&names.instance());
+            let is_wanted = kept.is_some_and(|kept| kept.state.job(start.job).is_some());
+            match self.world.starts.get(&start.job).filter(|claim| is_wanted && claim.is_withdrawn()) {
+                Some(claim) => {
+                    claim.restore();
+                    self.waiting.push_back(task);
+                }
+                None => {
+                    if self.world.broken.contains_key(&names.instance()) {
+                        // Whoever starts the instance anew knows that it never ran.
+                        self.held.push(never(start.job, "its instance stood still before it was started"));
+                    }
+                    self.started(start.job);
+                }
+            }
+        }
+    }
+}
+
+async fn perform(performer: Arc<Performer>, planner: planner::Queue, task: Task, turn: Option<Turn>) -> Done {
+    match task {
+        Task::Start(start, names) => {
+            let Turn { claim, until } = turn.unwrap_or_else(|| Turn { claim: Arc::default(), until: None });
+            match performer.start(&start, &names, &claim, until).await {
+                Started::Handed => Done::Handed(start.job),
+                Started::Over(end) => Done::Over(Box::new(Arrived::Ended { job: start.job, end, gone: true, words: Words::default() })),
+                Started::Unclaimed => Done::Unclaimed(Task::Start(start, names)),
+            }
+        }
+        Task::Stop(action, job) => {
+            performer.stop(job);
+            Done::Performed(Some(action))
+        }
+        Task::Rollback { action, names, from, to } => {
+            planner.roll_back(names, from, to).await;
+            Done::Performed(Some(action))
+        }
+        Task::Forget(jobs) => {
+            performer.forget(jobs).await;
+            Done::Performed(None)
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Dry runs: one command of one instance, asked for by a person. They are jobs as others are, with deadlines of their own
+//! here (P3), because no state of the engine knows of them.
+
+use engine::action::{StartJob, StopReason};
+use engine::limits::{OVERTIME_MS, START_DEADLINE_MS, STOP_DEADLINE_MS};
+use schema::id::{InstanceId, JobId};
+use schema::status::{JobKind, JobStatus};
+use schema::time::Timestamp;
+
+use super::batch::{Batch, Task};
+use super::outcome::Ending;
+use super::run::Loop;
+use super::{Caller, Refusal};
+use crate::clock;
+use crate::store::JobRow;
+
+/// Most dry runs at a time: they have no lane, and a person looks at one at a time.
+const ONCE_LIMIT: usize = 8;
+
+/// Longest dry run of a command whose policy names no timeout: the default of fetch, 10 minutes.
+const ONCE_TIMEOUT_MS: i64 = 600_000;
+
+/// How long until the next deadline of a dry run, milliseconds: for its start, its end, or its end after a stop.
+fn patience_ms(row: &JobRow) -> i64 {
+    let timeout_ms = row.start.as_ref().and_then(|start| start.timeout_ms).unwrap_or(ONCE_TIMEOUT_MS);
+    match (&row.stop, row.started_at) {
+        (Some(_), _) => STOP_DEADLINE_MS,
+        (None, Some(_)) => timeout_ms.saturating_add(OVERTIME_MS),
+        (None, None) => timeout_ms.max(START_DEADLINE_MS),
+    }
+}
+
+impl Loop {
+    /// A dry run began, goes on or was stopped: from now on it has so much time.
+    pub(super) fn time_once(&mut self, job: JobId) {
+        let row = self.world.jobs.get(&job).filter(|row| row.once && row.ended_at.is_none());
+        match row.map(patience_ms) {
+            Some(ms) => drop(self.once_until.insert(job, self.clock.read().steady_ms.saturating_add(ms))),
+            None => drop(self.once_until.remove(&job)),
+        }
+    }
+
+    /// When the next deadline of a dry run is, by the clock on the wall as it is now.
+    pub(super) fn next_once(&self) -> Option<Timestamp> {
+        let until = self.once_until.values().min()?;
+        let now = self.clock.read();
+        Some(now.wall.plus_ms(until.saturating_sub(now.steady_ms)))
+    }
+
+    /// Stops dry runs that are overdue, and gives up those that heed nothing.
+    pub(super) fn mind_once(&mut self, batch: &mut Batch) {
+        if self.once_until.is_empty() {
+            return;
+        }
+        let now_ms = self.clock.read().steady_ms;
+        let overdue: Vec<JobId> = self.once_until.iter().filter(|(_, until)| **until <= now_ms).map(|(job, _)| *job).collect();
+        for job in overdue {
+            let Some(row) = self.world.jobs.get(&job).filter(|row| row.ended_at.is_none()) else {
+                self.once_until.remove(&job);
+                continue;
+            };
+            let instance = row.instance;
+            if row.stop.is_some() {
+                let why = "it was stopped and nothing was heard of it since".to_owned();
+                batch.end_job(&mut self.world, job, &Ending::unknown(why, batch.now));
+            } else {
+                batch.change_job(&mut self.world, job, |row| row.stop = Some(StopReason::Deadline));
+                batch.stop(&mut self.world, instance, job, StopReason::Deadline);
+            }
+            self.time_once(job);
+        }
+    }
+
+    /// A person stops a dry run.
+    pub(super) fn cancel_once(&mut self, batch: &mut Batch, id: JobId, caller: &Caller) {
+        let Some(instance) = self.world.jobs.get(&id).map(|row| row.instance) else { return };
+        let why = StopReason::Person(caller.who.clone());
+        batch.change_job(&mut self.world, id, |row| row.stop = Some(why.clone()));
+        let names = self.world.names(instance).cloned();
+        let message = format!("{} cancels the dry run {id}", caller.who);
+        let who = (Some(caller.who.clone()), Some(caller.origin.clone()));
+        batch.log(&mut self.world, names.as_deref(), "job.cancel", who, message, serde_json::json!({"job": id}));
+        batch.stop(&mut self.world, instance, id, why);
+        self.time_once(id);
+    }
+
+    /// Starts one.
+    pub(super) fn run_once(&mut self, batch: &mut Batch, id: InstanceId, kind: JobKind, caller: &Caller) -> Result<JobId, Refusal> {
+        if let Some(stopped) = self.world.broken.get(&id) {
+            return Err(stopped.refusal());
+        }
+        let kept =
+            self.world.instances.get(&id).ok_or_else(|| Refusal::NotFound("the service does not exist in that channel".to_owned()))?;
+        let label = kept.names.label();
+        let desired = kept.state.desired().ok_or_else(|| {
+            Refusal::Conflict(format!("{label} has no release yet, so there is no command to run; make one with `pvnctl services push`"))
+        })?;
+        let timeout_ms = match kind {
+            JobKind::Fetch => desired.fetch.as_ref().map(|policy| policy.timeout_ms),
+            JobKind::GetInfo => desired.get_info.as_ref().map(|policy| policy.timeout_ms),
+            JobKind::Apply => {
+                return Err(Refusal::Invalid("apply changes the world and cannot be run dry; run fetch or getInfo".to_owned()));
+            }
+        };
+        let Some(timeout_ms) = timeout_ms else {
+            return Err(Refusal::Conflict(format!("the runtime `{}` of {label} has no {kind} command", desired.runtime)));
+        };
+        if self.world.jobs.values().filter(|job| job.once && job.ended_at.is_none()).count() >= ONCE_LIMIT {
+            return Err(Refusal::Conflict(format!("{ONCE_LIMIT} dry runs are under way; wait for one to end, or cancel one")));
+        }
+        let job = JobId::from_bytes(clock::random());
+        let start = StartJob {
+            job,
+            kind,
+            attempt: 1,
+            release: desired.release,
+            compiled: desired.compiled,
+            version: desired.version.clone(),
+            decided_at: batch.now,
+            timeout_ms: Some(if timeout_ms > 0 { timeout_ms } else { ONCE_TIMEOUT_MS }),
+            fetch_job: None,
+            plan: None,
+            why: format!("dry run asked for by {}", caller.who),
+        };
+        let names = kept.names.clone();
+        let runtime = desired.runtime.clone();
+        let message = format!("{} runs {kind} of {label} dry", caller.who);
+        let who = (Some(caller.who.clone()), Some(caller.origin.clone()));
+        batch.log(&mut self.world, Some(&names), "job.run", who, message, serde_json::json!({"job": job}));
+        self.world.counters.job += 1;
+        let row = JobRow {
+            id: job,
+            seq: self.world.counters.job,
+            instance: id,
+            service: names.service.0,
+            channel: names.channel.0,
+            release: start.release,
+            kind,
+            version: start.version.clone(),
+            runtime,
+            attempt: 1,
+            status: JobStatus::Pending,
+            exit_code: None,
+            message: start.why.clone(),
+            created_at: batch.now,
+            started_at: None,
+            ended_at: None,
+            report: None,
+            start: Some(Box::new(start.clone())),
+            stop: None,
+            once: true,
+        };
+        batch.add_job(&mut self.world, row);
+        self.time_once(job);
+        batch.tasks.push(Task::Start(Box::new(start), names));
+        Ok(job)
+    }
+}

@@ -1,0 +1,86 @@
+//! How far the wall clock has jumped against elapsed time: while the daemon runs by its steady clock, across a restart in
+//! the same boot of the machine by how long that is up. Where neither helps, on another machine say, the wall's time counts.
+
+use engine::event::Event;
+use engine::limits::CLOCK_SLACK_MS;
+
+use super::batch::Batch;
+use super::run::Loop;
+use crate::clock::{Clock, Reading};
+use crate::store::{Change, Store, StoreError};
+
+/// Where the last run noted how its wall clock stood to its boot.
+const META: &str = "clock";
+
+/// Wall clock less steady clock, in this process.
+#[derive(Debug)]
+pub(super) struct Steps {
+    offset_ms: i64,
+    /// What is stored.
+    noted: Option<(String, i64)>,
+    /// What the last run tells; taken once the instances know.
+    pub(super) while_down_ms: Option<i64>,
+}
+
+fn offset_ms(reading: Reading) -> i64 {
+    reading.wall.as_millis().saturating_sub(reading.steady_ms)
+}
+
+/// How the wall clock stands to the boot, as it is stored.
+fn note(clock: &Clock) -> Option<(String, i64)> {
+    let boot = clock.boot()?;
+    Some((boot.id, clock.now().as_millis().saturating_sub(boot.uptime_ms)))
+}
+
+impl Steps {
+    /// Compares the clocks with what the last run noted.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub(super) async fn since_last_run(store: &Store, clock: &Clock) -> Result<Self, StoreError> {
+        let noted = store.meta(META).await?;
+        let noted = noted.as_deref().and_then(|text| text.split_once(' ')).and_then(|(id, ms)| Some((id.to_owned(), ms.parse().ok()?)));
+        let stepped_ms = match (&noted, note(clock)) {
+            (Some((before, then_ms)), Some((boot, now_ms))) if *before == boot => now_ms.saturating_sub(*then_ms),
+            _ => 0,
+        };
+        Ok(Self { offset_ms: offset_ms(clock.read()), noted, while_down_ms: Some(stepped_ms) })
+    }
+
+    /// That the instances know is stored: from here on only what comes after counts.
+    pub(super) fn settle(&mut self, by_ms: i64) {
+        self.offset_ms = self.offset_ms.saturating_add(by_ms);
+        self.while_down_ms = None;
+    }
+}
+
+impl Loop {
+    /// Tells the instances that the clock jumped, before anything else of this batch. Returns by how much, to be settled
+    /// once it is stored.
+    pub(super) fn tell_steps(&mut self, batch: &mut Batch, reading: Reading) -> i64 {
+        let by_ms = offset_ms(reading).saturating_sub(self.steps.offset_ms);
+        let jumped = by_ms.saturating_abs() > CLOCK_SLACK_MS;
+        if let Some(stepped_ms) = self.steps.while_down_ms {
+            let now = batch.now;
+            self.tell_all(batch, &Event::Recovered { stepped_ms }, |state| {
+                state.jobs_in_flight().next().is_some() || state.seen_at() > now
+            });
+        }
+        if jumped {
+            tracing::warn!(by_ms, "the wall clock jumped; deadlines of what runs follow elapsed time");
+            self.tell_all(batch, &Event::ClockStepped { by_ms }, |state| by_ms < 0 || state.jobs_in_flight().next().is_some());
+        }
+        if (jumped || self.steps.while_down_ms.is_some())
+            && let Some((boot, ms)) = note(&self.clock)
+            && self
+                .steps
+                .noted
+                .as_ref()
+                .is_none_or(|(before, then_ms)| *before != boot || then_ms.abs_diff(ms) > CLOCK_SLACK_MS.unsigned_abs())
+        {
+            batch.changes.push(Change::Meta(META, format!("{boot} {ms}")));
+            self.steps.noted = Some((boot, ms));
+        }
+        if jumped { by_ms } else { 0 }
+    }
+}
