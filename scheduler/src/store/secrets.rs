@@ -53,6 +53,18 @@ impl Store {
         count(&row, "version")
     }
 
+    /// The number that a secret's next version gets: one more than any that it ever had, those deleted included.
+    pub async fn next_secret_version(&self, key: &str) -> Result<u64> {
+        let row = sqlx::query(
+            "SELECT COALESCE(MAX(version), 0) + 1 AS next FROM (SELECT version FROM secrets WHERE key = $1
+             UNION ALL SELECT last AS version FROM secret_versions WHERE key = $1) AS every",
+        )
+        .bind(key)
+        .fetch_one(&self.read)
+        .await?;
+        count(&row, "next")
+    }
+
     /// A service that asks for this secret in a release that it pursues now.
     pub async fn secret_user(&self, key: &str) -> Result<Option<(ApplicationName, ServiceName)>> {
         let mut rows = sqlx::query(
@@ -90,6 +102,13 @@ pub(super) async fn insert(connection: &mut Connection, key: &str, version: u64,
 }
 
 pub(super) async fn delete(connection: &mut Connection, key: &str) -> Result<()> {
+    sqlx::query(
+        "INSERT INTO secret_versions (key, last) SELECT key, MAX(version) FROM secrets WHERE key = $1 GROUP BY key
+         ON CONFLICT (key) DO UPDATE SET last = excluded.last",
+    )
+    .bind(key)
+    .execute(&mut *connection)
+    .await?;
     sqlx::query("DELETE FROM secrets WHERE key = $1").bind(key).execute(connection).await?;
     Ok(())
 }

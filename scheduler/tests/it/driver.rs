@@ -7,6 +7,7 @@ mod faults;
 mod people;
 mod releases;
 mod round;
+mod secrets;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};

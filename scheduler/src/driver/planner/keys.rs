@@ -50,7 +50,7 @@ impl Planner {
                 "secret `{key}` must be UTF-8 text without NUL, because jobs get it in the environment; store other bytes as base64"
             )));
         }
-        let version = self.store.secret_version(&key).await? + 1;
+        let version = self.store.next_secret_version(&key).await?;
         let at = self.now();
         let entry = entry("secret.set", caller, format!("{} sets secret `{key}` version {version}", caller.who), json!({"key": key}));
         let change = Change::Secret { key, version, value, at, by: caller.who.clone() };
