@@ -142,6 +142,13 @@ fn steady_ms() -> i64 {
     i64::try_from(START.get_or_init(Instant::now).elapsed().as_millis()).unwrap_or(i64::MAX)
 }
 
+/// Time since the machine was started, that which it slept included: it never steps, and it goes on for a process that is
+/// stopped.
+pub fn elapsed() -> std::time::Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    std::time::Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0))
+}
+
 /// Fresh random bytes, fit for keys and tokens.
 ///
 /// # Panics

@@ -1,12 +1,15 @@
 //! A test hook: lets the daemon kill itself at a named point, as `kill -9` would, so that tests can show that nothing is
-//! lost and nothing is done twice. `PVN_CRASH_AT=after-commit:3` dies the third time that point is passed. Without the
-//! variable each point costs one load of a static. `PVN_HOLD_AT=before-start:2:FILE` waits there, the second time, for as
-//! long as FILE exists, so that a test can do something in between.
+//! lost and nothing is done twice. `PVN_CRASH_AT=after-commit:3` dies the third time that point is passed;
+//! `PVN_STOP_AT` stops there, as SIGSTOP would, until somebody sends SIGCONT. Without the variables each point costs one
+//! load of a static. `PVN_HOLD_AT=before-start:2:FILE` waits there, the second time, for as long as FILE exists, so that a
+//! test can do something in between.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+
+use nix::sys::signal::Signal;
 
 /// Every point, in the order in which an apply passes them.
 pub const POINTS: &[&str] = &[
@@ -55,12 +58,17 @@ pub const AFTER_ACK: &str = "after-ack";
 /// A person's request was stored and answered.
 pub const AFTER_ANSWER: &str = "after-answer";
 
+
 struct Armed {
     point: String,
     left: AtomicU64,
+    signal: Signal,
 }
 
-static ARMED: OnceLock<Option<Armed>> = OnceLock::new();
+/// What each variable sends.
+const VARIABLES: [(&str, Signal); 2] = [("PVN_CRASH_AT", Signal::SIGKILL), ("PVN_STOP_AT", Signal::SIGSTOP)];
+
+static ARMED: OnceLock<Vec<Armed>> = OnceLock::new();
 
 /// Where to wait, and for which file to go away.
 static HOLD: OnceLock<Option<(Armed, PathBuf)>> = OnceLock::new();
@@ -68,21 +76,23 @@ static HOLD: OnceLock<Option<(Armed, PathBuf)>> = OnceLock::new();
 /// How often the file is looked for.
 const HOLD_LOOK: Duration = Duration::from_millis(5);
 
-/// Reads `PVN_CRASH_AT`. Called once, at the start of the program.
+/// Reads `PVN_CRASH_AT`, `PVN_STOP_AT` and `PVN_HOLD_AT`. Called once, at the start of the program.
 ///
 /// # Errors
-/// A sentence when the variable names no point or its number is none.
+/// A sentence when a variable names no point or its number is none.
 pub fn arm() -> Result<(), String> {
-    let armed = match std::env::var("PVN_CRASH_AT") {
-        Ok(text) if !text.is_empty() => Some(parse(&text)?),
-        _ => None,
-    };
+    let mut armed = Vec::new();
+    for (name, signal) in VARIABLES {
+        if let Some(text) = std::env::var(name).ok().filter(|text| !text.is_empty()) {
+            armed.push(parse(name, &text, signal)?);
+        }
+    }
     // A second daemon in the same process keeps what the first one read.
     let _ = ARMED.set(armed);
     let held = match std::env::var("PVN_HOLD_AT") {
         Ok(text) if !text.is_empty() => {
             let (point, file) = text.rsplit_once(':').ok_or_else(|| format!("PVN_HOLD_AT={text} is not POINT:N:FILE"))?;
-            Some((parse(point)?, PathBuf::from(file)))
+            Some((parse("PVN_HOLD_AT", point, Signal::SIGCONT)?, PathBuf::from(file)))
         }
         _ => None,
     };
@@ -90,16 +100,16 @@ pub fn arm() -> Result<(), String> {
     Ok(())
 }
 
-fn parse(text: &str) -> Result<Armed, String> {
+fn parse(name: &str, text: &str, signal: Signal) -> Result<Armed, String> {
     let (point, count) = text.split_once(':').unwrap_or((text, "1"));
     let left = count.parse().ok().filter(|count| *count > 0);
     match left {
-        Some(left) if POINTS.contains(&point) => Ok(Armed { point: point.to_owned(), left: AtomicU64::new(left) }),
-        _ => Err(format!("PVN_CRASH_AT={text} is not POINT or POINT:N with N from 1 and POINT one of {}", POINTS.join(", "))),
+        Some(left) if POINTS.contains(&point) => Ok(Armed { point: point.to_owned(), left: AtomicU64::new(left), signal }),
+        _ => Err(format!("{name}={text} is not POINT or POINT:N with N from 1 and POINT one of {}", POINTS.join(", "))),
     }
 }
 
-/// Dies or waits here if this is the point and its time has come.
+/// Dies, stops or waits here if this is the point and its time has come.
 pub fn at(point: &str) {
     if let Some(Some((held, file))) = HOLD.get()
         && held.point == point
@@ -107,12 +117,11 @@ pub fn at(point: &str) {
     {
         tokio::task::block_in_place(|| wait_for(file));
     }
-    if let Some(Some(armed)) = ARMED.get()
-        && armed.point == point
-        && armed.left.fetch_sub(1, Ordering::Relaxed) == 1
-    {
-        // Cannot fail for a process's own id; if it did, the test that asked for the crash would notice.
-        let _ = nix::sys::signal::kill(nix::unistd::Pid::this(), nix::sys::signal::Signal::SIGKILL);
+    for armed in ARMED.get().into_iter().flatten() {
+        if armed.point == point && armed.left.fetch_sub(1, Ordering::Relaxed) == 1 {
+            // Cannot fail for a process's own id; if it did, the test that asked for the crash would notice.
+            let _ = nix::sys::signal::kill(nix::unistd::Pid::this(), armed.signal);
+        }
     }
 }
 
@@ -129,6 +138,7 @@ mod tests {
 
     #[test]
     fn a_point_is_a_known_name_and_a_number() {
+        let parse = |text| parse("PVN_CRASH_AT", text, Signal::SIGKILL);
         assert_eq!(parse("after-commit").unwrap().left.into_inner(), 1);
         assert_eq!(parse("after-commit:3").unwrap().left.into_inner(), 3);
         for text in ["nowhere", "after-commit:0", "after-commit:x", ":1"] {

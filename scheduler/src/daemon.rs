@@ -3,7 +3,6 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +13,7 @@ use schema::status::Role;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::blobs::Blobs;
 use crate::clock::Clock;
@@ -21,13 +21,16 @@ use crate::compile::{BUILT_IN_RUNTIME, Options};
 use crate::delivery::{self, Delivery, Tokens};
 use crate::driver::{self, Driver, Handle, Parts};
 use crate::http::{self, Api, Piece, ReadOutput, Tls, TlsError};
+use crate::identity;
+use crate::private;
 use crate::runner::Runner;
 use crate::runner::cluster::ClusterRunner;
 use crate::runner::local::{self, LocalRunner};
 use crate::runner::places::Places;
 use crate::secrets::{self, KEY_FILE, SealError, Sealer};
 use crate::settings::{Settings, SettingsError};
-use crate::store::{Change, Commit, Lock, LockError, RuntimeRow, RuntimeSummary, Store, StoreError, TokenRow};
+use crate::spools;
+use crate::store::{Change, Commit, Lock, LockError, Owner, RuntimeRow, RuntimeSummary, Store, StoreError, TokenRow};
 
 /// Name of the file in the data directory with the first admin token.
 pub const TOKEN_FILE: &str = "admin-token";
@@ -83,6 +86,9 @@ pub enum RunError {
         /// What the system said.
         source: io::Error,
     },
+    /// Another daemon has the database.
+    #[error(transparent)]
+    Lease(StoreError),
     /// A task panicked: our bug.
     #[error("a task of the daemon died: {0}; please report this with what was logged before")]
     Died(String),
@@ -100,6 +106,7 @@ pub struct Daemon {
     stop: CancellationToken,
     driver: JoinHandle<Result<(), driver::Fatal>>,
     http: JoinHandle<io::Result<()>>,
+    lease: AbortOnDropHandle<StoreError>,
     _lock: Lock,
 }
 
@@ -122,12 +129,7 @@ impl Daemon {
         let tls = settings.tls()?.map(Tls::open).transpose()?;
         let authorities = settings.advertise_ca_file.as_deref().map(http::authorities).transpose()?;
         let data = &settings.data_dir;
-        // Secrets and tokens are in there: its owner's alone.
-        std::fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(data)
-            .map_err(io_error(format!("make the data directory {}", data.display())))?;
+        private::data_directory(data).map_err(io_error(format!("make the data directory {}", data.display())))?;
         let lock = Lock::take(data)?;
         let refused = |error: io::Error| match error.kind() {
             io::ErrorKind::AddrInUse => StartError::Taken(settings.listen),
@@ -138,16 +140,22 @@ impl Daemon {
         let address = listener.local_addr().map_err(refused)?;
 
         let sealer = Sealer::open(&settings.secret_key_file.clone().unwrap_or_else(|| data.join(KEY_FILE)))?;
-        let store = Store::open(&settings.database_file()?, sealer.clone()).await?;
+        let database = settings.database_file()?;
+        private::database(&database).map_err(io_error(format!("make the database {}", database.display())))?;
+        let id = identity::of(data).map_err(io_error(format!("tell the data directory {}", data.display())))?;
+        let store = Store::open_as(&database, sealer.clone(), &Owner::here(id, data, clock.now())).await?;
         prepare(&store, &clock, data).await?;
+        let spool = data.join("spool");
+        let id = identity::of(&spool).map_err(io_error(format!("tell the spool directory {}", spool.display())))?;
+        spools::note(&store, &clock, &id, &spool).await?;
         let blobs = Blobs::open(&data.join("blobs")).map_err(io_error(format!("open the blobs in {}", data.display())))?;
         let (news, news_in) = mpsc::channel(NEWS_LIMIT);
         let root = settings.local_root.clone().expect("absolute settings say where");
         let wrapper = wrapper(&settings)?;
-        let local =
-            local::Settings { spool: data.join("spool"), wrapper, started_in: root.clone(), environment: std::env::vars_os().collect() };
-        let runner =
-            LocalRunner::open(local, blobs.clone(), news.clone()).map_err(io_error(format!("open the spool in {}", data.display())))?;
+        let local = local::Settings { spool, wrapper, started_in: root.clone(), environment: std::env::vars_os().collect() };
+        let owned = store.clone();
+        let runner = LocalRunner::open_while(local, blobs.clone(), news.clone(), move || owned.is_held())
+            .map_err(io_error(format!("open the spool in {}", data.display())))?;
 
         let url = format!("{}://{address}", if tls.is_some() { "https" } else { "http" });
         let uploads = delivery::Settings {
@@ -176,8 +184,10 @@ impl Daemon {
         let output = output(runner.clone(), delivery.clone(), blobs);
         let api = Api::new(store.clone(), handle.clone(), output, delivery.clone(), clock, settings.open_metrics, stop.child_token());
         let http = tokio::spawn(http::serve(listener, tls, api, stop.child_token()));
+        let owned = store.clone();
+        let lease = AbortOnDropHandle::new(tokio::spawn(async move { owned.keep_lease().await }));
         tracing::info!(%url, data = %data.display(), "ready");
-        Ok(Self { address, handle, store, runner, cluster, delivery, stop, driver, http, _lock: lock })
+        Ok(Self { address, handle, store, runner, cluster, delivery, stop, driver, http, lease, _lock: lock })
     }
 
     /// Where it listens.
@@ -208,6 +218,10 @@ impl Daemon {
                 Ok(Err(source)) => RunError::Http { address: self.address, source },
                 Err(died) => RunError::Died(format!("the HTTP server: {died}")),
             },
+            lost = &mut self.lease => match lost {
+                Ok(lost) => RunError::Lease(lost),
+                Err(died) => RunError::Died(format!("the lease: {died}")),
+            },
         }
     }
 
@@ -217,8 +231,10 @@ impl Daemon {
     /// # Errors
     /// When the driver could not write its last notes; they are made again at the next start.
     pub async fn stop(self) -> Result<(), RunError> {
-        let Self { stop, driver, http, runner, cluster, delivery, store, .. } = self;
+        let Self { address: _, handle: _, stop, driver, http, runner, cluster, delivery, store, lease, _lock } = self;
         stop.cancel();
+        // Held long enough for an orderly end; a task that renews would keep the database open.
+        lease.abort();
         let orderly = async {
             let driven = if driver.is_finished() { Ok(Ok(())) } else { driver.await };
             // Whoever waits for a report to be stored hears that it is not.

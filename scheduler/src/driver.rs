@@ -207,6 +207,7 @@ impl Driver {
             health: health_out,
             broken: broken_out,
             runner: runner.clone(),
+            lost: recovered.lost.as_slice().into(),
         };
         let release_seq = recovered.world.counters.release;
         let driver = run::Loop {
@@ -265,6 +266,8 @@ pub struct Handle {
     broken: watch::Receiver<Vec<String>>,
     /// For checks of runtimes only; jobs are the loop's.
     runner: Arc<dyn Runner>,
+    /// Instances whose apply was out of sight at the start.
+    lost: Arc<[InstanceId]>,
 }
 
 impl Handle {
@@ -388,6 +391,20 @@ impl Handle {
     /// Instances that stand still, each with the reason: what `/readyz` names.
     pub fn broken(&self) -> Vec<String> {
         self.broken.borrow().clone()
+    }
+
+    /// How many instances have an apply of which nobody can say whether it runs, because the spool directory that it was to
+    /// run in is lost; until a person says that it may be tried again.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn lost(&self) -> Result<usize, StoreError> {
+        let mut count = 0;
+        for instance in self.lost.iter() {
+            let state = self.store.state(*instance).await?;
+            count += usize::from(state.is_some_and(|state| state.unsettled().is_some()));
+        }
+        Ok(count)
     }
 
     /// Log entries as they are committed, for server-sent events and `dev`; slow readers miss some and are told.

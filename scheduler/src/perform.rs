@@ -66,6 +66,10 @@ impl Performer {
             Ok(prepared) => prepared,
             Err(end) => return Started::Over(end),
         };
+        // Another daemon may have the database by now, and whatever was decided before is that one's.
+        if let Err(error) = self.store.ensure_held().await {
+            return Started::Over(later(error.to_string()));
+        }
         if until.is_some_and(|until| until <= self.clock.now()) || !claim.hand_over() {
             return Started::Unclaimed;
         }

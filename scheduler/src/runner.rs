@@ -158,6 +158,11 @@ pub trait Runner: std::fmt::Debug + Send + Sync + 'static {
     /// them is news; those that are known never to have been started are returned. Whatever else is left here is removed.
     fn recover(&self, unfinished: Vec<JobId>) -> futures::future::BoxFuture<'_, Vec<JobId>>;
 
+    /// Those of these jobs that it knows otherwise than by the spool directory on this machine.
+    fn known_elsewhere(&self, _jobs: &[JobId]) -> Vec<JobId> {
+        Vec::new()
+    }
+
     /// Removes what is kept of jobs whose ends are stored. Harmless when repeated.
     fn forget(&self, jobs: Vec<JobId>) -> futures::future::BoxFuture<'_, ()>;
 

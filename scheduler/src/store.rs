@@ -15,6 +15,7 @@ use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::pool::PoolOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 
+use crate::clock;
 use crate::secrets::{SealError, Sealer};
 
 mod actions;
@@ -24,12 +25,15 @@ mod documents;
 mod events;
 mod instances;
 mod jobs;
+mod lease;
 mod lock;
 mod meta;
 mod releases;
 mod row;
 mod secrets;
 mod tokens;
+
+use lease::Lease;
 
 pub use actions::PendingAction;
 pub use applications::{ApplicationRow, ChannelRow, ChannelSummary, RuntimeRow, RuntimeSummary, ServiceRow};
@@ -38,6 +42,7 @@ pub use documents::{DocumentKey, DocumentKind, StoredDocument};
 pub use events::EventFilter;
 pub use instances::{InstanceRow, LoadedInstance, ServiceFilter, shown as shown_instance};
 pub use jobs::{JobFilter, JobRow};
+pub use lease::{LEASE, Owner};
 pub use lock::{Lock, LockError};
 pub use meta::Counters;
 pub use releases::{MASK, ReleaseChannelRow, ReleaseFilter, ReleaseRow, over_all};
@@ -94,6 +99,22 @@ pub enum StoreError {
         /// The newest that this program has.
         known: i64,
     },
+    /// Another daemon has it.
+    #[error(
+        "the database {} is in use by {owner}; stop that one first, or give another --database-url", path.display()
+    )]
+    Owned {
+        /// The database.
+        path: PathBuf,
+        /// Who has it.
+        owner: Box<Owner>,
+    },
+    /// It was ours, and another daemon has it now.
+    #[error(
+        "the database was taken over by {}; this daemon starts nothing any more and ends, its jobs go on",
+        .0.as_ref().map_or_else(|| "nobody that it knows of".to_owned(), ToString::to_string)
+    )]
+    Lost(Option<Box<Owner>>),
     /// Sealed with another key.
     #[error(transparent)]
     Sealed(#[from] SealError),
@@ -161,14 +182,30 @@ pub struct Store {
     write: sqlx::Pool<Db>,
     read: sqlx::Pool<Db>,
     sealer: Sealer,
+    /// `None` for one that was opened without an owner.
+    lease: Option<Lease>,
 }
 
 impl Store {
-    /// Opens the database, making it when it is not there, and brings its tables up to date.
+    /// Opens the database, making it when it is not there, and brings its tables up to date. Nobody owns it by that: for
+    /// tests, and for programs that know otherwise that they are alone.
     ///
     /// # Errors
     /// [`StoreError::Newer`] when a newer pvn made it; [`StoreError::Unavailable`] when it cannot be used.
     pub async fn open(path: &Path, sealer: Sealer) -> Result<Self> {
+        Self::open_for(path, sealer, None).await
+    }
+
+    /// The same for a daemon, which owns it from then on until it is closed, or another one takes it over. Waits up to
+    /// [`LEASE`] when another one had it last and did not let go of it.
+    ///
+    /// # Errors
+    /// Those of [`Store::open`]; [`StoreError::Owned`] when another daemon has it.
+    pub async fn open_as(path: &Path, sealer: Sealer, owner: &Owner) -> Result<Self> {
+        Self::open_for(path, sealer, Some(owner)).await
+    }
+
+    async fn open_for(path: &Path, sealer: Sealer, owner: Option<&Owner>) -> Result<Self> {
         let at = |error: sqlx::Error| StoreError::Unavailable(format!("{}: {error}", path.display()));
         let options = SqliteConnectOptions::new()
             .filename(path)
@@ -181,6 +218,12 @@ impl Store {
         let pool =
             PoolOptions::<Db>::new().acquire_timeout(ACQUIRE_TIMEOUT).test_before_acquire(false).idle_timeout(None).max_lifetime(None);
         let write = pool.clone().max_connections(1).connect_with(options.clone()).await.map_err(at)?;
+        // Before the tables are changed under somebody's feet.
+        let asked = clock::elapsed();
+        let seen = match owner {
+            Some(owner) => lease::wait(&write, path, owner).await?,
+            None => None,
+        };
         MIGRATIONS.run(&write).await.map_err(|error| match error {
             MigrateError::VersionMissing(found) => {
                 let known = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or(0);
@@ -188,12 +231,21 @@ impl Store {
             }
             error => StoreError::Unavailable(format!("{}: failed to bring the tables up to date: {error}", path.display())),
         })?;
+        let lease = match owner {
+            Some(owner) => {
+                let waited = i64::try_from((clock::elapsed() - asked).as_millis()).unwrap_or(0);
+                let owner = Owner { since: owner.since.plus_ms(waited), ..owner.clone() };
+                Some(lease::take(&write, path, &owner, seen).await?)
+            }
+            None => None,
+        };
         let read = pool.max_connections(READERS).connect_with(options.pragma("query_only", "ON")).await.map_err(at)?;
-        Ok(Self { path: path.to_owned(), write, read, sealer })
+        Ok(Self { path: path.to_owned(), write, read, sealer, lease })
     }
 
-    /// Waits for what is under way and closes the files.
+    /// Waits for what is under way, lets go of the database and closes the files.
     pub async fn close(&self) {
+        self.let_go().await;
         self.read.close().await;
         self.write.close().await;
     }

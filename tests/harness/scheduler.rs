@@ -27,6 +27,8 @@ pub struct Scheduler {
 pub struct Start<'a> {
     /// Where it dies by its own SIGKILL: `PVN_CRASH_AT`.
     pub crash_at: Option<&'a str>,
+    /// Where it stops itself, as by SIGSTOP: `PVN_STOP_AT`.
+    pub stop_at: Option<&'a str>,
     /// More arguments.
     pub arguments: &'a [&'a str],
     /// The working directory, root of the runtime `local`; default: the home directory.
@@ -153,6 +155,9 @@ impl Scheduler {
             .stderr(log);
         if let Some(point) = start.crash_at {
             command.env("PVN_CRASH_AT", point);
+        }
+        if let Some(point) = start.stop_at {
+            command.env("PVN_STOP_AT", point);
         }
         self.child = Some(command.spawn().expect("the scheduler can be started"));
     }

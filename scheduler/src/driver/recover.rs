@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use engine::lanes::Limits;
 use schema::id::{InstanceId, JobId};
-use schema::status::JobStatus;
+use schema::status::{JobKind, JobStatus};
 use schema::time::Timestamp;
 
 use super::batch::Task;
@@ -17,6 +17,7 @@ use super::intake::Arrived;
 use super::words::Words;
 use super::world::{Kept, Names, World};
 use crate::runner::{End, Runner};
+use crate::spools;
 use crate::store::{JobRow, LoadedInstance, Store, StoreError};
 
 /// Where the loop goes on.
@@ -33,6 +34,8 @@ pub(super) struct Recovered {
     pub(super) broken: Vec<InstanceId>,
     /// Instances whose rows say that they stand still, and that go on.
     pub(super) again: Vec<InstanceId>,
+    /// Instances with an apply of which nobody can say whether it runs, because its spool directory is lost.
+    pub(super) lost: Vec<InstanceId>,
 }
 
 /// Reads what the last run left, and asks the runner what became of its jobs.
@@ -70,6 +73,7 @@ pub(super) async fn recover(
         }
     }
     let pending = store.pending_actions().await?;
+    let lost_up_to = spools::lost_up_to(store).await?;
     let mut world = World::load(instances, jobs.clone(), store.counters().await?, limits, now);
     let broken_ids: Vec<InstanceId> = broken.iter().map(|stopped| stopped.names.instance()).collect();
     broken.into_iter().for_each(|stopped| world.put_broken(stopped));
@@ -80,10 +84,14 @@ pub(super) async fn recover(
         .chain(pending.iter().map(|action| action.instance))
         .filter_map(|id| Some((id, world.names(id)?.clone())))
         .collect();
+    let (gone_out_of_sight, jobs) = out_of_sight(jobs, runner, lost_up_to);
     let never_started: BTreeSet<JobId> = runner.recover(jobs.iter().map(|job| job.id).collect()).await.into_iter().collect();
     let mut unstarted = Vec::new();
     let mut ended = Vec::new();
     let mut handed = BTreeSet::new();
+    let lost = gone_out_of_sight.iter().filter(|job| job.kind == JobKind::Apply && !job.once).map(|job| job.instance).collect();
+    // One that was given up before stays what it is.
+    ended.extend(gone_out_of_sight.into_iter().filter(|job| job.ended_at.is_none()).map(|job| unseen(job.id)));
     for job in jobs {
         let is_stopped = is_stopped(&world, &job);
         match (never_started.contains(&job.id), job.start, names.get(&job.instance)) {
@@ -114,7 +122,7 @@ pub(super) async fn recover(
     for job in &handed {
         world.jobs.entry(*job).and_modify(|row| row.status = JobStatus::Starting);
     }
-    Ok(Recovered { world, tasks, unstarted, ended, handed, broken: broken_ids, again: going_on })
+    Ok(Recovered { world, tasks, unstarted, ended, handed, broken: broken_ids, again: going_on, lost })
 }
 
 /// An instance with a state that can be gone on with, and whether its row says that it stands still.
@@ -131,6 +139,22 @@ fn usable(mut loaded: LoadedInstance) -> Result<(Kept, bool), (Box<LoadedInstanc
     let LoadedInstance { application, service, channel, runtime, revision, is_broken, .. } = loaded;
     let names = Arc::new(Names { application, service, channel });
     Ok((Kept { names, runtime, state, revision, wake: None }, is_broken))
+}
+
+/// Those of these jobs that were decided for a spool directory that is not there any more, and the others.
+fn out_of_sight(jobs: Vec<JobRow>, runner: &dyn Runner, lost_up_to: i64) -> (Vec<JobRow>, Vec<JobRow>) {
+    let known: HashSet<JobId> = if lost_up_to == 0 {
+        HashSet::new()
+    } else {
+        runner.known_elsewhere(&jobs.iter().map(|job| job.id).collect::<Vec<_>>()).into_iter().collect()
+    };
+    jobs.into_iter().partition(|job| job.seq <= lost_up_to && !known.contains(&job.id))
+}
+
+/// The end of a job of which nobody can say anything.
+fn unseen(job: JobId) -> Arrived {
+    let why = "the spool directory that it was to run in is lost or another daemon's, so nobody can say whether it runs".to_owned();
+    Arrived::Ended { job, end: End::Unknown { why, report: None }, gone: false, words: Words::default() }
 }
 
 /// The end of a job that is known never to have run.

@@ -116,10 +116,10 @@ impl Error {
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Unavailable(_) => Self::unavailable(format!("{error}; try again")),
+            StoreError::Unavailable(_) | StoreError::Lost(_) => Self::unavailable(format!("{error}; try again")),
             StoreError::Conflict(_) => Self::conflict(error.to_string()),
             StoreError::Invalid(_) => Self::bad_request(error.to_string()),
-            StoreError::Newer { .. } | StoreError::Sealed(_) | StoreError::Corrupt(_) => Self::internal(error),
+            StoreError::Newer { .. } | StoreError::Owned { .. } | StoreError::Sealed(_) | StoreError::Corrupt(_) => Self::internal(error),
         }
     }
 }

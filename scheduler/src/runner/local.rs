@@ -79,6 +79,16 @@ struct Inner {
     blocking: Blocking,
     boot: Boot,
     spares: Spares,
+    may_start: MayStart,
+}
+
+/// Whether anything may be started at this moment.
+struct MayStart(Box<dyn Fn() -> bool + Send + Sync>);
+
+impl std::fmt::Debug for MayStart {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("MayStart")
+    }
 }
 
 impl LocalRunner {
@@ -87,6 +97,19 @@ impl LocalRunner {
     /// # Errors
     /// When the spool directory cannot be made.
     pub fn open(settings: Settings, blobs: Blobs, news: News) -> io::Result<Self> {
+        Self::open_while(settings, blobs, news, || true)
+    }
+
+    /// The same; it asks `may_start` right before it starts a wrapper, and starts none when that says no.
+    ///
+    /// # Errors
+    /// When the spool directory cannot be made.
+    pub fn open_while(
+        settings: Settings,
+        blobs: Blobs,
+        news: News,
+        may_start: impl Fn() -> bool + Send + Sync + 'static,
+    ) -> io::Result<Self> {
         std::fs::DirBuilder::new().recursive(true).create(&settings.spool)?;
         let spool = std::path::absolute(&settings.spool)?;
         let boot = Boot::open(&spool)?;
@@ -99,6 +122,7 @@ impl LocalRunner {
             blocking: Blocking::new(BLOCKING_LIMIT),
             boot,
             spares,
+            may_start: MayStart(Box::new(may_start)),
         };
         Ok(Self { inner: Arc::new(inner) })
     }

@@ -43,6 +43,10 @@ impl Runner for Places {
         })
     }
 
+    fn known_elsewhere(&self, jobs: &[JobId]) -> Vec<JobId> {
+        jobs.iter().copied().filter(|job| self.cluster.knows(*job)).collect()
+    }
+
     fn check(&self, places: Vec<ClusterPlace>) -> BoxFuture<'_, Result<Vec<Finding>, String>> {
         Box::pin(self.cluster.check(places))
     }

@@ -114,7 +114,8 @@ impl Store {
     ///
     /// # Errors
     /// [`super::StoreError::Unavailable`] when nothing can be written at present, [`super::StoreError::Conflict`] when a
-    /// revision is not the one that the change was made from, or a name is taken.
+    /// revision is not the one that the change was made from, or a name is taken; [`super::StoreError::Lost`] when another
+    /// daemon has the database by now.
     pub async fn commit(&self, commit: &Commit) -> Result<()> {
         self.check_room()?;
         let mut writer = self.write.acquire().await?;
@@ -130,6 +131,9 @@ impl Store {
     async fn write(&self, writer: &mut Connection, commit: &Commit) -> Result<()> {
         // IMMEDIATE, so that another process's lock is met here and not half-way.
         let mut transaction = writer.begin_with("BEGIN IMMEDIATE").await?;
+        if let Some(lease) = &self.lease {
+            lease.check(&mut transaction).await?;
+        }
         for change in &commit.changes {
             self.write_change(&mut transaction, change).await?;
         }

@@ -3,6 +3,7 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Name of the lock file in the data directory.
@@ -43,7 +44,7 @@ impl Lock {
     pub fn take(directory: &Path) -> Result<Self, LockError> {
         let io = |source| LockError::Io { path: directory.to_owned(), source };
         let path = directory.join(LOCK_FILE);
-        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(io)?;
+        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path).map_err(io)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -53,7 +54,8 @@ impl Lock {
             }
             Err(TryLockError::Error(error)) => return Err(io(error)),
         }
-        file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(io)?;
+        // For people alone: on a full disk the lock is as good without it.
+        let _unwritten = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{}", std::process::id()));
         Ok(Self { _file: file })
     }
 }

@@ -40,6 +40,9 @@ struct Readiness {
     /// Instances that stand still (BROKEN), each with the reason; the others go on.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     broken: Vec<String>,
+    /// What a person has to look at although it is ready.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
 }
 
 async fn healthz() -> axum::Json<Health> {
@@ -51,7 +54,15 @@ async fn readyz(State(api): State<Api>) -> Result<axum::Json<Readiness>> {
     api.store.counters().await?;
     let health = api.driver.health().borrow().clone();
     match health {
-        driver::Health::Ready => Ok(axum::Json(Readiness { status: "ok", broken: api.driver.broken() })),
+        driver::Health::Ready => {
+            let lost = match api.driver.lost().await? {
+                0 => None,
+                lost => Some(format!(
+                    "the spool directory of {lost} applies that were under way is lost, and nobody can say whether they run: see whether they do, then `pvnctl services retry` them"
+                )),
+            };
+            Ok(axum::Json(Readiness { status: "ok", broken: api.driver.broken(), notes: lost.into_iter().collect() }))
+        }
         driver::Health::Degraded { why, since } => {
             Err(Error::unavailable(format!("nothing new is started since {since}: {why}; reading goes on")))
         }

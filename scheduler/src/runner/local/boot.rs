@@ -8,6 +8,7 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -88,7 +89,7 @@ impl Boot {
 
     fn write(&self) -> io::Result<()> {
         let temporary = self.path.with_extension("new");
-        let mut file = File::create(&temporary)?;
+        let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
         file.write_all(self.current.as_bytes())?;
         file.sync_all()?;
         std::fs::rename(&temporary, &self.path)?;

@@ -75,6 +75,11 @@ impl Inner {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
+        if !(self.may_start.0)() {
+            directory.remove()?;
+            let why = "this daemon does not have the database any more".to_owned();
+            return Ok(Launch::Refused(End::NotStarted { why, surroundings: true }));
+        }
         match process.spawn() {
             Ok(child) => Ok(Launch::Started(child)),
             Err(error) => {

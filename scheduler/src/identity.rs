@@ -1,0 +1,70 @@
+//! Which directory this is, over restarts, and told from every copy of it. Called by `daemon` for the data directory, whose
+//! id owns the database, and for the spool directory, whose id says whether the jobs of the database can be in it.
+//!
+//! The file `id` holds a random number and, beside it, the place that the directory had on its disk (inode and birth). A
+//! directory that was copied or restored has the number and another place, so it gets a number of its own. One that was
+//! renamed or moved within its file system stays what it is.
+
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+
+use crate::clock;
+use crate::secrets::hex;
+
+/// Name of the file in the directory.
+const FILE: &str = "id";
+
+/// The id of this directory, which is given one when it has none.
+///
+/// # Errors
+/// When the directory cannot be read or written.
+pub(crate) fn of(directory: &Path) -> io::Result<String> {
+    let metadata = std::fs::metadata(directory)?;
+    // Not every file system knows when a directory was made; the inode alone tells a copy nearly as well.
+    let birth = metadata.created().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok()).map_or(0, |at| at.as_nanos());
+    let place = format!("{} {birth}", metadata.ino());
+    let path = directory.join(FILE);
+    match std::fs::read_to_string(&path) {
+        Ok(text) => {
+            if let Some((id, found)) = text.trim_end().split_once(' ')
+                && found == place
+                && !id.is_empty()
+            {
+                return Ok(id.to_owned());
+            }
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    let id = hex(&clock::random::<16>());
+    let temporary = directory.join("id.new");
+    let mut file = std::fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+    writeln!(file, "{id} {place}")?;
+    file.sync_all()?;
+    std::fs::rename(&temporary, &path)?;
+    std::fs::File::open(directory)?.sync_all()?;
+    Ok(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_keeps_its_id_and_a_copy_gets_its_own() {
+        let home = tempfile::tempdir().unwrap();
+        let (first, moved, copy) = (home.path().join("first"), home.path().join("moved"), home.path().join("copy"));
+        std::fs::create_dir(&first).unwrap();
+        let id = of(&first).unwrap();
+        assert_eq!(of(&first).unwrap(), id);
+        std::fs::rename(&first, &moved).unwrap();
+        assert_eq!(of(&moved).unwrap(), id, "it only has another name");
+        std::fs::create_dir(&copy).unwrap();
+        std::fs::copy(moved.join(FILE), copy.join(FILE)).unwrap();
+        assert_ne!(of(&copy).unwrap(), id);
+        std::fs::write(moved.join(FILE), "cut").unwrap();
+        assert_ne!(of(&moved).unwrap(), id, "one that was cut proves nothing");
+    }
+}

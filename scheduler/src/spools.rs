@@ -1,0 +1,60 @@
+//! Whether the jobs that a database knows can be in the spool directory that is there. Called by `daemon` at the start,
+//! before the jobs are taken up.
+//!
+//! A spool directory that is new, lost, restored or another daemon's holds nothing about the jobs that were decided before it
+//! came: that such a job has no directory in it does not prove that it never started, nor that it is gone. So the database
+//! keeps the id of its spool directory, and the number of the newest job that was decided before this one came.
+
+use schema::api::LogEntry;
+
+use crate::clock::Clock;
+use crate::store::{Change, Commit, Result, Store};
+
+/// Id of the spool directory.
+const SPOOL: &str = "spool";
+
+/// The number of the newest job that was decided for an earlier spool directory.
+const SPOOL_AFTER: &str = "spool_after";
+
+/// Notes which spool directory the database has from now on, and tells people when it is another one.
+///
+/// # Errors
+/// When the database cannot be used.
+pub(crate) async fn note(store: &Store, clock: &Clock, id: &str, path: &std::path::Path) -> Result<()> {
+    let before = store.meta(SPOOL).await?;
+    if before.as_deref() == Some(id) {
+        return Ok(());
+    }
+    let counters = store.counters().await?;
+    let mut commit = Commit { changes: vec![Change::Meta(SPOOL, id.to_owned())], ..Commit::default() };
+    if before.is_some() {
+        let under_way = store.unfinished_jobs().await?.len();
+        let message = format!(
+            "the spool directory {} is not the one that this database had: it is new, lost or another daemon's; of {under_way} jobs that were under way nobody can say here whether they run; see whether they do, then `pvnctl services retry` where an apply is held back",
+            path.display()
+        );
+        tracing::warn!("{message}");
+        commit.changes.push(Change::Meta(SPOOL_AFTER, counters.job.to_string()));
+        commit.events.push(LogEntry {
+            seq: counters.event.unsigned_abs() + 1,
+            at: clock.now(),
+            kind: "spool.replaced".to_owned(),
+            actor: None,
+            origin: None,
+            application: None,
+            service: None,
+            channel: None,
+            message,
+            data: serde_json::json!({"jobs": under_way}),
+        });
+    }
+    store.commit(&commit).await
+}
+
+/// The number of the newest job that cannot be in the spool directory; 0 when all can.
+///
+/// # Errors
+/// When the database cannot be read.
+pub(crate) async fn lost_up_to(store: &Store) -> Result<i64> {
+    Ok(store.meta(SPOOL_AFTER).await?.and_then(|text| text.parse().ok()).unwrap_or(0))
+}
