@@ -1,5 +1,5 @@
 //! Content-addressed files: job logs, output files, plans. Written by `runner`, read by `http` and the driver, removed by
-//! the driver's retention.
+//! `retention`.
 //!
 //! What always holds:
 //! - **A blob is whole or absent.** It appears under its name by link or rename, complete, and is never changed; what is put
@@ -17,9 +17,11 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, RwLock};
+use std::time::SystemTime;
 
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW};
 use schema::id::BlobId;
 
 /// Directory of what is not complete yet. Emptied at start.
@@ -52,6 +54,30 @@ pub enum HandOver {
 pub struct Blobs {
     root: Arc<Path>,
     next: Arc<AtomicU64>,
+    /// Held to remove a blob, shared to say that one is needed: so that none goes between the look and the removal.
+    sweeping: Arc<RwLock<()>>,
+}
+
+/// A blob as it lies on the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lying {
+    /// Which.
+    pub id: BlobId,
+    /// When it was last put, or needed.
+    pub needed_at: SystemTime,
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// What became of a blob that was to be removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Swept {
+    /// It had this many bytes.
+    Gone(u64),
+    /// It was not there.
+    Absent,
+    /// Somebody put or needed it meanwhile.
+    Stays,
 }
 
 impl Blobs {
@@ -67,7 +93,7 @@ impl Blobs {
         }
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&unfinished)?;
         // Links to it are made in other directories.
-        Ok(Self { root: std::path::absolute(root)?.into(), next: Arc::default() })
+        Ok(Self { root: std::path::absolute(root)?.into(), next: Arc::default(), sweeping: Arc::default() })
     }
 
     /// Where a blob is, if it is there: two digits, then the rest, so that no directory gets too long.
@@ -79,6 +105,52 @@ impl Blobs {
     /// Whether it is there.
     pub fn has(&self, id: BlobId) -> bool {
         is_empty(id) || self.path(id).exists()
+    }
+
+    /// Whether it is there; then it is taken for put now, so that retention leaves it until whoever names it has said so.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn need(&self, id: BlobId) -> io::Result<bool> {
+        if is_empty(id) {
+            return Ok(true);
+        }
+        let _not_removed_now = self.sweeping.read().expect("nobody panics with the lock");
+        present(touch(&self.path(id))).map(|found| found.is_some())
+    }
+
+    /// Removes a blob that nobody put or needed since `before`.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn sweep(&self, id: BlobId, before: SystemTime) -> io::Result<Swept> {
+        let path = self.path(id);
+        let _nobody_needs_it_now = self.sweeping.write().expect("nobody panics with the lock");
+        let Some(metadata) = present(std::fs::metadata(&path))? else { return Ok(Swept::Absent) };
+        if metadata.modified()? >= before {
+            return Ok(Swept::Stays);
+        }
+        std::fs::remove_file(&path).map(|()| Swept::Gone(metadata.len()))
+    }
+
+    /// The blobs whose ids begin with this byte.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn lying(&self, first: u8) -> io::Result<Vec<Lying>> {
+        let prefix = format!("{first:02x}");
+        let Some(entries) = present(std::fs::read_dir(self.root.join(&prefix)))? else { return Ok(Vec::new()) };
+        let mut found = Vec::new();
+        for entry in entries {
+            let entry = entry?;
+            let name = entry.file_name();
+            // What has another name is not ours.
+            let Some(id) = name.to_str().and_then(|rest| format!("sha256:{prefix}{rest}").parse().ok()) else { continue };
+            if let Some(metadata) = present(entry.metadata())? {
+                found.push(Lying { id, needed_at: metadata.modified()?, bytes: metadata.len() });
+            }
+        }
+        Ok(found)
     }
 
     /// Its size in bytes; `None` when absent.
@@ -167,6 +239,8 @@ impl Blobs {
         if self.has_already(id, std::fs::metadata(from)?.len(), keep)? {
             return Ok(());
         }
+        // A command may have given it any time.
+        touch(from)?;
         // For our user alone, and not to be changed.
         std::fs::set_permissions(from, std::fs::Permissions::from_mode(0o400))?;
         if keep == Keep::Synced {
@@ -200,6 +274,10 @@ impl Blobs {
     fn has_already(&self, id: BlobId, length: u64, keep: Keep) -> io::Result<bool> {
         if is_empty(id) {
             return Ok(true);
+        }
+        // First, so that it does not go while it is looked at.
+        if !self.need(id)? {
+            return Ok(false);
         }
         let Some(found) = self.size(id)? else { return Ok(false) };
         let whole = found == length && (keep == Keep::Lazy || matches!(self.hand_over(id)?, HandOver::File(_)));
@@ -250,8 +328,15 @@ impl Blobs {
     }
 }
 
+/// Gives a file the present time.
+fn touch(path: &Path) -> io::Result<()> {
+    let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+    let times = Timestamps { last_access: now, last_modification: now };
+    Ok(rustix::fs::utimensat(CWD, path, &times, AtFlags::empty())?)
+}
+
 /// The empty blob is always there and needs no file.
-fn is_empty(id: BlobId) -> bool {
+pub(crate) fn is_empty(id: BlobId) -> bool {
     /// SHA-256 of nothing.
     const EMPTY: BlobId = BlobId::from_digest([
         0xe3, 0xb0, 0xc4, 0x42, 0x98, 0xfc, 0x1c, 0x14, 0x9a, 0xfb, 0xf4, 0xc8, 0x99, 0x6f, 0xb9, 0x24, 0x27, 0xae, 0x41, 0xe4, 0x64, 0x9b,

@@ -27,6 +27,8 @@ pub const POINTS: &[&str] = &[
     BEFORE_ACK,
     AFTER_ACK,
     AFTER_ANSWER,
+    AFTER_SWEEP,
+    AFTER_PRUNE,
 ];
 
 /// Decided, nothing stored.
@@ -58,6 +60,10 @@ pub const AFTER_ACK: &str = "after-ack";
 /// A person's request was stored and answered.
 pub const AFTER_ANSWER: &str = "after-answer";
 
+/// Retention removed files of blobs; their rows are still there.
+pub const AFTER_SWEEP: &str = "after-sweep";
+/// Retention committed a step.
+pub const AFTER_PRUNE: &str = "after-prune";
 
 struct Armed {
     point: String,

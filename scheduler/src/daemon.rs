@@ -23,6 +23,7 @@ use crate::driver::{self, Driver, Handle, Parts};
 use crate::http::{self, Api, Piece, ReadOutput, Tls, TlsError};
 use crate::identity;
 use crate::private;
+use crate::retention::{Retention, reserve};
 use crate::runner::Runner;
 use crate::runner::cluster::ClusterRunner;
 use crate::runner::local::{self, LocalRunner};
@@ -107,6 +108,7 @@ pub struct Daemon {
     driver: JoinHandle<Result<(), driver::Fatal>>,
     http: JoinHandle<io::Result<()>>,
     lease: AbortOnDropHandle<StoreError>,
+    retention: AbortOnDropHandle<()>,
     _lock: Lock,
 }
 
@@ -181,13 +183,17 @@ impl Daemon {
             options: Options { everything_local: settings.all_local },
         };
         let Driver { handle, done: driver } = Driver::start(parts, stop.child_token()).await?;
+        let reserve = reserve::beside(&database);
+        reserve::make(&reserve);
+        let retention = Retention::of_daemon(store.clone(), blobs.clone(), settings.retain, clock.clone(), runner.clone(), reserve);
+        let retention = AbortOnDropHandle::new(tokio::spawn(retention.run(stop.child_token())));
         let output = output(runner.clone(), delivery.clone(), blobs);
         let api = Api::new(store.clone(), handle.clone(), output, delivery.clone(), clock, settings.open_metrics, stop.child_token());
         let http = tokio::spawn(http::serve(listener, tls, api, stop.child_token()));
         let owned = store.clone();
         let lease = AbortOnDropHandle::new(tokio::spawn(async move { owned.keep_lease().await }));
         tracing::info!(%url, data = %data.display(), "ready");
-        Ok(Self { address, handle, store, runner, cluster, delivery, stop, driver, http, lease, _lock: lock })
+        Ok(Self { address, handle, store, runner, cluster, delivery, stop, driver, http, lease, retention, _lock: lock })
     }
 
     /// Where it listens.
@@ -231,10 +237,11 @@ impl Daemon {
     /// # Errors
     /// When the driver could not write its last notes; they are made again at the next start.
     pub async fn stop(self) -> Result<(), RunError> {
-        let Self { address: _, handle: _, stop, driver, http, runner, cluster, delivery, store, lease, _lock } = self;
+        let Self { address: _, handle: _, stop, driver, http, runner, cluster, delivery, store, lease, retention, _lock } = self;
         stop.cancel();
         // Held long enough for an orderly end; a task that renews would keep the database open.
         lease.abort();
+        retention.abort();
         let orderly = async {
             let driven = if driver.is_finished() { Ok(Ok(())) } else { driver.await };
             // Whoever waits for a report to be stored hears that it is not.

@@ -1,11 +1,12 @@
 //! The program `pvn-scheduler`: arguments, logging, signals, exit code. What it does is in the library.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use pvn_scheduler::daemon::Daemon;
+use pvn_scheduler::offline::{self, PruneArguments};
 use pvn_scheduler::settings::Settings;
 use pvn_scheduler::{crash, dev};
 use pvnctl::args::without_empty_variables;
@@ -34,6 +35,8 @@ enum Command {
     Serve(Box<Settings>),
     /// Serve, apply the config files of a directory, release every service, and tell what happens
     Dev(Box<dev::Arguments>),
+    /// Remove what is not kept any more, with the scheduler stopped: mends a full disk
+    Prune(Box<PruneArguments>),
 }
 
 fn main() -> ExitCode {
@@ -67,7 +70,14 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command {
         Command::Serve(settings) => runtime.block_on(serve(*settings)).map(|()| ExitCode::SUCCESS),
         Command::Dev(arguments) => Ok(runtime.block_on(dev::run(*arguments)).into()),
+        Command::Prune(arguments) => tell(runtime.block_on(offline::prune(&arguments))?),
     }
+}
+
+/// One line for a person; done is done even when nobody reads it.
+fn tell(said: String) -> anyhow::Result<ExitCode> {
+    let _unread = writeln!(std::io::stdout(), "{said}");
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Runs until a signal or a fault; a second signal ends the program at once.

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use clap::builder::BoolishValueParser;
 
+use crate::retention::Policy;
+
 /// Fetches and getInfos that run at a time over all runtimes. They mostly wait for the network: a few per core keep a
 /// small machine busy without drowning it.
 pub const DEFAULT_MAX_FETCHES: u32 = 32;
@@ -76,6 +78,10 @@ pub struct Settings {
     #[arg(long, env = "PVN_MAX_APPLIES_PER_RUNTIME", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_applies_per_runtime: Option<u32>,
 
+    /// What is kept for how long
+    #[command(flatten)]
+    pub retain: Policy,
+
     /// Where the built-in runtime `local` starts from [default: the present directory]
     #[arg(long, env = "PVN_LOCAL_ROOT", value_name = "DIR")]
     pub local_root: Option<PathBuf>,
@@ -133,6 +139,7 @@ impl Settings {
             max_fetches_per_runtime: None,
             max_applies: DEFAULT_MAX_APPLIES,
             max_applies_per_runtime: None,
+            retain: Policy::default(),
             local_root: None,
             wrapper: None,
             all_local: false,

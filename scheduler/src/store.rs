@@ -9,13 +9,16 @@
 //! have their own and go on while a change is under way or fails. Not found is `None`, not an error.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
+use sqlx::Connection as _;
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::pool::PoolOptions;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
+use sqlx::sqlite::{SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 
 use crate::clock;
+use crate::retention::Numbers;
 use crate::secrets::{SealError, Sealer};
 
 mod actions;
@@ -28,9 +31,11 @@ mod jobs;
 mod lease;
 mod lock;
 mod meta;
+mod prune;
 mod releases;
 mod row;
 mod secrets;
+mod structured;
 mod tokens;
 
 use lease::Lease;
@@ -45,7 +50,9 @@ pub use jobs::{JobFilter, JobRow};
 pub use lease::{LEASE, Owner};
 pub use lock::{Lock, LockError};
 pub use meta::Counters;
+pub use prune::{JobGroup, OldEntry};
 pub use releases::{MASK, ReleaseChannelRow, ReleaseFilter, ReleaseRow, over_all};
+pub use structured::blobs_of;
 pub use tokens::TokenRow;
 
 type Db = sqlx::Sqlite;
@@ -184,6 +191,8 @@ pub struct Store {
     sealer: Sealer,
     /// `None` for one that was opened without an owner.
     lease: Option<Lease>,
+    /// What retention removed.
+    pruned: Arc<Numbers>,
 }
 
 impl Store {
@@ -215,6 +224,11 @@ impl Store {
             .foreign_keys(true)
             .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
             .busy_timeout(BUSY_TIMEOUT);
+        if std::fs::metadata(path).map_or(0, |metadata| metadata.len()) == 0 {
+            // Once, before there is anything in it: later it would write at each connection, and wait for whoever writes.
+            let made = options.clone().auto_vacuum(SqliteAutoVacuum::Incremental);
+            Connection::connect_with(&made).await.map_err(at)?.close().await.map_err(at)?;
+        }
         let pool =
             PoolOptions::<Db>::new().acquire_timeout(ACQUIRE_TIMEOUT).test_before_acquire(false).idle_timeout(None).max_lifetime(None);
         let write = pool.clone().max_connections(1).connect_with(options.clone()).await.map_err(at)?;
@@ -240,7 +254,7 @@ impl Store {
             None => None,
         };
         let read = pool.max_connections(READERS).connect_with(options.pragma("query_only", "ON")).await.map_err(at)?;
-        Ok(Self { path: path.to_owned(), write, read, sealer, lease })
+        Ok(Self { path: path.to_owned(), write, read, sealer, lease, pruned: Arc::default() })
     }
 
     /// Waits for what is under way, lets go of the database and closes the files.
@@ -250,13 +264,24 @@ impl Store {
         self.write.close().await;
     }
 
-    /// Refuses changes on a disk that is as good as full. A disk that does not tell is tried.
+    /// What retention removed since the start.
+    pub fn pruned(&self) -> Arc<Numbers> {
+        self.pruned.clone()
+    }
+
+    /// Whether the disk has room for a change. A disk that does not tell is tried.
+    pub fn has_room(&self) -> bool {
+        self.free_bytes().is_none_or(|free| free >= ROOM_BYTES)
+    }
+
+    fn free_bytes(&self) -> Option<u64> {
+        let disk = rustix::fs::statvfs(&self.path).ok()?;
+        Some(disk.f_bavail.saturating_mul(disk.f_frsize))
+    }
+
+    /// Refuses changes on a disk that is as good as full.
     fn check_room(&self) -> Result<()> {
-        let Ok(disk) = rustix::fs::statvfs(&self.path) else { return Ok(()) };
-        let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-        if free >= ROOM_BYTES {
-            return Ok(());
-        }
+        let Some(free) = self.free_bytes().filter(|free| *free < ROOM_BYTES) else { return Ok(()) };
         Err(StoreError::Unavailable(format!(
             "the disk that holds {} has {} KiB left and a change may need {}; make room",
             self.path.display(),

@@ -20,6 +20,7 @@ mod owner;
 mod plans;
 mod private_files;
 mod restart;
+mod retention;
 mod shapes;
 mod terraform;
 mod tls;

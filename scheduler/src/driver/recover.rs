@@ -2,7 +2,7 @@
 //! known to be performed, to be performed again. What piled up while the daemon was down is spread out by the engine's
 //! lanes.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use engine::lanes::Limits;

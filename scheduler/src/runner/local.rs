@@ -201,6 +201,13 @@ impl LocalRunner {
         }
     }
 
+    /// The jobs that have a spool directory and are not followed here.
+    pub async fn idle(&self) -> Vec<JobId> {
+        let mut left = self.left_over(&[]).await;
+        left.retain(|job| !self.inner.followed.has(*job));
+        left
+    }
+
     /// At most `limit` bytes of a stream from `offset` on, as far as the job wrote it; `None` when nothing of the job is
     /// here: it was never started, or its streams are in the blob store and it is forgotten. A stream longer than the
     /// wrapper's cap is complete only up to there while the job runs.

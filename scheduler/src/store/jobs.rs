@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::{QueryBuilder, Row as _};
 
 use super::row::{instant, instant_or_null, json_or_null, pieces, small, to_json, word};
-use super::{Connection, Db, PageRequest, Result, Row, Store};
+use super::{Connection, Db, PageRequest, Result, Row, Store, structured};
 
 /// A job.
 #[derive(Debug, Clone, PartialEq)]
@@ -102,7 +102,7 @@ fn read_row(row: &Row) -> Result<JobRow> {
         created_at: instant(row, "created_at")?,
         started_at: instant_or_null(row, "started_at")?,
         ended_at: instant_or_null(row, "ended_at")?,
-        report: json_or_null(row, "report")?,
+        report: structured::put_together(row)?,
         start,
         stop: stop.flatten(),
         once: row.try_get::<i64, _>("once")? != 0,
@@ -125,10 +125,18 @@ fn shown(row: &Row, with_report: bool) -> Result<(i64, Job)> {
         created_at: instant(row, "created_at")?,
         started_at: instant_or_null(row, "started_at")?,
         ended_at: instant_or_null(row, "ended_at")?,
-        report: if with_report { json_or_null(row, "report")? } else { None },
+        report: if with_report { structured::put_together(row)?.map(|report| *report) } else { None },
     };
     Ok((row.try_get("seq")?, job))
 }
+
+/// A whole row, and the document that is kept beside it.
+const WHOLE: &str = "SELECT j.*, d.body AS document FROM jobs AS j LEFT JOIN structured AS d ON d.digest = j.structured";
+
+/// What people see of one job, with its report.
+const SHOWN_WHOLE: &str = "SELECT j.*, d.body AS document, a.name AS application, s.name AS service, c.name AS channel FROM jobs AS j
+    JOIN services AS s ON s.id = j.service_id JOIN applications AS a ON a.id = s.application_id JOIN channels AS c ON c.id = j.channel_id
+    LEFT JOIN structured AS d ON d.digest = j.structured";
 
 const SHOWN: &str = "SELECT j.*, a.name AS application, s.name AS service, c.name AS channel FROM jobs AS j
     JOIN services AS s ON s.id = j.service_id JOIN applications AS a ON a.id = s.application_id JOIN channels AS c ON c.id = j.channel_id";
@@ -181,7 +189,7 @@ impl Store {
 
     /// One job, with its report.
     pub async fn job(&self, id: JobId) -> Result<Option<Job>> {
-        let mut query = QueryBuilder::<Db>::new(SHOWN);
+        let mut query = QueryBuilder::<Db>::new(SHOWN_WHOLE);
         query.push(" WHERE j.id = ").push_bind(id.to_string());
         let row = query.build().fetch_optional(&self.read).await?;
         row.as_ref().map(|row| shown(row, true).map(|(_, job)| job)).transpose()
@@ -189,24 +197,38 @@ impl Store {
 
     /// One job as it is stored.
     pub async fn job_row(&self, id: JobId) -> Result<Option<JobRow>> {
-        let row = sqlx::query("SELECT * FROM jobs WHERE id = $1").bind(id.to_string()).fetch_optional(&self.read).await?;
+        let row =
+            QueryBuilder::<Db>::new(WHOLE).push(" WHERE j.id = ").push_bind(id.to_string()).build().fetch_optional(&self.read).await?;
         row.as_ref().map(read_row).transpose()
+    }
+
+    /// Jobs with numbers below this one that are over, newest first; at most `limit`.
+    pub(super) async fn jobs_below(&self, below: i64, limit: u32) -> Result<Vec<JobRow>> {
+        let mut query = QueryBuilder::<Db>::new(WHOLE);
+        query.push(" WHERE j.ended_at IS NOT NULL AND j.seq < ").push_bind(below);
+        query.push(" ORDER BY j.seq DESC LIMIT ").push_bind(i64::from(limit));
+        query.build().fetch_all(&self.read).await?.iter().map(read_row).collect()
     }
 
     /// Jobs that are not over, oldest first.
     pub async fn unfinished_jobs(&self) -> Result<Vec<JobRow>> {
-        let rows = sqlx::query("SELECT * FROM jobs WHERE ended_at IS NULL ORDER BY seq").fetch_all(&self.read).await?;
+        let rows = QueryBuilder::<Db>::new(WHOLE).push(" WHERE j.ended_at IS NULL ORDER BY j.seq").build().fetch_all(&self.read).await?;
         rows.iter().map(read_row).collect()
     }
 }
 
 pub(super) async fn put(connection: &mut Connection, jobs: &[JobRow]) -> Result<()> {
-    for piece in pieces(jobs) {
+    let stored: Vec<_> = jobs.iter().map(structured::take_apart).collect();
+    let values = stored.iter().filter_map(|stored| stored.value.as_ref()).map(|(digest, body)| (digest.as_str(), body.as_str())).collect();
+    structured::put(connection, &values).await?;
+    structured::note_blobs(connection, jobs).await?;
+    let jobs: Vec<_> = jobs.iter().zip(&stored).collect();
+    for piece in pieces(&jobs) {
         QueryBuilder::<Db>::new(
             "INSERT INTO jobs (id, seq, instance_id, service_id, channel_id, release_id, kind, version, runtime, attempt, status, exit_code, \
-             message, created_at, started_at, ended_at, report, start, once) ",
+             message, created_at, started_at, ended_at, report, structured, start, once) ",
         )
-        .push_values(piece, |mut row, job| {
+        .push_values(piece, |mut row, (job, stored)| {
             row.push_bind(job.id.to_string())
                 .push_bind(job.seq)
                 .push_bind(job.instance.to_string())
@@ -223,13 +245,15 @@ pub(super) async fn put(connection: &mut Connection, jobs: &[JobRow]) -> Result<
                 .push_bind(job.created_at.as_millis())
                 .push_bind(job.started_at.map(Timestamp::as_millis))
                 .push_bind(job.ended_at.map(Timestamp::as_millis))
-                .push_bind(job.report.as_ref().map(to_json))
+                .push_bind(stored.report.clone())
+                .push_bind(stored.value.as_ref().map(|(digest, _)| digest.clone()))
                 .push_bind(job.start.as_ref().map(|start| to_json(&Pending { start, stop: job.stop.clone() })))
                 .push_bind(i64::from(job.once));
         })
         .push(
             " ON CONFLICT (id) DO UPDATE SET status = excluded.status, exit_code = excluded.exit_code, message = excluded.message, \
-             started_at = excluded.started_at, ended_at = excluded.ended_at, report = excluded.report, start = excluded.start",
+             started_at = excluded.started_at, ended_at = excluded.ended_at, report = excluded.report, structured = excluded.structured, \
+             start = excluded.start",
         )
         .build()
         .execute(&mut *connection)

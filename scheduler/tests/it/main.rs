@@ -7,5 +7,6 @@ mod delivery;
 mod driver;
 mod http;
 mod local;
+mod retention;
 mod store;
 mod wait;

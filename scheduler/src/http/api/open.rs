@@ -74,7 +74,8 @@ async fn metrics(State(api): State<Api>, request: axum::extract::Request) -> Res
         let (parts, _) = request.into_parts();
         access::caller(&parts, &api, Role::Viewer).await?;
     }
-    let numbers = api.driver.metrics().await?;
+    let mut numbers = api.driver.metrics().await?;
+    numbers.extend(api.store.pruned().metrics());
     Ok(Numbers(exposition(&numbers)))
 }
 

@@ -21,7 +21,7 @@ pub(super) fn collect(mut report: Box<Report>, directory: &Directory, blobs: &Bl
         };
         let kept = match inline.take().map(|text| STANDARD.decode(text)) {
             Some(Ok(bytes)) => Some(blobs.put(&bytes, Keep::Lazy)?),
-            _ if blob.is_some_and(|blob| blobs.has(blob)) => *blob,
+            _ if needed(*blob, blobs)? => *blob,
             _ => stream_file(directory, stream, blobs)?,
         };
         // The digest is that of what is there; the wrapper's word is not taken for it.
@@ -36,12 +36,17 @@ pub(super) fn collect(mut report: Box<Report>, directory: &Directory, blobs: &Bl
         }
     }
     for file in &mut report.files {
-        if file.content_blob_id.is_some_and(|blob| !blobs.has(blob)) {
+        if file.content_blob_id.is_some() && !needed(file.content_blob_id, blobs)? {
             file.content_blob_id = None;
             file.error = Some("the wrapper handed it over and it is not there any more".to_owned());
         }
     }
     Ok(report)
+}
+
+/// Whether the blob that a report names is there; it is kept from then on.
+fn needed(blob: Option<BlobId>, blobs: &Blobs) -> io::Result<bool> {
+    blob.map_or(Ok(false), |blob| blobs.need(blob))
 }
 
 /// What is left of the output of a job whose wrapper left no report; `None` when there is nothing.

@@ -1,0 +1,127 @@
+//! What is done to the data of a daemon by hand: `prune`. Called by `main`. It needs the
+//! daemon stopped; jobs go on meanwhile.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::Args;
+
+use crate::blobs::Blobs;
+use crate::clock::Clock;
+use crate::retention::{Policy, Retention, reserve};
+use crate::secrets::{KEY_FILE, Sealer};
+use crate::settings::Settings;
+use crate::store::{Lock, Owner, Store};
+use crate::{identity, private};
+
+/// Where the data of a daemon is.
+#[derive(Debug, Clone, Args)]
+pub struct Place {
+    /// Where everything is kept
+    #[arg(long, env = "PVN_DATA_DIR", default_value = "./pvn-data", value_name = "DIR")]
+    pub data_dir: PathBuf,
+
+    /// Database, as `sqlite:FILE` [default: `pvn.db` in the data directory]
+    #[arg(long, env = "PVN_DATABASE_URL", value_name = "URL")]
+    pub database_url: Option<String>,
+
+    /// File with the key that seals secrets [default: `secret.key` in the data directory]
+    #[arg(long, env = "PVN_SECRET_KEY_FILE", value_name = "FILE")]
+    pub secret_key_file: Option<PathBuf>,
+}
+
+impl Place {
+    fn database(&self) -> anyhow::Result<PathBuf> {
+        let settings = Settings { database_url: self.database_url.clone(), ..Settings::in_directory(&self.data_dir) };
+        let database = settings.database_file()?;
+        if !database.is_file() {
+            bail!("there is no database {}; name the data directory of a scheduler with --data-dir", database.display());
+        }
+        Ok(database)
+    }
+
+    fn key_file(&self) -> PathBuf {
+        self.secret_key_file.clone().unwrap_or_else(|| self.data_dir.join(KEY_FILE))
+    }
+
+    /// Opens the database as its owner, with the directory locked.
+    async fn open(&self) -> anyhow::Result<(Lock, Store)> {
+        let database = self.database()?;
+        private::data_directory(&self.data_dir).with_context(|| format!("failed to use the data directory {}", self.data_dir.display()))?;
+        let lock = Lock::take(&self.data_dir)?;
+        let sealer = Sealer::open(&self.key_file())?;
+        let id = identity::of(&self.data_dir).with_context(|| format!("failed to tell the data directory {}", self.data_dir.display()))?;
+        let store = Store::open_as(&database, sealer, &Owner::here(id, &self.data_dir, Clock::System.now())).await?;
+        Ok((lock, store))
+    }
+}
+
+const PRUNE: &str = "\
+A running daemon prunes by itself. Stop it for this, also when its disk is full; its jobs go on.
+
+Examples:
+  pvn-scheduler prune --data-dir /var/lib/pvn
+  pvn-scheduler prune --data-dir /var/lib/pvn --retain-logs 2d --retain-jobs 1d --compact";
+
+/// What can be typed after `prune`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = PRUNE)]
+pub struct PruneArguments {
+    #[command(flatten)]
+    place: Place,
+
+    #[command(flatten)]
+    retain: Policy,
+
+    /// Write the database anew, so that it takes no more than it needs; needs as much room again
+    #[arg(long)]
+    compact: bool,
+}
+
+/// Removes what is not kept any more, at once. Returns what to tell.
+///
+/// # Errors
+/// With what to do.
+pub async fn prune(arguments: &PruneArguments) -> anyhow::Result<String> {
+    let place = &arguments.place;
+    let database = place.database()?;
+    let free = || rustix::fs::statvfs(&place.data_dir).map_or(0, |disk| disk.f_bavail.saturating_mul(disk.f_frsize));
+    let before = free();
+    // Whatever was half written goes first: that needs no room, and opening the database may.
+    let (_lock, store, blobs, reserve) = {
+        let held = Lock::take(&place.data_dir)?;
+        let blobs = Blobs::open(&place.data_dir.join("blobs"))
+            .with_context(|| format!("failed to open the blobs in {}", place.data_dir.display()))?;
+        let reserve = reserve::beside(&database);
+        reserve::give_up(&reserve).with_context(|| format!("failed to give up {}", reserve.display()))?;
+        drop(held);
+        let (lock, store) = place.open().await?;
+        (lock, store, blobs, reserve)
+    };
+    let numbers = store.pruned();
+    let retention = Retention {
+        store: store.clone(),
+        blobs,
+        policy: arguments.retain,
+        clock: Clock::System,
+        spool: None,
+        reserve: reserve.clone(),
+        numbers: numbers.clone(),
+        pause: Duration::ZERO,
+        // Nothing is under way that could need a blob again.
+        grace: Duration::ZERO,
+    };
+    retention.pass().await?;
+    let mut said = format!("removed: {numbers}");
+    if arguments.compact {
+        store.compact().await?;
+        said += "; the database was written anew";
+    } else if !store.gives_back().await? {
+        said += "; the database was made by an older pvn and keeps what is free in it: add --compact once to have it given back";
+    }
+    store.close().await;
+    reserve::make(&reserve);
+    Ok(format!("{said}; {} MiB were free and {} MiB are", before >> 20, free() >> 20))
+}
+

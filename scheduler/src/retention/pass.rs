@@ -1,0 +1,259 @@
+//! One pass: through the blobs, the jobs of each instance, the log, the releases; then free pages are given back. Called by
+//! [`super`]. Files come first, because removing them needs no room.
+
+use std::collections::HashSet;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use schema::id::BlobId;
+use schema::time::Timestamp;
+
+use super::rules::{self, Entry};
+use super::{Named, Retention, reserve};
+use crate::blobs::Swept;
+use crate::crash;
+use crate::store::{JobGroup, StoreError};
+
+/// Rows of one step: a transaction of some milliseconds.
+pub(super) const STEP: usize = 200;
+const STEP_ROWS: u32 = STEP as u32;
+
+/// Pages that one step gives back to the disk, 1 MiB.
+const PAGES: u32 = 256;
+
+/// Free pages that stay in the database: what an hour writes need not come from the disk each time.
+const SPARE_PAGES: u64 = 256;
+
+/// How long a blob stays that nobody is known to need: longer than anything can lie between putting a blob and committing
+/// what names it, a full disk over a weekend included.
+const UNKNOWN_BLOBS_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// How far the log is gone through, for what goes soon and for what goes late.
+const SHORT: &str = "events_pruned";
+const LONG: &str = "events_pruned_long";
+
+/// Why a pass did not come to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum PassError {
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The blobs.
+    #[error("failed to remove files that are not needed any more")]
+    Io(#[from] std::io::Error),
+}
+
+type Result<T> = std::result::Result<T, PassError>;
+
+impl Retention {
+    /// Goes through everything once.
+    ///
+    /// # Errors
+    /// When the disk or the database fails; what was removed until then is.
+    pub async fn pass(&self) -> Result<()> {
+        let now = self.clock.now();
+        let before = self.numbers.to_string();
+        let named = self.store.named().await?;
+        let first = self.sweep_blobs(&named, now).await;
+        let rows = match self.rows(&named, now).await {
+            // Without any room the database cannot even remove: with the reserve it can.
+            Err(PassError::Store(StoreError::Unavailable(why))) if !self.store.has_room() && reserve::give_up(&self.reserve)? => {
+                tracing::warn!(why, "the disk is full; the room that was set aside for that is used to remove what is not kept any more");
+                self.rows(&named, now).await
+            }
+            other => other,
+        };
+        first?;
+        rows?;
+        self.sweep_spool(&named).await?;
+        self.give_back().await?;
+        reserve::make(&self.reserve);
+        self.numbers.pass();
+        let after = self.numbers.to_string();
+        if after != before {
+            tracing::info!("removed since the start what is not kept any more: {after}");
+        }
+        Ok(())
+    }
+
+    async fn rows(&self, named: &Named, now: Timestamp) -> Result<()> {
+        self.prune_jobs(named, now).await?;
+        self.prune_events(now).await?;
+        self.prune_releases(named, now).await
+    }
+
+    /// Removes files of blobs that no kept job left and no state names.
+    async fn sweep_blobs(&self, named: &Named, now: Timestamp) -> Result<()> {
+        let all_noted = loop {
+            match self.store.note_blobs_of_before(STEP_ROWS).await {
+                Ok(true) => self.rest().await,
+                Ok(false) => break true,
+                // On a full disk: what is not noted yet counts as needed.
+                Err(StoreError::Unavailable(_)) => break false,
+                Err(error) => return Err(error.into()),
+            }
+        };
+        let mut needed = named.blobs.clone();
+        let mut group = None;
+        while let Some(next) = self.store.job_group_after(group.as_ref()).await? {
+            needed.extend(self.store.landmarks(&next).await?);
+            group = Some(next);
+            tokio::task::yield_now().await;
+        }
+        self.sweep_old(&needed, now).await?;
+        if all_noted { self.sweep_unknown(&needed, now).await } else { Ok(()) }
+    }
+
+    async fn sweep_old(&self, needed: &HashSet<BlobId>, now: Timestamp) -> Result<()> {
+        let (logs, applies) = (self.policy.logs_before(now), self.policy.applies_before(now));
+        // An apply's output may be kept shorter than a fetch's.
+        let at = logs.max(applies);
+        let mut after = (i64::MIN, String::new());
+        loop {
+            let rows = self.store.old_blobs(logs, applies, (after.0, &after.1), STEP_ROWS).await?;
+            let Some(last) = rows.last().cloned() else { return Ok(()) };
+            after = last;
+            let blobs: Vec<BlobId> =
+                rows.iter().filter_map(|(_, id)| id.parse().ok()).filter(|blob: &BlobId| !needed.contains(blob)).collect();
+            let blobs = self.remove_files(blobs, system(now).checked_sub(self.grace)).await?;
+            crash::at(crash::AFTER_SWEEP);
+            if blobs.is_empty() {
+                continue;
+            }
+            match self.store.remove_blobs(&blobs, at).await {
+                // The rows go once there is room again.
+                Ok(()) | Err(StoreError::Unavailable(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+            self.rest().await;
+        }
+    }
+
+    /// Blobs that no job is known to have left: of a commit that never came.
+    async fn sweep_unknown(&self, needed: &HashSet<BlobId>, now: Timestamp) -> Result<()> {
+        let Some(before) = system(now).checked_sub(UNKNOWN_BLOBS_KEPT) else { return Ok(()) };
+        for first in 0..=u8::MAX {
+            let blobs = self.blobs.clone();
+            let lying = tokio::task::spawn_blocking(move || blobs.lying(first)).await.map_err(std::io::Error::other)??;
+            let old: Vec<BlobId> =
+                lying.into_iter().filter(|blob| blob.needed_at < before && !needed.contains(&blob.id)).map(|blob| blob.id).collect();
+            for piece in old.chunks(STEP) {
+                let known = self.store.known_blobs(piece).await?;
+                let unknown: Vec<BlobId> = piece.iter().copied().filter(|blob| !known.contains(blob)).collect();
+                self.remove_files(unknown, Some(before)).await?;
+                self.rest().await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the files of these blobs that nobody put or needed since `before`. Returns those that are not there any more.
+    async fn remove_files(&self, mut ids: Vec<BlobId>, before: Option<SystemTime>) -> Result<Vec<BlobId>> {
+        let Some(before) = before else { return Ok(Vec::new()) };
+        let (blobs, numbers) = (self.blobs.clone(), self.numbers.clone());
+        let sweep = move || {
+            let mut failed = Ok(());
+            ids.retain(|id| match blobs.sweep(*id, before) {
+                Ok(Swept::Gone(bytes)) => {
+                    numbers.blob(bytes);
+                    true
+                }
+                Ok(Swept::Absent) => true,
+                Ok(Swept::Stays) => false,
+                Err(error) => {
+                    failed = Err(error);
+                    false
+                }
+            });
+            failed.map(|()| ids)
+        };
+        tokio::task::spawn_blocking(sweep).await.map_err(std::io::Error::other)?.map_err(PassError::Io)
+    }
+
+    async fn prune_jobs(&self, named: &Named, now: Timestamp) -> Result<()> {
+        let mut group: Option<JobGroup> = None;
+        while let Some(next) = self.store.job_group_after(group.as_ref()).await? {
+            self.prune_group(&next, named, now).await?;
+            group = Some(next);
+        }
+        Ok(())
+    }
+
+    async fn prune_group(&self, group: &JobGroup, named: &Named, now: Timestamp) -> Result<()> {
+        let Some(below) = self.store.newest_jobs_from(group, self.policy.job_count).await? else { return Ok(()) };
+        let cutoff = self.policy.jobs_before(group.kind, now);
+        let mut after = 0;
+        loop {
+            let rows = self.store.old_jobs(group, after, below, STEP_ROWS).await?;
+            let Some((last, _)) = rows.last() else { return Ok(()) };
+            after = *last;
+            let jobs: Vec<_> = rows.into_iter().map(|(_, job)| job).collect();
+            let verdict = rules::old_jobs(&jobs, cutoff, &named.jobs);
+            if !verdict.remove.is_empty() {
+                let documents = self.store.remove_jobs(&verdict.remove).await?;
+                self.numbers.jobs(verdict.remove.len(), documents);
+                self.rest().await;
+            }
+            if verdict.is_done {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn prune_events(&self, now: Timestamp) -> Result<()> {
+        let (short, long) = (self.policy.events_before(now), self.policy.applies_before(now));
+        self.prune_entries(SHORT, short, |entry| entry == Entry::Short).await?;
+        self.prune_entries(LONG, long, |entry| entry != Entry::Always).await
+    }
+
+    async fn prune_entries(&self, noted: &'static str, cutoff: Timestamp, goes: impl Fn(Entry) -> bool) -> Result<()> {
+        let mut after: i64 = self.store.meta(noted).await?.and_then(|text| text.parse().ok()).unwrap_or(0);
+        loop {
+            let entries = self.store.old_entries(after, STEP_ROWS).await?;
+            let old: Vec<_> = entries.into_iter().take_while(|entry| entry.at < cutoff).collect();
+            let Some(last) = old.last() else { return Ok(()) };
+            after = last.seq;
+            let going: Vec<i64> =
+                old.iter().filter(|entry| goes(rules::entry(&entry.kind, entry.by_person))).map(|entry| entry.seq).collect();
+            self.store.remove_entries(&going, (noted, after)).await?;
+            self.numbers.events(going.len());
+            self.rest().await;
+        }
+    }
+
+    async fn prune_releases(&self, named: &Named, now: Timestamp) -> Result<()> {
+        let (cutoff, keep) = (self.policy.applies_before(now), self.policy.job_count);
+        let mut after = 0;
+        loop {
+            let rows = self.store.old_releases(cutoff, keep, after, STEP_ROWS).await?;
+            let Some((last, _)) = rows.last() else { break };
+            after = *last;
+            let going: Vec<_> = rows.into_iter().map(|(_, release)| release).filter(|release| !named.releases.contains(release)).collect();
+            if !going.is_empty() {
+                self.store.remove_releases(&going, named).await?;
+                self.numbers.releases(going.len());
+            }
+            self.rest().await;
+        }
+        while let gone @ 1.. = self.store.remove_old_documents(cutoff, keep, STEP_ROWS).await? {
+            self.numbers.configs(gone);
+            self.rest().await;
+        }
+        Ok(())
+    }
+
+    /// Gives what is free in the database back to the disk.
+    async fn give_back(&self) -> Result<()> {
+        if !self.store.gives_back().await? {
+            return Ok(());
+        }
+        while self.store.give_back(PAGES).await? > SPARE_PAGES + u64::from(PAGES) {
+            self.rest().await;
+        }
+        Ok(self.store.checkpoint().await?)
+    }
+}
+
+/// An instant as the file system writes it.
+fn system(at: Timestamp) -> SystemTime {
+    UNIX_EPOCH + Duration::from_millis(at.as_millis().unsigned_abs())
+}

@@ -1,0 +1,54 @@
+//! Room beside the database that is given up when the disk is full: without any room not even rows can be removed, because
+//! the database writes down first what it removes.
+
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::FallocateFlags;
+
+/// Its size: some steps' worth of log, bytes.
+const RESERVE_BYTES: u64 = 8 << 20;
+
+/// No reserve is made on a disk that has less room than this: it would be missed.
+const ROOM_BYTES: u64 = 8 * RESERVE_BYTES;
+
+/// Where it is.
+pub fn beside(database: &Path) -> PathBuf {
+    crate::private::beside(database, "-reserve")
+}
+
+/// Makes it, when it is not there and there is room. A file system that cannot set room aside has none.
+pub fn make(path: &Path) {
+    let made = || -> io::Result<()> {
+        let disk = rustix::fs::statvfs(path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")))?;
+        if disk.f_bavail.saturating_mul(disk.f_frsize) < ROOM_BYTES {
+            return Ok(());
+        }
+        let file = match File::options().write(true).create_new(true).mode(0o600).open(path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(()),
+            other => other?,
+        };
+        if let Err(error) = rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, RESERVE_BYTES) {
+            std::fs::remove_file(path)?;
+            return Err(error.into());
+        }
+        Ok(())
+    };
+    if let Err(error) = made() {
+        tracing::debug!(path = %path.display(), %error, "no room could be set aside for a full disk");
+    }
+}
+
+/// Gives it up. Returns whether there was one.
+///
+/// # Errors
+/// When the disk fails.
+pub fn give_up(path: &Path) -> io::Result<bool> {
+    match std::fs::remove_file(path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}

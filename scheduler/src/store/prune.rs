@@ -1,0 +1,417 @@
+//! What retention reads and removes. Each call is one small transaction or one short query: commits wait for no more.
+
+use futures::TryStreamExt;
+use schema::id::{BlobId, JobId, ReleaseId};
+use schema::report::Report;
+use schema::status::{JobKind, JobStatus};
+use schema::time::Timestamp;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Connection as _, QueryBuilder, Row as _};
+
+use super::row::{instant, json_or_null, word};
+use super::{Connection, Db, Result, Store, StoreError, meta, structured};
+use crate::crash;
+use crate::retention::{Named, OldJob};
+
+/// How far the noting of blobs of before has come, counted down from the newest job of then; 0 = all are noted.
+pub(super) const LEFT: &str = "blobs_to_note";
+
+/// The jobs of one kind of one instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobGroup {
+    /// The instance's id.
+    pub instance: String,
+    /// The kind.
+    pub kind: JobKind,
+}
+
+/// An entry of the log, as far as retention looks at it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OldEntry {
+    /// Its number.
+    pub seq: i64,
+    /// When it was written.
+    pub at: Timestamp,
+    /// Its kind.
+    pub kind: String,
+    /// Whether a person did it.
+    pub by_person: bool,
+}
+
+impl Store {
+    /// Whether a daemon of ours, or a program that knows that it is alone, writes here: begins a small change.
+    async fn change<T>(&self, make: impl AsyncFnOnce(&mut Connection) -> Result<T>) -> Result<T> {
+        let mut writer = self.write.acquire().await?;
+        let changed = async {
+            let mut transaction = writer.begin_with("BEGIN IMMEDIATE").await?;
+            if let Some(lease) = &self.lease {
+                lease.check(&mut transaction).await?;
+            }
+            let made = make(&mut transaction).await?;
+            transaction.commit().await?;
+            crash::at(crash::AFTER_PRUNE);
+            Ok(made)
+        }
+        .await;
+        if changed.is_err() {
+            // As after a commit that failed: what the connection knows may be wrong.
+            writer.close_on_drop();
+        }
+        changed
+    }
+
+    /// Every id that a state or a job under way names.
+    pub async fn named(&self) -> Result<Named> {
+        let mut named = Named::default();
+        for query in ["SELECT state AS text FROM instances", "SELECT start AS text FROM jobs WHERE ended_at IS NULL AND start IS NOT NULL"]
+        {
+            let mut rows = sqlx::query(query).fetch(&self.read);
+            while let Some(row) = rows.try_next().await? {
+                named.take(row.try_get("text")?);
+            }
+        }
+        Ok(named)
+    }
+
+    /// The group after this one, in an order of their own.
+    pub async fn job_group_after(&self, after: Option<&JobGroup>) -> Result<Option<JobGroup>> {
+        let (instance, kind) = after.map_or(("", ""), |group| (group.instance.as_str(), group.kind.as_str()));
+        let row = sqlx::query("SELECT instance_id, kind FROM jobs WHERE (instance_id, kind) > ($1, $2) ORDER BY instance_id, kind LIMIT 1")
+            .bind(instance)
+            .bind(kind)
+            .fetch_optional(&self.read)
+            .await?;
+        row.map(|row| Ok(JobGroup { instance: row.try_get("instance_id")?, kind: word(&row, "kind")? })).transpose()
+    }
+
+    /// The number of the oldest of the newest `keep` jobs of a group; `None` when there are no more than these.
+    pub async fn newest_jobs_from(&self, group: &JobGroup, keep: u32) -> Result<Option<i64>> {
+        let seqs: Vec<i64> =
+            sqlx::query_scalar("SELECT seq FROM jobs WHERE instance_id = $1 AND kind = $2 ORDER BY seq DESC LIMIT 2 OFFSET $3")
+                .bind(&group.instance)
+                .bind(group.kind.as_str())
+                .bind(i64::from(keep) - 1)
+                .fetch_all(&self.read)
+                .await?;
+        Ok(seqs.first().copied().filter(|_| seqs.len() == 2))
+    }
+
+    /// Jobs of a group with numbers above `after` and below `below`, oldest first.
+    pub async fn old_jobs(&self, group: &JobGroup, after: i64, below: i64, limit: u32) -> Result<Vec<(i64, OldJob)>> {
+        let rows = sqlx::query(
+            "SELECT id, seq, status, created_at, ended_at FROM jobs
+             WHERE instance_id = $1 AND kind = $2 AND seq > $3 AND seq < $4 ORDER BY seq LIMIT $5",
+        )
+        .bind(&group.instance)
+        .bind(group.kind.as_str())
+        .bind(after)
+        .bind(below)
+        .bind(i64::from(limit))
+        .fetch_all(&self.read)
+        .await?;
+        let newest = [self.newest(group, JobStatus::Succeeded).await?, self.newest(group, JobStatus::Failed).await?];
+        let read = |row: &SqliteRow| -> Result<(i64, OldJob)> {
+            let (seq, status): (i64, JobStatus) = (row.try_get("seq")?, word(row, "status")?);
+            let newest = match status {
+                JobStatus::Succeeded => &newest[0],
+                _ => &newest[1],
+            };
+            Ok((
+                seq,
+                OldJob {
+                    id: word(row, "id")?,
+                    status,
+                    created_at: instant(row, "created_at")?,
+                    is_over: row.try_get::<Option<i64>, _>("ended_at")?.is_some(),
+                    has_newer: newest.as_ref().is_some_and(|(newest, _)| *newest > seq),
+                },
+            ))
+        };
+        rows.iter().map(read).collect()
+    }
+
+    /// The newest job of a group that ended this way, and its report.
+    async fn newest(&self, group: &JobGroup, status: JobStatus) -> Result<Option<(i64, Option<Box<Report>>)>> {
+        // Spelled out, so that the index of failures is used.
+        let row = if status == JobStatus::Failed {
+            "SELECT seq, report FROM jobs WHERE instance_id = $1 AND kind = $2 AND status = 'FAILED' ORDER BY seq DESC LIMIT 1"
+        } else {
+            "SELECT seq, report FROM jobs WHERE instance_id = $1 AND kind = $2 AND status = 'SUCCEEDED' ORDER BY seq DESC LIMIT 1"
+        };
+        let row = sqlx::query(row).bind(&group.instance).bind(group.kind.as_str()).fetch_optional(&self.read).await?;
+        row.map(|row| Ok((row.try_get("seq")?, json_or_null(&row, "report")?))).transpose()
+    }
+
+    /// The blobs that the newest success and the newest failure of a group left.
+    pub async fn landmarks(&self, group: &JobGroup) -> Result<Vec<BlobId>> {
+        let mut blobs = Vec::new();
+        for status in [JobStatus::Succeeded, JobStatus::Failed] {
+            if let Some((_, Some(report))) = self.newest(group, status).await? {
+                blobs.extend(structured::blobs_of(&report));
+            }
+        }
+        Ok(blobs)
+    }
+
+    /// Removes jobs, and the documents that no other job printed. Returns how many documents went.
+    pub async fn remove_jobs(&self, jobs: &[JobId]) -> Result<u64> {
+        self.change(async |to| {
+            let mut query = QueryBuilder::<Db>::new("SELECT DISTINCT structured FROM jobs WHERE structured IS NOT NULL AND id IN (");
+            ids(&mut query, jobs);
+            let documents: Vec<String> = query.build_query_scalar().fetch_all(&mut *to).await?;
+            let mut query = QueryBuilder::<Db>::new("DELETE FROM jobs WHERE id IN (");
+            ids(&mut query, jobs);
+            query.build().execute(&mut *to).await?;
+            let mut gone = 0;
+            for document in documents {
+                let done =
+                    sqlx::query("DELETE FROM structured WHERE digest = $1 AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.structured = $1)")
+                        .bind(document)
+                        .execute(&mut *to)
+                        .await?;
+                gone += done.rows_affected();
+            }
+            Ok(gone)
+        })
+        .await
+    }
+
+    /// Entries of the log after this number, oldest first; never the newest, which the next number follows.
+    pub async fn old_entries(&self, after: i64, limit: u32) -> Result<Vec<OldEntry>> {
+        let rows = sqlx::query(
+            "SELECT seq, at, kind, actor FROM events WHERE seq > $1 AND seq < (SELECT MAX(seq) FROM events) ORDER BY seq LIMIT $2",
+        )
+        .bind(after)
+        .bind(i64::from(limit))
+        .fetch_all(&self.read)
+        .await?;
+        let read = |row: &SqliteRow| -> Result<OldEntry> {
+            Ok(OldEntry {
+                seq: row.try_get("seq")?,
+                at: instant(row, "at")?,
+                kind: row.try_get("kind")?,
+                by_person: row.try_get::<Option<String>, _>("actor")?.is_some(),
+            })
+        };
+        rows.iter().map(read).collect()
+    }
+
+    /// Removes entries of the log, and notes how far this has come.
+    pub async fn remove_entries(&self, entries: &[i64], noted: (&'static str, i64)) -> Result<()> {
+        self.change(async |to| {
+            if !entries.is_empty() {
+                let mut query = QueryBuilder::<Db>::new("DELETE FROM events WHERE seq IN (");
+                ids(&mut query, entries);
+                query.build().execute(&mut *to).await?;
+            }
+            meta::set(to, noted.0, &noted.1.to_string()).await
+        })
+        .await
+    }
+
+    /// Releases from before `cutoff` that are not among the newest `keep` of their service, that no instance pursues, and that
+    /// are not the last that converged in a channel; with numbers above `after`.
+    pub async fn old_releases(&self, cutoff: Timestamp, keep: u32, after: i64, limit: u32) -> Result<Vec<(i64, ReleaseId)>> {
+        let rows = sqlx::query(
+            "SELECT r.seq, r.id FROM releases AS r JOIN services AS s ON s.id = r.service_id
+             WHERE r.seq > $1 AND r.created_at < $2 AND r.number <= s.release_count - $3
+             AND NOT EXISTS (SELECT 1 FROM instances AS i WHERE i.service_id = r.service_id AND i.release_id = r.id)
+             AND NOT EXISTS (SELECT 1 FROM release_channels AS c WHERE c.release_id = r.id AND c.converged_at IS NOT NULL
+                 AND NOT EXISTS (SELECT 1 FROM releases AS nr JOIN release_channels AS n ON n.release_id = nr.id
+                     WHERE nr.service_id = r.service_id AND nr.number > r.number AND n.channel_id = c.channel_id AND n.converged_at IS NOT NULL))
+             ORDER BY r.seq LIMIT $4",
+        )
+        .bind(after)
+        .bind(cutoff.as_millis())
+        .bind(i64::from(keep))
+        .bind(i64::from(limit))
+        .fetch_all(&self.read)
+        .await?;
+        rows.iter().map(|row| Ok((row.try_get("seq")?, word(row, "id")?))).collect()
+    }
+
+    /// Removes releases, and the commands and versions of documents that nothing names any more.
+    pub async fn remove_releases(&self, releases: &[ReleaseId], named: &Named) -> Result<()> {
+        self.change(async |to| {
+            let mut query = QueryBuilder::<Db>::new("SELECT DISTINCT compiled FROM release_channels WHERE release_id IN (");
+            ids(&mut query, releases);
+            let compiled: Vec<String> = query.build_query_scalar().fetch_all(&mut *to).await?;
+            for table in ["release_channels WHERE release_id", "releases WHERE id"] {
+                let mut query = QueryBuilder::<Db>::new(format!("DELETE FROM {table} IN ("));
+                ids(&mut query, releases);
+                query.build().execute(&mut *to).await?;
+            }
+            for digest in compiled {
+                if digest.parse().is_ok_and(|digest: BlobId| named.blobs.contains(&digest)) {
+                    continue;
+                }
+                sqlx::query("DELETE FROM compiled WHERE digest = $1 AND NOT EXISTS (SELECT 1 FROM release_channels WHERE compiled = $1)")
+                    .bind(digest)
+                    .execute(&mut *to)
+                    .await?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Removes versions of documents from before `cutoff` that are not among the newest `keep`, and that no release was made
+    /// with; at most `limit`. Returns how many went.
+    pub async fn remove_old_documents(&self, cutoff: Timestamp, keep: u32, limit: u32) -> Result<u64> {
+        self.change(async |to| {
+            let rows = sqlx::query(
+                "SELECT d.kind, d.application, d.name, d.version FROM documents AS d WHERE d.created_at < $1
+                 AND d.version <= (SELECT MAX(n.version) FROM documents AS n WHERE n.kind = d.kind AND n.application = d.application AND n.name = d.name) - $2
+                 AND (d.kind <> 'service' OR NOT EXISTS (SELECT 1 FROM applications AS a JOIN services AS s ON s.application_id = a.id
+                     JOIN releases AS r ON r.service_id = s.id WHERE a.name = d.application AND s.name = d.name AND r.service_version = d.version))
+                 LIMIT $3",
+            )
+            .bind(cutoff.as_millis())
+            .bind(i64::from(keep))
+            .bind(i64::from(limit))
+            .fetch_all(&mut *to)
+            .await?;
+            for row in &rows {
+                sqlx::query("DELETE FROM documents WHERE kind = $1 AND application = $2 AND name = $3 AND version = $4")
+                    .bind(row.try_get::<String, _>("kind")?)
+                    .bind(row.try_get::<String, _>("application")?)
+                    .bind(row.try_get::<String, _>("name")?)
+                    .bind(row.try_get::<i64, _>("version")?)
+                    .execute(&mut *to)
+                    .await?;
+            }
+            Ok(rows.len() as u64)
+        })
+        .await
+    }
+
+    /// Blobs that no job left since `logs`, and no apply since `applies`, after this one in the order of their last use.
+    pub async fn old_blobs(&self, logs: Timestamp, applies: Timestamp, after: (i64, &str), limit: u32) -> Result<Vec<(i64, String)>> {
+        let rows = sqlx::query(
+            "SELECT used_at, id FROM blobs WHERE (used_at, id) > ($1, $2) AND used_at < $3 AND (applied_at IS NULL OR applied_at < $4)
+             ORDER BY used_at, id LIMIT $5",
+        )
+        .bind(after.0)
+        .bind(after.1)
+        .bind(logs.as_millis())
+        .bind(applies.as_millis())
+        .bind(i64::from(limit))
+        .fetch_all(&self.read)
+        .await?;
+        rows.iter().map(|row| Ok((row.try_get("used_at")?, row.try_get("id")?))).collect()
+    }
+
+    /// Forgets blobs whose files are gone, but for those that a job left since.
+    pub async fn remove_blobs(&self, blobs: &[BlobId], used_before: Timestamp) -> Result<()> {
+        self.change(async |to| {
+            let mut query = QueryBuilder::<Db>::new("DELETE FROM blobs WHERE used_at < ");
+            query.push_bind(used_before.as_millis()).push(" AND id IN (");
+            ids(&mut query, blobs);
+            query.build().execute(to).await?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Those of these blobs that the database knows.
+    pub async fn known_blobs(&self, blobs: &[BlobId]) -> Result<std::collections::HashSet<BlobId>> {
+        let mut query = QueryBuilder::<Db>::new("SELECT id FROM blobs WHERE id IN (");
+        ids(&mut query, blobs);
+        let rows: Vec<String> = query.build_query_scalar().fetch_all(&self.read).await?;
+        rows.iter().map(|id| id.parse().map_err(|error| StoreError::Corrupt(format!("table blobs: {error}")))).collect()
+    }
+
+    /// Notes the blobs of jobs that ended before blobs were noted; `false` when that is done. At most `limit` jobs at a time.
+    pub async fn note_blobs_of_before(&self, limit: u32) -> Result<bool> {
+        let left: i64 = match self.meta(LEFT).await? {
+            Some(text) => text.parse().unwrap_or(0),
+            None => self.counters().await?.job + 1,
+        };
+        if left == 0 {
+            return Ok(false);
+        }
+        let jobs = self.jobs_below(left, limit).await?;
+        let next = jobs.last().map_or(0, |job| job.seq);
+        self.change(async |to| {
+            structured::note_blobs(to, &jobs).await?;
+            meta::set(to, LEFT, &next.to_string()).await
+        })
+        .await?;
+        Ok(next != 0)
+    }
+
+    /// Of these jobs those that are over, or that the database does not know.
+    pub async fn over_or_unknown(&self, jobs: &[JobId]) -> Result<Vec<JobId>> {
+        let mut query = QueryBuilder::<Db>::new("SELECT id FROM jobs WHERE ended_at IS NULL AND id IN (");
+        ids(&mut query, jobs);
+        let rows: Vec<String> = query.build_query_scalar().fetch_all(&self.read).await?;
+        Ok(jobs.iter().copied().filter(|job| !rows.contains(&job.to_string())).collect())
+    }
+
+    /// Gives at most this many free pages of the database back to the disk; how many there were. A database that an older pvn
+    /// made keeps them for itself, until [`Store::compact`].
+    pub async fn give_back(&self, pages: u32) -> Result<u64> {
+        let free: i64 = sqlx::query_scalar("PRAGMA freelist_count").fetch_one(&self.read).await?;
+        if free > 0 {
+            let mut writer = self.write.acquire().await?;
+            // Each row that it returns is a page that was given back, so they have to be read.
+            sqlx::query(sqlx::AssertSqlSafe(format!("PRAGMA incremental_vacuum({pages})"))).fetch_all(&mut *writer).await?;
+        }
+        Ok(free.unsigned_abs())
+    }
+
+    /// Writes the whole database anew, without what is free in it, and such that free pages are given back from then on. Needs
+    /// as much room as the database has, and nobody else in it.
+    pub async fn compact(&self) -> Result<()> {
+        let mut writer = self.write.acquire().await?;
+        for statement in ["PRAGMA auto_vacuum = INCREMENTAL", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"] {
+            sqlx::query(statement).fetch_all(&mut *writer).await?;
+        }
+        Ok(())
+    }
+
+    /// Brings the log into the database and cuts it off.
+    pub async fn checkpoint(&self) -> Result<()> {
+        let mut writer = self.write.acquire().await?;
+        sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").fetch_all(&mut *writer).await?;
+        Ok(())
+    }
+
+    /// Whether free pages are given back.
+    pub async fn gives_back(&self) -> Result<bool> {
+        /// Source: sqlite.org/pragma.html#pragma_auto_vacuum.
+        const INCREMENTAL: i64 = 2;
+        Ok(sqlx::query_scalar::<Db, i64>("PRAGMA auto_vacuum").fetch_one(&self.read).await? == INCREMENTAL)
+    }
+}
+
+fn ids<T: ToText>(query: &mut QueryBuilder<Db>, ids: &[T]) {
+    let mut list = query.separated(", ");
+    for id in ids {
+        id.bind(&mut list);
+    }
+    query.push(")");
+}
+
+/// What stands in a list of ids.
+trait ToText {
+    fn bind(&self, list: &mut sqlx::query_builder::Separated<'_, Db, &'static str>);
+}
+
+impl ToText for i64 {
+    fn bind(&self, list: &mut sqlx::query_builder::Separated<'_, Db, &'static str>) {
+        list.push_bind(*self);
+    }
+}
+
+macro_rules! as_text {
+    ($($type:ty),*) => {
+        $(impl ToText for $type {
+            fn bind(&self, list: &mut sqlx::query_builder::Separated<'_, Db, &'static str>) {
+                list.push_bind(self.to_string());
+            }
+        })*
+    };
+}
+
+as_text!(JobId, ReleaseId, BlobId);

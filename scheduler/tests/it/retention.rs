@@ -1,0 +1,329 @@
+//! What a pass removes and what it leaves, over a real database and real files, with a clock that is moved by hand.
+
+use std::time::Duration;
+
+use pvn_scheduler::blobs::{Blobs, Keep};
+use pvn_scheduler::clock::{Clock, Manual};
+use pvn_scheduler::retention::{Policy, Retention, reserve};
+use pvn_scheduler::store::{Change, Commit, JobFilter, JobRow, PageRequest, ReleaseRow, ServiceRow};
+use schema::api::LogEntry;
+use schema::id::{BlobId, ChannelId, InstanceId, JobId, ReleaseId};
+use schema::report::{Report, Structured, StructuredKind};
+use schema::status::{JobKind, JobStatus, Status};
+use schema::time::Timestamp;
+
+use crate::store::{Fresh, estate, instance};
+
+const DAY_MS: i64 = 24 * 3_600_000;
+
+/// The present of these tests: the time of the file system, so that a blob put now is put now.
+fn today() -> Timestamp {
+    Clock::System.now()
+}
+
+struct Rig {
+    fresh: Fresh,
+    blobs: Blobs,
+    clock: Manual,
+    service: ServiceRow,
+    channel: ChannelId,
+    seq: i64,
+}
+
+impl Rig {
+    async fn open() -> Self {
+        let fresh = Fresh::open().await;
+        let blobs = Blobs::open(&fresh.dir.path().join("blobs")).unwrap();
+        let (commit, service, channel) = estate();
+        fresh.store.commit(&commit).await.unwrap();
+        Self { fresh, blobs, clock: Manual::starting_at(today()), service, channel: channel.id, seq: 0 }
+    }
+
+    fn retention(&self) -> Retention {
+        Retention {
+            store: self.fresh.store.clone(),
+            blobs: self.blobs.clone(),
+            policy: Policy::default(),
+            clock: Clock::Manual(self.clock.clone()),
+            spool: None,
+            reserve: reserve::beside(&self.fresh.dir.path().join("pvn.db")),
+            numbers: self.fresh.store.pruned(),
+            pause: Duration::ZERO,
+            grace: Duration::from_secs(24 * 3600),
+        }
+    }
+
+    async fn pass(&self) {
+        self.retention().pass().await.unwrap();
+    }
+
+    /// A job that was decided this long ago.
+    fn job(&mut self, kind: JobKind, days_ago: i64, report: Report) -> JobRow {
+        self.seq += 1;
+        let when = today().plus_ms(-days_ago * DAY_MS);
+        JobRow {
+            id: JobId::derive(&[&self.seq.to_le_bytes()]),
+            seq: self.seq,
+            instance: InstanceId::of(self.service.id, self.channel),
+            service: self.service.id,
+            channel: self.channel,
+            release: ReleaseId::derive(&[b"r"]),
+            kind,
+            version: "web-1".to_owned(),
+            runtime: "local".parse().unwrap(),
+            attempt: 1,
+            status: JobStatus::Succeeded,
+            exit_code: Some(0),
+            message: String::new(),
+            created_at: when,
+            started_at: Some(when),
+            ended_at: Some(when),
+            report: Some(Box::new(report)),
+            start: None,
+            once: false,
+        }
+    }
+
+    async fn commit(&self, jobs: Vec<JobRow>) {
+        self.fresh.store.commit(&Commit { jobs, ..Commit::default() }).await.unwrap();
+    }
+
+    async fn there(&self, job: &JobRow) -> bool {
+        self.fresh.store.job_row(job.id).await.unwrap().is_some()
+    }
+
+    async fn count(&self, kind: JobKind) -> u64 {
+        let filter = JobFilter { kind: Some(kind), ..JobFilter::default() };
+        self.fresh.store.jobs(&filter, &PageRequest::default()).await.unwrap().total
+    }
+
+    fn blob(&self, text: &str) -> BlobId {
+        self.blobs.put(text.as_bytes(), Keep::Lazy).unwrap()
+    }
+}
+
+fn printed(blob: BlobId) -> Report {
+    Report { stdout_blob_id: Some(blob), ..Report::default() }
+}
+
+#[tokio::test]
+async fn old_jobs_go_and_what_people_ask_for_stays() {
+    let mut rig = Rig::open().await;
+    let failed = JobRow { status: JobStatus::Failed, ..rig.job(JobKind::Fetch, 300, Report::default()) };
+    let mut jobs = vec![failed.clone()];
+    let applies: Vec<_> = [500, 400, 300].map(|days| rig.job(JobKind::Apply, days, Report::default())).into();
+    // Ten a day, for a hundred days.
+    let polls: Vec<_> = (0..1000).map(|number| rig.job(JobKind::Fetch, 100 - number / 10, Report::default())).collect();
+    jobs.extend(applies.clone());
+    jobs.extend(polls.clone());
+    for piece in jobs.chunks(200) {
+        rig.commit(piece.to_vec()).await;
+    }
+    rig.pass().await;
+    // The last seven days, today among them, and the newest failure.
+    assert_eq!(rig.count(JobKind::Fetch).await, 71, "of 1001");
+    assert!(rig.there(&failed).await, "the last that failed");
+    assert!(rig.there(polls.last().unwrap()).await);
+    assert_eq!(rig.count(JobKind::Apply).await, 3, "fewer than are kept whatever their age");
+
+    rig.clock.advance_ms(100 * DAY_MS);
+    rig.pass().await;
+    assert_eq!(rig.count(JobKind::Fetch).await, 51, "the newest 50 of a kind, and the last that failed");
+    assert!(rig.fresh.store.pruned().to_string().contains("jobs"), "it says what it did");
+}
+
+#[tokio::test]
+async fn what_a_state_names_stays_whatever_its_age() {
+    let mut rig = Rig::open().await;
+    let plan = rig.blob("a plan that waits for its approval");
+    let named = rig.job(JobKind::Fetch, 90, printed(plan));
+    let other = rig.job(JobKind::Fetch, 90, Report::default());
+    let rest: Vec<_> = (0..60).map(|_| rig.job(JobKind::Fetch, 0, Report::default())).collect();
+    let mut row = instance(&rig.service, &estate().2, 2, Status::WaitingManualApproval);
+    // Where in a state a name stands is the engine's business.
+    row.state = row.state.replacen('{', &format!("{{\"note\":\"{} {plan}\",", named.id), 1);
+    let commit = Commit { instances: vec![row], jobs: [vec![named.clone(), other.clone()], rest].concat(), ..Commit::default() };
+    rig.fresh.store.commit(&commit).await.unwrap();
+    rig.clock.advance_ms(60 * DAY_MS);
+    rig.pass().await;
+    assert!(rig.there(&named).await && rig.blobs.has(plan));
+    assert!(!rig.there(&other).await);
+}
+
+#[tokio::test]
+async fn twenty_seven_polls_of_four_megabytes_are_four_megabytes() {
+    let mut rig = Rig::open().await;
+    let value = serde_json::json!({"objects": (0..40_000).map(|number| format!("{number:0100}")).collect::<Vec<_>>()});
+    let structured = Structured { kind: StructuredKind::Fetch, value: Some(value.clone()), errors: Vec::new() };
+    let mut jobs = Vec::new();
+    for _ in 0..27 {
+        let job = rig.job(JobKind::Fetch, 0, Report { structured: Some(structured.clone()), ..Report::default() });
+        rig.commit(vec![job.clone()]).await;
+        jobs.push(job);
+    }
+    rig.pass().await;
+    let bytes = std::fs::metadata(rig.fresh.dir.path().join("pvn.db")).unwrap().len();
+    assert!(bytes < 6 << 20, "{bytes} bytes");
+    for job in [&jobs[0], &jobs[26]] {
+        let read = rig.fresh.store.job_row(job.id).await.unwrap().unwrap();
+        assert_eq!(read.report.unwrap().structured.unwrap().value.as_ref(), Some(&value), "it reads back whole");
+        assert_eq!(rig.fresh.store.job(job.id).await.unwrap().unwrap().report.unwrap().structured, Some(structured.clone()));
+    }
+    // Written again, as a note does it, it stays.
+    let again = rig.fresh.store.job_row(jobs[0].id).await.unwrap().unwrap();
+    rig.commit(vec![again]).await;
+    let read = rig.fresh.store.job_row(jobs[0].id).await.unwrap().unwrap();
+    assert_eq!(read.report.unwrap().structured.unwrap().value, Some(value));
+}
+
+#[tokio::test]
+async fn a_document_goes_with_the_last_job_that_printed_it_and_its_room_is_given_back() {
+    let mut rig = Rig::open().await;
+    for number in 0..100 {
+        let value = serde_json::json!({"objects": vec![format!("{number:0100}"); 1000]});
+        let structured = Structured { kind: StructuredKind::Fetch, value: Some(value), errors: Vec::new() };
+        let job = rig.job(JobKind::Fetch, 100 - number, Report { structured: Some(structured), ..Report::default() });
+        rig.commit(vec![job]).await;
+    }
+    let size = || std::fs::metadata(rig.fresh.dir.path().join("pvn.db")).unwrap().len();
+    rig.fresh.store.checkpoint().await.unwrap();
+    let before = size();
+    rig.pass().await;
+    assert!(size() + (3 << 20) < before, "{} of {before} bytes: 50 documents of 100 KB went", size());
+}
+
+#[tokio::test]
+async fn output_goes_after_a_month_and_that_of_applies_after_a_year() {
+    let mut rig = Rig::open().await;
+    let [look, apply, shared, last] = ["look", "apply", "shared", "last"].map(|text| rig.blob(text));
+    let jobs = vec![
+        rig.job(JobKind::Fetch, 0, printed(look)),
+        rig.job(JobKind::Apply, 0, printed(apply)),
+        rig.job(JobKind::Fetch, 0, printed(shared)),
+        rig.job(JobKind::Apply, 0, printed(shared)),
+        rig.job(JobKind::Fetch, 0, printed(last)),
+        rig.job(JobKind::Apply, 0, Report::default()),
+    ];
+    rig.commit(jobs).await;
+    let there = || [look, apply, shared, last].map(|blob| rig.blobs.has(blob));
+    rig.clock.advance_ms(29 * DAY_MS);
+    rig.pass().await;
+    assert_eq!(there(), [true; 4]);
+    rig.clock.advance_ms(2 * DAY_MS);
+    rig.pass().await;
+    assert_eq!(there(), [false, true, true, true], "an apply printed the third, and the last success is kept");
+    rig.clock.advance_ms(335 * DAY_MS);
+    rig.pass().await;
+    assert_eq!(there(), [false, false, false, true]);
+}
+
+#[tokio::test]
+async fn a_blob_that_nobody_names_goes_and_one_of_a_commit_under_way_does_not() {
+    let mut rig = Rig::open().await;
+    let lost = rig.blob("of a commit that never came");
+    let used = rig.blob("printed again and again");
+    let poll = rig.job(JobKind::Fetch, 0, printed(used));
+    let newest = rig.job(JobKind::Fetch, 0, Report::default());
+    rig.commit(vec![poll, newest]).await;
+    rig.pass().await;
+    assert!(rig.blobs.has(lost) && rig.blobs.has(used), "it may be needed yet");
+    rig.clock.advance_ms(8 * DAY_MS);
+    rig.pass().await;
+    assert!(!rig.blobs.has(lost) && rig.blobs.has(used));
+
+    // Long after its job, another one prints the same: put, and not committed yet when the pass comes by.
+    rig.clock.set(today().plus_ms(31 * DAY_MS));
+    let path = rig.blobs.path(used);
+    let long_ago = std::time::SystemTime::UNIX_EPOCH;
+    let set = |at| std::fs::File::open(&path).unwrap().set_modified(at).unwrap();
+    set(long_ago);
+    assert_eq!(rig.blob("printed again and again"), used);
+    let mut retention = rig.retention();
+    retention.grace = Duration::from_secs(40 * 24 * 3600);
+    retention.pass().await.unwrap();
+    assert!(rig.blobs.has(used), "it was put within the grace");
+    set(long_ago);
+    retention.pass().await.unwrap();
+    assert!(!rig.blobs.has(used));
+}
+
+#[tokio::test]
+async fn blobs_of_before_are_noted_before_any_is_taken_for_lost() {
+    let mut rig = Rig::open().await;
+    let blob = rig.blob("of a job of an older pvn");
+    let job = rig.job(JobKind::Fetch, 0, printed(blob));
+    rig.commit(vec![job]).await;
+    rig.fresh.store.remove_blobs(&[blob], today().plus_ms(DAY_MS)).await.unwrap();
+    // Another success, so that it is not kept as the last one.
+    let newest = rig.job(JobKind::Fetch, 0, Report::default());
+    rig.commit(vec![newest]).await;
+    rig.clock.advance_ms(10 * DAY_MS);
+    rig.pass().await;
+    assert!(rig.blobs.has(blob));
+    rig.clock.advance_ms(30 * DAY_MS);
+    rig.pass().await;
+    assert!(!rig.blobs.has(blob), "then it is treated as all others");
+}
+
+fn entry(seq: u64, days_ago: i64, kind: &str, actor: Option<&str>) -> LogEntry {
+    LogEntry {
+        seq,
+        at: today().plus_ms(-days_ago * DAY_MS),
+        kind: kind.to_owned(),
+        actor: actor.map(str::to_owned),
+        origin: None,
+        application: None,
+        service: None,
+        channel: None,
+        message: String::new(),
+        data: serde_json::json!({}),
+    }
+}
+
+#[tokio::test]
+async fn the_log_forgets_machines_first_then_people_and_approvals_never() {
+    let rig = Rig::open().await;
+    let events = vec![
+        entry(1, 500, "approval.decided", Some("eve")),
+        entry(2, 400, "instance.pause", Some("eve")),
+        entry(3, 100, "instance.pause", Some("eve")),
+        entry(4, 100, "release.created", None),
+        entry(5, 100, "job.ended", None),
+        entry(6, 5, "job.ended", None),
+        entry(7, 400, "job.ended", None),
+    ];
+    rig.fresh.store.commit(&Commit { events, ..Commit::default() }).await.unwrap();
+    let left = async || -> Vec<u64> {
+        let page = rig.fresh.store.events(&Default::default(), &PageRequest::default()).await.unwrap();
+        page.items.iter().map(|entry| entry.seq).rev().collect()
+    };
+    rig.pass().await;
+    assert_eq!(left().await, [1, 3, 4, 6, 7]);
+    rig.clock.advance_ms(300 * DAY_MS);
+    rig.pass().await;
+    assert_eq!(left().await, [1, 7], "and the newest, which the next number follows");
+}
+
+#[tokio::test]
+async fn releases_stay_a_year_and_the_last_that_converged_longer() {
+    let rig = Rig::open().await;
+    let release = |number: u64, days_ago: i64| ReleaseRow {
+        id: ReleaseId::derive(&[&number.to_le_bytes()]),
+        service: rig.service.id,
+        seq: number.cast_signed(),
+        number,
+        version: format!("web-{number}"),
+        params: Default::default(),
+        service_version: 1,
+        created_at: today().plus_ms(-days_ago * DAY_MS),
+        created_by: "eve".to_owned(),
+        rolled_back_to: None,
+    };
+    let mut changes: Vec<Change> = vec![Change::Service(ServiceRow { release_count: 60, ..rig.service.clone() })];
+    changes.extend((1..=60).map(|number| Change::Release(Box::new(release(number, 400)))));
+    rig.fresh.store.commit(&Commit { changes, ..Commit::default() }).await.unwrap();
+    rig.pass().await;
+    let all = rig.fresh.store.releases(&Default::default(), &PageRequest { limit: Some(100), ..Default::default() }).await.unwrap();
+    assert_eq!(all.total, 50, "the newest of a service stay whatever their age");
+    assert_eq!(all.items.last().unwrap().version, "web-11");
+}
