@@ -164,11 +164,15 @@ impl Daemon {
             directory: data.join("uploads"),
             url: settings.advertise_url.clone().unwrap_or_else(|| url.clone()).trim_end_matches('/').to_owned(),
         };
-        let delivery = Delivery::open(uploads, blobs.clone(), Tokens::new(&sealer), clock.clone())
+        let delivery = Delivery::open(uploads, blobs.clone(), Tokens::new(&sealer).of_lineage(&store.lineage().await?), clock.clone())
             .map_err(io_error(format!("open the uploads in {}", data.display())))?;
         let cluster = ClusterRunner::open(data.join("cluster"), delivery.clone(), authorities, clock.clone(), news)
             .map_err(io_error(format!("open what is known of clusters in {}", data.display())))?;
 
+        let restored = store.restored_at().await?;
+        if let Some(at) = &restored {
+            tracing::warn!("restored from a backup at {at}: it observes and applies nothing; `pvn-scheduler activate` lets it act");
+        }
         let stop = CancellationToken::new();
         let parts = Parts {
             store: store.clone(),
@@ -179,7 +183,7 @@ impl Daemon {
             news: news_in,
             root,
             limits: limits(&settings),
-            observer: settings.observer,
+            observer: settings.observer || restored.is_some(),
             options: Options { everything_local: settings.all_local },
         };
         let Driver { handle, done: driver } = Driver::start(parts, stop.child_token()).await?;

@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use pvn_scheduler::daemon::Daemon;
-use pvn_scheduler::offline::{self, PruneArguments};
+use pvn_scheduler::offline::backup::BackupArguments;
+use pvn_scheduler::offline::restore::RestoreArguments;
+use pvn_scheduler::offline::{self, ActivateArguments, PruneArguments};
 use pvn_scheduler::settings::Settings;
 use pvn_scheduler::{crash, dev};
 use pvnctl::args::without_empty_variables;
@@ -37,6 +39,12 @@ enum Command {
     Dev(Box<dev::Arguments>),
     /// Remove what is not kept any more, with the scheduler stopped: mends a full disk
     Prune(Box<PruneArguments>),
+    /// Write everything that a scheduler keeps to a file, while it runs
+    Backup(Box<BackupArguments>),
+    /// Make a data directory from a backup; the copy observes until it is activated
+    Restore(Box<RestoreArguments>),
+    /// Let a restored scheduler act from its next start on
+    Activate(Box<ActivateArguments>),
 }
 
 fn main() -> ExitCode {
@@ -71,6 +79,9 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Serve(settings) => runtime.block_on(serve(*settings)).map(|()| ExitCode::SUCCESS),
         Command::Dev(arguments) => Ok(runtime.block_on(dev::run(*arguments)).into()),
         Command::Prune(arguments) => tell(runtime.block_on(offline::prune(&arguments))?),
+        Command::Backup(arguments) => tell(runtime.block_on(offline::backup::backup(&arguments))?),
+        Command::Restore(arguments) => tell(runtime.block_on(offline::restore::restore(&arguments))?),
+        Command::Activate(arguments) => tell(runtime.block_on(offline::activate(&arguments))?),
     }
 }
 

@@ -1,5 +1,5 @@
-//! What is done to the data of a daemon by hand: `prune`. Called by `main`. It needs the
-//! daemon stopped; jobs go on meanwhile.
+//! What is done to the data of a daemon by hand: `prune`, `backup`, `restore`, `activate`. Called by `main`. All but `backup`
+//! need the daemon stopped; jobs go on meanwhile.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,6 +14,9 @@ use crate::secrets::{KEY_FILE, Sealer};
 use crate::settings::Settings;
 use crate::store::{Lock, Owner, Store};
 use crate::{identity, private};
+
+pub mod backup;
+pub mod restore;
 
 /// Where the data of a daemon is.
 #[derive(Debug, Clone, Args)]
@@ -125,3 +128,24 @@ pub async fn prune(arguments: &PruneArguments) -> anyhow::Result<String> {
     Ok(format!("{said}; {} MiB were free and {} MiB are", before >> 20, free() >> 20))
 }
 
+/// What can be typed after `activate`.
+#[derive(Debug, Clone, Args)]
+pub struct ActivateArguments {
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Lets a restored scheduler act. Returns what to tell.
+///
+/// # Errors
+/// With what to do.
+pub async fn activate(arguments: &ActivateArguments) -> anyhow::Result<String> {
+    let (_lock, store) = arguments.place.open().await?;
+    let observed = store.activate().await?;
+    store.close().await;
+    Ok(if observed {
+        "it applies from its next start on; make sure that the scheduler that it was backed up from never starts again".to_owned()
+    } else {
+        "it was not restored, or it applies already; nothing was changed".to_owned()
+    })
+}

@@ -23,6 +23,7 @@ use crate::secrets::{SealError, Sealer};
 
 mod actions;
 mod applications;
+mod backup;
 mod commit;
 mod documents;
 mod events;
@@ -42,6 +43,7 @@ use lease::Lease;
 
 pub use actions::PendingAction;
 pub use applications::{ApplicationRow, ChannelRow, ChannelSummary, RuntimeRow, RuntimeSummary, ServiceRow};
+pub use backup::{Snapshot, snapshot};
 pub use commit::{Change, Commit};
 pub use documents::{DocumentKey, DocumentKind, StoredDocument};
 pub use events::EventFilter;

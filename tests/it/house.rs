@@ -41,6 +41,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("hmac", &["scheduler/src/delivery/token", "schema/src/report/line"]),
     ("annotate_snippets", &["schema/src/diagnostic"]),
     ("notify", &["scheduler/src/dev"]),
+    ("tar", &["scheduler/src/offline"]),
     ("kube", &["scheduler/src/runner/cluster"]),
     ("k8s_openapi", &["scheduler/src/runner/cluster"]),
 ];

@@ -59,6 +59,17 @@ impl Tokens {
         Self { key: sealer.job_token_key() }
     }
 
+    /// The same for one of several databases with this key: a restored one takes no tokens that the one before it gave out.
+    #[must_use]
+    pub fn of_lineage(self, lineage: &str) -> Self {
+        if lineage.is_empty() {
+            return self;
+        }
+        let mut mac = self.mac(lineage);
+        mac.update(b" pvn lineage");
+        Self { key: mac.finalize().into_bytes().into() }
+    }
+
     /// The token's text. The same for the same token, so that a start that is done twice asks for the same thing.
     pub fn issue(&self, token: &JobToken) -> String {
         let job = hex(token.job.as_bytes());

@@ -19,6 +19,11 @@ pub enum DocumentKind {
 }
 
 impl DocumentKind {
+    /// The kind of this word.
+    pub fn of(word: &str) -> Option<Self> {
+        [Self::Runtime, Self::Application, Self::Service].into_iter().find(|kind| kind.as_str() == word)
+    }
+
     /// The word, as the document's top-level key has it.
     pub const fn as_str(self) -> &'static str {
         match self {

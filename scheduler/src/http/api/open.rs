@@ -61,7 +61,10 @@ async fn readyz(State(api): State<Api>) -> Result<axum::Json<Readiness>> {
                     "the spool directory of {lost} applies that were under way is lost, and nobody can say whether they run: see whether they do, then `pvnctl services retry` them"
                 )),
             };
-            Ok(axum::Json(Readiness { status: "ok", broken: api.driver.broken(), notes: lost.into_iter().collect() }))
+            let restored = api.store.restored_at().await?;
+            let restored = restored
+                .map(|at| format!("restored from a backup at {at}: it observes and applies nothing until `pvn-scheduler activate`"));
+            Ok(axum::Json(Readiness { status: "ok", broken: api.driver.broken(), notes: lost.into_iter().chain(restored).collect() }))
         }
         driver::Health::Degraded { why, since } => {
             Err(Error::unavailable(format!("nothing new is started since {since}: {why}; reading goes on")))

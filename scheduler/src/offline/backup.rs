@@ -1,0 +1,167 @@
+//! `pvn-scheduler backup FILE`: database, blobs and, when asked, the key in one tar file, while the daemon runs.
+//!
+//! ```text
+//! manifest.json   what made it, when, and which migration is in it
+//! pvn.db          the database at one moment
+//! secret.key      with --with-key only
+//! blobs/HEX       each blob that the database names, by its digest
+//! ```
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use clap::Args;
+use schema::id::BlobId;
+use serde::{Deserialize, Serialize};
+
+use super::Place;
+use crate::clock::Clock;
+use crate::secrets::KEY_FILE;
+use crate::store;
+
+/// The form of the file.
+pub(super) const FORMAT: u32 = 1;
+
+pub(super) const MANIFEST: &str = "manifest.json";
+pub(super) const DATABASE: &str = "pvn.db";
+pub(super) const BLOBS: &str = "blobs/";
+
+/// First in the file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Manifest {
+    /// [`FORMAT`].
+    pub(super) format: u32,
+    /// Of the program that made it.
+    pub(super) version: String,
+    /// When.
+    pub(super) created_at: String,
+    /// The newest migration of the database.
+    pub(super) migration: i64,
+}
+
+const EXAMPLES: &str = "\
+The daemon goes on meanwhile. Without --with-key the file holds no key: keep `secret.key` elsewhere, because nothing that is
+sealed can be opened without it, configs included. Either way keep the file to yourself: it holds hashes of tokens, and
+output of jobs.
+
+Examples:
+  pvn-scheduler backup /backups/pvn-2031-05-01.tar --data-dir /var/lib/pvn
+  pvn-scheduler backup pvn.tar --with-key";
+
+/// What can be typed after `backup`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct BackupArguments {
+    /// The file to write; it must not be there
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    #[command(flatten)]
+    place: Place,
+
+    /// Put the key that seals secrets into the file too
+    #[arg(long)]
+    with_key: bool,
+}
+
+/// Writes a backup. Returns what to tell.
+///
+/// # Errors
+/// With what to do; then there is no file.
+pub async fn backup(arguments: &BackupArguments) -> anyhow::Result<String> {
+    let BackupArguments { file, place, with_key } = arguments;
+    let database = place.database()?;
+    if file.exists() {
+        bail!("{} is there already; name a new file", file.display());
+    }
+    let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let at = || format!("failed to write in {}", directory.display());
+    // Both are for our user alone, and go by themselves when this fails.
+    let home = tempfile::Builder::new().prefix(".pvn-backup-").tempdir_in(directory).with_context(at)?;
+    let copy = home.path().join(DATABASE);
+    let snapshot = store::snapshot(&database, &copy).await?;
+    let manifest = Manifest {
+        format: FORMAT,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        created_at: Clock::System.now().to_string(),
+        migration: snapshot.migration,
+    };
+    let blobs = place.data_dir.join("blobs");
+    let wanted: Vec<BlobId> = match snapshot.blobs {
+        Some(named) => named.into_iter().collect(),
+        None => all(&blobs)?,
+    };
+    let key = with_key.then(|| place.key_file());
+    let partial = home.path().join("backup.tar");
+    let (copied, missing) = {
+        let (partial, copy) = (partial.clone(), copy.clone());
+        tokio::task::spawn_blocking(move || write(&partial, &manifest, &copy, key.as_deref(), &blobs, &wanted)).await?.with_context(at)?
+    };
+    // Whole or not there.
+    std::fs::hard_link(&partial, file).with_context(|| format!("failed to put {} in place", file.display()))?;
+    File::open(directory).and_then(|directory| directory.sync_all()).with_context(at)?;
+    let size = std::fs::metadata(file).map_or(0, |metadata| metadata.len());
+    let lost = if missing == 0 { String::new() } else { format!(", {missing} that the database names are not there") };
+    let key = if *with_key { "the key is in it" } else { "the key is not in it: keep it apart" };
+    Ok(format!("{}: {} MiB, {copied} blobs{lost}; {key}", file.display(), size >> 20))
+}
+
+/// Every blob on the disk.
+fn all(directory: &Path) -> anyhow::Result<Vec<BlobId>> {
+    let at = || format!("failed to list {}", directory.display());
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).with_context(at)? {
+        let entry = entry.with_context(at)?;
+        let prefix = entry.file_name();
+        let Some(prefix) = prefix.to_str().filter(|name| name.len() == 2) else { continue };
+        for blob in std::fs::read_dir(entry.path()).with_context(at)? {
+            let name = blob.with_context(at)?.file_name();
+            found.extend(name.to_str().and_then(|rest| format!("sha256:{prefix}{rest}").parse::<BlobId>().ok()));
+        }
+    }
+    Ok(found)
+}
+
+fn write(to: &Path, manifest: &Manifest, copy: &Path, key: Option<&Path>, blobs: &Path, wanted: &[BlobId]) -> io::Result<(usize, usize)> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let file = File::options().write(true).create_new(true).mode(0o600).open(to)?;
+    let mut tar = tar::Builder::new(io::BufWriter::new(file));
+    let text = serde_json::to_vec_pretty(manifest)?;
+    append(&mut tar, MANIFEST, text.len() as u64, text.as_slice())?;
+    append_file(&mut tar, DATABASE, &File::open(copy)?)?;
+    if let Some(key) = key {
+        append_file(&mut tar, KEY_FILE, &File::open(key)?)?;
+    }
+    let (mut copied, mut missing) = (0, 0);
+    for blob in wanted {
+        let hex = blob.hex();
+        match File::open(blobs.join(&hex[..2]).join(&hex[2..])) {
+            Ok(file) => {
+                append_file(&mut tar, &format!("{BLOBS}{hex}"), &file)?;
+                copied += 1;
+            }
+            // Retention removed it, or it was lost; both are ordinary.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => missing += 1,
+            Err(error) => return Err(error),
+        }
+    }
+    let mut buffered = tar.into_inner()?;
+    buffered.flush()?;
+    buffered.get_ref().sync_all()?;
+    Ok((copied, missing))
+}
+
+fn append_file(tar: &mut tar::Builder<impl Write>, name: &str, file: &File) -> io::Result<()> {
+    append(tar, name, file.metadata()?.len(), file)
+}
+
+fn append(tar: &mut tar::Builder<impl Write>, name: &str, size: u64, from: impl io::Read) -> io::Result<()> {
+    let mut header = tar::Header::new_gnu();
+    header.set_mode(0o600);
+    header.set_size(size);
+    header.set_entry_type(tar::EntryType::Regular);
+    tar.append_data(&mut header, name, from.take(size))
+}

@@ -1,0 +1,138 @@
+//! A copy of the database beside a daemon that runs, and what makes a copy a database of its own. Nothing here changes the
+//! database that is copied, not even its tables when this program is newer.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use futures::TryStreamExt;
+use schema::id::BlobId;
+use schema::time::Timestamp;
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{Connection as _, Row as _};
+
+use super::{Connection, MIGRATIONS, Result, Store, StoreError, meta};
+use crate::retention::Named;
+
+/// When the database was restored from a backup; there until a person says that it may act.
+const RESTORED: &str = "restored_at";
+
+/// Tells a restored database from the one that was backed up.
+const LINEAGE: &str = "lineage";
+
+/// What is in a copy.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// The newest migration in it.
+    pub migration: i64,
+    /// The blobs that it names; `None` when it does not know them all, because an older pvn wrote it.
+    pub blobs: Option<BTreeSet<BlobId>>,
+}
+
+fn unavailable(path: &Path) -> impl Fn(sqlx::Error) -> StoreError {
+    let path = path.to_owned();
+    move |error| StoreError::Unavailable(format!("{}: {error}", path.display()))
+}
+
+/// Writes a copy of the database as it is at this moment to a new file. Daemon and readers go on meanwhile.
+///
+/// # Errors
+/// [`StoreError::Newer`] when a newer pvn made the database, [`StoreError::Unavailable`] when it cannot be read or the copy
+/// not be written.
+pub async fn snapshot(database: &Path, to: &Path) -> Result<Snapshot> {
+    let options = SqliteConnectOptions::new().filename(database).busy_timeout(super::BUSY_TIMEOUT);
+    let mut connection = Connection::connect_with(&options).await.map_err(unavailable(database))?;
+    let migration = migration(&mut connection, database).await?;
+    let into = to.to_str().ok_or_else(|| StoreError::Invalid(format!("{} is not UTF-8", to.display())))?;
+    sqlx::query("VACUUM INTO $1").bind(into).execute(&mut connection).await.map_err(unavailable(to))?;
+    connection.close().await?;
+
+    let mut copy = Connection::connect_with(&SqliteConnectOptions::new().filename(to).read_only(true)).await.map_err(unavailable(to))?;
+    let blobs = named_blobs(&mut copy).await?;
+    copy.close().await?;
+    Ok(Snapshot { migration, blobs })
+}
+
+async fn migration(connection: &mut Connection, path: &Path) -> Result<i64> {
+    let found: Option<i64> =
+        sqlx::query_scalar("SELECT MAX(version) FROM _sqlx_migrations").fetch_one(connection).await.map_err(unavailable(path))?;
+    let (found, known) = (found.unwrap_or(0), MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or(0));
+    if found > known { Err(StoreError::Newer { path: path.to_owned(), found, known }) } else { Ok(found) }
+}
+
+async fn named_blobs(copy: &mut Connection) -> Result<Option<BTreeSet<BlobId>>> {
+    let noted: i64 =
+        sqlx::query_scalar("SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = 'blobs'").fetch_one(&mut *copy).await?;
+    let left: Option<String> =
+        sqlx::query_scalar("SELECT value FROM meta WHERE key = $1").bind(super::prune::LEFT).fetch_optional(&mut *copy).await?;
+    let jobs: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM jobs WHERE ended_at IS NOT NULL").fetch_one(&mut *copy).await?;
+    let all_are_noted = noted > 0 && (left.as_deref() == Some("0") || jobs == 0);
+    if !all_are_noted {
+        return Ok(None);
+    }
+    let mut blobs = BTreeSet::new();
+    let mut rows = sqlx::query("SELECT id FROM blobs").fetch(&mut *copy);
+    while let Some(row) = rows.try_next().await? {
+        // What does not read as one is no file either.
+        blobs.extend(row.try_get::<&str, _>("id")?.parse::<BlobId>());
+    }
+    drop(rows);
+    let mut named = Named::default();
+    let mut rows = sqlx::query("SELECT state FROM instances").fetch(&mut *copy);
+    while let Some(row) = rows.try_next().await? {
+        named.take(row.try_get("state")?);
+    }
+    blobs.extend(named.blobs);
+    Ok(Some(blobs))
+}
+
+impl Store {
+    /// Makes a restored database one of its own: jobs of the original cannot report to it, nobody waits for the daemon that had
+    /// it, and it observes until a person says otherwise.
+    pub async fn become_restored(&self, at: Timestamp, lineage: &str) -> Result<()> {
+        let mut writer = self.write.acquire().await?;
+        let mut transaction = writer.begin_with("BEGIN IMMEDIATE").await?;
+        meta::set(&mut transaction, RESTORED, &at.to_string()).await?;
+        meta::set(&mut transaction, LINEAGE, lineage).await?;
+        sqlx::query("UPDATE owner SET epoch = epoch + 1, released = 1").execute(&mut *transaction).await?;
+        transaction.commit().await?;
+        Ok(())
+    }
+
+    /// When this database was restored; `None` when it was not, or when a person has said that it may act.
+    pub async fn restored_at(&self) -> Result<Option<String>> {
+        self.meta(RESTORED).await
+    }
+
+    /// From now on this database acts. Returns whether it only observed.
+    pub async fn activate(&self) -> Result<bool> {
+        let done = sqlx::query("DELETE FROM meta WHERE key = $1").bind(RESTORED).execute(&self.write).await?;
+        Ok(done.rows_affected() > 0)
+    }
+
+    /// What tells this database from the one that it was restored from; empty where there is none.
+    pub async fn lineage(&self) -> Result<String> {
+        Ok(self.meta(LINEAGE).await?.unwrap_or_default())
+    }
+
+    /// Opens one thing that is sealed, to see whether the key is the right one. What holds nothing sealed takes any key.
+    ///
+    /// # Errors
+    /// [`StoreError::Sealed`] when it is another key.
+    pub async fn check_key(&self) -> Result<()> {
+        let secret: Option<String> = sqlx::query_scalar("SELECT key FROM secrets LIMIT 1").fetch_optional(&self.read).await?;
+        if let Some(key) = secret {
+            self.secret(&key, 0).await?;
+        }
+        let document = sqlx::query("SELECT kind, application, name FROM documents LIMIT 1").fetch_optional(&self.read).await?;
+        if let Some(row) = document {
+            let kind = super::DocumentKind::of(row.try_get("kind")?);
+            let key = kind.map(|kind| {
+                Ok::<_, StoreError>(super::DocumentKey { kind, application: row.try_get("application")?, name: row.try_get("name")? })
+            });
+            if let Some(key) = key.transpose()? {
+                self.document(&key).await?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,139 @@
+//! `backup` of a daemon that works, `restore` into a new directory, and what the copy may do before and after `activate`.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tests::files::Files;
+use tests::scheduler::{Scheduler, Start};
+use tests::{programs, wait};
+
+fn program(arguments: &[&str]) -> Output {
+    Command::new(programs::program("pvn-scheduler")).args(arguments).output().expect("the program can be started")
+}
+
+fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+fn done(arguments: &[&str]) -> String {
+    let output = program(arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", said(&output));
+    said(&output)
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("the path is UTF-8")
+}
+
+/// What people would compare.
+fn seen(scheduler: &Scheduler) -> Vec<Value> {
+    let releases = scheduler.json(&["releases", "list", "--app", "app", "--service", "s0"]);
+    let secrets = scheduler.json(&["secrets", "list"]);
+    let applications = scheduler.json(&["applications", "get", "app"]);
+    vec![releases, secrets, applications]
+}
+
+#[test]
+fn a_backup_of_a_working_daemon_restores_to_one_that_only_looks_until_it_is_activated() {
+    let mut original = Scheduler::stopped();
+    let files = Files::new(original.home());
+    original.run(&Start::default());
+    original.apply(&Files::configs(4, 2));
+    let mut set = original.client(["secrets", "set", "token"]);
+    let home = original.home().join("value");
+    std::fs::write(&home, "hush").expect("a file can be written");
+    set.stdin(std::fs::File::open(&home).expect("it is there"));
+    assert!(set.status().expect("pvnctl can be started").success());
+    for service in ["s0", "s1", "s2", "s3"] {
+        original.ok(&["services", "push", service, "--app", "app"]);
+    }
+    for (service, channel) in [("s0", "c0"), ("s0", "c1"), ("s1", "c0"), ("s3", "c1")] {
+        original.channel_becomes(service, channel, "CONVERGED");
+    }
+    // Under load: drift is repaired all the time, and one apply runs over the backup.
+    files.hold();
+    files.drift("s1", "c0");
+    wait::until("an apply to run", || {
+        let busy = std::fs::read_dir(original.home().join("busy")).ok()?;
+        busy.flatten().any(|entry| entry.file_name() == "s1.c0").then_some(())
+    });
+    let before = seen(&original);
+
+    let file = original.home().join("backup.tar");
+    let told = done(&["backup", text(&file), "--data-dir", text(&original.data())]);
+    assert!(told.contains("the key is not in it"), "{told}");
+    let again = program(&["backup", text(&file), "--data-dir", text(&original.data())]);
+    assert!(!again.status.success() && said(&again).contains("is there already"), "{}", said(&again));
+    assert_eq!(original.channel("s0", "c0")["status"], "CONVERGED", "the daemon goes on");
+    files.let_go();
+    original.channel_becomes("s1", "c0", "CONVERGED");
+
+    let mut copy = Scheduler::stopped();
+    let data = copy.data();
+    let restore = ["restore", text(&file), "--data-dir", text(&data)];
+    let refused = program(&restore);
+    assert!(!refused.status.success() && said(&refused).contains("--secret-key-file"), "{}", said(&refused));
+    let wrong = original.home().join("wrong.key");
+    std::fs::write(&wrong, "00".repeat(32)).expect("a file can be written");
+    let refused = program(&[&restore[..], &["--secret-key-file", text(&wrong)]].concat());
+    assert!(!refused.status.success() && said(&refused).contains("sealed with another key"), "{}", said(&refused));
+    assert!(!data.exists(), "nothing is left of what failed");
+    let key = original.data().join("secret.key");
+    let told = done(&[&restore[..], &["--secret-key-file", text(&key)]].concat());
+    assert!(told.contains("activate"), "{told}");
+    let refused = program(&[&restore[..], &["--secret-key-file", text(&key)]].concat());
+    assert!(!refused.status.success() && said(&refused).contains("is not empty"), "{}", said(&refused));
+
+    // Side by side with the original, on the same outside world.
+    let root = original.home().to_owned();
+    copy.run(&Start { root: Some(&root), ..Start::default() });
+    let after = seen(&copy);
+    assert_eq!(after[1..], before[1..]);
+    // How a release stands in a channel changes with time; that it is there does not.
+    assert_eq!(after[0].as_array().map(Vec::len), before[0].as_array().map(Vec::len));
+    let applied = files.ledger().len();
+    // The apply ran when the backup was made; the copy cannot know how it ended.
+    let ready = wait::until("the apply of the original to be out of sight", || {
+        let (_, ready) = copy.get("/readyz")?;
+        ready.contains("spool directory of 1 applies").then_some(ready)
+    });
+    assert!(ready.contains("restored from a backup"), "{ready}");
+    assert_eq!(copy.channel("s1", "c0")["observer"], true);
+    let job = &copy.json(&["jobs", "list", "--app", "app", "--service", "s0", "--kind", "apply"])[0];
+    assert_eq!(job["status"], "SUCCEEDED");
+    let id = job["id"].as_str().expect("a job has an id").to_owned();
+    assert_eq!(copy.ok(&["jobs", "logs", &id]), original.ok(&["jobs", "logs", &id]));
+
+    // It looks, and applies nothing, although there is something to do.
+    original.kill();
+    files.drift("s0", "c0");
+    wait::until("the copy to find the drift", || {
+        let events = copy.get("/v1/events?service=s0&limit=1000")?.1;
+        (events.contains("observ") || copy.channel("s0", "c0")["status"] != "CONVERGED").then_some(())
+    });
+    assert_eq!(files.ledger().len(), applied, "nothing is applied");
+    copy.stop();
+    let told = done(&["activate", "--data-dir", text(&data)]);
+    assert!(told.contains("next start"), "{told}");
+    copy.run(&Start { root: Some(&root), ..Start::default() });
+    wait::until("the drift to be repaired", || files.state("s0", "c0"));
+    assert_eq!(files.overlaps(), "");
+    copy.stop();
+    assert!(done(&["activate", "--data-dir", text(&data)]).contains("nothing was changed"));
+}
+
+#[test]
+fn what_is_no_backup_is_refused_and_leaves_nothing() {
+    let home = tempfile::tempdir().expect("a directory can be made");
+    let data = home.path().join("data");
+    let file = home.path().join("file");
+    for (bytes, word) in [(b"a shopping list".to_vec(), "no backup"), (Vec::new(), "no backup"), (vec![0; 4096], "no backup")] {
+        std::fs::write(&file, bytes).expect("a file can be written");
+        let refused = program(&["restore", text(&file), "--data-dir", text(&data)]);
+        assert!(!refused.status.success() && said(&refused).contains(word), "{}", said(&refused));
+        assert!(!data.exists());
+    }
+    let refused = program(&["backup", text(&home.path().join("new.tar")), "--data-dir", text(&data)]);
+    assert!(!refused.status.success() && said(&refused).contains("no database"), "{}", said(&refused));
+}
