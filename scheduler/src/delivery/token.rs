@@ -149,6 +149,17 @@ mod tests {
     }
 
     #[test]
+    fn a_restored_database_takes_no_token_of_the_one_that_it_was_made_from() {
+        let text = tokens().issue(&token());
+        let restored = tokens().of_lineage("a1");
+        assert_eq!(restored.check(&text, NOW), Err(Refused::Forged));
+        assert_eq!(tokens().of_lineage("").check(&text, NOW), Ok(token()), "one that never was restored has no lineage");
+        let own = restored.issue(&token());
+        assert_eq!(restored.check(&own, NOW), Ok(token()));
+        assert_eq!(tokens().of_lineage("b2").check(&own, NOW), Err(Refused::Forged));
+    }
+
+    #[test]
     fn bad_input_wrong_or_expired_token_opens_nothing() {
         let text = tokens().issue(&token());
         let other = Tokens::new(&Sealer::with_key([8; 32])).issue(&token());

@@ -1,6 +1,7 @@
 //! The store's contract: what is committed together is there together, and what goes wrong says so.
 
 mod faults;
+mod lease;
 mod lists;
 
 use engine::state::State;

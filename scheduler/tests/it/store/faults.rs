@@ -39,11 +39,9 @@ async fn database_locked_is_unavailable_for_changes_while_reading_goes_on() {
     assert_eq!(fresh.store.services(&Default::default(), &PageRequest::default()).await.unwrap().total, 1);
 }
 
-#[tokio::test]
-async fn a_newer_database_is_refused_by_an_older_program() {
-    let fresh = Fresh::open().await;
-    fresh.store.close().await;
-    let mut hand = by_hand(&fresh).await;
+/// A migration that no program of today has.
+pub(super) async fn from_the_future(fresh: &Fresh) {
+    let mut hand = by_hand(fresh).await;
     sqlx::query(
         "INSERT INTO _sqlx_migrations (version, description, installed_on, success, checksum, execution_time)
          VALUES (9999, 'from the future', CURRENT_TIMESTAMP, TRUE, X'00', 0)",
@@ -52,6 +50,13 @@ async fn a_newer_database_is_refused_by_an_older_program() {
     .await
     .unwrap();
     hand.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_newer_database_is_refused_by_an_older_program() {
+    let fresh = Fresh::open().await;
+    fresh.store.close().await;
+    from_the_future(&fresh).await;
     let error = Store::open(&fresh.dir.path().join("pvn.db"), sealer()).await.unwrap_err();
     assert!(matches!(error, StoreError::Newer { found: 9999, .. }), "{error}");
     assert!(error.to_string().contains("start the newer program"), "{error}");
