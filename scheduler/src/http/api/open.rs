@@ -55,7 +55,7 @@ async fn readyz(State(api): State<Api>) -> Result<axum::Json<Readiness>> {
     let health = api.driver.health().borrow().clone();
     match health {
         driver::Health::Ready => {
-            let lost = match api.driver.lost().await? {
+            let lost = match api.driver.lost().await {
                 0 => None,
                 lost => Some(format!(
                     "the spool directory of {lost} applies that were under way is lost, and nobody can say whether they run: see whether they do, then `pvnctl services retry` them"
