@@ -133,9 +133,9 @@ impl Drop for TakenAway<'_> {
 }
 
 impl Cluster {
-    /// An account with exactly the published rights, for all schedulers of this program.
+    /// An account with exactly the published rights in all namespaces, for all schedulers of this program.
     pub fn account(&self) -> &Account {
-        self.account.get_or_init(|| self.new_account(&[]))
+        self.account.get_or_init(|| self.new_account(&["cluster-wide"]))
     }
 
     /// An account of one's own, with the published rights as these components of `images/kubernetes` change them.
@@ -144,7 +144,7 @@ impl Cluster {
     /// When the published files are not accepted.
     pub fn new_account(&self, components: &[&str]) -> Account {
         let account = Account::new(&self.layout, components).expect("an account can be written down");
-        if components.is_empty() {
+        if components.contains(&"cluster-wide") {
             account.wait_until_it_may(true, "create", "namespaces", "default");
             account.wait_until_it_may(true, "create", "jobs.batch", "default");
         }

@@ -22,7 +22,7 @@ impl<'c> World<'c> {
     fn new(cluster: &'c Cluster, arguments: &[&str]) -> Self {
         let mut scheduler = Scheduler::stopped_at(ADDRESS);
         scheduler.run(&Start { arguments, ..Start::default() });
-        Self { cluster, account: cluster.new_account(&[]), scheduler }
+        Self { cluster, account: cluster.new_account(&["cluster-wide"]), scheduler }
     }
 
     fn runtime(&self) -> String {

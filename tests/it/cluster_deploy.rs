@@ -113,7 +113,7 @@ impl<'c> Installed<'c> {
         let kustomization = json!({
             "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
             "namespace": self.namespace(), "nameSuffix": format!("-{}", self.suffix),
-            "resources": [base], "components": [format!("{base}/namespace")],
+            "resources": [base], "components": [format!("{base}/namespace"), format!("{base}/cluster-wide")],
             "images": [{"name": "pvn-scheduler", "newName": "pvn.test/scheduler", "newTag": self.suffix}],
             "patches": [{"patch": patch.to_string()}],
         });

@@ -54,7 +54,7 @@ const ROWS: &[(&str, &str, &str, &str)] = &[
 #[test]
 fn a_right_that_is_missing_is_named_with_its_remedy_before_anything_is_made() {
     let Some(cluster) = Cluster::get("a_right_that_is_missing_is_named_with_its_remedy_before_anything_is_made") else { return };
-    let account = cluster.new_account(&[]);
+    let account = cluster.new_account(&["cluster-wide"]);
     let (scheduler, runtime) = scheduler(&account, None);
     let namespace = format!("pvn-proxy-runtime-{runtime}");
     for (role, verb, resource, shown) in ROWS {
@@ -76,7 +76,7 @@ fn a_right_that_is_missing_is_named_with_its_remedy_before_anything_is_made() {
 #[test]
 fn without_rights_in_all_namespaces_jobs_run_in_a_given_one_only() {
     let Some(cluster) = Cluster::get("without_rights_in_all_namespaces_jobs_run_in_a_given_one_only") else { return };
-    let account = cluster.new_account(&["given-namespaces"]);
+    let account = cluster.new_account(&[]);
     let given = account.name("given");
     cluster.kubectl(&["create", "namespace", &given], "");
 
