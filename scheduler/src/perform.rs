@@ -11,6 +11,7 @@ use schema::id::{BlobId, JobId};
 use schema::report::StructuredKind;
 use schema::status::JobKind;
 use schema::time::Timestamp;
+use schema::wire::{self, SECRET_KEYS_VARIABLE};
 
 use crate::clock::Clock;
 use crate::compile::environment::JobIdentity;
@@ -164,6 +165,11 @@ impl Performer {
         let mut secret_keys = Vec::new();
         for variable in &command.env {
             let bytes = match &variable.value {
+                // Joined with ours.
+                EnvValue::Plain(text) if variable.key == SECRET_KEYS_VARIABLE => {
+                    secret_keys.extend(wire::secret_keys(text).map(str::to_owned));
+                    continue;
+                }
                 EnvValue::Plain(text) => {
                     env.push((variable.key.clone(), text.clone()));
                     continue;

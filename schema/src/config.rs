@@ -47,7 +47,8 @@ pub use runners::{
 pub use runtime::{FakeRuntime, KubernetesRuntime, Label, LocalEnv, LocalRuntime, Runtime, RuntimeKind, WrapperInjection};
 pub use service::{AutoRollback, CustomRuntimeValues, PerReleaseChannel, Service};
 pub use task::{
-    EphemeralSource, Medium, Mount, Program, ResourceList, Resources, RetryConfig, SecretSource, TaskConfig, TaskK8s, Volume, VolumeSource,
+    Capabilities, EphemeralSource, Medium, Mount, Program, ResourceList, Resources, RetryConfig, SeLinuxOptions, SecretSource,
+    SecurityContext, SecurityProfile, TaskConfig, TaskK8s, Volume, VolumeSource,
 };
 
 /// The content of one document: exactly one of the top-level keys.

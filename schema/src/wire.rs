@@ -27,6 +27,14 @@ pub const FETCH_MODE_VARIABLE: &str = "PVN_FETCH_MODE";
 /// Environment variable that names the variables whose values are secret, with commas between.
 pub const SECRET_KEYS_VARIABLE: &str = "PVN_SECRET_KEYS";
 
+/// Environment variable of the directory where a wrapper keeps what it has not delivered.
+pub const SPOOL_VARIABLE: &str = "PVN_SPOOL_DIR";
+
+/// The names in the value of [`SECRET_KEYS_VARIABLE`]; people who write it by hand put a blank after the comma.
+pub fn secret_keys(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').map(str::trim).filter(|key| !key.is_empty())
+}
+
 /// Header with the offset of a piece, in bytes of what is stored of the stream; in an answer, the next one wanted.
 pub const OFFSET_HEADER: &str = "Upload-Offset";
 /// Header with the whole length of a file that comes in pieces: `PUT /files/{name}` with offset and length answers 204 with

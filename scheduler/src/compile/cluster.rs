@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use schema::config::{KubernetesRuntime, Medium, ProxyRuntime, ResourceList, Runtime, RuntimeKind, TaskConfig};
+use schema::config::{KubernetesRuntime, Medium, ProxyRuntime, ResourceList, Runtime, RuntimeKind, SecurityContext, TaskConfig};
 use schema::id::{BlobId, RuntimeName};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -155,6 +155,9 @@ pub(super) fn task_job(task: &TaskConfig, texts: TaskTexts, place: &Place, probl
         }
         container.insert("resources".to_owned(), amounts.into());
     }
+    if let Some(context) = &task.security_context {
+        container.insert("securityContext".to_owned(), said(context));
+    }
     let mount = |volume: &schema::config::Volume| json!({"name": volume.name, "mountPath": volume.mount.mount_path, "readOnly": volume.mount.read_only});
     put_list(&mut container, "volumeMounts", task.volumes.iter().map(mount).collect());
 
@@ -188,6 +191,21 @@ fn put_list(object: &mut Map<String, Value>, key: &str, list: Vec<Value>) {
 fn amounts_of(list: &ResourceList) -> Value {
     let amounts = [("cpu", &list.cpu), ("memory", &list.memory)];
     Value::Object(amounts.into_iter().filter_map(|(key, amount)| Some((key.to_owned(), amount.clone()?.into()))).collect())
+}
+
+/// What is said of a context, and nothing of what is not.
+fn said(context: &SecurityContext) -> Value {
+    fn filled(value: Value) -> Value {
+        match value {
+            Value::Object(fields) => {
+                let empty = |value: &Value| value.is_null() || value.as_array().is_some_and(Vec::is_empty);
+                // No deeper than the type.
+                fields.into_iter().filter(|(_, value)| !empty(value)).map(|(key, value)| (key, filled(value))).collect()
+            }
+            other => other,
+        }
+    }
+    filled(serde_json::to_value(context).expect("our own types have JSON forms"))
 }
 
 fn volume(volume: &schema::config::Volume) -> Value {

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use schema::config::{CustomRuntime, Env, EnvValueKind, Exec, FetchMode, ProxyRuntime, RuntimeKind, TaskConfig};
 use schema::report::StructuredKind;
 use schema::status::JobKind;
+use schema::wire::{SECRET_KEYS_VARIABLE, SPOOL_VARIABLE};
 
 use super::cluster::{self, ClusterPlace, TaskTexts};
 use super::configs::Configs;
@@ -131,7 +132,10 @@ impl Maker<'_> {
                 command
             }
         };
-        variables.retain(|key, _| !environment::is_ours(key));
+        self.check_wrappers_own(&variables, on, place, problems);
+        // Theirs to say: which values are secret, and on a cluster, whose volumes they know, where the wrapper's spool is.
+        let is_joined = |key: &str| key == SECRET_KEYS_VARIABLE || key == SPOOL_VARIABLE;
+        variables.retain(|key, _| is_joined(key) || !environment::is_ours(key));
         command.env = variables.into_iter().map(|(key, value)| EnvVar { key, value }).collect();
         command.expect = expect;
         match on {
@@ -159,6 +163,18 @@ impl Maker<'_> {
         }
         check_passable(&command, place, problems);
         (problems.count() == before).then_some(command)
+    }
+
+    /// What a config says of the wrapper's own variables, and cannot.
+    fn check_wrappers_own(&self, variables: &BTreeMap<String, EnvValue>, on: Option<&JobPlace>, place: &Place, problems: &mut Problems) {
+        if variables.get(SECRET_KEYS_VARIABLE).is_some_and(|value| !matches!(value, EnvValue::Plain(_))) {
+            let problem = place.problem(format!("`{SECRET_KEYS_VARIABLE}` is a secret; it holds the names of the variables that are"));
+            problems.add(problem.help("write the names as its `value`, with commas between"));
+        }
+        if variables.contains_key(SPOOL_VARIABLE) && matches!(on, Some(JobPlace::Local { .. })) && !self.options.everything_local {
+            let problem = place.problem(format!("`{SPOOL_VARIABLE}` cannot be set on this machine: the scheduler collects what is there"));
+            problems.add(problem.help("take it out, or run the command on a cluster"));
+        }
     }
 
     fn task(&self, kind: JobKind, task: &TaskConfig, on: Option<&JobPlace>, place: &Place, problems: &mut Problems) -> Command {
@@ -204,6 +220,7 @@ impl Maker<'_> {
         }
         let only_kubernetes = [
             (task.k8s.is_some(), place.field("k8s"), "`k8s`"),
+            (task.security_context.is_some(), place.field("securityContext"), "`securityContext`"),
             (task.program.resources.is_some(), place.field("program").field("resources"), "`resources`"),
         ];
         for (is_there, place, what) in only_kubernetes {

@@ -22,6 +22,8 @@ message! {
         retry_config: Option<RetryConfig>,
         /// What concerns Kubernetes only.
         k8s: Option<TaskK8s>,
+        /// What its container may do; only on Kubernetes. What a namespace with `restricted` Pod security asks for stands here.
+        security_context: Option<SecurityContext>,
         /// Let what the program leaves behind live on; only on `local` runtimes. Default: false.
         #[serde(default)]
         leave_running: bool,
@@ -164,5 +166,69 @@ message! {
         /// The service account that the Pod runs as.
         #[schemars(length(min = 1))]
         service_account: String,
+    }
+}
+
+message! {
+    /// What a container may do, as in a Pod of Kubernetes.
+    SecurityContext {
+        /// The user, by number.
+        run_as_user: Option<i64>,
+        /// The group, by number.
+        run_as_group: Option<i64>,
+        /// Whether it is refused when it would run as root.
+        run_as_non_root: Option<bool>,
+        /// Whether nothing but volumes can be written.
+        read_only_root_filesystem: Option<bool>,
+        /// Whether it can get more rights than it was started with.
+        allow_privilege_escalation: Option<bool>,
+        /// Whether it may do what root of the node may.
+        privileged: Option<bool>,
+        /// Rights of root that it has more or less than usual.
+        capabilities: Option<Capabilities>,
+        /// Which system calls it may make.
+        seccomp_profile: Option<SecurityProfile>,
+        /// What AppArmor lets it do.
+        app_armor_profile: Option<SecurityProfile>,
+        /// Its SELinux label.
+        se_linux_options: Option<SeLinuxOptions>,
+    }
+}
+
+message! {
+    /// Rights of root (capabilities(7) without `CAP_`).
+    Capabilities {
+        /// Given.
+        #[serde(default)]
+        add: Vec<String>,
+        /// Taken away; `ALL` is all of them.
+        #[serde(default)]
+        drop: Vec<String>,
+    }
+}
+
+message! {
+    /// A profile of the node.
+    SecurityProfile {
+        /// `RuntimeDefault`, `Localhost` or `Unconfined`.
+        #[serde(rename = "type")]
+        kind: String,
+        /// With `Localhost`: which one.
+        localhost_profile: Option<String>,
+    }
+}
+
+message! {
+    /// An SELinux label.
+    SeLinuxOptions {
+        /// Its user.
+        user: Option<String>,
+        /// Its role.
+        role: Option<String>,
+        /// Its type.
+        #[serde(rename = "type")]
+        kind: Option<String>,
+        /// Its level.
+        level: Option<String>,
     }
 }

@@ -67,7 +67,8 @@ fn a_task_stands_for_a_job() {
         resources: {requests: {cpu: 100m}, limits: {memory: 64Mi}}},
       volumes: [{name: s, source: {secret: {secretName: certs}}, mount: {mountPath: /s, readOnly: true}},
                 {name: t, source: {ephemeral: {medium: MEMORY}}, mount: {mountPath: /t}}],
-      ttl: 90s, k8s: {serviceAccount: runner}}}";
+      ttl: 90s, k8s: {serviceAccount: runner},
+      securityContext: {runAsNonRoot: true, runAsUser: 1000, capabilities: {drop: [ALL]}, seccompProfile: {type: RuntimeDefault}}}}";
     let expected = json!({
         "apiVersion": "batch/v1", "kind": "Job",
         "spec": {"ttlSecondsAfterFinished": 90, "template": {"spec": {
@@ -77,6 +78,9 @@ fn a_task_stands_for_a_job() {
             "containers": [{
                 "name": "tool", "image": "r.test/a/b:fallback", "command": ["run"], "args": ["costs $$(5)"], "workingDir": "/w",
                 "resources": {"requests": {"cpu": "100m"}, "limits": {"memory": "64Mi"}},
+                "securityContext": {
+                    "runAsNonRoot": true, "runAsUser": 1000, "capabilities": {"drop": ["ALL"]}, "seccompProfile": {"type": "RuntimeDefault"},
+                },
                 "volumeMounts": [{"name": "s", "mountPath": "/s", "readOnly": true}, {"name": "t", "mountPath": "/t", "readOnly": false}],
             }],
         }}},
@@ -112,6 +116,25 @@ spec:
 fn a_secret_of_the_cluster_is_referred_to() {
     let task = "{env: {A: {kubernetesSecret: {secretName: s, key: k}}, B: {rawSecret: x}}, taskConfig: {program: {image: i}}}";
     assert_eq!(env(&apply(&on_cluster(K8S, task))), "A=kubernetes(s/k) B=[x]");
+}
+
+#[test]
+fn the_wrappers_own_variables_are_the_users_to_set_where_they_can_be_heeded() {
+    let task = "{env: {PVN_SECRET_KEYS: {value: 'A, B'}, PVN_SPOOL_DIR: {value: /spool}, PVN_TOKEN: {value: x}}, taskConfig: {program: {image: i}}}";
+    assert_eq!(env(&apply(&on_cluster(K8S, task))), "PVN_SECRET_KEYS=A, B PVN_SPOOL_DIR=/spool");
+    let secret = "{env: {PVN_SECRET_KEYS: {rawSecret: x}}, taskConfig: {program: {image: i}}}";
+    let expected = "runtime.custom.apply: `PVN_SECRET_KEYS` is a secret; it holds the names of the variables that are";
+    check_problem(K8S, secret, expected);
+    let here = changed(
+        SMALL,
+        &[(
+            "{taskConfig: {program: {cmd: [apply, '{{.Params.x}}']}}}",
+            "{env: {PVN_SPOOL_DIR: {value: /s}}, taskConfig: {program: {cmd: [a]}}}",
+        )],
+    );
+    let problems = super::super::check(&configs(&here), &Options::default(), None);
+    let expected = "runtime.custom.apply: `PVN_SPOOL_DIR` cannot be set on this machine: the scheduler collects what is there";
+    assert_eq!(lines(&problems), [expected]);
 }
 
 #[test]
