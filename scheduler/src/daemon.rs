@@ -166,7 +166,7 @@ impl Daemon {
         };
         let delivery = Delivery::open(uploads, blobs.clone(), Tokens::new(&sealer).of_lineage(&store.lineage().await?), clock.clone())
             .map_err(io_error(format!("open the uploads in {}", data.display())))?;
-        let cluster = ClusterRunner::open(data.join("cluster"), delivery.clone(), authorities, clock.clone(), news)
+        let cluster = ClusterRunner::open(data.join("cluster"), delivery.clone(), authorities, sealer.clone(), clock.clone(), news)
             .map_err(io_error(format!("open what is known of clusters in {}", data.display())))?;
 
         let restored = store.restored_at().await?;

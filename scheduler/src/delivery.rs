@@ -35,7 +35,7 @@ use schema::id::{BlobId, JobId};
 use schema::report::Report;
 use schema::spool::Stream;
 use schema::time::Timestamp;
-use schema::wire::{TOKEN_VARIABLE, URL_VARIABLE};
+use schema::wire::{HEARTBEAT_EVERY_MS, TOKEN_VARIABLE, URL_VARIABLE};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -66,6 +66,9 @@ const BLOCKING_LIMIT: usize = 8;
 /// How long a token outlives the job's own timeout: waiting for a place to start (10 min), and delivering with the wrapper's
 /// default patience (15 min), with room for clocks that differ.
 const TOKEN_SLACK_MS: i64 = 3_600_000;
+
+/// How long a wrapper that was heard of may be silent before others look for what it has to say, milliseconds: six heartbeats.
+const SILENT_AFTER_MS: i64 = 6 * HEARTBEAT_EVERY_MS.cast_signed();
 
 /// What it needs to know.
 #[derive(Debug, Clone)]
@@ -114,6 +117,8 @@ struct Entry {
     news: News,
     state: Mutex<State>,
     cancelled: AtomicBool,
+    /// Whether it is ended because its time is over.
+    timed_out: AtomicBool,
     staging: Arc<tokio::sync::Mutex<Staging>>,
     /// The job's end is stored and the job forgotten.
     stored: CancellationToken,
@@ -167,6 +172,7 @@ impl Delivery {
             attempt: spec.attempt,
             expires_at: spec.timeout_ms.map(|timeout| now.plus_ms(timeout).plus_ms(TOKEN_SLACK_MS)),
             inputs: spec.inputs.clone(),
+            expect: spec.command.expect,
         };
         let known = self.entry(spec.job);
         let entry = match known {
@@ -226,6 +232,34 @@ impl Delivery {
         Some(self.entry(job)?.state.lock().expect("nobody panics with the lock").signs)
     }
 
+    /// Whether the job's wrapper is heard of at present.
+    pub fn hears(&self, job: JobId) -> bool {
+        let now = self.inner.clock.now();
+        self.signs(job).is_some_and(|signs| signs.heard && now.since_ms(signs.last) < SILENT_AFTER_MS)
+    }
+
+    /// Whether the job's wrapper ever reached us, also in an earlier life of the daemon: then what comes without it is no output.
+    pub fn was_heard(&self, job: JobId) -> bool {
+        let Some(entry) = self.entry(job) else { return false };
+        let was_heard = {
+            let state = entry.state.lock().expect("nobody panics with the lock");
+            state.signs.heard || state.started_at.is_some()
+        };
+        was_heard || Stream::ALL.iter().any(|stream| Staging::stream_path(&entry.directory, *stream).exists())
+    }
+
+    /// Whether the job's end was told, or is stored.
+    pub fn is_told(&self, job: JobId) -> bool {
+        self.entry(job).is_none_or(|entry| entry.state.lock().expect("nobody panics with the lock").over)
+    }
+
+    /// The job is ended because its time is over: whatever report comes of it now says so.
+    pub fn time_is_over(&self, job: JobId) {
+        if let Some(entry) = self.entry(job) {
+            entry.timed_out.store(true, Ordering::Relaxed);
+        }
+    }
+
     /// The place where the job runs says that it is over, and what it knows. The job is told as ended by the rule of
     /// [`crate::runner::learned`], with the streams as far as they came; unless a report was accepted before, which stands.
     /// `gone` is whether all of its processes are known to be gone. Harmless when repeated, and when the job is not known.
@@ -233,7 +267,7 @@ impl Delivery {
         let Some(entry) = self.entry(job) else { return };
         let staging = entry.staging.clone().lock_owned().await;
         let (end, wrapper_gone) = learned.end(|| "nobody told how it ended".to_owned());
-        let (blobs, kept) = (self.inner.blobs.clone(), end.clone());
+        let (blobs, kept, expect) = (self.inner.blobs.clone(), end.clone(), entry.order.expect);
         if entry.state.lock().expect("nobody panics with the lock").over {
             return;
         }
@@ -242,7 +276,7 @@ impl Delivery {
             .blocking
             .run(move || {
                 let mut staging = staging;
-                let salvaged = upload::salvage(&mut staging, kept, &blobs);
+                let salvaged = upload::salvage(&mut staging, kept, expect, &blobs);
                 (staging, salvaged)
             })
             .await;
@@ -304,6 +338,7 @@ impl Delivery {
         let entry = Entry {
             order,
             cancelled: AtomicBool::new(Staging::is_cancelled(&directory)),
+            timed_out: AtomicBool::new(false),
             news: news.clone(),
             state: Mutex::new(State {
                 signs: Signs { heard: false, last: self.inner.clock.now() },

@@ -5,8 +5,10 @@ use std::io;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use schema::check;
 use schema::id::BlobId;
-use schema::report::{INLINE_LIMIT_BYTES, Report};
+use schema::output::OUTPUT_LIMIT_BYTES;
+use schema::report::{INLINE_LIMIT_BYTES, Report, Structured, StructuredKind};
 use schema::spool::{Stream, is_output_name};
 use schema::wire::Wanted;
 
@@ -37,9 +39,18 @@ enum At {
     TooMuch,
 }
 
+/// What is known here of a job whose report comes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Asked {
+    /// What it is to print, if a document.
+    pub(super) expect: Option<StructuredKind>,
+    /// Whether it was ended because its time is over, which its wrapper need not know.
+    pub(super) timed_out: bool,
+}
+
 /// Looks whether a report can be accepted, and accepts it.
-pub(super) fn judge(staging: &mut Staging, mut report: Box<Report>, blobs: &Blobs) -> io::Result<Verdict> {
-    if let Err(why) = check(&report) {
+pub(super) fn judge(staging: &mut Staging, mut report: Box<Report>, asked: Asked, blobs: &Blobs) -> io::Result<Verdict> {
+    if let Err(why) = contradiction(&report) {
         return Ok(Verdict::Wrong(why));
     }
     let mut wanted = Wanted::default();
@@ -93,12 +104,31 @@ pub(super) fn judge(staging: &mut Staging, mut report: Box<Report>, blobs: &Blob
             blobs.take(held.path(), id, Keep::Synced)?;
         }
     }
+    report.timed_out |= asked.timed_out;
+    check_output(&mut report, asked.expect, blobs)?;
     staging.keep_report(&report)?;
     Ok(Verdict::Accepted(report))
 }
 
+/// Checks what a command printed that was to print a document, when its wrapper did not: one that is older, or was told to expect
+/// nothing, or is not there, so that standard output is the container's log.
+pub(super) fn check_output(report: &mut Report, expect: Option<StructuredKind>, blobs: &Blobs) -> io::Result<()> {
+    let Some(kind) = expect.filter(|_| report.structured.is_none() && report.exit_code == Some(0)) else { return Ok(()) };
+    let printed = match report.stdout_blob_id {
+        // One byte more says that it is too long.
+        Some(id) => blobs.read(id, 0, OUTPUT_LIMIT_BYTES + 1)?.unwrap_or_default(),
+        None => Vec::new(),
+    };
+    let (value, errors) = match check::check(&printed, kind) {
+        Ok(value) => (Some(value), Vec::new()),
+        Err(errors) => (None, errors),
+    };
+    report.structured = Some(Structured { kind, value, errors });
+    Ok(())
+}
+
 /// What is refused before anything is looked for.
-fn check(report: &Report) -> Result<(), String> {
+fn contradiction(report: &Report) -> Result<(), String> {
     if let Some(code) = report.exit_code.filter(|code| !(0..=255).contains(code)) {
         return Err(format!("exitCode is {code}, and an exit code is 0 to 255"));
     }
@@ -204,9 +234,14 @@ pub(super) fn salvage(staging: &mut Staging, report: &mut Report, blobs: &Blobs)
     Ok(())
 }
 
-/// Whether `received` is the report that is kept as `kept`: the same words, however its streams travelled.
+/// Whether `received` is the report that is kept as `kept`: the same words, however its streams travelled, and whatever was added
+/// to them here.
 pub fn is_same(kept: &Report, received: &Report) -> bool {
     let mut received = received.clone();
+    received.timed_out |= kept.timed_out;
+    if received.structured.is_none() {
+        received.structured = kept.structured.clone();
+    }
     for stream in Stream::ALL {
         let (inline, claimed, known) = match stream {
             Stream::Stdout => (received.stdout_inline.take(), received.stdout_blob_id, kept.stdout_blob_id),

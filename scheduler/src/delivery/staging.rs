@@ -19,7 +19,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use schema::id::{BlobId, JobId};
-use schema::report::Report;
+use schema::report::{Report, StructuredKind};
 use schema::spool::{Stream, is_output_name};
 use schema::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -60,6 +60,9 @@ pub(super) struct Order {
     pub(super) expires_at: Option<Timestamp>,
     /// What `--in` can name.
     pub(super) inputs: Vec<(String, BlobId)>,
+    /// What it is to print, if a document.
+    #[serde(default)]
+    pub(super) expect: Option<StructuredKind>,
 }
 
 /// What became of a piece of a declared file.

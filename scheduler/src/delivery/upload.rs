@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use schema::report::Report;
+use schema::report::{Report, StructuredKind};
 use schema::spool::Stream;
 use schema::wire::Wanted;
 use tokio::sync::OwnedMutexGuard;
 
-use super::accept::{self, Verdict};
+use super::accept::{self, Asked, Verdict};
 use super::held::{Appended, Held};
 use super::staging::{FileTaken, Staging};
 use super::token::{JobToken, Refused};
@@ -210,7 +210,8 @@ impl Upload {
         let (inner, entry) = (self.inner.clone(), self.entry.clone());
         let judged = self.inner.tasks.spawn(async move {
             let blobs = inner.blobs.clone();
-            let (staging, verdict) = inner.blocking.run(move || judge(staging, report, &blobs)).await;
+            let asked = Asked { expect: entry.order.expect, timed_out: entry.timed_out.load(Ordering::Relaxed) };
+            let (staging, verdict) = inner.blocking.run(move || judge(staging, report, asked, &blobs)).await;
             if let Ok(Verdict::Accepted(report)) = &verdict {
                 let (end, gone) = Learned::delivered(report.clone()).end(String::new);
                 inner.tell_end(entry, end, gone).await;
@@ -251,15 +252,23 @@ impl Upload {
     }
 }
 
-fn judge(mut staging: OwnedMutexGuard<Staging>, report: Box<Report>, blobs: &Blobs) -> (OwnedMutexGuard<Staging>, io::Result<Verdict>) {
-    let verdict = accept::judge(&mut staging, report, blobs);
+fn judge(
+    mut staging: OwnedMutexGuard<Staging>,
+    report: Box<Report>,
+    asked: Asked,
+    blobs: &Blobs,
+) -> (OwnedMutexGuard<Staging>, io::Result<Verdict>) {
+    let verdict = accept::judge(&mut staging, report, asked, blobs);
     (staging, verdict)
 }
 
 /// Puts what a job left without delivering into the blob store, and into its end.
-pub(super) fn salvage(staging: &mut Staging, mut end: End, blobs: &Blobs) -> io::Result<End> {
+pub(super) fn salvage(staging: &mut Staging, mut end: End, expect: Option<StructuredKind>, blobs: &Blobs) -> io::Result<End> {
     match &mut end {
-        End::Reported(report) => accept::salvage(staging, report, blobs)?,
+        End::Reported(report) => {
+            accept::salvage(staging, report, blobs)?;
+            accept::check_output(report, expect, blobs)?;
+        }
         End::Unknown { report, .. } => {
             let mut found = Box::new(Report { output_incomplete: true, ..Report::default() });
             accept::salvage(staging, &mut found, blobs)?;

@@ -13,10 +13,11 @@
 //! - a job goes on without us, and is taken up again after a restart;
 //! - a job that never ran is told as such, and one of which nobody knows as unknown.
 
+use std::collections::HashSet;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 
 use schema::id::JobId;
 use tokio::sync::{Semaphore, mpsc};
@@ -26,6 +27,7 @@ use super::learned::{Learned, Never};
 use super::{End, JobSpec, News, Told};
 use crate::clock::Clock;
 use crate::delivery::Delivery;
+use crate::secrets::Sealer;
 
 mod absent;
 mod ask;
@@ -33,11 +35,13 @@ mod begin;
 mod check;
 mod clusters;
 mod follow;
+mod hidden;
 mod job;
 mod log;
 mod record;
 mod rights;
 mod sight;
+mod stop;
 mod waits;
 mod watch;
 
@@ -57,6 +61,7 @@ struct Inner {
     records: Records,
     delivery: Delivery,
     clock: Clock,
+    sealer: Sealer,
     news: News,
     clusters: Clusters,
     watches: Watches,
@@ -65,26 +70,37 @@ struct Inner {
     authorities: Option<String>,
     /// Whether people were told that Pods cannot reach us.
     warned: AtomicBool,
+    /// Jobs whose Pods are known to be over and which are not forgotten yet.
+    finished: Mutex<HashSet<JobId>>,
     /// Places that may still be checked at the same time.
     checks: Arc<Semaphore>,
 }
 
 impl ClusterRunner {
-    /// A runner that keeps what it must know in `directory` and tells its news to `news`.
+    /// A runner that keeps what it must know in `directory`, secrets sealed with `sealer`, and tells its news to `news`.
     ///
     /// # Errors
     /// When the directory cannot be made.
-    pub fn open(directory: PathBuf, delivery: Delivery, authorities: Option<String>, clock: Clock, news: News) -> io::Result<Self> {
+    pub fn open(
+        directory: PathBuf,
+        delivery: Delivery,
+        authorities: Option<String>,
+        sealer: Sealer,
+        clock: Clock,
+        news: News,
+    ) -> io::Result<Self> {
         let followed = Followed::default();
         let inner = Inner {
             records: Records::open(&directory)?,
             delivery,
             clock,
+            sealer,
             news,
             clusters: Clusters::default(),
             watches: Watches::new(followed.tasks.clone()),
             authorities,
             warned: AtomicBool::new(false),
+            finished: Mutex::default(),
             checks: Arc::new(Semaphore::new(check::CHECKS_LIMIT)),
             followed,
         };
@@ -137,27 +153,31 @@ impl ClusterRunner {
         is_stopped
     }
 
-    /// Forgets a job whose end is stored. Its Job stays in the cluster as long as its `ttl` says.
+    /// Forgets a job whose end is stored. Its Job stays in the cluster as long as its `ttl` says; what never ends by itself beside
+    /// the command is ended.
     pub async fn forget(&self, job: JobId) {
         self.inner.delivery.forget(job).await;
-        if let Ok(Some(record)) = self.inner.records.get(job)
-            && record.uid.is_none()
-        {
-            // It was never let go, and nobody will: what may be there of it would stay suspended for ever. While it cannot be
-            // taken away it is remembered, and the next start tries again.
-            let inner = self.inner.clone();
-            self.inner.followed.tasks.spawn(async move {
-                let is_cleared = tokio::select! {
-                    is_cleared = inner.clear(&record) => is_cleared,
-                    () = inner.followed.detach.cancelled() => false,
-                };
-                if is_cleared {
-                    inner.remove(job);
+        let is_finished = self.inner.finished.lock().expect("nobody panics with the lock").remove(&job);
+        let record = self.inner.records.get(job).ok().flatten();
+        let Some(record) = record.filter(|_| !is_finished) else { return self.inner.remove(job) };
+        // While it cannot be done the job is remembered, and the next start tries again.
+        let inner = self.inner.clone();
+        self.inner.followed.tasks.spawn(async move {
+            let done = async {
+                match record.uid {
+                    Some(_) => inner.end_rest(job, &record).await,
+                    // It was never let go, and nobody will: what may be there of it would stay suspended for ever.
+                    None => inner.clear(&record).await,
                 }
-            });
-            return;
-        }
-        self.inner.remove(job);
+            };
+            let is_done = tokio::select! {
+                is_done = done => is_done,
+                () = inner.followed.detach.cancelled() => false,
+            };
+            if is_done {
+                inner.remove(job);
+            }
+        });
     }
 
     /// Lets go of all jobs, which go on without us, and ends the tasks.
@@ -223,6 +243,6 @@ fn never(why: String) -> Never {
 fn told(refused: Refused) -> Never {
     match refused {
         Refused::Never(why) | Refused::NotFound(why) => never(why),
-        Refused::Now(why) => later(why),
+        Refused::Now(why) | Refused::Unauthorized(why) => later(why),
     }
 }

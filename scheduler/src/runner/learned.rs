@@ -5,7 +5,7 @@
 //! | way | what it is worth |
 //! | --- | --- |
 //! | delivered: a spool directory, or `PUT /report` accepted | everything: the report is whole and all that it names is here |
-//! | a marked line on stderr | the whole report; of what it names there is what was uploaded before |
+//! | a marked line on stderr, once the container has ended | the whole report; of what it names there is what was uploaded before |
 //! | the termination message | how the command ended; what it printed as far as it was uploaded |
 //! | the bare exit status of the container | an exit code, which may be the wrapper's own |
 //! | the cluster ended it, or lost it | why nobody knows |
@@ -37,6 +37,8 @@ pub struct Learned {
     pub exit: Option<Exit>,
     /// Why its end cannot be known.
     pub lost: Option<String>,
+    /// Whether it was ended because its time was over.
+    pub timed_out: bool,
 }
 
 /// Why a command never started.
@@ -77,24 +79,20 @@ impl Learned {
             never: self.never.or(later.never),
             exit: self.exit.or(later.exit),
             lost: self.lost.or(later.lost),
+            timed_out: self.timed_out || later.timed_out,
         }
-    }
-
-    /// Whether this can be told before the container has ended: a whole report. The other ways are worth something only
-    /// when no better one can follow.
-    pub fn is_whole(&self) -> bool {
-        self.delivered.is_some() || self.line.is_some()
     }
 
     /// What the job's end is, and whether every process of it is known to be gone as far as the wrapper says. `why` is said
     /// when nothing was learned.
     pub fn end(self, why: impl FnOnce() -> String) -> (End, bool) {
-        if let Some(report) = self.delivered.or(self.line).or(self.message) {
+        if let Some(mut report) = self.delivered.or(self.line).or(self.message) {
+            report.timed_out |= self.timed_out;
             let gone = report.leaked.iter().all(|left| !left.alive);
             return (End::Reported(report), gone);
         }
         if let Some(exit) = self.exit {
-            return (End::Reported(Box::new(exit.report())), true);
+            return (End::Reported(Box::new(Report { timed_out: self.timed_out, ..exit.report() })), true);
         }
         match self.never {
             Some(Never { why, surroundings }) => (End::NotStarted { why, surroundings }, true),
@@ -165,6 +163,7 @@ mod tests {
             never: Some(Never { why: "no node".to_owned(), surroundings: true }),
             exit: Some(exit(4)),
             lost: Some("evicted".to_owned()),
+            timed_out: false,
         };
         check(all(), Some(1));
         check(Learned { delivered: None, ..all() }, Some(2));
@@ -202,13 +201,15 @@ mod tests {
 
     fn learned() -> impl Strategy<Value = Learned> {
         let some = || prop::option::of(0..3_i32);
-        (some(), some(), some(), some(), some()).prop_map(|(delivered, line, message, never, code)| Learned {
+        let ways = (some(), some(), some(), some(), some(), any::<bool>());
+        ways.prop_map(|(delivered, line, message, never, code, timed_out)| Learned {
             delivered: delivered.map(report),
             line: line.map(report),
             message: message.map(report),
             never: never.map(|why| Never { why: why.to_string(), surroundings: false }),
             exit: code.map(exit),
             lost: None,
+            timed_out,
         })
     }
 

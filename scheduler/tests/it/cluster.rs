@@ -1,9 +1,14 @@
 //! Jobs on a cluster that misbehaves: the runner against a fake API server, which does on demand what a real one does rarely.
 
 mod check;
+mod credentials;
+mod deadlines;
 mod ends;
 mod fake;
+mod logs;
+mod restarts;
 mod stops;
+mod tries;
 mod waits;
 
 use std::time::Duration;
@@ -17,6 +22,7 @@ use pvn_scheduler::runner::cluster::ClusterRunner;
 use pvn_scheduler::runner::{ClusterJob, End, JobSpec, Told};
 use pvn_scheduler::secrets::Sealer;
 use schema::id::JobId;
+use schema::report::Report;
 use schema::status::JobKind;
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -35,6 +41,7 @@ struct World {
     news: mpsc::Receiver<Told>,
     dir: tempfile::TempDir,
     blobs: Blobs,
+    delivery: Delivery,
 }
 
 impl World {
@@ -43,14 +50,45 @@ impl World {
         let fake = Fake::start().await;
         std::fs::write(dir.path().join("kubeconfig"), fake.kubeconfig()).unwrap();
         let blobs = Blobs::open(&dir.path().join("blobs")).unwrap();
-        let (runner, news) = runner(dir.path(), &blobs);
-        Self { fake, runner, news, dir, blobs }
+        let (runner, news, delivery) = runner(dir.path(), &blobs, Clock::System);
+        Self { fake, runner, news, dir, blobs, delivery }
     }
 
     /// Another life of the daemon over the same directory.
     async fn restart(&mut self) {
+        self.restart_at(Clock::System).await;
+    }
+
+    /// The same when this clock shows the time.
+    async fn restart_at(&mut self, clock: Clock) {
         self.runner.detach().await;
-        (self.runner, self.news) = runner(self.dir.path(), &self.blobs);
+        (self.runner, self.news, self.delivery) = runner(self.dir.path(), &self.blobs, clock);
+    }
+
+    /// What was kept of the job's standard output.
+    fn stdout(&self, report: &Report) -> String {
+        let id = report.stdout_blob_id.expect("something was kept");
+        String::from_utf8(self.blobs.read(id, 0, 1 << 20).unwrap().unwrap()).unwrap()
+    }
+
+    /// Starts the job as this says; its Job is let go and gets no Pod by itself.
+    async fn let_go_as(&self, spec: JobSpec) {
+        self.fake.set_runs(false);
+        self.runner.start(spec);
+        self.until("the Job to be let go", |fake| fake.object("/jobs/").is_some_and(|job| job["spec"]["suspend"] == false)).await;
+        // What is deleted must have been seen, or nobody could say of what.
+        self.until("both watches", |fake| fake.watchers() >= 2).await;
+    }
+
+    /// The job's report, once it is over.
+    async fn report(&mut self) -> Report {
+        loop {
+            let told = tokio::time::timeout(PATIENCE, self.news.recv()).await.expect("something is told").unwrap();
+            if let Told::Ended { end, .. } = told {
+                let End::Reported(report) = end else { panic!("no report: {end:?}") };
+                return *report;
+            }
+        }
     }
 
     fn spec(&self) -> JobSpec {
@@ -78,7 +116,8 @@ impl World {
 
     /// What the runner tells next of the job: what it waits for, that it runs, or how it ends, in one line.
     async fn told(&mut self) -> String {
-        let told = tokio::time::timeout(PATIENCE, self.news.recv()).await.expect("something is told").unwrap();
+        let told = tokio::time::timeout(PATIENCE, self.news.recv()).await;
+        let told = told.unwrap_or_else(|_| panic!("nothing is told; asked was {:#?}", self.fake.requests())).unwrap();
         let (end, gone) = match told {
             Told::Waits { wait: None, .. } => return "starts".to_owned(),
             Told::Waits { wait: Some(wait), .. } => {
@@ -90,7 +129,10 @@ impl World {
         };
         let gone = if gone { "gone" } else { "not gone" };
         match end {
-            End::Reported(report) => format!("{gone}, exit {:?}{}", report.exit_code, if report.oom_killed { " by OOM" } else { "" }),
+            End::Reported(report) => {
+                let by = if report.oom_killed { " by OOM" } else { "" };
+                format!("{gone}, exit {:?}{by}{}", report.exit_code, if report.timed_out { ", timed out" } else { "" })
+            }
             End::NotStarted { why, surroundings } => format!("{gone}, never{}: {why}", if surroundings { ", surroundings" } else { "" }),
             End::Unknown { why, .. } => format!("{gone}, unknown: {why}"),
         }
@@ -108,9 +150,7 @@ impl World {
 
     /// Starts the job; its Job is let go and gets no Pod by itself.
     async fn let_go(&self) {
-        self.fake.set_runs(false);
-        self.runner.start(self.spec());
-        self.until("the Job to be let go", |fake| fake.object("/jobs/").is_some_and(|job| job["spec"]["suspend"] == false)).await;
+        self.let_go_as(self.spec()).await;
     }
 
     async fn until(&self, what: &str, mut ask: impl FnMut(&Fake) -> bool) {
@@ -123,12 +163,12 @@ fn job_id() -> JobId {
     JobId::derive(&[b"job"])
 }
 
-fn runner(dir: &std::path::Path, blobs: &Blobs) -> (ClusterRunner, mpsc::Receiver<Told>) {
+fn runner(dir: &std::path::Path, blobs: &Blobs, clock: Clock) -> (ClusterRunner, mpsc::Receiver<Told>, Delivery) {
     let sealer = Sealer::open(&dir.join("key")).unwrap();
     let settings = delivery::Settings { directory: dir.join("uploads"), url: "http://127.0.0.1:1".to_owned() };
-    let delivery = Delivery::open(settings, blobs.clone(), Tokens::new(&sealer), Clock::System).unwrap();
+    let delivery = Delivery::open(settings, blobs.clone(), Tokens::new(&sealer), clock.clone()).unwrap();
     let (news, received) = mpsc::channel(16);
-    (ClusterRunner::open(dir.join("cluster"), delivery, None, Clock::System, news).unwrap(), received)
+    (ClusterRunner::open(dir.join("cluster"), delivery.clone(), None, sealer, clock, news).unwrap(), received, delivery)
 }
 
 /// One job whose requests meet these faults, and how it ends.
@@ -156,17 +196,17 @@ async fn a_job_is_made_suspended_in_a_namespace_of_its_own_and_let_go_once_recor
 #[tokio::test]
 async fn a_cluster_that_is_busy_or_in_conflict_is_asked_again() {
     for code in [409, 429, 500, 503] {
-        let each = ["/jobs/", "/secrets/", "/namespaces/"].map(|path| (Method::PATCH, path, Fault::Refuse(code)));
+        let each = [(Method::PATCH, "/jobs/"), (Method::POST, "/secrets"), (Method::PATCH, "/namespaces/")];
+        let each = each.map(|(method, path)| (method, path, Fault::Refuse(code)));
         check(&each, "gone, exit Some(3)").await;
     }
 }
 
 #[tokio::test]
 async fn a_create_that_times_out_and_succeeds_makes_one_job() {
-    for path in ["/jobs/", "/secrets/"] {
-        let world =
-            check(&[(Method::PATCH, path, Fault::DoneButTimedOut), (Method::PATCH, path, Fault::DoneButTimedOut)], "gone, exit Some(3)")
-                .await;
+    for (method, path) in [(Method::PATCH, "/jobs/"), (Method::POST, "/secrets")] {
+        let twice = [(method.clone(), path, Fault::DoneButTimedOut), (method, path, Fault::DoneButTimedOut)];
+        let world = check(&twice, "gone, exit Some(3)").await;
         assert_eq!(world.fake.count("DELETE", "/jobs/"), 0);
     }
 }
@@ -176,7 +216,7 @@ async fn a_cluster_that_will_not_have_it_is_told_at_once_and_nothing_is_left() {
     let world = check(&[(Method::PATCH, "/jobs/", Fault::Refuse(422))], "gone, never: making its Job: fault 422").await;
     assert_eq!(world.fake.object("/jobs/"), None);
     let remedy = "gone, never: making its Secret: fault 403; give the scheduler's account this right in the cluster";
-    let world = check(&[(Method::PATCH, "/secrets/", Fault::Refuse(403))], remedy).await;
+    let world = check(&[(Method::POST, "/secrets", Fault::Refuse(403))], remedy).await;
     assert_eq!(world.fake.object("/jobs/"), None, "a Job that will never be let go is taken away");
 }
 

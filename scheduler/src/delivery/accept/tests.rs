@@ -10,7 +10,7 @@ use super::*;
 fn world() -> (tempfile::TempDir, Staging, Blobs) {
     let directory = tempfile::tempdir().unwrap();
     let blobs = Blobs::open(&directory.path().join("blobs")).unwrap();
-    let order = Order { job: JobId::derive(&[b"x"]), attempt: 1, expires_at: None, inputs: Vec::new() };
+    let order = Order { job: JobId::derive(&[b"x"]), attempt: 1, expires_at: None, inputs: Vec::new(), expect: None };
     std::fs::create_dir(directory.path().join("uploads")).unwrap();
     let (staging, _) = Staging::make(directory.path().join("uploads/x"), order).unwrap();
     (directory, staging, blobs)
@@ -21,7 +21,7 @@ fn what_became_a_blob_is_never_changed_by_a_late_piece() {
     let (_directory, mut staging, blobs) = world();
     staging.append(Stream::Stdout, 0, b"out").unwrap();
     let report = Box::new(Report { stdout_bytes: 3, ..Report::default() });
-    let Verdict::Accepted(kept) = judge(&mut staging, report, &blobs).unwrap() else { panic!("all is here") };
+    let Verdict::Accepted(kept) = judge(&mut staging, report, Asked::default(), &blobs).unwrap() else { panic!("all is here") };
     assert_eq!(staging.append(Stream::Stdout, 3, b" and more").unwrap(), None);
     assert_eq!(staging.append(Stream::Stdout, 0, b"OUT").unwrap(), Some(Appended::Next(3)), "nothing new");
     assert_eq!(blobs.read(kept.stdout_blob_id.unwrap(), 0, 100).unwrap().unwrap(), b"out");
@@ -33,10 +33,10 @@ fn a_report_without_digests_is_measured_by_its_sizes() {
     staging.append(Stream::Stdout, 0, b"out").unwrap();
     let report = |stdout_bytes| Box::new(Report { stdout_bytes, ..Report::default() });
     let wanted = |stdout| Verdict::Wanted(Wanted { stdout: Some(stdout), ..Wanted::default() });
-    assert_eq!(judge(&mut staging, report(4), &blobs).unwrap(), wanted(3));
-    assert_eq!(judge(&mut staging, report(2), &blobs).unwrap(), wanted(0), "more came than there is");
+    assert_eq!(judge(&mut staging, report(4), Asked::default(), &blobs).unwrap(), wanted(3));
+    assert_eq!(judge(&mut staging, report(2), Asked::default(), &blobs).unwrap(), wanted(0), "more came than there is");
     staging.append(Stream::Stdout, 0, b"ou").unwrap();
-    let Verdict::Accepted(kept) = judge(&mut staging, report(2), &blobs).unwrap() else { panic!("all is here") };
+    let Verdict::Accepted(kept) = judge(&mut staging, report(2), Asked::default(), &blobs).unwrap() else { panic!("all is here") };
     assert_eq!((kept.stdout_blob_id, kept.stderr_blob_id), (Some(BlobId::of(b"ou")), None));
 }
 
@@ -45,7 +45,7 @@ fn a_blob_of_somebody_else_is_not_taken_for_what_the_job_sent() {
     let (_directory, mut staging, blobs) = world();
     let theirs = blobs.put(b"their secret", Keep::Lazy).unwrap();
     let report = Report { stdout_bytes: 12, stdout_blob_id: Some(theirs), ..Report::default() };
-    let verdict = judge(&mut staging, Box::new(report), &blobs).unwrap();
+    let verdict = judge(&mut staging, Box::new(report), Asked::default(), &blobs).unwrap();
     assert_eq!(verdict, Verdict::Wanted(Wanted { stdout: Some(0), ..Wanted::default() }));
 }
 
@@ -61,7 +61,9 @@ fn a_stream_that_is_longer_than_what_is_kept_is_told_so() {
     assert_eq!(staging.append(Stream::Stdout, STREAM_LIMIT_BYTES, b"x").unwrap(), Some(Appended::Full(STREAM_LIMIT_BYTES)));
     let mut unhashed = report.clone();
     unhashed.stdout_blob_id = None;
-    assert!(matches!(judge(&mut staging, Box::new(unhashed), &blobs).unwrap(), Verdict::TooMuch(why) if why.contains("--max-output")));
+    assert!(
+        matches!(judge(&mut staging, Box::new(unhashed), Asked::default(), &blobs).unwrap(), Verdict::TooMuch(why) if why.contains("--max-output"))
+    );
 }
 
 #[test]

@@ -18,6 +18,8 @@ pub(super) enum Refused {
     NotFound(String),
     /// The cluster will not have it, now or ever.
     Never(String),
+    /// It does not accept our credentials. They are read again by the connection, so it may the next time.
+    Unauthorized(String),
     /// The cluster cannot at present: quota, overload, a server that is away. `at_once` was not tried again.
     Now(String),
 }
@@ -25,7 +27,7 @@ pub(super) enum Refused {
 impl Refused {
     /// For people.
     pub(super) fn why(&self) -> &str {
-        let (Self::NotFound(why) | Self::Never(why) | Self::Now(why)) = self;
+        let (Self::NotFound(why) | Self::Never(why) | Self::Unauthorized(why) | Self::Now(why)) = self;
         why
     }
 }
@@ -58,7 +60,7 @@ pub(super) async fn ask_telling<T, F: Future<Output = kube::Result<T>>>(
             Ok(answer) => return Ok(answer),
             Err(error) => refused(what, &error),
         };
-        let passing = matches!(refused, Refused::Now(_));
+        let passing = matches!(refused, Refused::Now(_) | Refused::Unauthorized(_));
         if !passing || Instant::now() + pause >= deadline {
             return Err(refused);
         }
@@ -86,7 +88,7 @@ fn by_status(what: &str, status: &Status) -> Refused {
         403 if said.contains("exceeded quota") || said.contains("is being terminated") => Refused::Now(why),
         // A policy or a webhook, whose words say what it wants.
         403 if said.contains("denied") || said.contains("violates") => Refused::Never(why),
-        401 => Refused::Never(format!("{why}; the credentials of the kubeconfig are not accepted")),
+        401 => Refused::Unauthorized(format!("{why}; the credentials of the kubeconfig are not accepted")),
         403 => Refused::Never(format!("{why}; give the scheduler's account this right in the cluster")),
         // Another has changed it in between, too many requests, or the server is in trouble.
         409 | 429 | 500..=599 => Refused::Now(why),
@@ -123,7 +125,7 @@ mod tests {
     fn what_may_pass_is_asked_again_and_what_is_wrong_is_told() {
         check(404, "namespaces \"x\" not found", Refused::NotFound);
         check(400, "strict decoding error", Refused::Never);
-        check(401, "Unauthorized", Refused::Never);
+        check(401, "Unauthorized", Refused::Unauthorized);
         check(403, "jobs.batch is forbidden: User \"x\" cannot create", Refused::Never);
         check(403, "jobs.batch is forbidden: exceeded quota: few", Refused::Now);
         check(403, "admission webhook \"policy.example\" denied the request: no such team", Refused::Never);

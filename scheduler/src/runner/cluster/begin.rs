@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
 use schema::id::JobId;
 use schema::status::JobKind;
@@ -18,12 +18,14 @@ use tokio::time::Instant;
 
 use super::ask::{Refused, ask};
 use super::clusters::Key;
-use super::follow::{AWAY_WITHIN, DELETED_WITHIN, FIELD_MANAGER, Follower, lost};
+use super::follow::{AWAY_WITHIN, DELETED_WITHIN, FIELD_MANAGER, Follower, LET_GO_MARK, lost};
+use super::hidden::Hidden;
 use super::job::{self, Objects};
 use super::log;
 use super::record::Record;
+use super::stop::END_NOW_S;
 use super::waits::Teller;
-use super::{Inner, later, never, rights, told};
+use super::{Inner, later, never, rights, sight, told};
 use crate::compile::ClusterPlace;
 use crate::crash;
 use crate::runner::learned::Never;
@@ -38,6 +40,13 @@ const TIDY_WITHIN: Duration = Duration::from_secs(5);
 
 /// Time between two looks at a kubeconfig that cannot be used.
 const CONNECT_AGAIN: Duration = Duration::from_secs(5);
+
+/// What the cluster answers to whoever makes what is there.
+const ALREADY_EXISTS: u16 = 409;
+
+/// How long what belongs to a job whose end is stored may take to end by itself: a wrapper that has heard that its report is
+/// accepted, and the node's word on that.
+const REST_WITHIN: Duration = Duration::from_secs(15);
 
 /// Time in which a job must have started. A little less than the engine gives it when that is long, so that the cluster's own
 /// words end it, and what the surroundings are to blame for is tried again.
@@ -63,6 +72,10 @@ impl Inner {
         self.warn_of_loopback(wanted, &reach);
         let objects = job::objects(spec, wanted, &reach, self.authorities.as_deref()).map_err(never)?;
         let within = start_within(spec.timeout_ms);
+        let now = self.clock.now();
+        let secrets: Vec<String> =
+            spec.env.iter().filter(|(key, _)| spec.secret_keys.contains(key)).map(|(_, value)| value.clone()).collect();
+        let hidden = Hidden::of(secrets.iter().map(String::as_str));
         let mut record = Record {
             place: wanted.place.clone(),
             name: objects.name.clone(),
@@ -71,19 +84,22 @@ impl Inner {
             tries_again: objects.tries_again,
             is_apply: spec.kind == JobKind::Apply,
             token: log::token(&reach),
-            start_by: self.clock.now().plus_ms(i64::try_from(within.as_millis()).unwrap_or(i64::MAX)),
+            start_by: now.plus_ms(i64::try_from(within.as_millis()).unwrap_or(i64::MAX)),
+            end_by: spec.timeout_ms.map(|timeout| now.plus_ms(timeout)),
+            started: false,
+            secrets: Hidden::sealed(&secrets, &self.sealer),
             uid: None,
         };
         self.note(spec.job, &record).await?;
         let cluster = self.clusters.get(&wanted.place).await.map_err(later)?;
         if let Err(why) = rights::check(&cluster, &wanted.place, record.is_apply).await {
             // They may be given in the meantime, and its credentials be new ones.
-            self.clusters.forget(&wanted.place);
+            self.clusters.renew(&wanted.place).await;
             return Err(never(why));
         }
-        let view = self.watches.view(&cluster, Key::of(&wanted.place), &wanted.place.namespace, spec.job);
+        let view = self.watches.view(&cluster, Key::of(&wanted.place), &wanted.place.namespace, spec.job, true);
         let deadline = Instant::now() + within;
-        let teller = Teller::new(self.news.clone(), spec.job, record.start_by, true);
+        let teller = Teller::new(self.news.clone(), spec.job, record.start_by, true, hidden.clone());
         let mut follower = Follower::new(self.clone(), spec.job, record.clone(), cluster, view, teller);
         let made = tokio::select! {
             made = follower.make(wanted, &objects, tried_before, deadline) => made,
@@ -95,8 +111,8 @@ impl Inner {
                 // However that goes: it is not let go by anybody any more.
                 let _tidied = tokio::time::timeout(TIDY_WITHIN, follower.delete()).await;
                 // Its credentials may be new ones by the next time.
-                self.clusters.forget(&wanted.place);
-                return Err(why);
+                self.clusters.renew(&wanted.place).await;
+                return Err(Never { why: hidden.hide(&why.why), ..why });
             }
         };
         crash::at(crash::AFTER_MADE);
@@ -122,15 +138,25 @@ impl Inner {
             }
             tokio::time::sleep(CONNECT_AGAIN).await;
         };
-        let view = self.watches.view(&cluster, Key::of(&record.place), &record.place.namespace, job);
-        let teller = Teller::new(self.news.clone(), job, record.start_by, false);
+        let view = self.watches.view(&cluster, Key::of(&record.place), &record.place.namespace, job, false);
+        let hidden = Hidden::unsealed(&record.secrets, &self.sealer).unwrap_or_else(|error| {
+            tracing::error!(%job, %error, "the secrets of a job on a cluster cannot be hidden in what the cluster says of it");
+            Hidden::default()
+        });
+        let teller = Teller::new(self.news.clone(), job, record.start_by, false, hidden);
         let mut follower = Follower::new(self.clone(), job, record, cluster, view, teller);
         let jobs = follower.jobs();
         let found = follower.ask(AWAY_WITHIN, "looking for its Job", || jobs.get(&follower.record.name)).await;
         match found {
             Ok(found) if found.uid() == follower.record.uid => {
                 let is_suspended = found.spec.as_ref().is_some_and(|spec| spec.suspend == Some(true));
-                if is_suspended {
+                let was_let_go = found.annotations().contains_key(LET_GO_MARK) || follower.record.started;
+                if is_suspended && was_let_go {
+                    // Letting it go would run it a second time, and so would whoever resumed it.
+                    follower.delete().await;
+                    let gone = follower.has_no_pods().await;
+                    follower.known = Some((lost("somebody suspended its Job while nobody watched, which ends what ran"), gone));
+                } else if is_suspended {
                     // The daemon died just before.
                     follower.let_go(Instant::now() + AWAY_WITHIN).await;
                 }
@@ -160,6 +186,39 @@ impl Inner {
         }
     }
 
+    /// Ends what is left of a job whose end is stored: containers beside the command's that never end by themselves. Returns whether
+    /// that is done.
+    pub(super) async fn end_rest(&self, job: JobId, record: &Record) -> bool {
+        tokio::time::sleep(REST_WITHIN).await;
+        if self.finished.lock().expect("nobody panics with the lock").remove(&job) {
+            return true;
+        }
+        let Ok(cluster) = self.clusters.get(&record.place).await else { return false };
+        let jobs: Api<Job> = Api::namespaced(cluster.client.clone(), &record.place.namespace);
+        let until = Instant::now() + AWAY_WITHIN;
+        let found = match ask(&cluster, false, until, "looking for its Job", || jobs.get(&record.name)).await {
+            Ok(found) if found.uid() == record.uid => found,
+            Ok(_) | Err(Refused::NotFound(_)) => return true,
+            Err(_) => return false,
+        };
+        let is_suspended = found.spec.as_ref().is_some_and(|spec| spec.suspend == Some(true));
+        if sight::is_over(&found) || is_suspended {
+            return true;
+        }
+        tracing::info!(%job, name = record.name, "the command of a Job has ended and its other containers have not; the Job is ended");
+        let patch = Patch::Merge(json!({"metadata": {"uid": record.uid}, "spec": {"activeDeadlineSeconds": END_NOW_S}}));
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let ended = ask(&cluster, false, until, "ending its Job", || jobs.patch(&record.name, &params, &patch)).await;
+        matches!(ended, Ok(_) | Err(Refused::NotFound(_)))
+    }
+
+    /// Its Pod is over, so that nothing of it is left to be ended.
+    pub(super) fn note_finished(&self, job: JobId) {
+        if self.records.has(job) {
+            self.finished.lock().expect("nobody panics with the lock").insert(job);
+        }
+    }
+
     /// Once is enough: it concerns every Pod alike.
     fn warn_of_loopback(&self, wanted: &ClusterJob, reach: &[(String, String)]) {
         let url = reach.iter().find(|(key, _)| key == URL_VARIABLE).map(|(_, url)| url.as_str()).unwrap_or_default();
@@ -172,7 +231,7 @@ impl Inner {
         }
     }
 
-    async fn note(&self, job: JobId, record: &Record) -> Result<(), Never> {
+    pub(super) async fn note(&self, job: JobId, record: &Record) -> Result<(), Never> {
         let (records, record) = (self.records.clone(), record.clone());
         let noted = tokio::task::spawn_blocking(move || records.put(job, &record)).await;
         let noted = noted.unwrap_or_else(|died| Err(std::io::Error::other(died)));
@@ -183,34 +242,41 @@ impl Inner {
 impl Follower {
     /// The uid of the Job, suspended, with everything that it needs.
     async fn make(&self, wanted: &ClusterJob, objects: &Objects, tried_before: bool, deadline: Instant) -> Result<String, Never> {
-        let uid = self.make_job(wanted, objects, tried_before, deadline).await?;
-        self.make_secret(objects, &uid, deadline).await?;
+        let (uid, is_job_older) = self.make_job(wanted, objects, tried_before, deadline).await?;
+        self.make_secret(objects, &uid, tried_before && !is_job_older, deadline).await?;
         self.teller.tell(None);
         Ok(uid)
     }
 
-    /// The uid of the Job, and its namespace if that is ours to make.
-    async fn make_job(&self, wanted: &ClusterJob, objects: &Objects, tried_before: bool, deadline: Instant) -> Result<String, Never> {
+    /// The uid of the Job, and whether an earlier try made it. Makes the namespace too if that is ours to make.
+    async fn make_job(
+        &self,
+        wanted: &ClusterJob,
+        objects: &Objects,
+        tried_before: bool,
+        deadline: Instant,
+    ) -> Result<(String, bool), Never> {
         let (jobs, name) = (self.jobs(), &objects.name);
         let uid = |job: Job| job.uid().ok_or_else(|| later("the cluster gave its Job no uid".to_owned()));
         if tried_before {
             let found = self.ask_until(deadline, "looking for its Job", || jobs.get_opt(name)).await;
             if let Some(found) = found.map_err(told)? {
-                return uid(found);
+                return Ok((uid(found)?, true));
             }
         }
         let params = PatchParams::apply(FIELD_MANAGER).force().validation_strict();
         let patch = Patch::Apply(&objects.job);
         let apply = || jobs.patch(name, &params, &patch);
-        match self.ask_until(deadline, "making its Job", apply).await {
-            Ok(job) => uid(job),
+        let made = match self.ask_until(deadline, "making its Job", apply).await {
+            Ok(job) => uid(job)?,
             Err(Refused::NotFound(_)) if wanted.place.own_namespace => {
                 self.make_namespace(wanted, deadline).await?;
-                uid(self.ask_until(deadline, "making its Job", apply).await.map_err(told)?)
+                uid(self.ask_until(deadline, "making its Job", apply).await.map_err(told)?)?
             }
-            Err(Refused::NotFound(why)) => Err(never(format!("{why}; {}", absent_remedy(&wanted.place.namespace)))),
-            Err(refused) => Err(told(refused)),
-        }
+            Err(Refused::NotFound(why)) => return Err(never(format!("{why}; {}", absent_remedy(&wanted.place.namespace)))),
+            Err(refused) => return Err(told(refused)),
+        };
+        Ok((made, false))
     }
 
     async fn make_namespace(&self, wanted: &ClusterJob, deadline: Instant) -> Result<(), Never> {
@@ -219,13 +285,23 @@ impl Follower {
         made.await.map(drop).map_err(told)
     }
 
-    async fn make_secret(&self, objects: &Objects, uid: &str, deadline: Instant) -> Result<(), Never> {
+    /// Only made, never changed: whoever may change a Secret may read it. One that is there already was made by an earlier request,
+    /// for it is named after the job; but beside a Job that had to be made anew it may belong to the one before, and go with it.
+    async fn make_secret(&self, objects: &Objects, uid: &str, is_made_anew: bool, deadline: Instant) -> Result<(), Never> {
         let Some(secret) = objects.secret(uid) else { return Ok(()) };
         let secrets: Api<Secret> = Api::namespaced(self.cluster.client.clone(), &self.record.place.namespace);
-        let params = PatchParams::apply(FIELD_MANAGER).force();
-        let patch = Patch::Apply(&secret);
-        let made = self.ask_until(deadline, "making its Secret", || secrets.patch(&objects.name, &params, &patch));
-        made.await.map(drop).map_err(told)
+        let secret: Secret = serde_json::from_value(secret).map_err(|error| never(format!("its Secret cannot be made: {error}")))?;
+        let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        let create = || {
+            let made = secrets.create(&params, &secret);
+            async move {
+                match made.await {
+                    Err(kube::Error::Api(status)) if status.code == ALREADY_EXISTS && !is_made_anew => Ok(()),
+                    made => made.map(drop),
+                }
+            }
+        };
+        self.ask_until(deadline, "making its Secret", create).await.map_err(told)
     }
 }
 

@@ -129,7 +129,7 @@ impl Findings<'_> {
                 self.ok(check, format!("the cluster answers: Kubernetes {}", version.git_version));
                 return Some(cluster);
             }
-            Err(refused @ (Refused::Never(_) | Refused::NotFound(_))) => {
+            Err(refused @ (Refused::Never(_) | Refused::NotFound(_) | Refused::Unauthorized(_))) => {
                 let remedy = "give the kubeconfig credentials that this cluster accepts; `kubectl --kubeconfig … version` must work";
                 self.failed(check, refused.why(), remedy);
             }

@@ -1,7 +1,10 @@
 //! The connections to clusters, one for each kubeconfig and context, and how fast each may be asked. Called by the jobs' tasks.
+//!
+//! What always holds: credentials that the cluster does not accept any more, or an address where nobody answers, are read again
+//! from where they came ([`Connection`]), for everything that goes over the connection, watches too. Whoever asks tries again.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -18,6 +21,13 @@ const BURST: f64 = 80.0;
 const ANSWER_WITHIN: Duration = Duration::from_secs(65);
 /// Longest wait for a connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
+
+/// Shortest time between two looks at the same kubeconfig because of failures: it is a small file, and a cluster that is away
+/// makes every request fail.
+const RENEW_EVERY: Duration = Duration::from_secs(2);
+
+/// What the cluster answers to credentials that it does not accept.
+const UNAUTHORIZED: u16 = 401;
 
 /// All clusters that are known. Cloned freely.
 #[derive(Debug, Clone, Default)]
@@ -44,6 +54,7 @@ pub(super) struct Cluster {
     pub(super) throttle: Arc<Throttle>,
     /// Namespaces in which all that is needed is known to be permitted.
     pub(super) permitted: Arc<Mutex<HashSet<String>>>,
+    connection: Arc<Connection>,
 }
 
 impl std::fmt::Debug for Cluster {
@@ -62,17 +73,92 @@ impl Clusters {
         if let Some(cluster) = self.known.lock().expect("nobody panics with the lock").get(&key) {
             return Ok(cluster.clone());
         }
-        let cluster = connect(place).await?;
+        let cluster = Cluster::new(Connection::open(place).await?);
         Ok(self.known.lock().expect("nobody panics with the lock").entry(key).or_insert(cluster).clone())
     }
 
-    /// Reads the kubeconfig anew the next time: it may have been changed.
-    pub(super) fn forget(&self, place: &ClusterPlace) {
-        self.known.lock().expect("nobody panics with the lock").remove(&Key::of(place));
+    /// Reads the kubeconfig anew, and forgets what was permitted: either may have been changed.
+    pub(super) async fn renew(&self, place: &ClusterPlace) {
+        let known = self.known.lock().expect("nobody panics with the lock").get(&Key::of(place)).cloned();
+        if let Some(cluster) = known {
+            cluster.permitted.lock().expect("nobody panics with the lock").clear();
+            cluster.connection.renew().await;
+        }
     }
 }
 
-async fn connect(place: &ClusterPlace) -> Result<Cluster, String> {
+impl Cluster {
+    fn new(connection: Connection) -> Self {
+        let connection = Arc::new(connection);
+        Self {
+            client: through(&connection, |clients| &clients.hasty),
+            patient: through(&connection, |clients| &clients.patient),
+            throttle: Arc::new(Throttle::new(REQUESTS_PER_SECOND, BURST)),
+            permitted: Arc::default(),
+            connection,
+        }
+    }
+}
+
+/// A client that sends each request with the newest credentials, and has them read again when they do not do.
+fn through(connection: &Arc<Connection>, which: fn(&Clients) -> &kube::Client) -> kube::Client {
+    let (connection, namespace) = (connection.clone(), which(&connection.clients()).default_namespace().to_owned());
+    let service = tower::service_fn(move |request| {
+        let connection = connection.clone();
+        async move {
+            let client = which(&connection.clients()).clone();
+            let answer = client.send(request).await;
+            let is_refused = answer.as_ref().map_or(true, |answer| answer.status().as_u16() == UNAUTHORIZED);
+            if is_refused {
+                connection.renew().await;
+            }
+            answer
+        }
+    });
+    kube::Client::new(service, namespace)
+}
+
+/// Where a cluster is and who we are there, as the kubeconfig last said.
+struct Connection {
+    place: ClusterPlace,
+    clients: RwLock<Clients>,
+    /// When it was read; held while it is.
+    read_at: tokio::sync::Mutex<Instant>,
+}
+
+#[derive(Clone)]
+struct Clients {
+    /// Waits for an answer no longer than the API server itself would.
+    hasty: kube::Client,
+    patient: kube::Client,
+}
+
+impl Connection {
+    async fn open(place: &ClusterPlace) -> Result<Self, String> {
+        let clients = connect(place).await?;
+        Ok(Self { place: place.clone(), clients: RwLock::new(clients), read_at: tokio::sync::Mutex::new(Instant::now()) })
+    }
+
+    fn clients(&self) -> Clients {
+        self.clients.read().expect("nobody panics with the lock").clone()
+    }
+
+    /// Reads the kubeconfig again, unless that was just done. What was there stays while it cannot be used: it may be being
+    /// written.
+    async fn renew(&self) {
+        let mut read_at = self.read_at.lock().await;
+        if read_at.elapsed() < RENEW_EVERY {
+            return;
+        }
+        *read_at = Instant::now();
+        match connect(&self.place).await {
+            Ok(clients) => *self.clients.write().expect("nobody panics with the lock") = clients,
+            Err(why) => tracing::warn!(why, "the credentials of a cluster cannot be read again"),
+        }
+    }
+}
+
+async fn connect(place: &ClusterPlace) -> Result<Clients, String> {
     // ring, as everywhere; whoever came before set the same.
     let _set_already = rustls::crypto::ring::default_provider().install_default();
     let options = KubeConfigOptions { context: place.context.clone(), ..KubeConfigOptions::default() };
@@ -97,12 +183,7 @@ async fn connect(place: &ClusterPlace) -> Result<Cluster, String> {
     let patient = config.clone();
     config.read_timeout = Some(ANSWER_WITHIN);
     let client = |config| kube::Client::try_from(config).map_err(|error| wrong("kubeconfig", &error));
-    Ok(Cluster {
-        client: client(config)?,
-        patient: client(patient)?,
-        throttle: Arc::new(Throttle::new(REQUESTS_PER_SECOND, BURST)),
-        permitted: Arc::default(),
-    })
+    Ok(Clients { hasty: client(config)?, patient: client(patient)? })
 }
 
 /// A bucket of requests that fills with time. Those of an apply go first.

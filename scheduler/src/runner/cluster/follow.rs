@@ -1,13 +1,17 @@
 //! One job on a cluster, from its Job to its end.
+//!
+//! What always holds: nothing is done about a job because of a deadline before everything that the cluster has of it was listed
+//! once; a job that is known to have started is never told as one that did not.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{Namespace, Pod};
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
-use kube::{Api, ResourceExt};
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
 use schema::id::JobId;
+use schema::report::Report;
 use schema::time::Timestamp;
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -15,7 +19,7 @@ use tokio::time::Instant;
 
 use super::ask::{Refused, ask, ask_telling};
 use super::clusters::Cluster;
-use super::job::JOB_LABEL;
+use super::hidden::Hidden;
 use super::record::Record;
 use super::sight::{Seen, Sight, Subject, look};
 use super::waits::{Teller, Wait};
@@ -26,6 +30,9 @@ use crate::runner::learned::{Learned, Never};
 
 /// Who we are among those that change objects.
 pub(super) const FIELD_MANAGER: &str = "pvn-scheduler";
+
+/// Annotation of a Job that was let go.
+pub(super) const LET_GO_MARK: &str = "pvn.dev/let-go";
 
 /// How long a Job has no Pod, and a Pod no word of its node, before somebody asks why; and how often that is asked.
 const POD_WITHIN: Duration = Duration::from_secs(3);
@@ -47,8 +54,9 @@ pub(super) const AWAY_WITHIN: Duration = Duration::from_secs(60);
 /// seconds to write down what ended.
 const NODE_WITHIN: Duration = Duration::from_secs(20);
 
-/// Seconds that a Pod has after the second stop. Not 0: then it would be gone from the books before it is gone from its node.
-const KILL_GRACE_S: u32 = 1;
+/// How long the watch of the Pods may be behind that of the Jobs and behind a list: what is to be told as never started, or as
+/// gone, must not be seen to run for so long.
+const BEHIND_WITHIN: Duration = Duration::from_secs(2);
 
 /// A job that has been let go, or may have been.
 pub(super) struct Follower {
@@ -59,20 +67,30 @@ pub(super) struct Follower {
     pub(super) teller: Teller,
     /// Whether it was stopped before it was followed.
     pub(super) is_stopped: bool,
+    /// The secrets that it was given.
+    pub(super) hidden: Hidden,
     view: View,
     /// What is known already, so that there is nothing to follow.
     pub(super) known: Option<(Learned, bool)>,
 }
 
 /// How far it is.
-struct Course {
+pub(super) struct Course {
     /// When it must have started, or be gone after it was deleted.
-    deadline: Instant,
+    pub(super) deadline: Instant,
+    /// When its time is over, whether it started or not.
+    times_out_at: Option<Instant>,
     /// When somebody is asked why nothing goes on.
     why_at: Instant,
     listen_at: Instant,
-    /// When its node counts as lost.
-    lost_at: Option<Instant>,
+    /// When the node of the Pod of this uid counts as lost.
+    lost_at: Option<(String, Instant)>,
+    /// When it is asked whether there is really no Pod; and whether there is none.
+    absent_at: Option<Instant>,
+    is_absent: bool,
+    /// How long a Pod that is not the last one may still be said to run when its Job is over.
+    others_until: Option<Instant>,
+    others_run: bool,
     /// What it waited for last.
     waits_for: Option<Wait>,
     /// What events said, and of which object.
@@ -80,38 +98,62 @@ struct Course {
     /// Whether its status does not say why it waits.
     is_silent: bool,
     had_pod: bool,
-    started: bool,
+    /// Whether it is known to have started, in whatever life of the daemon.
+    pub(super) started: bool,
+    /// Whether that was told.
+    told: bool,
     /// Whether it did not start in time.
     gave_up: bool,
-    /// Whether its Job was deleted by us before it started.
-    deleted: bool,
+    /// Whether its time was over.
+    timed_out: bool,
+    /// Whether its Job was deleted by us before it started, and how often the Pods' watch had been lost by then.
+    pub(super) deleted: bool,
+    broken_before: u32,
+    /// What its wrapper wrote into the log because it reaches nobody. It counts when the container has ended.
+    line: Option<Box<Report>>,
     /// Stops so far.
-    asked: u32,
+    pub(super) asked: u32,
 }
 
 impl Course {
-    fn new(deadline: Instant) -> Self {
+    fn new(deadline: Instant, times_out_at: Option<Instant>, started: bool) -> Self {
         let now = Instant::now();
         Self {
             deadline,
+            times_out_at,
             why_at: now + POD_WITHIN,
             listen_at: now + LISTEN_EVERY,
             lost_at: None,
+            absent_at: None,
+            is_absent: false,
+            others_until: None,
+            others_run: false,
             waits_for: None,
             said: None,
             is_silent: true,
             had_pod: false,
-            started: false,
+            started,
+            told: false,
             gave_up: false,
+            timed_out: false,
             deleted: false,
+            broken_before: 0,
+            line: None,
             asked: 0,
         }
+    }
+
+    /// It is over: what its wrapper left in the log, and whether its time was over, is a part of what is known.
+    fn with_what_is_known(&mut self, learned: Learned) -> Learned {
+        let line = self.line.take();
+        learned.merge(Learned { line, timed_out: self.timed_out, ..Learned::default() })
     }
 }
 
 impl Follower {
     pub(super) fn new(inner: Arc<Inner>, job: JobId, record: Record, cluster: Cluster, view: View, teller: Teller) -> Self {
-        Self { inner, job, record, cluster, teller, is_stopped: false, view, known: None }
+        let hidden = teller.hidden.clone();
+        Self { inner, job, record, cluster, teller, is_stopped: false, hidden, view, known: None }
     }
 
     pub(super) fn jobs(&self) -> Api<Job> {
@@ -148,11 +190,15 @@ impl Follower {
             return;
         }
         let jobs = self.jobs();
-        let patch = Patch::Merge(json!({"metadata": {"uid": self.record.uid}, "spec": {"suspend": false}}));
+        // In one with the mark: whoever finds it suspended with the mark knows that somebody else suspended it since.
+        let metadata = json!({"uid": self.record.uid, "annotations": {LET_GO_MARK: "true"}});
+        let patch = Patch::Merge(json!({"metadata": metadata, "spec": {"suspend": false}}));
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         match self.ask_until(deadline, "starting its Job", || jobs.patch(&self.record.name, &params, &patch)).await {
             Ok(_) => {}
-            Err(Refused::Now(why)) => tracing::warn!(job = %self.job, why, "nobody knows whether a Job was let go"),
+            Err(Refused::Now(why) | Refused::Unauthorized(why)) => {
+                tracing::warn!(job = %self.job, why, "nobody knows whether a Job was let go")
+            }
             Err(refused) => {
                 self.known = Some((Learned { never: Some(told(refused)), ..Learned::default() }, true));
                 self.delete().await;
@@ -160,73 +206,87 @@ impl Follower {
         }
     }
 
-    /// Deletes the Job, and with it everything that it owns.
-    pub(super) async fn delete(&self) {
-        let jobs = self.jobs();
-        let params = DeleteParams::background();
-        match self.ask(AWAY_WITHIN, "deleting its Job", || jobs.delete(&self.record.name, &params)).await {
-            Ok(_) | Err(Refused::NotFound(_)) => {}
-            Err(refused) => {
-                tracing::warn!(job = %self.job, why = refused.why(), "a Job could not be deleted; it stays suspended or ends by its deadline")
-            }
-        }
-    }
-
-    pub(super) async fn has_no_pods(&self) -> bool {
-        let pods = self.pods();
-        let params = ListParams::default().labels(&format!("{JOB_LABEL}={}", self.job));
-        self.ask(AWAY_WITHIN, "looking for its Pods", || pods.list(&params)).await.is_ok_and(|found| found.items.is_empty())
-    }
-
     /// Follows the job to its end: what is known of it, and whether nothing of it is left.
     pub(super) async fn until_over(mut self, stops: &mut mpsc::Receiver<()>) -> (Learned, bool) {
         if let Some(known) = self.known.take() {
             return known;
         }
-        let left_ms = self.record.start_by.since_ms(self.inner.clock.now()).max(0).unsigned_abs();
-        let mut course = Course::new(Instant::now() + Duration::from_millis(left_ms));
+        let now = self.inner.clock.now();
+        let at = |by: Timestamp| Instant::now() + Duration::from_millis(by.since_ms(now).max(0).unsigned_abs());
+        let started = self.record.started || self.inner.delivery.was_heard(self.job);
+        let mut course = Course::new(at(self.record.start_by), self.record.end_by.map(at), started);
         if self.is_stopped {
-            self.stop(&mut course).await;
+            self.stop(&mut course, true).await;
         }
         loop {
             let sight = self.view.sight.borrow_and_update().clone();
-            match look(&sight, self.subject(course.deleted)) {
+            let is_listed = sight.is_listed();
+            // Before everything was listed nobody knows what is there.
+            let seen = if is_listed { look(&sight, self.subject(&course)) } else { Seen::Waiting(None) };
+            let lost_at = course.lost_at.take();
+            match seen {
                 Seen::Over { learned, gone } => {
-                    // That its Job is gone and no Pod was seen says nothing of a Pod that is not seen yet.
-                    let is_seen = !course.deleted || learned.never.is_none() || sight.pod.is_some();
-                    if is_seen || self.has_no_pods().await {
-                        return self.over(*learned, gone, course.waits_for.filter(|_| course.gave_up), &sight).await;
+                    if self.is_over(&mut course, &sight, &learned).await {
+                        let learned = course.with_what_is_known(*learned);
+                        return self.over(learned, gone, &course, &sight).await;
                     }
                 }
-                Seen::Running { since } => self.running(&mut course, &sight, since).await,
-                Seen::Waiting(wait) => self.waiting(&mut course, &sight, wait),
+                Seen::Running { since } => self.running(&mut course, &sight, since, lost_at).await,
+                Seen::Waiting(wait) if is_listed => self.waiting(&mut course, &sight, wait),
+                Seen::Waiting(_) => {}
             }
-            let asks_why = course.is_silent && !course.started && !course.deleted;
+            if is_listed && sight.lacks_its_pod() {
+                if course.is_absent {
+                    let learned = course.with_what_is_known(lost("its Pod went while nobody watched"));
+                    return self.over(learned, true, &course, &sight).await;
+                }
+                course.absent_at.get_or_insert_with(|| Instant::now() + BEHIND_WITHIN);
+            }
+            let asks_why = is_listed && course.is_silent && !course.started && !course.deleted;
             let untold = self.teller.due();
-            let lost_at = course.lost_at;
+            let lost_at = course.lost_at.as_ref().map(|(_, at)| *at);
+            let is_ending = course.timed_out || course.line.is_some();
+            let listens = course.started && !is_ending && !self.record.tries_again && !self.inner.delivery.hears(self.job);
+            let times_out_at = course.times_out_at.filter(|_| is_listed && course.started && !is_ending);
+            let is_overdue = is_listed && (!course.started || course.deleted) && !sight.lacks_its_pod();
             tokio::select! {
                 changed = self.view.sight.changed() => if changed.is_err() {
                     return (lost("its cluster is not watched any more"), false);
                 },
-                Some(()) = stops.recv() => self.stop(&mut course).await,
-                () = tokio::time::sleep_until(course.deadline), if !course.started || course.gave_up => {
+                Some(()) = stops.recv() => self.stop(&mut course, is_listed).await,
+                () = tokio::time::sleep_until(course.deadline), if is_overdue => {
                     if course.deleted {
-                        return self.over(never_learned(&course), false, None, &sight).await;
+                        let learned = course.with_what_is_known(never_learned(&course));
+                        return self.over(learned, false, &course, &sight).await;
                     }
-                    (course.gave_up, course.deleted) = (true, true);
-                    course.deadline = Instant::now() + DELETED_WITHIN;
-                    self.delete().await;
+                    course.gave_up = true;
+                    self.delete_unstarted(&mut course).await;
+                }
+                () = tokio::time::sleep_until(times_out_at.unwrap_or_else(Instant::now)), if times_out_at.is_some() => {
+                    course.timed_out = true;
+                    self.inner.delivery.time_is_over(self.job);
+                    self.stop(&mut course, true).await;
                 }
                 () = tokio::time::sleep_until(lost_at.unwrap_or_else(Instant::now)), if lost_at.is_some() => {
                     let why = "its Pod was to end and did not: its node does not answer, and the command may still run there";
-                    return self.over(lost(why), false, None, &sight).await;
+                    let learned = course.with_what_is_known(lost(why));
+                    return self.over(learned, false, &course, &sight).await;
                 }
-                () = tokio::time::sleep_until(course.listen_at), if course.started && !self.was_heard() => {
+                () = tokio::time::sleep_until(course.absent_at.unwrap_or_else(Instant::now)), if course.absent_at.is_some() => {
+                    course.absent_at = None;
+                    course.is_absent = self.has_no_pods().await;
+                    if !course.is_absent {
+                        course.absent_at = Some(Instant::now() + BEHIND_WITHIN);
+                    }
+                }
+                () = tokio::time::sleep_until(course.listen_at), if listens => {
                     course.listen_at = Instant::now() + LISTEN_EVERY;
                     if let Some(pod) = &sight.pod
                         && let Some(report) = self.marked_line(pod).await
                     {
-                        return (Learned { line: Some(report), ..Learned::default() }, true);
+                        // Its command has ended; what is left is a wrapper that goes on trying.
+                        course.line = Some(report);
+                        self.end_pods().await;
                     }
                 }
                 () = tokio::time::sleep_until(course.why_at), if asks_why => {
@@ -239,15 +299,52 @@ impl Follower {
         }
     }
 
-    async fn running(&self, course: &mut Course, sight: &Sight, since: Option<Timestamp>) {
-        if !std::mem::replace(&mut course.started, true) {
+    /// Whether what was seen is really the end.
+    async fn is_over(&self, course: &mut Course, sight: &Sight, learned: &Learned) -> bool {
+        // That its Job is gone, or over, and no Pod was seen says nothing of a Pod that is not seen yet.
+        if sight.pod.is_none() {
+            let is_absent = course.is_absent;
+            if !is_absent {
+                course.absent_at.get_or_insert_with(|| Instant::now() + BEHIND_WITHIN);
+            }
+            return is_absent;
+        }
+        // Another Pod of the same Job may still be on its way out.
+        if self.record.tries_again && learned.never.is_none() {
+            let until = *course.others_until.get_or_insert_with(|| Instant::now() + AWAY_WITHIN);
+            course.others_run = !self.pods_are_over(sight).await;
+            if course.others_run && Instant::now() < until {
+                course.absent_at = Some(Instant::now() + BEHIND_WITHIN);
+                return false;
+            }
+        }
+        true
+    }
+
+    async fn running(&mut self, course: &mut Course, sight: &Sight, since: Option<Timestamp>, lost_at: Option<(String, Instant)>) {
+        course.started = true;
+        if !std::mem::replace(&mut course.told, true) {
+            self.note_started().await;
             let at = since.unwrap_or_else(|| self.inner.clock.now());
             let _nobody_listens_any_more = self.inner.news.send(Told::Started { job: self.job, at }).await;
         }
         let metadata = sight.pod.as_ref().map(|pod| &pod.metadata);
-        if let Some(pod) = metadata.filter(|pod| pod.deletion_timestamp.is_some() && course.lost_at.is_none()) {
+        if let Some(pod) = metadata.filter(|pod| pod.deletion_timestamp.is_some()) {
+            let uid = pod.uid.clone().unwrap_or_default();
             let grace = pod.deletion_grace_period_seconds.unwrap_or_default().max(0).unsigned_abs();
-            course.lost_at = Some(Instant::now() + Duration::from_secs(grace) + NODE_WITHIN);
+            let known = lost_at.filter(|(of, _)| *of == uid);
+            course.lost_at = known.or_else(|| Some((uid, Instant::now() + Duration::from_secs(grace) + NODE_WITHIN)));
+        }
+    }
+
+    /// Notes that it has started, so that the next life of the daemon does not take it for one that does not start.
+    async fn note_started(&mut self) {
+        if self.record.started || !self.inner.records.has(self.job) {
+            return;
+        }
+        self.record.started = true;
+        if let Err(Never { why, .. }) = self.inner.note(self.job, &self.record).await {
+            tracing::warn!(job = %self.job, why, "that a job has started cannot be noted");
         }
     }
 
@@ -280,80 +377,53 @@ impl Follower {
         }
     }
 
-    /// Whether its wrapper ever reached us.
-    fn was_heard(&self) -> bool {
-        self.inner.delivery.signs(self.job).is_some_and(|signs| signs.heard)
+    fn subject(&self, course: &Course) -> Subject<'_> {
+        let Course { deleted, started, timed_out, .. } = *course;
+        Subject { container: &self.record.container, tries_again: self.record.tries_again, deleted, started, timed_out }
     }
 
-    fn subject(&self, deleted: bool) -> Subject<'_> {
-        Subject { container: &self.record.container, tries_again: self.record.tries_again, deleted }
-    }
-
-    /// The first time the Pod gets TERM, and KILL after its grace; the second time at once. A Job that has not started is deleted.
-    async fn stop(&self, course: &mut Course) {
-        course.asked += 1;
-        if !course.started {
-            if !std::mem::replace(&mut course.deleted, true) {
-                course.deadline = Instant::now() + DELETED_WITHIN;
-            }
-            return self.delete().await;
+    /// Deletes the Job of what has not started.
+    pub(super) async fn delete_unstarted(&self, course: &mut Course) {
+        if !std::mem::replace(&mut course.deleted, true) {
+            course.deadline = Instant::now() + DELETED_WITHIN;
+            course.broken_before = self.view.sight.borrow().pods_broken;
+            (course.absent_at, course.is_absent) = (None, false);
         }
-        let name = &self.record.name;
-        let stopped = if course.asked == 1 {
-            // The Job ends its Pods itself and makes no others, whatever its own file says; and it stays for people to look at.
-            let jobs = self.jobs();
-            let patch = Patch::Merge(json!({"metadata": {"uid": self.record.uid}, "spec": {"activeDeadlineSeconds": 1}}));
-            let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-            self.ask(AWAY_WITHIN, "stopping its Job", || jobs.patch(name, &params, &patch)).await.map(drop)
-        } else {
-            let pods = self.pods();
-            let delete = DeleteParams::default().grace_period(KILL_GRACE_S);
-            let params = ListParams::default().labels(&format!("{JOB_LABEL}={}", self.job));
-            self.ask(AWAY_WITHIN, "killing its Pods", || pods.delete_collection(&delete, &params)).await.map(drop)
-        };
-        if let Err(refused) = stopped {
-            tracing::warn!(job = %self.job, why = refused.why(), "a job on a cluster could not be stopped");
-        }
+        self.delete().await;
     }
 
     /// The last word: what it waited for if it was given up, and the log where nothing was delivered.
-    async fn over(&self, mut learned: Learned, gone: bool, waited_for: Option<Wait>, sight: &Sight) -> (Learned, bool) {
-        if let (Some(never), Some(wait)) = (&mut learned.never, waited_for) {
-            *never = Never { why: format!("it did not start in time: {}", wait.why), surroundings: wait.surroundings };
+    async fn over(&self, mut learned: Learned, mut gone: bool, course: &Course, sight: &Sight) -> (Learned, bool) {
+        if let Some(never) = &mut learned.never {
+            if let (true, Some(wait)) = (course.gave_up, &course.waits_for) {
+                *never = Never { why: format!("it did not start in time: {}", wait.why), surroundings: wait.surroundings };
+            }
+            // A Pod that came and went just then was perhaps not seen.
+            if sight.pod.is_none() && course.deleted && sight.pods_broken != course.broken_before {
+                let why = format!("{}; the cluster could not be watched when its Job was deleted, and it may have run", never.why);
+                (learned.never, learned.lost) = (None, Some(why));
+            }
         }
         if let Some(why) = learned.lost.take() {
+            gone |= sight.pod.is_none() && course.is_absent;
             learned.lost = Some(self.with_namespace(why).await);
         }
         let was_taken = |pod: &Pod| sight.pod_gone || pod.metadata.deletion_timestamp.is_some();
         if sight.pod.as_ref().is_some_and(was_taken) {
             self.end_suspended().await;
         }
-        if let Some(pod) = sight.pod.as_ref().filter(|_| learned.exit.is_some() && !self.was_heard()) {
-            learned = self.read_log(pod, learned).await;
+        if let Some(exit) = &learned.exit {
+            let is_late = || exit.ended_at.zip(self.record.end_by).is_some_and(|(ended, by)| ended >= by);
+            learned.timed_out |= exit.code != 0 && course.asked == 0 && is_late();
+            if let Some(pod) = sight.pod.as_ref().filter(|_| !self.inner.delivery.is_told(self.job)) {
+                learned = self.read_log(pod, learned).await;
+            }
         }
-        (learned, gone)
-    }
-
-    /// A Job that was suspended while it ran lost its Pod. Whoever resumed it would run it a second time, unseen: it is deleted.
-    async fn end_suspended(&self) {
-        let jobs = self.jobs();
-        self.cluster.throttle.pass(self.record.is_apply).await;
-        let Ok(Some(job)) = jobs.get_opt(&self.record.name).await else { return };
-        if job.uid() == self.record.uid && job.spec.is_some_and(|spec| spec.suspend == Some(true)) {
-            self.delete().await;
+        if sight.is_pod_over() {
+            self.inner.note_finished(self.job);
         }
-    }
-
-    /// A Job that is gone with its namespace says so.
-    async fn with_namespace(&self, why: String) -> String {
-        let namespaces: Api<Namespace> = Api::all(self.cluster.client.clone());
-        self.cluster.throttle.pass(self.record.is_apply).await;
-        let name = &self.record.place.namespace;
-        match namespaces.get_opt(name).await {
-            Ok(None) => format!("{why}, with its namespace `{name}`"),
-            Ok(Some(namespace)) if namespace.metadata.deletion_timestamp.is_some() => format!("{why}, with its namespace `{name}`"),
-            _ => why,
-        }
+        self.hidden.hide_in(&mut learned);
+        (learned, gone && !course.others_run)
     }
 }
 

@@ -3,17 +3,20 @@
 //!
 //! What the user's Job says stays, but for its name, and its namespace, which is that of the place. Ours are labels, variables,
 //! the wrapper, and defaults for what it leaves open: no second try, and an end of what is finished.
+//!
+//! A Job that Kubernetes may try again by its own file has one outcome, which the Job tells, and as many wrappers as tries: none of
+//! them is told where to deliver, so that no report of one try stands for all.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use schema::id::JobId;
 use schema::status::JobKind;
-use schema::wire::{CA_VARIABLE, SECRET_KEYS_VARIABLE};
+use schema::wire::{self, CA_VARIABLE, SECRET_KEYS_VARIABLE, SPOOL_VARIABLE};
 use serde_json::{Map, Value, json};
 
-use crate::compile::{DEFAULT_TTL_S, EnvValue, verbatim};
+use crate::compile::{DEFAULT_TTL_S, EnvValue, environment, verbatim};
 use crate::runner::{ClusterJob, JobSpec, wrapped};
 
 /// Label of the job's id; everything of ours has it.
@@ -23,9 +26,12 @@ pub(super) const JOB_LABEL: &str = "pvn.dev/job";
 /// within the 63 that a label may have.
 const SERVICE_LIMIT: usize = 16;
 
-/// How much later than the job's timeout the cluster ends it by itself, seconds: after the wrapper (at the timeout) and the
-/// scheduler (60 s past it) had their chance. Only a scheduler that is away lets it come to this.
-const BACKSTOP_S: i64 = 180;
+/// How much later than the job's timeout the cluster ends it by itself, seconds: after the scheduler, which does so at the timeout,
+/// had its chance. Only a scheduler that is away lets it come to this.
+const BACKSTOP_S: i64 = 30;
+
+/// The user that brings the wrapper where none may be root and nobody says which. Source: that of the wrapper's own image.
+const WRAPPER_USER: i64 = 65532;
 
 /// Directory in the container where the wrapper is put.
 const WRAPPER_DIRECTORY: &str = "/pvn";
@@ -68,7 +74,8 @@ pub(super) fn objects(
     let mut job = spec.command.job.as_deref().cloned().ok_or("its commands were compiled for another place; push the service again")?;
     let name = name(spec.job, spec.kind, cluster.service.as_str());
     let labels = labels(spec, cluster);
-    let mut secrets = secrets(spec, reach);
+    let tries_again = may_be_tried_again(&job);
+    let mut secrets = secrets(spec, if tries_again { &[] } else { reach });
 
     let root = mapping(&mut job, "the Job")?;
     let metadata = entry(root, "metadata")?;
@@ -80,7 +87,7 @@ pub(super) fn objects(
     let body = entry(root, "spec")?;
     let held = body.get("suspend") == Some(&Value::Bool(true));
     body.insert("suspend".to_owned(), true.into());
-    let retries = body.entry("backoffLimit").or_insert(json!(0)).as_i64() != Some(0);
+    body.entry("backoffLimit").or_insert(json!(0));
     body.entry("ttlSecondsAfterFinished").or_insert(json!(DEFAULT_TTL_S));
     if let Some(timeout_ms) = spec.timeout_ms {
         let backstop_s = timeout_ms.div_euclid(1000).saturating_add(BACKSTOP_S);
@@ -89,12 +96,13 @@ pub(super) fn objects(
     let template = entry(body, "template")?;
     add_labels(entry(template, "metadata")?, &labels)?;
     let pod = entry(template, "spec")?;
-    let restarts = pod.entry("restartPolicy").or_insert(json!("Never")) != "Never";
+    pod.entry("restartPolicy").or_insert(json!("Never"));
+    let pod_context = pod.get("securityContext").cloned().unwrap_or_default();
 
     let containers = pod.get_mut("containers").and_then(Value::as_array_mut).ok_or("the Job has no containers")?;
     let main = containers.iter_mut().find(|container| container["name"] == spec.command.name.as_str());
     let main = main.and_then(Value::as_object_mut).ok_or_else(|| format!("the Job has no container `{}`", spec.command.name))?;
-    let mut variables = variables(spec, &name, &secrets);
+    let mut variables = variables(spec, main, &name, &secrets)?;
     if let Some(authorities) = authorities {
         secrets.insert(AUTHORITIES_FILE.to_owned(), authorities.to_owned());
         let file = format!("{AUTHORITIES_DIRECTORY}/{AUTHORITIES_FILE}");
@@ -103,7 +111,7 @@ pub(super) fn objects(
         list(main, "volumeMounts")?.push(json!({"name": AUTHORITIES, "mountPath": AUTHORITIES_DIRECTORY, "readOnly": true}));
     }
     add_variables(main, variables)?;
-    let wrapper = cluster.place.wrapper_image.as_ref().map(|image| wrap(main, spec, image)).transpose()?;
+    let wrapper = cluster.place.wrapper_image.as_ref().map(|image| wrap(main, &pod_context, spec, image)).transpose()?;
     if let Some(init) = wrapper {
         list(pod, "volumes")?.push(json!({"name": WRAPPER, "emptyDir": {}}));
         list(pod, "initContainers")?.insert(0, init);
@@ -112,7 +120,17 @@ pub(super) fn objects(
         let items = [json!({"key": AUTHORITIES_FILE, "path": AUTHORITIES_FILE})];
         list(pod, "volumes")?.push(json!({"name": AUTHORITIES, "secret": {"secretName": name, "items": items}}));
     }
-    Ok(Objects { name, job, secrets, held, tries_again: retries || restarts })
+    Ok(Objects { name, job, secrets, held, tries_again })
+}
+
+/// Whether Kubernetes may run the command more than once by what the Job's file says. `null` there is the cluster's own default,
+/// which is several tries.
+fn may_be_tried_again(job: &Value) -> bool {
+    let body = &job["spec"];
+    let no_retry = body.get("backoffLimit").is_none_or(|limit| limit == 0);
+    let no_restart = body.pointer("/template/spec/restartPolicy").is_none_or(|policy| policy == "Never");
+    let plain = ["podFailurePolicy", "backoffLimitPerIndex", "maxFailedIndexes", "completionMode", "successPolicy"];
+    !(no_retry && no_restart && plain.iter().all(|field| body.get(*field).is_none()))
 }
 
 impl Objects {
@@ -164,7 +182,12 @@ fn secrets(spec: &JobSpec, reach: &[(String, String)]) -> BTreeMap<String, Strin
 }
 
 /// Every variable that is ours to set, in the form of a container's `env`.
-fn variables(spec: &JobSpec, secret_name: &str, secrets: &BTreeMap<String, String>) -> BTreeMap<String, Value> {
+fn variables(
+    spec: &JobSpec,
+    container: &Map<String, Value>,
+    secret_name: &str,
+    secrets: &BTreeMap<String, String>,
+) -> Result<BTreeMap<String, Value>, String> {
     let mut variables = BTreeMap::new();
     for (key, value) in &spec.env {
         variables.insert(key.clone(), json!({"name": key, "value": verbatim(value)}));
@@ -180,18 +203,39 @@ fn variables(spec: &JobSpec, secret_name: &str, secrets: &BTreeMap<String, Strin
             secret_keys.push(variable.key.clone());
         }
     }
+    secret_keys.extend(own_secret_keys(container)?);
+    let mut seen = BTreeSet::new();
+    secret_keys.retain(|key| seen.insert(key.clone()));
     if !secret_keys.is_empty() {
         let joined = secret_keys.join(",");
         variables.insert(SECRET_KEYS_VARIABLE.to_owned(), json!({"name": SECRET_KEYS_VARIABLE, "value": joined}));
     }
-    variables
+    Ok(variables)
+}
+
+/// The variables of the container's own file that are secret: those that come from a Secret, and those that it calls so.
+fn own_secret_keys(container: &Map<String, Value>) -> Result<Vec<String>, String> {
+    let mut keys = Vec::new();
+    for entry in container.get("env").and_then(Value::as_array).into_iter().flatten() {
+        let Some(name) = entry["name"].as_str() else { continue };
+        if name == SECRET_KEYS_VARIABLE {
+            let listed = entry["value"].as_str().ok_or_else(|| format!("`{SECRET_KEYS_VARIABLE}` of the Job has no `value`"))?;
+            keys.extend(wire::secret_keys(listed).map(str::to_owned));
+        } else if entry.pointer("/valueFrom/secretKeyRef").is_some() {
+            keys.push(name.to_owned());
+        }
+    }
+    Ok(keys)
 }
 
 /// What the container's own file says of a variable stands, unless the name is ours; it comes last, so that it can refer to the
 /// others.
 fn add_variables(container: &mut Map<String, Value>, ours: BTreeMap<String, Value>) -> Result<(), String> {
     let own = list(container, "env")?;
-    let is_ours = |entry: &Value| entry["name"].as_str().is_some_and(crate::compile::environment::is_ours);
+    let is_ours = |entry: &Value| {
+        // Where its spool is the wrapper is told by whoever knows the volumes.
+        entry["name"].as_str().is_some_and(|name| name != SPOOL_VARIABLE && environment::is_ours(name))
+    };
     own.retain(|entry| !is_ours(entry));
     let named: Vec<String> = own.iter().filter_map(|entry| entry["name"].as_str().map(str::to_owned)).collect();
     let mut all: Vec<Value> = ours.into_iter().filter(|(key, _)| !named.contains(key)).map(|(_, entry)| entry).collect();
@@ -201,7 +245,7 @@ fn add_variables(container: &mut Map<String, Value>, ours: BTreeMap<String, Valu
 }
 
 /// Puts the wrapper before the container's command; returns the container that brings it.
-fn wrap(container: &mut Map<String, Value>, spec: &JobSpec, image: &str) -> Result<Value, String> {
+fn wrap(container: &mut Map<String, Value>, pod_context: &Value, spec: &JobSpec, image: &str) -> Result<Value, String> {
     let texts = |list: Option<&Value>| -> Vec<String> {
         let items = list.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         items.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect()
@@ -225,6 +269,11 @@ fn wrap(container: &mut Map<String, Value>, spec: &JobSpec, image: &str) -> Resu
         if let Some(value) = container.get(field) {
             init.insert(field.to_owned(), value.clone());
         }
+    }
+    let said = |field: &str| container.get("securityContext").and_then(|own| own.get(field)).or_else(|| pod_context.get(field));
+    if said("runAsNonRoot") == Some(&Value::Bool(true)) && said("runAsUser").is_none() {
+        // The command's image has a user of its own; the wrapper's may have none.
+        entry(&mut init, "securityContext")?.insert("runAsUser".to_owned(), WRAPPER_USER.into());
     }
     Ok(init.into())
 }

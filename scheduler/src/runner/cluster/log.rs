@@ -6,8 +6,9 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::LogParams;
 use schema::report::Report;
+use schema::report::line::LINE_LIMIT_BYTES;
 use schema::spool::Stream;
-use schema::wire::TOKEN_VARIABLE;
+use schema::wire::{REPORT_MARK, TOKEN_VARIABLE};
 
 use super::follow::Follower;
 use crate::delivery::StreamTaken;
@@ -16,30 +17,34 @@ use crate::runner::learned::{self, Learned};
 /// Most bytes that are kept of a log: its head. A node keeps no more than 10 MiB of one by itself (`containerLogMaxSize`).
 const KEPT_LIMIT_BYTES: usize = 8 << 20;
 
-/// As much of a log's end as may hold a marked line: a report with two streams of 64 KiB in it, and what leaked processes are
-/// called.
-const END_LIMIT_BYTES: usize = 1 << 20;
-
 /// Lines at the end of a log among which a wrapper's marked line is: it says little afterwards.
 const MARKED_LINES: i64 = 20;
+
+/// Longest marked line that is looked at: its JSON, and mark, job and MAC.
+const MARKED_LIMIT_BYTES: usize = LINE_LIMIT_BYTES + 1024;
 
 /// Piece in which it is read.
 const PIECE_BYTES: usize = 256 << 10;
 
 impl Follower {
-    /// Adds what the log says. What was printed is kept as standard output: nobody kept the two streams apart.
+    /// Adds what the log says. What was printed is kept as standard output where nothing was uploaded: nobody kept the two streams
+    /// apart.
     pub(super) async fn read_log(&self, pod: &Pod, mut learned: Learned) -> Learned {
-        let (head, end) = match self.log(pod).await {
+        let params = LogParams { container: Some(self.record.container.clone()), ..LogParams::default() };
+        // A secret that is cut in two at the end of what is kept would be half shown.
+        let (head, line) = match self.log(pod, &params, KEPT_LIMIT_BYTES + self.hidden.longest()).await {
             Ok(read) => read,
             Err(error) => {
                 tracing::warn!(job = %self.job, %error, "the log of a job on a cluster cannot be read; its end is told without it");
                 return learned;
             }
         };
-        learned.line = self.in_line(&String::from_utf8_lossy(&end));
+        learned.line = learned.line.or(line);
         let is_told = learned.line.as_ref().is_some_and(|report| report.stdout_inline.is_some() || report.stderr_inline.is_some());
-        if !is_told {
-            self.keep(head).await;
+        if !is_told && !self.inner.delivery.was_heard(self.job) {
+            let mut shown = self.hidden.hide_bytes(&head);
+            shown.truncate(KEPT_LIMIT_BYTES);
+            self.keep(shown).await;
         }
         learned
     }
@@ -47,34 +52,27 @@ impl Follower {
     /// The report that a wrapper wrote into its log because it reaches nobody; it goes on trying, and nobody has to wait for that.
     pub(super) async fn marked_line(&self, pod: &Pod) -> Option<Box<Report>> {
         let params = LogParams { container: Some(self.record.container.clone()), tail_lines: Some(MARKED_LINES), ..LogParams::default() };
-        self.cluster.throttle.pass(self.record.is_apply).await;
         // A log that cannot be read now can be when the container has ended.
-        let text = self.pods().logs(&pod.name_any(), &params).await.ok()?;
-        self.in_line(&text)
+        self.log(pod, &params, 0).await.ok()?.1
     }
 
-    /// Without the job's token no line counts: anybody could have written it.
-    fn in_line(&self, log: &str) -> Option<Box<Report>> {
-        learned::in_line(log, &self.job, self.record.token.as_deref()?)
-    }
-
-    async fn log(&self, pod: &Pod) -> Result<(Vec<u8>, Vec<u8>), String> {
-        let params = LogParams { container: Some(self.record.container.clone()), ..LogParams::default() };
+    /// So much of the head of a log, and the report in its last marked line. Without the job's token no line counts: anybody could
+    /// have written it.
+    async fn log(&self, pod: &Pod, params: &LogParams, head_limit: usize) -> Result<(Vec<u8>, Option<Box<Report>>), String> {
         self.cluster.throttle.pass(self.record.is_apply).await;
-        let mut stream = std::pin::pin!(self.pods().log_stream(&pod.name_any(), &params).await.map_err(|error| error.to_string())?);
-        let (mut head, mut end) = (Vec::new(), Vec::new());
+        let mut stream = std::pin::pin!(self.pods().log_stream(&pod.name_any(), params).await.map_err(|error| error.to_string())?);
+        let token = self.record.token.as_deref().unwrap_or_default();
+        let mut marked = Marked::new(|line| learned::in_line(line, &self.job, token).filter(|_| !token.is_empty()));
+        let mut head = Vec::new();
         let mut piece = vec![0; PIECE_BYTES];
         loop {
             let read = stream.read(&mut piece).await.map_err(|error| error.to_string())?;
             if read == 0 {
-                return Ok((head, end));
+                return Ok((head, marked.end()));
             }
-            let room = KEPT_LIMIT_BYTES.saturating_sub(head.len()).min(read);
+            let room = head_limit.saturating_sub(head.len()).min(read);
             head.extend_from_slice(&piece[..room]);
-            end.extend_from_slice(&piece[..read]);
-            if end.len() > 2 * END_LIMIT_BYTES {
-                end.drain(..end.len() - END_LIMIT_BYTES);
-            }
+            marked.take(&piece[..read]);
         }
     }
 
@@ -91,7 +89,91 @@ impl Follower {
     }
 }
 
+/// Looks for marked lines in a log that comes in pieces. Of other lines nothing is kept.
+struct Marked<F> {
+    read: F,
+    /// The present line, as far as it may be one.
+    line: Vec<u8>,
+    is_other: bool,
+    found: Option<Box<Report>>,
+}
+
+impl<F: Fn(&str) -> Option<Box<Report>>> Marked<F> {
+    fn new(read: F) -> Self {
+        Self { read, line: Vec::new(), is_other: false, found: None }
+    }
+
+    fn take(&mut self, piece: &[u8]) {
+        let mut lines = piece.split(|byte| *byte == b'\n');
+        self.go_on(lines.next().unwrap_or_default());
+        for line in lines {
+            self.end_line();
+            self.go_on(line);
+        }
+    }
+
+    fn go_on(&mut self, part: &[u8]) {
+        if self.is_other {
+            return;
+        }
+        self.line.extend_from_slice(part);
+        let known = self.line.len().min(REPORT_MARK.len());
+        self.is_other = self.line[..known] != REPORT_MARK.as_bytes()[..known] || self.line.len() > MARKED_LIMIT_BYTES;
+        if self.is_other {
+            self.line = Vec::new();
+        }
+    }
+
+    fn end_line(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        if !std::mem::take(&mut self.is_other) && line.len() > REPORT_MARK.len() {
+            // The last one counts: the wrapper writes it after the command has ended.
+            self.found = (self.read)(&String::from_utf8_lossy(&line)).or(self.found.take());
+        }
+    }
+
+    fn end(mut self) -> Option<Box<Report>> {
+        self.end_line();
+        self.found
+    }
+}
+
 /// The job's token among the variables that reach us.
 pub(super) fn token(reach: &[(String, String)]) -> Option<String> {
     reach.iter().find(|(key, _)| key == TOKEN_VARIABLE).map(|(_, text)| text.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use schema::id::JobId;
+    use schema::report::line;
+
+    use super::*;
+
+    #[test]
+    fn a_marked_line_is_found_however_long_it_is_and_however_it_is_cut() {
+        let job = JobId::derive(&[b"x"]);
+        let report = |code: i32, bytes: usize| Report { exit_code: Some(code), hostname: "h".repeat(bytes), ..Report::default() };
+        let lines = [(1, 10), (2, 3 << 20)].map(|(code, bytes)| line::write(&job.to_string(), "t", &report(code, bytes)));
+        let other = format!("pvn-wrapper-rep\n\n{REPORT_MARK}\n> {}", lines[0]);
+        let log = format!("before\n{}{other}{}{other}after", lines[0], lines[1]);
+        for piece in [7, 4096, PIECE_BYTES] {
+            let mut marked = Marked::new(|line| learned::in_line(line, &job, "t"));
+            log.as_bytes().chunks(piece).for_each(|piece| marked.take(piece));
+            assert_eq!(marked.end().unwrap().exit_code, Some(2), "in pieces of {piece}");
+        }
+        let mut marked = Marked::new(|line| learned::in_line(line, &job, "t"));
+        marked.take(lines[0].trim_end().as_bytes());
+        assert_eq!(marked.end().unwrap().exit_code, Some(1), "also without its newline");
+    }
+
+    #[test]
+    fn of_a_line_without_an_end_nothing_is_kept() {
+        let mut marked = Marked::new(|_| None);
+        marked.take(REPORT_MARK.as_bytes());
+        for _ in 0..=MARKED_LIMIT_BYTES / PIECE_BYTES {
+            marked.take(&[b'x'; PIECE_BYTES]);
+        }
+        assert!(marked.is_other && marked.line.capacity() == 0);
+    }
 }

@@ -37,6 +37,15 @@ pub(super) struct Record {
     pub(super) token: Option<String>,
     /// By when its command must have started.
     pub(super) start_by: Timestamp,
+    /// When its time is over, whether it started or not.
+    #[serde(default)]
+    pub(super) end_by: Option<Timestamp>,
+    /// Whether its command was seen to run.
+    #[serde(default)]
+    pub(super) started: bool,
+    /// The secrets that it was given, sealed ([`super::hidden::Hidden`]).
+    #[serde(default)]
+    pub(super) secrets: String,
     /// The Job's uid, once it was made.
     pub(super) uid: Option<String>,
 }
@@ -143,6 +152,9 @@ mod tests {
             is_apply: true,
             token: None,
             start_by: Timestamp::from_millis(7),
+            end_by: Some(Timestamp::from_millis(8)),
+            started: false,
+            secrets: String::new(),
             uid: None,
         };
         records.put(job, &record).unwrap();

@@ -46,8 +46,8 @@ const RIGHTS: &[Rights] = &[
     JOBS,
     Rights { group: "", resource: "pods", verbs: &["list", "watch", "deletecollection"], ..JOBS },
     Rights { group: "", resource: "pods", subresource: "log", verbs: &["get"], ..JOBS },
-    // Server-side apply of what is not there needs both.
-    Rights { group: "", resource: "secrets", verbs: &["create", "patch"], ..JOBS },
+    // Whoever may change a Secret may read it.
+    Rights { group: "", resource: "secrets", verbs: &["create"], ..JOBS },
     Rights { group: "", resource: "events", verbs: &["list"], needed: false, ..JOBS },
     Rights { group: "", resource: "namespaces", verbs: &["get"], needed: false, ..JOBS },
     Rights { group: "", resource: "namespaces", verbs: &["create", "patch"], own_namespace: true, ..JOBS },
@@ -80,7 +80,8 @@ impl Missing {
     pub(super) fn remedy(&self) -> String {
         let Self { namespace, .. } = self;
         if self.own_namespace {
-            return "give it the rights in images/kubernetes/rights (`kubectl apply -k`), or name a namespace in `containerOrchestration`"
+            return "give it the rights in images/kubernetes/rights for all namespaces (images/kubernetes/cluster-wide), or name a namespace \
+                    in `containerOrchestration`"
                 .to_owned();
         }
         format!(

@@ -2,10 +2,12 @@
 //!
 //! What always holds: an exit code is told only of a command that ended by itself or by its own limits; where the cluster ended it
 //! (eviction, preemption, a node that is gone, a Pod that somebody deleted) the outcome is unknown, unless the wrapper wrote
-//! down what became of it. That a command never started is told only when its container never did.
+//! down what became of it. That a command never started is told only of a Pod that never had a node, or of a container of which
+//! its node says that it was never made: what the API shows lags behind the node. And what was on a node is gone when the node
+//! says so, not when the Pod is gone from the books.
 
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{ContainerState, ContainerStateTerminated, ContainerStatus, Pod, PodStatus};
+use k8s_openapi::api::core::v1::{ContainerState, ContainerStateTerminated, ContainerStatus, Pod, PodCondition, PodStatus};
 use schema::time::Timestamp;
 
 use super::waits::Wait;
@@ -22,6 +24,36 @@ pub(super) struct Sight {
     pub(super) pod: Option<Pod>,
     /// Whether that is gone.
     pub(super) pod_gone: bool,
+    /// With `pod_gone`: whether nobody saw how it went, so that its last state is not known.
+    pub(super) pod_missed: bool,
+    /// Whether all Jobs, and all Pods, were listed since somebody looks.
+    pub(super) jobs_listed: bool,
+    pub(super) pods_listed: bool,
+    /// How often the watch of the Pods was lost.
+    pub(super) pods_broken: u32,
+}
+
+impl Sight {
+    /// Whether all that is there was seen once. Before that nothing is known to be absent.
+    pub(super) fn is_listed(&self) -> bool {
+        self.jobs_listed && self.pods_listed
+    }
+
+    /// Whether its Job is over and had a Pod, and there is none.
+    pub(super) fn lacks_its_pod(&self) -> bool {
+        self.pod.is_none() && !self.job_gone && self.job.as_ref().is_some_and(|job| is_over(job) && had_pods(job))
+    }
+
+    /// Whether its Job makes no other Pod.
+    pub(super) fn is_job_over(&self) -> bool {
+        self.job_gone || self.job.as_ref().is_some_and(is_over)
+    }
+
+    /// Whether every container of its Pod has ended.
+    pub(super) fn is_pod_over(&self) -> bool {
+        let phase = self.pod.as_ref().and_then(|pod| pod.status.as_ref()?.phase.as_deref());
+        self.pod_gone || matches!(phase, Some("Succeeded" | "Failed"))
+    }
 }
 
 /// What to look at.
@@ -33,6 +65,10 @@ pub(super) struct Subject<'a> {
     pub(super) tries_again: bool,
     /// Whether we deleted the Job because it did not start.
     pub(super) deleted: bool,
+    /// Whether its command is known to have started, whatever its status says now.
+    pub(super) started: bool,
+    /// Whether we ended it because its time is over.
+    pub(super) timed_out: bool,
 }
 
 /// What it means.
@@ -59,71 +95,106 @@ pub(super) enum Seen {
 pub(super) fn look(sight: &Sight, subject: Subject<'_>) -> Seen {
     let Some(pod) = &sight.pod else { return look_without_pod(sight, subject) };
     let seen = look_at_pod(pod, sight, subject);
-    let job_is_over = sight.job_gone || sight.job.as_ref().is_some_and(|job| end_of(job).is_some());
     match seen {
         // One try of several.
-        Seen::Over { .. } if subject.tries_again && !job_is_over => Seen::Waiting(None),
+        Seen::Over { .. } if subject.tries_again && !sight.is_job_over() => Seen::Waiting(None),
         seen => seen,
     }
 }
 
 fn look_without_pod(sight: &Sight, subject: Subject<'_>) -> Seen {
+    let had_pod = subject.started || sight.job.as_ref().is_some_and(had_pods);
     if sight.job_gone {
-        return if subject.deleted {
-            never("it was ended before a Pod of it started".to_owned(), true)
-        } else {
-            lost("its Job was deleted, and nobody saw a Pod of it", true)
+        return match (subject.deleted, had_pod) {
+            (true, false) => never("it was ended before a Pod of it started".to_owned(), true),
+            (true, true) => lost("its Job was deleted before a Pod of it was seen to start", false),
+            (false, _) => lost("its Job was deleted, and nobody saw a Pod of it", false),
         };
     }
     match sight.job.as_ref().and_then(|job| Some((job, end_of(job)?))) {
-        Some((job, why)) if !had_pods(job) => never(why, true),
+        Some((_, why)) if !had_pod => never(why, true),
         _ => Seen::Waiting(None),
     }
 }
 
-/// Whether a Job ever had a Pod, as far as its books say.
+/// Whether a Job ever had a Pod, as far as its books say. A Pod that is gone is in them: it is let go only once it was counted.
 fn had_pods(job: &Job) -> bool {
-    let status = job.status.as_ref();
-    let counts = status.map(|status| [status.active, status.succeeded, status.failed, status.terminating]);
-    counts.into_iter().flatten().flatten().any(|count| count > 0)
+    let Some(status) = &job.status else { return false };
+    let uncounted = status.uncounted_terminated_pods.as_ref();
+    let uncounted = uncounted.is_some_and(|pods| [&pods.failed, &pods.succeeded].into_iter().flatten().any(|pods| !pods.is_empty()));
+    uncounted || [status.active, status.succeeded, status.failed, status.terminating].into_iter().flatten().any(|count| count > 0)
 }
 
 fn look_at_pod(pod: &Pod, sight: &Sight, subject: Subject<'_>) -> Seen {
     let empty = PodStatus::default();
     let status = pod.status.as_ref().unwrap_or(&empty);
     let main = status.container_statuses.iter().flatten().find(|status| status.name == subject.container);
-    if let Some(why) = main.filter(|_| subject.deleted).and_then(never_made) {
+    if let Some(why) = main.filter(|_| subject.deleted && !subject.started).and_then(never_made) {
         return never(why, true);
     }
-    if let Some(ended) = main.and_then(ended) {
-        return look_at_end(pod, sight.job_gone, status, ended);
+    if let Some(ended) = main.and_then(|main| ended(main).or_else(|| last_end(main, sight, subject))) {
+        return look_at_end(pod, sight.job_gone, status, ended, subject);
     }
-    let started = main.is_some_and(|main| main.started == Some(true) || state(main).is_some_and(|state| state.running.is_some()));
+    let runs = main.is_some_and(|main| main.started == Some(true) || state(main).is_some_and(|state| state.running.is_some()));
+    if status.phase.as_deref() == Some("Failed") {
+        return look_at_failure(pod, status, main, subject.started || runs);
+    }
     if sight.pod_gone {
         let what = if sight.job_gone { "its Job and its Pod were deleted" } else { "its Pod was deleted" };
-        return if started {
-            lost(&disruption(status).unwrap_or_else(|| what.to_owned()), true)
-        } else {
-            never(format!("{what} before it started"), true)
-        };
+        if !sight.pod_missed && !subject.started && !runs && !had_node(pod) {
+            return never(format!("{what} before it had a node"), true);
+        }
+        let what = disruption(status).unwrap_or_else(|| what.to_owned());
+        return lost(&format!("{what}, and its node did not say what became of its command, which may still run there"), false);
     }
-    if status.phase.as_deref() == Some("Failed") {
-        // Refused by the node, or evicted before anything started.
-        let why = disruption(status).unwrap_or_else(|| words(status.reason.as_deref(), status.message.as_deref(), "its Pod failed"));
-        return if started { lost(&why, true) } else { never(init_failure(status).unwrap_or(why), true) };
-    }
-    if started {
+    if runs {
         let since = main.and_then(state).and_then(|state| state.running.as_ref()?.started_at.as_ref());
         return Seen::Running { since: since.map(time) };
     }
     Seen::Waiting(waits_for(status, main))
 }
 
+/// Whether a node was chosen for a Pod: from then on its status is behind what happens there.
+fn had_node(pod: &Pod) -> bool {
+    let status = pod.status.as_ref();
+    let is_bound = |status: &PodStatus| {
+        let was_chosen = |condition: &PodCondition| condition.type_ == "PodScheduled" && condition.status == "True";
+        let by_node = status.host_ip.is_some() || status.start_time.is_some() || status.container_statuses.iter().flatten().count() > 0;
+        by_node || status.conditions.iter().flatten().any(was_chosen)
+    };
+    pod.spec.as_ref().is_some_and(|spec| spec.node_name.as_ref().is_some_and(|name| !name.is_empty())) || status.is_some_and(is_bound)
+}
+
+/// A Pod that failed although its command's container did not end: refused by its node, evicted before anything started, or called
+/// so by somebody who does not hear of its node any more.
+fn look_at_failure(pod: &Pod, status: &PodStatus, main: Option<&ContainerStatus>, started: bool) -> Seen {
+    let disruption = disruption(status);
+    let why = disruption.clone().unwrap_or_else(|| words(status.reason.as_deref(), status.message.as_deref(), "its Pod failed"));
+    // The node's own word on a container that it did not make.
+    let waits = main.is_some_and(|main| !was_made(main) && state(main).is_some_and(|state| state.waiting.is_some()));
+    let is_unmade = waits && (disruption.is_none() || init_failure(status).is_some());
+    let never_started = !started && (!had_node(pod) || is_refused(status) || is_unmade);
+    if never_started { never(init_failure(status).unwrap_or(why), true) } else { lost(&why, false) }
+}
+
+/// Whether a node refused a Pod, so that nothing of it was ever made there. Source: `rejectPod` of the kubelet, and the reasons of
+/// its admission handlers in releases that did not yet say so in the message.
+fn is_refused(status: &PodStatus) -> bool {
+    let reason = status.reason.as_deref().unwrap_or_default();
+    let by_reason = reason.starts_with("OutOf")
+        || matches!(
+            reason,
+            "NodeAffinity" | "NodePorts" | "UnexpectedAdmissionError" | "TopologyAffinityError" | "PodOSNotSupported" | "InvalidNodeInfo"
+        );
+    let by_message = status.message.as_deref().is_some_and(|message| message.starts_with("Pod was rejected"));
+    (by_reason || by_message) && !status.container_statuses.iter().flatten().any(was_made)
+}
+
 /// The container has ended: by itself, or not.
-fn look_at_end(pod: &Pod, job_gone: bool, status: &PodStatus, ended: &ContainerStateTerminated) -> Seen {
+fn look_at_end(pod: &Pod, job_gone: bool, status: &PodStatus, ended: &ContainerStateTerminated, subject: Subject<'_>) -> Seen {
     let reason = ended.reason.as_deref().unwrap_or_default();
     let said = ended.message.as_deref().unwrap_or_default();
-    if matches!(reason, "StartError" | "ContainerCannotRun") {
+    if matches!(reason, "StartError" | "ContainerCannotRun") && !subject.started {
         return never(words(Some(reason), Some(said), "its container cannot be started"), false);
     }
     let message = learned::in_message(said);
@@ -139,7 +210,8 @@ fn look_at_end(pod: &Pod, job_gone: bool, status: &PodStatus, ended: &ContainerS
             return Some(words(Some(reason), Some(said), "its end was not seen"));
         }
         let whose = if job_gone { "its Job" } else { "its Pod" };
-        (pod.metadata.deletion_timestamp.is_some() && exit.code == 0).then(|| format!("{whose} was deleted while it ran"))
+        let is_deleted = pod.metadata.deletion_timestamp.is_some() && !subject.timed_out;
+        (is_deleted && exit.code == 0).then(|| format!("{whose} was deleted while it ran"))
     });
     match (was_ended, message) {
         (Some(why), None) => lost(&why, true),
@@ -150,13 +222,26 @@ fn look_at_end(pod: &Pod, job_gone: bool, status: &PodStatus, ended: &ContainerS
 /// Of a Pod that was deleted while it waited the node says "unknown" of a container that it never made.
 fn never_made(status: &ContainerStatus) -> Option<String> {
     let ended = ended(status).filter(|ended| ended.reason.as_deref() == Some("ContainerStatusUnknown"))?;
-    let was_made = ended.started_at.is_some() || [&status.container_id, &ended.container_id].into_iter().flatten().any(|id| !id.is_empty());
-    (!was_made).then(|| words(ended.reason.as_deref(), ended.message.as_deref(), "its container was never made"))
+    let had_time = ended.started_at.is_some();
+    (!had_time && !was_made(status)).then(|| words(ended.reason.as_deref(), ended.message.as_deref(), "its container was never made"))
 }
 
-/// The end of the command's container: this one's, or, where it is started again, the last one's does not count.
+/// Whether there ever was such a container, as far as its status says.
+fn was_made(status: &ContainerStatus) -> bool {
+    let states = [status.state.as_ref(), status.last_state.as_ref()].into_iter().flatten();
+    let mut ids = states.filter_map(|state| state.terminated.as_ref()?.container_id.as_ref()).chain(&status.container_id);
+    ids.any(|id| !id.is_empty())
+}
+
+/// The end of the command's container, when it has ended and is not started again.
 fn ended(status: &ContainerStatus) -> Option<&ContainerStateTerminated> {
     state(status)?.terminated.as_ref()
+}
+
+/// The last end of one that was to be started again, when its Job is over and nobody does so any more.
+fn last_end<'a>(status: &'a ContainerStatus, sight: &Sight, subject: Subject<'_>) -> Option<&'a ContainerStateTerminated> {
+    let is_last = subject.tries_again && sight.is_job_over() && state(status).is_some_and(|state| state.waiting.is_some());
+    status.last_state.as_ref().filter(|_| is_last)?.terminated.as_ref()
 }
 
 fn state(status: &ContainerStatus) -> Option<&ContainerState> {
@@ -207,6 +292,11 @@ fn init_failure(status: &PodStatus) -> Option<String> {
         let said = words(ended.reason.as_deref(), ended.message.as_deref(), "it failed");
         Some(format!("its init container `{}` ended with {}: {said}", container.name, ended.exit_code))
     })
+}
+
+/// Whether a Job is over.
+pub(super) fn is_over(job: &Job) -> bool {
+    end_of(job).is_some()
 }
 
 /// Why a Job is over, when it is.

@@ -14,6 +14,7 @@ use schema::time::Timestamp;
 use tokio::time::Instant;
 
 use super::follow::Follower;
+use super::hidden::Hidden;
 use crate::runner::{self, News, Told};
 
 /// Shortest time between two words about one job: the cluster puts the same thing in turns (ErrImagePull, ImagePullBackOff),
@@ -61,6 +62,9 @@ fn way_out(reason: &str, why: &str) -> (&'static str, bool) {
         }
         "ErrImageNeverPull" => ("the image is on the node, from which alone it may be taken", false),
         "InvalidImageName" => ("a release with a legal image name takes its place", false),
+        "CreateContainerConfigError" if why.contains("runAsNonRoot") || why.contains("non-root") || why.contains("run as root") => {
+            ("its image has a user by number, or `runAsUser` in its `securityContext` says one", false)
+        }
         "CreateContainerConfigError" => ("the Secret or ConfigMap that it names is there, with that key", false),
         "FailedMount" | "FailedAttachVolume" | "FailedMapVolume" => ("the volume can be mounted: make what it names", false),
         "Unschedulable" => ("a node has room for it", true),
@@ -84,6 +88,8 @@ pub(super) struct Teller {
     job: JobId,
     /// When the job is given up.
     until: Timestamp,
+    /// The secrets that nobody is told.
+    pub(super) hidden: Hidden,
     said: Mutex<Said>,
 }
 
@@ -98,9 +104,9 @@ struct Said {
 
 impl Teller {
     /// Of a job that is given up then. `is_new`: nothing was ever told of it.
-    pub(super) fn new(news: News, job: JobId, until: Timestamp, is_new: bool) -> Self {
+    pub(super) fn new(news: News, job: JobId, until: Timestamp, is_new: bool, hidden: Hidden) -> Self {
         let said = Said { told: is_new.then_some(None), now: None, next_at: Instant::now() };
-        Self { news, job, until, said: Mutex::new(said) }
+        Self { news, job, until, hidden, said: Mutex::new(said) }
     }
 
     /// This is so now.
@@ -115,7 +121,7 @@ impl Teller {
             return;
         }
         let wait = said.now.clone().map(|wait| runner::Wait {
-            why: wait.why,
+            why: self.hidden.hide(&wait.why),
             ends_when: wait.ends_when.to_owned(),
             until: self.until,
             surroundings: wait.surroundings,
@@ -163,7 +169,7 @@ mod tests {
     #[test]
     fn words_are_told_at_once_and_then_not_too_often() {
         let (news, mut told) = tokio::sync::mpsc::channel(4);
-        let teller = Teller::new(news, JobId::derive(&[b"x"]), Timestamp::from_millis(9), true);
+        let teller = Teller::new(news, JobId::derive(&[b"x"]), Timestamp::from_millis(9), true, Hidden::default());
         let mut words = || told.try_recv().ok().map(|told| matches!(told, Told::Waits { wait: Some(_), .. }));
         let wait = |why: &str| Wait::new("ErrImagePull", why.to_owned());
         let start = Instant::now() + TELL_EVERY;

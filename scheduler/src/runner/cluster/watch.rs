@@ -3,7 +3,8 @@
 //! last one.
 //!
 //! What always holds: what is shown is what the cluster said last; that something is gone is shown only after it was seen, so
-//! that a list that is older than a new Job does not take it for deleted.
+//! that a list that is older than a new Job does not take it for deleted; of a job of an earlier life of the daemon everything is
+//! listed once more, and its view says whether that was done.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -18,6 +19,7 @@ use kube::runtime::watcher::{self, DefaultBackoff, Event};
 use kube::{Api, ResourceExt};
 use schema::id::JobId;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -28,6 +30,9 @@ use super::sight::Sight;
 
 /// How often everything is listed anew although nothing seems wrong: an event that got lost costs no more than this.
 const LIST_EVERY: Duration = Duration::from_secs(300);
+
+/// How long a list that somebody asked for waits for others who ask: after a restart all of them do at once.
+const LIST_TOGETHER: Duration = Duration::from_millis(100);
 
 /// Time between two tries to watch again: those of client-go, but never longer than between other requests. Theirs grow to a
 /// minute, and after an outage of half a minute nobody would see for another one that the cluster is back.
@@ -61,8 +66,18 @@ type Open = HashMap<(Key, String), Arc<Namespace>>;
 /// The watch of one namespace.
 #[derive(Debug, Default)]
 struct Namespace {
-    jobs: Mutex<HashMap<JobId, watch::Sender<Sight>>>,
+    jobs: Mutex<HashMap<JobId, Watcher>>,
+    /// Asks both watches to list anew.
+    again: watch::Sender<()>,
     stop: CancellationToken,
+}
+
+/// Who watches one job.
+#[derive(Debug)]
+struct Watcher {
+    sight: watch::Sender<Sight>,
+    /// What was listed before says nothing to it.
+    since: Instant,
 }
 
 /// One job's view; the job is not watched any more when it is dropped.
@@ -80,17 +95,25 @@ impl Watches {
         Self { open: Arc::default(), tasks }
     }
 
-    /// Shows what becomes of a job from now on.
-    pub(super) fn view(&self, cluster: &Cluster, key: Key, namespace: &str, job: JobId) -> View {
+    /// Shows what becomes of a job from now on. `is_new`: there is nothing of it in the cluster yet; otherwise everything is
+    /// listed once more, so that what is there already is seen.
+    pub(super) fn view(&self, cluster: &Cluster, key: Key, namespace: &str, job: JobId, is_new: bool) -> View {
         let key = (key, namespace.to_owned());
-        let (sender, sight) = watch::channel(Sight::default());
+        let sight = Sight { jobs_listed: is_new, pods_listed: is_new, ..Sight::default() };
+        let (sender, sight) = watch::channel(sight);
+        let watcher = Watcher { sight: sender, since: Instant::now() };
         let mut open = self.open.lock().expect("nobody panics with the lock");
-        let watched = open.entry(key.clone()).or_insert_with(|| {
-            let watched = Arc::new(Namespace::default());
-            self.tasks.spawn(watched.clone().run(cluster.patient.clone(), namespace.to_owned()));
-            watched
-        });
-        watched.jobs.lock().expect("nobody panics with the lock").insert(job, sender);
+        if let Some(watched) = open.get(&key) {
+            watched.jobs.lock().expect("nobody panics with the lock").insert(job, watcher);
+            if !is_new {
+                watched.again.send_replace(());
+            }
+        } else {
+            // Watched first: no list is older than the view.
+            let watched = Arc::new(Namespace { jobs: Mutex::new(HashMap::from([(job, watcher)])), ..Namespace::default() });
+            open.insert(key.clone(), watched.clone());
+            self.tasks.spawn(watched.run(cluster.patient.clone(), namespace.to_owned()));
+        }
         View { sight, job, key, watches: self.clone() }
     }
 }
@@ -112,7 +135,11 @@ impl Drop for View {
 /// What the two watches have in common: which objects are there, and what a job's sight makes of one.
 trait Watched: kube::Resource<DynamicType = ()> + Clone + Send + 'static {
     fn seen(sight: &mut Sight, object: &Self);
-    fn gone(sight: &mut Sight, name: &str);
+    /// `is_missed`: it was there, and is not any more; how it went nobody saw.
+    fn gone(sight: &mut Sight, name: &str, is_missed: bool);
+    fn listed(sight: &mut Sight);
+    /// The watch was lost.
+    fn broken(sight: &mut Sight);
 }
 
 impl Watched for Job {
@@ -121,9 +148,15 @@ impl Watched for Job {
         sight.job_gone = false;
     }
 
-    fn gone(sight: &mut Sight, name: &str) {
+    fn gone(sight: &mut Sight, name: &str, _is_missed: bool) {
         sight.job_gone |= sight.job.as_ref().is_some_and(|job| job.name_any() == name);
     }
+
+    fn listed(sight: &mut Sight) {
+        sight.jobs_listed = true;
+    }
+
+    fn broken(_sight: &mut Sight) {}
 }
 
 impl Watched for Pod {
@@ -134,12 +167,22 @@ impl Watched for Pod {
         });
         if !is_older {
             sight.pod = Some(object.clone());
-            sight.pod_gone = false;
+            (sight.pod_gone, sight.pod_missed) = (false, false);
         }
     }
 
-    fn gone(sight: &mut Sight, name: &str) {
-        sight.pod_gone |= sight.pod.as_ref().is_some_and(|pod| pod.name_any() == name);
+    fn gone(sight: &mut Sight, name: &str, is_missed: bool) {
+        if !sight.pod_gone && sight.pod.as_ref().is_some_and(|pod| pod.name_any() == name) {
+            (sight.pod_gone, sight.pod_missed) = (true, is_missed);
+        }
+    }
+
+    fn listed(sight: &mut Sight) {
+        sight.pods_listed = true;
+    }
+
+    fn broken(sight: &mut Sight) {
+        sight.pods_broken += 1;
     }
 }
 
@@ -159,12 +202,14 @@ impl Namespace {
         K: Watched + serde::de::DeserializeOwned + std::fmt::Debug,
     {
         let mut known: HashMap<String, JobId> = HashMap::new();
+        let mut asked = self.again.subscribe();
         loop {
+            // Whoever asked before is in the list that comes now.
+            asked.mark_unchanged();
             let config = watcher::Config::default().labels(JOB_LABEL);
             let events = watcher::watcher(api.clone(), config).backoff(Pauses::default());
-            // Ends it, and the next round lists.
-            let again = tokio::time::sleep(LIST_EVERY);
-            self.take_in(std::pin::pin!(events), &mut known, again).await;
+            // Its end ends it, and the next round lists.
+            self.take_in(std::pin::pin!(events), &mut known, &mut asked).await;
         }
     }
 
@@ -172,14 +217,19 @@ impl Namespace {
         &self,
         mut events: std::pin::Pin<&mut (impl Stream<Item = watcher::Result<Event<K>>> + Send)>,
         known: &mut HashMap<String, JobId>,
-        again: tokio::time::Sleep,
+        asked: &mut watch::Receiver<()>,
     ) {
-        let mut again = std::pin::pin!(again);
+        let mut again = Instant::now() + LIST_EVERY;
         let mut listed: HashMap<String, JobId> = HashMap::new();
+        let mut listed_since = Instant::now();
         loop {
             let event = tokio::select! {
                 event = events.next() => event,
-                () = &mut again => return,
+                () = tokio::time::sleep_until(again) => return,
+                Ok(()) = asked.changed() => {
+                    again = again.min(Instant::now() + LIST_TOGETHER);
+                    continue;
+                }
             };
             match event {
                 Some(Ok(Event::Apply(object))) => {
@@ -190,9 +240,12 @@ impl Namespace {
                 Some(Ok(Event::Delete(object))) => {
                     // Its last state counts: it may say how the command ended.
                     self.show(&object);
-                    self.show_gone::<K>(&object.name_any(), known);
+                    self.show_gone::<K>(&object.name_any(), known, false);
                 }
-                Some(Ok(Event::Init)) => listed.clear(),
+                Some(Ok(Event::Init)) => {
+                    listed.clear();
+                    listed_since = Instant::now();
+                }
                 Some(Ok(Event::InitApply(object))) => {
                     if let Some(job) = self.show(&object) {
                         listed.insert(object.name_any(), job);
@@ -201,30 +254,41 @@ impl Namespace {
                 Some(Ok(Event::InitDone)) => {
                     let gone: Vec<String> = known.keys().filter(|name| !listed.contains_key(*name)).cloned().collect();
                     for name in gone {
-                        self.show_gone::<K>(&name, known);
+                        self.show_gone::<K>(&name, known, true);
                     }
                     known.extend(listed.drain());
+                    self.show_all(|watcher| watcher.since <= listed_since, K::listed);
                 }
                 // It is tried again, with pauses.
-                Some(Err(error)) => tracing::warn!(%error, "a watch is broken; the cluster is listed again"),
+                Some(Err(error)) => {
+                    tracing::warn!(%error, "a watch is broken; the cluster is asked again");
+                    self.show_all(|_| true, K::broken);
+                }
                 None => return,
             }
+        }
+    }
+
+    /// Tells these about the watch itself.
+    fn show_all(&self, whom: impl Fn(&Watcher) -> bool, what: fn(&mut Sight)) {
+        for watcher in self.jobs.lock().expect("nobody panics with the lock").values().filter(|watcher| whom(watcher)) {
+            watcher.sight.send_modify(what);
         }
     }
 
     /// Shows an object to its job; returns whose it is.
     fn show<K: Watched>(&self, object: &K) -> Option<JobId> {
         let job = object.meta().labels.as_ref()?.get(JOB_LABEL)?.parse().ok()?;
-        if let Some(sender) = self.jobs.lock().expect("nobody panics with the lock").get(&job) {
-            sender.send_modify(|sight| K::seen(sight, object));
+        if let Some(watcher) = self.jobs.lock().expect("nobody panics with the lock").get(&job) {
+            watcher.sight.send_modify(|sight| K::seen(sight, object));
         }
         Some(job)
     }
 
-    fn show_gone<K: Watched>(&self, name: &str, known: &mut HashMap<String, JobId>) {
+    fn show_gone<K: Watched>(&self, name: &str, known: &mut HashMap<String, JobId>, is_missed: bool) {
         let Some(job) = known.remove(name) else { return };
-        if let Some(sender) = self.jobs.lock().expect("nobody panics with the lock").get(&job) {
-            sender.send_modify(|sight| K::gone(sight, name));
+        if let Some(watcher) = self.jobs.lock().expect("nobody panics with the lock").get(&job) {
+            watcher.sight.send_modify(|sight| K::gone(sight, name, is_missed));
         }
     }
 }

@@ -17,16 +17,16 @@ enum From {
     Running,
 }
 
-fn status(phase: &str, state: &Value) -> Value {
+pub(super) fn status(phase: &str, state: &Value) -> Value {
     let container = json!({"name": "do", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state});
     json!({"phase": phase, "containerStatuses": [container]})
 }
 
-fn running() -> Value {
+pub(super) fn running() -> Value {
     status("Running", &json!({"running": {"startedAt": "2026-01-01T00:00:00Z"}}))
 }
 
-fn ended(code: i32, reason: &str) -> Value {
+pub(super) fn ended(code: i32, reason: &str) -> Value {
     let times = json!({"startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:00:01Z"});
     let mut terminated = json!({"exitCode": code, "reason": reason});
     terminated.as_object_mut().unwrap().extend(times.as_object().unwrap().clone());
@@ -61,16 +61,52 @@ const ROWS: &[Row] = &[
         "not gone, unknown: its Pod was to end and did not: its node does not answer, and the command may still run there",
     ),
     (From::Running, |fake| fake.pod(json!({}), ended(137, "ContainerStatusUnknown")), "gone, unknown: ContainerStatusUnknown"),
-    (From::Running, |fake| fake.delete("/pods/"), "gone, unknown: its Pod was deleted"),
+    // Gone from the books, without its node's word that it ended: deleted by force, say.
+    (From::Running, |fake| fake.delete("/pods/"), "not gone, unknown: its Pod was deleted, and its node*"),
     (
         From::Running,
         |fake| {
             fake.delete("/jobs/");
             fake.delete("/pods/");
         },
-        "gone, unknown: its *Pod *deleted",
+        "not gone, unknown: its *Pod *deleted*",
     ),
-    (From::Running, |fake| fake.delete("/namespaces/n"), "gone, unknown: its *Pod *deleted, with its namespace `n`"),
+    (From::Running, |fake| fake.delete("/namespaces/n"), "not gone, unknown: its *Pod *deleted*, with its namespace `n`"),
+    (
+        From::LetGo,
+        |fake| {
+            fake.pod(json!({}), json!({"phase": "Pending"}));
+            fake.delete("/pods/");
+        },
+        "gone, never, surroundings: its Pod was deleted before it had a node",
+    ),
+    // What its node has done since nobody has written down yet.
+    (
+        From::LetGo,
+        |fake| {
+            fake.pod(json!({}), json!({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "True"}]}));
+            fake.delete("/pods/");
+        },
+        "not gone, unknown: its Pod was deleted, and its node*",
+    ),
+    (
+        From::LetGo,
+        |fake| {
+            fake.pod(json!({}), status("Pending", &json!({"waiting": {"reason": "ContainerCreating"}})));
+            fake.delete("/pods/");
+        },
+        "not gone, unknown: its Pod was deleted, and its node*",
+    ),
+    // Of a node that is gone its Pods are called failed by somebody else.
+    (
+        From::LetGo,
+        |fake| {
+            let mut status = status("Failed", &json!({"waiting": {"reason": "ContainerCreating"}}));
+            status["conditions"] = json!([{"type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC", "message": "m"}]);
+            fake.pod(json!({}), status);
+        },
+        "not gone, unknown: its node is gone: m",
+    ),
     (From::LetGo, |fake| fake.delete("/jobs/"), "gone, unknown: its Job was deleted, and nobody saw a Pod of it"),
     (
         From::LetGo,
@@ -91,7 +127,7 @@ fn matches(line: &str, expected: &str) -> bool {
     let mut parts = expected.split('*').peekable();
     let begins = parts.next().is_some_and(|first| rest.strip_prefix(first).map(|left| rest = left).is_some());
     let goes_on = parts.all(|part| rest.find(part).map(|at| rest = &rest[at + part.len()..]).is_some());
-    begins && goes_on && rest.is_empty()
+    begins && goes_on && (rest.is_empty() || expected.ends_with('*'))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -99,8 +135,6 @@ async fn rule_14_every_way_in_which_a_cluster_ends_a_job_has_words_of_its_own() 
     let rows = ROWS.iter().map(|(from, make, expected)| async move {
         let mut world = World::new().await;
         world.let_go().await;
-        // What is deleted must have been seen, or nobody could say of what.
-        world.until("both watches", |fake| fake.watchers() >= 2).await;
         if *from == From::Running {
             world.fake.pod(json!({}), running());
             assert_eq!(world.told().await, "runs");
@@ -144,6 +178,14 @@ async fn p3_what_cannot_start_in_time_ends_with_the_reason_and_only_what_may_pas
             |_| {},
             |fake| fake.pod(json!({}), status("Pending", &json!({"waiting": {"reason": "ErrImagePull", "message": "x: not found"}}))),
             "gone, never: it did not start in time: ErrImagePull: x: not found",
+        ),
+        check_late(
+            |_| {},
+            |fake| {
+                let condition = json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"});
+                fake.pod(json!({}), json!({"phase": "Pending", "conditions": [condition]}));
+            },
+            "gone, never, surroundings: it did not start in time: Unschedulable: 0/1 nodes",
         ),
         check_late(
             |fake| {

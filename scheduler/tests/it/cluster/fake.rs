@@ -27,6 +27,8 @@ pub(super) enum Fault {
     Hang,
     /// Does nothing wrong: the next one is meant.
     Pass,
+    /// Answers when somebody lets it ([`Fake::release`]).
+    Hold,
 }
 
 /// The server. Ends with the test.
@@ -34,6 +36,7 @@ pub(super) enum Fault {
 pub(super) struct Fake {
     world: Arc<Mutex<World>>,
     changes: broadcast::Sender<Change>,
+    held: Arc<tokio::sync::Semaphore>,
     address: std::net::SocketAddr,
 }
 
@@ -60,22 +63,36 @@ struct World {
     too_old: u32,
     /// Verbs and resources that are not permitted, as far as somebody asks.
     forbidden: Vec<(&'static str, &'static str)>,
+    /// The token that is accepted; empty = any.
+    token: &'static str,
+    /// The log of every container.
+    log: String,
 }
 
 impl Fake {
     pub(super) async fn start() -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let world = World { runs: true, ..World::default() };
-        let fake = Self { world: Arc::new(Mutex::new(world)), changes: broadcast::channel(64).0, address };
+        let world = World { runs: true, log: "from the log\n".to_owned(), ..World::default() };
+        let fake = Self {
+            world: Arc::new(Mutex::new(world)),
+            changes: broadcast::channel(64).0,
+            held: Arc::new(tokio::sync::Semaphore::new(0)),
+            address,
+        };
         let router = Router::new().fallback(answer).with_state(fake.clone());
         tokio::spawn(async move { axum::serve(listener, router).await });
         fake
     }
 
     pub(super) fn kubeconfig(&self) -> String {
+        self.kubeconfig_with("t")
+    }
+
+    /// The same with this token.
+    pub(super) fn kubeconfig_with(&self, token: &str) -> String {
         format!(
-            "apiVersion: v1\nkind: Config\nclusters: [{{name: c, cluster: {{server: 'http://{}'}}}}]\nusers: [{{name: u, user: {{token: t}}}}]\n\
+            "apiVersion: v1\nkind: Config\nclusters: [{{name: c, cluster: {{server: 'http://{}'}}}}]\nusers: [{{name: u, user: {{token: {token}}}}}]\n\
              contexts: [{{name: x, context: {{cluster: c, user: u}}}}]\ncurrent-context: x\n",
             self.address
         )
@@ -89,6 +106,44 @@ impl Fake {
     /// From now on every request but a watch is refused with this status and these words; `None` ends it.
     pub(super) fn refuse_all(&self, with: Option<(u16, &'static str)>) {
         self.world.lock().unwrap().refuses = with;
+    }
+
+    /// From now on only this token is accepted; whoever has another hears 401, and its watches end.
+    pub(super) fn accept_only(&self, token: &'static str) {
+        self.world.lock().unwrap().token = token;
+        // Nobody may be watching.
+        let _ = self.changes.send(Change::End);
+    }
+
+    /// Lets requests be answered that are held.
+    pub(super) fn release(&self) {
+        self.held.add_permits(1000);
+    }
+
+    /// What every container has printed.
+    pub(super) fn log(&self, text: &str) {
+        self.world.lock().unwrap().log = text.to_owned();
+    }
+
+    /// Changes the only Job.
+    pub(super) fn job(&self, change: impl FnOnce(&mut Value)) {
+        let mut job = self.object("/jobs/").expect("a Job was made");
+        change(&mut job);
+        self.put(&format!("/apis/batch/v1/namespaces/n/jobs/{}", job["metadata"]["name"].as_str().unwrap()), job);
+    }
+
+    /// Gives the only Job a Pod of this number, younger than those with smaller ones.
+    pub(super) fn try_pod(&self, number: u32, status: Value) {
+        let job = self.object("/jobs/").expect("a Job was made");
+        let name = format!("{}-{number}", job["metadata"]["name"].as_str().unwrap());
+        let metadata = json!({
+            "name": name, "namespace": "n", "labels": job["metadata"]["labels"], "uid": format!("p{number}"),
+            "creationTimestamp": format!("2026-01-01T00:00:{number:02}Z"),
+        });
+        self.put(
+            &format!("/api/v1/namespaces/n/pods/{name}"),
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "status": status}),
+        );
     }
 
     /// Puts an object there, or in the place of the one with its name.
@@ -116,6 +171,22 @@ impl Fake {
             let object = world.objects.remove(&path).expect("it is there");
             // Nobody may be watching.
             let _ = self.changes.send(Change::Event(list_of(&path), json!({"type": "DELETED", "object": object})));
+        }
+    }
+
+    /// What a node says of a container that it has not made when its Pod is deleted.
+    fn end_unmade(&self) {
+        let mut world = self.world.lock().unwrap();
+        let pods: Vec<(String, Value)> =
+            world.objects.iter().filter(|(path, _)| path.contains("/pods/")).map(|(path, pod)| (path.clone(), pod.clone())).collect();
+        for (path, mut pod) in pods {
+            let Some(state) = pod.pointer_mut("/status/containerStatuses/0/state").filter(|state| !state["waiting"].is_null()) else {
+                continue;
+            };
+            *state = json!({"terminated": {"exitCode": 137, "reason": "ContainerStatusUnknown", "message": "could not be located"}});
+            pod["status"]["phase"] = "Failed".into();
+            pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+            self.change(&mut world, &path, pod);
         }
     }
 
@@ -158,6 +229,11 @@ impl Fake {
     pub(super) fn count(&self, method: &str, path: &str) -> usize {
         let world = self.world.lock().unwrap();
         world.requests.iter().filter(|request| request.starts_with(method) && request.contains(path)).count()
+    }
+
+    /// All requests so far.
+    pub(super) fn requests(&self) -> Vec<String> {
+        self.world.lock().unwrap().requests.clone()
     }
 
     /// How many watches are open; what changes from now on they are told.
@@ -219,6 +295,16 @@ impl Fake {
             self.run(&mut world, &object);
         }
         (if is_new { StatusCode::CREATED } else { StatusCode::OK }, object)
+    }
+
+    /// Creates an object, unless there is one of its name.
+    fn create(&self, path: &str, object: Value) -> (StatusCode, Value) {
+        let path = format!("{path}/{}", object["metadata"]["name"].as_str().unwrap());
+        let mut world = self.world.lock().unwrap();
+        if world.objects.contains_key(&path) {
+            return (StatusCode::CONFLICT, Value::Null);
+        }
+        (StatusCode::CREATED, self.change(&mut world, &path, object))
     }
 
     fn list(&self, path: &str) -> Value {
@@ -285,11 +371,17 @@ async fn answer(State(fake): State<Fake>, request: Request) -> Response {
         at.and_then(|at| world.faults.remove(at)).map(|(_, _, fault)| fault)
     };
     let is_watch = query.contains("watch=true") || query.contains("watch=1");
+    let token = fake.world.lock().unwrap().token;
+    let authorization = parts.headers.get("authorization").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if !token.is_empty() && authorization != format!("Bearer {token}") {
+        return said(401, "Unauthorized");
+    }
     let refused = fake.world.lock().unwrap().refuses.filter(|_| !is_watch);
     match fault.or(refused.map(|(code, words)| Fault::Say(code, words))) {
         Some(Fault::Refuse(code)) => return status(code),
         Some(Fault::Say(code, words)) => return said(code, words),
         Some(Fault::Hang) => std::future::pending().await,
+        Some(Fault::Hold) => drop(fake.held.acquire().await),
         _ => {}
     }
     let bytes = axum::body::to_bytes(body, 1 << 20).await.unwrap();
@@ -299,9 +391,10 @@ async fn answer(State(fake): State<Fake>, request: Request) -> Response {
         Method::POST if path.ends_with("/selfsubjectaccessreviews") => {
             (StatusCode::CREATED, fake.review(serde_json::from_slice(&bytes).unwrap()))
         }
+        Method::POST if path.ends_with("/secrets") => fake.create(&path, serde_json::from_slice(&bytes).unwrap()),
         Method::GET if path == "/version" => (StatusCode::OK, version()),
         Method::GET if is_watch => return fake.watch(&path, query),
-        Method::GET if path.ends_with("/log") => return "from the log\n".into_response(),
+        Method::GET if path.ends_with("/log") => return fake.world.lock().unwrap().log.clone().into_response(),
         Method::GET if ["/jobs", "/pods", "/events"].iter().any(|list| path.ends_with(list)) => (StatusCode::OK, fake.list(&path)),
         Method::GET => match fake.world.lock().unwrap().objects.get(&path).cloned() {
             Some(object) => (StatusCode::OK, object),
@@ -312,7 +405,8 @@ async fn answer(State(fake): State<Fake>, request: Request) -> Response {
             let Some(removed) = removed else { return status(404) };
             fake.delete(&path);
             if path.contains("/jobs/") {
-                // As the garbage collector would.
+                // As the garbage collector would, once the node has said what became of its containers.
+                fake.end_unmade();
                 fake.delete("/pods/");
             }
             (StatusCode::OK, removed)
@@ -322,6 +416,7 @@ async fn answer(State(fake): State<Fake>, request: Request) -> Response {
     match (fault, code) {
         (Some(Fault::DoneButTimedOut), _) => status(504),
         (_, StatusCode::NOT_FOUND) => status(404),
+        (_, StatusCode::CONFLICT) => status(409),
         _ => (code, axum::Json(answer)).into_response(),
     }
 }

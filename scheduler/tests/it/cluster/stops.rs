@@ -9,14 +9,14 @@ use super::{World, job_id};
 const NEVER: &str = "gone, never: it was stopped before it was started";
 
 /// A job of which the cluster leaves the `nth` request of this path unanswered for ever, and that is stopped then.
-async fn check(path: &'static str, nth: usize, expected: &str) -> World {
+async fn check(method: Method, path: &'static str, nth: usize, expected: &str) -> World {
     let mut world = World::new().await;
     for _ in 1..nth {
-        world.fake.fail(Method::PATCH, path, Fault::Pass);
+        world.fake.fail(method.clone(), path, Fault::Pass);
     }
-    world.fake.fail(Method::PATCH, path, Fault::Hang);
+    world.fake.fail(method.clone(), path, Fault::Hang);
     world.runner.start(world.spec());
-    world.until("the request that hangs", |fake| fake.count("PATCH", path) >= nth).await;
+    world.until("the request that hangs", |fake| fake.count(method.as_str(), path) >= nth).await;
     assert!(world.runner.stop(job_id()));
     assert_eq!(world.end().await, expected, "stopped at request {nth} for {path}");
     world.runner.forget(job_id()).await;
@@ -27,23 +27,23 @@ async fn check(path: &'static str, nth: usize, expected: &str) -> World {
 
 #[tokio::test]
 async fn p7_a_stop_while_its_job_is_made_ends_it_at_once_and_nothing_is_let_go() {
-    check("/jobs/", 1, NEVER).await;
-    check("/namespaces/n", 1, NEVER).await;
-    check("/jobs/", 2, NEVER).await;
-    check("/secrets/", 1, NEVER).await;
+    check(Method::PATCH, "/jobs/", 1, NEVER).await;
+    check(Method::PATCH, "/namespaces/n", 1, NEVER).await;
+    check(Method::PATCH, "/jobs/", 2, NEVER).await;
+    check(Method::POST, "/secrets", 1, NEVER).await;
 }
 
 #[tokio::test]
 async fn p7_a_stop_while_its_job_is_let_go_takes_it_away() {
-    check("/jobs/", 3, "gone, never, surroundings: it was ended before a Pod of it started").await;
+    check(Method::PATCH, "/jobs/", 3, "gone, never, surroundings: it was ended before a Pod of it started").await;
 }
 
 #[tokio::test]
 async fn p7_a_stop_while_the_cluster_is_away_ends_it_soon_and_what_is_left_goes_with_the_next_start() {
     let mut world = World::new().await;
-    world.fake.fail(Method::PATCH, "/secrets/", Fault::Hang);
+    world.fake.fail(Method::POST, "/secrets", Fault::Hang);
     world.runner.start(world.spec());
-    world.until("its Secret to be asked for", |fake| fake.count("PATCH", "/secrets/") >= 1).await;
+    world.until("its Secret to be asked for", |fake| fake.count("POST", "/secrets") >= 1).await;
     world.fake.refuse_all(Some((503, "away")));
     assert!(world.runner.stop(job_id()));
     assert_eq!(world.end().await, NEVER);
@@ -57,18 +57,24 @@ async fn p7_a_stop_while_the_cluster_is_away_ends_it_soon_and_what_is_left_goes_
 
 #[tokio::test]
 async fn p3_p7_a_cancelled_job_whose_pod_never_starts_ends() {
-    for status in [
-        json!({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "full"}]}),
-        json!({"phase": "Pending", "containerStatuses": [{
-            "name": "do", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": {"waiting": {"reason": "ErrImagePull"}},
-        }]}),
+    for (status, expected) in [
+        (
+            json!({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "full"}]}),
+            "gone, never, surroundings: its Job and its Pod were deleted before it had a node",
+        ),
+        (
+            json!({"phase": "Pending", "containerStatuses": [{
+                "name": "do", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": {"waiting": {"reason": "ErrImagePull"}},
+            }]}),
+            "gone, never, surroundings: ContainerStatusUnknown: could not be located",
+        ),
     ] {
         let mut world = World::new().await;
         world.let_go().await;
         world.fake.pod(json!({}), status);
         assert!(world.told().await.starts_with("waits"));
         assert!(world.runner.stop(job_id()));
-        assert_eq!(world.end().await, "gone, never, surroundings: its Job and its Pod were deleted before it started");
+        assert_eq!(world.end().await, expected);
         assert!(world.fake.object("/jobs/").is_none());
     }
 }

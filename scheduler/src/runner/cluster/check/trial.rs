@@ -4,8 +4,8 @@
 //! What always holds, however it ends: its Job is deleted; one that this daemon's death leaves suspended is deleted by the next
 //! start, and one that was let go ends and is gone by itself.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
@@ -80,11 +80,13 @@ impl Inner {
                 delivery: self.delivery.clone(),
                 authorities: self.authorities.clone(),
                 clock: self.clock.clone(),
+                sealer: self.sealer.clone(),
                 news,
                 clusters,
                 watches: Watches::new(followed.tasks.clone()),
                 followed,
                 warned: AtomicBool::new(true),
+                finished: Mutex::default(),
                 checks: self.checks.clone(),
             }),
         };

@@ -50,7 +50,7 @@ fn what_the_file_leaves_open_is_ours() {
         "apiVersion": "batch/v1", "kind": "Job",
         "metadata": {"name": name, "namespace": "there", "labels": labels},
         "spec": {
-            "suspend": true, "backoffLimit": 0, "ttlSecondsAfterFinished": 3600, "activeDeadlineSeconds": 240,
+            "suspend": true, "backoffLimit": 0, "ttlSecondsAfterFinished": 3600, "activeDeadlineSeconds": 90,
             "template": {
                 "metadata": {"labels": labels},
                 "spec": {"restartPolicy": "Never", "containers": [{
@@ -73,23 +73,17 @@ fn what_the_file_leaves_open_is_ours() {
 fn what_the_file_says_stays() {
     let mut file = minimal();
     file["metadata"] = json!({"generateName": "x-", "name": "mine", "labels": {"team": "a"}});
-    file["spec"]["backoffLimit"] = json!(2);
     file["spec"]["suspend"] = json!(true);
     file["spec"]["ttlSecondsAfterFinished"] = json!(5);
     file["spec"]["activeDeadlineSeconds"] = json!(6);
-    file["spec"]["template"]["spec"]["restartPolicy"] = json!("OnFailure");
     file["spec"]["template"]["spec"]["containers"][0]["env"] =
         json!([{"name": "A", "value": "$(B)"}, {"name": "PVN_TOKEN", "value": "stolen"}]);
     let (mut spec, cluster) = spec(file);
     spec.env.extend([("A".to_owned(), "ours".to_owned()), ("B".to_owned(), "costs $(5)".to_owned())]);
     let objects = objects(&spec, &cluster, &reach(), None).unwrap();
-    assert!(objects.held && objects.tries_again);
+    assert!(objects.held && !objects.tries_again);
     let body = &objects.job["spec"];
-    assert_eq!(
-        (&body["backoffLimit"], &body["ttlSecondsAfterFinished"], &body["activeDeadlineSeconds"]),
-        (&json!(2), &json!(5), &json!(6))
-    );
-    assert_eq!(body["template"]["spec"]["restartPolicy"], "OnFailure");
+    assert_eq!((&body["ttlSecondsAfterFinished"], &body["activeDeadlineSeconds"]), (&json!(5), &json!(6)));
     assert_eq!(objects.job["metadata"]["labels"]["team"], "a");
     assert!(objects.job["metadata"]["generateName"].is_null());
     let env = body["template"]["spec"]["containers"][0]["env"].as_array().unwrap();
@@ -120,7 +114,7 @@ fn nothing_secret_stands_in_the_job() {
 #[test]
 fn an_injected_wrapper_runs_the_command_and_comes_from_its_image() {
     let mut file = minimal();
-    file["spec"]["template"]["spec"]["containers"][0]["securityContext"] = json!({"runAsNonRoot": true});
+    file["spec"]["template"]["spec"]["containers"][0]["securityContext"] = json!({"runAsUser": 1000, "runAsNonRoot": true});
     let (mut spec, mut cluster) = spec(file);
     cluster.place.wrapper_image = Some("wrapper:2".to_owned());
     spec.command.expect = Some(schema::report::StructuredKind::GetInfo);
@@ -130,13 +124,79 @@ fn an_injected_wrapper_runs_the_command_and_comes_from_its_image() {
         pod["initContainers"],
         json!([{
             "name": "pvn-wrapper", "image": "wrapper:2", "command": ["/pvn-wrapper", "install", "/pvn"],
-            "volumeMounts": [{"name": "pvn-wrapper", "mountPath": "/pvn"}], "securityContext": {"runAsNonRoot": true},
+            "volumeMounts": [{"name": "pvn-wrapper", "mountPath": "/pvn"}], "securityContext": {"runAsUser": 1000, "runAsNonRoot": true},
         }])
     );
     let main = &pod["containers"][0];
     assert_eq!(main["command"], json!(["/pvn/pvn-wrapper", "exec"]));
     assert_eq!(main["args"], json!(["--job-timeout=60000ms", "--expect=get-info", "--", "show", "--all"]));
     assert_eq!(pod["volumes"], json!([{"name": "pvn-wrapper", "emptyDir": {}}]));
+}
+
+#[test]
+fn an_injected_wrapper_is_brought_by_nobody_who_may_not_be_root() {
+    let user = |container: Value, pod: Value| {
+        let mut file = minimal();
+        file["spec"]["template"]["spec"]["containers"][0]["securityContext"] = container;
+        file["spec"]["template"]["spec"]["securityContext"] = pod;
+        let (spec, mut cluster) = spec(file);
+        cluster.place.wrapper_image = Some("wrapper:2".to_owned());
+        let objects = objects(&spec, &cluster, &reach(), None).unwrap();
+        objects.job["spec"]["template"]["spec"]["initContainers"][0]["securityContext"]["runAsUser"].clone()
+    };
+    // Its image may have no user, as the command's has.
+    assert_eq!(user(json!({"runAsNonRoot": true}), Value::Null), 65532);
+    assert_eq!(user(Value::Null, json!({"runAsNonRoot": true})), 65532);
+    assert_eq!(user(json!({"runAsNonRoot": true, "runAsUser": 7}), Value::Null), 7);
+    assert_eq!(user(Value::Null, json!({"runAsNonRoot": true, "runAsUser": 7})), Value::Null, "that of the Pod");
+    assert_eq!(user(json!({"runAsNonRoot": false}), json!({"runAsNonRoot": true})), Value::Null);
+    assert_eq!(user(Value::Null, Value::Null), Value::Null);
+}
+
+#[test]
+fn what_kubernetes_may_try_again_delivers_nothing() {
+    let ignore = json!({"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]});
+    for (field, value) in [
+        ("backoffLimit", json!(1)),
+        ("backoffLimit", Value::Null),
+        ("podFailurePolicy", ignore),
+        ("backoffLimitPerIndex", json!(0)),
+        ("completionMode", json!("Indexed")),
+    ] {
+        let mut file = minimal();
+        file["spec"][field] = value;
+        let (spec, cluster) = spec(file);
+        let objects = objects(&spec, &cluster, &reach(), None).unwrap();
+        assert!(objects.tries_again && objects.secret("u").is_none(), "{field}");
+        let text = objects.job.to_string();
+        assert!(!text.contains("PVN_API_URL") && !text.contains("PVN_TOKEN"), "{field}: {text}");
+    }
+    let mut file = minimal();
+    file["spec"]["template"]["spec"]["restartPolicy"] = json!("OnFailure");
+    let (spec, cluster) = spec(file);
+    assert!(objects(&spec, &cluster, &reach(), None).unwrap().tries_again);
+}
+
+#[test]
+fn what_a_job_file_takes_from_a_secret_or_calls_one_is_masked() {
+    let mut file = minimal();
+    file["spec"]["template"]["spec"]["containers"][0]["env"] = json!([
+        {"name": "THEIRS", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}},
+        {"name": "OPEN", "valueFrom": {"fieldRef": {"fieldPath": "a"}}},
+        {"name": "PVN_SECRET_KEYS", "value": "CALLED, THEIRS"},
+        {"name": "PVN_SPOOL_DIR", "value": "/spool"},
+    ]);
+    let (mut spec, cluster) = spec(file.clone());
+    spec.secret_keys.push("OURS".to_owned());
+    spec.env.push(("OURS".to_owned(), "x".to_owned()));
+    let objects = objects(&spec, &cluster, &reach(), None).unwrap();
+    let env = objects.job["spec"]["template"]["spec"]["containers"][0]["env"].as_array().unwrap();
+    let value = |name: &str| env.iter().filter(|entry| entry["name"] == name).map(|entry| entry["value"].clone()).collect::<Vec<_>>();
+    assert_eq!(value("PVN_SECRET_KEYS"), ["OURS,THEIRS,CALLED"]);
+    assert_eq!(value("PVN_SPOOL_DIR"), ["/spool"]);
+    file["spec"]["template"]["spec"]["containers"][0]["env"] = json!([{"name": "PVN_SECRET_KEYS", "valueFrom": {}}]);
+    let (spec, cluster) = self::spec(file);
+    assert!(super::objects(&spec, &cluster, &reach(), None).unwrap_err().contains("PVN_SECRET_KEYS"));
 }
 
 #[test]

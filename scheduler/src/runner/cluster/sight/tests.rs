@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-const ONCE: Subject<'_> = Subject { container: "main", tries_again: false, deleted: false };
+const ONCE: Subject<'_> = Subject { container: "main", tries_again: false, deleted: false, started: false, timed_out: false };
 
 fn pod(status: Value) -> Pod {
     serde_json::from_value(json!({"metadata": {"name": "p"}, "status": status})).unwrap()
@@ -116,14 +116,42 @@ fn what_the_cluster_ended_is_unknown() {
 #[test]
 fn what_is_gone_never_started_or_nobody_knows() {
     let running = || container(json!({"running": {"startedAt": "2026-01-01T00:00:00Z"}}));
-    check(Sight { pod_gone: true, ..of(running()) }, "gone, unknown: its Pod was deleted");
-    check(Sight { pod_gone: true, job_gone: true, ..of(running()) }, "gone, unknown: its Job and its Pod were deleted");
-    check(Sight { pod_gone: true, ..of(json!({"phase": "Pending"})) }, "gone, never, surroundings: its Pod was deleted before it started");
-    check(Sight { job_gone: true, ..Sight::default() }, "gone, unknown: its Job was deleted, and nobody saw a Pod of it");
+    // Gone from the books is not gone from its node, which says so itself when it is asked to end a Pod.
+    let silent = ", and its node did not say what became of its command, which may still run there";
+    check(Sight { pod_gone: true, ..of(running()) }, &format!("not gone, unknown: its Pod was deleted{silent}"));
+    let both = Sight { pod_gone: true, job_gone: true, ..of(running()) };
+    check(both, &format!("not gone, unknown: its Job and its Pod were deleted{silent}"));
+    let pending = || of(json!({"phase": "Pending"}));
+    check(Sight { pod_gone: true, ..pending() }, "gone, never, surroundings: its Pod was deleted before it had a node");
+    check(Sight { pod_gone: true, pod_missed: true, ..pending() }, &format!("not gone, unknown: its Pod was deleted{silent}"));
+    // A status that lags behind the node.
+    for late in [
+        json!({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "True"}]}),
+        json!({"phase": "Pending", "hostIP": "10.0.0.1"}),
+        container(json!({"waiting": {"reason": "ContainerCreating"}})),
+        container(json!({"waiting": {"reason": "ErrImagePull"}})),
+    ] {
+        check(Sight { pod_gone: true, ..of(late) }, &format!("not gone, unknown: its Pod was deleted{silent}"));
+    }
+    let mut bound = Sight { pod_gone: true, ..pending() };
+    bound.pod.as_mut().unwrap().spec = serde_json::from_value(json!({"nodeName": "node-1", "containers": []})).unwrap();
+    check(bound, &format!("not gone, unknown: its Pod was deleted{silent}"));
+    let known = Subject { started: true, ..ONCE };
+    assert!(line(&look(&Sight { pod_gone: true, ..pending() }, known)).starts_with("not gone, unknown"), "it is known to have run");
+    check(Sight { job_gone: true, ..Sight::default() }, "not gone, unknown: its Job was deleted, and nobody saw a Pod of it");
     let by_us = Subject { deleted: true, ..ONCE };
     let seen = look(&Sight { job_gone: true, ..Sight::default() }, by_us);
     assert_eq!(line(&seen), "gone, never, surroundings: it was ended before a Pod of it started");
     check(of(json!({"phase": "Failed", "reason": "OutOfcpu", "message": "m"})), "gone, never, surroundings: OutOfcpu: m");
+    let refused =
+        json!({"phase": "Failed", "reason": "Evicted", "message": "Pod was rejected: DiskPressure", "startTime": "2026-01-01T00:00:00Z"});
+    check(of(refused), "gone, never, surroundings: Evicted: Pod was rejected: DiskPressure");
+    // Called failed by somebody who hears nothing of its node.
+    let lost = json!({"phase": "Failed", "reason": "NodeLost", "message": "m", "hostIP": "10.0.0.1"});
+    check(of(lost), "not gone, unknown: NodeLost: m");
+    let mut unmade = container(json!({"waiting": {"reason": "PodInitializing"}}));
+    unmade["phase"] = json!("Failed");
+    check(of(unmade), "gone, never, surroundings: its Pod failed");
     check(Sight { pod_gone: true, ..of(ended(4, "Error", "")) }, "gone, exit 4");
     let mut unknown = container(json!({"terminated": {"exitCode": 137, "reason": "ContainerStatusUnknown", "message": "m"}}));
     check(of(unknown.clone()), "gone, unknown: ContainerStatusUnknown: m");
@@ -140,6 +168,12 @@ fn a_job_with_several_tries_says_itself_when_it_is_over() {
     assert_eq!(line(&look(&failed(), several)), "waits");
     let over = Sight { job: Some(job("Failed", "BackoffLimitExceeded")), ..failed() };
     assert_eq!(line(&look(&over, several)), "gone, exit 1");
+    // It was to be started again when its Job gave up.
+    let mut again = container(json!({"waiting": {"reason": "CrashLoopBackOff"}}));
+    again["containerStatuses"][0]["lastState"] = json!({"terminated": {"exitCode": 4, "reason": "Error"}});
+    assert!(line(&look(&of(again.clone()), several)).starts_with("waits"));
+    let over = Sight { job: Some(job("Failed", "BackoffLimitExceeded")), ..of(again) };
+    assert_eq!(line(&look(&over, several)), "gone, exit 4");
 }
 
 #[test]

@@ -1,0 +1,109 @@
+//! How a job on a cluster is ended, and what is looked at to know that nothing of it is left. Called by the job's task.
+
+use k8s_openapi::api::core::v1::{Namespace, Pod};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::{Api, ResourceExt};
+use serde_json::json;
+
+use super::ask::Refused;
+use super::follow::{AWAY_WITHIN, Course, FIELD_MANAGER, Follower};
+use super::job::JOB_LABEL;
+use super::sight::Sight;
+
+/// Seconds that a Pod has after the second stop. Not 0: then it would be gone from the books before it is gone from its node.
+const KILL_GRACE_S: u32 = 1;
+
+/// What a Job is given for its `activeDeadlineSeconds` that is to end now.
+pub(super) const END_NOW_S: u32 = 1;
+
+impl Follower {
+    /// The first time the Pod gets TERM, and KILL after its grace; the second time at once. A Job that has not started is deleted,
+    /// when that is known.
+    pub(super) async fn stop(&self, course: &mut Course, is_listed: bool) {
+        course.asked += 1;
+        if is_listed && !course.started {
+            return self.delete_unstarted(course).await;
+        }
+        if course.asked == 1 {
+            return self.end_pods().await;
+        }
+        let pods = self.pods();
+        let delete = DeleteParams::default().grace_period(KILL_GRACE_S);
+        let params = self.its_pods();
+        let killed = self.ask(AWAY_WITHIN, "killing its Pods", || pods.delete_collection(&delete, &params)).await;
+        self.note_refusal(killed.map(drop));
+    }
+
+    /// Has the Job end its Pods, with their grace, and make no others, whatever its own file says; it stays for people to look at.
+    pub(super) async fn end_pods(&self) {
+        let jobs = self.jobs();
+        let patch = Patch::Merge(json!({"metadata": {"uid": self.record.uid}, "spec": {"activeDeadlineSeconds": END_NOW_S}}));
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let ended = self.ask(AWAY_WITHIN, "stopping its Job", || jobs.patch(&self.record.name, &params, &patch)).await;
+        self.note_refusal(ended.map(drop));
+    }
+
+    fn note_refusal(&self, done: Result<(), Refused>) {
+        if let Err(refused) = done {
+            tracing::warn!(job = %self.job, why = refused.why(), "a job on a cluster could not be stopped");
+        }
+    }
+
+    /// Deletes the Job, and with it everything that it owns.
+    pub(super) async fn delete(&self) {
+        let jobs = self.jobs();
+        let params = DeleteParams::background();
+        match self.ask(AWAY_WITHIN, "deleting its Job", || jobs.delete(&self.record.name, &params)).await {
+            Ok(_) | Err(Refused::NotFound(_)) => {}
+            Err(refused) => {
+                tracing::warn!(job = %self.job, why = refused.why(), "a Job could not be deleted; it stays suspended or ends by its deadline")
+            }
+        }
+    }
+
+    fn its_pods(&self) -> ListParams {
+        ListParams::default().labels(&format!("{JOB_LABEL}={}", self.job))
+    }
+
+    /// Whether it is known that there is no Pod of it.
+    pub(super) async fn has_no_pods(&self) -> bool {
+        let (pods, params) = (self.pods(), self.its_pods());
+        self.ask(AWAY_WITHIN, "looking for its Pods", || pods.list(&params)).await.is_ok_and(|found| found.items.is_empty())
+    }
+
+    /// Whether it is known that none of its Pods runs or will, and that the last of them is as it was seen.
+    pub(super) async fn pods_are_over(&self, seen: &Sight) -> bool {
+        let (pods, params) = (self.pods(), self.its_pods());
+        let Ok(found) = self.ask(AWAY_WITHIN, "looking for its Pods", || pods.list(&params)).await else { return false };
+        let is_over = |pod: &Pod| {
+            let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+            matches!(phase, Some("Succeeded" | "Failed"))
+        };
+        let last = found.items.iter().max_by_key(|pod| pod.creation_timestamp().map(|at| at.0));
+        let version = |pod: &Pod| (pod.uid(), pod.resource_version());
+        let is_last_seen = last.is_none_or(|last| seen.pod.as_ref().is_some_and(|pod| version(pod) == version(last)));
+        is_last_seen && found.items.iter().all(is_over)
+    }
+
+    /// A Job that was suspended while it ran lost its Pod. Whoever resumed it would run it a second time, unseen: it is deleted.
+    pub(super) async fn end_suspended(&self) {
+        let jobs = self.jobs();
+        self.cluster.throttle.pass(self.record.is_apply).await;
+        let Ok(Some(job)) = jobs.get_opt(&self.record.name).await else { return };
+        if job.uid() == self.record.uid && job.spec.is_some_and(|spec| spec.suspend == Some(true)) {
+            self.delete().await;
+        }
+    }
+
+    /// A Job that is gone with its namespace says so.
+    pub(super) async fn with_namespace(&self, why: String) -> String {
+        let namespaces: Api<Namespace> = Api::all(self.cluster.client.clone());
+        self.cluster.throttle.pass(self.record.is_apply).await;
+        let name = &self.record.place.namespace;
+        match namespaces.get_opt(name).await {
+            Ok(None) => format!("{why}, with its namespace `{name}`"),
+            Ok(Some(namespace)) if namespace.metadata.deletion_timestamp.is_some() => format!("{why}, with its namespace `{name}`"),
+            _ => why,
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! A kubeconfig whose credentials were changed, as everything that rotates them does.
+
+use serde_json::json;
+
+use super::World;
+use super::ends::{ended, running};
+
+fn rotate(world: &World) {
+    world.fake.accept_only("new");
+    std::fs::write(world.dir.path().join("kubeconfig"), world.fake.kubeconfig_with("new")).unwrap();
+}
+
+#[tokio::test]
+async fn p6_credentials_that_change_while_a_job_runs_blind_nobody() {
+    let mut world = World::new().await;
+    world.let_go().await;
+    world.fake.pod(json!({}), running());
+    assert_eq!(world.told().await, "runs");
+    rotate(&world);
+    world.fake.pod(json!({}), ended(4, "Error"));
+    assert_eq!(world.end().await, "gone, exit Some(4)");
+}
+
+#[tokio::test]
+async fn credentials_that_are_refused_are_read_again_and_the_job_goes_on() {
+    let mut world = World::new().await;
+    // The connection is known before the file changes.
+    world.runner.start(world.spec());
+    assert_eq!(world.end().await, "gone, exit Some(0)");
+    rotate(&world);
+    let mut spec = world.spec();
+    spec.job = schema::id::JobId::derive(&[b"another"]);
+    world.runner.start(spec);
+    assert_eq!(world.end().await, "gone, exit Some(0)");
+}
+
+#[tokio::test]
+async fn credentials_that_are_refused_for_a_while_are_a_wait_that_says_so() {
+    let mut world = World::new().await;
+    world.fake.accept_only("new");
+    world.runner.start(world.spec());
+    let told = world.told().await;
+    assert!(told.starts_with("waits, surroundings: ") && told.contains("the credentials of the kubeconfig are not accepted"), "{told}");
+    rotate(&world);
+    assert_eq!(world.end().await, "gone, exit Some(0)");
+}

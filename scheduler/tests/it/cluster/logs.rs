@@ -1,0 +1,96 @@
+//! What a container's log says of a job, and what nobody may read out of it.
+
+use pvn_scheduler::compile::Command;
+use schema::report::StructuredKind;
+use schema::spool::Stream;
+use serde_json::{Value, json};
+
+use super::ends::{ended, running, status};
+use super::{World, job_id};
+
+const DOCUMENT: &str = r#"{"objects": [{"name": "web", "objectType": "T"}]}"#;
+
+fn report(code: i32) -> Value {
+    json!({"exitCode": code, "stdoutBytes": 0, "stderrBytes": 0, "version": "1", "startTimestampNs": "0", "durationNs": "0"})
+}
+
+#[tokio::test]
+async fn p1_a_marked_line_that_a_running_command_prints_ends_nothing() {
+    let mut world = World::new().await;
+    world.let_go().await;
+    // As `kubectl logs` of another job of ours prints it.
+    world.fake.log(&format!("looking\npvn-wrapper-report: {}\n", report(0)));
+    world.fake.pod(json!({}), running());
+    assert_eq!(world.told().await, "runs");
+    world.until("its log to be read", |fake| fake.count("GET", "/log") >= 2).await;
+    assert!(world.news.try_recv().is_err(), "it runs");
+    world.fake.pod(json!({}), ended(3, "Error"));
+    assert_eq!(world.end().await, "gone, exit Some(3)");
+}
+
+#[tokio::test]
+async fn a_log_is_not_spliced_into_output_that_was_uploaded_before_a_restart() {
+    let mut world = World::new().await;
+    world.let_go().await;
+    world.fake.pod(json!({}), running());
+    assert_eq!(world.told().await, "runs");
+    let token = world.delivery.expect(&world.spec(), &tokio::sync::mpsc::channel(1).0).await.unwrap();
+    let token = world.delivery.check(&token.iter().find(|(key, _)| key == "PVN_TOKEN").unwrap().1).unwrap();
+    world.delivery.admit(&token).unwrap().append(Stream::Stdout, 0, b"first\n".to_vec()).await.unwrap();
+    world.restart().await;
+    assert_eq!(world.runner.recover(&[job_id()]).await, []);
+    world.fake.log("from the log, which holds more\n");
+    world.fake.pod(json!({}), ended(1, "Error"));
+    let report = world.report().await;
+    assert_eq!(world.stdout(&report), "first\n");
+}
+
+#[tokio::test]
+async fn structured_output_that_nobody_checked_is_checked_here() {
+    for (log, is_right) in [(format!("{DOCUMENT}\n"), true), (format!("a warning\n{DOCUMENT}\n"), false)] {
+        let mut world = World::new().await;
+        world.fake.log(&log);
+        let mut spec = world.spec();
+        spec.command = Command { expect: Some(StructuredKind::Fetch), ..spec.command };
+        world.runner.start(spec);
+        let report = world.report().await;
+        let structured = report.structured.expect("it was checked");
+        assert_eq!((structured.value.is_some(), structured.errors.is_empty()), (is_right, is_right), "{log}: {structured:?}");
+    }
+}
+
+#[tokio::test]
+async fn secrets_that_the_scheduler_handed_out_are_masked_in_all_that_the_cluster_tells() {
+    let mut world = World::new().await;
+    let mut spec = world.spec();
+    spec.env.push(("PASSWORD".to_owned(), "hunter22".to_owned()));
+    spec.secret_keys.push("PASSWORD".to_owned());
+    world.fake.log("logging in with hunter22 (aHVudGVyMjI=)\n");
+    world.let_go_as(spec).await;
+    world.fake.pod(json!({}), status("Pending", &json!({"waiting": {"reason": "ErrImagePull", "message": "x?p=hunter22: not found"}})));
+    let told = world.told().await;
+    assert!(told.contains("x?p=***: not found"), "{told}");
+    world.fake.pod(json!({}), running());
+    assert_eq!(world.told().await, "runs");
+    // Also by the next life of the daemon, which was handed nothing.
+    world.restart().await;
+    assert_eq!(world.runner.recover(&[job_id()]).await, []);
+    world.fake.pod(json!({}), ended(1, "Error"));
+    let report = world.report().await;
+    assert_eq!(world.stdout(&report), "logging in with *** (***)\n");
+    let known = std::fs::read_to_string(world.dir.path().join("cluster").join(job_id().to_string())).unwrap_or_default();
+    assert!(!known.contains("hunter22"), "{known}");
+}
+
+#[tokio::test]
+async fn a_job_whose_sidecar_never_ends_is_ended_once_its_end_is_stored() {
+    let mut world = World::new().await;
+    world.let_go().await;
+    let mut both = ended(0, "Completed");
+    both["phase"] = json!("Running");
+    world.fake.pod(json!({}), both);
+    assert_eq!(world.end().await, "gone, exit Some(0)");
+    assert!(world.fake.object("/jobs/").unwrap()["spec"]["activeDeadlineSeconds"].is_null(), "its end is not stored yet");
+    world.runner.forget(job_id()).await;
+    world.until("its Job to be ended", |fake| fake.object("/jobs/").is_some_and(|job| job["spec"]["activeDeadlineSeconds"] == 1)).await;
+}
