@@ -80,6 +80,7 @@ impl Rig {
             ended_at: Some(when),
             report: Some(Box::new(report)),
             start: None,
+            stop: None,
             once: false,
         }
     }
