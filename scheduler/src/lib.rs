@@ -19,4 +19,5 @@ pub mod runner;
 pub mod secrets;
 pub mod settings;
 mod spools;
+pub mod signals;
 pub mod store;

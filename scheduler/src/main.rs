@@ -10,9 +10,9 @@ use pvn_scheduler::offline::backup::BackupArguments;
 use pvn_scheduler::offline::restore::RestoreArguments;
 use pvn_scheduler::offline::{self, ActivateArguments, PruneArguments};
 use pvn_scheduler::settings::Settings;
+use pvn_scheduler::signals::{INTERRUPTED, Stops};
 use pvn_scheduler::{crash, dev};
 use pvnctl::args::without_empty_variables;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 /// What is logged when nothing is said: our own news and everybody's warnings.
@@ -20,9 +20,6 @@ const DEFAULT_LOG: &str = "warn,pvn_scheduler=info";
 
 /// What `dev` logs, which tells the news itself.
 const DEV_LOG: &str = "warn";
-
-/// Exit code after a second signal: 128 + SIGINT, as a shell shows a program that was interrupted.
-const INTERRUPTED: i32 = 130;
 
 #[derive(Parser)]
 #[command(name = "pvn-scheduler", version, about = "Keeps the world as your config files say, with your own commands")]
@@ -93,7 +90,7 @@ fn tell(said: String) -> anyhow::Result<ExitCode> {
 
 /// Runs until a signal or a fault; a second signal ends the program at once.
 async fn serve(settings: Settings) -> anyhow::Result<()> {
-    let mut signals = Signals::new().context("failed to listen for signals")?;
+    let mut signals = Stops::take().context("failed to listen for signals")?;
     let mut daemon = Daemon::start(settings).await?;
     let broken = tokio::select! {
         () = signals.next() => None,
@@ -107,24 +104,6 @@ async fn serve(settings: Settings) -> anyhow::Result<()> {
             Some(broken) => Err(broken.into()),
             None => Ok(stopped?),
         },
-        () = signals.next() => std::process::exit(INTERRUPTED),
-    }
-}
-
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Signals {
-    fn new() -> std::io::Result<Self> {
-        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
+        () = signals.next() => std::process::exit(INTERRUPTED.into()),
     }
 }

@@ -58,15 +58,28 @@ impl Dev {
         })
     }
 
+    /// Starts it as a background job of a script does, with SIGINT ignored, and leaves it running.
+    pub fn start_in_background(&mut self, arguments: &[&str]) {
+        let inner = self.command(arguments);
+        let mut command = Command::new("sh");
+        command.args(["-c", "trap '' INT; exec \"$@\"", "sh"]).arg(inner.get_program()).args(inner.get_args());
+        command.current_dir(self.home.path()).stdin(Stdio::null());
+        self.child = Some(self.spawn_with(command));
+    }
+
     /// Starts it and leaves it running.
     pub fn start(&mut self, arguments: &[&str]) {
         self.child = Some(self.spawn(None, arguments));
     }
 
     fn spawn(&self, crash_at: Option<&str>, arguments: &[&str]) -> Child {
-        let log = File::create(self.log_path()).expect("the log can be written");
         let mut command = self.command(arguments);
         command.envs(crash_at.map(|point| ("PVN_CRASH_AT", point)));
+        self.spawn_with(command)
+    }
+
+    fn spawn_with(&self, mut command: Command) -> Child {
+        let log = File::create(self.log_path()).expect("the log can be written");
         command.stdout(log.try_clone().expect("a file can be shared")).stderr(log).spawn().expect("dev can be started")
     }
 

@@ -50,3 +50,15 @@ fn watching_applies_what_changes_and_waits_out_what_is_broken() {
     let releases = String::from_utf8_lossy(&dev.pvnctl(&["releases", "list", "-o", "json"]).stdout).matches("\"rel-").count();
     assert_eq!(releases, 2, "{}", dev.log());
 }
+
+#[test]
+fn ctrl_c_counts_from_the_first_moment_also_where_it_was_ignored() {
+    let mut dev = Dev::of("quickstart");
+    dev.start_in_background(&[]);
+    // Long before the config is applied.
+    wait::until("the data directory", || dev.directory().join(".pvn").exists().then_some(()));
+    assert_eq!(dev.interrupt().code(), Some(0), "{}", dev.log());
+    dev.start_in_background(&[]);
+    dev.prints("CONVERGED");
+    assert_eq!(dev.interrupt().code(), Some(0), "{}", dev.log());
+}
