@@ -1,4 +1,4 @@
 #!/bin/sh
 # Tells people where the site is.
 set -eu
-printf '{"outputs": [{"name": "site", "text": "file://%s/public/index.html"}]}\n' "$PWD"
+printf '{"outputs": [{"name": "site", "text": "file://%s/%s/index.html"}]}\n' "$PWD" "$PVN_RELEASE_CHANNEL"

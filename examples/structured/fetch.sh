@@ -40,10 +40,10 @@ for kind in $kinds; do
         printf '%s{"version": "%s", "active": true, "replicas": %s, "availableReplicas": %s, "targetReplicas": 0}' \
             "$inner" "$others" "$((total - current))" "$((total - current))"
     fi
-    printf '], "externalLinks": [{"type": "LOG", "name": "process files", "url": "file://%s/run"}]' "$PWD"
-    if [ -e "run/$kind.log" ]; then
+    printf '], "externalLinks": [{"type": "LOG", "name": "process files", "url": "file://%s/%s"}]' "$PWD" "$run"
+    if [ -e "$run/$kind.log" ]; then
         printf ', "debugEvents": ['
-        tail -n 3 "run/$kind.log" | sed 's/^\([^ ]*\) \(.*\)$/{"timestamp": "\1", "message": "\2"}/' | paste -sd, -
+        tail -n 3 "$run/$kind.log" | sed 's/^\([^ ]*\) \(.*\)$/{"timestamp": "\1", "message": "\2"}/' | paste -sd, -
         printf ']'
     fi
     printf '}'

@@ -1,9 +1,10 @@
-# Read by the commands: what there should be, and what there is. run/KIND.N holds the process id and the version of one
-# process.
+# Read by the commands: what there should be, and what there is. run/CHANNEL/KIND.N holds the process id and the version of
+# one process; each channel has a fleet of its own.
 # shellcheck shell=sh
 
 # shellcheck disable=SC2034 # used by the commands that read this file
 kinds='web queue'
+run=run/$PVN_RELEASE_CHANNEL
 
 # Whether the process of this file still runs, and is ours and not a newer one with the same number.
 alive() {
@@ -22,7 +23,7 @@ version_of() {
 
 # The files of one kind, if there are any.
 members() {
-    for member in run/"$1".[0-9]*; do
+    for member in "$run/$1".[0-9]*; do
         [ -e "$member" ] && printf '%s\n' "$member"
     done
     return 0

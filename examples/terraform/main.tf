@@ -1,19 +1,29 @@
 # A "site" that needs no cloud and no provider download: one file, made by the provider that is built into Terraform.
 # It is replaced whenever the file does not say what it should, so drift behind Terraform's back shows in the plan.
 
+terraform {
+  backend "local" {} # tool.sh says where: each channel has a state of its own
+}
+
 variable "content" {
   type = string
 }
 
+variable "channel" {
+  type = string
+}
+
 locals {
-  as_wanted = try(filesha256("site.txt"), "") == sha256(var.content) && fileexists("site.stamp")
+  site      = "${var.channel}/site.txt"
+  stamp     = "${var.channel}/site.stamp"
+  as_wanted = try(filesha256(local.site), "") == sha256(var.content) && fileexists(local.stamp)
 }
 
 resource "terraform_data" "site" {
-  triggers_replace = local.as_wanted ? file("site.stamp") : uuid()
+  triggers_replace = local.as_wanted ? file(local.stamp) : uuid()
 
   provisioner "local-exec" {
-    command     = "printf %s \"$CONTENT\" > site.txt; printf %s '${self.triggers_replace}' > site.stamp"
+    command     = "printf %s \"$CONTENT\" > '${local.site}'; printf %s '${self.triggers_replace}' > '${local.stamp}'"
     environment = { CONTENT = var.content }
   }
 }

@@ -3,13 +3,12 @@
 set -eu
 . ./tool.sh
 
-rm -f tf.plan tf.txt
-"$tool" init -no-color
+initialize
 code=0
-"$tool" plan -detailed-exitcode -no-color -input=false -out=tf.plan || code=$?
-if [ -e tf.plan ]; then
+"$tool" plan -detailed-exitcode -no-color -input=false -out="$plan" || code=$?
+if [ "$code" -ne 1 ]; then
     # What it comes to goes first: pvn shows the first line wherever there is room for one.
-    shown=$("$tool" show -no-color tf.plan)
-    { printf '%s\n' "$shown" | grep '^Plan:' || true; printf '%s\n' "$shown"; } >tf.txt
+    shown=$("$tool" show -no-color "$plan")
+    { printf '%s\n' "$shown" | grep '^Plan:' || true; printf '%s\n' "$shown"; } >"$PVN_INSTANCE_DIR/tf.txt"
 fi
 exit "$code"

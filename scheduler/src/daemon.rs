@@ -154,7 +154,13 @@ impl Daemon {
         let (news, news_in) = mpsc::channel(NEWS_LIMIT);
         let root = settings.local_root.clone().expect("absolute settings say where");
         let wrapper = wrapper(&settings)?;
-        let local = local::Settings { spool, wrapper, started_in: root.clone(), environment: std::env::vars_os().collect() };
+        let local = local::Settings {
+            spool,
+            instances: data.join("instances"),
+            wrapper,
+            started_in: root.clone(),
+            environment: std::env::vars_os().collect(),
+        };
         let owned = store.clone();
         let runner = LocalRunner::open_while(local, blobs.clone(), news.clone(), move || owned.is_held())
             .map_err(io_error(format!("open the spool in {}", data.display())))?;

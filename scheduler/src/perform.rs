@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use engine::action::StartJob;
 use engine::desired::FetchMode;
-use schema::id::{BlobId, JobId};
+use schema::id::{BlobId, InstanceId, JobId};
 use schema::report::StructuredKind;
 use schema::status::JobKind;
 use schema::time::Timestamp;
@@ -100,6 +100,11 @@ impl Performer {
         crash::at(crash::AFTER_ACK);
     }
 
+    /// Lets the runner forget a service instance that is deleted for good.
+    pub async fn forget_instance(&self, instance: InstanceId) {
+        self.runner.forget_instance(instance).await;
+    }
+
     async fn prepare(&self, start: &StartJob, names: &Names) -> Result<Prepared, End> {
         let commands = self.commands(start.compiled).await?;
         let command = match start.kind {
@@ -140,6 +145,7 @@ impl Performer {
             timeout_ms: start.timeout_ms,
             success_exit_codes: if is_exit_code_fetch(start.kind, &commands) { vec![0, 2] } else { vec![0] },
             inputs: self.inputs(start).await?,
+            instance: Some(names.instance()),
             cluster,
         })))
     }

@@ -1,8 +1,10 @@
 //! Starts, watches and stops jobs, here or in a cluster. Has no opinions: the engine decided, the outcome goes back as an
 //! event. Called by `perform`.
 
+use std::collections::HashSet;
+
 use schema::api::Finding;
-use schema::id::{ApplicationName, BlobId, ChannelName, JobId, ServiceName};
+use schema::id::{ApplicationName, BlobId, ChannelName, InstanceId, JobId, ServiceName};
 use schema::report::Report;
 use schema::status::JobKind;
 use schema::time::Timestamp;
@@ -42,6 +44,8 @@ pub struct JobSpec {
     pub success_exit_codes: Vec<i32>,
     /// Files that `--in PATH=REF` can name: `fetch:NAME` -> blob.
     pub inputs: Vec<(String, BlobId)>,
+    /// The service instance that it is for: on this machine it has a private directory of it.
+    pub instance: Option<InstanceId>,
     /// Where on a cluster it runs, and whose it is; `None` = on this machine.
     pub cluster: Option<ClusterJob>,
 }
@@ -61,6 +65,7 @@ impl JobSpec {
             timeout_ms: None,
             success_exit_codes: vec![0],
             inputs: Vec::new(),
+            instance: None,
             cluster: None,
         }
     }
@@ -166,6 +171,16 @@ pub trait Runner: std::fmt::Debug + Send + Sync + 'static {
     /// Removes what is kept of jobs whose ends are stored. Harmless when repeated.
     fn forget(&self, jobs: Vec<JobId>) -> futures::future::BoxFuture<'_, ()>;
 
+    /// Removes what is kept for a service instance from job to job: it is deleted for good.
+    fn forget_instance(&self, _instance: InstanceId) -> futures::future::BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    /// The same for all instances but these; called once, before any start.
+    fn retain_instances(&self, _kept: HashSet<InstanceId>) -> futures::future::BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
     /// What works and what does not at these places on clusters, found by trying, place by place. A runner without clusters finds
     /// nothing. `Err` says why it cannot be tried at present, for people.
     fn check(&self, _places: Vec<ClusterPlace>) -> futures::future::BoxFuture<'_, Result<Vec<Finding>, String>> {
@@ -197,5 +212,13 @@ impl Runner for local::LocalRunner {
 
     fn forget(&self, jobs: Vec<JobId>) -> futures::future::BoxFuture<'_, ()> {
         Box::pin(Self::forget(self, jobs))
+    }
+
+    fn forget_instance(&self, instance: InstanceId) -> futures::future::BoxFuture<'_, ()> {
+        Box::pin(Self::forget_instance(self, instance))
+    }
+
+    fn retain_instances(&self, kept: HashSet<InstanceId>) -> futures::future::BoxFuture<'_, ()> {
+        Box::pin(Self::retain_instances(self, kept))
     }
 }

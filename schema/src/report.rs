@@ -74,6 +74,9 @@ pub struct Report {
     /// Processes that outlived the child.
     #[serde(default)]
     pub leaked: Vec<LeakedProcess>,
+    /// Whether what is alive in `leaked` was meant to stay: `--leave-running`.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub left_running: bool,
     /// The declared output files.
     #[serde(default)]
     pub files: Vec<OutputFile>,

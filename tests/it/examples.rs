@@ -54,14 +54,14 @@ fn structured_keeps_a_fleet_of_real_processes() {
     assert!(web["debugEvents"].as_array().is_some_and(|events| !events.is_empty()));
 
     let pid_of = || {
-        let text = std::fs::read_to_string(dev.directory().join("run/web.1")).ok()?;
+        let text = std::fs::read_to_string(dev.directory().join("run/here/web.1")).ok()?;
         text.split(' ').next().map(str::to_owned)
     };
     let first = pid_of().expect("a process is on file");
     assert!(Command::new("kill").arg(&first).status().expect("kill can be started").success());
     wait::until("another process in its place", || pid_of().filter(|pid| *pid != first));
     wait::until("the fleet to converge again", fleet);
-    for entry in std::fs::read_dir(dev.directory().join("run")).expect("the fleet's files").flatten() {
+    for entry in std::fs::read_dir(dev.directory().join("run/here")).expect("the fleet's files").flatten() {
         if entry.file_name().to_string_lossy().ends_with(".log") {
             continue;
         }

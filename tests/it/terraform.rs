@@ -90,7 +90,7 @@ fn rule_15_drift_is_planned_shown_approved_and_exactly_that_plan_is_applied() {
     assert!(log.contains("1 added, 0 changed, 0 destroyed"), "{log}");
 
     // The world behind it changes: that is drift, a new plan and a new question.
-    let site = scheduler.home().join("example").join("site.txt");
+    let site = scheduler.home().join("example/production/site.txt");
     std::fs::write(&site, "somebody was here").expect("a file can be written");
     let waiting = world.becomes("WAITING_MANUAL_APPROVAL");
     assert_eq!(waiting["approvals"][0]["status"], "PENDING");
@@ -111,7 +111,7 @@ fn rule_15_a_plan_that_changed_after_its_approval_is_not_applied_but_asks_again(
     world.becomes("CONVERGED");
 
     let example = scheduler.home().join("example");
-    let break_it = || std::fs::write(example.join("site.txt"), "somebody was here").expect("a file can be written");
+    let break_it = || std::fs::write(example.join("production/site.txt"), "somebody was here").expect("a file can be written");
     break_it();
     world.becomes("WAITING_MANUAL_APPROVAL");
     // While nothing moves, a person approves and somebody else changes the state: the plan that was approved is no more.
@@ -120,7 +120,10 @@ fn rule_15_a_plan_that_changed_after_its_approval_is_not_applied_but_asks_again(
     world.decide("approve");
     let tool = skip::tool("terraform").or_else(|| skip::tool("tofu")).expect("checked by the example");
     let mut by_hand = std::process::Command::new(tool);
-    by_hand.args(["apply", "-auto-approve", "-input=false", "-no-color"]).env("TF_VAR_content", "v1").current_dir(&example);
+    by_hand.args(["apply", "-auto-approve", "-input=false", "-no-color"]).current_dir(&example);
+    let own =
+        std::fs::read_dir(scheduler.data().join("instances")).expect("it is there").next().expect("one instance").expect("it can be read");
+    by_hand.env("TF_VAR_content", "v1").env("TF_VAR_channel", "production").env("TF_DATA_DIR", own.path().join("terraform"));
     assert!(by_hand.output().expect("the tool can be started").status.success());
     break_it();
     world.decide("resume");

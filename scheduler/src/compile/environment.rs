@@ -7,13 +7,14 @@ use schema::status::JobKind;
 
 /// Names that pvn sets or that its wrapper obeys. A config that sets one of them has no effect on it, so that a command can
 /// rely on what they say; any other name is the user's, also one that starts with `PVN_`.
-const OURS: [&str; 17] = [
+const OURS: [&str; 18] = [
     "PVN_API_URL",
     "PVN_APPLICATION",
     "PVN_APPLICATION_ID",
     "PVN_ATTEMPT",
     "PVN_FETCH_MODE",
     "PVN_FETCH_PLAN_BLOB_ID",
+    "PVN_INSTANCE_DIR",
     "PVN_JOB_ID",
     "PVN_JOB_KIND",
     "PVN_RELEASE_CHANNEL",

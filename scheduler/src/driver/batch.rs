@@ -8,6 +8,7 @@ use std::sync::Arc;
 use engine::action::{Action, LogLine, StartJob, StopReason};
 use engine::desired::Gate;
 use engine::event::Event;
+use engine::state::State;
 use schema::api::LogEntry;
 use schema::id::{ChannelName, InstanceId, JobId, ReleaseId};
 use schema::status::JobStatus;
@@ -31,6 +32,8 @@ pub(super) enum Task {
     Rollback { action: i64, names: Arc<Names>, from: ReleaseId, to: ReleaseId },
     /// Tell the runner that the ends of these jobs are stored.
     Forget(Vec<JobId>),
+    /// Tell the runner that this instance is deleted for good.
+    ForgetInstance(InstanceId),
 }
 
 /// One batch.
@@ -117,6 +120,7 @@ impl Batch {
         let converged = kept.state.converged_version().map(str::to_owned);
         let flying: Vec<JobId> = kept.state.jobs_in_flight().map(|job| job.id).collect();
 
+        let was_over = is_over(&kept.state);
         let now = self.now;
         let state = kept.state;
         let (state, actions) = match guarded(move || engine::step(state, event, now)) {
@@ -129,6 +133,9 @@ impl Batch {
             }
         };
         kept.state = state;
+        if is_over(&kept.state) && !was_over {
+            self.tasks.push(Task::ForgetInstance(id));
+        }
         if let Some(desired) = kept.state.desired() {
             kept.runtime = desired.runtime.clone();
         }
@@ -334,6 +341,14 @@ impl Batch {
         }
     }
 
+    /// The end of this job is stored and not the last word on it: it stays known, here and to its runner.
+    pub(super) fn keep_unsettled(&mut self, world: &mut World, id: JobId) {
+        self.ended.retain(|ended| *ended != id);
+        if let Some(job) = self.over.get(&id) {
+            world.jobs.insert(id, job.clone());
+        }
+    }
+
     /// The transaction.
     pub(super) fn commit(&mut self, world: &World) -> Commit {
         let job = |id: &JobId| self.over.get(id).or_else(|| world.jobs.get(id)).cloned();
@@ -405,4 +420,9 @@ pub(super) fn upstream_of(world: &World, kept: &Kept) -> impl Iterator<Item = Ev
         })
         .collect();
     told.into_iter()
+}
+
+/// Whether an instance is deleted for good: nothing of it runs, or may.
+pub(super) fn is_over(state: &State) -> bool {
+    state.is_deleted() && state.jobs_in_flight().next().is_none() && state.given_up().next().is_none()
 }

@@ -126,5 +126,9 @@ async fn perform(performer: Arc<Performer>, planner: planner::Queue, task: Task,
             performer.forget(jobs).await;
             Done::Performed(None)
         }
+        Task::ForgetInstance(instance) => {
+            performer.forget_instance(instance).await;
+            Done::Performed(None)
+        }
     }
 }

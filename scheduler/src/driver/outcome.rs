@@ -21,6 +21,9 @@ pub const PLAN: &str = "plan";
 /// Most errors of a structured output that a message lists; the report has all.
 const ERRORS_SHOWN: usize = 3;
 
+/// Most left-over processes that a message lists.
+const LEFT_SHOWN: usize = 3;
+
 /// What the job was for, as far as its end can be read without it.
 #[derive(Debug, Clone)]
 pub(super) struct Asked<'a> {
@@ -127,6 +130,18 @@ fn reported(mut report: Box<Report>, gone: bool, words: &Words, asked: &Asked<'_
             ..stopped(reason, gone, Some(report), asked)
         };
     }
+    let code = report.exit_code.or_else(|| report.signal.as_deref().map(signal_code));
+    if let Some(why) = still_runs(&report, code, gone, asked) {
+        return Ending {
+            outcome: Outcome::Unknown { why: why.clone(), gone },
+            status: JobStatus::Failed,
+            exit_code: report.exit_code,
+            message: why,
+            started_at: Some(started_at),
+            ended_at,
+            report: Some(report),
+        };
+    }
     if report.timed_out {
         return Ending {
             outcome: Outcome::TimedOut,
@@ -138,7 +153,7 @@ fn reported(mut report: Box<Report>, gone: bool, words: &Words, asked: &Asked<'_
             report: Some(report),
         };
     }
-    let Some(code) = report.exit_code.or_else(|| report.signal.as_deref().map(signal_code)) else {
+    let Some(code) = code else {
         let why = "the wrapper did not see the command end".to_owned();
         return Ending {
             outcome: Outcome::Unknown { why: why.clone(), gone },
@@ -193,6 +208,22 @@ fn reported(mut report: Box<Report>, gone: bool, words: &Words, asked: &Asked<'_
         ended_at,
         report: Some(report),
     }
+}
+
+/// Why an apply that ended is not over: something of it could not be killed and goes on working, whatever the exit code says.
+/// What was meant to stay (`leaveRunning`) is no part of the apply.
+fn still_runs(report: &Report, code: Option<i32>, gone: bool, asked: &Asked<'_>) -> Option<String> {
+    if gone || report.left_running || asked.kind != JobKind::Apply {
+        return None;
+    }
+    let ended = match code {
+        _ if report.timed_out => "ran past its timeout".to_owned(),
+        Some(code) => format!("ended with exit code {code}"),
+        None => return None,
+    };
+    let left = report.leaked.iter().filter(|left| left.alive).map(|left| format!("process {} (`{}`)", left.pid, left.argv.join(" ")));
+    let left: Vec<_> = left.take(LEFT_SHOWN).collect();
+    Some(format!("{ended}, but some of its processes could not be stopped and still run: {}", left.join(", ")))
 }
 
 /// What a stop that was asked for came to. A command that ended by itself while it was being stopped counts as stopped:
@@ -365,6 +396,32 @@ mod tests {
         assert_eq!((ending.outcome, ending.status), (Outcome::Cancelled { gone: false }, JobStatus::Failed));
         let never = read(End::NotStarted { why: "no process slots".into(), surroundings: true }, true, &Words::default(), &late);
         assert_eq!(never.outcome, Outcome::NotStarted { why: "no process slots".into(), surroundings: true });
+    }
+
+    #[test]
+    fn p1_an_apply_with_a_process_that_could_not_be_stopped_is_not_known_to_be_gone_however_it_ended() {
+        let apply = Asked { kind: JobKind::Apply, ..FETCH };
+        let left = |more: serde_json::Value| {
+            let mut whole = json!({"leaked": [{"pid": 7, "argv": ["sudo", "apply"], "alive": true}]});
+            whole.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            whole
+        };
+        for (how, said) in [
+            (json!({"timedOut": true, "signal": "SIGKILL"}), "ran past its timeout"),
+            (json!({"exitCode": 0}), "ended with exit code 0"),
+            (json!({"exitCode": 75}), "ended with exit code 75"),
+        ] {
+            let ending = read(report(left(how.clone())), false, &Words::default(), &apply);
+            let Outcome::Unknown { why, gone: false } = ending.outcome else { panic!("{:?}", ending.outcome) };
+            assert!(why.contains(said) && why.contains("process 7 (`sudo apply`)"), "{why}");
+            assert_eq!(ending.status, JobStatus::Failed);
+            let later = read(report(left(how)), true, &Words::default(), &apply).outcome;
+            assert!(!matches!(later, Outcome::Unknown { .. }), "{later:?}: told once more when it is gone");
+        }
+        let meant = read(report(left(json!({"exitCode": 0, "leftRunning": true}))), false, &Words::default(), &apply);
+        assert!(matches!(meant.outcome, Outcome::Exited { code: 0, .. }), "what was meant to stay is no part of it");
+        let fetch = read(report(left(json!({"exitCode": 2}))), false, &Words::default(), &FETCH);
+        assert!(matches!(fetch.outcome, Outcome::Exited { code: 2, .. }), "a fetch's answer counts");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use schema::id::{InstanceId, JobId};
 use schema::status::{JobKind, JobStatus};
 use schema::time::Timestamp;
 
-use super::batch::Task;
+use super::batch::{Task, is_over};
 use super::broken::{Stopped, sound};
 use super::calls;
 use super::intake::Arrived;
@@ -84,6 +84,8 @@ pub(super) async fn recover(
         .chain(pending.iter().map(|action| action.instance))
         .filter_map(|id| Some((id, world.names(id)?.clone())))
         .collect();
+    let kept = world.instances.iter().filter(|(_, kept)| !is_over(&kept.state)).map(|(id, _)| *id);
+    runner.retain_instances(kept.chain(broken_ids.iter().copied()).collect()).await;
     let (gone_out_of_sight, jobs) = out_of_sight(jobs, runner, lost_up_to);
     let never_started: BTreeSet<JobId> = runner.recover(jobs.iter().map(|job| job.id).collect()).await.into_iter().collect();
     let mut unstarted = Vec::new();

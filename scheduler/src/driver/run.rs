@@ -359,7 +359,8 @@ impl Loop {
                 };
                 let ending = outcome::read(end.clone(), *gone, words, &asked);
                 let (instance, once) = (row.instance, row.once);
-                if row.ended_at.is_some() {
+                let is_unsettled = kept.is_some_and(|kept| kept.state.given_up().any(|id| id == *job));
+                if row.ended_at.is_some() && !is_unsettled {
                     let message = format!("the end of {job} was told after it was given up ({})", row.status);
                     let data = serde_json::json!({"job": job, "said": {"status": ending.status, "exitCode": ending.exit_code}});
                     let names = kept.map(|kept| kept.names.clone());
@@ -370,6 +371,10 @@ impl Loop {
                 self.numbers.jobs_ended += 1;
                 if !once {
                     batch.send(&mut self.world, instance, Event::JobEnded { job: *job, outcome: ending.outcome }, None);
+                    if self.world.instances.get(&instance).is_some_and(|kept| kept.state.given_up().any(|id| id == *job)) {
+                        // Its runner tells once more when it is known to be gone, also after a restart.
+                        batch.keep_unsettled(&mut self.world, *job);
+                    }
                 }
             }
         }

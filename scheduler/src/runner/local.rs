@@ -9,12 +9,13 @@
 //!
 //! Each job is a task of its own that waits for its process and for stops; what blocks on the disk runs on blocking threads.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use schema::id::JobId;
+use schema::id::{InstanceId, JobId};
 use schema::spool::Stream;
 use tokio::sync::mpsc;
 
@@ -27,16 +28,20 @@ mod boot;
 mod collect;
 mod command;
 mod directory;
+mod instances;
+mod left;
 mod process;
 mod pursue;
 mod spares;
 mod start;
+mod table;
 
 pub use process::find_wrapper;
 
 use boot::Boot;
 use directory::{Directory, Found};
-use pursue::{At, unknown};
+use instances::Instances;
+use pursue::{At, Gone, unknown};
 use spares::Spares;
 
 /// Starts and collections that may block on the disk at the same time: a few more than cores, for most of the time they wait.
@@ -47,6 +52,8 @@ const BLOCKING_LIMIT: usize = 8;
 pub struct Settings {
     /// Directory of the spool directories; made if missing. On the file system of the blobs, so that nothing is copied.
     pub spool: PathBuf,
+    /// Directory of the instances' private directories; made if missing.
+    pub instances: PathBuf,
     /// The wrapper's program, absolute. See [`find_wrapper`].
     pub wrapper: PathBuf,
     /// Where the daemon was started: what relative working directories are relative to.
@@ -79,6 +86,7 @@ struct Inner {
     blocking: Blocking,
     boot: Boot,
     spares: Spares,
+    instances: Instances,
     may_start: MayStart,
 }
 
@@ -114,6 +122,7 @@ impl LocalRunner {
         let spool = std::path::absolute(&settings.spool)?;
         let boot = Boot::open(&spool)?;
         let spares = Spares::open(&spool)?;
+        let instances = Instances::open(&settings.instances)?;
         let inner = Inner {
             settings: Settings { spool, ..settings },
             blobs,
@@ -122,8 +131,14 @@ impl LocalRunner {
             blocking: Blocking::new(BLOCKING_LIMIT),
             boot,
             spares,
+            instances,
             may_start: MayStart(Box::new(may_start)),
         };
+        match left::take_in_orphans() {
+            Ok(()) => drop(inner.followed.tasks.spawn(until(inner.followed.detach.clone(), left::reap_orphans()))),
+            // Then more is told as not known to be gone than would have to be.
+            Err(error) => tracing::warn!(%error, "failed to become the parent of orphans; what a killed wrapper leaves may go unseen"),
+        }
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -149,7 +164,7 @@ impl LocalRunner {
                     continue;
                 }
                 Ok(found) => At::Found(found),
-                Err(error) => At::Over(unknown(format!("its spool directory cannot be read: {error}")), false),
+                Err(error) => At::Over(unknown(format!("its spool directory cannot be read: {error}")), Gone::NotToBeSeen),
             };
             if self.inner.boot.is_new() {
                 self.inner.boot.owes(job);
@@ -181,9 +196,28 @@ impl LocalRunner {
         let _ = tokio::task::spawn_blocking(removing).await;
     }
 
+    /// Removes the private directory of an instance that is deleted for good.
+    pub async fn forget_instance(&self, instance: InstanceId) {
+        let inner = self.inner.clone();
+        self.remove_instances(move || inner.instances.remove(instance)).await;
+    }
+
+    /// Removes the private directories of all instances but these.
+    pub async fn retain_instances(&self, kept: HashSet<InstanceId>) {
+        let inner = self.inner.clone();
+        self.remove_instances(move || inner.instances.retain(&kept)).await;
+    }
+
+    async fn remove_instances(&self, remove: impl FnOnce() -> io::Result<()> + Send + 'static) {
+        // It does not panic; and when the runtime ends, the next start removes what is left.
+        if let Ok(Err(error)) = tokio::task::spawn_blocking(remove).await {
+            tracing::warn!(%error, "failed to remove the private directory of a deleted instance; it takes up space until somebody does");
+        }
+    }
+
     /// The jobs that have a spool directory and are not among `unfinished`.
     pub async fn left_over(&self, unfinished: &[JobId]) -> Vec<JobId> {
-        let unfinished: std::collections::HashSet<JobId> = unfinished.iter().copied().collect();
+        let unfinished: HashSet<JobId> = unfinished.iter().copied().collect();
         let spool = self.inner.settings.spool.clone();
         let listed = tokio::task::spawn_blocking(move || -> io::Result<Vec<JobId>> {
             let entries = std::fs::read_dir(spool)?;
@@ -240,6 +274,14 @@ impl LocalRunner {
     /// Runs `task` for a job that has none.
     fn follow<F: Future<Output = ()> + Send + 'static>(&self, job: JobId, task: impl FnOnce(Arc<Inner>, mpsc::Receiver<()>) -> F) {
         self.inner.followed.follow(job, |stops| task(self.inner.clone(), stops));
+    }
+}
+
+/// Runs something that does not end by itself until the token is cancelled.
+async fn until(cancelled: tokio_util::sync::CancellationToken, run: impl Future<Output = ()>) {
+    tokio::select! {
+        () = cancelled.cancelled() => {}
+        () = run => {}
     }
 }
 

@@ -1,9 +1,11 @@
 //! All places where jobs run, as one runner: each job goes to the runner of its place. Made by `daemon`, called by `perform`
 //! and the driver.
 
+use std::collections::HashSet;
+
 use futures::future::BoxFuture;
 use schema::api::Finding;
-use schema::id::JobId;
+use schema::id::{InstanceId, JobId};
 
 use super::cluster::ClusterRunner;
 use super::local::LocalRunner;
@@ -45,6 +47,14 @@ impl Runner for Places {
 
     fn known_elsewhere(&self, jobs: &[JobId]) -> Vec<JobId> {
         jobs.iter().copied().filter(|job| self.cluster.knows(*job)).collect()
+    }
+
+    fn forget_instance(&self, instance: InstanceId) -> BoxFuture<'_, ()> {
+        Box::pin(self.local.forget_instance(instance))
+    }
+
+    fn retain_instances(&self, kept: HashSet<InstanceId>) -> BoxFuture<'_, ()> {
+        Box::pin(self.local.retain_instances(kept))
     }
 
     fn check(&self, places: Vec<ClusterPlace>) -> BoxFuture<'_, Result<Vec<Finding>, String>> {

@@ -18,6 +18,7 @@ use tokio::sync::mpsc;
 
 use crate::wait;
 
+mod left;
 mod recovery;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -100,6 +101,7 @@ fn open(directory: &Path, blobs: &Blobs) -> (LocalRunner, mpsc::Receiver<Told>) 
     let (news, told) = mpsc::channel(64);
     let settings = Settings {
         spool: directory.join("spool"),
+        instances: directory.join("instances"),
         wrapper: find_wrapper(None).expect("`cargo build -p pvn-wrapper` was run"),
         started_in: directory.to_owned(),
         environment: std::env::vars_os().collect(),

@@ -14,6 +14,9 @@ const CLEAN: &[&str] = &["PATH", "HOME", "USER", "LANG", "TMPDIR"];
 /// Where a command is looked up when nothing says so. Source: `_PATH_DEFPATH` of paths.h.
 const DEFAULT_PATH: &str = "/usr/bin:/bin";
 
+/// Where a job finds the private directory of its service instance.
+const INSTANCE_VARIABLE: &str = "PVN_INSTANCE_DIR";
+
 /// The wrapper's arguments after its own name.
 pub(super) fn arguments(spec: &JobSpec, directory: &Path) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = vec!["exec".into(), "--job".into(), directory.into()];
@@ -25,6 +28,7 @@ pub(super) fn arguments(spec: &JobSpec, directory: &Path) -> Vec<OsString> {
 pub(super) fn environment(
     spec: &JobSpec,
     directory: &Path,
+    instance: Option<&Path>,
     wrapper: &Path,
     inherited: &[(OsString, OsString)],
 ) -> BTreeMap<OsString, OsString> {
@@ -33,6 +37,7 @@ pub(super) fn environment(
     let mut all: BTreeMap<OsString, OsString> = inherited.iter().filter(|(key, _)| kept(key)).cloned().collect();
     all.extend(spec.env.iter().map(|(key, value)| (key.into(), value.into())));
     all.insert(spool::DIRECTORY_VARIABLE.into(), directory.into());
+    all.extend(instance.map(|instance| (INSTANCE_VARIABLE.into(), instance.into())));
     if !spec.secret_keys.is_empty() {
         all.insert("PVN_SECRET_KEYS".into(), spec.secret_keys.join(",").into());
     }
@@ -99,7 +104,7 @@ mod tests {
     fn environment_of(spec: &JobSpec) -> BTreeMap<OsString, OsString> {
         let inherited =
             [("HOME", "/h"), ("SHELL", "sh"), ("PVN_DATA_DIR", "/d"), ("A", "0")].map(|(key, value)| (key.into(), value.into()));
-        environment(spec, Path::new("/spool/job"), Path::new("/opt/pvn-wrapper"), &inherited)
+        environment(spec, Path::new("/spool/job"), Some(Path::new("/data/own")), Path::new("/opt/pvn-wrapper"), &inherited)
     }
 
     #[test]
@@ -108,6 +113,7 @@ mod tests {
         let get = |key: &str| all.get(&OsString::from(key)).map(|value| value.to_str().unwrap());
         assert_eq!((get("HOME"), get("SHELL"), get("A"), get("PVN_DATA_DIR")), (Some("/h"), Some("sh"), Some("2"), None));
         assert_eq!((get("PVN_JOB_ID"), get("PVN_JOB_DIR"), get("PVN_SECRET_KEYS")), (Some("j"), Some("/spool/job"), Some("A,B")));
+        assert_eq!(get("PVN_INSTANCE_DIR"), Some("/data/own"));
         assert_eq!(get("PATH"), Some("/usr/bin:/bin:/opt"), "the wrapper is found last");
     }
 

@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use rustix::process::Pid;
 use schema::report::Report;
 use schema::spool::{self, Claim, Stream};
+use schema::time::Timestamp;
 
 /// What a spool directory says about its job.
 #[derive(Debug)]
@@ -131,10 +132,10 @@ impl Directory {
         }
     }
 
-    /// When a wrapper claimed it, if one did.
-    pub(super) fn claimed_at(&self) -> Option<schema::time::Timestamp> {
+    /// Which wrapper claimed it, and when, if one did.
+    pub(super) fn claim(&self) -> Option<(i32, Timestamp)> {
         match File::open(self.path.join(spool::CLAIM)).and_then(|claim| read_claim(&claim)) {
-            Ok(Some(Claim::Wrapper { at, .. })) => Some(at),
+            Ok(Some(Claim::Wrapper { pid, at })) => Some((pid, at)),
             // Unreadable is as good as not there yet: it is asked again, and the end is told in any case.
             _ => None,
         }
@@ -175,22 +176,6 @@ impl Directory {
         }
         files.sort();
         Ok(files)
-    }
-
-    /// Removes it with all that is in it. One that is not there is removed already.
-    pub(super) fn remove(&self) -> io::Result<()> {
-        // An ordinary job leaves these two; asking for more only when there is more halves the calls.
-        for file in [spool::REPORT, spool::CLAIM] {
-            let _ = std::fs::remove_file(self.path.join(file));
-        }
-        match std::fs::remove_dir(&self.path) {
-            Ok(()) => Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(_) => match std::fs::remove_dir_all(&self.path) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-                other => other,
-            },
-        }
     }
 }
 

@@ -1,5 +1,5 @@
-//! Processes of local jobs: how they are started, signalled, found. [`schema::spool`] says what makes a wrapper known to be
-//! alive; this is about everything else.
+//! Wrappers as processes: how they are waited for, signalled, taken hold of. [`schema::spool`] says what makes one known to be
+//! alive; `left` is about what one that was killed left.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -7,17 +7,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags, Signal};
-use schema::id::JobId;
 use tokio::process::Child;
-
-/// Time that left-over processes of a lost wrapper get between TERM and KILL. Source: the wrapper's `--kill-after`.
-const STRAY_GRACE: Duration = Duration::from_secs(10);
-
-/// Time after KILL until what is still there is reported as not gone.
-const KILLED_GRACE: Duration = Duration::from_secs(2);
-
-/// How often left-over processes are looked for meanwhile. They are nobody's children any more, so nothing tells their end.
-const STRAY_LOOK: Duration = Duration::from_millis(50);
 
 /// How often an adopted wrapper is looked at. Only those that outlived a daemon are; waiting on a descriptor that is none of
 /// tokio's own takes code that its authors call unsafe.
@@ -77,52 +67,6 @@ fn is_readable(descriptor: &OwnedFd) -> std::io::Result<bool> {
         Ok(ready) => Ok(ready > 0),
         Err(rustix::io::Errno::INTR) => Ok(false),
         Err(error) => Err(error.into()),
-    }
-}
-
-/// The processes that have the job's id in their environment: those that a lost wrapper left. Blocks.
-fn strays(job: JobId) -> Vec<Pid> {
-    let wanted = format!("PVN_JOB_ID={job}");
-    let own = std::process::id().to_string();
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let Some(pid) = name.to_str().filter(|name| *name != own).and_then(|name| name.parse().ok()).and_then(Pid::from_raw) else {
-            continue;
-        };
-        // That of another user cannot be read, nor could it be signalled; that of a zombie is empty.
-        let Ok(environment) = std::fs::read(entry.path().join("environ")) else { continue };
-        if environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes()) {
-            found.push(pid);
-        }
-    }
-    found
-}
-
-/// Ends what a lost wrapper left of the job: TERM, then KILL. Says how many there were, and whether all are gone.
-pub(super) async fn end_strays(job: JobId) -> std::io::Result<(usize, bool)> {
-    let look = || async move { tokio::task::spawn_blocking(move || strays(job)).await.map_err(std::io::Error::other) };
-    let first = look().await?;
-    let count = first.len();
-    let mut left = first;
-    for (signal, patience) in [(Signal::TERM, STRAY_GRACE), (Signal::KILL, KILLED_GRACE)] {
-        let until = tokio::time::Instant::now() + patience;
-        signal_all(&left, signal);
-        while !left.is_empty() && tokio::time::Instant::now() < until {
-            tokio::time::sleep(STRAY_LOOK).await;
-            left = look().await?;
-            if signal == Signal::KILL {
-                signal_all(&left, signal);
-            }
-        }
-    }
-    Ok((count, left.is_empty()))
-}
-
-fn signal_all(pids: &[Pid], signal: Signal) {
-    for pid in pids {
-        // Gone meanwhile, or not ours to signal; the next look tells.
-        let _ = rustix::process::kill_process(*pid, signal);
     }
 }
 

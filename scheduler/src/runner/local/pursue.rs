@@ -13,9 +13,10 @@ use tokio::time::Instant;
 
 use super::collect;
 use super::directory::Found;
-use super::process::{self, Wrapper};
+use super::left::{self, Left, Trace};
+use super::process::Wrapper;
 use super::{End, Inner, Told};
-use crate::runner::learned::Learned;
+use crate::clock::Clock;
 
 /// A job that is over sooner is told only as ended: two commits less for the many that last milliseconds.
 const STARTED_AFTER: Duration = Duration::from_millis(50);
@@ -37,31 +38,60 @@ const COLLECT_PAUSE: Duration = Duration::from_millis(250);
 pub(super) enum At {
     Running(Wrapper),
     Found(Found),
-    Over(End, bool),
+    Over(End, Gone),
     Detached,
+}
+
+/// Whether every process of a job that is over is known to be gone.
+pub(super) enum Gone {
+    Yes,
+    /// These may be all that keeps it from being so; the trace finds what they start.
+    Not(Left, Option<Trace>),
+    /// What is still there is meant to stay, or nobody can look.
+    NotToBeSeen,
 }
 
 impl Inner {
     /// Follows a job to its end and tells it.
     pub(super) async fn pursue(self: Arc<Self>, job: JobId, mut at: At, mut stops: mpsc::Receiver<()>) {
         let mut looks = 0;
+        let mut trace = None;
         let ended = loop {
             at = match at {
-                At::Running(wrapper) => self.wait(job, wrapper, &mut stops).await,
+                At::Running(wrapper) => {
+                    trace = self.trace(job, &wrapper);
+                    self.wait(job, wrapper, &mut stops).await
+                }
                 At::Found(Found::Claiming) if looks < CLAIMING_LOOKS => {
                     looks += 1;
                     tokio::time::sleep(CLAIMING_LOOK).await;
                     self.look(job).await
                 }
-                At::Found(found) => self.found(job, found).await,
+                At::Found(found) => self.found(job, found, trace.as_ref()).await,
                 At::Over(end, gone) => break Some((end, gone)),
                 At::Detached => break None,
             };
         };
         // First, so that whoever hears of the end and asks for a start again is answered.
         self.followed.over(job);
-        if let Some((end, gone)) = ended {
-            self.followed.tell(&self.news, Told::Ended { job, end, gone }).await;
+        let Some((end, gone)) = ended else { return };
+        let Gone::Not(left, trace) = gone else {
+            let gone = matches!(gone, Gone::Yes);
+            return self.followed.tell(&self.news, Told::Ended { job, end, gone }).await;
+        };
+        self.followed.tell(&self.news, Told::Ended { job, end: end.clone(), gone: false }).await;
+        // The driver keeps the next apply from starting beside it, until it hears that this is over.
+        tokio::select! {
+            () = left::ended(job, trace.as_ref(), left) => self.followed.tell(&self.news, Told::Ended { job, end, gone: true }).await,
+            () = self.followed.detach.cancelled() => {}
+        }
+    }
+
+    /// What will be known of a wrapper when it is gone.
+    fn trace(&self, job: JobId, wrapper: &Wrapper) -> Option<Trace> {
+        match wrapper {
+            Wrapper::Started(child) => Some(Trace::of_child(child.id())),
+            Wrapper::Adopted(_) => Trace::of_living(self.directory(job).claim()?.0),
         }
     }
 
@@ -76,7 +106,7 @@ impl Inner {
                 biased;
                 ended = wrapper.ended() => return match ended {
                     Ok(()) => self.look(job).await,
-                    Err(error) => At::Over(unknown(format!("its wrapper cannot be waited for: {error}")), false),
+                    Err(error) => At::Over(unknown(format!("its wrapper cannot be waited for: {error}")), Gone::NotToBeSeen),
                 },
                 Some(()) = stops.recv() => {
                     asked += 1;
@@ -102,8 +132,8 @@ impl Inner {
     /// Tells that the job runs, when its wrapper has claimed it.
     async fn tell_started(&self, job: JobId) -> bool {
         let directory = self.directory(job);
-        match self.blocking.run(move || directory.claimed_at()).await {
-            Some(at) => {
+        match self.blocking.run(move || directory.claim()).await {
+            Some((_, at)) => {
                 self.followed.tell(&self.news, Told::Started { job, at }).await;
                 true
             }
@@ -125,11 +155,11 @@ impl Inner {
         self.blocking
             .run(look)
             .await
-            .unwrap_or_else(|error: io::Error| At::Over(unknown(format!("its spool directory cannot be read: {error}")), false))
+            .unwrap_or_else(|error: io::Error| At::Over(unknown(format!("its spool directory cannot be read: {error}")), Gone::NotToBeSeen))
     }
 
     /// What a directory says, taken further.
-    async fn found(&self, job: JobId, found: Found) -> At {
+    async fn found(&self, job: JobId, found: Found, trace: Option<&Trace>) -> At {
         match found {
             Found::Reported(report) => over(self.collect(job, report).await),
             Found::Running { pid } => {
@@ -140,27 +170,33 @@ impl Inner {
                     Ok((Some(wrapper), true)) => At::Running(wrapper),
                     Ok(_) => self.look(job).await,
                     Err(error) => {
-                        At::Over(unknown(format!("its wrapper (pid {}) cannot be followed: {error}", pid.as_raw_nonzero())), false)
+                        let why = format!("its wrapper (pid {}) cannot be followed: {error}", pid.as_raw_nonzero());
+                        At::Over(unknown(why), Gone::NotToBeSeen)
                     }
                 }
             }
             Found::NeverStarted | Found::Nothing if self.boot.is_owed(job) => {
-                At::Over(unknown("the machine was started again before its end was known".to_owned()), true)
+                At::Over(unknown("the machine was started again before its end was known".to_owned()), Gone::Yes)
             }
             Found::NeverStarted | Found::Nothing => {
-                At::Over(End::NotStarted { why: "its wrapper ended before it started the command".to_owned(), surroundings: true }, true)
+                let why = "its wrapper ended before it started the command".to_owned();
+                At::Over(End::NotStarted { why, surroundings: true }, Gone::Yes)
             }
-            Found::Claiming | Found::Lost => self.lost(job).await,
+            Found::Claiming | Found::Lost => self.lost(job, trace).await,
         }
     }
 
     /// A wrapper that is gone without a report: ends what it left, and keeps what it wrote.
-    async fn lost(&self, job: JobId) -> At {
-        let (count, gone) = match process::end_strays(job).await {
-            Ok(ended) => ended,
+    async fn lost(&self, job: JobId, trace: Option<&Trace>) -> At {
+        let (claim, now) = (self.directory(job).claim(), Clock::System.now());
+        let trace = trace.cloned().or_else(|| claim.map(|(pid, at)| Trace::of_claim(pid, at, now))).unwrap_or_default();
+        let is_of_another_boot = self.boot.is_owed(job) && claim.is_none_or(|(_, at)| left::was_before_boot(at, now));
+        let looked = if is_of_another_boot { Ok((0, Left::default())) } else { left::end(job, &trace).await };
+        let (words, gone) = match looked {
+            Ok((count, left)) => (left.words(count), if left.is_nothing() { Gone::Yes } else { Gone::Not(left, Some(trace)) }),
             Err(error) => {
                 tracing::error!(%job, %error, "failed to look for left-over processes");
-                (0, false)
+                (format!("; what it left cannot be looked for: {error}"), Gone::NotToBeSeen)
             }
         };
         let (directory, blobs) = (self.directory(job), self.blobs.clone());
@@ -168,13 +204,7 @@ impl Inner {
             tracing::warn!(%job, %error, "failed to keep the output of a job whose wrapper is gone");
             None
         });
-        let left = match (count, gone) {
-            (0, true) => String::new(),
-            (1, true) => "; the process that it left was stopped".to_owned(),
-            (_, true) => format!("; the {count} processes that it left were stopped"),
-            (_, false) => "; some of its processes are still there".to_owned(),
-        };
-        At::Over(End::Unknown { why: format!("its wrapper was killed before it could report{left}"), report }, gone)
+        At::Over(End::Unknown { why: format!("its wrapper was killed before it could report{words}"), report }, gone)
     }
 
     async fn collect(&self, job: JobId, report: Box<Report>) -> Box<Report> {
@@ -197,10 +227,18 @@ impl Inner {
     }
 }
 
-/// The end that a report tells.
+/// The end that a report tells. Blocks for as long as it takes to look at what is left, if there is anything.
 fn over(report: Box<Report>) -> At {
-    let (end, gone) = Learned::delivered(report).end(String::new);
-    At::Over(end, gone)
+    let left = left::reported(&report);
+    let gone = if left.is_nothing() {
+        Gone::Yes
+    } else if report.left_running {
+        left::spare(&left);
+        Gone::NotToBeSeen
+    } else {
+        Gone::Not(left, None)
+    };
+    At::Over(End::Reported(report), gone)
 }
 
 pub(super) fn unknown(why: String) -> End {

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use super::command;
 use super::directory::{Directory, Found};
 use super::process::Wrapper;
-use super::pursue::At;
+use super::pursue::{At, Gone};
 use super::{End, Inner, JobSpec};
 use crate::blobs::HandOver;
 
@@ -33,14 +33,16 @@ impl Inner {
         let at = match launched {
             Ok(Some(Launch::Started(child))) => At::Running(Wrapper::Started(child)),
             Ok(Some(Launch::Found(found))) => At::Found(found),
-            Ok(Some(Launch::Refused(end))) => At::Over(end, true),
-            Ok(None) => At::Over(End::NotStarted { why: "it was stopped before it was started".to_owned(), surroundings: false }, true),
+            Ok(Some(Launch::Refused(end))) => At::Over(end, Gone::Yes),
+            Ok(None) => {
+                At::Over(End::NotStarted { why: "it was stopped before it was started".to_owned(), surroundings: false }, Gone::Yes)
+            }
             Err(error) => At::Over(
                 End::NotStarted {
                     why: format!("its directory in {} cannot be made: {error}", self.settings.spool.display()),
                     surroundings: true,
                 },
-                true,
+                Gone::Yes,
             ),
         };
         self.pursue(job, at, stops).await;
@@ -56,21 +58,22 @@ impl Inner {
         while !self.spares.make(&directory)? {
             match directory.look()? {
                 // Nobody can start it any more in that directory, so it makes room for another.
-                Found::NeverStarted => directory.remove()?,
+                Found::NeverStarted => self.spares.take(&directory)?,
                 Found::Nothing => {}
                 found => return Ok(Launch::Found(found)),
             }
         }
         if let Some(why) = self.put_inputs(spec, &directory)? {
-            directory.remove()?;
+            self.spares.take(&directory)?;
             return Ok(Launch::Refused(End::NotStarted { why, surroundings: false }));
         }
+        let own = spec.instance.map(|instance| self.instances.make(instance)).transpose()?;
         let wrapper: &Path = &self.settings.wrapper;
         let mut process = tokio::process::Command::new(wrapper);
         process
             .args(command::arguments(spec, directory.path()))
             .env_clear()
-            .envs(command::environment(spec, directory.path(), wrapper, &self.settings.environment))
+            .envs(command::environment(spec, directory.path(), own.as_deref(), wrapper, &self.settings.environment))
             .current_dir(current)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -83,7 +86,7 @@ impl Inner {
         match process.spawn() {
             Ok(child) => Ok(Launch::Started(child)),
             Err(error) => {
-                directory.remove()?;
+                self.spares.take(&directory)?;
                 let why = format!("its wrapper {} cannot be started: {error}", wrapper.display());
                 Ok(Launch::Refused(End::NotStarted { why, surroundings: true }))
             }

@@ -118,7 +118,7 @@ async fn p1_a_claim_that_its_wrapper_never_filled_started_nothing() {
 }
 
 /// Whether a process runs: one that has ended and that nobody waited for yet does not.
-fn is_alive(pid: i32) -> bool {
+pub(super) fn is_alive(pid: i32) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat[stat.rfind(')').unwrap()..].starts_with(") Z"))
 }
 
@@ -182,6 +182,7 @@ async fn a_report_cut_by_a_crash_of_the_machine_is_none() {
     std::fs::create_dir_all(&spool).unwrap();
     std::fs::write(spool.join(CLAIM), r#"{"wrapper":{"pid":1,"at":"2026-01-01T00:00:00Z"}}"#).unwrap();
     std::fs::write(spool.join(REPORT), r#"{"exitCode":0,"#).unwrap();
+    std::fs::write(world.file("spool/boot"), "another boot").unwrap();
     assert_eq!(world.restart(&[job.job]).await, []);
     let (_, end, gone) = world.ended().await;
     assert!(matches!(end, End::Unknown { .. }) && gone, "{end:?}");

@@ -1,0 +1,92 @@
+//! The private directory of each service instance, which its jobs find in `PVN_INSTANCE_DIR`: it lasts from job to job, so that
+//! what one channel keeps there is never another's. Made before a job, removed when the instance is deleted for good. Blocks.
+
+use std::collections::HashSet;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use schema::id::InstanceId;
+
+/// What the name of a directory begins with that has no instance any more: no instance's id does.
+const TRASH: &str = "gone-";
+
+/// The directories of all instances.
+#[derive(Debug)]
+pub(super) struct Instances {
+    root: PathBuf,
+}
+
+impl Instances {
+    /// Those below `root`, which is made if missing.
+    pub(super) fn open(root: &Path) -> io::Result<Self> {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(root)?;
+        Ok(Self { root: std::path::absolute(root)? })
+    }
+
+    /// Makes the directory of an instance, unless it is there. For our user alone.
+    pub(super) fn make(&self, instance: InstanceId) -> io::Result<PathBuf> {
+        let path = self.root.join(instance.to_string());
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
+        Ok(path)
+    }
+
+    /// Removes the directory of an instance. One that is not there is removed already.
+    pub(super) fn remove(&self, instance: InstanceId) -> io::Result<()> {
+        // Under another name first: an instance that comes back meanwhile begins with an empty one.
+        let trash = self.root.join(format!("{TRASH}{instance}"));
+        remove(&trash)?;
+        match std::fs::rename(self.root.join(instance.to_string()), &trash) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+            Ok(()) => remove(&trash),
+        }
+    }
+
+    /// Removes the directories of all instances but these, and what an earlier removal left.
+    pub(super) fn retain(&self, kept: &HashSet<InstanceId>) -> io::Result<()> {
+        for entry in std::fs::read_dir(&self.root)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            match name.to_str().and_then(|name| name.parse::<InstanceId>().ok()) {
+                Some(instance) if !kept.contains(&instance) => self.remove(instance)?,
+                None if name.as_encoded_bytes().starts_with(TRASH.as_bytes()) => remove(&entry.path())?,
+                // What has another name is not ours.
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match std::fs::remove_dir_all(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn an_instance_keeps_its_directory_until_it_is_deleted_and_nobody_else_can_look_into_it() {
+        let root = tempfile::tempdir().unwrap();
+        let instances = Instances::open(&root.path().join("instances")).unwrap();
+        let [one, other] = [b"one", b"two"].map(|name| InstanceId::derive(&[name]));
+        let path = instances.make(one).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
+        std::fs::write(path.join("state"), "x").unwrap();
+        assert_eq!(instances.make(one).unwrap(), path);
+        let others = instances.make(other).unwrap();
+        std::fs::create_dir(root.path().join("instances/gone-crashed")).unwrap();
+        instances.retain(&[one].into()).unwrap();
+        assert!(path.join("state").exists() && !others.exists());
+        instances.remove(one).unwrap();
+        instances.remove(one).unwrap();
+        assert_eq!(std::fs::read_dir(root.path().join("instances")).unwrap().count(), 0);
+    }
+}

@@ -1,0 +1,272 @@
+//! What a wrapper that was killed left behind: found by what a command cannot shed, ended, and followed to its end where it
+//! cannot be ended. Called by `pursue`.
+//!
+//! | found by | what it is worth |
+//! | --- | --- |
+//! | the wrapper's session, or the job's id in the environment; and all that descends from such a process | it is the job's |
+//! | an orphan that came to us: this daemon takes in orphans below it ([`take_in_orphans`]), and only wrappers start processes outside its session | it is a lost job's, whatever it did to session and environment |
+//! | an orphan of whoever has those of a wrapper that an earlier daemon started, begun since, in our control groups, in another session, of no other job | it may be the job's |
+//!
+//! When the first two find nothing and there is no third, everything of the job is known to be gone. What is the job's gets
+//! TERM and KILL. What may be the job's is left alone and waited for: then the job is not known to be gone, and that is
+//! told as such until it has ended.
+
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
+use schema::id::JobId;
+use schema::report::Report;
+use schema::time::Timestamp;
+
+use super::table::{Process, Row, Table, ticks_ago};
+
+/// Time that what is left gets between TERM and KILL. Source: the wrapper's `--kill-after`.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Time after KILL until what is still there is told as not gone.
+const KILLED_GRACE: Duration = Duration::from_secs(2);
+
+/// How often what is left is looked at meanwhile. It is nobody's child that could tell its end.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How often what cannot be ended, or may be the job's, is looked at: it may take days.
+const LONG_LOOK: Duration = Duration::from_secs(1);
+
+/// How often ended orphans are looked for. They hold nothing but a number.
+const REAP_EVERY: Duration = Duration::from_secs(5);
+
+/// How much earlier than its wrapper's word a process of the job can have begun by our reckoning: two clocks are compared.
+const CLOCK_MARGIN_MS: i64 = 2000;
+
+/// What the name of a wrapper's program begins with. See `table::Row::name`.
+const WRAPPER: &str = "pvn-wrapper";
+
+/// What is known of a wrapper, from when it was alive.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Trace {
+    /// Its number, and that of its session.
+    pub(super) session: Option<i32>,
+    /// When it began, in ticks since the machine was started.
+    pub(super) began: Option<u64>,
+    /// Who gets its children when it dies; `None` = nobody saw.
+    pub(super) reaper: Option<i32>,
+}
+
+impl Trace {
+    /// Of one that we have just started: its orphans come to us.
+    pub(super) fn of_child(pid: Option<u32>) -> Self {
+        Self { session: pid.map(u32::cast_signed), began: Some(ticks_ago(CLOCK_MARGIN_MS)), reaper: Some(own_pid()) }
+    }
+
+    /// Of one that an earlier daemon started and that is alive: its orphans go where it went.
+    pub(super) fn of_living(pid: i32) -> Option<Self> {
+        let row = Row::of(pid)?;
+        Some(Self { session: Some(pid), began: Some(row.process.began), reaper: Some(row.parent) })
+    }
+
+    /// Of one that died while nobody looked, by its claim.
+    pub(super) fn of_claim(pid: i32, at: Timestamp, now: Timestamp) -> Self {
+        Self { session: Some(pid), began: Some(ticks_ago(now.since_ms(at) + CLOCK_MARGIN_MS)), reaper: None }
+    }
+}
+
+/// Whether this was before the machine was started, by the clocks.
+pub(super) fn was_before_boot(at: Timestamp, now: Timestamp) -> bool {
+    ticks_ago(now.since_ms(at)) == 0
+}
+
+/// What a look found.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(super) struct Left {
+    /// The job's.
+    pub(super) certain: Vec<Process>,
+    /// May be the job's.
+    pub(super) possible: Vec<Process>,
+}
+
+impl Left {
+    fn all(&self) -> impl Iterator<Item = Process> {
+        self.certain.iter().chain(&self.possible).copied()
+    }
+
+    /// Whether everything of the job is known to be gone.
+    pub(super) fn is_nothing(&self) -> bool {
+        self.all().next().is_none()
+    }
+
+    /// For people, as the end of a sentence; `count` processes were stopped.
+    pub(super) fn words(&self, count: usize) -> String {
+        let name = |all: &[Process]| all.iter().take(3).map(|process| process.words()).collect::<Vec<_>>().join(", ");
+        match (self.certain.as_slice(), self.possible.as_slice(), count) {
+            ([], [], 0) => String::new(),
+            ([], [], 1) => "; the process that it left was stopped".to_owned(),
+            ([], [], _) => format!("; the {count} processes that it left were stopped"),
+            ([], possible, _) => {
+                format!("; {} may be one that it left: it began since and nothing says whose it is", name(possible))
+            }
+            (certain, _, _) => format!("; some of its processes are still there and could not be stopped: {}", name(certain)),
+        }
+    }
+}
+
+/// What jobs left running on purpose, by this daemon's knowledge: it is nobody's left-over.
+static SPARED: Mutex<BTreeSet<Process>> = Mutex::new(BTreeSet::new());
+
+fn spared() -> std::sync::MutexGuard<'static, BTreeSet<Process>> {
+    SPARED.lock().expect("nobody panics with the lock")
+}
+
+/// A job left this running on purpose. Blocks.
+pub(super) fn spare(left: &Left) {
+    let mut spared = spared();
+    spared.retain(|process| process.lives());
+    spared.extend(left.all());
+}
+
+/// Makes this process the one that gets orphans below it, and takes note of their ends from then on.
+pub(super) fn take_in_orphans() -> std::io::Result<()> {
+    Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
+}
+
+/// Takes note of orphans that have ended, for ever. Our own children are left to those who wait for them.
+pub(super) async fn reap_orphans() {
+    let mut every = tokio::time::interval(REAP_EVERY);
+    every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        every.tick().await;
+        // One that does not panic; and when the runtime ends there is nothing left to do.
+        let _ = tokio::task::spawn_blocking(reap).await;
+    }
+}
+
+fn reap() {
+    let peek = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    // Cheap, and mostly nothing.
+    if !matches!(rustix::process::waitid(WaitId::All, peek), Ok(Some(_))) {
+        return;
+    }
+    let Ok(table) = Table::read() else { return };
+    let own = own_pid();
+    for row in table.rows.values().filter(|row| row.ended && row.parent == own && is_foreign(row, &table)) {
+        if let Some(pid) = Pid::from_raw(row.process.pid) {
+            // Nobody else waits for it.
+            let _ = rustix::process::waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
+        }
+    }
+}
+
+fn own_pid() -> i32 {
+    rustix::process::getpid().as_raw_nonzero().get()
+}
+
+/// Whether a process below us was not started by us: ours stay in our session, but for wrappers, which lead one of their own.
+fn is_foreign(row: &Row, table: &Table) -> bool {
+    let session = table.rows.get(&own_pid()).map(|own| own.session);
+    session.is_some_and(|session| row.session != session) && !is_wrapper(row)
+}
+
+/// Whether it is a job's wrapper. It is named by the kernel, for its environment may be hidden from us.
+fn is_wrapper(row: &Row) -> bool {
+    row.name.starts_with(WRAPPER) && row.session == row.process.pid
+}
+
+/// Looks for what a job left. Blocks.
+fn look(job: JobId, trace: &Trace) -> std::io::Result<Left> {
+    let table = Table::read()?;
+    let own = own_pid();
+    let job = job.to_string();
+    let alive = |pid: &i32| table.rows.get(pid).is_some_and(|row| !row.ended);
+    // A number is not given again while it is a session's; so where a process of this number lives, the session is another.
+    let session = trace.session.filter(|session| !alive(session));
+    let since = |row: &Row| trace.began.is_none_or(|began| row.process.began >= began);
+    let mut certain = BTreeSet::new();
+    let mut orphans = BTreeSet::new();
+    let reapers = match trace.reaper {
+        Some(reaper) => BTreeSet::from([reaper]),
+        None => table.ancestors(own).into_iter().chain([1, own]).collect(),
+    };
+    let groups = table.rows.get(&own).and_then(Row::groups);
+    let spared = table.with_descendants(spared().iter().filter(|process| process.lives()).map(|process| process.pid).collect());
+    for row in table.rows.values().filter(|row| row.process.pid != own) {
+        let pid = row.process.pid;
+        let of = row.job();
+        if of.as_ref() == Some(&job) || (session == Some(row.session) && since(row)) {
+            certain.insert(pid);
+        } else if of.is_none() && reapers.contains(&row.parent) && since(row) && is_foreign(row, &table) && !spared.contains(&pid) {
+            if row.parent == own {
+                certain.insert(pid);
+            } else if row.groups() == groups {
+                orphans.insert(pid);
+            }
+        }
+    }
+    let certain = table.with_descendants(certain);
+    let possible = table.with_descendants(orphans);
+    let processes = |pids: &BTreeSet<i32>| -> Vec<Process> {
+        pids.iter().filter(|pid| alive(pid) && **pid != own).filter_map(|pid| Some(table.rows.get(pid)?.process)).collect()
+    };
+    let (certain, possible) = (processes(&certain), processes(&possible));
+    Ok(Left { possible: possible.into_iter().filter(|process| !certain.contains(process)).collect(), certain })
+}
+
+async fn look_later(job: JobId, trace: &Trace) -> std::io::Result<Left> {
+    let trace = trace.clone();
+    tokio::task::spawn_blocking(move || look(job, &trace)).await.map_err(std::io::Error::other)?
+}
+
+/// Ends what a lost wrapper left of the job: TERM, then KILL. Says how many there were, and what is left now.
+pub(super) async fn end(job: JobId, trace: &Trace) -> std::io::Result<(usize, Left)> {
+    let mut left = look_later(job, trace).await?;
+    let mut seen: BTreeSet<Process> = left.certain.iter().copied().collect();
+    for (signal, patience) in [(Signal::TERM, GRACE), (Signal::KILL, KILLED_GRACE)] {
+        let until = tokio::time::Instant::now() + patience;
+        let mut asked = BTreeSet::new();
+        while !left.certain.is_empty() {
+            for process in &left.certain {
+                if asked.insert(*process) || signal == Signal::KILL {
+                    signal_one(*process, signal);
+                }
+            }
+            if tokio::time::Instant::now() >= until {
+                break;
+            }
+            tokio::time::sleep(LOOK).await;
+            left = look_later(job, trace).await?;
+            seen.extend(&left.certain);
+        }
+    }
+    Ok((seen.len(), left))
+}
+
+fn signal_one(process: Process, signal: Signal) {
+    if let Some(pid) = Pid::from_raw(process.pid).filter(|_| process.lives()) {
+        // Gone meanwhile, or another user's; the next look tells.
+        let _ = rustix::process::kill_process(pid, signal);
+    }
+}
+
+/// Returns once all of it has ended, and what it may have started meanwhile.
+pub(super) async fn ended(job: JobId, trace: Option<&Trace>, mut left: Left) {
+    loop {
+        while left.all().any(Process::lives) {
+            tokio::time::sleep(LONG_LOOK).await;
+        }
+        let Some(trace) = trace else { return };
+        match look_later(job, trace).await {
+            Ok(found) if found.is_nothing() => return,
+            Ok(found) => left = found,
+            Err(error) => {
+                tracing::error!(%job, %error, "failed to look for left-over processes");
+                tokio::time::sleep(LONG_LOOK).await;
+            }
+        }
+    }
+}
+
+/// What a report says is left and could not be ended, as far as it still runs. Blocks.
+pub(super) fn reported(report: &Report) -> Left {
+    let leaked = report.leaked.iter().filter(|left| left.alive);
+    Left { certain: leaked.filter_map(|left| Process::of(left.pid)).collect(), possible: Vec::new() }
+}
