@@ -23,11 +23,11 @@ use pvnctl::files::Files;
 use pvnctl::wait::{Goal, Verdict};
 use pvnctl::when;
 use schema::api::{LogEntry, Service};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 
 use crate::daemon::Daemon;
 use crate::settings::{Settings, listen_address};
+use crate::signals::{INTERRUPTED, Stops};
 use files::Applied;
 use watch::Watch;
 
@@ -40,8 +40,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Exit codes of `--until-converged`, as those of `pvnctl services wait`.
 const FAILED: u8 = 2;
 const TIMEOUT: u8 = 3;
-/// A shell's code for a program that SIGINT ended.
-const INTERRUPTED: u8 = 130;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -104,6 +102,7 @@ pub async fn run(arguments: Arguments) -> u8 {
 }
 
 async fn start(arguments: &Arguments, console: &mut Console) -> Result<u8, Failure> {
+    let mut stops = Stops::take()?;
     let root = arguments.root();
     if !root.is_dir() {
         return Err(Failure::with_next(
@@ -115,14 +114,32 @@ async fn start(arguments: &Arguments, console: &mut Console) -> Result<u8, Failu
     // Read before anything is started: a broken config is the first thing to know.
     let configs = files::read(&arguments.dir)?;
     let data_dir = arguments.data_dir.clone().unwrap_or_else(|| root.join(".pvn"));
-    let mut daemon = daemon(arguments, root, &data_dir).await?;
-    let session = Session::open(arguments, daemon.address(), data_dir, params, console).await;
-    let ended = match session {
-        Ok(mut session) => session.live(configs, &mut daemon, console).await,
-        Err(failure) => Err(failure),
+    let started = tokio::select! {
+        () = stops.next() => None,
+        started = daemon(arguments, root, &data_dir) => Some(started?),
     };
-    let stopped = daemon.stop().await.map_err(|error| Failure::user(format!("{:#}", anyhow::Error::from(error))));
+    let Some(mut daemon) = started else { return interrupted(arguments, console) };
+    let session = async {
+        let mut session = Session::open(arguments, daemon.address(), data_dir, params, console).await?;
+        session.live(configs, &mut daemon, console).await
+    };
+    let ended = tokio::select! {
+        () = stops.next() => None,
+        ended = session => Some(ended),
+    };
+    let ended = ended.unwrap_or_else(|| interrupted(arguments, console));
+    let stopped = tokio::select! {
+        stopped = daemon.stop() => stopped.map_err(|error| Failure::user(format!("{:#}", anyhow::Error::from(error)))),
+        () = stops.next() => std::process::exit(INTERRUPTED.into()),
+    };
     ended.and_then(|code| stopped.map(|()| code))
+}
+
+/// Ctrl-C, at whatever moment.
+fn interrupted(arguments: &Arguments, console: &mut Console) -> Result<u8, Failure> {
+    console.data("stopping; commands that run go on, and the next start finds them\n")?;
+    console.flush()?;
+    Ok(if arguments.until_converged { INTERRUPTED } else { 0 })
 }
 
 /// Starts the daemon. Without `--listen` a port that is taken is no reason not to start.
@@ -190,15 +207,11 @@ impl Session {
         let mut watch = if self.arguments.watch { Some(Watch::start(self.arguments.root(), &configs.files)?) } else { None };
         let mut seen = configs;
         self.apply(&seen, console).await?;
-        let mut interrupt = signal(SignalKind::interrupt())?;
-        let mut terminate = signal(SignalKind::terminate())?;
         let deadline = self.started + Duration::from_millis(self.arguments.timeout.as_ms().unsigned_abs());
         let mut look = tokio::time::interval(LOOK_EVERY);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                _ = interrupt.recv() => return self.interrupted(console),
-                _ = terminate.recv() => return self.interrupted(console),
                 broken = daemon.broken() => return Err(Failure::user(broken.to_string())),
                 event = self.events.next() => self.tell(event?, console).await?,
                 Some(()) = OptionFuture::from(watch.as_mut().map(Watch::changed)) => {
@@ -219,15 +232,11 @@ impl Session {
         }
     }
 
-    fn interrupted(&self, console: &mut Console) -> Result<u8, Failure> {
-        console.data("stopping; commands that run go on, and the next start finds them\n")?;
-        Ok(if self.arguments.until_converged { INTERRUPTED } else { 0 })
-    }
-
     /// Applies the files and releases what needs it.
     async fn apply(&mut self, configs: &Files, console: &mut Console) -> Result<(), Failure> {
-        let Applied { goals, lines } = files::apply(&self.client, &self.data_dir, configs, &self.params).await?;
+        let Applied { goals, lines, warnings } = files::apply(&self.client, &self.data_dir, configs, &self.params).await?;
         self.goals = goals;
+        console.warn(&warnings)?;
         for line in lines {
             console.data(&format!("{line}\n"))?;
         }

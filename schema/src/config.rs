@@ -19,6 +19,7 @@ mod rules;
 mod runners;
 mod runtime;
 mod service;
+mod shared;
 mod task;
 mod texts;
 
@@ -46,6 +47,7 @@ pub use runners::{
 };
 pub use runtime::{FakeRuntime, KubernetesRuntime, Label, LocalEnv, LocalRuntime, Runtime, RuntimeKind, WrapperInjection};
 pub use service::{AutoRollback, CustomRuntimeValues, PerReleaseChannel, Service};
+pub use shared::shared_paths;
 pub use task::{
     Capabilities, EphemeralSource, Medium, Mount, Program, ResourceList, Resources, RetryConfig, SeLinuxOptions, SecretSource,
     SecurityContext, SecurityProfile, TaskConfig, TaskK8s, Volume, VolumeSource,

@@ -66,8 +66,12 @@ impl Diagnostic {
 
     /// As `rustc` shows an error, with its lines. Ends without a newline.
     pub fn render(&self, color: bool) -> String {
+        self.draw(Level::ERROR, color)
+    }
+
+    fn draw(&self, level: Level<'_>, color: bool) -> String {
         let renderer = if color { Renderer::styled() } else { Renderer::plain() };
-        let mut group = Group::with_title(Level::ERROR.primary_title(self.message.as_str()));
+        let mut group = Group::with_title(level.primary_title(self.message.as_str()));
         match &self.span {
             None => group = group.element(Origin::path(self.source.path.as_ref())),
             Some(span) => {
@@ -91,6 +95,11 @@ impl Diagnostic {
             group = group.element(Level::HELP.message(help.as_str()));
         }
         renderer.render(&[group])
+    }
+
+    /// As the API tells it where nothing is refused because of it: shown as a warning.
+    pub fn to_api_warning(&self) -> api::Diagnostic {
+        api::Diagnostic { snippet: self.draw(Level::WARNING, false), ..self.to_api() }
     }
 
     /// As the API tells it.

@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal, Read, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anstyle::{AnsiColor, Style};
+use schema::api::Diagnostic;
 use serde::Serialize;
 
 use crate::args::{Colour, Format};
@@ -170,6 +171,14 @@ impl Console {
     /// [`Failure::Output`] when nobody takes it.
     pub fn say(&mut self, line: &str) -> Result<(), Failure> {
         self.talk(&format!("{line}\n"))
+    }
+
+    /// Shows warnings about config files on stderr.
+    ///
+    /// # Errors
+    /// [`Failure::Output`] when nobody takes it.
+    pub fn warn(&mut self, warnings: &[Diagnostic]) -> Result<(), Failure> {
+        self.talk(&diagnostics::render(warnings, self.err.colour))
     }
 
     /// Hands on what is buffered.

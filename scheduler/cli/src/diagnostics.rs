@@ -11,19 +11,19 @@ pub fn render(problems: &[Diagnostic], colour: bool) -> String {
 }
 
 fn render_one(problem: &Diagnostic, colour: bool) -> String {
-    let (error, place, help) = if colour {
-        (AnsiColor::Red.on_default().bold(), AnsiColor::Blue.on_default().bold(), AnsiColor::Cyan.on_default().bold())
-    } else {
-        (Style::new(), Style::new(), Style::new())
-    };
+    let styled = |style: AnsiColor| if colour { style.on_default().bold() } else { Style::new() };
+    let [error, warning, place, help] = [AnsiColor::Red, AnsiColor::Yellow, AnsiColor::Blue, AnsiColor::Cyan].map(styled);
     // The reader of the files draws the lines; when it could not (the whole file is meant) the place alone is shown.
     let snippet = harmless(problem.snippet.trim_end());
     if !snippet.is_empty() {
         let mut lines = snippet.lines();
         let mut text = String::new();
         for line in lines.by_ref() {
-            text += &match (line.strip_prefix("error"), line.trim_start().strip_prefix("-->")) {
-                (Some(rest), _) => format!("{error}error{error:#}{rest}\n"),
+            let title = [("error", error), ("warning", warning)]
+                .into_iter()
+                .find_map(|(word, style)| Some((word, style, line.strip_prefix(word)?)));
+            text += &match (title, line.trim_start().strip_prefix("-->")) {
+                (Some((word, style, rest)), _) => format!("{style}{word}{style:#}{rest}\n"),
                 (_, Some(rest)) => format!("{place}{}-->{place:#}{rest}\n", &line[..line.len() - rest.len() - 3]),
                 _ => format!("{line}\n"),
             };

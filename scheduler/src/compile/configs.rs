@@ -86,6 +86,14 @@ impl Configs {
         }
     }
 
+    /// Every document with its text, in order.
+    pub fn documents(&self) -> impl Iterator<Item = &Document> {
+        self.documents.values().filter_map(|held| match held {
+            Held::Read(document) => Some(&**document),
+            Held::BuiltIn(_) => None,
+        })
+    }
+
     /// Says which id a runtime has, for the label `@id`.
     pub fn set_runtime_id(&mut self, name: RuntimeName, id: RuntimeId) {
         self.runtime_ids.insert(name, id);

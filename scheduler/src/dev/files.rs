@@ -8,7 +8,7 @@ use pvnctl::diff;
 use pvnctl::failure::Failure;
 use pvnctl::files::Files;
 use pvnctl::wait::Goal;
-use schema::api::{ConfigsRequest, ConfigsResult, DocumentChange, Page, PushRequest, Pushed, Release, Service};
+use schema::api::{ConfigsRequest, ConfigsResult, Diagnostic, DocumentChange, Page, PushRequest, Pushed, Release, Service};
 use schema::config::{Body, Document};
 use schema::id::ReleaseId;
 
@@ -20,6 +20,8 @@ pub(super) struct Applied {
     pub(super) goals: Vec<Goal>,
     /// What to tell.
     pub(super) lines: Vec<String>,
+    /// What is allowed and probably not meant.
+    pub(super) warnings: Vec<Diagnostic>,
 }
 
 /// Applies the files; all or nothing. Then releases every service that has no release in one of its channels, whose config
@@ -52,7 +54,7 @@ pub(super) async fn apply(
     if goals.is_empty() {
         lines.push("there are no services in these files, so there is nothing to release".to_owned());
     }
-    Ok(Applied { goals, lines })
+    Ok(Applied { goals, lines, warnings: result.warnings })
 }
 
 /// Reads the config files of a directory.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Diagnostic;
 use crate::id::{ApplicationName, ReleaseId, ServiceName};
 
 request! {
@@ -40,6 +41,8 @@ body! {
         documents: Vec<DocumentChange>,
         /// The releases made, when asked to push.
         pushed: Vec<PushedService>,
+        /// What is allowed and probably not meant; refused is nothing because of it.
+        warnings: Vec<Diagnostic>,
     }
 }
 

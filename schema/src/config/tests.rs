@@ -5,6 +5,7 @@ mod formats;
 mod places;
 mod references;
 mod rules;
+mod shared;
 mod values;
 mod whole;
 

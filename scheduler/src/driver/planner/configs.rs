@@ -76,8 +76,10 @@ impl Planner {
         if !request.dry_run && (request.push || !changed.is_empty()) {
             self.commit_pieces(plan, releases).await?;
         }
+        let warnings = schema::config::shared_paths(configs.documents(), self.options.everything_local);
+        let warnings = warnings.iter().map(schema::diagnostic::Diagnostic::to_api_warning).collect();
         let documents = given.into_iter().map(Given::shown).collect();
-        Ok(ConfigsResult { documents, pushed: if request.dry_run { Vec::new() } else { pushed } })
+        Ok(ConfigsResult { warnings, documents, pushed: if request.dry_run { Vec::new() } else { pushed } })
     }
 
     /// Commits the configs, and the releases with them or after them.

@@ -65,7 +65,8 @@ pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mu
     request.push = arguments.push;
     let result: ConfigsResult = client.post(&["v1", "configs"], &request).await?;
     if arguments.no_prompt {
-        // Whoever was asked has seen the diff already.
+        // Whoever was asked has seen the warnings and the diff already.
+        console.warn(&result.warnings)?;
         console.talk(&diff::render(&result, console.colours_stderr()))?;
     }
     console.print(&result, |_| done(&result))?;
@@ -88,6 +89,7 @@ async fn ask(arguments: &Arguments, request: &ConfigsRequest, client: &Client, c
         ));
     }
     let result: ConfigsResult = client.post(&["v1", "configs"], request).await?;
+    console.warn(&result.warnings)?;
     console.talk(&diff::render(&result, console.colours_stderr()))?;
     console.say(&diff::summary(&result, false))?;
     let question = match (diff::changes(&result), arguments.push) {

@@ -35,6 +35,7 @@ pub(super) async fn show(files: Vec<ConfigFile>, exit_code: bool, client: &Clien
     let request = ConfigsRequest { files, dry_run: true, ..ConfigsRequest::default() };
     let result: ConfigsResult = client.post(&["v1", "configs"], &request).await?;
     let changes = diff::changes(&result);
+    console.warn(&result.warnings)?;
     console.print(&result, |paper| diff::render(&result, paper.colour))?;
     console.say(&if changes == 0 { "nothing would change".to_owned() } else { diff::summary(&result, false) })?;
     if exit_code && changes > 0 { Err(Failure::Ended(2)) } else { Ok(()) }

@@ -18,9 +18,11 @@ pub struct Arguments {
 
 /// Checks the files.
 pub(super) fn perform(arguments: &Arguments, console: &mut Console) -> Result<(), Failure> {
-    let files = files::validate(&arguments.paths.paths).map_err(Failure::Config)?.files;
-    let names: Vec<_> = files.iter().map(|file| &file.path).collect();
-    console.print(&json!({"files": names, "valid": true}), |_| {
+    let found = files::validate(&arguments.paths.paths).map_err(Failure::Config)?;
+    let warnings = files::warnings(&found);
+    console.warn(&warnings)?;
+    let names: Vec<_> = found.files.iter().map(|file| &file.path).collect();
+    console.print(&json!({"files": names, "valid": true, "warnings": warnings}), |_| {
         format!("{} in order\n", if names.len() == 1 { "1 file is".to_owned() } else { format!("{} files are", names.len()) })
     })
 }
