@@ -18,6 +18,6 @@ pub mod retention;
 pub mod runner;
 pub mod secrets;
 pub mod settings;
-mod spools;
 pub mod signals;
+mod spools;
 pub mod store;

@@ -16,7 +16,12 @@ pub struct Reader {
 
 /// Begins every script: the network of its own needs its loopback, and a command that fails ends it.
 const PROLOGUE: &str = "set -eu\nip link set lo up\n\
-                        until_it() { until eval \"$1\"; do sleep 0.1; done; }\n";
+                        until_it() { until eval \"$1\"; do sleep 0.1; done; }\n\
+                        interrupt_it() {\n\
+                        for at in /proc/[0-9]*; do\n\
+                        if [ \"$(cat \"$at/comm\" 2>/dev/null)\" = \"$1\" ]; then kill -INT \"${at#/proc/}\"; fi\n\
+                        done\n\
+                        }\n";
 
 impl Reader {
     /// A fresh checkout. `None`, and the test counts as skipped, where a reader cannot be kept apart from the machine.
@@ -44,7 +49,7 @@ impl Reader {
     }
 
     /// Runs a shell script at the root of the checkout, to its end; a command in it that fails ends it. It can wait with
-    /// `until_it 'COMMAND'`. What it leaves running is killed.
+    /// `until_it 'COMMAND'`, and press Ctrl-C for a program of its own with `interrupt_it NAME`. What it leaves running is killed.
     ///
     /// # Panics
     /// When it does not end in time; with what it printed.

@@ -86,7 +86,7 @@ impl<'a> SmallDisk<'a> {
     fn mount(path: &'a Path) -> Option<Self> {
         std::fs::create_dir_all(path).expect("a directory can be made");
         let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=16m", "tmpfs"]).arg(path).output();
-        mount.is_ok_and(|output| output.status.success()).then_some(Self(path))
+        mount.is_ok_and(|output| output.status.success()).then(|| Self(path))
     }
 
     /// Takes all the room there is.

@@ -66,3 +66,51 @@ fn p2_a_plan_of_no_bytes_is_handed_over_too_and_the_data_directory_may_be_anywhe
     let test = "p2_a_plan_of_no_bytes_is_handed_over_too_and_the_data_directory_may_be_anywhere";
     check(test, "examples/../some/where", ": >the.plan", "");
 }
+
+/// Two channels whose commands run in one directory, at the same time and slowly: each apply writes down whose plan it was handed,
+/// at its start and at its end.
+fn two_channels(test: &str, file: &str) -> Option<(Reader, String)> {
+    let reader = Reader::checkout(test)?;
+    let fetch = format!(
+        "exec pvn-wrapper exec --success-exit-codes 0,2 --out plan=\"{file}\" -- sh -c 'sleep 0.2; echo $PVN_RELEASE_CHANNEL >\"{file}\"; sleep 0.4; [ -e \
+         done.$PVN_RELEASE_CHANNEL ] || exit 2'"
+    );
+    let apply = format!(
+        "exec pvn-wrapper exec --in \"{file}=fetch:plan\" -- sh -c 'cp \"{file}\" first.$PVN_RELEASE_CHANNEL; sleep 0.6; cp \"{file}\" \
+         done.$PVN_RELEASE_CHANNEL'"
+    );
+    let task = |name: &str, script: &str| {
+        format!(
+            "      taskConfig:\n        program:\n          name: {name}\n          entrypoint: [sh, -c]\n          cmd:\n          - |\n            {script}\n"
+        )
+    };
+    let config = format!(
+        "runtime:\n  name: tool\n  custom:\n    proxyRuntime: {{runtime: local}}\n    fetch:\n      pollInterval: 1s\n{}    apply:\n{}---\napplication: {{name: app, \
+         releaseChannels: [{{name: staging, runtimes: [{{runtime: tool}}]}}, {{name: production, runtimes: [{{runtime: tool}}]}}]}}\n---\nservice: {{name: s, \
+         application: app}}\n",
+        task("fetch", &fetch),
+        task("apply", &apply),
+    );
+    std::fs::create_dir(reader.root().join("deploy")).expect("a directory can be made");
+    std::fs::write(reader.root().join("deploy/tool.pvn.yaml"), config).expect("a file can be written");
+    let said = reader.succeeds(
+        "target/release/pvnctl configs validate deploy -o json\n\
+         target/release/pvn-scheduler dev deploy --until-converged --timeout 100s\n",
+    );
+    for channel in ["staging", "production"] {
+        for when in ["first", "done"] {
+            let handed = std::fs::read_to_string(reader.root().join(format!("deploy/{when}.{channel}"))).expect("it was applied");
+            assert_eq!(handed, format!("{channel}\n"), "{channel} was handed another's plan ({when}): {said}");
+        }
+    }
+    Some((reader, said))
+}
+
+#[test]
+fn p2_the_plans_of_two_channels_in_one_directory_do_not_cross_with_the_recipe_of_the_docs() {
+    let test = "p2_the_plans_of_two_channels_in_one_directory_do_not_cross_with_the_recipe_of_the_docs";
+    let Some((reader, said)) = two_channels(test, "$PVN_INSTANCE_DIR/tf.plan") else { return };
+    assert!(!said.contains("warning") || said.contains("\"warnings\": []"), "{said}");
+    let own = reader.root().join("deploy/.pvn/instances");
+    assert_eq!(std::fs::read_dir(own).expect("it is there").count(), 2, "one directory for each channel");
+}
