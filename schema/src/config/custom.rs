@@ -91,7 +91,7 @@ message! {
         poll_interval: Option<Duration>,
         /// The same while converged; up to a tenth is added so that many do not bunch. Default: 300s.
         steady_state_poll_interval: Option<Duration>,
-        /// A cron schedule with seconds, as in `0 */15 * * * *`. It takes the place of the two intervals, given or not.
+        /// A cron schedule: five fields as crontab(5) has them, or six with the second first, as in `0 */15 * * * *`. It takes the place of the two intervals, given or not.
         #[schemars(extend("format" = "pvn-cron"))]
         poll_schedule: Option<String>,
         /// Time zone of `pollSchedule`, as in `Europe/Berlin`. Default: UTC.
@@ -146,7 +146,7 @@ message! {
         kubernetes_config: Option<KubernetesConfig>,
         /// From the end of one getInfo to the next. Default: 300s.
         poll_interval: Option<Duration>,
-        /// A cron schedule with seconds, as in `0 */15 * * * *`. It takes the place of the interval, given or not.
+        /// A cron schedule: five fields as crontab(5) has them, or six with the second first, as in `0 */15 * * * *`. It takes the place of the interval, given or not.
         #[schemars(extend("format" = "pvn-cron"))]
         poll_schedule: Option<String>,
         /// Time zone of `pollSchedule`, as in `Europe/Berlin`. Default: UTC.
@@ -178,7 +178,7 @@ message! {
 message! {
     /// A recurring span of time.
     Window {
-        /// When it opens: a cron schedule with seconds, as in `0 0 9 * * Mon-Fri`.
+        /// When it opens: a cron schedule of five fields as crontab(5) has them, or six with the second first, as in `0 0 9 * * Mon-Fri`.
         #[schemars(extend("format" = "pvn-cron"))]
         schedule: String,
         /// How long it stays open.

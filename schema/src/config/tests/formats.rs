@@ -327,7 +327,7 @@ fn schedules_and_time_zones_are_checked() {
       window: {schedule: at nine, duration: 8h, timezone: Berlin}
 "#;
     insta::assert_snapshot!(problems(yaml), @r#"
-        error: `at nine` is not a cron schedule: The 'Seconds' field does not support using names. 'at' specified; write second, minute, hour, day of month, month, day of week, as in `0 */15 * * * *`
+        error: `at nine` is not a cron schedule: it has 2 fields, not five or six; write second, minute, hour, day of month, month, day of week, as in `0 */15 * * * *`
          --> app.pvn.yaml:7:26
           |
         7 |       window: {schedule: at nine, duration: 8h, timezone: Berlin}
