@@ -18,6 +18,7 @@ mod references;
 mod rules;
 mod runners;
 mod runtime;
+mod secrets;
 mod service;
 mod shared;
 mod task;
@@ -46,6 +47,7 @@ pub use runners::{
     TerraformService,
 };
 pub use runtime::{FakeRuntime, KubernetesRuntime, Label, LocalEnv, LocalRuntime, Runtime, RuntimeKind, WrapperInjection};
+pub use secrets::{Secret, masked, secrets};
 pub use service::{AutoRollback, CustomRuntimeValues, PerReleaseChannel, Service};
 pub use shared::shared_paths;
 pub use task::{

@@ -52,6 +52,18 @@ pub struct TemplateError {
     pub help: Option<String>,
 }
 
+impl TemplateError {
+    /// The same without a word of the text, which is a secret.
+    #[must_use]
+    pub fn in_secret(self) -> Self {
+        Self {
+            message: "a template in this secret is malformed, or its name does not exist".to_owned(),
+            help: Some("write `{{\"{{\"}}` for two braces as they are".to_owned()),
+            ..self
+        }
+    }
+}
+
 impl Template {
     /// Reads a text.
     ///

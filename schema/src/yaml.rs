@@ -74,6 +74,14 @@ pub struct YamlError {
 /// # Errors
 /// What keeps the text from being one YAML document.
 pub fn parse(text: &str) -> Result<Option<Node>, YamlError> {
+    build::parse(text).map(|(tree, _)| tree)
+}
+
+/// The same with what `<<` brought and the mapping itself says otherwise: it stands in the text and not in the tree.
+///
+/// # Errors
+/// What keeps the text from being one YAML document.
+pub fn parse_whole(text: &str) -> Result<(Option<Node>, Vec<Entry>), YamlError> {
     build::parse(text)
 }
 

@@ -185,11 +185,12 @@ impl Configs {
     }
 
     fn diagnostic(&self, problem: Problem) -> Diagnostic {
-        let Problem { place, offset, needle, message, help } = problem;
+        let Problem { place, offset, needle, hidden, message, help } = problem;
         let found = place.document.as_ref().and_then(|key| self.document(key));
         match found {
             Some(document) => {
                 let diagnostic = match needle {
+                    _ if hidden => document.problem_hiding(&place.path, message),
                     Some(needle) => document.problem_in(&place.path, offset, &needle, message),
                     None => document.problem(&place.path, message),
                 };

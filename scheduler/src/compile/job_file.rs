@@ -312,6 +312,6 @@ impl JobFile {
             None => message,
         };
         let needle = needle.filter(|needle| self.file.is_none() && !needle.is_empty());
-        problems.add(Problem { place: self.place.clone(), offset, needle, message, help });
+        problems.add(Problem { offset, needle, help, ..self.place.problem(message) });
     }
 }

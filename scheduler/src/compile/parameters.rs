@@ -225,6 +225,7 @@ impl RuntimeValues<'_> {
                 problems.add(
                     place
                         .problem(format!("parameter `{}` is a secret, and its value stands here in clear", value.name))
+                        .hide()
                         .help("give it as `secret: {secretRef: {key: …}}`, or as `secret: {rawSecret: …}`"),
                 );
                 None

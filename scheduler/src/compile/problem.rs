@@ -68,7 +68,7 @@ impl Place {
 
     /// A problem here.
     pub(super) fn problem(&self, message: impl Into<String>) -> Problem {
-        Problem { place: self.clone(), offset: 0, needle: None, message: message.into(), help: None }
+        Problem { place: self.clone(), offset: 0, needle: None, hidden: false, message: message.into(), help: None }
     }
 }
 
@@ -81,6 +81,8 @@ pub(super) struct Problem {
     pub(super) offset: usize,
     /// The part of the text that is meant; `None` = all of it.
     pub(super) needle: Option<String>,
+    /// Whether the field's text must not be shown: it is a secret.
+    pub(super) hidden: bool,
     /// What is wrong and what was expected.
     pub(super) message: String,
     /// What to do, or what was probably meant.
@@ -88,6 +90,13 @@ pub(super) struct Problem {
 }
 
 impl Problem {
+    /// Of a field whose text must not be shown.
+    #[must_use]
+    pub(super) fn hide(mut self) -> Self {
+        self.hidden = true;
+        self
+    }
+
     /// With advice.
     #[must_use]
     pub(super) fn help(mut self, help: impl Into<String>) -> Self {
@@ -139,7 +148,8 @@ impl Problems {
     /// Adds what is wrong with the template at a place.
     pub(super) fn add_template(&mut self, place: &Place, errors: Vec<TemplateError>) {
         for error in errors {
-            self.add(Problem { place: place.clone(), offset: error.at, needle: Some(error.tag), message: error.message, help: error.help });
+            let error = if place.path.ends_with(".rawSecret") { error.in_secret() } else { error };
+            self.add(Problem { offset: error.at, needle: Some(error.tag), help: error.help, ..place.problem(error.message) });
         }
     }
 

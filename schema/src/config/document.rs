@@ -82,6 +82,16 @@ impl Document {
         diagnostic_at(&self.shared, span, &pointer, message.into())
     }
 
+    /// The same at a field whose value must not be shown: its lines come without it.
+    pub fn problem_hiding(&self, path: &str, message: impl Into<String>) -> Diagnostic {
+        let mut problem = self.problem(path, message);
+        let pointer = if path.is_empty() || path.starts_with('/') { path.to_owned() } else { diagnostic::pointer(path) };
+        let (node, _, _) = self.tree.nearest(&pointer);
+        let secret = super::Secret { span: node.span.clone(), path: pointer, value: String::new() };
+        problem.source.text = super::secrets::blanked(&problem.source.text, &[secret]).into();
+        problem
+    }
+
     /// The same at a part of the field's text: `needle` as it stands there, the first at or after byte `from` of the text. Where it cannot
     /// be found in the source (escapes, folded lines), at the field.
     pub fn problem_in(&self, path: &str, from: usize, needle: &str, message: impl Into<String>) -> Diagnostic {

@@ -14,6 +14,7 @@ use serde_json::Value;
 use super::coerce::{self, Twice};
 use super::document::{Document, Source, diagnostic_at};
 use super::local::{self, Reference};
+use super::secrets::{self, Secret};
 use super::{Body, Written, rules};
 use crate::api::ConfigFile;
 use crate::check::{Checker, Fault, Notation, Problem, cut};
@@ -143,13 +144,30 @@ struct Parsed {
 }
 
 fn parse(source: &Source) -> (diagnostic::Source, Result<Option<Parsed>, Vec<Diagnostic>>) {
-    let shared = diagnostic::Source { path: source.file.as_str().into(), text: source.text.as_str().into(), first_line: source.first_line };
-    let parsed = match yaml::parse(&source.text) {
-        Err(error) => Err(vec![Diagnostic { help: error.help, ..diagnostic_at(&shared, error.span, "", error.message) }]),
-        Ok(None) => Ok(None),
+    let text = source.text.as_str();
+    let shown = |secrets: &[Secret]| diagnostic::Source {
+        path: source.file.as_str().into(),
+        text: if secrets.is_empty() { text.into() } else { secrets::blanked(text, secrets).into() },
+        first_line: source.first_line,
+    };
+    let (tree, shadowed) = match yaml::parse_whole(text) {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            let secrets = secrets::of_lines(text);
+            let is_hidden = secrets.iter().any(|secret| secret.span.contains(&error.span.start));
+            // A tag is repeated in the message, and a secret may begin with `!`.
+            let message = if is_hidden && error.message.contains("tag") { "this tag is not supported".to_owned() } else { error.message };
+            let shared = shown(&secrets);
+            let problem = Diagnostic { help: error.help, ..diagnostic_at(&shared, error.span, "", message) };
+            return (shared, Err(vec![problem]));
+        }
+    };
+    let shared = shown(&secrets::of_tree(text, tree.as_ref(), &shadowed));
+    let parsed = match tree {
+        None => Ok(None),
         // `---` with nothing after it.
-        Ok(Some(tree)) if tree.is_null() => Ok(None),
-        Ok(Some(mut tree)) => {
+        Some(tree) if tree.is_null() => Ok(None),
+        Some(mut tree) => {
             let mut twice = Vec::new();
             let value = CHECKER.with(|checker| coerce::coerce(&mut tree, checker, &mut twice));
             let problems = twice.into_iter().take(DOCUMENT_PROBLEM_LIMIT).map(|twice| given_twice(twice, &shared)).collect();
@@ -192,7 +210,7 @@ fn schema_problems(found: Vec<Problem>, tree: &Node, shared: &diagnostic::Source
         _ => true,
     };
     let diagnose = |problem: Problem| {
-        let (message, help) = fault_words(&problem, tree);
+        let (message, help) = fault_words(&unquoted(problem.clone()), tree);
         let mut diagnostic = place(tree, shared, &problem.pointer, message);
         // An unknown field, or a key that is no key, is wrong itself, whatever its value.
         if let (_, Some(entry), true) = tree.nearest(&problem.pointer)
@@ -204,6 +222,18 @@ fn schema_problems(found: Vec<Problem>, tree: &Node, shared: &diagnostic::Source
         diagnostic
     };
     found.into_iter().filter(told).map(diagnose).collect()
+}
+
+/// The problem without the value, where that is or may be meant for a secret.
+fn unquoted(mut problem: Problem) -> Problem {
+    let is_secret = problem.pointer.to_ascii_lowercase().split('/').any(|name| name.contains("secret"));
+    if let Fault::Type { found, .. } | Fault::Word { found, .. } = &mut problem.fault
+        && is_secret
+        && !matches!(found, Value::Array(_) | Value::Object(_) | Value::Null)
+    {
+        *found = "***".into();
+    }
+    problem
 }
 
 /// Removes the field that a problem is about, unless the problem is about the fields in it.

@@ -218,7 +218,7 @@ impl Texts<'_> {
 
     fn text(&mut self, text: &str, at: &str, names: &Names) {
         for error in names.check(text) {
-            self.tell(at, error);
+            self.tell(at, if at.ends_with("/rawSecret") { error.in_secret() } else { error });
         }
     }
 

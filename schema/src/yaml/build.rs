@@ -7,14 +7,23 @@ use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span, Tag};
 
 use super::{ALIAS_BYTE_LIMIT, ALIAS_NODE_LIMIT, DEPTH_LIMIT, Entry, Kind, NODE_LIMIT, Node, YamlError};
 
-pub(super) fn parse(text: &str) -> Result<Option<Node>, YamlError> {
+pub(super) fn parse(text: &str) -> Result<(Option<Node>, Vec<Entry>), YamlError> {
     let bytes = Bytes::new(text);
     if let Some(at) = text.find(|c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t' | '\u{85}')) {
         let found = text[at..].chars().next().unwrap_or_default();
         return Err(error(at..at + found.len_utf8(), format!("the control character {found:?} is not allowed in YAML"), None));
     }
-    let mut builder =
-        Builder { text, bytes, open: Vec::new(), anchors: HashMap::new(), nodes: 0, alias_nodes: 0, alias_bytes: 0, root: None };
+    let mut builder = Builder {
+        text,
+        bytes,
+        open: Vec::new(),
+        anchors: HashMap::new(),
+        nodes: 0,
+        alias_nodes: 0,
+        alias_bytes: 0,
+        root: None,
+        shadowed: Vec::new(),
+    };
     let mut documents = 0;
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| builder.malformed(&error))?;
@@ -34,7 +43,7 @@ pub(super) fn parse(text: &str) -> Result<Option<Node>, YamlError> {
             event => builder.take(event, span)?,
         }
     }
-    Ok(builder.root)
+    Ok((builder.root, builder.shadowed))
 }
 
 fn error(span: Range<usize>, message: String, help: Option<String>) -> YamlError {
@@ -87,6 +96,8 @@ struct Builder<'a> {
     alias_nodes: usize,
     alias_bytes: usize,
     root: Option<Node>,
+    /// Entries of merged mappings that the mapping says otherwise; bounded as all nodes are.
+    shadowed: Vec<Entry>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -165,7 +176,9 @@ impl Builder<'_> {
                     Kind::Mapping(entries) => entries,
                     _ => Vec::new(),
                 }) {
-                    if !entries.iter().any(|entry| entry.key == base.key) {
+                    if entries.iter().any(|entry| entry.key == base.key) {
+                        self.shadowed.push(base);
+                    } else {
                         entries.push(base);
                     }
                 }

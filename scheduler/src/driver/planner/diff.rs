@@ -1,8 +1,9 @@
-//! What changes in a document, as a unified diff that people may see: raw secrets are masked, and a changed one says that
-//! it changed.
+//! What changes in a document, as a unified diff that people may see: secrets are masked, and a changed one says that it
+//! changed. Where they stand is `schema::config::secrets`' business.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
+use schema::config;
 use similar::TextDiff;
 
 use crate::store::MASK;
@@ -10,52 +11,17 @@ use crate::store::MASK;
 /// Unified diff from the stored text to the new one, `None` for a new document.
 pub(super) fn diff(label: &str, old: Option<&str>, new: &str) -> String {
     let old_text = old.unwrap_or_default();
-    let known: HashSet<&str> = old_text.lines().collect();
-    let masked_old = mask(old_text, &|_| false);
-    let masked_new = mask(new, &|line| old.is_some() && !known.contains(line));
+    let before: HashMap<_, _> = config::secrets(old_text).into_iter().map(|secret| (secret.path, secret.value)).collect();
+    let masked_old = config::masked(old_text, |_| MASK.to_owned());
+    let masked_new = config::masked(new, |secret| match before.get(&secret.path) {
+        Some(before) if *before != secret.value => format!("{MASK} (changed)"),
+        _ => MASK.to_owned(),
+    });
     TextDiff::from_lines(&masked_old, &masked_new)
         .unified_diff()
         .context_radius(3)
         .header(&if old.is_some() { format!("{label} (stored)") } else { "/dev/null".to_owned() }, &format!("{label} (given)"))
         .to_string()
-}
-
-/// The text with what stands after `rawSecret:` masked, block scalars of several lines included.
-fn mask(text: &str, changed: &dyn Fn(&str) -> bool) -> String {
-    let mut masked = String::with_capacity(text.len());
-    // Lines deeper than this belong to a masked block.
-    let mut block: Option<usize> = None;
-    for line in text.split_inclusive('\n') {
-        let bare = line.trim_end_matches(['\n', '\r']);
-        let indent = bare.len() - bare.trim_start().len();
-        if let Some(depth) = block {
-            if bare.trim().is_empty() || indent > depth {
-                continue;
-            }
-            block = None;
-        }
-        let Some(at) = value_of_raw_secret(bare) else {
-            masked.push_str(line);
-            continue;
-        };
-        masked.push_str(&bare[..at]);
-        masked.push(' ');
-        masked.push_str(MASK);
-        if changed(bare) {
-            masked.push_str(" (changed)");
-        }
-        masked.push('\n');
-        // What follows deeper than the line itself can only be more of the value.
-        block = Some(indent + if bare.trim_start().starts_with("- ") { 2 } else { 0 });
-    }
-    masked
-}
-
-/// Where in the line the value of a `rawSecret` starts.
-fn value_of_raw_secret(line: &str) -> Option<usize> {
-    let key = ["rawSecret", "raw_secret"].into_iter().filter_map(|key| line.find(key).map(|at| at + key.len())).min()?;
-    let colon = line[key..].find(':')?;
-    Some(key + colon + 1)
 }
 
 #[cfg(test)]
@@ -83,6 +49,8 @@ mod tests {
     fn a_changed_secret_shows_that_it_changed() {
         let shown = diff("runtime `r`", Some("a: 1\nrawSecret: one\n"), "a: 1\nrawSecret: two\n");
         assert!(shown.contains("+rawSecret: *** (changed)"), "{shown}");
+        let shown = diff("runtime `r`", Some("a: {rawSecret: one}\n"), "a: {rawSecret: one, b: 1}\n");
+        assert!(shown.contains("+a: {rawSecret: ***, b: 1}"), "{shown}");
         assert!(diff("runtime `r`", Some("a: 1\n"), "a: 1\n").is_empty());
     }
 

@@ -1,0 +1,367 @@
+//! Where secrets stand in the text of a document: what hides them in whatever shows the text, the lines under a problem and
+//! the diff of a change alike. Found in the tree, so that no way of writing YAML gets around it; only of a text that is no
+//! YAML, lines are all there is. In doubt more is hidden than need be.
+
+use std::ops::Range;
+
+use aho_corasick::{AhoCorasick, MatchKind};
+
+use crate::yaml::{self, Entry, Kind, Node};
+
+/// Shortest text that is hidden wherever else it stands, in bytes: a shorter one would black out ordinary words.
+const ELSEWHERE_BYTES: usize = 6;
+
+/// A secret in a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Secret {
+    /// Bytes of the text, all that stands for the value.
+    pub span: Range<usize>,
+    /// Which field it is: the keys and the names of list items down to it. Empty where the text is found again in a comment or
+    /// another field.
+    pub path: String,
+    /// The value, after quotes, escapes and folding.
+    pub value: String,
+}
+
+/// Every secret of a document's text, in the order of the text; none overlaps another.
+pub fn secrets(text: &str) -> Vec<Secret> {
+    match yaml::parse_whole(text) {
+        Ok((tree, shadowed)) => of_tree(text, tree.as_ref(), &shadowed),
+        Err(_) => of_lines(text),
+    }
+}
+
+/// The text with every secret replaced by what `mask` gives for it.
+pub fn masked(text: &str, mask: impl Fn(&Secret) -> String) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut at = 0;
+    for secret in secrets(text) {
+        shown.push_str(&text[at..secret.span.start]);
+        shown.push_str(&mask(&secret));
+        at = secret.span.end;
+    }
+    shown.push_str(&text[at..]);
+    shown
+}
+
+/// The text with a `*` for every byte of a secret, so that all places stay what they are. Ends of lines stay.
+pub(super) fn blanked(text: &str, secrets: &[Secret]) -> String {
+    let mut bytes = text.as_bytes().to_vec();
+    for byte in secrets.iter().flat_map(|secret| secret.span.clone()) {
+        if !matches!(bytes[byte], b'\n' | b'\r') {
+            bytes[byte] = b'*';
+        }
+    }
+    // The spans begin and end between characters.
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The secrets of a text whose tree this is.
+pub(super) fn of_tree(text: &str, tree: Option<&Node>, shadowed: &[Entry]) -> Vec<Secret> {
+    let mut found = Found { text, secrets: Vec::new() };
+    if let Some(tree) = tree {
+        found.walk(tree, "");
+    }
+    for entry in shadowed {
+        found.entry(entry, "<<");
+    }
+    let again = elsewhere(text, &found.secrets);
+    found.secrets.extend(again);
+    found.secrets.extend(comments(text));
+    apart(found.secrets)
+}
+
+/// Sorts, and makes one of those that overlap.
+fn apart(mut secrets: Vec<Secret>) -> Vec<Secret> {
+    secrets.retain(|secret| !secret.span.is_empty());
+    secrets.sort_by(|a, b| (a.span.start, b.span.end).cmp(&(b.span.start, a.span.end)));
+    let mut apart: Vec<Secret> = Vec::with_capacity(secrets.len());
+    for secret in secrets {
+        match apart.last_mut() {
+            Some(last) if secret.span.start < last.span.end => {
+                last.span.end = last.span.end.max(secret.span.end);
+                if last.path.is_empty() {
+                    (last.path, last.value) = (secret.path, secret.value);
+                }
+            }
+            _ => apart.push(secret),
+        }
+    }
+    apart
+}
+
+struct Found<'a> {
+    text: &'a str,
+    secrets: Vec<Secret>,
+}
+
+impl Found<'_> {
+    /// No deeper than `yaml::DEPTH_LIMIT`, for each alias once more.
+    fn walk(&mut self, node: &Node, path: &str) {
+        match &node.kind {
+            Kind::Scalar { .. } => {}
+            Kind::List(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    self.walk(item, &format!("{path}/{}", name_of(item).unwrap_or(&index.to_string())));
+                }
+            }
+            Kind::Mapping(entries) => entries.iter().for_each(|entry| self.entry(entry, path)),
+        }
+    }
+
+    fn entry(&mut self, entry: &Entry, path: &str) {
+        let path = format!("{path}/{}", entry.key);
+        let scalar = matches!(entry.value.kind, Kind::Scalar { .. });
+        if is_raw_secret(&entry.key) || (scalar && matches!(entry.key.as_str(), "secret" | "secretRef" | "secret_ref")) {
+            self.value(entry, path);
+        } else if let ("secret", Kind::Mapping(inner)) = (entry.key.as_str(), &entry.value.kind) {
+            for inner in inner {
+                // Somebody's guess at where the value goes.
+                let names = ["key", "version", "secretName", "secret_name"].contains(&inner.key.as_str());
+                match inner.value.kind {
+                    Kind::Scalar { .. } if !names => self.value(inner, format!("{path}/{}", inner.key)),
+                    _ => self.entry(inner, &path),
+                }
+            }
+        } else {
+            self.walk(&entry.value, &path);
+        }
+    }
+
+    /// The value, with the tag and the anchor in front of it.
+    fn value(&mut self, entry: &Entry, path: String) {
+        let span = &entry.value.span;
+        let value = match &entry.value.kind {
+            Kind::Scalar { text, .. } => text.clone(),
+            _ => self.text.get(span.clone()).unwrap_or_default().to_owned(),
+        };
+        let after_key = self.text.get(entry.key_span.end..).unwrap_or_default();
+        let colon = after_key.find(':').map(|at| entry.key_span.end + at + 1);
+        if let Some(colon) = colon.filter(|colon| *colon <= span.start || span.is_empty()) {
+            let line_end = self.text[colon..].find('\n').map_or(self.text.len(), |at| colon + at);
+            let blank = self.text[colon..].len() - self.text[colon..].trim_start().len();
+            let end = if span.is_empty() { line_end } else { span.end };
+            self.secrets.push(Secret { span: (colon + blank).min(end)..end, path, value });
+        } else {
+            // An alias: what it stands for is written where the anchor is.
+            self.secrets.push(Secret { span: span.clone(), path, value });
+        }
+    }
+}
+
+/// The name by which people know an item of a list.
+fn name_of(item: &Node) -> Option<&str> {
+    let Kind::Mapping(entries) = &item.kind else { return None };
+    entries.iter().find(|entry| matches!(entry.key.as_str(), "name" | "releaseChannel" | "release_channel")).and_then(|entry| match &entry
+        .value
+        .kind
+    {
+        Kind::Scalar { text, .. } => Some(text.as_str()),
+        _ => None,
+    })
+}
+
+/// Whether a key is `rawSecret`, or somebody's slip of the pen for it.
+fn is_raw_secret(key: &str) -> bool {
+    let plain: String = key.chars().filter(|c| c.is_alphanumeric()).take(16).flat_map(char::to_lowercase).collect();
+    strsim::osa_distance(&plain, "rawsecret") <= 2
+}
+
+/// Where the value of a secret, or a long line of it, stands again.
+fn elsewhere(text: &str, secrets: &[Secret]) -> Vec<Secret> {
+    let values = secrets.iter().filter(|secret| !secret.value.contains("{{"));
+    let lines = values.flat_map(|secret| std::iter::once(secret.value.trim()).chain(secret.value.lines().map(str::trim)));
+    let mut patterns: Vec<&str> = lines.filter(|line| line.len() >= ELSEWHERE_BYTES).collect();
+    patterns.sort_unstable();
+    patterns.dedup();
+    if patterns.is_empty() {
+        return Vec::new();
+    }
+    // The only failure is more text than fits into 32 bits; a document has 8 MiB.
+    let Ok(finder) = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(patterns) else { return Vec::new() };
+    finder.find_iter(text).map(|found| Secret { span: found.range(), path: String::new(), value: String::new() }).collect()
+}
+
+/// What stands behind the key in comments.
+fn comments(text: &str) -> Vec<Secret> {
+    let in_lines = lines(text).filter_map(|line| {
+        let hash = text[line.clone()].find('#')?;
+        let after = after_raw_secret(&text[line.start + hash..line.end])?;
+        Some(Secret { span: line.start + hash + after..line.end, path: String::new(), value: String::new() })
+    });
+    in_lines.collect()
+}
+
+/// Every line, without its end.
+fn lines(text: &str) -> impl Iterator<Item = Range<usize>> {
+    let mut at = 0;
+    text.split_inclusive('\n').map(move |line| {
+        let start = at;
+        at += line.len();
+        start..start + line.trim_end_matches(['\n', '\r']).len()
+    })
+}
+
+/// Where the value begins that stands behind the key in a line.
+fn after_raw_secret(line: &str) -> Option<usize> {
+    let lower = line.to_ascii_lowercase();
+    let key = ["rawsecret", "raw_secret", "raw-secret"].into_iter().filter_map(|key| lower.find(key).map(|at| at + key.len())).min()?;
+    let rest = &line[key..];
+    Some(key + (rest.len() - rest.trim_start_matches([' ', '\t', '"', '\'', ':']).len()))
+}
+
+/// The same for a text that is no YAML: the rest of each line with the key in it, or with a key that could be it in disguise,
+/// and all lines after it that are no field of their own.
+pub(super) fn of_lines(text: &str) -> Vec<Secret> {
+    let mut secrets = Vec::new();
+    let mut depth = None;
+    for line in lines(text) {
+        let bare = &text[line.clone()];
+        let indent = bare.len() - bare.trim_start().len();
+        let disguised = || bare.find('"').filter(|quote| bare[*quote..].contains('\\'));
+        let from = if let Some(after) = after_raw_secret(bare).or_else(disguised) {
+            let in_list = bare.trim_start().starts_with("- ") || bare.trim_start().starts_with("? ");
+            depth = Some(indent + if in_list { 2 } else { 0 });
+            Some(after)
+        } else if depth.is_some_and(|depth| indent > depth || !is_field(bare)) {
+            Some(indent)
+        } else {
+            depth = None;
+            None
+        };
+        if let Some(from) = from {
+            secrets.push(Secret { span: line.start + from..line.end, path: String::new(), value: String::new() });
+        }
+    }
+    apart(secrets)
+}
+
+/// Whether a line looks like the beginning of a field.
+fn is_field(line: &str) -> bool {
+    let line = line.trim_start().trim_start_matches("- ");
+    line.split_once(':').is_some_and(|(key, _)| {
+        let key = key.trim_matches(['"', '\'']);
+        !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::ConfigFile;
+
+    /// Every way of writing the field that was thought of, each with `hunter2-secret` as the value; what must still be seen.
+    const SPELLINGS: &[(&str, &str)] = &[
+        ("env:\n  A: {rawSecret: hunter2-secret}\n", "A: {rawSecret: "),
+        ("env:\n  A:\n    rawSecret: hunter2-secret\n  B: {value: x}\n", "  B: {value: x}\n"),
+        ("env:\n  A:\n    raw_secret: |\n      hunter2-secret\n      hunter2-secret\n  B: {value: x}\n", "  B: {value: x}\n"),
+        ("env:\n  A:\n    raw_secret: |2-\n      hunter2-secret\n\n  B: {value: x}\n", "  B: {value: x}\n"),
+        ("env:\n  A:\n    \"rawSecret\": \"hunter2-secret\"\n  B: 1\n", "  B: 1\n"),
+        ("env:\n  A:\n    'rawSecret' : 'hunter2-secret'\n  B: 1\n", "  B: 1\n"),
+        ("env:\n  A:\n    ? rawSecret\n    : hunter2-secret\n  B: 1\n", "? rawSecret\n"),
+        ("env:\n  A:\n    ? \"rawSecret\"\n    : |\n     hunter2-secret\n  B: 1\n", "  B: 1\n"),
+        ("env:\n  A: {? rawSecret : hunter2-secret}\n  B: 1\n", "  B: 1\n"),
+        ("env:\n  A:\n    \"raw\\x53ecret\": hunter2-secret\n  B: 1\n", "  B: 1\n"),
+        ("env:\n  A: {\"raw\\u0053ecret\":hunter2-secret}\n  B: 1\n", "  B: 1\n"),
+        ("env:\n  A: {\"rawSecret\":\"hunter2-secret\"}\n  B: 1\n", "  B: 1\n"),
+        ("env:\n  A: {rawSecret:\n  hunter2-secret,\n  other: 1}\n  B: 1\n", "  other: 1}\n"),
+        ("env:\n  A:\n    rawSecret:\n      hunter2-secret\n  B: 1\n", "  B: 1\n"),
+        ("env:\n  A:\n    rawSecret: \"hunter2-\\\n      secret\"\n  B: 1\n", "  B: 1\n"),
+        ("env:\n  A:\n    rawSecret: 'first\n\n      hunter2-secret'\n  B: 1\n", "  B: 1\n"),
+        ("env:\n  A:\n    rawSecret: first\n      hunter2-secret\n  B: 1\n", "  B: 1\n"),
+        ("env:\n  A:\n    rawSecret: !!str hunter2-secret\n  B: 1\n", "  B: 1\n"),
+        ("env:\n  A:\n    rawSecret: &a hunter2-secret\n  B: {rawSecret: *a}\n  C: 1\n", "  C: 1\n"),
+        ("x: &a hunter2-secret\nenv:\n  B: {rawSecret: *a}\n  C: 1\n", "  C: 1\n"),
+        ("x: &a {rawSecret: hunter2-secret}\nenv:\n  B: {<<: *a}\n  C: 1\n", "  C: 1\n"),
+        ("env:\n  B:\n    <<: {rawSecret: hunter2-secret}\n    rawSecret: other\n  C: 1\n", "  C: 1\n"),
+        ("x: &k rawSecret\nenv:\n  A:\n    *k : hunter2-secret\n  C: 1\n", "  C: 1\n"),
+        ("values:\n- name: a\n  secret: {rawSecret: 'hunter2-secret'}\n- name: b\n", "- name: b\n"),
+        ("values:\n- rawSecret: >\n    hunter2-secret\n- name: b\n", "- name: b\n"),
+        ("env:\n  A: {rawSecrte: hunter2-secret}\n", "rawSecrte: "),
+        ("values: [{name: a, secret: hunter2-secret}]\n", "name: a, secret: "),
+        ("values: [{name: a, secret: {value: hunter2-secret}}]\n", "name: a, secret: {value: "),
+        ("env: {A: {rawSecret: hunter2-secret}}  # was hunter2-secret before\n", "before"),
+        ("env: {A: {value: x}}  # rawSecret: hunter2-secret\nB: 1\n", "B: 1\n"),
+        ("# rawSecret: hunter2-secret\nB: 1\n", "B: 1\n"),
+        ("env:\r\n  A:\r\n    rawSecret: hunter2-secret\r\n  B: 1\r\n", "  B: 1\r\n"),
+        ("env:\n  ü: {rawSecret: hunter2-secret, ö: \"ä\"}\n", "ö: \"ä\"}"),
+        // No YAML at all.
+        ("env:\n  A: {rawSecret: \"hunter2-secret}\n", "env:\n  A: "),
+        ("env:\n  A:\n    rawSecret: |\n    \thunter2-secret\n  B: [\n", "  B: [\n"),
+        ("env:\n  A:\n    ? rawSecret\n    : hunter2-secret\n  B: [\n", "  B: [\n"),
+        ("env:\n  A:\n    \"raw\\x53ecret\": hunter2-secret\n  B: [\n", "  B: [\n"),
+        ("env:\n  A: {rawSecret:\nhunter2-secret\n  B: [\n", "  B: [\n"),
+    ];
+
+    #[test]
+    fn a_secret_is_hidden_however_it_is_written() {
+        for (text, kept) in SPELLINGS {
+            let shown = masked(text, |_| "***".to_owned());
+            assert!(!shown.contains("hunter2") && !shown.contains("secret\"") && shown.contains("***"), "{text}\n--\n{shown}");
+            assert!(shown.contains(kept), "{text}\n--\n{shown}");
+            let blank = blanked(text, &secrets(text));
+            assert!(!blank.contains("hunter2"), "{text}\n--\n{blank}");
+            assert_eq!((blank.len(), blank.lines().count()), (text.len(), text.lines().count()), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_secret_is_shown() {
+        for text in [
+            "env: {A: {value: x}, SECRET: {secret: {key: db, version: 2}}, C: {kubernetesSecret: {secretName: n, key: k}}}\n",
+            "parameters: [{name: token, secret: {}}]\nvalues: [{name: token, secret: {secretRef: {key: db}}}]\n",
+            "volumes: [{name: v, source: {secret: {secretName: n}}}]\n",
+        ] {
+            assert_eq!(masked(text, |_| "***".to_owned()), text);
+        }
+    }
+
+    #[test]
+    fn a_secret_has_a_path_by_which_it_is_known_again() {
+        let found = secrets("values:\n- name: a\n  secret: {rawSecret: one}\n- {name: b, secret: {raw_secret: two}}\n");
+        let told: Vec<_> = found.iter().map(|secret| (secret.path.as_str(), secret.value.as_str())).collect();
+        assert_eq!(told, [("/values/a/secret/rawSecret", "one"), ("/values/b/secret/raw_secret", "two")]);
+    }
+
+    /// What the reader says of a runtime with this under `apply`.
+    fn told(apply: &str) -> String {
+        let text = format!(
+            "runtime:\n  name: r\n  custom:\n    proxyRuntime: {{runtime: local}}\n    apply:\n{apply}      taskConfig: {{program: {{cmd: [x]}}}}\n"
+        );
+        let file = ConfigFile { path: "a.pvn.yaml".to_owned(), text, ..ConfigFile::default() };
+        let problems = match super::super::read(&[file]) {
+            Ok(documents) => super::super::check_references(&documents),
+            Err(problems) => problems,
+        };
+        assert!(!problems.is_empty(), "{apply}");
+        problems.iter().map(|problem| format!("{}\n{:?}\n", problem.render(false), problem.to_api())).collect()
+    }
+
+    #[test]
+    fn no_problem_shows_a_secret() {
+        for apply in [
+            "      env: {A: {rawSecret: hunter2-secret, value: x}}\n",
+            "      env: {A: {rawSecrte: hunter2-secret}}\n",
+            "      env: {A: {rawSecret: hunter2-secret}, A: {value: x}}\n",
+            "      env: {A: {rawSecret: [hunter2-secret]}}\n",
+            "      env: {A: {rawSecret: {x: hunter2-secret}}}\n",
+            "      env: {A: {secret: hunter2-secret}}\n",
+            "      env: {A: {secret: {value: hunter2-secret}}}\n",
+            "      env: {A: {rawSecret: 'a {{hunter2-secret'}}\n",
+            "      env: {A: {rawSecret: 'a {{ hunter2-secret }} b'}}\n",
+            "      env: {A: {rawSecret: 'a {{.hunter2-secret}} b'}}\n",
+            "      env: {A: {rawSecret: !hunter2-secret}}\n",
+            "      env: {A: {rawSecret: &hunter2-secret }}\n",
+            "      env: {A: {rawSecret: *hunter2-secret }}\n",
+            "      env: {A: {rawSecret: \"hunter2-secret}}\n",
+            "      env: {A: {rawSecret: @hunter2-secret}}\n",
+            "      env: {A: {rawSecret: %hunter2-secret}}\n",
+            "      env: {A: {rawSecret: hunter2-secret\u{7}}}\n",
+            "      env: {1A: {rawSecret: hunter2-secret}}\n",
+            "      nonsense: 1\n      env:\n        A:\n          rawSecret: |\n            hunter2-secret\n       B: 1\n",
+        ] {
+            let told = told(apply);
+            assert!(!told.contains("hunter2"), "{told}");
+        }
+    }
+}
