@@ -26,7 +26,7 @@ mod texts;
 
 pub use application::{
     Application, ChannelGroup, ChannelRuntime, ChannelTemplate, ManualApproval, Policy, Precondition, PreconditionKind, ReleaseChannel,
-    ReleaseChannelStable, SharedManualApproval,
+    ReleaseChannelStable, SharedManualApproval, TemplateRuntime,
 };
 pub use custom::{
     ApplyCommand, ContainerOrchestration, CustomRuntime, Exec, FetchCommand, FetchMode, GetInfoCommand, K8sPlace, ProxyRuntime,
@@ -34,7 +34,7 @@ pub use custom::{
 };
 pub use document::{Document, Source};
 pub use env::{Env, EnvValue, EnvValueKind, KubernetesSecret, SecretRef};
-pub use kubernetes::{KubernetesConfig, KubernetesType, LocalFiles};
+pub use kubernetes::{KubernetesConfig, KubernetesOverride, KubernetesType, LocalFiles};
 pub use local::{CompiledFilter, Filter, Reference};
 pub use params::{
     BlobParameter, BlobValue, CommitParameter, Constant, DockerImageParameter, ImageRegistryInfo, IntParameter, ParameterDefinition,

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use engine::desired::Gate;
 use schema::config::{
     Application, ChannelGroup, ChannelRuntime, ChannelTemplate, Constant, Env, Label, Policy, Precondition, PreconditionKind,
+    TemplateRuntime,
 };
 use schema::id::{ApplicationName, ChannelName, ConnectionName, GroupName, RuntimeName};
 use schema::selector::Selector;
@@ -157,7 +158,14 @@ pub(super) fn add_runtime_builtins(scope: &mut Scope, runtime: &RuntimeName, lab
 }
 
 fn from_template(group: &ChannelGroup, runtime: &RuntimeName, scope: &Scope, place: &Place, problems: &mut Problems) -> Option<Channel> {
-    let empty = ChannelTemplate { name: None, policy: None, constants: Vec::new(), labels: Vec::new(), preconditions: Vec::new() };
+    let empty = ChannelTemplate {
+        name: None,
+        runtimes: Vec::new(),
+        policy: None,
+        constants: Vec::new(),
+        labels: Vec::new(),
+        preconditions: Vec::new(),
+    };
     let template = group.template.as_ref().unwrap_or(&empty);
     let inner = place.field("template");
     let (name, name_place) = match &template.name {
@@ -193,10 +201,7 @@ fn from_template(group: &ChannelGroup, runtime: &RuntimeName, scope: &Scope, pla
     Some(Channel {
         name,
         group: Some(group.name.clone()),
-        connections: vec![Connection {
-            name: runtime.as_str().parse().expect("runtimes and connections have the same rule for names"),
-            runtime: runtime.clone(),
-        }],
+        connections: from_template_runtimes(&template.runtimes, runtime, scope, &inner, problems),
         labels,
         preconditions,
         precondition_places,
@@ -205,6 +210,43 @@ fn from_template(group: &ChannelGroup, runtime: &RuntimeName, scope: &Scope, pla
         constants,
         place: place.clone(),
     })
+}
+
+/// The runtime of a group's channel, under each name that the template gives it; under its own where that gives none.
+fn from_template_runtimes(
+    entries: &[TemplateRuntime],
+    runtime: &RuntimeName,
+    scope: &Scope,
+    place: &Place,
+    problems: &mut Problems,
+) -> Vec<Connection> {
+    let own_name: ConnectionName = runtime.as_str().parse().expect("runtimes and connections have the same rule for names");
+    let mut connections = Vec::new();
+    for (index, entry) in entries.iter().enumerate() {
+        let place = place.field("runtimes").item(index);
+        let named = rendered(&entry.runtime, scope, &place.field("runtime"), problems);
+        if named != runtime.as_str() {
+            let problem =
+                place.field("runtime").problem(format!("`{named}` is not the runtime that this channel is made for, `{runtime}`"));
+            problems.add(problem.help("write `runtime: \"{{.Builtins.Runtime.Name}}\"`"));
+            continue;
+        }
+        let name = match &entry.name {
+            None => own_name.clone(),
+            Some(text) => match rendered(text, scope, &place.field("name"), problems).parse() {
+                Ok(name) => name,
+                Err(error) => {
+                    problems.add(place.field("name").problem(format!("no legal name for runtime `{runtime}`: {error}")));
+                    continue;
+                }
+            },
+        };
+        connections.push(Connection { name, runtime: runtime.clone() });
+    }
+    if connections.is_empty() {
+        connections.push(Connection { name: own_name, runtime: runtime.clone() });
+    }
+    connections
 }
 
 fn render_precondition(precondition: &mut Precondition, scope: &Scope, place: &Place, problems: &mut Problems) {

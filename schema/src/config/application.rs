@@ -174,6 +174,9 @@ message! {
         /// Instead of `{group}-{runtime}`.
         #[schemars(length(min = 1))]
         name: Option<String>,
+        /// More about the runtime of the channel; an entry has to name that one.
+        #[serde(default)]
+        runtimes: Vec<TemplateRuntime>,
         /// What holds for all its services.
         policy: Option<Policy>,
         /// Constants for templates.
@@ -185,5 +188,20 @@ message! {
         /// What must be so before a release is applied there.
         #[serde(default)]
         preconditions: Vec<Precondition>,
+    }
+}
+
+message! {
+    /// The runtime of a channel of a group. Texts are templates.
+    TemplateRuntime {
+        /// The runtime that the channel is made for: `{{.Builtins.Runtime.Name}}`.
+        #[schemars(length(min = 1))]
+        runtime: String,
+        /// The name by which services ask for it (`runtimeConnection`). Default: the runtime's name.
+        #[schemars(length(min = 1))]
+        name: Option<String>,
+        /// Accepted and ignored.
+        #[serde(rename = "type")]
+        kind: Option<String>,
     }
 }

@@ -20,6 +20,21 @@ message! {
     }
 }
 
+message! {
+    /// Kubernetes documents of one channel; each field wins over that of the service.
+    #[schemars(extend("x-atMostOne" = ["inlined", "local"]))]
+    KubernetesOverride {
+        /// How the documents are made.
+        #[serde(rename = "type")]
+        kind: Option<KubernetesType>,
+        /// The documents as YAML text.
+        #[schemars(length(min = 1))]
+        inlined: Option<String>,
+        /// Files that hold the documents.
+        local: Option<LocalFiles>,
+    }
+}
+
 /// How Kubernetes documents are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]

@@ -132,10 +132,10 @@ message! {
 }
 
 message! {
-    /// What a service says to an `awsEcs` runtime.
+    /// What a service says to an `awsEcs` runtime. In `perReleaseChannel` each field wins over that of the service.
     AwsEcsService {
-        /// The task definition, as JSON for `aws ecs register-task-definition`.
-        task_definition: SpecFile,
+        /// The task definition, as JSON for `aws ecs register-task-definition`. Required, here or there.
+        task_definition: Option<SpecFile>,
         /// The service, as JSON for `aws ecs create-service`.
         service_definition: Option<SpecFile>,
         /// Name of the ECS service. Default: made from service and channel.
@@ -180,8 +180,8 @@ message! {
 }
 
 message! {
-    /// What a service says to a `googleCloudRun` runtime: exactly one of its fields.
-    #[schemars(extend("x-exactlyOne" = ["inlined", "local"]))]
+    /// What a service says to a `googleCloudRun` runtime: exactly one of its fields, here or in `perReleaseChannel`, which wins.
+    #[schemars(extend("x-atMostOne" = ["inlined", "local"]))]
     GoogleCloudRunService {
         /// The service as YAML, as for `gcloud run services replace`.
         #[schemars(length(min = 1))]

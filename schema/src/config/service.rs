@@ -1,7 +1,7 @@
 //! The document `service`: what is released, and what differs from channel to channel.
 
 use super::env::Env;
-use super::kubernetes::KubernetesConfig;
+use super::kubernetes::{KubernetesConfig, KubernetesOverride};
 use super::message;
 use super::params::{Constant, ParameterDefinition, ParameterValue};
 use super::runners::{AwsEcsService, GoogleCloudRunService, PulumiService, TerraformService};
@@ -69,7 +69,7 @@ message! {
 }
 
 message! {
-    /// What is different in one channel.
+    /// What is different in one channel. Each field of a block wins over that of the service's; only both together must be whole.
     #[schemars(extend(
         "x-aliases" = {"runtimeExtension": "customRuntime"},
         "x-atMostOne" = ["customRuntime", "kubernetesConfig", "terraform", "pulumi", "awsEcs", "googleCloudRun"]
@@ -82,7 +82,7 @@ message! {
         /// What it says to its custom runtime.
         custom_runtime: Option<CustomRuntimeValues>,
         /// Kubernetes documents, for a Kubernetes runtime.
-        kubernetes_config: Option<KubernetesConfig>,
+        kubernetes_config: Option<KubernetesOverride>,
         /// For a `terraformRunner`.
         terraform: Option<TerraformService>,
         /// For a `pulumiRunner`.

@@ -155,6 +155,7 @@ impl Texts<'_> {
             let Some(template) = &group.template else { continue };
             for (field, value) in [
                 ("name", serde_json::to_value(&template.name)),
+                ("runtimes", serde_json::to_value(&template.runtimes)),
                 ("constants", serde_json::to_value(&template.constants)),
                 ("labels", serde_json::to_value(&template.labels)),
                 ("preconditions", serde_json::to_value(&template.preconditions)),

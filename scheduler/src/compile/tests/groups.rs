@@ -47,6 +47,21 @@ fn check_problem(changes: &[(&str, &str)], expected: &str) {
 }
 
 #[test]
+fn a_template_names_the_runtime_of_its_channel() {
+    let with = |runtimes: &str| [("    template:\n", format!("    template:\n      runtimes: {runtimes}\n"))];
+    let connections = |runtimes: &str| -> Vec<_> {
+        let changes = with(runtimes);
+        let channels = channels_of(&changed(FLEET, &[(changes[0].0, &changes[0].1)])).unwrap();
+        channels[1].connections.iter().map(|connection| format!("{} {}", connection.name, connection.runtime)).collect()
+    };
+    assert_eq!(connections("[{runtime: '{{.Builtins.Runtime.Name}}', type: LONG_LIVED}]"), ["one one"]);
+    assert_eq!(connections("[{runtime: '{{.Builtins.Runtime.Name}}', name: 'vm-{{.Builtins.Runtime.Labels.tier}}'}]"), ["vm-startup one"]);
+    let changes = with("[{runtime: three}]");
+    let problems = channels_of(&changed(FLEET, &[(changes[0].0, &changes[0].1)])).unwrap_err();
+    assert!(problems[0].message.contains("`three` is not the runtime that this channel is made for, `one`"), "{:?}", lines(&problems));
+}
+
+#[test]
 fn a_group_makes_one_channel_for_each_runtime() {
     let channels = channels_of(FLEET).unwrap();
     let names: Vec<_> = channels.iter().map(|channel| channel.name.as_str()).collect();

@@ -325,3 +325,34 @@ fn rules_are_told_beside_other_problems() {
           |                                                ^ runtime.custom.parameters[1].name
         "#);
 }
+
+/// What is said of a service with these blocks of its own and of a channel, a line each.
+fn block_problems(own: &str, channel: &str) -> Vec<String> {
+    let yaml = format!("service:\n  name: s\n  application: a\n{own}  perReleaseChannel:\n  - {{releaseChannel: c, {channel}}}\n");
+    let file = crate::api::ConfigFile { path: "app.pvn.yaml".to_owned(), text: yaml, ..Default::default() };
+    let told = crate::config::read(&[file]).err().unwrap_or_default();
+    told.into_iter().map(|problem| format!("{}: {}", problem.path, problem.message)).collect()
+}
+
+#[test]
+fn only_what_service_and_channel_say_together_must_be_whole() {
+    let ecs = "  awsEcs: {taskDefinition: {inlined: '{}'}}\n";
+    for (own, channel) in [
+        (ecs, "awsEcs: {ecsServiceNameOverride: x}"),
+        ("  awsEcs: {updateTaskDefinitionOnly: true}\n", "awsEcs: {taskDefinition: {inlined: '{}'}}"),
+        ("", "awsEcs: {taskDefinition: {inlined: '{}'}}"),
+        ("  googleCloudRun: {inlined: x}\n", "googleCloudRun: {}"),
+        ("  kubernetesConfig: {type: KUBERNETES, inlined: x}\n", "kubernetesConfig: {inlined: y}"),
+        ("", "kubernetesConfig: {type: KUBERNETES, inlined: y}"),
+        ("  terraform: {image: x}\n", "terraform: {path: y}"),
+    ] {
+        assert_eq!(block_problems(own, channel), [""; 0], "{own} {channel}");
+    }
+    let missing = "`taskDefinition` is required and missing";
+    let both =
+        |block: &str, what: &str| vec![format!("service.perReleaseChannel[0].{block}: {what}, and the service does not say it either")];
+    assert_eq!(block_problems("", "awsEcs: {ecsServiceNameOverride: x}"), both("awsEcs", missing));
+    assert_eq!(block_problems("  awsEcs: {}\n", "env: {}"), [format!("service.awsEcs: {missing}")]);
+    assert_eq!(block_problems("", "googleCloudRun: {}"), both("googleCloudRun", "exactly one of `inlined`, `local`; none is given"));
+    assert_eq!(block_problems("", "kubernetesConfig: {inlined: x}"), both("kubernetesConfig", "`type` is required and missing"));
+}
