@@ -6,6 +6,7 @@
 
 mod access;
 mod api;
+mod connections;
 mod error;
 mod extract;
 mod limits;

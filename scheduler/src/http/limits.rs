@@ -18,13 +18,13 @@ pub(super) const REPORT_BODY_BYTES: usize = schema::wire::UPLOAD_LIMIT_BYTES + B
 /// few turns, small enough that all connections together need little memory.
 pub(super) const UPLOAD_PIECE_BYTES: usize = 256 << 10;
 
-/// How much of a body that is too long is read and thrown away, so that its sender reads our answer instead of a broken
+/// How much of a body that is too long is read and thrown away after our answer, so that its sender reads our answer instead of a broken
 /// connection. Twice the longest legal body: an honest mistake fits, a flood does not.
 pub(super) const DRAIN_BYTES: usize = 2 * CONFIGS_BODY_BYTES;
 
 /// Longest wait for the head of a request, and for the next one on an idle connection: several times what the slowest
 /// honest client needs.
-pub(super) const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Longest wait for the next piece of a body.
 pub(super) const BODY_SILENCE: Duration = Duration::from_secs(20);
@@ -32,8 +32,30 @@ pub(super) const BODY_SILENCE: Duration = Duration::from_secs(20);
 /// Longest time for the whole of a request until its answer begins: 64 MiB over 2 Mbit/s, and the answer.
 pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Connections at a time, far below the usual 1024 file handles less what jobs and the database need. More are closed at once.
-pub(super) const CONNECTIONS: usize = 512;
+/// How many connections there may be, and how long one may keep us waiting.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ConnectionLimits {
+    /// Connections at a time.
+    pub(super) all: usize,
+    /// Of these from one address.
+    pub(super) of_one_address: usize,
+    /// Of these that only this machine gets, for its health checks and for whoever is called to help.
+    pub(super) kept_for_this_machine: usize,
+    /// Longest wait for the head of a request, from its connection's start or the last answer's end on.
+    pub(super) head: Duration,
+    /// Longest time in which a client takes nothing of an answer.
+    pub(super) write_silence: Duration,
+}
+
+/// Those that hold: connections far below the usual 1024 file handles less what jobs and the database need, three quarters of
+/// them for one address, as all clients behind a proxy have the same one; an answer that is not taken for a minute is nobody's.
+pub(super) const CONNECTIONS: ConnectionLimits = ConnectionLimits {
+    all: 512,
+    of_one_address: 384,
+    kept_for_this_machine: 32,
+    head: HEAD_TIMEOUT,
+    write_silence: Duration::from_secs(60),
+};
 
 /// Streams of server-sent events at a time: half of the connections, so that there is always room to ask and to change.
 pub(super) const STREAMS: usize = 256;

@@ -3,9 +3,6 @@
 use std::any::Any;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use axum::Router;
 use axum::extract::{ConnectInfo, Request};
@@ -14,16 +11,15 @@ use axum::middleware::{AddExtension, Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum_server::accept::Accept;
 use axum_server::tls_rustls::RustlsAcceptor;
-use futures::future::{Ready, ready};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::timeout::RequestBodyTimeoutLayer;
 
+use super::connections::Connections;
 use super::error::Error;
-use super::limits::{BODY_SILENCE, CONNECTIONS, HEAD_TIMEOUT, REQUEST_TIMEOUT, STOP_WITHIN};
+use super::limits::{BODY_SILENCE, CONNECTIONS, ConnectionLimits, REQUEST_TIMEOUT, STOP_WITHIN};
 use super::unread::read_to_the_end;
 use super::{Api, Tls};
 
@@ -33,13 +29,23 @@ use super::{Api, Tls};
 /// # Errors
 /// When the listener breaks.
 pub async fn serve(listener: TcpListener, tls: Option<Tls>, api: Api, stop: CancellationToken) -> io::Result<()> {
-    let limited = Limited(Arc::new(Semaphore::new(CONNECTIONS)));
+    serve_with(CONNECTIONS, listener, tls, super::router(api), stop).await
+}
+
+async fn serve_with(
+    limits: ConnectionLimits,
+    listener: TcpListener,
+    tls: Option<Tls>,
+    router: Router,
+    stop: CancellationToken,
+) -> io::Result<()> {
+    let connections = Connections::new(limits);
     match tls {
-        None => serve_by(limited, listener, api, stop).await,
+        None => serve_by(connections, limits, listener, router, stop).await,
         Some(tls) => {
-            let acceptor = RustlsAcceptor::new(tls.config.clone()).handshake_timeout(HEAD_TIMEOUT).acceptor(limited);
+            let acceptor = RustlsAcceptor::new(tls.config.clone()).handshake_timeout(limits.head).acceptor(connections);
             tokio::select! {
-                ended = serve_by(acceptor, listener, api, stop) => ended,
+                ended = serve_by(acceptor, limits, listener, router, stop) => ended,
                 () = tls.keep_fresh() => Ok(()),
             }
         }
@@ -49,16 +55,23 @@ pub async fn serve(listener: TcpListener, tls: Option<Tls>, api: Api, stop: Canc
 /// What answers on one connection: the router, and who is at the other end.
 type OfConnection = AddExtension<Router, ConnectInfo<SocketAddr>>;
 
-async fn serve_by<A>(acceptor: A, listener: TcpListener, api: Api, stop: CancellationToken) -> io::Result<()>
+async fn serve_by<A>(
+    acceptor: A,
+    limits: ConnectionLimits,
+    listener: TcpListener,
+    router: Router,
+    stop: CancellationToken,
+) -> io::Result<()>
 where
     A: Accept<TcpStream, OfConnection, Service = OfConnection> + Clone + Send + Sync + 'static,
     A::Stream: AsyncRead + AsyncWrite + Unpin + Send,
     A::Future: Send,
 {
     let handle = axum_server::Handle::new();
-    let mut server = axum_server::from_tcp(listener)?.acceptor(acceptor).handle(handle.clone());
-    server.http_builder().http1().timer(hyper_util::rt::TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
-    let service = super::router(api).into_make_service_with_connect_info::<SocketAddr>();
+    // Finding out which HTTP is spoken waits without a limit, and nobody speaks HTTP/2 with us: TLS does not offer it.
+    let mut server = axum_server::from_tcp(listener)?.acceptor(acceptor).handle(handle.clone()).http1_only();
+    server.http_builder().http1().timer(hyper_util::rt::TokioTimer::new()).header_read_timeout(limits.head);
+    let service = router.into_make_service_with_connect_info::<SocketAddr>();
     let stopping = async {
         stop.cancelled().await;
         handle.graceful_shutdown(Some(STOP_WITHIN));
@@ -109,49 +122,6 @@ fn after_panic(panic: Box<dyn Any + Send>) -> Response {
     Error::internal(format!("a handler panicked: {}", text.unwrap_or("without words"))).into_response()
 }
 
-/// Accepts as many connections as there is room for, and closes the rest at once.
-#[derive(Clone)]
-struct Limited(Arc<Semaphore>);
-
-impl<S> Accept<TcpStream, S> for Limited {
-    type Stream = Held;
-    type Service = S;
-    type Future = Ready<io::Result<(Held, S)>>;
-
-    fn accept(&self, stream: TcpStream, service: S) -> Self::Future {
-        ready(match Arc::clone(&self.0).try_acquire_owned() {
-            Ok(permit) => stream.set_nodelay(true).map(|()| (Held { stream, _permit: permit }, service)),
-            Err(_) => Err(io::Error::other("too many connections")),
-        })
-    }
-}
-
-/// A connection that counts until it is dropped.
-struct Held {
-    stream: TcpStream,
-    _permit: OwnedSemaphorePermit,
-}
-
-impl AsyncRead for Held {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
-    }
-}
-
-impl AsyncWrite for Held {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use axum::http::header;
@@ -165,21 +135,104 @@ mod tests {
         assert_eq!(response.headers()[header::CONTENT_TYPE], super::super::error::PROBLEM);
     }
 
-    #[tokio::test]
-    async fn connections_beyond_the_limit_are_closed_and_make_room_when_they_end() {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    /// A server on a port of its own that answers `GET /` and takes bodies of at most 1 KiB, hanging up after half a second.
+    async fn listen(tls: Option<Tls>) -> (SocketAddr, CancellationToken) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
-        let acceptor = Limited(Arc::new(Semaphore::new(1)));
-        let connect = async || {
-            let (client, server) = tokio::join!(TcpStream::connect(address), listener.accept());
-            (client.unwrap(), server.unwrap().0)
-        };
-        let (_first, server) = connect().await;
-        let held = acceptor.accept(server, ()).await.unwrap();
-        let (_second, server) = connect().await;
-        assert!(acceptor.accept(server, ()).await.is_err());
-        drop(held);
-        let (_third, server) = connect().await;
-        assert!(acceptor.accept(server, ()).await.is_ok());
+        let small = axum::extract::DefaultBodyLimit::max(1024);
+        let router = Router::new()
+            .route("/", axum::routing::get(async || "hello").post(async |body: axum::body::Bytes| body.len().to_string()))
+            .layer(small)
+            .layer(from_fn(read_to_the_end))
+            .layer(RequestBodyTimeoutLayer::new(BODY_SILENCE));
+        let half_a_second = std::time::Duration::from_millis(500);
+        let limits = ConnectionLimits { all: 8, of_one_address: 8, kept_for_this_machine: 0, head: half_a_second, ..CONNECTIONS };
+        let stop = CancellationToken::new();
+        tokio::spawn(serve_with(limits, listener, tls, router, stop.clone()));
+        (address, stop)
+    }
+
+    async fn connect(address: SocketAddr) -> TcpStream {
+        TcpStream::connect(address).await.unwrap()
+    }
+
+    /// What comes until the other side hangs up, within ten seconds.
+    async fn rest(stream: &mut (impl AsyncRead + Unpin)) -> String {
+        let mut bytes = Vec::new();
+        let read = tokio::io::AsyncReadExt::read_to_end(stream, &mut bytes);
+        // A connection that was broken says the same as one that was closed.
+        let _ = tokio::time::timeout(std::time::Duration::from_secs(10), read).await.expect("the server hangs up");
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    async fn send(stream: &mut (impl AsyncWrite + Unpin), text: &str) {
+        tokio::io::AsyncWriteExt::write_all(stream, text.as_bytes()).await.unwrap();
+    }
+
+    const GET: &str = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+
+    #[tokio::test]
+    async fn who_says_nothing_or_not_enough_is_hung_up_on() {
+        let (address, _stop) = listen(None).await;
+        for said in ["", "P", "PRI * HTTP/2.0\r\n", "GET / HTTP/1.1\r\nHost: x\r\n", "GET / HTTP/1.1\r\nHost: x\r\n\r\n"] {
+            let mut stream = connect(address).await;
+            send(&mut stream, said).await;
+            let told = rest(&mut stream).await;
+            assert_eq!(told.contains("hello"), said.ends_with("\r\n\r\n"), "{said:?}: {told}");
+        }
+    }
+
+    #[tokio::test]
+    async fn http_2_is_not_spoken() {
+        let (address, _stop) = listen(None).await;
+        let mut stream = connect(address).await;
+        send(&mut stream, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\u{4}\0\0\0\0\0").await;
+        rest(&mut stream).await;
+    }
+
+    #[tokio::test]
+    async fn silent_connections_shut_nobody_out() {
+        let (address, _stop) = listen(None).await;
+        let mut silent = Vec::new();
+        for _ in 0..40 {
+            silent.push(connect(address).await);
+            let mut asks = connect(address).await;
+            send(&mut asks, GET).await;
+            assert!(rest(&mut asks).await.contains("hello"));
+        }
+    }
+
+    #[tokio::test]
+    async fn silence_is_no_longer_over_tls() {
+        let directory = tempfile::tempdir().unwrap();
+        let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+        let files = crate::settings::TlsFiles { certificate: directory.path().join("cert.pem"), key: directory.path().join("key.pem") };
+        std::fs::write(&files.certificate, made.cert.pem()).unwrap();
+        std::fs::write(&files.key, made.signing_key.serialize_pem()).unwrap();
+        let (address, _stop) = listen(Some(Tls::open(files).unwrap())).await;
+        // Neither before the handshake nor within it.
+        for said in ["", "\u{16}\u{3}\u{1}"] {
+            let mut stream = connect(address).await;
+            send(&mut stream, said).await;
+            rest(&mut stream).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_over_its_limit_is_answered_while_its_sender_pauses() {
+        let (address, _stop) = listen(None).await;
+        for head in ["Content-Length: 1000000", "Transfer-Encoding: chunked"] {
+            let mut stream = connect(address).await;
+            let piece = if head.starts_with('T') { format!("7D0\r\n{}\r\n", "x".repeat(2000)) } else { "x".repeat(2000) };
+            send(&mut stream, &format!("POST / HTTP/1.1\r\nHost: x\r\n{head}\r\n\r\n{piece}")).await;
+            let mut told = [0; 12];
+            let read = tokio::io::AsyncReadExt::read_exact(&mut stream, &mut told);
+            // Far below the silence after which a body is given up.
+            tokio::time::timeout(BODY_SILENCE / 4, read).await.expect("an answer at once").unwrap();
+            assert_eq!(std::str::from_utf8(&told).unwrap(), "HTTP/1.1 413", "{head}");
+            // Whoever goes on sending is listened to, so that the answer is not lost in a broken connection.
+            send(&mut stream, &piece.repeat(200)).await;
+        }
     }
 }
