@@ -6,11 +6,14 @@ use axum::extract::{ConnectInfo, FromRequestParts};
 use axum::http::header;
 use axum::http::request::Parts;
 use schema::status::Role;
+use tokio::sync::broadcast::error::RecvError;
 
 use super::Api;
 use super::error::{Error, Result};
+use super::limits::SIGN_OF_LIFE;
 use super::openapi::{Input, Operation};
 use crate::driver::Caller;
+use crate::store::TokenRow;
 
 const HOW: &str = "send one as `Authorization: Bearer TOKEN`; the first one is in the file `admin-token` in the scheduler's data directory";
 
@@ -33,6 +36,11 @@ pub(super) fn origin(parts: &Parts) -> String {
 
 /// The caller, when their token has at least this role.
 pub(super) async fn caller(parts: &Parts, api: &Api, needed: Role) -> Result<Caller> {
+    token(parts, api, needed).await.map(|row| Caller { who: row.name, origin: origin(parts) })
+}
+
+/// The caller's token, when it is valid and has at least this role.
+async fn token(parts: &Parts, api: &Api, needed: Role) -> Result<TokenRow> {
     let token = bearer(parts, HOW)?;
     let Some(row) = api.store.token(token).await? else {
         return Err(Error::unauthorized(format!("the token is not one of this scheduler's: {HOW}")));
@@ -47,17 +55,52 @@ pub(super) async fn caller(parts: &Parts, api: &Api, needed: Role) -> Result<Cal
             row.name, row.role
         )));
     }
-    Ok(Caller { who: row.name, origin: origin(parts) })
+    Ok(row)
+}
+
+/// Ends when the token does: expired, or revoked. What goes on after a request was let in, a stream, ends with it.
+pub(super) async fn until_over(api: Api, mut token: TokenRow) {
+    let mut news = api.driver.watch();
+    loop {
+        match api.store.token_named(&token.name).await {
+            Ok(Some(row)) if row.is_valid(api.clock.now()) => token = row,
+            Ok(_) => return,
+            // The database is away for a moment: what was known last holds on.
+            Err(_) if token.is_valid(api.clock.now()) => {}
+            Err(_) => return,
+        }
+        let expired = async {
+            match token.expires_at {
+                Some(expires_at) => api.clock.sleep_until(expires_at).await,
+                None => std::future::pending().await,
+            }
+        };
+        let revoked = async {
+            loop {
+                match news.recv().await {
+                    Ok(entry) if entry.kind == "token.revoked" => return,
+                    Ok(_) => {}
+                    Err(RecvError::Lagged(_)) => return,
+                    Err(RecvError::Closed) => std::future::pending().await,
+                }
+            }
+        };
+        tokio::select! {
+            () = expired => {}
+            () = revoked => {}
+            // Whatever was missed is seen with the next sign of life.
+            () = tokio::time::sleep(SIGN_OF_LIFE) => {}
+        }
+    }
 }
 
 macro_rules! role {
-    ($type:ident, $role:ident, |$caller:ident| $keep:expr) => {
+    ($type:ident, $role:ident, $keep:ident) => {
         impl FromRequestParts<Api> for $type {
             type Rejection = Error;
 
             async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self> {
-                let $caller = caller(parts, api, Role::$role).await?;
-                Ok($keep)
+                Ok(Self($keep(parts, api, Role::$role).await?))
             }
         }
 
@@ -70,8 +113,8 @@ macro_rules! role {
     };
 }
 
-/// Somebody who may read.
-pub(super) struct Viewer;
+/// Somebody who may read, by this token.
+pub(super) struct Viewer(pub(super) TokenRow);
 
 /// Somebody who may also approve and reject.
 pub(super) struct Approver(pub(super) Caller);
@@ -79,6 +122,6 @@ pub(super) struct Approver(pub(super) Caller);
 /// Somebody who may do everything.
 pub(super) struct Admin(pub(super) Caller);
 
-role!(Viewer, Viewer, |_caller| Self);
-role!(Approver, Approver, |caller| Self(caller));
-role!(Admin, Admin, |caller| Self(caller));
+role!(Viewer, Viewer, token);
+role!(Approver, Approver, caller);
+role!(Admin, Admin, caller);

@@ -17,13 +17,13 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::http::Api;
-use crate::http::access::Viewer;
+use crate::http::access::{Viewer, until_over};
 use crate::http::error::{Error, Result};
 use crate::http::extract::{Query, page};
 use crate::http::limits::{EVENTS_AT_A_TIME, SIGN_OF_LIFE, STREAMS};
 use crate::http::lookup::scope;
 use crate::http::openapi::{About, Operation, Output, Routes, about};
-use crate::store::{EventFilter, Store};
+use crate::store::{EventFilter, Store, TokenRow};
 
 pub(super) fn routes(routes: Routes) -> Routes {
     let description = "With `Accept: text/event-stream` entries are sent as they are committed, oldest first, each with its number as event \
@@ -69,7 +69,7 @@ struct List {
     limit: Option<u32>,
 }
 
-async fn events(State(api): State<Api>, _: Viewer, headers: HeaderMap, Query(list): Query<List>) -> Result<Entries> {
+async fn events(State(api): State<Api>, Viewer(token): Viewer, headers: HeaderMap, Query(list): Query<List>) -> Result<Entries> {
     let scope = scope(&api, list.application.as_deref(), list.service.as_deref(), list.channel.as_deref()).await?;
     let (application, service, channel) = scope.names();
     let mut filter = EventFilter { application, service, channel, kind: list.kind, audit: list.audit, after: list.after };
@@ -93,9 +93,8 @@ async fn events(State(api): State<Api>, _: Viewer, headers: HeaderMap, Query(lis
         Some(seq) => (seq, true),
         None => (api.store.events(&EventFilter::default(), &page(None, Some(1))).await?.items.first().map_or(0, |entry| entry.seq), false),
     };
-    let follower = Follower { store: api.store, news, filter, last, behind, ready: VecDeque::new(), _permit: permit };
-    let stop = api.stop;
-    Ok(Entries(sse(follower.stream().take_until(async move { stop.cancelled().await }))))
+    let follower = Follower { store: api.store.clone(), news, filter, last, behind, ready: VecDeque::new(), _permit: permit };
+    Ok(Entries(sse(follower.stream(), api, token)))
 }
 
 /// Whether the client asks for server-sent events.
@@ -110,9 +109,16 @@ pub(super) fn stream_permit(streams: &Arc<Semaphore>) -> Result<OwnedSemaphorePe
         .map_err(|_| Error::unavailable(format!("{STREAMS} streams are open already; close one, or read pages instead")))
 }
 
-/// The stream as an answer, with signs of life.
-pub(super) fn sse(stream: impl Stream<Item = Event> + Send + 'static) -> Response {
-    let stream = stream.map(Ok::<_, Infallible>);
+/// The stream as an answer, with signs of life, as long as its reader's token is good and we are not told to stop.
+pub(super) fn sse(stream: impl Stream<Item = Event> + Send + 'static, api: Api, token: TokenRow) -> Response {
+    let over = async move {
+        let stop = api.stop.clone();
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = until_over(api, token) => {}
+        }
+    };
+    let stream = stream.take_until(Box::pin(over)).map(Ok::<_, Infallible>);
     let mut response = Sse::new(stream).keep_alive(KeepAlive::new().interval(SIGN_OF_LIFE)).into_response();
     response.headers_mut().insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-store"));
     response

@@ -8,7 +8,7 @@ use axum::response::sse::Event;
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use futures::{Stream, StreamExt};
+use futures::Stream;
 use schema::api::{Job, LogChunk, LogEnd};
 use schema::spool::Stream as Which;
 use schemars::JsonSchema;
@@ -74,7 +74,7 @@ struct From {
 
 async fn logs(
     State(api): State<Api>,
-    _: Viewer,
+    Viewer(token): Viewer,
     At(which): At<jobs::Which>,
     headers: HeaderMap,
     Query(from): Query<From>,
@@ -88,9 +88,8 @@ async fn logs(
             let offset = |text: &str| text.parse().map_err(|_| Error::bad_request("Last-Event-ID is not one of this stream's"));
             offsets = [offset(stdout)?, offset(stderr)?];
         }
-        let stop = api.stop.clone();
-        let follower = Follower { api, job, offsets, over: false, _permit: permit };
-        return Ok(Printed(sse(follower.stream().take_until(async move { stop.cancelled().await }))));
+        let follower = Follower { api: api.clone(), job, offsets, over: false, _permit: permit };
+        return Ok(Printed(sse(follower.stream(), api, token)));
     }
     let stream = match from.stream {
         Some(StreamName::Stdout) => Which::Stdout,

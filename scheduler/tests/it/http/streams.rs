@@ -7,16 +7,17 @@ use axum::body::Body;
 use axum::http::StatusCode;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
+use pvn_scheduler::clock::Clock;
 use pvn_scheduler::http::Piece;
-use pvn_scheduler::store::{Commit, JobRow};
+use pvn_scheduler::store::{Change, Commit, JobRow, TokenRow};
 use schema::api::LogEntry;
 use schema::id::{InstanceId, JobId, ReleaseId};
 use schema::spool::Stream;
-use schema::status::{JobKind, JobStatus};
+use schema::status::{JobKind, JobStatus, Role};
 use serde_json::Value;
 
-use super::{Service, request};
+use super::{Service, request, token};
 use crate::store::at;
 
 async fn job(service: &Service, status: JobStatus) -> JobRow {
@@ -160,6 +161,45 @@ async fn the_log_goes_on_after_the_last_event_id() {
     assert_eq!(seen, (1006..=2200).step_by(2).collect::<Vec<_>>());
     service.stop.cancel();
     while pieces.next().await.is_some() {}
+}
+
+/// Opens a stream by this token.
+async fn open(service: &Service, path: &str, token: &str) -> axum::body::BodyDataStream {
+    let mut request = request("GET", path, Some(token), Body::empty());
+    request.headers_mut().insert("accept", "text/event-stream".parse().unwrap());
+    let answer = service.send(request).await;
+    assert_eq!(answer.status(), StatusCode::OK, "{path}");
+    answer.into_body().into_data_stream()
+}
+
+/// Reads until the stream ends, which a stream does by itself only after its token.
+async fn ends(mut stream: axum::body::BodyDataStream) {
+    let all = async { while stream.next().await.is_some() {} };
+    tokio::time::timeout(std::time::Duration::from_secs(10), all).await.expect("the stream ends with its token");
+}
+
+#[tokio::test]
+async fn a_stream_ends_with_its_token() {
+    let service = Service::start().await;
+    let path = with_job(&service, JobStatus::Running).await;
+    let soon = Clock::System.now().plus_ms(1_500);
+    let short = match token("short", Role::Viewer) {
+        Change::Token(row) => Change::Token(TokenRow { expires_at: Some(soon), ..row }),
+        other => other,
+    };
+    service.rig.store.commit(&Commit { changes: vec![short], ..Commit::default() }).await.unwrap();
+    let (log, output) = (open(&service, "/v1/events", "short").await, open(&service, &path, "short").await);
+    tokio::join!(ends(log), ends(output));
+    let (log, output) = (open(&service, "/v1/events", "viewer").await, open(&service, &path, "viewer").await);
+    let mut others = open(&service, &path, "approver").await;
+    let answer = service.ask(request("DELETE", "/v1/tokens/viewer", Some("admin"), Body::empty())).await;
+    assert_eq!(answer.status, StatusCode::NO_CONTENT);
+    tokio::join!(ends(log), ends(output));
+    while let Some(piece) = others.next().now_or_never() {
+        assert!(piece.is_some(), "another token's stream ended");
+    }
+    let answer = service.ask(request("GET", "/v1/events", Some("viewer"), Body::empty())).await;
+    assert!(answer.detail().contains("the token `viewer` was revoked"));
 }
 
 #[tokio::test]
