@@ -8,6 +8,8 @@ cd "$(dirname "$0")/.."
 limit_bytes=$((6 * 1024 * 1024))
 
 target="$(uname -m)-unknown-linux-gnu"
+# Wherever CARGO_TARGET_DIR or a config file of cargo puts it.
+built=$(cargo metadata --locked --no-deps --format-version 1 | sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p')
 # At a fixed address: a static program that moves itself does 12,000 relocations at each start, a third of all that a run of
 # `true` costs it, and 50 page faults.
 # What every run needs lies side by side, for the same reason. Cargo does not look into the linker's script; with its checksum
@@ -15,7 +17,7 @@ target="$(uname -m)-unknown-linux-gnu"
 order=images/wrapper-order.ld
 RUSTFLAGS='-C target-feature=+crt-static -C relocation-model=static' cargo rustc --quiet --locked --profile wrapper --target "$target" \
     -p pvn-wrapper --bin pvn-wrapper -- -C link-arg="-Wl,-T,$PWD/$order" --cfg "order_$(cksum <$order | cut -d ' ' -f 1)"
-program="target/$target/wrapper/pvn-wrapper"
+program="$built/$target/wrapper/pvn-wrapper"
 
 if ldd "$program" >/dev/null 2>&1; then
     echo "$program is not static" >&2
