@@ -16,6 +16,12 @@ use crate::table::Table;
 /// Terminals report at least this many columns to us; narrower ones get this many and wrap by themselves.
 const NARROWEST: u16 = 40;
 
+/// Rows of a terminal that does not say: those of a VT100.
+const USUAL_ROWS: u16 = 24;
+
+/// Terminals have at least this many rows to us: a heading, a line of it, and the line that the cursor stands on.
+const FEWEST_ROWS: u16 = 4;
+
 /// One of the two output streams.
 struct Output {
     to: Box<dyn Write + Send>,
@@ -39,6 +45,8 @@ pub struct Console {
     err: Output,
     /// Whether a person can be asked: stdin and stderr are terminals.
     can_ask: bool,
+    /// Whether stderr is this process's own, whose terminal is asked for its size each time.
+    is_of_process: bool,
     /// How data is printed.
     pub format: Format,
 }
@@ -79,6 +87,7 @@ impl Console {
         Self {
             input: Box::new(io::stdin()),
             can_ask: io::stdin().is_terminal() && err.is_some(),
+            is_of_process: true,
             out: Output::of_terminal(Box::new(io::BufWriter::new(io::stdout())), out),
             err: Output::of_terminal(Box::new(io::stderr()), err),
             format: Format::Table,
@@ -93,6 +102,7 @@ impl Console {
             out: Output { to: Box::new(out.clone()), width, colour: false },
             err: Output { to: Box::new(err.clone()), width, colour: false },
             can_ask: width.is_some(),
+            is_of_process: false,
             format: Format::Table,
         };
         (console, out, err)
@@ -122,9 +132,11 @@ impl Console {
         if self.out.colour || self.err.colour { clap::ColorChoice::Always } else { clap::ColorChoice::Never }
     }
 
-    /// Columns of the terminal behind stderr, if it is one.
-    pub fn talk_width(&self) -> Option<u16> {
-        self.err.width
+    /// Columns and rows of the terminal behind stderr as they are now, if it is one: people change it under us.
+    pub fn talk_size(&self) -> Option<(u16, u16)> {
+        let width = self.err.width?;
+        let now = if self.is_of_process { terminal_size::terminal_size_of(io::stderr()) } else { None };
+        Some(now.map_or((width, USUAL_ROWS), |(columns, rows)| (columns.0.max(NARROWEST), rows.0.max(FEWEST_ROWS))))
     }
 
     /// Whether a person can be asked something.

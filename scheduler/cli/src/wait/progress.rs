@@ -15,6 +15,8 @@ use crate::when;
 pub struct Progress {
     /// Lines of the live table that stand on the terminal.
     drawn: usize,
+    /// Columns that it had when they were drawn.
+    width: u16,
     /// The line last printed for each channel.
     said: BTreeMap<String, String>,
 }
@@ -25,12 +27,11 @@ impl Progress {
     /// # Errors
     /// [`Failure::Output`] when nobody takes it.
     pub fn show(&mut self, console: &mut Console, goals: &[Goal], seen: &[Option<Service>]) -> Result<(), Failure> {
-        match console.talk_width() {
-            Some(width) => {
-                let table = live(goals, seen).render(Some(width), console.colours_stderr());
-                let up = self.take_back();
-                self.drawn = table.lines().count();
-                console.talk(&format!("{up}{table}"))
+        match console.talk_size() {
+            Some(size) => {
+                let table = live(goals, seen).render(Some(size.0), console.colours_stderr());
+                let text = self.draw(&table, size);
+                console.talk(&text)
             }
             None => self.lines(console, goals, seen),
         }
@@ -41,7 +42,8 @@ impl Progress {
     /// # Errors
     /// [`Failure::Output`] when nobody takes it.
     pub fn say(&mut self, console: &mut Console, line: &str) -> Result<(), Failure> {
-        let up = self.take_back();
+        let width = console.talk_size().map_or(self.width, |(width, _)| width);
+        let up = self.take_back(width);
         console.talk(&format!("{up}{line}\n"))
     }
 
@@ -50,15 +52,42 @@ impl Progress {
     /// # Errors
     /// [`Failure::Output`] when nobody takes it.
     pub fn finish(&mut self, console: &mut Console, goals: &[Goal], seen: &[Option<Service>]) -> Result<(), Failure> {
-        self.show(console, goals, seen)?;
-        self.drawn = 0;
-        Ok(())
+        match console.talk_size() {
+            // All of it: nobody takes it back.
+            Some((width, _)) => {
+                let table = live(goals, seen).render(Some(width), console.colours_stderr());
+                let text = self.draw(&table, (width, u16::MAX));
+                self.drawn = 0;
+                console.talk(&text)
+            }
+            None => self.lines(console, goals, seen),
+        }
     }
 
-    /// What takes the live table off the terminal.
-    fn take_back(&mut self) -> String {
+    /// What takes the last table off a terminal of this size and puts this one there, as much of it as fits: what has left it
+    /// at the top cannot be taken back.
+    fn draw(&mut self, table: &str, (width, rows): (u16, u16)) -> String {
+        let mut text = self.take_back(width);
+        let (lines, room) = (table.lines().count(), usize::from(rows.saturating_sub(1)));
+        if lines <= room {
+            text.push_str(table);
+            self.drawn = lines;
+        } else {
+            let shown = room.saturating_sub(1);
+            table.split_inclusive('\n').take(shown).for_each(|line| text.push_str(line));
+            text.push_str(&format!("… and {} more\n", lines - shown));
+            self.drawn = room;
+        }
+        self.width = width;
+        text
+    }
+
+    /// What takes the live table off the terminal. On one that has become narrower nobody knows how many rows it takes, some
+    /// wrap lines and some cut them: there it stays, and nothing above it is lost.
+    fn take_back(&mut self, width: u16) -> String {
         match std::mem::take(&mut self.drawn) {
             0 => String::new(),
+            _ if width < self.width => String::new(),
             lines => format!("\u{1b}[{lines}A\u{1b}[J"),
         }
     }
@@ -97,4 +126,36 @@ fn live(goals: &[Goal], seen: &[Option<Service>]) -> Table {
         }
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &str = "A  B\n1  2\n3  4\n";
+
+    #[test]
+    fn a_table_takes_the_place_of_the_last_one() {
+        let mut progress = Progress::default();
+        assert_eq!(progress.draw(TABLE, (80, 24)), TABLE);
+        assert_eq!(progress.draw(TABLE, (80, 24)), format!("\u{1b}[3A\u{1b}[J{TABLE}"));
+        assert_eq!(progress.draw(TABLE, (120, 24)), format!("\u{1b}[3A\u{1b}[J{TABLE}"), "nothing wraps on a wider one");
+    }
+
+    #[test]
+    fn on_a_terminal_that_has_become_narrower_nothing_above_is_taken_away() {
+        let mut progress = Progress::default();
+        progress.draw(TABLE, (80, 24));
+        assert_eq!(progress.draw(TABLE, (40, 24)), TABLE, "the old one stays above");
+        assert_eq!(progress.draw(TABLE, (40, 24)), format!("\u{1b}[3A\u{1b}[J{TABLE}"));
+    }
+
+    #[test]
+    fn a_table_that_is_taller_than_the_terminal_is_cut() {
+        let mut progress = Progress::default();
+        let tall: String = (0..30).map(|line| format!("{line}\n")).collect();
+        let drawn = progress.draw(&tall, (80, 10));
+        assert!(drawn.ends_with("7\n… and 22 more\n"), "{drawn}");
+        assert!(progress.draw(&tall, (80, 10)).starts_with("\u{1b}[9A"), "the cursor's line is the tenth");
+    }
 }
