@@ -124,6 +124,38 @@ fn followed_logs_go_on_where_the_connection_broke() {
 }
 
 #[test]
+fn what_is_missing_in_the_middle_of_logs_is_said_on_stderr() {
+    let id = format!("job-{}", "a".repeat(32));
+    let mut job = job(1);
+    job["report"] = json!({
+        "exitCode": 0, "stdoutBytes": 1000, "stderrBytes": 1, "stdoutHeadBytes": 4, "truncated": true, "version": "1",
+        "startTimestampNs": "0", "durationNs": "0",
+    });
+    let of = |path: &str, kind, body: &[u8]| bytes(&format!("GET /v1/jobs/{id}/logs?{path}"), kind, body);
+    let piece = |stream: &str, offset: usize, body: &[u8]| {
+        of(&format!("stream={stream}&offset={offset}&limit=1048576"), "application/octet-stream", body)
+    };
+    let chunk = json!({"stream": "stdout", "offset": 0, "data": STANDARD.encode(b"headtail")});
+    let end = json!({"status": "SUCCEEDED", "exitCode": 0});
+    let live = format!("event: chunk\ndata: {chunk}\n\nevent: end\ndata: {end}\n\n");
+    let server = Server::answering([
+        piece("stdout", 0, b"headtail"),
+        piece("stdout", 8, b""),
+        piece("stderr", 0, b"e"),
+        piece("stderr", 1, b""),
+        of("stdoutOffset=0&stderrOffset=0", "text/event-stream", live.as_bytes()),
+        answer(&format!("GET /v1/jobs/{id}"), 200, job),
+    ]);
+    let said = "992 of 1000 bytes of stdout are missing after byte 4: they were not kept\n";
+    let check = |more: &[&str], stderr: &str| {
+        let ran = run(&server, &[&["jobs", "logs", id.as_str()], more].concat());
+        assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (0, "headtail", stderr), "{more:?}");
+    };
+    check(&[], &format!("e{said}"));
+    check(&["-f", "--stream", "stdout"], said);
+}
+
+#[test]
 fn what_a_job_says_cannot_steer_the_terminal() {
     let mut job = job(1);
     job["version"] = json!("\u{1b}[2Jweb\r\nx");

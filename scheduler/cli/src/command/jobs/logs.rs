@@ -5,7 +5,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args;
-use schema::api::{LogChunk, LogEnd};
+use schema::api::{Job, LogChunk, LogEnd};
 use tokio::time::Instant;
 
 use crate::client::Client;
@@ -46,6 +46,7 @@ pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mu
             .await
             .map(drop);
     }
+    let mut kept = Kept::default();
     for stream in ["stdout", "stderr"] {
         if arguments.stream.as_deref().is_some_and(|only| only != stream) {
             continue;
@@ -60,8 +61,41 @@ pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mu
                 break;
             }
         }
+        *kept.of(stream) = Some(offset as u64);
     }
+    kept.tell_gaps(&arguments.job, client, console).await?;
     console.flush()
+}
+
+/// How much of each stream was written.
+#[derive(Default)]
+struct Kept {
+    stdout: Option<u64>,
+    stderr: Option<u64>,
+}
+
+impl Kept {
+    fn of(&mut self, stream: &str) -> &mut Option<u64> {
+        if stream == "stdout" { &mut self.stdout } else { &mut self.stderr }
+    }
+
+    /// Says on stderr what is missing, and where: of a long output the middle is not kept, and the two ends look like one text.
+    async fn tell_gaps(&self, job: &str, client: &Client, console: &mut Console) -> Result<(), Failure> {
+        // Nothing is said of a job that cannot be asked for: its output is there all the same.
+        let Ok(Job { report: Some(report), .. }) = client.get::<Job>(&["v1", "jobs", job], &[]).await else { return Ok(()) };
+        for (stream, kept, all, head) in [
+            ("stdout", self.stdout, report.stdout_bytes, report.stdout_head_bytes),
+            ("stderr", self.stderr, report.stderr_bytes, report.stderr_head_bytes),
+        ] {
+            let missing = kept.map_or(0, |kept| all.saturating_sub(kept));
+            if missing > 0 {
+                console.flush()?;
+                let place = head.map_or_else(|| "at its end".to_owned(), |head| format!("after byte {head}"));
+                console.say(&format!("{missing} of {all} bytes of {stream} are missing {place}: they were not kept"))?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Writes the job's output as it is printed, and returns how the job ended.
@@ -85,7 +119,12 @@ impl Follower {
         let mut lost_since: Option<Instant> = None;
         loop {
             match self.stream(job, client, console, &mut reached, &mut lost_since).await {
-                Ok(Some(end)) => return Ok(end),
+                Ok(Some(end)) => {
+                    let wanted = |stream: &str| self.only.as_ref().is_none_or(|only| only == stream);
+                    let kept = Kept { stdout: wanted("stdout").then_some(self.stdout), stderr: wanted("stderr").then_some(self.stderr) };
+                    kept.tell_gaps(job, client, console).await?;
+                    return Ok(end);
+                }
                 // The server stops softly: it ends its streams, and is asked again for the rest.
                 Ok(None) => {}
                 Err(failure) if reached && failure.is_passing() => {}
