@@ -1,5 +1,6 @@
 //! What documents and values mean together, one subject a file, each through one `check` helper.
 
+mod arbitrary;
 mod checks;
 mod cluster;
 mod commands;
