@@ -1,6 +1,7 @@
 //! Worlds that are not ours: whoever reads our output slowly or not at all, whoever answers in the scheduler's place, jobs that
-//! share a directory.
+//! share a directory, and places where next to nothing is there.
 
 mod answers;
+mod bare;
 mod readers;
 mod shared;
