@@ -1,4 +1,4 @@
-//! What a clock that jumps does to the plans in a state.
+//! What a clock that jumps does to the plans in a state, and what does not count as a change.
 //!
 //! Planned instants follow the wall clock. Forward: everything in between is due at once, and the lanes bound what starts.
 //! Back: every planned instant moves along, so that a wait of ten minutes stays one of ten minutes; nothing hangs until
@@ -15,6 +15,15 @@ use crate::limits::{CLOCK_SLACK_MS, OVERTIME_MS, RECOVERY_MS, START_DEADLINE_MS,
 use crate::state::{Job, State};
 
 impl State {
+    /// Whether `later` says the same but for [`State::seen_at`], which moves with every event: then it need not be stored.
+    /// Takes `self` for changing only to compare without a copy; it is left as it was.
+    pub fn says_the_same(&mut self, later: &Self) -> bool {
+        let seen_at = std::mem::replace(&mut self.seen_at, later.seen_at);
+        let same = self == later;
+        self.seen_at = seen_at;
+        same
+    }
+
     /// Takes note of the time and returns the one that counts.
     pub(crate) fn take_time(&mut self, now: Timestamp) -> Timestamp {
         let back = self.seen_at.since_ms(now);

@@ -19,7 +19,7 @@ use super::broken::{Stopped, guarded};
 use super::outcome::Ending;
 use super::world::{Kept, Names, World};
 use crate::perform::Claim;
-use crate::store::{Change, Commit, Counters, JobRow, PendingAction};
+use crate::store::{Change, Commit, Counters, InstanceRow, JobRow, PendingAction};
 
 /// Something to perform once the batch is committed.
 #[derive(Debug, Clone)]
@@ -109,10 +109,7 @@ impl Batch {
         let Some(mut kept) = world.instances.remove(&id) else { return world.note(id, event) };
         let mut sound = None;
         match self.before.entry(id) {
-            Entry::Vacant(before) => {
-                before.insert(Some(kept.clone()));
-                kept.revision += 1;
-            }
+            Entry::Vacant(before) => drop(before.insert(Some(kept.clone()))),
             Entry::Occupied(_) => sound = Some(kept.state.clone()),
         }
         let is_desired = matches!(event, Event::Desired(_));
@@ -286,9 +283,8 @@ impl Batch {
     }
 
     /// Takes in an instance that was not there.
-    pub(super) fn add_instance(&mut self, world: &mut World, mut kept: Kept) {
+    pub(super) fn add_instance(&mut self, world: &mut World, kept: Kept) {
         self.before.insert(kept.state.instance(), None);
-        kept.revision += 1;
         world.put(kept);
     }
 
@@ -349,12 +345,32 @@ impl Batch {
         }
     }
 
+    /// The rows of the instances that are not as they were. Many are asked and few change: a decision goes to all channels
+    /// of a service, the turn of the clock to everybody.
+    fn changed_instances(&mut self, world: &mut World) -> Vec<InstanceRow> {
+        let mut rows = Vec::new();
+        for (id, before) in &mut self.before {
+            if let Some(kept) = world.instances.get_mut(id) {
+                if !before.as_mut().is_some_and(|before| before.says_the_same(kept)) {
+                    kept.revision += 1;
+                    rows.push(kept.row());
+                }
+            } else if let Some(stopped) = world.broken.get_mut(id) {
+                stopped.revision += 1;
+                rows.push(stopped.row());
+            }
+        }
+        rows.extend(self.written.iter().filter(|id| !self.before.contains_key(id)).filter_map(|id| world.row(*id)));
+        rows
+    }
+
     /// The transaction.
-    pub(super) fn commit(&mut self, world: &World) -> Commit {
+    pub(super) fn commit(&mut self, world: &mut World) -> Commit {
+        let instances = self.changed_instances(world);
         let job = |id: &JobId| self.over.get(id).or_else(|| world.jobs.get(id)).cloned();
         Commit {
             changes: std::mem::take(&mut self.changes),
-            instances: self.before.keys().chain(&self.written).filter_map(|id| world.row(*id)).collect(),
+            instances,
             jobs: self.jobs.iter().filter_map(job).collect(),
             actions: std::mem::take(&mut self.actions),
             performed: self.performed.clone(),

@@ -203,7 +203,7 @@ impl Batch {
             }
         };
         let (names, runtime) = (stopped.names.clone(), stopped.runtime.clone());
-        let kept = Kept { names: names.clone(), runtime, state, revision: stopped.revision + 1, wake: None };
+        let kept = Kept { names: names.clone(), runtime, state, revision: stopped.revision, wake: None };
         if let Some(release) = kept.state.desired().map(|desired| desired.release) {
             let status = kept.state.standing().status;
             self.changes.push(Change::ReleaseStatus { release, channel: names.channel.0, status, at: now });

@@ -229,7 +229,7 @@ impl Loop {
         noted.iter().for_each(|job| batch.write_job(*job));
         batch.performed.append(&mut self.performed);
 
-        let mut commit = batch.commit(&self.world);
+        let mut commit = batch.commit(&mut self.world);
         if self.retry.is_some() && commit.is_empty() {
             // Something has to be written to know that writing works again.
             commit.changes.push(Change::Meta("stored_at", batch.now.to_string()));

@@ -59,6 +59,11 @@ impl Kept {
         Self { names, runtime, state, revision: 0, wake: None }
     }
 
+    /// Whether a row of `later` would say what one of this said, but for the time of the last look at the clock.
+    pub(super) fn says_the_same(&mut self, later: &Self) -> bool {
+        self.runtime == later.runtime && self.wake == later.wake && self.state.says_the_same(&later.state)
+    }
+
     /// The row after one more commit.
     pub(super) fn row(&self) -> InstanceRow {
         let standing = self.state.standing();

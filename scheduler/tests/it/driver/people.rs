@@ -2,7 +2,7 @@
 
 use pvn_scheduler::driver::{Ask, Refusal};
 use pvn_scheduler::store::{EventFilter, JobFilter, PageRequest};
-use schema::api::{DecisionRequest, TokenRequest};
+use schema::api::{DecisionRequest, PushRequest, TokenRequest};
 use schema::status::{ApprovalStatus, JobKind, JobStatus, Role, Status};
 
 use super::round::tidy_world;
@@ -85,4 +85,65 @@ async fn secrets_count_their_versions_and_names_of_tokens_are_never_used_again()
     assert!(matches!(&again, Refusal::Conflict(why) if why.contains("never used again")), "{again}");
     let last = rig.handle.revoke_token("ci".into(), caller("eve")).await.unwrap_err();
     assert!(last.to_string().contains("last admin token"), "{last}");
+}
+
+/// Three channels that each ask a person, on a runtime that only applies: nothing moves by itself.
+const THREE_GATES: &str = r#"
+runtime:
+  name: tool
+  custom:
+    proxyRuntime: {runtime: local}
+    apply:
+      taskConfig: {program: {name: do, entrypoint: [do]}}
+---
+application:
+  name: app
+  releaseChannels:
+  - {name: one, runtimes: [{runtime: tool}], preconditions: [{manualApproval: {name: first}}]}
+  - {name: two, runtimes: [{runtime: tool}], preconditions: [{manualApproval: {name: second}}]}
+  - {name: three, runtimes: [{runtime: tool}], preconditions: [{manualApproval: {name: third}}]}
+---
+service: {name: web, application: app}
+"#;
+
+/// How often the row of each channel was written, in the order of their names.
+async fn revisions(rig: &Rig) -> Vec<(String, i64)> {
+    let loaded = rig.store.load_instances().await.unwrap();
+    let mut revisions: Vec<_> = loaded.iter().map(|instance| (instance.channel.1.to_string(), instance.revision)).collect();
+    revisions.sort();
+    revisions
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_decision_writes_the_row_of_its_channel_and_of_no_other() {
+    let rig = Rig::start(tidy_world()).await;
+    rig.request(THREE_GATES, true).await.unwrap();
+    for channel in ["one", "two", "three"] {
+        rig.until_status(channel, Status::WaitingManualApproval).await;
+    }
+    let before = revisions(&rig).await;
+    rig.handle.ask(target("one"), Ask::Approve(DecisionRequest::default()), caller("eve")).await.unwrap();
+    rig.until_status("one", Status::Converged).await;
+    rig.handle.ask(target("three"), Ask::Reject(DecisionRequest::default()), caller("eve")).await.unwrap();
+    rig.until_status("three", Status::Failed).await;
+    let after = revisions(&rig).await;
+    let written: Vec<_> = before.iter().zip(&after).filter(|(before, after)| before != after).map(|(_, (name, _))| name.as_str()).collect();
+    assert_eq!(written, ["one", "three"], "{before:?} became {after:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_release_to_one_channel_writes_no_other() {
+    let rig = Rig::start(tidy_world()).await;
+    rig.request(THREE_GATES, true).await.unwrap();
+    rig.until_status("three", Status::WaitingManualApproval).await;
+    let before = revisions(&rig).await;
+    let request = PushRequest { channels: Some(vec!["two".into()]), ..PushRequest::default() };
+    rig.handle.push("app".into(), "web".into(), request, caller("root")).await.unwrap();
+    rig.until("the release in `two`", async || {
+        Some(rig.instance("two").await).filter(|instance| instance.desired_version.as_deref() == Some("web-2"))
+    })
+    .await;
+    let after = revisions(&rig).await;
+    let written: Vec<_> = before.iter().zip(&after).filter(|(before, after)| before != after).map(|(_, (name, _))| name.as_str()).collect();
+    assert_eq!(written, ["two"], "{before:?} became {after:?}");
 }
