@@ -24,6 +24,7 @@ use crate::secrets::{SealError, Sealer};
 mod actions;
 mod applications;
 mod backup;
+mod changes;
 mod commit;
 mod documents;
 mod events;

@@ -69,8 +69,9 @@ pub fn key(body: &Body) -> DocumentKey {
 
 impl Configs {
     /// Puts a document in force, in the place of an earlier one of its key.
-    pub fn put(&mut self, document: Document) {
-        self.documents.insert(key(document.body()), Held::Read(Arc::new(document)));
+    pub fn put(&mut self, document: impl Into<Arc<Document>>) {
+        let document = document.into();
+        self.documents.insert(key(document.body()), Held::Read(document));
     }
 
     /// Takes a document out of force.

@@ -11,7 +11,7 @@ use engine::event::Event;
 use engine::state::State;
 use schema::api::LogEntry;
 use schema::id::{ChannelName, InstanceId, JobId, ReleaseId};
-use schema::status::JobStatus;
+use schema::status::{JobStatus, Status};
 use schema::time::Timestamp;
 
 use super::Caller;
@@ -158,7 +158,15 @@ impl Batch {
         if let Some(release) = kept.state.desired().map(|desired| desired.release)
             && standing != (status, Some(release))
         {
-            self.changes.push(Change::ReleaseStatus { release, channel: kept.names.channel.0, status, at: self.now });
+            let (channel, at) = (kept.names.channel.0, self.now);
+            if let (status, Some(older)) = standing
+                && older != release
+                && !matches!(status, Status::Converged | Status::Failed | Status::Replaced | Status::Deleted)
+            {
+                // What it still had to do nobody does any more.
+                self.changes.push(Change::ReleaseStatus { release: older, channel, status: Status::Replaced, at });
+            }
+            self.changes.push(Change::ReleaseStatus { release, channel, status, at });
         }
         if kept.state.converged_version() != converged.as_deref() {
             queue.extend(dependents(world, &kept.names, kept.state.converged_version().map(str::to_owned)));

@@ -11,6 +11,8 @@ use super::run::Loop;
 pub struct Numbers {
     /// Transactions committed since the start.
     pub commits: u64,
+    /// Rows that they wrote or removed, at most.
+    pub rows: u64,
     /// Transactions that failed since the start.
     pub commit_failures: u64,
     /// Jobs that ended since the start.
@@ -33,6 +35,7 @@ impl Loop {
         }
         metrics.insert("pvn_jobs_ended_total".to_owned(), self.numbers.jobs_ended as f64);
         metrics.insert("pvn_commits_total".to_owned(), self.numbers.commits as f64);
+        metrics.insert("pvn_rows_written_total".to_owned(), self.numbers.rows as f64);
         metrics.insert("pvn_commit_failures_total".to_owned(), self.numbers.commit_failures as f64);
         metrics.insert("pvn_actions_waiting".to_owned(), self.waiting.len() as f64);
         metrics

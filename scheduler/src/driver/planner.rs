@@ -27,6 +27,7 @@ mod estate;
 mod keys;
 mod pieces;
 mod places;
+mod pushes;
 mod release;
 
 /// Requests that wait for the planner. Each is a person's or an instance's whole request; more callers wait to be queued.

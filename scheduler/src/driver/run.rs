@@ -241,6 +241,7 @@ impl Loop {
             }
             crash::at(crash::AFTER_COMMIT);
             self.numbers.commits += 1;
+            self.numbers.rows += commit.rows() as u64;
         }
         self.recovered();
         self.show_broken();

@@ -8,7 +8,7 @@ use schema::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use sqlx::{QueryBuilder, Row as _};
 
-use super::row::{count, instant, instant_or_null, json, small, to_json, word};
+use super::row::{count, instant, instant_or_null, json, pieces, small, to_json, word};
 use super::{Connection, Db, PageRequest, Result, Row, Store};
 
 /// A runtime.
@@ -185,6 +185,13 @@ impl Store {
         rows.iter().map(read_channel).collect()
     }
 
+    /// Every service that an application has or had.
+    pub async fn service_rows(&self, application: ApplicationId) -> Result<BTreeMap<ServiceName, ServiceRow>> {
+        let rows =
+            sqlx::query("SELECT * FROM services WHERE application_id = $1").bind(application.to_string()).fetch_all(&self.read).await?;
+        rows.iter().map(|row| read_service(row).map(|service| (service.name.clone(), service))).collect()
+    }
+
     /// The service of this name or id in an application.
     pub async fn find_service(&self, application: ApplicationId, name_or_id: &str) -> Result<Option<ServiceRow>> {
         let row = sqlx::query("SELECT * FROM services WHERE application_id = $1 AND (name = $2 OR id = $2)")
@@ -271,64 +278,78 @@ impl Store {
     }
 }
 
-pub(super) async fn put_runtime(connection: &mut Connection, runtime: &RuntimeRow) -> Result<()> {
-    sqlx::query(
-        "INSERT INTO runtimes (id, name, kind, summary, config_version, created_at) VALUES ($1, $2, $3, $4, $5, $6)
-         ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, summary = excluded.summary, config_version = excluded.config_version",
-    )
-    .bind(runtime.id.to_string())
-    .bind(runtime.name.as_str())
-    .bind(&runtime.kind)
-    .bind(to_json(&runtime.summary))
-    .bind(runtime.config_version.cast_signed())
-    .bind(runtime.created_at.as_millis())
-    .execute(connection)
-    .await?;
+pub(super) async fn put_runtimes(connection: &mut Connection, runtimes: &[&RuntimeRow]) -> Result<()> {
+    for piece in pieces(runtimes) {
+        QueryBuilder::<Db>::new("INSERT INTO runtimes (id, name, kind, summary, config_version, created_at) ")
+            .push_values(piece, |mut row, runtime| {
+                row.push_bind(runtime.id.to_string())
+                    .push_bind(runtime.name.to_string())
+                    .push_bind(runtime.kind.clone())
+                    .push_bind(to_json(&runtime.summary))
+                    .push_bind(runtime.config_version.cast_signed())
+                    .push_bind(runtime.created_at.as_millis());
+            })
+            .push(
+                " ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, summary = excluded.summary, config_version = excluded.config_version",
+            )
+            .build()
+            .execute(&mut *connection)
+            .await?;
+    }
     Ok(())
 }
 
-pub(super) async fn put_application(connection: &mut Connection, application: &ApplicationRow) -> Result<()> {
-    sqlx::query(
-        "INSERT INTO applications (id, name, config_version, created_at) VALUES ($1, $2, $3, $4)
-         ON CONFLICT (id) DO UPDATE SET config_version = excluded.config_version",
-    )
-    .bind(application.id.to_string())
-    .bind(application.name.as_str())
-    .bind(application.config_version.cast_signed())
-    .bind(application.created_at.as_millis())
-    .execute(connection)
-    .await?;
+pub(super) async fn put_applications(connection: &mut Connection, applications: &[&ApplicationRow]) -> Result<()> {
+    for piece in pieces(applications) {
+        QueryBuilder::<Db>::new("INSERT INTO applications (id, name, config_version, created_at) ")
+            .push_values(piece, |mut row, application| {
+                row.push_bind(application.id.to_string())
+                    .push_bind(application.name.to_string())
+                    .push_bind(application.config_version.cast_signed())
+                    .push_bind(application.created_at.as_millis());
+            })
+            .push(" ON CONFLICT (id) DO UPDATE SET config_version = excluded.config_version")
+            .build()
+            .execute(&mut *connection)
+            .await?;
+    }
     Ok(())
 }
 
-pub(super) async fn put_channel(connection: &mut Connection, channel: &ChannelRow) -> Result<()> {
-    sqlx::query(
-        "INSERT INTO channels (id, application_id, name, position, summary, deleted_at) VALUES ($1, $2, $3, $4, $5, $6)
-         ON CONFLICT (id) DO UPDATE SET position = excluded.position, summary = excluded.summary, deleted_at = excluded.deleted_at",
-    )
-    .bind(channel.id.to_string())
-    .bind(channel.application.to_string())
-    .bind(channel.name.as_str())
-    .bind(i64::from(channel.position))
-    .bind(to_json(&channel.summary))
-    .bind(channel.deleted_at.map(Timestamp::as_millis))
-    .execute(connection)
-    .await?;
+pub(super) async fn put_channels(connection: &mut Connection, channels: &[&ChannelRow]) -> Result<()> {
+    for piece in pieces(channels) {
+        QueryBuilder::<Db>::new("INSERT INTO channels (id, application_id, name, position, summary, deleted_at) ")
+            .push_values(piece, |mut row, channel| {
+                row.push_bind(channel.id.to_string())
+                    .push_bind(channel.application.to_string())
+                    .push_bind(channel.name.to_string())
+                    .push_bind(i64::from(channel.position))
+                    .push_bind(to_json(&channel.summary))
+                    .push_bind(channel.deleted_at.map(Timestamp::as_millis));
+            })
+            .push(" ON CONFLICT (id) DO UPDATE SET position = excluded.position, summary = excluded.summary, deleted_at = excluded.deleted_at")
+            .build()
+            .execute(&mut *connection)
+            .await?;
+    }
     Ok(())
 }
 
-pub(super) async fn put_service(connection: &mut Connection, service: &ServiceRow) -> Result<()> {
-    sqlx::query(
-        "INSERT INTO services (id, application_id, name, config_version, release_count, created_at) VALUES ($1, $2, $3, $4, $5, $6)
-         ON CONFLICT (id) DO UPDATE SET config_version = excluded.config_version, release_count = excluded.release_count",
-    )
-    .bind(service.id.to_string())
-    .bind(service.application.to_string())
-    .bind(service.name.as_str())
-    .bind(service.config_version.cast_signed())
-    .bind(service.release_count.cast_signed())
-    .bind(service.created_at.as_millis())
-    .execute(connection)
-    .await?;
+pub(super) async fn put_services(connection: &mut Connection, services: &[&ServiceRow]) -> Result<()> {
+    for piece in pieces(services) {
+        QueryBuilder::<Db>::new("INSERT INTO services (id, application_id, name, config_version, release_count, created_at) ")
+            .push_values(piece, |mut row, service| {
+                row.push_bind(service.id.to_string())
+                    .push_bind(service.application.to_string())
+                    .push_bind(service.name.to_string())
+                    .push_bind(service.config_version.cast_signed())
+                    .push_bind(service.release_count.cast_signed())
+                    .push_bind(service.created_at.as_millis());
+            })
+            .push(" ON CONFLICT (id) DO UPDATE SET config_version = excluded.config_version, release_count = excluded.release_count")
+            .build()
+            .execute(&mut *connection)
+            .await?;
+    }
     Ok(())
 }

@@ -1,22 +1,21 @@
 //! What the driver decided in one go, written in one transaction: all of it or nothing.
 
 use schema::api::LogEntry;
-use schema::id::{BlobId, ChannelId, ReleaseId, ServiceId};
+use schema::id::{BlobId, ChannelId, ReleaseId};
 use schema::status::Status;
 use schema::time::Timestamp;
 use sqlx::Connection as _;
 
 use super::{
     ApplicationRow, ChannelRow, Connection, InstanceRow, JobRow, PendingAction, ReleaseChannelRow, ReleaseRow, Result, RuntimeRow,
-    ServiceRow, Store, StoredDocument, TokenRow, actions, applications, documents, events, instances, jobs, meta, releases, secrets,
-    tokens,
+    ServiceRow, Store, StoredDocument, TokenRow, actions, events, instances, jobs,
 };
 use crate::compile::Commands;
 
 /// One transaction.
 #[derive(Debug, Default)]
 pub struct Commit {
-    /// Changes of what exists, in this order, before everything else.
+    /// Changes of what exists, before everything else. Of two of one row the later counts.
     pub changes: Vec<Change>,
     /// Instances, new and changed.
     pub instances: Vec<InstanceRow>,
@@ -49,15 +48,6 @@ pub enum Change {
     Release(Box<ReleaseRow>),
     /// What a release means for a channel, new or recompiled.
     ReleaseChannel(Box<ReleaseChannelRow>),
-    /// This release takes over from older ones of the service in the channel.
-    Replaces {
-        /// The service.
-        service: ServiceId,
-        /// The channel.
-        channel: ChannelId,
-        /// The newer release.
-        by: ReleaseId,
-    },
     /// How a release stands in a channel.
     ReleaseStatus {
         /// The release.
@@ -98,14 +88,14 @@ pub enum Change {
 }
 
 impl Commit {
+    /// Rows that it writes or removes, at most.
+    pub fn rows(&self) -> usize {
+        self.changes.len() + self.instances.len() + self.jobs.len() + self.actions.len() + self.performed.len() + self.events.len()
+    }
+
     /// Whether there is nothing to write.
     pub fn is_empty(&self) -> bool {
-        self.changes.is_empty()
-            && self.instances.is_empty()
-            && self.jobs.is_empty()
-            && self.actions.is_empty()
-            && self.performed.is_empty()
-            && self.events.is_empty()
+        self.rows() == 0
     }
 }
 
@@ -134,9 +124,7 @@ impl Store {
         if let Some(lease) = &self.lease {
             lease.check(&mut transaction).await?;
         }
-        for change in &commit.changes {
-            self.write_change(&mut transaction, change).await?;
-        }
+        self.write_changes(&mut transaction, &commit.changes).await?;
         instances::put(&mut transaction, &commit.instances).await?;
         jobs::put(&mut transaction, &commit.jobs).await?;
         actions::insert(&mut transaction, &commit.actions).await?;
@@ -144,27 +132,5 @@ impl Store {
         events::insert(&mut transaction, &commit.events).await?;
         transaction.commit().await?;
         Ok(())
-    }
-
-    async fn write_change(&self, to: &mut Connection, change: &Change) -> Result<()> {
-        match change {
-            Change::Document(document) => documents::insert(to, document, &self.sealed_document(document)).await,
-            Change::Runtime(runtime) => applications::put_runtime(to, runtime).await,
-            Change::Application(application) => applications::put_application(to, application).await,
-            Change::Channel(channel) => applications::put_channel(to, channel).await,
-            Change::Service(service) => applications::put_service(to, service).await,
-            Change::Compiled(digest, commands) => releases::put_compiled(to, *digest, commands).await,
-            Change::Release(release) => releases::insert(to, release).await,
-            Change::ReleaseChannel(row) => releases::put_channel(to, row).await,
-            Change::Replaces { service, channel, by } => releases::replace_older(to, *service, *channel, *by).await,
-            Change::ReleaseStatus { release, channel, status, at } => releases::set_status(to, *release, *channel, *status, *at).await,
-            Change::Secret { key, version, value, at, by } => {
-                secrets::insert(to, key, *version, &self.sealed_secret(key, *version, value), *at, by).await
-            }
-            Change::SecretDeleted(key) => secrets::delete(to, key).await,
-            Change::Token(token) => tokens::insert(to, token).await,
-            Change::TokenRevoked { name, at } => tokens::revoke(to, name, *at).await,
-            Change::Meta(key, value) => meta::set(to, key, value).await,
-        }
     }
 }

@@ -2,10 +2,10 @@
 
 use schema::config::Source;
 use schema::time::Timestamp;
-use sqlx::Row as _;
+use sqlx::{QueryBuilder, Row as _};
 
-use super::row::{count, word};
-use super::{Connection, Result, Row, Store};
+use super::row::{count, pieces, word};
+use super::{Connection, Db, Result, Row, Store};
 
 /// The kind of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -104,10 +104,29 @@ impl Store {
         row.map(|row| self.read_document(key.kind, &row)).transpose()
     }
 
-    /// Every document of a kind in force; of services, those of one application.
-    pub async fn documents(&self, kind: DocumentKind, application: &str) -> Result<Vec<StoredDocument>> {
-        let rows = sqlx::query(IN_FORCE).bind(kind.as_str()).bind(application).bind("").fetch_all(&self.read).await?;
-        rows.iter().map(|row| self.read_document(kind, row)).collect()
+    /// The documents of a kind in force; of services, those of one application. With `names` only those with these names.
+    pub async fn documents(&self, kind: DocumentKind, application: &str, names: Option<&[&str]>) -> Result<Vec<StoredDocument>> {
+        let Some(names) = names else {
+            let rows = sqlx::query(IN_FORCE).bind(kind.as_str()).bind(application).bind("").fetch_all(&self.read).await?;
+            return rows.iter().map(|row| self.read_document(kind, row)).collect();
+        };
+        let mut documents = Vec::with_capacity(names.len());
+        for piece in pieces(names) {
+            let mut query = QueryBuilder::<Db>::new("SELECT * FROM documents AS d WHERE kind = ");
+            query.push_bind(kind.as_str()).push(" AND application = ").push_bind(application.to_owned()).push(" AND name IN (");
+            let mut list = query.separated(", ");
+            for name in piece {
+                list.push_bind((*name).to_owned());
+            }
+            query.push(
+                ") AND version = (SELECT MAX(version) FROM documents AS n \
+                 WHERE n.kind = d.kind AND n.application = d.application AND n.name = d.name)",
+            );
+            for row in query.build().fetch_all(&self.read).await? {
+                documents.push(self.read_document(kind, &row)?);
+            }
+        }
+        Ok(documents)
     }
 
     /// The source of a document, sealed.
@@ -116,19 +135,26 @@ impl Store {
     }
 }
 
-pub(super) async fn insert(connection: &mut Connection, document: &StoredDocument, sealed: &str) -> Result<()> {
-    sqlx::query(
-        "INSERT INTO documents (kind, application, name, version, digest, source, created_at, created_by) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-    )
-    .bind(document.key.kind.as_str())
-    .bind(&document.key.application)
-    .bind(&document.key.name)
-    .bind(document.version.cast_signed())
-    .bind(&document.digest)
-    .bind(sealed)
-    .bind(document.created_at.as_millis())
-    .bind(&document.created_by)
-    .execute(connection)
-    .await?;
+pub(super) async fn insert(
+    connection: &mut Connection,
+    documents: &[&StoredDocument],
+    sealed: impl Fn(&StoredDocument) -> String,
+) -> Result<()> {
+    for piece in pieces(documents) {
+        QueryBuilder::<Db>::new("INSERT INTO documents (kind, application, name, version, digest, source, created_at, created_by) ")
+            .push_values(piece, |mut row, document| {
+                row.push_bind(document.key.kind.as_str())
+                    .push_bind(document.key.application.clone())
+                    .push_bind(document.key.name.clone())
+                    .push_bind(document.version.cast_signed())
+                    .push_bind(document.digest.clone())
+                    .push_bind(sealed(document))
+                    .push_bind(document.created_at.as_millis())
+                    .push_bind(document.created_by.clone());
+            })
+            .build()
+            .execute(&mut *connection)
+            .await?;
+    }
     Ok(())
 }

@@ -9,7 +9,7 @@ use schema::status::Status;
 use schema::time::Timestamp;
 use sqlx::{QueryBuilder, Row as _};
 
-use super::row::{count, instant, instant_or_null, json, to_json, word, word_or_null};
+use super::row::{count, instant, instant_or_null, json, pieces, to_json, word, word_or_null};
 use super::{Connection, Db, PageRequest, Result, Row, Store};
 use crate::compile::{Commands, Given, Values};
 
@@ -208,6 +208,17 @@ impl Store {
         row.as_ref().map(read_release).transpose()
     }
 
+    /// The newest release of each service of an application that has one.
+    pub async fn newest_releases(&self, application: ApplicationId) -> Result<Vec<ReleaseRow>> {
+        let rows = sqlx::query(
+            "SELECT r.* FROM services AS s JOIN releases AS r ON r.service_id = s.id AND r.number = s.release_count WHERE s.application_id = $1",
+        )
+        .bind(application.to_string())
+        .fetch_all(&self.read)
+        .await?;
+        rows.iter().map(read_release).collect()
+    }
+
     /// The newest release of a service that was converged in some channel, but of another version than the newest of all.
     pub async fn last_converged_release(&self, service: ServiceId) -> Result<Option<ReleaseRow>> {
         let row = sqlx::query(
@@ -265,83 +276,102 @@ impl Store {
 const SHOWN: &str = "SELECT r.*, a.name AS application, s.name AS service FROM releases AS r
     JOIN services AS s ON s.id = r.service_id JOIN applications AS a ON a.id = s.application_id";
 
-pub(super) async fn insert(connection: &mut Connection, release: &ReleaseRow) -> Result<()> {
-    sqlx::query(
-        "INSERT INTO releases (id, service_id, seq, number, version, params, created_at, created_by, rolled_back_to, service_version)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
-    )
-    .bind(release.id.to_string())
-    .bind(release.service.to_string())
-    .bind(release.seq)
-    .bind(release.number.cast_signed())
-    .bind(&release.version)
-    .bind(to_json(&release.params))
-    .bind(release.created_at.as_millis())
-    .bind(&release.created_by)
-    .bind(release.rolled_back_to.map(|id| id.to_string()))
-    .bind(release.service_version.cast_signed())
-    .execute(connection)
-    .await?;
-    Ok(())
-}
-
-pub(super) async fn put_channel(connection: &mut Connection, row: &ReleaseChannelRow) -> Result<()> {
-    sqlx::query(
-        "INSERT INTO release_channels (release_id, channel_id, status, compiled, desired, converged_at) VALUES ($1, $2, $3, $4, $5, $6)
-         ON CONFLICT (release_id, channel_id) DO UPDATE SET compiled = excluded.compiled, desired = excluded.desired",
-    )
-    .bind(row.release.to_string())
-    .bind(row.channel.to_string())
-    .bind(row.status.as_str())
-    .bind(row.compiled.to_string())
-    .bind(to_json(&row.desired))
-    .bind(row.converged_at.map(Timestamp::as_millis))
-    .execute(connection)
-    .await?;
-    Ok(())
-}
-
-pub(super) async fn put_compiled(connection: &mut Connection, digest: BlobId, commands: &Commands) -> Result<()> {
-    sqlx::query("INSERT INTO compiled (digest, body) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING")
-        .bind(digest.to_string())
-        .bind(to_json(commands))
-        .execute(connection)
+pub(super) async fn insert(connection: &mut Connection, releases: &[&ReleaseRow]) -> Result<()> {
+    for piece in pieces(releases) {
+        QueryBuilder::<Db>::new(
+            "INSERT INTO releases (id, service_id, seq, number, version, params, created_at, created_by, rolled_back_to, service_version) ",
+        )
+        .push_values(piece, |mut row, release| {
+            row.push_bind(release.id.to_string())
+                .push_bind(release.service.to_string())
+                .push_bind(release.seq)
+                .push_bind(release.number.cast_signed())
+                .push_bind(release.version.clone())
+                .push_bind(to_json(&release.params))
+                .push_bind(release.created_at.as_millis())
+                .push_bind(release.created_by.clone())
+                .push_bind(release.rolled_back_to.map(|id| id.to_string()))
+                .push_bind(release.service_version.cast_signed());
+        })
+        .build()
+        .execute(&mut *connection)
         .await?;
+    }
     Ok(())
 }
 
-/// Marks what the releases of a service still had to do in a channel as REPLACED, but for the release that takes over.
-pub(super) async fn replace_older(connection: &mut Connection, service: ServiceId, channel: ChannelId, by: ReleaseId) -> Result<()> {
-    sqlx::query(
-        "UPDATE release_channels SET status = 'REPLACED' WHERE channel_id = $2 AND release_id <> $3
-         AND status NOT IN ('CONVERGED', 'FAILED', 'REPLACED', 'DELETED')
-         AND release_id IN (SELECT id FROM releases WHERE service_id = $1)",
-    )
-    .bind(service.to_string())
-    .bind(channel.to_string())
-    .bind(by.to_string())
-    .execute(connection)
-    .await?;
+pub(super) async fn put_channels(connection: &mut Connection, rows: &[ReleaseChannelRow]) -> Result<()> {
+    for piece in pieces(rows) {
+        QueryBuilder::<Db>::new("INSERT INTO release_channels (release_id, channel_id, status, compiled, desired, converged_at) ")
+            .push_values(piece, |mut row, channel| {
+                row.push_bind(channel.release.to_string())
+                    .push_bind(channel.channel.to_string())
+                    .push_bind(channel.status.as_str())
+                    .push_bind(channel.compiled.to_string())
+                    .push_bind(to_json(&channel.desired))
+                    .push_bind(channel.converged_at.map(Timestamp::as_millis));
+            })
+            .push(" ON CONFLICT (release_id, channel_id) DO UPDATE SET compiled = excluded.compiled, desired = excluded.desired")
+            .build()
+            .execute(&mut *connection)
+            .await?;
+    }
     Ok(())
 }
 
-/// Writes how an instance stands into its release; `converged_at` keeps the first instant.
-pub(super) async fn set_status(
-    connection: &mut Connection,
+pub(super) async fn put_compiled(connection: &mut Connection, compiled: &[(BlobId, &Commands)]) -> Result<()> {
+    for piece in pieces(compiled) {
+        QueryBuilder::<Db>::new("INSERT INTO compiled (digest, body) ")
+            .push_values(piece, |mut row, (digest, commands)| {
+                row.push_bind(digest.to_string()).push_bind(to_json(commands));
+            })
+            .push(" ON CONFLICT (digest) DO NOTHING")
+            .build()
+            .execute(&mut *connection)
+            .await?;
+    }
+    Ok(())
+}
+
+/// How a release stands in a channel from now on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StatusChange {
     release: ReleaseId,
     channel: ChannelId,
     status: Status,
-    at: Timestamp,
-) -> Result<()> {
-    let converged_at = (status == Status::Converged).then(|| at.as_millis());
-    sqlx::query(
-        "UPDATE release_channels SET status = $3, converged_at = COALESCE(converged_at, $4) WHERE release_id = $1 AND channel_id = $2",
-    )
-    .bind(release.to_string())
-    .bind(channel.to_string())
-    .bind(status.as_str())
-    .bind(converged_at)
-    .execute(connection)
-    .await?;
+    /// When it was first converged, if it was.
+    converged_at: Option<Timestamp>,
+}
+
+impl StatusChange {
+    pub(super) fn new(release: ReleaseId, channel: ChannelId, status: Status, at: Timestamp) -> Self {
+        Self { release, channel, status, converged_at: (status == Status::Converged).then_some(at) }
+    }
+
+    /// This one and a later one in one.
+    pub(super) fn then(&self, later: Self) -> Self {
+        Self { converged_at: self.converged_at.or(later.converged_at), ..later }
+    }
+}
+
+/// Writes how instances stand into their releases; `converged_at` keeps the first instant.
+pub(super) async fn set_statuses(connection: &mut Connection, changes: &[StatusChange]) -> Result<()> {
+    for piece in pieces(changes) {
+        QueryBuilder::<Db>::new("WITH changes (release_id, channel_id, status, converged_at) AS (")
+            .push_values(piece, |mut row, change| {
+                row.push_bind(change.release.to_string())
+                    .push_bind(change.channel.to_string())
+                    .push_bind(change.status.as_str())
+                    .push_bind(change.converged_at.map(Timestamp::as_millis));
+            })
+            .push(
+                ") UPDATE release_channels SET status = changes.status, \
+                 converged_at = COALESCE(release_channels.converged_at, changes.converged_at) FROM changes \
+                 WHERE release_channels.release_id = changes.release_id AND release_channels.channel_id = changes.channel_id",
+            )
+            .build()
+            .execute(&mut *connection)
+            .await?;
+    }
     Ok(())
 }

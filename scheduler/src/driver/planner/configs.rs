@@ -2,16 +2,17 @@
 //! show, instances that come and go, and what recompiles. All or nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use engine::event::Event;
-use schema::api::{ConfigsRequest, ConfigsResult, DocumentChange, PushRequest, PushedService, RuntimeConnection};
-use schema::config::{self, Body, Document};
+use schema::api::{ConfigsRequest, ConfigsResult, DocumentChange, RuntimeConnection};
+use schema::config::{self, Body, Document, Service};
 use schema::id::{ApplicationId, ApplicationName, ChannelId, ChannelName, InstanceId, RuntimeId, ServiceId, ServiceName};
 use serde_json::json;
 
 use super::super::calls::Plan;
 use super::super::{Caller, Refusal};
-use super::estate::{Estate, key_of};
+use super::estate::{Concerned, Estate, Services, key_of};
 use super::pieces::pieces;
 use super::release::Subject;
 use super::{Planner, RawSeal, diff, entry};
@@ -22,29 +23,31 @@ use crate::store::{
     StoredDocument,
 };
 
+/// Most rows that are asked for one by one; of more all of the application are read in one go.
+pub(super) const ONE_BY_ONE: usize = 16;
+
 /// A document that was given, beside what is stored.
-struct Given {
-    document: Document,
+pub(super) struct Given {
+    pub(super) document: Arc<Document>,
     change: &'static str,
     version: u64,
     diff: String,
 }
 
 /// An application with its rows as they will be.
-struct Applied {
-    row: ApplicationRow,
-    channels: Vec<Channel>,
+pub(super) struct Applied {
+    pub(super) row: ApplicationRow,
+    pub(super) channels: Vec<Channel>,
     ids: BTreeMap<ChannelName, ChannelId>,
-    services: BTreeMap<ServiceName, ServiceRow>,
+    pub(super) services: BTreeMap<ServiceName, ServiceRow>,
 }
 
 impl Planner {
     pub(super) async fn apply_configs(&mut self, request: &ConfigsRequest, caller: &Caller) -> Result<ConfigsResult, Refusal> {
         let documents = config::read(&request.files)
             .map_err(|problems| Refusal::Config(problems.iter().map(schema::diagnostic::Diagnostic::to_api).collect()))?;
-        let applications = self.concerned(&documents).await?;
-        let estate = self.estate(applications.as_ref()).await?;
-        let given: Vec<Given> = documents.into_iter().map(|document| compare(&estate, document)).collect();
+        let estate = self.estate(&self.concerned(&documents).await?).await?;
+        let given: Vec<Given> = documents.into_iter().map(|document| compare(&estate, document.into())).collect();
         let mut configs = estate.configs.clone();
         for given in &given {
             configs.put(given.document.clone());
@@ -73,12 +76,14 @@ impl Planner {
         self.plan_documents(&mut plan, &given, caller);
         let releases = if request.push { self.plan_pushes(&configs, &given, &applied, request, caller).await? } else { Vec::new() };
         let (pushed, releases): (Vec<_>, Vec<_>) = releases.into_iter().unzip();
+        let warnings = schema::config::shared_paths(configs.documents(), self.options.everything_local);
+        let warnings = warnings.iter().map(schema::diagnostic::Diagnostic::to_api_warning).collect();
+        // What was read is planned: it need not be held while thousands of rows are written.
+        drop((configs, estate, applied));
+        let documents = given.into_iter().map(Given::shown).collect();
         if !request.dry_run && (request.push || !changed.is_empty()) {
             self.commit_pieces(plan, releases).await?;
         }
-        let warnings = schema::config::shared_paths(configs.documents(), self.options.everything_local);
-        let warnings = warnings.iter().map(schema::diagnostic::Diagnostic::to_api_warning).collect();
-        let documents = given.into_iter().map(Given::shown).collect();
         Ok(ConfigsResult { warnings, documents, pushed: if request.dry_run { Vec::new() } else { pushed } })
     }
 
@@ -99,22 +104,32 @@ impl Planner {
         Ok(())
     }
 
-    /// The applications that the documents may change something in; `None` = all, because a runtime changes.
-    async fn concerned(&self, documents: &[Document]) -> Result<Option<BTreeSet<ApplicationName>>, Refusal> {
-        let mut applications = BTreeSet::new();
+    /// What the documents may change something in.
+    async fn concerned(&self, documents: &[Document]) -> Result<Concerned, Refusal> {
+        let given = documents.iter().map(key_of).collect();
+        let mut applications: BTreeMap<ApplicationName, Services> = BTreeMap::new();
         for document in documents {
-            match document.body() {
-                Body::Runtime(_) => {
-                    let stored = self.store.document(&key_of(document)).await?;
-                    if stored.is_none_or(|stored| stored.digest != document.digest().to_string()) {
-                        return Ok(None);
+            let of = match document.body() {
+                Body::Service(service) => {
+                    let named = applications.entry(service.application.clone()).or_insert_with(|| Services::Named(BTreeSet::new()));
+                    if let Services::Named(names) = named {
+                        names.insert(service.name.clone());
                     }
+                    continue;
                 }
-                Body::Application(application) => drop(applications.insert(application.name.clone())),
-                Body::Service(service) => drop(applications.insert(service.application.clone())),
+                Body::Runtime(_) => None,
+                Body::Application(application) => Some(&application.name),
+            };
+            let stored = self.store.document(&key_of(document)).await?;
+            let changes = stored.is_none_or(|stored| stored.digest != document.digest().to_string());
+            match of {
+                None if changes => return Ok(Concerned { applications: None, given }),
+                None => {}
+                Some(name) if changes => drop(applications.insert(name.clone(), Services::All)),
+                Some(name) => drop(applications.entry(name.clone()).or_insert_with(|| Services::Named(BTreeSet::new()))),
             }
         }
-        Ok(Some(applications))
+        Ok(Concerned { applications: Some(applications), given })
     }
 
     fn plan_documents(&self, plan: &mut Plan, given: &[Given], caller: &Caller) {
@@ -194,14 +209,19 @@ impl Planner {
         let channels = compile::channels(configs, application).map_err(Refusal::Config)?;
         let before = if is_new { Vec::new() } else { self.store.channels(row.id).await? };
         let mut services = BTreeMap::new();
-        for service in configs.services().filter(|service| service.application == *name) {
-            let version = given
-                .iter()
-                .find(|given| matches!(given.document.body(), Body::Service(other) if other.application == *name && other.name == service.name))
-                .map(|given| given.version)
-                .or_else(|| estate.version(DocumentKind::Service, name.as_str(), service.name.as_str()));
-            let stored = if is_new { None } else { self.store.find_service(row.id, service.name.as_str()).await? };
-            let mut service_row = stored.unwrap_or_else(|| ServiceRow {
+        let given_versions: BTreeMap<&ServiceName, u64> = given
+            .iter()
+            .filter_map(|given| match given.document.body() {
+                Body::Service(service) if service.application == *name => Some((&service.name, given.version)),
+                _ => None,
+            })
+            .collect();
+        let wanted: Vec<&Service> = configs.services().filter(|service| service.application == *name).collect();
+        let mut stored = if is_new { BTreeMap::new() } else { self.service_rows(row.id, &wanted).await? };
+        for service in &wanted {
+            let version = given_versions.get(&service.name).copied();
+            let version = version.or_else(|| estate.version(DocumentKind::Service, name.as_str(), service.name.as_str()));
+            let mut service_row = stored.remove(&service.name).unwrap_or_else(|| ServiceRow {
                 id: ServiceId::from_bytes(clock::random()),
                 application: row.id,
                 name: service.name.clone(),
@@ -218,7 +238,7 @@ impl Planner {
         }
         let ids = self.plan_channels(plan, &row, &channels, &before, &services);
         let applied = Applied { row, channels, ids, services };
-        for service in configs.services().filter(|service| service.application == *name) {
+        for service in wanted {
             let Some(subject) = applied.subject(&service.name) else { continue };
             for channel in &applied.channels {
                 let Some(names) = subject.names(&channel.name) else { continue };
@@ -228,6 +248,20 @@ impl Planner {
             }
         }
         Ok(applied)
+    }
+
+    /// The rows of these services, as far as they are there.
+    async fn service_rows(&self, application: ApplicationId, wanted: &[&Service]) -> Result<BTreeMap<ServiceName, ServiceRow>, Refusal> {
+        if wanted.len() > ONE_BY_ONE {
+            return Ok(self.store.service_rows(application).await?);
+        }
+        let mut rows = BTreeMap::new();
+        for service in wanted {
+            if let Some(row) = self.store.find_service(application, service.name.as_str()).await? {
+                rows.insert(service.name.clone(), row);
+            }
+        }
+        Ok(rows)
     }
 
     /// Channels that are new, changed, gone or back; those that are gone take their instances with them.
@@ -350,49 +384,10 @@ impl Planner {
         })?;
         super::estate::read(&stored)
     }
-
-    async fn plan_pushes(
-        &mut self,
-        configs: &Configs,
-        given: &[Given],
-        applied: &BTreeMap<ApplicationName, Applied>,
-        request: &ConfigsRequest,
-        caller: &Caller,
-    ) -> Result<Vec<(PushedService, Plan)>, Refusal> {
-        let services: Vec<_> = given
-            .iter()
-            .filter_map(|given| match given.document.body() {
-                Body::Service(service) => Some(service.as_ref()),
-                _ => None,
-            })
-            .collect();
-        let known = |name: &String| services.iter().any(|service| service.parameters.iter().any(|parameter| parameter.name == *name));
-        if let Some(unknown) = request.params.keys().find(|name| !known(name)) {
-            return Err(Refusal::Invalid(format!("no service in the given files has a parameter `{unknown}`")));
-        }
-        let mut pushed = Vec::new();
-        for service in services {
-            let Some(subject) = applied.get(&service.application).and_then(|applied| applied.subject(&service.name)) else { continue };
-            let own = |name: &&String| service.parameters.iter().any(|parameter| parameter.name == **name);
-            let params =
-                request.params.keys().filter(own).filter_map(|name| Some((name.clone(), request.params.get(name)?.clone()))).collect();
-            let one = PushRequest { params, ..PushRequest::default() };
-            let mut plan = Plan::default();
-            let release = self.plan_push(&mut plan, configs, service, &subject, &one, caller).await?;
-            let pushed_service = PushedService {
-                application: service.application.clone(),
-                service: service.name.clone(),
-                release: release.release,
-                version: release.version,
-            };
-            pushed.push((pushed_service, plan));
-        }
-        Ok(pushed)
-    }
 }
 
 impl Applied {
-    fn subject(&self, service: &ServiceName) -> Option<Subject<'_>> {
+    pub(super) fn subject(&self, service: &ServiceName) -> Option<Subject<'_>> {
         Some(Subject { application: &self.row, service: self.services.get(service)?, channel_ids: &self.ids })
     }
 }
@@ -421,7 +416,7 @@ impl Given {
     }
 }
 
-fn compare(estate: &Estate, document: Document) -> Given {
+fn compare(estate: &Estate, document: Arc<Document>) -> Given {
     let stored = estate.stored.get(&key_of(&document));
     let label = match document.application() {
         Some(application) => format!("service {application}/{}", document.name()),

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use schema::config::{self, Body, Document};
-use schema::id::ApplicationName;
+use schema::id::{ApplicationName, ServiceName};
 
 use super::super::Refusal;
 use super::Planner;
@@ -44,20 +44,62 @@ pub(super) fn read(stored: &StoredDocument) -> Result<Document, Refusal> {
     }
 }
 
+/// Which documents in force matter besides the runtimes, all of which do.
+#[derive(Debug, Default)]
+pub(super) struct Concerned {
+    /// Applications; `None` = all with all their services, because a runtime changes.
+    pub(super) applications: Option<BTreeMap<ApplicationName, Services>>,
+    /// Documents that are given with the request: what is stored of them is needed to compare, and not read again.
+    pub(super) given: BTreeSet<DocumentKey>,
+}
+
+/// Which services of an application matter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Services {
+    /// All, because the application itself changes.
+    All,
+    /// These: an application may have thousands, and a change of one service means nothing to the others.
+    Named(BTreeSet<ServiceName>),
+}
+
+impl Concerned {
+    /// One application, and of its services one.
+    pub(super) fn service(application: &ApplicationName, service: &ServiceName) -> Self {
+        let services = Services::Named(BTreeSet::from([service.clone()]));
+        Self { applications: Some(BTreeMap::from([(application.clone(), services)])), ..Self::default() }
+    }
+
+    /// No application.
+    pub(super) fn runtimes_only() -> Self {
+        Self { applications: Some(BTreeMap::new()), ..Self::default() }
+    }
+}
+
 impl Planner {
-    /// All runtimes and these applications with their services; `None` = all applications.
-    pub(super) async fn estate(&self, applications: Option<&BTreeSet<ApplicationName>>) -> Result<Estate, Refusal> {
+    /// The documents in force that matter.
+    pub(super) async fn estate(&self, concerned: &Concerned) -> Result<Estate, Refusal> {
         let mut estate = Estate { stored: BTreeMap::new(), configs: Configs::default() };
-        let mut documents = self.store.documents(DocumentKind::Runtime, "").await?;
-        let all = self.store.documents(DocumentKind::Application, "").await?;
-        let wanted =
-            all.into_iter().filter(|stored| applications.is_none_or(|named| named.iter().any(|name| name.as_str() == stored.key.name)));
-        for application in wanted.collect::<Vec<_>>() {
-            documents.extend(self.store.documents(DocumentKind::Service, &application.key.name).await?);
+        let mut documents = self.store.documents(DocumentKind::Runtime, "", None).await?;
+        for application in self.store.documents(DocumentKind::Application, "", None).await? {
+            let name = &application.key.name;
+            let services = match &concerned.applications {
+                None => Some(None),
+                Some(named) => {
+                    let found = named.iter().find(|(application, _)| application.as_str() == name.as_str());
+                    found.map(|(_, services)| match services {
+                        Services::All => None,
+                        Services::Named(names) => Some(names.iter().map(ServiceName::as_str).collect::<Vec<_>>()),
+                    })
+                }
+            };
+            let Some(services) = services else { continue };
+            documents.extend(self.store.documents(DocumentKind::Service, name, services.as_deref()).await?);
             documents.push(application);
         }
         for stored in documents {
-            estate.configs.put(read(&stored)?);
+            if !concerned.given.contains(&stored.key) {
+                estate.configs.put(read(&stored)?);
+            }
             estate.stored.insert(stored.key.clone(), stored);
         }
         self.name_ids(&mut estate).await?;
@@ -77,11 +119,10 @@ impl Planner {
                 break;
             }
         }
-        let names: Vec<ApplicationName> = estate.configs.applications().map(|application| application.name.clone()).collect();
-        for name in names {
-            let Some(row) = self.store.find_application(name.as_str()).await? else { continue };
+        for key in estate.stored.keys().filter(|key| key.kind == DocumentKind::Application) {
+            let Some(row) = self.store.find_application(&key.name).await? else { continue };
             for channel in self.store.channels(row.id).await? {
-                estate.configs.set_channel_id(name.clone(), channel.name, channel.id);
+                estate.configs.set_channel_id(row.name.clone(), channel.name, channel.id);
             }
         }
         Ok(())

@@ -6,9 +6,9 @@
 
 use super::super::calls::Plan;
 
-/// Changes of rows in one commit of releases. A few hundredths of a second of writing: about 100 services in one channel.
+/// Changes of rows in one commit of releases. Below a tenth of a second of writing: about 500 services in one channel.
 /// One release is never divided, so that of a service in very many channels may be more.
-const CHANGES_LIMIT: usize = 512;
+const CHANGES_LIMIT: usize = 2048;
 
 /// The commits in order: `first` with as many of the releases as fit, then the others. Each with how many releases are
 /// stored once it is.
@@ -49,12 +49,12 @@ mod tests {
 
     #[test]
     fn many_releases_are_several_commits_and_none_is_divided() {
-        check(500, &[5, 5, 5], &[(510, 2), (5, 3)]);
-        check(0, &[5; 300], &[(510, 102), (510, 204), (480, 300)]);
+        check(2040, &[4, 4, 4], &[(2048, 2), (4, 3)]);
+        check(0, &[4; 1200], &[(2048, 512), (2048, 1024), (704, 1200)]);
     }
 
     #[test]
     fn what_cannot_be_divided_is_a_commit_of_its_own() {
-        check(4000, &[5, 2000, 5], &[(4000, 0), (5, 1), (2000, 2), (5, 3)]);
+        check(4000, &[5, 3000, 5], &[(4000, 0), (5, 1), (3000, 2), (5, 3)]);
     }
 }

@@ -1,11 +1,10 @@
 //! Where on clusters the jobs of a runtime run, for whoever checks that.
 
-use std::collections::BTreeSet;
-
 use schema::id::RuntimeName;
 
 use super::super::calls::Plan;
 use super::super::{Caller, Refusal};
+use super::estate::Concerned;
 use super::{Planner, entry};
 use crate::compile::{ClusterPlace, cluster_places};
 
@@ -15,7 +14,7 @@ impl Planner {
         let found = self.store.find_runtime(runtime).await?;
         let row = found
             .ok_or_else(|| Refusal::NotFound(format!("there is no runtime `{runtime}`; `pvnctl runtimes list` shows those there are")))?;
-        let estate = self.estate(Some(&BTreeSet::new())).await?;
+        let estate = self.estate(&Concerned::runtimes_only()).await?;
         let places = if self.options.everything_local { Vec::new() } else { cluster_places(&estate.configs, &row.name) };
         if !places.is_empty() {
             let message = format!("{} checks runtime {}", caller.who, row.name);

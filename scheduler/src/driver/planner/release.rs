@@ -13,6 +13,7 @@ use serde_json::json;
 use super::super::calls::Plan;
 use super::super::world::Names;
 use super::super::{Caller, Refusal};
+use super::estate::Concerned;
 use super::{Planner, RawSeal, entry};
 use crate::clock;
 use crate::compile::{self, Channel, CompiledInstance, Configs, EnvValue, Place, Release};
@@ -20,6 +21,14 @@ use crate::store::{ApplicationRow, Change, ReleaseChannelRow, ReleaseRow, Servic
 
 /// Who a rollback of the engine's is done by, in the log.
 const ENGINE: &str = "pvn";
+
+/// What a release is made from besides the document and the values that are given.
+pub(super) struct From<'a> {
+    /// The application's channels.
+    pub(super) channels: &'a [Channel],
+    /// The service's newest release, whose values are kept where none are given.
+    pub(super) newest: Option<ReleaseRow>,
+}
 
 /// Everything about a service that a release of it needs.
 pub(super) struct Subject<'a> {
@@ -48,17 +57,22 @@ impl Planner {
         caller: &Caller,
     ) -> Result<Pushed, Refusal> {
         let (application, service) = self.find(application, service).await?;
-        let estate = self.estate(Some(&BTreeSet::from([application.name.clone()]))).await?;
+        let estate = self.estate(&Concerned::service(&application.name, &service.name)).await?;
         let ids = self.live_channels(&application).await?;
         let document = estate.configs.service(&application.name, &service.name).ok_or_else(|| no_document(&application.name, &service))?;
         let subject = Subject { application: &application, service: &service, channel_ids: &ids };
+        let of = estate.configs.application(&application.name);
+        let of = of.ok_or_else(|| Refusal::NotFound(format!("application `{}` has no config", application.name)))?;
+        let channels = compile::channels(&estate.configs, of).map_err(Refusal::Config)?;
+        let from = From { channels: &channels, newest: self.store.newest_release(service.id).await? };
         let mut plan = Plan::default();
-        let pushed = self.plan_push(&mut plan, &estate.configs, document, &subject, request, caller).await?;
+        let pushed = self.plan_push(&mut plan, &estate.configs, document, &subject, request, from, caller).await?;
         self.commit(plan).await?;
         Ok(pushed)
     }
 
     /// Adds a release of one service to a plan.
+    #[expect(clippy::too_many_arguments, reason = "what a release is made of has no name of its own")]
     pub(super) async fn plan_push(
         &mut self,
         plan: &mut Plan,
@@ -66,17 +80,14 @@ impl Planner {
         document: &Service,
         subject: &Subject<'_>,
         request: &PushRequest,
+        from: From<'_>,
         caller: &Caller,
     ) -> Result<Pushed, Refusal> {
-        let application = configs
-            .application(&subject.application.name)
-            .ok_or_else(|| Refusal::NotFound(format!("application `{}` has no config", subject.application.name)))?;
-        let channels = compile::channels(configs, application).map_err(Refusal::Config)?;
-        let wanted = wanted(&channels, subject, request.channels.as_deref())?;
-        let newest = self.store.newest_release(subject.service.id).await?;
+        let From { channels, newest } = from;
+        let wanted = wanted(channels, subject, request.channels.as_deref())?;
         let seal = RawSeal(&self.sealer);
         let earlier = newest.as_ref().map(|release| &release.params);
-        let values = compile::values(configs, document, &channels, request, earlier, &seal).map_err(Refusal::Config)?;
+        let values = compile::values(configs, document, channels, request, earlier, &seal).map_err(Refusal::Config)?;
         let number = subject.service.release_count + 1;
         let named = compile::bundle_name(configs, document, &values).map_err(Refusal::Config)?;
         let version = self.free_version(subject.service, named, number).await?;
@@ -85,7 +96,7 @@ impl Planner {
         let release = Release { id, version: &version, released_at, values: &values };
         let mut compiled = Vec::new();
         let mut problems = Vec::new();
-        for channel in &channels {
+        for channel in channels {
             if !wanted.contains(&channel.name) {
                 continue;
             }
@@ -259,7 +270,6 @@ impl Planner {
                 converged_at: None,
             };
             plan.changes.push(Change::ReleaseChannel(Box::new(row)));
-            plan.changes.push(Change::Replaces { service: subject.service.id, channel: names.channel.0, by: id });
             plan.events.push((names.instance(), Event::Desired(Box::new(desired))));
             plan.instances.push((names, runtime));
         }
@@ -298,7 +308,7 @@ impl Planner {
         let mut version = base.clone();
         let mut suffix = 1;
         // Ends: each turn meets another of the finitely many versions that are there.
-        while self.store.version_exists(service.id, &version).await? {
+        while service.release_count > 0 && self.store.version_exists(service.id, &version).await? {
             suffix += 1;
             version = format!("{base}-{suffix}");
         }
@@ -319,7 +329,6 @@ pub(super) fn add_instance(plan: &mut Plan, subject: &Subject<'_>, release: Rele
         desired: desired.clone(),
         converged_at: None,
     })));
-    plan.changes.push(Change::Replaces { service: subject.service.id, channel: names.channel.0, by: release });
     plan.events.push((names.instance(), Event::Desired(Box::new(desired))));
     plan.instances.push((names, runtime));
 }

@@ -1,0 +1,85 @@
+//! `configs apply --push`: a release of every service that is given, from what was just read and planned. Called by `configs`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schema::api::{ConfigsRequest, PushRequest, PushedService};
+use schema::config::{Body, Service};
+use schema::id::{ApplicationName, ServiceId};
+
+use super::super::calls::Plan;
+use super::super::{Caller, Refusal};
+use super::Planner;
+use super::configs::{Applied, Given, ONE_BY_ONE};
+use super::release::From;
+use crate::compile::Configs;
+use crate::store::{Change, ReleaseRow, ServiceRow};
+
+impl Planner {
+    /// One plan for each release, in the order of the documents.
+    pub(super) async fn plan_pushes(
+        &mut self,
+        configs: &Configs,
+        given: &[Given],
+        applied: &BTreeMap<ApplicationName, Applied>,
+        request: &ConfigsRequest,
+        caller: &Caller,
+    ) -> Result<Vec<(PushedService, Plan)>, Refusal> {
+        let services: Vec<_> = given
+            .iter()
+            .filter_map(|given| match given.document.body() {
+                Body::Service(service) => Some(service.as_ref()),
+                _ => None,
+            })
+            .collect();
+        let known = |name: &String| services.iter().any(|service| service.parameters.iter().any(|parameter| parameter.name == *name));
+        if let Some(unknown) = request.params.keys().find(|name| !known(name)) {
+            return Err(Refusal::Invalid(format!("no service in the given files has a parameter `{unknown}`")));
+        }
+        let mut newest = self.newest_releases(&services, applied).await?;
+        let mut compiled = BTreeSet::new();
+        let mut pushed = Vec::new();
+        for service in services {
+            let Some(applied) = applied.get(&service.application) else { continue };
+            let Some(subject) = applied.subject(&service.name) else { continue };
+            let own = |name: &&String| service.parameters.iter().any(|parameter| parameter.name == **name);
+            let params =
+                request.params.keys().filter(own).filter_map(|name| Some((name.clone(), request.params.get(name)?.clone()))).collect();
+            let one = PushRequest { params, ..PushRequest::default() };
+            let from = From { channels: &applied.channels, newest: newest.remove(&subject.service.id) };
+            let mut plan = Plan::default();
+            let release = self.plan_push(&mut plan, configs, service, &subject, &one, from, caller).await?;
+            // Services of one runtime often have the same commands: once is enough, in the first commit that needs them.
+            plan.changes.retain(|change| !matches!(change, Change::Compiled(digest, _) if !compiled.insert(*digest)));
+            let pushed_service = PushedService {
+                application: service.application.clone(),
+                service: service.name.clone(),
+                release: release.release,
+                version: release.version,
+            };
+            pushed.push((pushed_service, plan));
+        }
+        Ok(pushed)
+    }
+
+    /// The newest release of each of these services that has one.
+    async fn newest_releases(
+        &self,
+        services: &[&Service],
+        applied: &BTreeMap<ApplicationName, Applied>,
+    ) -> Result<BTreeMap<ServiceId, ReleaseRow>, Refusal> {
+        let mut newest = BTreeMap::new();
+        for (name, applied) in applied {
+            let of_this = services.iter().filter(|service| service.application == *name);
+            let released: Vec<&ServiceRow> =
+                of_this.filter_map(|service| applied.services.get(&service.name)).filter(|row| row.release_count > 0).collect();
+            if released.len() > ONE_BY_ONE {
+                newest.extend(self.store.newest_releases(applied.row.id).await?.into_iter().map(|release| (release.service, release)));
+                continue;
+            }
+            for row in released {
+                newest.extend(self.store.newest_release(row.id).await?.map(|release| (row.id, release)));
+            }
+        }
+        Ok(newest)
+    }
+}
