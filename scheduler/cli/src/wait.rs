@@ -3,6 +3,7 @@
 
 mod progress;
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use schema::api::{Instance, Service};
@@ -99,7 +100,11 @@ impl Goal {
     }
 }
 
-/// Waits until every goal has converged. Shows progress on stderr. Bears a server that goes away and comes back; one that
+/// Goals that are still open and looked at in one go. Thousands are released at once; asking for all of them several times a
+/// second would take the time from the scheduler that is to converge them. The next look goes on with the others.
+const OPEN_AT_A_TIME: usize = 64;
+
+/// Waits until every goal has converged, each once. Shows progress on stderr. Bears a server that goes away and comes back; one that
 /// was never reached is an error at once.
 ///
 /// # Errors
@@ -107,13 +112,16 @@ impl Goal {
 pub async fn until_converged(client: &Client, goals: &[Goal], timeout: Duration, console: &mut Console) -> Result<(), Failure> {
     let deadline = Instant::now() + timeout;
     let mut progress = Progress::default();
-    let mut lost = false;
+    let (mut reached, mut lost) = (false, false);
     let mut seen: Vec<Option<Service>> = goals.iter().map(|_| None).collect();
+    let mut open: VecDeque<usize> = (0..goals.len()).collect();
     loop {
-        let mut waiting = false;
-        for (goal, seen) in goals.iter().zip(&mut seen) {
+        let mut still_open = Vec::new();
+        while let Some(index) = open.pop_front() {
+            let (goal, seen) = (&goals[index], &mut seen[index]);
             match client.get::<Service>(&["v1", "applications", &goal.application, "services", &goal.service], &[]).await {
                 Ok(service) => {
+                    reached = true;
                     if std::mem::take(&mut lost) {
                         progress.say(console, &format!("{} is back", client.server()))?;
                     }
@@ -121,7 +129,7 @@ pub async fn until_converged(client: &Client, goals: &[Goal], timeout: Duration,
                     let service = seen.insert(service);
                     match verdict {
                         Verdict::Converged => {}
-                        Verdict::Waiting => waiting = true,
+                        Verdict::Waiting => still_open.push(index),
                         Verdict::Failed(channels) => {
                             progress.finish(console, goals, std::slice::from_ref(&Some(service.clone())))?;
                             return Err(failed(service, &channels));
@@ -129,17 +137,21 @@ pub async fn until_converged(client: &Client, goals: &[Goal], timeout: Duration,
                         Verdict::Never(why) => return Err(Failure::user(why)),
                     }
                 }
-                Err(failure) if failure.is_passing() && (seen.is_some() || !matches!(failure, Failure::Unreachable { .. })) => {
-                    waiting = true;
+                Err(failure) if failure.is_passing() && (reached || !matches!(failure, Failure::Unreachable { .. })) => {
+                    still_open.push(index);
                     if !std::mem::replace(&mut lost, true) {
                         progress.say(console, &format!("{failure}; still trying"))?;
                     }
                 }
                 Err(failure) => return Err(failure),
             }
+            if still_open.len() >= OPEN_AT_A_TIME {
+                break;
+            }
         }
+        open.extend(still_open);
         progress.show(console, goals, &seen)?;
-        if !waiting {
+        if open.is_empty() {
             return progress.finish(console, goals, &seen);
         }
         let left = deadline.saturating_duration_since(Instant::now());
