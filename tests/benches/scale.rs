@@ -93,7 +93,7 @@ fn main() {
     std::thread::park_timeout(Duration::from_secs(idle));
     let spent = cpu::seconds(scheduler.pid())[0] - before;
     row("idle: share of a core", 100.0 * spent / idle as f64, "%", "under 2");
-    row("idle: memory", memory_mib(scheduler.pid()), "MiB", "under 95 (100 MB)");
+    row("idle: memory", cpu::resident_mib(scheduler.pid()), "MiB", "under 95 (100 MB)");
 
     let [median, p99] = late(&scheduler);
     row("due to started, median", median, "ms", "");
@@ -195,12 +195,4 @@ fn answer(scheduler: &Scheduler, path: &str) -> Option<f64> {
     let start = Instant::now();
     let (status, _) = scheduler.get(path)?;
     (status == 200).then(|| start.elapsed().as_secs_f64())
-}
-
-/// Resident memory. Source: proc(5), `VmRSS` of `status`.
-fn memory_mib(pid: u32) -> f64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("the process runs");
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("status has VmRSS");
-    let kib: f64 = line.split_whitespace().nth(1).and_then(|field| field.parse().ok()).expect("VmRSS is a number");
-    kib / 1024.0
 }

@@ -33,6 +33,8 @@ pub struct Start<'a> {
     pub arguments: &'a [&'a str],
     /// The working directory, root of the runtime `local`; default: the home directory.
     pub root: Option<&'a Path>,
+    /// More variables of its environment.
+    pub environment: Vec<(&'a str, &'a OsStr)>,
 }
 
 impl Scheduler {
@@ -153,6 +155,7 @@ impl Scheduler {
             .stdin(Stdio::null())
             .stdout(log.try_clone().expect("a file can be shared"))
             .stderr(log);
+        command.envs(start.environment.iter().copied());
         if let Some(point) = start.crash_at {
             command.env("PVN_CRASH_AT", point);
         }

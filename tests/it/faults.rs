@@ -1,14 +1,14 @@
 //! The surroundings fail, or clients misbehave (promise P9 and the table of bad input): always a clear answer, never a
 //! crash, nothing lost.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::Value;
+use tests::disk::{DatabaseLock, SmallDisk};
 use tests::files::Files;
 use tests::scheduler::{Scheduler, Start};
 use tests::{skip, wait};
@@ -31,40 +31,13 @@ fn readiness(scheduler: &Scheduler, wanted: u16) {
     wait::until(&format!("/readyz to answer {wanted}"), || (scheduler.get("/readyz")?.0 == wanted).then_some(()));
 }
 
-/// Another process that keeps the database locked until it is ended.
-struct Lock(Child);
-
-impl Lock {
-    fn take(database: &Path) -> Self {
-        const SCRIPT: &str = "import sqlite3, sys\ndb = sqlite3.connect(sys.argv[1], timeout=30, isolation_level=None)\ndb.execute('BEGIN IMMEDIATE')\nprint('locked', flush=True)\nsys.stdin.read()";
-        let mut child = Command::new("python3")
-            .args(["-c", SCRIPT])
-            .arg(database)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("python3 can be started");
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().expect("stdout is a pipe")).read_line(&mut line).expect("python3 can be read");
-        assert_eq!(line, "locked\n");
-        Self(child)
-    }
-}
-
-impl Drop for Lock {
-    fn drop(&mut self) {
-        drop(self.0.stdin.take());
-        self.0.wait().expect("a child can be waited for");
-    }
-}
-
 #[test]
 fn p9_database_locked_starts_nothing_new_visibly_and_reading_goes_on() {
     if skip::tool("python3").is_none() {
         return skip::skipped("p9_database_locked", "python3 is not on PATH");
     }
     let (scheduler, files) = running();
-    let lock = Lock::take(&scheduler.data().join("pvn.db"));
+    let lock = DatabaseLock::take(&scheduler.data().join("pvn.db"));
     files.drift("s0", "c0");
     readiness(&scheduler, 503);
     let applies = files.ledger().len();
@@ -79,41 +52,11 @@ fn p9_database_locked_starts_nothing_new_visibly_and_reading_goes_on() {
     wait::until("the drift to be repaired after all", || files.state("s0", "c0"));
 }
 
-/// A small file system of its own; unmounted when dropped.
-struct SmallDisk<'a>(&'a Path);
-
-impl<'a> SmallDisk<'a> {
-    fn mount(path: &'a Path) -> Option<Self> {
-        std::fs::create_dir_all(path).expect("a directory can be made");
-        let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=16m", "tmpfs"]).arg(path).output();
-        mount.is_ok_and(|output| output.status.success()).then(|| Self(path))
-    }
-
-    /// Takes all the room there is.
-    fn fill(&self) {
-        let mut file = std::fs::File::create(self.0.join("filler")).expect("a file can be made");
-        for size in [1 << 16, 1 << 12, 1] {
-            while file.write_all(&vec![0; size]).is_ok() {}
-        }
-    }
-
-    fn free(&self) {
-        std::fs::remove_file(self.0.join("filler")).expect("a file can be removed");
-    }
-}
-
-impl Drop for SmallDisk<'_> {
-    fn drop(&mut self) {
-        let unmounted = Command::new("umount").arg("-l").arg(self.0).status();
-        assert!(unmounted.is_ok_and(|status| status.success()), "{} stays mounted", self.0.display());
-    }
-}
-
 #[test]
 fn p9_disk_full_starts_nothing_new_visibly_and_recovers() {
     let mut scheduler = Scheduler::stopped();
     let data = scheduler.data();
-    let Some(disk) = SmallDisk::mount(&data) else {
+    let Some(disk) = SmallDisk::mount(&data, "16m") else {
         return skip::skipped("p9_disk_full", "mounting a small file system needs root");
     };
     let files = Files::new(scheduler.home());

@@ -16,6 +16,7 @@ mod docs;
 mod docs_commands;
 mod examples;
 mod faults;
+mod fuzz;
 mod gates;
 mod house;
 mod left;

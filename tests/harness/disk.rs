@@ -1,0 +1,77 @@
+//! A disk that is small enough to be filled, and a database that somebody else holds.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// A small file system of its own; unmounted when dropped.
+pub struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    /// Mounts one of this size (`16m`) at a path; `None` where that needs more rights than we have.
+    ///
+    /// # Panics
+    /// When the directory cannot be made.
+    pub fn mount(path: &Path, size: &str) -> Option<Self> {
+        std::fs::create_dir_all(path).expect("a directory can be made");
+        let mount = Command::new("mount").args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"]).arg(path).output();
+        mount.is_ok_and(|output| output.status.success()).then(|| Self(path.to_owned()))
+    }
+
+    /// Takes all the room there is.
+    ///
+    /// # Panics
+    /// When no file can be made, not even an empty one.
+    pub fn fill(&self) {
+        let mut file = std::fs::File::create(self.0.join("filler")).expect("a file can be made");
+        for size in [1 << 16, 1 << 12, 1] {
+            while file.write_all(&vec![0; size]).is_ok() {}
+        }
+    }
+
+    /// Gives the room back.
+    ///
+    /// # Panics
+    /// When it was not taken.
+    pub fn free(&self) {
+        std::fs::remove_file(self.0.join("filler")).expect("a file can be removed");
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let unmounted = Command::new("umount").arg("-l").arg(&self.0).status();
+        assert!(unmounted.is_ok_and(|status| status.success()), "{} stays mounted", self.0.display());
+    }
+}
+
+/// Another process that keeps a database locked until this is dropped. Needs python3.
+pub struct DatabaseLock(Child);
+
+impl DatabaseLock {
+    /// Takes the lock; returns once it is held.
+    ///
+    /// # Panics
+    /// When python3 cannot be started or does not get the lock.
+    pub fn take(database: &Path) -> Self {
+        const SCRIPT: &str = "import sqlite3, sys\ndb = sqlite3.connect(sys.argv[1], timeout=30, isolation_level=None)\ndb.execute('BEGIN IMMEDIATE')\nprint('locked', flush=True)\nsys.stdin.read()";
+        let mut child = Command::new("python3")
+            .args(["-c", SCRIPT])
+            .arg(database)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("python3 can be started");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("stdout is a pipe")).read_line(&mut line).expect("python3 can be read");
+        assert_eq!(line, "locked\n");
+        Self(child)
+    }
+}
+
+impl Drop for DatabaseLock {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        self.0.wait().expect("a child can be waited for");
+    }
+}
