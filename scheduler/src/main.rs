@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use mimalloc::MiMalloc;
 use pvn_scheduler::daemon::Daemon;
 use pvn_scheduler::offline::backup::BackupArguments;
 use pvn_scheduler::offline::restore::RestoreArguments;
@@ -14,6 +15,10 @@ use pvn_scheduler::signals::{INTERRUPTED, Stops};
 use pvn_scheduler::{crash, dev};
 use pvnctl::args::without_empty_variables;
 use tracing_subscriber::EnvFilter;
+
+/// The C library keeps what a burst has used: after 10,000 services were released at once 174 MB stayed, and 80 with this one.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// What is logged when nothing is said: our own news and everybody's warnings.
 const DEFAULT_LOG: &str = "warn,pvn_scheduler=info";
