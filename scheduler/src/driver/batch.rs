@@ -109,7 +109,9 @@ impl Batch {
         let Some(mut kept) = world.instances.remove(&id) else { return world.note(id, event) };
         let mut sound = None;
         match self.before.entry(id) {
-            Entry::Vacant(before) => drop(before.insert(Some(kept.clone()))),
+            Entry::Vacant(before) => {
+                before.insert(Some(kept.clone()));
+            }
             Entry::Occupied(_) => sound = Some(kept.state.clone()),
         }
         let is_desired = matches!(event, Event::Desired(_));

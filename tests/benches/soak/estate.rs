@@ -175,7 +175,7 @@ impl Estate {
                 None => format!("{line}\n"),
             };
             let changed: String = text.lines().map(interval).collect();
-            dice.next();
+            dice.fall();
             std::fs::write(&file, changed).expect("a file can be written");
         }
         let mut words = ["configs", "apply", "--no-prompt", "--push"].map(str::to_owned).to_vec();
@@ -236,7 +236,7 @@ impl Estate {
             let name = channel["channel"].as_str().unwrap_or_default();
             let does: &[&str] = match status {
                 "PAUSED" => &["resume"],
-                "WAITING_MANUAL_APPROVAL" => &["approve", "--yes"],
+                "WAITING_MANUAL_APPROVAL" => &["approve"],
                 "FAILED" => &["retry"],
                 _ => continue,
             };
