@@ -29,6 +29,10 @@ pub struct Start<'a> {
     pub crash_at: Option<&'a str>,
     /// Where it stops itself, as by SIGSTOP: `PVN_STOP_AT`.
     pub stop_at: Option<&'a str>,
+    /// Where it waits, and for which file to go away: `PVN_HOLD_AT`.
+    pub hold_at: Option<&'a str>,
+    /// More variables.
+    pub variables: &'a [(&'a str, &'a str)],
     /// More arguments.
     pub arguments: &'a [&'a str],
     /// The working directory, root of the runtime `local`; default: the home directory.
@@ -162,6 +166,10 @@ impl Scheduler {
         if let Some(point) = start.stop_at {
             command.env("PVN_STOP_AT", point);
         }
+        if let Some(point) = start.hold_at {
+            command.env("PVN_HOLD_AT", point);
+        }
+        command.envs(start.variables.iter().copied());
         self.child = Some(command.spawn().expect("the scheduler can be started"));
     }
 

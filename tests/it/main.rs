@@ -23,6 +23,7 @@ mod left;
 mod owner;
 mod plans;
 mod private_files;
+mod regate;
 mod restart;
 mod retention;
 mod shapes;
