@@ -30,12 +30,7 @@ impl State {
         if back > CLOCK_SLACK_MS {
             self.shift_plans(-back);
             self.seen_at = now;
-            let longest = |job: &Job| now.plus_ms(job.longest_ms());
-            for job in self.jobs_mut() {
-                let longest = longest(job);
-                job.deadline = job.deadline.map(|at| at.min(longest));
-                job.waits.iter_mut().for_each(|wait| wait.until = wait.until.min(longest));
-            }
+            self.bound_deadlines(now);
         }
         self.seen_at = self.seen_at.max(now);
         self.seen_at
@@ -54,6 +49,16 @@ impl State {
         let soonest = now.plus_ms(RECOVERY_MS);
         for job in self.jobs_mut() {
             job.deadline = job.deadline.map(|at| at.max(soonest));
+        }
+        // Whatever the machine said of its clocks: no time that has passed gives a job more of it.
+        self.bound_deadlines(now);
+    }
+
+    fn bound_deadlines(&mut self, now: Timestamp) {
+        for job in self.jobs_mut() {
+            let longest = now.plus_ms(job.longest_ms());
+            job.deadline = job.deadline.map(|at| at.min(longest));
+            job.waits.iter_mut().for_each(|wait| wait.until = wait.until.min(longest));
         }
     }
 

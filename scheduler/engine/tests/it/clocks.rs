@@ -64,6 +64,17 @@ fn rule_13_what_ended_while_the_daemon_was_down_is_heard_before_its_deadline_cou
 }
 
 #[test]
+fn rule_13_a_machine_that_tells_nonsense_of_its_clock_gives_no_job_more_time() {
+    let mut it = Scenario::new(with_timeout(600));
+    it.run(Fetch, 2);
+    let apply = it.start(Apply);
+    it.begins(apply.job);
+    it.send(Event::Recovered { stepped_ms: 864_000_000 });
+    it.until(661);
+    assert_eq!(it.stops().len(), 1);
+}
+
+#[test]
 fn rule_17_a_clock_set_back_over_a_restart_does_not_stop_polling() {
     let mut it = Scenario::new(exit_code());
     it.run(Fetch, 0);
