@@ -79,7 +79,7 @@ impl Inner {
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         if !(self.may_start.0)() {
-            directory.remove()?;
+            self.spares.take(&directory)?;
             let why = "this daemon does not have the database any more".to_owned();
             return Ok(Launch::Refused(End::NotStarted { why, surroundings: true }));
         }
