@@ -23,7 +23,7 @@ pub struct Scheduler {
 }
 
 /// How to start it.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Start<'a> {
     /// Where it dies by its own SIGKILL: `PVN_CRASH_AT`.
     pub crash_at: Option<&'a str>,

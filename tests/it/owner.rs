@@ -154,7 +154,7 @@ fn p1_a_daemon_that_slept_while_another_took_over_commits_and_starts_nothing() {
     first.apply(&Files::configs(1, 1));
     first.stop();
     // It goes to sleep with a start that is decided and stored, and not performed.
-    shared.with(|start| first.spawn(&Start { stop_at: Some("before-start:2"), ..*start }));
+    shared.with(|start| first.spawn(&Start { stop_at: Some("before-start:2"), ..start.clone() }));
     wait::until("the first daemon to answer", || first.pvnctl(["services", "push", "s0", "--app", "app"]).status.success().then_some(()));
     wait::until("the first daemon to sleep", || is_stopped(first.pid()).then_some(()));
     let ran = shared.files.ledger().len();
