@@ -71,8 +71,14 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a reader waits for a free connection before it is told that the database is too busy.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Connections for readers: a page makes few and short queries, and more than the cores have only wait for each other.
-const READERS: u32 = 4;
+/// Connections for lists, which people and programs ask for as often as they like: more than the cores only wait for each other.
+const LIST_READERS: u32 = 4;
+
+/// Connections for what we need ourselves: whose token it is, what the driver decides on, how a job is started. No list takes them.
+const OWN_READERS: u32 = 4;
+
+/// Most entries that the total of a list counts where there may be millions; nobody pages through more.
+const COUNT_LIMIT: i64 = 10_000;
 
 /// Pages of the log after which SQLite brings them into the database, 32 MiB. A busy instance's row is in every commit: the
 /// longer the log, the more of its versions are never copied; and the next start reads at most this much.
@@ -190,7 +196,10 @@ impl PageRequest {
 pub struct Store {
     path: PathBuf,
     write: sqlx::Pool<Db>,
+    /// For single things.
     read: sqlx::Pool<Db>,
+    /// For pages of lists.
+    lists: sqlx::Pool<Db>,
     sealer: Sealer,
     /// `None` for one that was opened without an owner.
     lease: Option<Lease>,
@@ -256,13 +265,16 @@ impl Store {
             }
             None => None,
         };
-        let read = pool.max_connections(READERS).connect_with(options.pragma("query_only", "ON")).await.map_err(at)?;
-        Ok(Self { path: path.to_owned(), write, read, sealer, lease, pruned: Arc::default() })
+        let options = options.pragma("query_only", "ON");
+        let read = pool.clone().max_connections(OWN_READERS).connect_with(options.clone()).await.map_err(at)?;
+        let lists = pool.max_connections(LIST_READERS).connect_with(options).await.map_err(at)?;
+        Ok(Self { path: path.to_owned(), write, read, lists, sealer, lease, pruned: Arc::default() })
     }
 
     /// Waits for what is under way, lets go of the database and closes the files.
     pub async fn close(&self) {
         self.let_go().await;
+        self.lists.close().await;
         self.read.close().await;
         self.write.close().await;
     }

@@ -6,7 +6,7 @@ use schema::time::Timestamp;
 use sqlx::{QueryBuilder, Row as _};
 
 use super::row::{count, instant, json, pieces, to_json, word, word_or_null};
-use super::{Connection, Db, PageRequest, Result, Row, Store};
+use super::{COUNT_LIMIT, Connection, Db, PageRequest, Result, Row, Store};
 
 /// Which entries are wanted; `None` means any.
 #[derive(Debug, Clone, Default)]
@@ -65,18 +65,19 @@ fn narrow(query: &mut QueryBuilder<Db>, filter: &EventFilter) {
 }
 
 impl Store {
-    /// Entries, newest first.
+    /// Entries, newest first; counted up to [`COUNT_LIMIT`].
     pub async fn events(&self, filter: &EventFilter, page: &PageRequest) -> Result<schema::api::Page<LogEntry>> {
-        let mut query = QueryBuilder::<Db>::new("SELECT COUNT(*) FROM events");
+        let mut query = QueryBuilder::<Db>::new("SELECT COUNT(*) FROM (SELECT 1 FROM events");
         narrow(&mut query, filter);
-        let total: i64 = query.build_query_scalar().fetch_one(&self.read).await?;
+        query.push(" LIMIT ").push_bind(COUNT_LIMIT).push(")");
+        let total: i64 = query.build_query_scalar().fetch_one(&self.lists).await?;
         let mut query = QueryBuilder::<Db>::new("SELECT * FROM events");
         narrow(&mut query, filter);
         if let Some(before) = page.number()? {
             query.push(" AND seq < ").push_bind(before);
         }
         query.push(" ORDER BY seq DESC LIMIT ").push_bind(page.rows());
-        let rows = query.build().fetch_all(&self.read).await?;
+        let rows = query.build().fetch_all(&self.lists).await?;
         let entries: Vec<LogEntry> = rows.iter().map(read).collect::<Result<_>>()?;
         Ok(page.page(entries, total.unsigned_abs(), |entry| entry.seq.to_string(), |entry| entry))
     }
@@ -86,7 +87,7 @@ impl Store {
         let mut query = QueryBuilder::<Db>::new("SELECT * FROM events");
         narrow(&mut query, &EventFilter { after: Some(seq), ..filter.clone() });
         query.push(" ORDER BY seq LIMIT ").push_bind(i64::from(limit));
-        query.build().fetch_all(&self.read).await?.iter().map(read).collect()
+        query.build().fetch_all(&self.lists).await?.iter().map(read).collect()
     }
 }
 

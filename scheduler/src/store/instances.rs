@@ -176,7 +176,7 @@ impl Store {
     pub async fn services(&self, filter: &ServiceFilter, page: &PageRequest) -> Result<Page<ServiceSummary>> {
         let mut query = QueryBuilder::<Db>::new("SELECT COUNT(*) FROM services AS s");
         narrow(&mut query, filter);
-        let total: i64 = query.build_query_scalar().fetch_one(&self.read).await?;
+        let total: i64 = query.build_query_scalar().fetch_one(&self.lists).await?;
 
         let mut query = QueryBuilder::<Db>::new(
             "SELECT s.id, s.name, a.name AS application, (SELECT version FROM releases AS r WHERE r.service_id = s.id AND r.number = s.release_count) AS version
@@ -190,7 +190,7 @@ impl Store {
             query.push(" AND (a.name, s.name) > (").push_bind(application.to_owned()).push(", ").push_bind(service.to_owned()).push(")");
         }
         query.push(" ORDER BY a.name, s.name LIMIT ").push_bind(page.rows());
-        let rows = query.build().fetch_all(&self.read).await?;
+        let rows = query.build().fetch_all(&self.lists).await?;
 
         let mut channels: BTreeMap<String, Vec<ChannelStatus>> = BTreeMap::new();
         if !rows.is_empty() {
@@ -202,7 +202,7 @@ impl Store {
                 list.push_bind(row.try_get::<String, _>("id")?);
             }
             query.push(") AND c.deleted_at IS NULL ORDER BY c.position, c.name");
-            for row in query.build().fetch_all(&self.read).await? {
+            for row in query.build().fetch_all(&self.lists).await? {
                 let status = ChannelStatus { channel: word(&row, "name")?, status: word(&row, "status")? };
                 channels.entry(row.try_get("service_id")?).or_default().push(status);
             }

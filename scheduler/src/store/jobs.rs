@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::{QueryBuilder, Row as _};
 
 use super::row::{instant, instant_or_null, json_or_null, pieces, small, to_json, word};
-use super::{Connection, Db, PageRequest, Result, Row, Store, structured};
+use super::{COUNT_LIMIT, Connection, Db, PageRequest, Result, Row, Store, structured};
 
 /// A job.
 #[derive(Debug, Clone, PartialEq)]
@@ -138,51 +138,102 @@ const SHOWN_WHOLE: &str = "SELECT j.*, d.body AS document, a.name AS application
     JOIN services AS s ON s.id = j.service_id JOIN applications AS a ON a.id = s.application_id JOIN channels AS c ON c.id = j.channel_id
     LEFT JOIN structured AS d ON d.digest = j.structured";
 
-const SHOWN: &str = "SELECT j.*, a.name AS application, s.name AS service, c.name AS channel FROM jobs AS j
+/// Without what a list does not show: reports and starts are most of a row.
+const SHOWN: &str =
+    "SELECT j.id, j.seq, j.kind, j.version, j.runtime, j.attempt, j.status, j.exit_code, j.message, j.created_at, j.started_at,
+    j.ended_at, a.name AS application, s.name AS service, c.name AS channel";
+const JOINED: &str = " FROM jobs AS j
     JOIN services AS s ON s.id = j.service_id JOIN applications AS a ON a.id = s.application_id JOIN channels AS c ON c.id = j.channel_id";
 
-fn narrow(query: &mut QueryBuilder<Db>, filter: &JobFilter) {
-    query.push(" WHERE 1 = 1");
-    match (filter.service, filter.channel) {
-        (Some(service), Some(channel)) => {
-            query.push(" AND j.instance_id = ").push_bind(InstanceId::of(service, channel).to_string());
-        }
-        (Some(service), None) => {
-            query.push(" AND j.service_id = ").push_bind(service.to_string());
-        }
-        (None, channel) => {
-            if let Some(application) = filter.application {
-                query
-                    .push(" AND j.service_id IN (SELECT id FROM services WHERE application_id = ")
-                    .push_bind(application.to_string())
-                    .push(")");
-            }
-            if let Some(channel) = channel {
-                query.push(" AND j.channel_id = ").push_bind(channel.to_string());
-            }
-        }
+/// One condition of a list: what it is of, kind, status. An index has all of these before `seq`, so that reading stops after a page.
+struct Part {
+    scope: Option<(&'static str, String)>,
+    kind: Option<JobKind>,
+    status: Option<JobStatus>,
+}
+
+/// The conditions that together are the filter's: where an index has kind and status before `seq`, one for each of them.
+fn parts(filter: &JobFilter) -> Vec<Part> {
+    let scope = match (filter.service, filter.channel, filter.application) {
+        (Some(service), Some(channel), _) => Some(("instance_id", InstanceId::of(service, channel).to_string())),
+        (Some(service), None, _) => Some(("service_id", service.to_string())),
+        (None, Some(channel), _) => Some(("channel_id", channel.to_string())),
+        (None, None, Some(application)) => Some(("application_id", application.to_string())),
+        (None, None, None) => None,
+    };
+    // Of one service there are as many as its retention keeps; and without any filter the newest are simply the newest.
+    let is_plain = match &scope {
+        Some((column, _)) => is_of_service(column),
+        None => filter.kind.is_none() && filter.status.is_none(),
+    };
+    if is_plain {
+        return vec![Part { scope, kind: filter.kind, status: filter.status }];
     }
-    if let Some(kind) = filter.kind {
-        query.push(" AND j.kind = ").push_bind(kind.as_str());
+    let kinds = JobKind::ALL.iter().copied().filter(|kind| filter.kind.is_none_or(|wanted| wanted == *kind));
+    let statuses = || JobStatus::ALL.iter().copied().filter(|status| filter.status.is_none_or(|wanted| wanted == *status));
+    let both = kinds.flat_map(|kind| statuses().map(move |status| (Some(kind), Some(status))));
+    both.map(|(kind, status)| Part { scope: scope.clone(), kind, status }).collect()
+}
+
+fn is_of_service(column: &str) -> bool {
+    matches!(column, "instance_id" | "service_id")
+}
+
+/// The numbers of the jobs that a filter wants, newest first, at most `most` of them.
+fn push_numbers(query: &mut QueryBuilder<Db>, filter: &JobFilter, before: Option<i64>, most: i64) {
+    query.push("SELECT seq FROM (");
+    for (index, part) in parts(filter).into_iter().enumerate() {
+        query.push(if index == 0 { "SELECT seq FROM (" } else { " UNION ALL SELECT seq FROM (" });
+        push_part(query, "SELECT seq", part, before);
+        query.push(" ORDER BY seq DESC LIMIT ").push_bind(most).push(")");
     }
-    if let Some(status) = filter.status {
-        query.push(" AND j.status = ").push_bind(status.as_str());
+    query.push(") ORDER BY seq DESC LIMIT ").push_bind(most);
+}
+
+/// How many jobs a filter wants, [`COUNT_LIMIT`] at most.
+fn push_count(query: &mut QueryBuilder<Db>, filter: &JobFilter) {
+    query.push("SELECT COUNT(*) FROM (");
+    for (index, part) in parts(filter).into_iter().enumerate() {
+        query.push(if index == 0 { "" } else { " UNION ALL " });
+        push_part(query, "SELECT 1", part, None);
+    }
+    query.push(" LIMIT ").push_bind(COUNT_LIMIT).push(")");
+}
+
+fn push_part(query: &mut QueryBuilder<Db>, select: &str, part: Part, before: Option<i64>) {
+    query.push(select).push(" FROM jobs WHERE 1 = 1");
+    if let Some((column, value)) = &part.scope {
+        query.push(" AND ").push(*column).push(" = ").push_bind(value.clone());
+    }
+    // Of one service the index by kind and status is the wrong one: `+` keeps SQLite from it.
+    let plain = if part.scope.as_ref().is_some_and(|(column, _)| is_of_service(column)) { "+" } else { "" };
+    if let Some(kind) = part.kind {
+        query.push(" AND ").push(plain).push("kind = ").push_bind(kind.as_str());
+    }
+    if let Some(status) = part.status {
+        query.push(" AND ").push(plain).push("status = ").push_bind(status.as_str());
+    }
+    if let Some(before) = before {
+        query.push(" AND seq < ").push_bind(before);
     }
 }
 
+/// A page of a list, as one statement.
+fn push_page(query: &mut QueryBuilder<Db>, filter: &JobFilter, before: Option<i64>, most: i64) {
+    query.push(SHOWN).push(JOINED).push(" WHERE j.seq IN (");
+    push_numbers(query, filter, before, most);
+    query.push(") ORDER BY j.seq DESC");
+}
+
 impl Store {
-    /// Jobs, newest first.
+    /// Jobs, newest first; counted up to [`COUNT_LIMIT`].
     pub async fn jobs(&self, filter: &JobFilter, page: &PageRequest) -> Result<Page<Job>> {
-        let mut query = QueryBuilder::<Db>::new("SELECT COUNT(*) FROM jobs AS j");
-        narrow(&mut query, filter);
-        let total: i64 = query.build_query_scalar().fetch_one(&self.read).await?;
-        let mut query = QueryBuilder::<Db>::new(SHOWN);
-        narrow(&mut query, filter);
-        if let Some(before) = page.number()? {
-            query.push(" AND j.seq < ").push_bind(before);
-        }
-        query.push(" ORDER BY j.seq DESC LIMIT ").push_bind(page.rows());
-        let rows = query.build().fetch_all(&self.read).await?;
+        let mut query = QueryBuilder::<Db>::new("");
+        push_count(&mut query, filter);
+        let total: i64 = query.build_query_scalar().fetch_one(&self.lists).await?;
+        let mut query = QueryBuilder::<Db>::new("");
+        push_page(&mut query, filter, page.number()?, page.rows());
+        let rows = query.build().fetch_all(&self.lists).await?;
         let rows: Vec<(i64, Job)> = rows.iter().map(|row| shown(row, false)).collect::<Result<_>>()?;
         Ok(page.page(rows, total.unsigned_abs(), |(seq, _)| seq.to_string(), |(_, job)| job))
     }
@@ -226,7 +277,7 @@ pub(super) async fn put(connection: &mut Connection, jobs: &[JobRow]) -> Result<
     for piece in pieces(&jobs) {
         QueryBuilder::<Db>::new(
             "INSERT INTO jobs (id, seq, instance_id, service_id, channel_id, release_id, kind, version, runtime, attempt, status, exit_code, \
-             message, created_at, started_at, ended_at, report, structured, start, once) ",
+             message, created_at, started_at, ended_at, report, structured, start, once, application_id) ",
         )
         .push_values(piece, |mut row, (job, stored)| {
             row.push_bind(job.id.to_string())
@@ -248,7 +299,10 @@ pub(super) async fn put(connection: &mut Connection, jobs: &[JobRow]) -> Result<
                 .push_bind(stored.report.clone())
                 .push_bind(stored.value.as_ref().map(|(digest, _)| digest.clone()))
                 .push_bind(job.start.as_ref().map(|start| to_json(&Pending { start, stop: job.stop.clone() })))
-                .push_bind(i64::from(job.once));
+                .push_bind(i64::from(job.once))
+                .push("(SELECT application_id FROM services WHERE id = ")
+                .push_bind_unseparated(job.service.to_string())
+                .push_unseparated(")");
         })
         .push(
             " ON CONFLICT (id) DO UPDATE SET status = excluded.status, exit_code = excluded.exit_code, message = excluded.message, \
@@ -260,4 +314,56 @@ pub(super) async fn put(connection: &mut Connection, jobs: &[JobRow]) -> Result<
         .await?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::secrets::Sealer;
+
+    /// How SQLite means to answer.
+    async fn plan(store: &Store, statement: impl FnOnce(&mut QueryBuilder<Db>)) -> String {
+        let mut query = QueryBuilder::<Db>::new("EXPLAIN QUERY PLAN ");
+        statement(&mut query);
+        let rows = query.build().fetch_all(&store.lists).await.unwrap();
+        rows.iter().map(|row| format!("{}\n", row.get::<String, _>("detail"))).collect()
+    }
+
+    #[tokio::test]
+    async fn every_list_of_jobs_is_read_from_an_index_in_its_order() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(&directory.path().join("pvn.db"), Sealer::with_key([7; 32])).await.unwrap();
+        let (application, service, channel) =
+            (ApplicationId::from_bytes([1; 16]), ServiceId::from_bytes([2; 16]), ChannelId::from_bytes([3; 16]));
+        let scopes = [
+            (None, None, None),
+            (Some(application), None, None),
+            (Some(application), None, Some(channel)),
+            (Some(application), Some(service), None),
+            (Some(application), Some(service), Some(channel)),
+        ];
+        for (application, service, channel) in scopes {
+            for kind in [None, Some(JobKind::Fetch)] {
+                for status in [None, Some(JobStatus::Failed)] {
+                    let filter = JobFilter { application, service, channel, kind, status };
+                    for before in [None, Some(7)] {
+                        let plan = plan(&store, |query| push_page(query, &filter, before, 101)).await;
+                        for line in plan.lines().filter(|line| line.starts_with("SEARCH jobs") || line.starts_with("SCAN jobs")) {
+                            let whole = filter.application.is_none() && kind.is_none() && status.is_none();
+                            let in_order = line.starts_with("SEARCH jobs USING") || (whole && line.contains("USING COVERING INDEX"));
+                            assert!(in_order && line.contains("INDEX"), "{filter:?}: {plan}");
+                        }
+                        // Pages are sorted together; a part that was sorted would be read to its end.
+                        let sorted = plan.lines().zip(plan.lines().skip(1)).any(|(read, then)| {
+                            (read.starts_with("SEARCH jobs") || read.starts_with("SCAN jobs")) && then.contains("TEMP B-TREE")
+                        });
+                        assert!(!sorted, "{filter:?}: {plan}");
+                        assert!(!plan.contains("SCAN j\n") && !plan.contains("SCAN s") && !plan.contains("SCAN a"), "{filter:?}: {plan}");
+                    }
+                    let plan = plan(&store, |query| push_count(query, &filter)).await;
+                    assert!(plan.contains("USING"), "{filter:?}: {plan}");
+                }
+            }
+        }
+    }
 }

@@ -132,7 +132,7 @@ impl Store {
                 list.push_bind(row.try_get::<String, _>("id")?);
             }
             query.push(") ORDER BY c.position, c.name");
-            for row in query.build().fetch_all(&self.read).await? {
+            for row in query.build().fetch_all(&self.lists).await? {
                 let status = ChannelStatus { channel: word(&row, "name")?, status: word(&row, "status")? };
                 channels.entry(row.try_get("release_id")?).or_default().push(status);
             }
@@ -163,14 +163,14 @@ impl Store {
     pub async fn releases(&self, filter: &ReleaseFilter, page: &PageRequest) -> Result<Page<Release>> {
         let mut query = QueryBuilder::<Db>::new("SELECT COUNT(*) FROM releases AS r");
         narrow(&mut query, filter);
-        let total: i64 = query.build_query_scalar().fetch_one(&self.read).await?;
+        let total: i64 = query.build_query_scalar().fetch_one(&self.lists).await?;
         let mut query = QueryBuilder::<Db>::new(SHOWN);
         narrow(&mut query, filter);
         if let Some(before) = page.number()? {
             query.push(" AND r.seq < ").push_bind(before);
         }
         query.push(" ORDER BY r.seq DESC LIMIT ").push_bind(page.rows());
-        let rows = query.build().fetch_all(&self.read).await?;
+        let rows = query.build().fetch_all(&self.lists).await?;
         let rows = self.shown_releases(&rows).await?;
         Ok(page.page(rows, total.unsigned_abs(), |(seq, _)| seq.to_string(), |(_, release)| release))
     }

@@ -76,11 +76,11 @@ impl Store {
 
     /// Tokens by name, revoked and expired ones included.
     pub async fn tokens(&self, page: &PageRequest) -> Result<schema::api::Page<Token>> {
-        let total: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM tokens").fetch_one(&self.read).await?;
+        let total: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM tokens").fetch_one(&self.lists).await?;
         let rows = sqlx::query("SELECT * FROM tokens WHERE name > $1 ORDER BY name LIMIT $2")
             .bind(page.cursor.as_deref().unwrap_or(""))
             .bind(page.rows())
-            .fetch_all(&self.read)
+            .fetch_all(&self.lists)
             .await?;
         let rows: Vec<TokenRow> = rows.iter().map(read).collect::<Result<_>>()?;
         Ok(page.page(

@@ -42,7 +42,7 @@ pub struct Page<T = serde_json::Value> {
     /// Present when there are more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
-    /// How many there are in all, under the same filter.
+    /// How many there are in all, under the same filter; of jobs and log entries at most 10,000 are counted.
     pub total: u64,
 }
 
