@@ -60,7 +60,6 @@ fn p2_a_start_that_was_decided_passes_its_gates_again_after_a_restart() {
             apply: "      window: {schedule: \"0 0 9 * * *\", duration: 1h}\n",
             arguments: &[],
             status: "WAITING_PRECONDITIONS",
-            ..observer
         },
     );
 }
