@@ -41,7 +41,8 @@ body! {
         documents: Vec<DocumentChange>,
         /// The releases made, when asked to push.
         pushed: Vec<PushedService>,
-        /// What is allowed and probably not meant; refused is nothing because of it.
+        /// What is allowed and probably not meant; refused is nothing because of it. Servers of before tell none.
+        #[serde(default)]
         warnings: Vec<Diagnostic>,
     }
 }
