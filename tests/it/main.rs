@@ -22,6 +22,7 @@ mod house;
 mod left;
 mod owner;
 mod plans;
+mod promises;
 mod private_files;
 mod regate;
 mod restart;
