@@ -13,10 +13,7 @@
 //! - **Variables that nobody can read any more**: `/proc/PID/environ` shows the memory in which the kernel put them at the start,
 //!   whatever `unsetenv` says, and the command runs as the same user.
 
-#![expect(
-    unsafe_code,
-    reason = "a symbol, a disposition, signals without a name, an action of `posix_spawn`, the start's own facts and memory; see the module"
-)]
+#![expect(unsafe_code, reason = "a symbol, a disposition, signals, an action of `posix_spawn`, the start's facts; see the module")]
 
 use std::ffi::{c_char, c_int};
 
