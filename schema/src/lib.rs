@@ -6,6 +6,7 @@ pub mod check;
 pub mod config;
 pub mod diagnostic;
 pub mod id;
+pub mod mask;
 pub mod output;
 pub mod report;
 pub mod schedule;

@@ -1,4 +1,4 @@
-//! Flags and environment into one struct. Called by `main` once; nobody else reads either, but `mask` and `spawn`, which
+//! Flags and environment into one struct. Called by `main` once; nobody else reads either, but `schema::mask` and `spawn`, which
 //! read the values of the child's environment.
 
 use std::ffi::{OsStr, OsString};

@@ -5,9 +5,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
 use rustix::io::Errno;
+use schema::mask::{Masker, Secrets};
 use schema::spool::Stream;
 
-use crate::mask::{Masker, Secrets};
 use crate::store::{Home, Kept, Store};
 use crate::tee::{self, Tee};
 

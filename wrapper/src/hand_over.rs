@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use schema::mask::Secrets;
 use schema::report::{Report, line};
 use schema::spool;
 
@@ -15,7 +16,6 @@ use crate::deliver::spool::{About, Spool};
 use crate::deliver::target::Target;
 use crate::deliver::{Delivery, Patience};
 use crate::job::Job;
-use crate::mask::Secrets;
 use crate::outputs::To;
 use crate::report::Began;
 use crate::run::Ended;

@@ -21,7 +21,6 @@ mod install;
 mod job;
 mod last_words;
 mod locks;
-mod mask;
 mod oom;
 mod order;
 mod outputs;
@@ -43,10 +42,11 @@ mod writer;
 use std::ffi::OsString;
 use std::time::Duration;
 
+use schema::mask::{self, Secrets};
+
 use crate::args::{Arguments, Exec, What};
 use crate::hand_over::{Environment, Way};
 use crate::job::Job;
-use crate::mask::Secrets;
 use crate::report::Began;
 use crate::run::{Ended, Shared};
 use crate::signals::Inherited;

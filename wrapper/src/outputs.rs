@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 use schema::id::BlobId;
+use schema::mask::Secrets;
 use schema::output::OUTPUT_LIMIT_BYTES;
 use schema::report::{OutputError, OutputFile, Structured, StructuredKind};
 use schema::spool::EXPLANATION;
@@ -16,7 +17,6 @@ use crate::args::Output;
 use crate::deliver::spool::Spool;
 use crate::freshness::Before;
 use crate::job;
-use crate::mask::Secrets;
 use crate::store;
 
 pub(crate) use copy::copy;

@@ -10,11 +10,11 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rustix::fs::OFlags;
 use rustix::process::WaitStatus;
+use schema::mask::Secrets;
 use schema::report::{INLINE_LIMIT_BYTES, LeakedProcess, OutputError, Report};
 use schema::time::Timestamp;
 use serde_json::Value;
 
-use crate::mask::Secrets;
 use crate::signals;
 use crate::spawn::Refusal;
 use crate::store::Kept;

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use schema::mask::Secrets;
 use schema::report::Report;
 use schema::spool;
 
@@ -10,7 +11,6 @@ use crate::freshness::Before;
 use crate::hand_over::{Environment, Way};
 use crate::inputs::Placed;
 use crate::locks::Locks;
-use crate::mask::Secrets;
 use crate::order::Order;
 use crate::report::Began;
 use crate::signals::Inherited;

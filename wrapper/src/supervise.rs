@@ -17,13 +17,13 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, kill_process_group};
+use schema::mask::Secrets;
 use schema::report::LeakedProcess;
 use schema::spool::Stream;
 
 use crate::args::Scope;
 use crate::capture::Capture;
 use crate::escalate::{Escalation, Send};
-use crate::mask::Secrets;
 use crate::oom::Memory;
 use crate::order::Order;
 use crate::store::BUFFER_BYTES;

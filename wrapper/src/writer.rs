@@ -13,8 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::{Errno, ReadWriteFlags};
-
-use crate::mask::{self, Secrets};
+use schema::mask::{self, Secrets};
 
 /// What a pipe takes at once when it says that it takes anything. Source: `PIPE_BUF` of pipe(7).
 const PIPE_BYTES: usize = 4096;

@@ -5,8 +5,6 @@
 
 #[path = "../../src/args/declared.rs"]
 mod declared;
-#[path = "../../src/mask.rs"]
-mod mask;
 #[path = "../../src/fuzz/targets.rs"]
 mod targets;
 

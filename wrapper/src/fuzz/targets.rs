@@ -1,11 +1,11 @@
 //! What is fuzzed, and what must hold for any bytes: no panic, and the rule of each. Called by `fuzz` in every run of the tests,
 //! and by `wrapper/fuzz`, which gives the same functions to libFuzzer.
 
+use schema::mask::{Masker, Secrets};
 use schema::report::{Report, StructuredKind};
 use schema::spool::order_pieces;
 
 use crate::args::{Input, Output};
-use crate::mask::{Masker, Secrets};
 
 /// A secret, a line end, how large reads are, and the text: wherever it is cut, the same is shown, and never the secret.
 pub(crate) fn mask(case: &[u8]) {

@@ -8,8 +8,7 @@ use std::path::PathBuf;
 
 use rustix::fs::MemfdFlags;
 use schema::id::BlobId;
-
-use crate::mask::{Masker, Secrets};
+use schema::mask::{Masker, Secrets};
 
 /// Longest text that is masked into memory where there is no disk, bytes: more than people read.
 const MEMORY_LIMIT_BYTES: u64 = 4 << 20;

@@ -1,5 +1,5 @@
-//! Hides the values of secrets in whatever leaves the wrapper, also when a read cuts one in two. Called by `capture` for
-//! the streams and by `report` for its texts. Without secrets nothing here runs.
+//! Hides the values of secrets in whatever is shown or kept, also when a read cuts one in two. Called by the wrapper for
+//! all that leaves it, and by the scheduler for what no wrapper of ours has masked.
 //!
 //! Text is looked through twice: as it stands, for the value and its escaped forms; and without its line breaks, for the forms
 //! that programs break into lines (base64), wherever they break them. Both passes are linear, and what is held back until more
@@ -14,10 +14,7 @@ use aho_corasick::{AhoCorasick, MatchKind};
 
 use self::unbroken::Unbroken;
 
-// With their paths, for `wrapper/fuzz` compiles this file too.
-#[path = "mask/forms.rs"]
 mod forms;
-#[path = "mask/unbroken.rs"]
 mod unbroken;
 
 /// What stands in place of a secret.
@@ -27,7 +24,7 @@ const MASK: &[u8] = b"***";
 const SHORTEST_BYTES: usize = 6;
 
 /// The forms to hide.
-pub(crate) struct Secrets {
+pub struct Secrets {
     as_they_stand: Patterns,
     /// Those that may have line breaks anywhere.
     breakable: Patterns,
@@ -52,7 +49,7 @@ struct Found {
 
 impl Secrets {
     /// Those that `PVN_SECRET_KEYS` names, and the keys whose values are too short to be masked. `None` without any.
-    pub(crate) fn of_environment(variables: &[(OsString, OsString)]) -> (Option<Self>, Vec<String>) {
+    pub fn of_environment(variables: &[(OsString, OsString)]) -> (Option<Self>, Vec<String>) {
         let Some((_, keys)) = variables.iter().find(|(key, _)| key == "PVN_SECRET_KEYS") else { return (None, Vec::new()) };
         let mut short = Vec::new();
         let mut values = Vec::new();
@@ -69,7 +66,7 @@ impl Secrets {
     }
 
     /// These values, in every form in which a program is likely to print them; `None` without any.
-    pub(crate) fn of(values: &[&[u8]]) -> Option<Self> {
+    pub fn of(values: &[&[u8]]) -> Option<Self> {
         let plain: Vec<&[u8]> = values.iter().flat_map(|value| forms::parts(value)).filter(|part| part.len() >= SHORTEST_BYTES).collect();
         if plain.is_empty() {
             return None;
@@ -79,7 +76,7 @@ impl Secrets {
     }
 
     /// The text with every secret hidden.
-    pub(crate) fn hide(&self, text: &str) -> String {
+    pub fn hide(&self, text: &str) -> String {
         String::from_utf8_lossy(&Masker::default().push(self, text.as_bytes(), true)).into_owned()
     }
 
@@ -160,19 +157,19 @@ impl Patterns {
 }
 
 /// The text with every secret hidden, if there are any.
-pub(crate) fn hide<'a>(secrets: Option<&Secrets>, text: &'a str) -> Cow<'a, str> {
+pub fn hide<'a>(secrets: Option<&Secrets>, text: &'a str) -> Cow<'a, str> {
     secrets.map_or(Cow::Borrowed(text), |secrets| Cow::Owned(secrets.hide(text)))
 }
 
 /// Hides secrets in one stream, piece by piece. Holds back only what may be the beginning of a secret.
 #[derive(Default)]
-pub(crate) struct Masker {
+pub struct Masker {
     held: Vec<u8>,
 }
 
 impl Masker {
     /// The next piece as it may be shown; `last` when nothing follows.
-    pub(crate) fn push(&mut self, secrets: &Secrets, piece: &[u8], last: bool) -> Vec<u8> {
+    pub fn push(&mut self, secrets: &Secrets, piece: &[u8], last: bool) -> Vec<u8> {
         let mut bytes = std::mem::take(&mut self.held);
         bytes.extend_from_slice(piece);
         let found = secrets.find(&bytes, last);

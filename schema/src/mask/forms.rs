@@ -1,5 +1,5 @@
 //! The forms in which programs print a value: as it stands, escaped for shells, addresses, JSON and markup, and encoded as base64
-//! or digits. Called by `mask` once, before the start.
+//! or digits. Called by `mask` once for each set of secrets.
 
 use base64::Engine;
 use base64::engine::general_purpose::{GeneralPurpose, STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
