@@ -18,7 +18,8 @@ mod forms;
 mod unbroken;
 
 /// What stands in place of a secret.
-const MASK: &[u8] = b"***";
+const SHOWN_MASK: &str = "***";
+const MASK: &[u8] = SHOWN_MASK.as_bytes();
 
 /// Shortest value that is masked: a shorter one would black out ordinary words.
 const SHORTEST_BYTES: usize = 6;
@@ -161,6 +162,18 @@ pub fn hide<'a>(secrets: Option<&Secrets>, text: &'a str) -> Cow<'a, str> {
     secrets.map_or(Cow::Borrowed(text), |secrets| Cow::Owned(secrets.hide(text)))
 }
 
+/// Whether `shown` may be what masking left of `text`: each mask stands for something, and all else is the same.
+pub fn may_hide(shown: &str, text: &str) -> bool {
+    let Some((first, others)) = shown.split_once(SHOWN_MASK) else { return shown == text };
+    let Some(mut rest) = text.strip_prefix(first) else { return false };
+    let (between, last) = others.rsplit_once(SHOWN_MASK).map_or((None, others), |(between, last)| (Some(between), last));
+    for part in between.iter().flat_map(|between| between.split(SHOWN_MASK)) {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
+}
+
 /// Hides secrets in one stream, piece by piece. Holds back only what may be the beginning of a secret.
 #[derive(Default)]
 pub struct Masker {
@@ -261,6 +274,23 @@ mod tests {
     #[test]
     fn a_secret_of_several_lines_is_hidden_whole_and_line_by_line() {
         check(&["first line\nsecond line\n"], "first line\nsecond line\n|second line|", "***|***|");
+    }
+
+    #[test]
+    fn what_masking_left_of_a_text_is_known() {
+        for (shown, text, expected) in [
+            ("", "", true),
+            ("a", "a", true),
+            ("a", "ab", false),
+            ("***", "hunter22", true),
+            ("a *** b *** c", "a hunter22 b hunter22 b c", true),
+            ("a *** b *** c", "a hunter22 c", false),
+            ("a ***", "b hunter22", false),
+            ("*** a", "hunter22 a b", false),
+            ("aa***aa", "aaa", false),
+        ] {
+            assert_eq!(may_hide(shown, text), expected, "{shown} of {text}");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::id::BlobId;
 
 pub mod line;
 mod short;
+mod words;
 
 /// Largest stream that rides inside the report itself: 64 KiB.
 pub const INLINE_LIMIT_BYTES: usize = 64 << 10;

@@ -176,7 +176,9 @@ impl Way {
     /// Hands everything over. Failing to do so never changes the code of a command that ran.
     pub(crate) fn hand_over(self, ended: Ended, to: Option<&Path>, environment: &Environment, secrets: Option<&Secrets>) {
         let Ended { mut report, streams, is_within_a_line, to_send, .. } = ended;
-        report::hide(&mut report, secrets);
+        if let Some(secrets) = secrets {
+            report.hide(secrets);
+        }
         if self.tells_kubelet() {
             last_words::termination_log(&report, environment);
         }

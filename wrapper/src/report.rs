@@ -10,10 +10,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rustix::fs::OFlags;
 use rustix::process::WaitStatus;
-use schema::mask::Secrets;
-use schema::report::{INLINE_LIMIT_BYTES, LeakedProcess, OutputError, Report};
+use schema::report::{INLINE_LIMIT_BYTES, Report};
 use schema::time::Timestamp;
-use serde_json::Value;
 
 use crate::signals;
 use crate::spawn::Refusal;
@@ -92,36 +90,6 @@ fn inline(kept: &Kept) -> Option<String> {
         Ok(Some(bytes)) if !bytes.is_empty() => Some(STANDARD.encode(bytes)),
         // Too large, or unreadable, which its content address will show.
         _ => None,
-    }
-}
-
-/// Hides secrets in what the report says in words. The streams are free of them already, but a document made from them may
-/// spell a secret out that stood escaped there.
-pub(crate) fn hide(report: &mut Report, secrets: Option<&Secrets>) {
-    let Some(secrets) = secrets else { return };
-    let texts =
-        report.exec_error.iter_mut().chain(&mut report.bad_output).chain(report.files.iter_mut().filter_map(|file| file.error.as_mut()));
-    let arguments = report.leaked.iter_mut().flat_map(|LeakedProcess { argv, .. }| argv);
-    let errors = report.structured.iter_mut().flat_map(|structured| &mut structured.errors);
-    let errors = errors.flat_map(|OutputError { pointer, message }| [pointer, message]);
-    texts.chain(arguments).chain(errors).for_each(|text| hide_text(text, secrets));
-    if let Some(value) = report.structured.as_mut().and_then(|structured| structured.value.as_mut()) {
-        hide_value(value, secrets);
-    }
-}
-
-fn hide_text(text: &mut String, secrets: &Secrets) {
-    *text = secrets.hide(text);
-}
-
-/// No deeper than what the check of the document let pass.
-fn hide_value(value: &mut Value, secrets: &Secrets) {
-    match value {
-        Value::String(text) => hide_text(text, secrets),
-        Value::Array(items) => items.iter_mut().for_each(|item| hide_value(item, secrets)),
-        // Names of fields are those of the schema.
-        Value::Object(fields) => fields.values_mut().for_each(|field| hide_value(field, secrets)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 

@@ -113,7 +113,9 @@ impl Shared<'_> {
         if !options.outputs.is_empty() && way.tells_kubelet() {
             // Large files take a while, in which somebody may kill us.
             let mut early = report.clone();
-            report::hide(&mut early, self.secrets);
+            if let Some(secrets) = self.secrets {
+                early.hide(secrets);
+            }
             last_words::termination_log(&early, self.environment);
         }
         let collected = outputs::collect(&options.outputs, before, self.secrets, way.outputs());
