@@ -36,6 +36,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("httpdate", &["wrapper/src/deliver"]),
     ("valico", &["schema/src/check", "schema/src/config"]),
     ("cron", &["schema/src/schedule"]),
+    ("aho_corasick", &["schema/src/mask", "schema/src/config/secrets"]),
     ("chrono_tz", &["schema/src/schedule"]),
     ("chacha20poly1305", &["scheduler/src/secrets"]),
     ("hmac", &["scheduler/src/delivery/token", "schema/src/report/line"]),

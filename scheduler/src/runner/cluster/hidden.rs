@@ -1,35 +1,21 @@
 //! The values of the secrets that a job was given, hidden in whatever the cluster says of it: logs of containers without a wrapper,
-//! words of Pods and events. What a wrapper says it has masked itself. Called by the job's task.
+//! words of Pods and events. What a report says is masked where the driver takes it. Called by the job's task.
 //!
 //! What always holds: the values are on disk only sealed.
 
 use std::sync::Arc;
 
-use aho_corasick::{AhoCorasick, MatchKind};
-use base64::Engine;
-use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
+use schema::mask::{self, Masker, Secrets};
 
 use crate::runner::learned::Learned;
 use crate::secrets::{SealError, Sealer};
-
-/// What stands in place of a secret, as in what a wrapper masks.
-const MASK: &str = "***";
-
-/// Shortest value that is hidden: a shorter one would black out ordinary words. Source: the wrapper's own limit.
-const SHORTEST_BYTES: usize = 6;
 
 /// What the sealed values are bound to.
 const PURPOSE: &str = "secrets of a job on a cluster";
 
 /// Finds secrets. Cloned freely.
 #[derive(Clone, Default)]
-pub(super) struct Hidden(Option<Arc<Finder>>);
-
-struct Finder {
-    finder: AhoCorasick,
-    patterns: usize,
-    longest: usize,
-}
+pub(super) struct Hidden(Option<Arc<Secrets>>);
 
 impl std::fmt::Debug for Hidden {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -38,15 +24,10 @@ impl std::fmt::Debug for Hidden {
 }
 
 impl Hidden {
-    /// These values, in the forms in which programs print them.
+    /// These values.
     pub(super) fn of<'a>(values: impl IntoIterator<Item = &'a str>) -> Self {
-        let mut patterns: Vec<Vec<u8>> = values.into_iter().flat_map(forms).collect();
-        patterns.sort();
-        patterns.dedup();
-        let Some(longest) = patterns.iter().map(Vec::len).max() else { return Self(None) };
-        // The only failure is more pattern text than fits into 32 bits, which no environment can hold.
-        let finder = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&patterns).expect("an environment is small");
-        Self(Some(Arc::new(Finder { finder, patterns: patterns.len(), longest })))
+        let values: Vec<&[u8]> = values.into_iter().map(str::as_bytes).collect();
+        Self(Secrets::of(&values).map(Arc::new))
     }
 
     /// Values as they are kept on disk; empty when there are none.
@@ -69,20 +50,15 @@ impl Hidden {
 
     /// The text without them.
     pub(super) fn hide(&self, text: &str) -> String {
-        String::from_utf8_lossy(&self.hide_bytes(text.as_bytes())).into_owned()
+        mask::hide(self.0.as_deref(), text).into_owned()
     }
 
-    /// The same of bytes.
-    pub(super) fn hide_bytes(&self, bytes: &[u8]) -> Vec<u8> {
+    /// The head of a text without them; without its last bytes too, when it is not whole and they may begin one.
+    pub(super) fn hide_head(&self, head: Vec<u8>, is_whole: bool) -> Vec<u8> {
         match &self.0 {
-            Some(found) => found.finder.replace_all_bytes(bytes, &vec![MASK; found.patterns]),
-            None => bytes.to_owned(),
+            Some(secrets) => Masker::default().push(secrets, &head, is_whole),
+            None => head,
         }
-    }
-
-    /// How many bytes more must be read so that none is cut in two.
-    pub(super) fn longest(&self) -> usize {
-        self.0.as_ref().map_or(0, |found| found.longest)
     }
 
     /// Hides them in what is told of a job's end.
@@ -94,53 +70,29 @@ impl Hidden {
     }
 }
 
-/// A value as it stands, its long lines, and each of these in base64 (alone or within a longer text), percent-encoded and as it
-/// stands in a JSON string.
-fn forms(value: &str) -> Vec<Vec<u8>> {
-    let trimmed = value.trim_end();
-    let mut forms = Vec::new();
-    for plain in [value, trimmed].into_iter().chain(trimmed.lines().map(str::trim)).filter(|plain| plain.len() >= SHORTEST_BYTES) {
-        forms.push(plain.as_bytes().to_owned());
-        for engine in [&STANDARD, &STANDARD_NO_PAD, &URL_SAFE, &URL_SAFE_NO_PAD] {
-            forms.push(engine.encode(plain).into_bytes());
-        }
-        for engine in [&STANDARD_NO_PAD, &URL_SAFE_NO_PAD] {
-            for before in 0..3 {
-                let padded = [&[0; 2][..before], plain.as_bytes()].concat();
-                // A character holds six bits: those that hold any bit of a neighbour are left out.
-                let (first, end) = ((before * 8).div_ceil(6), padded.len() * 8 / 6);
-                forms.push(engine.encode(&padded).as_bytes()[first..end].to_owned());
-            }
-        }
-        let percent: String = plain.bytes().map(|byte| percent_encoded(byte, b"-._~")).collect();
-        let component: String = plain.bytes().map(|byte| percent_encoded(byte, b"-._~!*'()")).collect();
-        let path: String = plain.bytes().map(|byte| percent_encoded(byte, b"-._~$&+=:@")).collect();
-        forms.extend([percent.replace("%20", "+"), percent, component, path].map(String::into_bytes));
-        let json = serde_json::to_string(plain).expect("a text is JSON");
-        forms.push(json.as_bytes()[1..json.len() - 1].to_owned());
-    }
-    forms.retain(|form| form.len() >= SHORTEST_BYTES);
-    forms
-}
-
-fn percent_encoded(byte: u8, kept: &[u8]) -> String {
-    if byte.is_ascii_alphanumeric() || kept.contains(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_hidden_in_each_form_in_which_programs_print_it() {
-        let hidden = Hidden::of(["p@ss/w\u{f6}rd \"1\"", "short"]);
-        let base64 = STANDARD.encode("user:p@ss/w\u{f6}rd \"1\"");
-        let shown = hidden.hide(&format!(
-            "a p@ss/w\u{f6}rd \"1\" b p%40ss%2Fw%C3%B6rd%20%221%22 c p%40ss%2Fw%C3%B6rd+%221%22 d {base64} e p@ss/w\u{f6}rd \\\"1\\\" f short"
-        ));
-        assert!(!shown.contains("ss/w") && !shown.contains("ss%2F") && shown.ends_with("f short"), "{shown}");
-        assert_eq!(shown.matches(MASK).count(), 5, "{shown}");
-        assert!(!shown.contains(&base64[10..16]), "{shown}");
+    fn what_is_hidden_is_what_a_wrapper_hides() {
+        let secret = "pa'ss w$rd/+&=:@!(x)*~;,?";
+        let hidden = Hidden::of([secret, "short"]);
+        for form in [
+            r#"pa'"'"'ss w$rd/+&=:@!(x)*~;,?"#,
+            "pa%27ss%20w$rd%2F+&=:@%21%28x%29%2A~%3B%2C%3F",
+            "pa&#39;ss w$rd/+&amp;=:@!(x)*~;,?",
+            "706127737320772472642f2b263d3a40212878292a7e3b2c3f",
+        ] {
+            assert_eq!(hidden.hide(&format!("short <{form}>")), "short <***>");
+        }
+    }
+
+    #[test]
+    fn a_head_ends_before_what_may_begin_a_secret() {
+        let hidden = Hidden::of(["hunter22"]);
+        assert_eq!(hidden.hide_head(b"hunter22 hunt".to_vec(), false), b"*** ");
+        assert_eq!(hidden.hide_head(b"hunter22 hunt".to_vec(), true), b"*** hunt");
     }
 
     #[test]

@@ -31,8 +31,7 @@ impl Follower {
     /// apart.
     pub(super) async fn read_log(&self, pod: &Pod, mut learned: Learned) -> Learned {
         let params = LogParams { container: Some(self.record.container.clone()), ..LogParams::default() };
-        // A secret that is cut in two at the end of what is kept would be half shown.
-        let (head, line) = match self.log(pod, &params, KEPT_LIMIT_BYTES + self.hidden.longest()).await {
+        let (head, line) = match self.log(pod, &params, KEPT_LIMIT_BYTES).await {
             Ok(read) => read,
             Err(error) => {
                 tracing::warn!(job = %self.job, %error, "the log of a job on a cluster cannot be read; its end is told without it");
@@ -42,7 +41,9 @@ impl Follower {
         learned.line = learned.line.or(line);
         let is_told = learned.line.as_ref().is_some_and(|report| report.stdout_inline.is_some() || report.stderr_inline.is_some());
         if !is_told && !self.inner.delivery.was_heard(self.job) {
-            let mut shown = self.hidden.hide_bytes(&head);
+            let is_whole = head.len() < KEPT_LIMIT_BYTES;
+            let mut shown = self.hidden.hide_head(head, is_whole);
+            // A mask in each of many short lines is longer than what it hides.
             shown.truncate(KEPT_LIMIT_BYTES);
             self.keep(shown).await;
         }
