@@ -210,9 +210,10 @@ impl Driver {
             lost: recovered.lost.as_slice().into(),
         };
         let release_seq = recovered.world.counters.release;
+        let performer = Arc::new(Performer::new(store.clone(), clock.clone(), sealer.clone(), runner, root));
         let driver = run::Loop {
             late: recovered.unstarted,
-            performer: Arc::new(Performer::new(store.clone(), clock.clone(), sealer.clone(), runner, root)),
+            performer: performer.clone(),
             planner,
             world: recovered.world,
             calls: calls_in,
@@ -245,7 +246,7 @@ impl Driver {
             let helpers_stop = stop.child_token();
             let mut helpers = JoinSet::new();
             helpers.spawn(planner.run(requests, helpers_stop.clone()));
-            helpers.spawn(intake::run(news, arrivals, blobs, helpers_stop.clone()));
+            helpers.spawn(intake::run(news, arrivals, blobs, performer, helpers_stop.clone()));
             let result = driver.run().await;
             helpers_stop.cancel();
             helpers.shutdown().await;

@@ -25,6 +25,7 @@ use crate::store::Store;
 mod cache;
 mod claim;
 mod fake;
+mod secrets;
 
 use cache::Cache;
 pub use claim::Claim;
@@ -107,12 +108,7 @@ impl Performer {
 
     async fn prepare(&self, start: &StartJob, names: &Names) -> Result<Prepared, End> {
         let commands = self.commands(start.compiled).await?;
-        let command = match start.kind {
-            JobKind::Fetch => commands.fetch.as_ref(),
-            JobKind::Apply => Some(&commands.apply),
-            JobKind::GetInfo => commands.get_info.as_ref(),
-        };
-        let Some(command) = command else {
+        let Some(command) = command(&commands, start.kind) else {
             return Err(never(format!("the runtime has no {} command", start.kind)));
         };
         let (root, clean_env) = match &commands.place {
@@ -223,6 +219,14 @@ impl Performer {
 enum Prepared {
     Local(Box<JobSpec>),
     Over(End),
+}
+
+fn command(commands: &Commands, kind: JobKind) -> Option<&Command> {
+    match kind {
+        JobKind::Fetch => commands.fetch.as_ref(),
+        JobKind::Apply => Some(&commands.apply),
+        JobKind::GetInfo => commands.get_info.as_ref(),
+    }
 }
 
 /// It never started and another try makes no sense.

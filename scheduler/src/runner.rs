@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use schema::api::Finding;
 use schema::id::{ApplicationName, BlobId, ChannelName, InstanceId, JobId, ServiceName};
+use schema::mask::Secrets;
 use schema::report::Report;
 use schema::status::JobKind;
 use schema::time::Timestamp;
@@ -145,6 +146,31 @@ pub enum End {
         /// The output found, if any; without exit code and signal.
         report: Option<Box<Report>>,
     },
+}
+
+impl End {
+    /// Whether it says anything in words.
+    pub fn has_words(&self) -> bool {
+        match self {
+            Self::Reported(report) => report.has_words(),
+            Self::NotStarted { .. } | Self::Unknown { .. } => true,
+        }
+    }
+
+    /// Hides secrets in what it says in words.
+    pub fn hide(&mut self, secrets: &Secrets) {
+        let (why, report) = match self {
+            Self::Reported(report) => (None, Some(report)),
+            Self::NotStarted { why, .. } => (Some(why), None),
+            Self::Unknown { why, report } => (Some(why), report.as_mut()),
+        };
+        if let Some(why) = why {
+            *why = secrets.hide(why);
+        }
+        if let Some(report) = report {
+            report.hide(secrets);
+        }
+    }
 }
 
 /// Where the runner's news go. Bounded: a runner that is ahead waits.

@@ -76,6 +76,11 @@ impl Secrets {
         Some(Self { as_they_stand, breakable: Patterns::of(plain.iter().flat_map(|part| forms::encoded(part)).collect()) })
     }
 
+    /// Bytes of the longest form of any of them, without line breaks.
+    pub fn longest(&self) -> usize {
+        self.as_they_stand.longest.max(self.breakable.longest)
+    }
+
     /// The text with every secret hidden.
     pub fn hide(&self, text: &str) -> String {
         String::from_utf8_lossy(&Masker::default().push(self, text.as_bytes(), true)).into_owned()

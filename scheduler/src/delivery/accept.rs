@@ -235,10 +235,11 @@ pub(super) fn salvage(staging: &mut Staging, report: &mut Report, blobs: &Blobs)
 }
 
 /// Whether `received` is the report that is kept as `kept`: the same words, however its streams travelled, and whatever was added
-/// to them here.
+/// to them or masked in them here.
 pub fn is_same(kept: &Report, received: &Report) -> bool {
     let mut received = received.clone();
     received.timed_out |= kept.timed_out;
+    received.mask_like(kept);
     if received.structured.is_none() {
         received.structured = kept.structured.clone();
     }

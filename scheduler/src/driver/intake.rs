@@ -1,6 +1,8 @@
 //! Between the runners and the loop: reads what the loop must not wait for (the words that a job printed), and keeps the
 //! order in which things were told.
 
+use std::sync::Arc;
+
 use schema::id::JobId;
 use schema::time::Timestamp;
 use tokio::sync::mpsc;
@@ -9,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::words::{self, Words};
 use crate::blobs::Blobs;
 use crate::crash;
+use crate::perform::Performer;
 use crate::runner::{End, Told, Wait};
 
 /// News that wait for the loop: a few batches' worth. A runner that is ahead waits, and its spools keep what it has to tell.
@@ -31,7 +34,13 @@ impl Arrived {
 }
 
 /// Passes news on until it is stopped or the loop is gone.
-pub(super) async fn run(mut news: mpsc::Receiver<Told>, arrivals: mpsc::Sender<Arrived>, blobs: Blobs, stop: CancellationToken) {
+pub(super) async fn run(
+    mut news: mpsc::Receiver<Told>,
+    arrivals: mpsc::Sender<Arrived>,
+    blobs: Blobs,
+    performer: Arc<Performer>,
+    stop: CancellationToken,
+) {
     loop {
         let told = tokio::select! {
             () = stop.cancelled() => return,
@@ -44,9 +53,9 @@ pub(super) async fn run(mut news: mpsc::Receiver<Told>, arrivals: mpsc::Sender<A
                 Arrived::Started { job, at }
             }
             Told::Waits { job, wait } => Arrived::Waits { job, wait },
-            Told::Ended { job, end, gone } => {
+            Told::Ended { job, mut end, gone } => {
                 crash::at(crash::AFTER_REPORT);
-                let words = words::read(&blobs, &end).await;
+                let words = read(&blobs, &performer, job, &mut end).await;
                 Arrived::Ended { job, end, gone, words }
             }
         };
@@ -54,4 +63,23 @@ pub(super) async fn run(mut news: mpsc::Receiver<Told>, arrivals: mpsc::Sender<A
             return;
         }
     }
+}
+
+/// The words of a job, and hides in them and in its end the secrets that it was given. When these cannot be opened people are told
+/// no words of it.
+async fn read(blobs: &Blobs, performer: &Performer, job: JobId, end: &mut End) -> Words {
+    if !words::has_any(end) && !end.has_words() {
+        return Words::default();
+    }
+    let secrets = match performer.secrets(job).await {
+        Ok(secrets) => secrets,
+        Err(why) => {
+            tracing::warn!(%job, ?why, "the secrets of a job cannot be opened; people see less of what it printed");
+            return Words::default();
+        }
+    };
+    if let Some(secrets) = &secrets {
+        end.hide(secrets);
+    }
+    words::read(blobs, end, secrets).await
 }

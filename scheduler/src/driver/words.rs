@@ -5,6 +5,7 @@
 use std::io;
 
 use schema::id::BlobId;
+use schema::mask::{Masker, Secrets};
 use schema::report::Report;
 
 use crate::blobs::Blobs;
@@ -42,23 +43,57 @@ impl Words {
     }
 }
 
-/// Reads the words of a job whose streams and files are in the blob store. What cannot be read is left out: it is for
-/// people only.
-pub(super) async fn read(blobs: &Blobs, end: &End) -> Words {
+/// Whether there is anything to read.
+pub(super) fn has_any(end: &End) -> bool {
+    match end {
+        End::Reported(report) => explanation(report).is_some() || failed(report),
+        _ => false,
+    }
+}
+
+fn explanation(report: &Report) -> Option<BlobId> {
+    report.files.iter().find(|file| file.name == EXPLANATION).and_then(|file| file.content_blob_id)
+}
+
+fn failed(report: &Report) -> bool {
+    report.exit_code != Some(0) && report.exec_error.is_none()
+}
+
+/// Reads the words of a job whose streams and files are in the blob store, without the secrets that it was given: not every
+/// job has a wrapper of ours that hides them. What cannot be read is left out: it is for people only.
+pub(super) async fn read(blobs: &Blobs, end: &End, secrets: Option<Secrets>) -> Words {
     let End::Reported(report) = end else { return Words::default() };
-    let explanation = report.files.iter().find(|file| file.name == EXPLANATION).and_then(|file| file.content_blob_id);
-    let failed = report.exit_code != Some(0) && report.exec_error.is_none();
-    if explanation.is_none() && !failed {
+    if !has_any(end) {
         return Words::default();
     }
-    let (stdout, stderr) = streams(report, failed);
+    let explanation = explanation(report);
+    let (stdout, stderr) = streams(report, failed(report));
     let blobs = blobs.clone();
     let reading = move || {
-        let text = |id| tell(id, blobs.read(id, 0, EXPLANATION_LIMIT_BYTES + 1));
+        // What may be the beginning of a secret at the end of a part is held back with the rest of it.
+        let hide = |bytes: Vec<u8>, whole| match &secrets {
+            Some(secrets) => Masker::default().push(secrets, &bytes, whole),
+            None => bytes,
+        };
+        let start = |id, limit| {
+            let bytes = tell(id, blobs.read(id, 0, limit))?;
+            let whole = bytes.len() < limit;
+            Some((hide(bytes, whole), whole))
+        };
+        let end = |id| {
+            // A secret that begins before what is read is over within the margin, which nobody is shown.
+            let margin = secrets.as_ref().map_or(0, |secrets| 2 * secrets.longest());
+            let (bytes, is_whole) = tell(id, tail(&blobs, id, LOOK_BYTES + margin))?;
+            let Some(secrets) = &secrets else { return Some(bytes) };
+            let mut masker = Masker::default();
+            let (before, shown) = bytes.split_at(if is_whole { 0 } else { margin.min(bytes.len()) });
+            masker.push(secrets, before, false);
+            Some(masker.push(secrets, shown, true))
+        };
         Words {
-            explanation: explanation.and_then(text).map(|bytes| cut(&bytes)),
-            stdout: stdout.and_then(|id| tell(id, blobs.read(id, 0, LOOK_BYTES))).and_then(|bytes| first_line(&bytes)),
-            stderr: stderr.and_then(|id| tell(id, tail(&blobs, id))).and_then(|bytes| last_line(&bytes)),
+            explanation: explanation.and_then(|id| start(id, EXPLANATION_LIMIT_BYTES + 1)).map(|(bytes, whole)| cut(&bytes, whole)),
+            stdout: stdout.and_then(|id| start(id, LOOK_BYTES)).and_then(|(bytes, _)| first_line(&bytes)),
+            stderr: stderr.and_then(end).and_then(|bytes| last_line(&bytes)),
         }
     };
     tokio::task::spawn_blocking(reading).await.unwrap_or_default()
@@ -68,12 +103,14 @@ fn streams(report: &Report, wanted: bool) -> (Option<BlobId>, Option<BlobId>) {
     if wanted { (report.stdout_blob_id, report.stderr_blob_id) } else { (None, None) }
 }
 
-fn tail(blobs: &Blobs, id: BlobId) -> io::Result<Option<Vec<u8>>> {
+/// The last bytes, and whether these are all.
+fn tail(blobs: &Blobs, id: BlobId, limit: usize) -> io::Result<Option<(Vec<u8>, bool)>> {
     let Some(size) = blobs.size(id)? else { return Ok(None) };
-    blobs.read(id, size.saturating_sub(LOOK_BYTES as u64), LOOK_BYTES)
+    let from = size.saturating_sub(limit as u64);
+    Ok(blobs.read(id, from, limit)?.map(|bytes| (bytes, from == 0)))
 }
 
-fn tell(blob: BlobId, read: io::Result<Option<Vec<u8>>>) -> Option<Vec<u8>> {
+fn tell<T>(blob: BlobId, read: io::Result<Option<T>>) -> Option<T> {
     read.unwrap_or_else(|error| {
         tracing::warn!(%blob, %error, "what a job printed cannot be read; people see less of it");
         None
@@ -81,12 +118,12 @@ fn tell(blob: BlobId, read: io::Result<Option<Vec<u8>>>) -> Option<Vec<u8>> {
 }
 
 /// Cuts a text for people at its limit, at a whole character, and says so.
-fn cut(bytes: &[u8]) -> String {
+fn cut(bytes: &[u8], whole: bool) -> String {
     let text = String::from_utf8_lossy(bytes);
-    if text.len() <= EXPLANATION_LIMIT_BYTES {
+    if whole && text.len() <= EXPLANATION_LIMIT_BYTES {
         return text.into_owned();
     }
-    let end = (0..=EXPLANATION_LIMIT_BYTES).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    let end = (0..=EXPLANATION_LIMIT_BYTES.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     format!("{}\n… cut at 64 KiB; the whole text is in the output file `{EXPLANATION}` of the fetch", &text[..end])
 }
 
@@ -162,8 +199,8 @@ mod tests {
 
     #[test]
     fn a_long_explanation_is_cut_and_says_so() {
-        assert_eq!(cut(b"short"), "short");
-        let long = cut("ä".repeat(40_000).as_bytes());
+        assert_eq!(cut(b"short", true), "short");
+        let long = cut("ä".repeat(40_000).as_bytes(), false);
         assert!(long.contains("… cut at 64 KiB") && long.len() < EXPLANATION_LIMIT_BYTES + 200);
     }
 
@@ -180,14 +217,48 @@ mod tests {
             });
             End::Reported(Box::new(serde_json::from_value(whole).unwrap()))
         };
-        assert_eq!(read(&blobs, &report(0, json!([]))).await, Words::default());
-        let words = read(&blobs, &report(2, json!([]))).await;
+        assert_eq!(read(&blobs, &report(0, json!([])), None).await, Words::default());
+        let words = read(&blobs, &report(2, json!([])), None).await;
         assert_eq!((words.stdout.as_deref(), words.stderr.as_deref()), (Some("2 to add"), Some("no credentials")));
         assert_eq!(words.headline().as_deref(), Some("2 to add"));
         let explained = json!([{"name": EXPLANATION, "contentBlobId": put("Plan: 1 to add\nmore")}]);
-        let words = read(&blobs, &report(2, explained.clone())).await;
+        let words = read(&blobs, &report(2, explained.clone()), None).await;
         assert_eq!(words.headline().as_deref(), Some("Plan: 1 to add"));
-        let words = read(&blobs, &report(0, explained)).await;
+        let words = read(&blobs, &report(0, explained), None).await;
         assert_eq!((words.explanation.as_deref(), words.stderr), (Some("Plan: 1 to add\nmore"), None));
+    }
+
+    #[tokio::test]
+    async fn no_word_tells_a_secret_that_the_job_was_given() {
+        let directory = tempfile::tempdir().unwrap();
+        let blobs = Blobs::open(&directory.path().join("blobs")).unwrap();
+        let put = |text: &str| blobs.put(text.as_bytes(), Keep::Lazy).unwrap();
+        let secret = "hunter2-secret";
+        let long = format!("token={secret}\n{}{secret}", "x".repeat(EXPLANATION_LIMIT_BYTES + 1 - 6 - 2 * secret.len()));
+        for text in [format!("Plan: {secret}, and aHVudGVyMi1zZWNyZXQ="), long.clone() + "more", long[..long.len() - 4].to_owned() + "more"]
+        {
+            let whole = json!({
+                "exitCode": 2, "stdoutBytes": 0, "stderrBytes": 0, "version": "1", "startTimestampNs": "0", "durationNs": "0",
+                "stdoutBlobId": put(&text), "stderrBlobId": put(&text), "files": [{"name": EXPLANATION, "contentBlobId": put(&text)}],
+            });
+            let end = End::Reported(Box::new(serde_json::from_value(whole).unwrap()));
+            let words = read(&blobs, &end, Secrets::of(&[secret.as_bytes()])).await;
+            let told = format!("{words:?} {:?}", words.headline());
+            assert!(!told.contains("hunter2-sec") && !told.contains("aHVudGVy") && told.contains("***"), "{}", &told[..200]);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_secret_that_begins_before_the_end_that_is_looked_at_is_not_half_shown() {
+        let directory = tempfile::tempdir().unwrap();
+        let blobs = Blobs::open(&directory.path().join("blobs")).unwrap();
+        let secret = "hunter2-secret";
+        for within in 1..secret.len() {
+            let text = format!("{}{secret}{}", "x".repeat(2 * LOOK_BYTES), "y".repeat(LOOK_BYTES - within));
+            let id = blobs.put(text.as_bytes(), Keep::Lazy).unwrap();
+            let report = Report { exit_code: Some(1), stderr_blob_id: Some(id), ..Report::default() };
+            let words = read(&blobs, &End::Reported(Box::new(report)), Secrets::of(&[secret.as_bytes()])).await;
+            assert!(words.stderr.as_deref().is_some_and(|said| said.starts_with("***y")), "{within}: {:?}", words.stderr);
+        }
     }
 }

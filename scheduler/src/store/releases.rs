@@ -266,6 +266,16 @@ impl Store {
             .collect()
     }
 
+    /// The digest of the commands that a release has for a channel.
+    pub async fn compiled_for(&self, release: ReleaseId, channel: ChannelId) -> Result<Option<BlobId>> {
+        let row = sqlx::query("SELECT compiled FROM release_channels WHERE release_id = $1 AND channel_id = $2")
+            .bind(release.to_string())
+            .bind(channel.to_string())
+            .fetch_optional(&self.read)
+            .await?;
+        row.as_ref().map(|row| word(row, "compiled")).transpose()
+    }
+
     /// Rendered commands by their digest.
     pub async fn compiled(&self, digest: BlobId) -> Result<Option<Commands>> {
         let row = sqlx::query("SELECT body FROM compiled WHERE digest = $1").bind(digest.to_string()).fetch_optional(&self.read).await?;

@@ -28,6 +28,20 @@ impl Store {
         Ok(Some((version, self.sealer.unseal(&purpose(key, version), row.try_get("sealed")?)?)))
     }
 
+    /// Every value that the latest version of a secret may have been since then: that of then, and those that came later.
+    pub async fn secret_since(&self, key: &str, since: Timestamp) -> Result<Vec<Vec<u8>>> {
+        let rows = sqlx::query(
+            "SELECT version, sealed FROM secrets WHERE key = $1 AND version >= COALESCE(
+             (SELECT MAX(version) FROM secrets WHERE key = $1 AND created_at <= $2), 0) ORDER BY version",
+        )
+        .bind(key)
+        .bind(since.as_millis())
+        .fetch_all(&self.read)
+        .await?;
+        let value = |row: &_| Ok(self.sealer.unseal(&purpose(key, count(row, "version")?), row.try_get("sealed")?)?);
+        rows.iter().map(value).collect()
+    }
+
     /// Keys and versions, never values.
     pub async fn secrets(&self, page: &PageRequest) -> Result<schema::api::Page<schema::api::Secret>> {
         let total: i64 = sqlx::query_scalar("SELECT COUNT(DISTINCT key) FROM secrets").fetch_one(&self.read).await?;

@@ -8,6 +8,7 @@ mod people;
 mod releases;
 mod round;
 mod secrets;
+mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};

@@ -96,6 +96,9 @@ fn the_same_report_is_known_however_its_streams_travelled() {
     for same in [&kept, &inline, &unnamed] {
         assert!(is_same(&kept, same), "{same:?}");
     }
+    let failed = |why: &str| Report { bad_output: Some(why.to_owned()), ..kept.clone() };
+    assert!(is_same(&failed("no file ***.tf"), &failed("no file hunter22.tf")), "masked here");
+    assert!(!is_same(&failed("no file ***.tf"), &failed("no plan hunter22.tf")));
     let other = Report { stdout_inline: Some(STANDARD.encode("OUT")), ..inline };
     for different in
         [Report { exit_code: Some(2), ..kept.clone() }, other, Report { stdout_blob_id: Some(BlobId::of(b"x")), ..kept.clone() }]
