@@ -1,8 +1,6 @@
 //! The targets of `wrapper/src/fuzz/targets.rs` and what they try, compiled once more for libFuzzer: the wrapper itself is a
 //! program, which nothing can link.
 
-#![expect(dead_code, reason = "the modules have more than the targets use")]
-
 #[path = "../../src/args/declared.rs"]
 mod declared;
 #[path = "../../src/fuzz/targets.rs"]
