@@ -51,8 +51,12 @@ fn check(test: &str, first: &str, script: &str) {
 fn p1_an_ordinary_apply_whose_wrapper_was_killed_is_known_to_be_gone_and_things_go_on_by_themselves() {
     let test = "p1_an_ordinary_apply_whose_wrapper_was_killed_is_known_to_be_gone_and_things_go_on_by_themselves";
     for first in ["exec sh left.sh", "exec env -i sh left.sh", "sh left.sh & wait"] {
-        check(test, first, &format!("{KILLED_WHILE_AWAY}shows CONVERGED\napplied 2\n! kill -0 \"$(cat left)\" 2>/dev/null\n"));
-        check(test, first, "kill -9 \"$(cat wrapper.pid)\"\nshows CONVERGED\napplied 2\n! kill -0 \"$(cat left)\" 2>/dev/null\n");
+        check(test, first, &format!("{KILLED_WHILE_AWAY}shows CONVERGED\napplied 2\nuntil_it '! kill -0 \"$(cat left)\" 2>/dev/null'\n"));
+        check(
+            test,
+            first,
+            "kill -9 \"$(cat wrapper.pid)\"\nshows CONVERGED\napplied 2\nuntil_it '! kill -0 \"$(cat left)\" 2>/dev/null'\n",
+        );
     }
 }
 
