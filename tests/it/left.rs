@@ -10,7 +10,7 @@ fn config(first: &str, apply: &str) -> String {
         "runtime:\n  name: tool\n  custom:\n    proxyRuntime: {{runtime: local}}\n    convergenceGracePeriod: 1s\n    fetch:\n      pollInterval: 1s\n      \
          taskConfig: {{program: {{name: fetch, cmd: [sh, -c, '[ -e done ] || exit 2']}}}}\n    apply:\n      {apply}\n      taskConfig:\n        program:\n          \
          name: apply\n          entrypoint: [sh, -c]\n          cmd:\n          - |\n            echo \"$PVN_JOB_ID\" >> ledger\n            if [ \"$(wc -l < ledger)\" -gt 1 ]; then touch done; exit 0; fi\n            \
-         echo $PPID > wrapper.pid\n            {first}\n---\napplication: {{name: app, releaseChannels: [{{name: only, runtimes: [{{runtime: tool}}]}}]}}\n---\n\
+         echo $PPID > wrapper.pid; echo $$ > command.pid\n            {first}\n---\napplication: {{name: app, releaseChannels: [{{name: only, runtimes: [{{runtime: tool}}]}}]}}\n---\n\
          service: {{name: s, application: app}}\n"
     )
 }
@@ -29,6 +29,13 @@ until_it '[ -s left ]'
 const KILLED_WHILE_AWAY: &str = "\
 kill -9 $daemon; wait $daemon || true
 kill -9 \"$(cat wrapper.pid)\"
+serve
+";
+
+/// The command goes with its wrapper, so that nothing leads from either to what it started.
+const BOTH_KILLED_WHILE_AWAY: &str = "\
+kill -9 $daemon; wait $daemon || true
+kill -9 \"$(cat wrapper.pid)\" \"$(cat command.pid)\"
 serve
 ";
 
@@ -68,12 +75,12 @@ fn p1_an_apply_that_shed_all_that_tells_whose_it_is_is_waited_for_after_a_restar
         test,
         first,
         &format!(
-            "{KILLED_WHILE_AWAY}shows 'may be one that it left'\n{HELD_BACK}kill -9 $daemon; wait $daemon || true\nserve\n{HELD_BACK}\
+            "{BOTH_KILLED_WHILE_AWAY}shows 'may be one that it left'\n{HELD_BACK}kill -9 $daemon; wait $daemon || true\nserve\n{HELD_BACK}\
              kill -0 \"$(cat left)\"\nkill \"$(cat left)\"\nshows CONVERGED\napplied 2\n"
         ),
     );
     let by_hand = "pvnctl services retry s --app app --channel only\nshows CONVERGED\napplied 2\nkill \"$(cat left)\"\n";
-    check(test, first, &format!("{KILLED_WHILE_AWAY}shows 'may be one that it left'\n{HELD_BACK}{by_hand}"));
+    check(test, first, &format!("{BOTH_KILLED_WHILE_AWAY}shows 'may be one that it left'\n{HELD_BACK}{by_hand}"));
 }
 
 #[test]
