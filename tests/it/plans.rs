@@ -114,3 +114,13 @@ fn p2_the_plans_of_two_channels_in_one_directory_do_not_cross_with_the_recipe_of
     let own = reader.root().join("deploy/.pvn/instances");
     assert_eq!(std::fs::read_dir(own).expect("it is there").count(), 2, "one directory for each channel");
 }
+
+#[test]
+fn p2_the_plans_of_two_channels_in_one_directory_do_not_cross_with_one_file_for_both_and_that_is_warned_of() {
+    let test = "p2_the_plans_of_two_channels_in_one_directory_do_not_cross_with_one_file_for_both_and_that_is_warned_of";
+    let Some((_reader, said)) = two_channels(test, "tf.plan") else { return };
+    assert!(
+        said.matches("`tf.plan` is one file for app/s in staging, app/s in production").count() >= 2,
+        "by `validate` and by `dev`: {said}"
+    );
+}
