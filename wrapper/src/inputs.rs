@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use schema::id::BlobId;
@@ -46,29 +46,44 @@ impl Placed {
             placed.0.push(Place::make(input).map_err(|error| cannot_place(input, &error))?);
         }
         let result = place(inputs);
-        for place in &mut placed.0 {
-            place.ours = identity(&place.path);
-        }
+        placed.0.iter_mut().for_each(Place::note);
         result.map(|()| placed)
     }
 }
 
 impl Place {
-    /// Moves what lies there aside, unless that was done by one who could not move it back: then it is another job's input.
+    /// Clears the path: an input that a killed run left there goes, anything else is moved aside, so that nothing of its owner's
+    /// is lost whatever was killed before.
     fn make(input: &Input) -> io::Result<Self> {
         let path = input.path.clone();
-        let movable = std::fs::symlink_metadata(&path).is_ok_and(|there| there.is_file() || there.is_symlink());
-        let mut name = OsString::from(".");
-        name.push(path.file_name().unwrap_or_default());
-        name.push(".pvn-before");
-        let aside = path.with_file_name(name);
-        let aside = if movable && std::fs::symlink_metadata(&aside).is_err() {
+        let (aside, noted) = (beside(&path, ".pvn-before"), beside(&path, ".pvn-placed"));
+        let there = std::fs::symlink_metadata(&path).is_ok_and(|there| there.is_file() || there.is_symlink());
+        let is_left_over = identity(&path).is_some_and(|found| std::fs::read_to_string(&noted).is_ok_and(|text| text == told(found)));
+        let has_aside = std::fs::symlink_metadata(&aside).is_ok();
+        let aside = if is_left_over {
+            std::fs::remove_file(&path)?;
+            has_aside.then_some(aside)
+        } else if there {
+            if has_aside {
+                let kept = free_name(&aside)?;
+                std::fs::rename(&aside, &kept)?;
+                say(&format!("what a run that was killed moved away from {} is in {}", path.display(), kept.display()));
+            }
             std::fs::rename(&path, &aside)?;
             Some(aside)
         } else {
-            None
+            has_aside.then_some(aside)
         };
         Ok(Self { path, ours: None, aside })
+    }
+
+    /// Notes what was put there, also for whoever comes after a run that is killed.
+    fn note(&mut self) {
+        self.ours = identity(&self.path);
+        if let Some(ours) = self.ours {
+            // Where it cannot be written, the file counts as its owner's and is kept.
+            let _ = std::fs::write(beside(&self.path, ".pvn-placed"), told(ours));
+        }
     }
 }
 
@@ -78,12 +93,38 @@ impl Drop for Place {
         if self.ours.is_some() && self.ours == identity(&self.path) {
             let _ = std::fs::remove_file(&self.path);
         }
-        let Some(aside) = &self.aside else { return };
+        let _ = std::fs::remove_file(beside(&self.path, ".pvn-placed"));
+        let Some(aside) = self.aside.as_ref().filter(|aside| std::fs::symlink_metadata(aside).is_ok()) else { return };
         let is_free = std::fs::symlink_metadata(&self.path).is_err();
         if !is_free || std::fs::rename(aside, &self.path).is_err() {
             say(&format!("what lay at {} before is in {}", self.path.display(), aside.display()));
         }
     }
+}
+
+/// The hidden name beside a path that ends in `suffix`.
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(suffix);
+    path.with_file_name(name)
+}
+
+/// Most files that killed runs moved away from one path and nobody looked after.
+const ASIDES_LIMIT: u32 = 100;
+
+/// The first of `NAME.1`, `NAME.2` and so on that is free.
+fn free_name(name: &Path) -> io::Result<PathBuf> {
+    let numbered = |number: u32| PathBuf::from(format!("{}.{number}", name.display()));
+    let free = (1..=ASIDES_LIMIT).map(numbered).find(|path| std::fs::symlink_metadata(path).is_err());
+    free.ok_or_else(|| {
+        io::Error::other(format!("{ASIDES_LIMIT} runs that were killed left files like {}.1; look after them", name.display()))
+    })
+}
+
+/// How an identity is written down.
+fn told((device, inode): (u64, u64)) -> String {
+    format!("{device} {inode}\n")
 }
 
 /// Which file lies there, if it is a regular one.
@@ -119,11 +160,12 @@ pub(crate) fn fetch(inputs: &[Input], delivery: &Delivery, most: Duration) -> Re
         return Ok(());
     }
     let done = Done::new();
-    let (wanted, target, live) = (inputs.to_vec(), delivery.target.clone(), Arc::clone(&delivery.live));
+    let wanted = Arc::new(Wanted(Mutex::new(true)));
+    let (all, target, live) = (inputs.to_vec(), delivery.target.clone(), Arc::clone(&delivery.live));
     let thread = {
-        let done = Arc::clone(&done);
+        let (done, wanted) = (Arc::clone(&done), Arc::clone(&wanted));
         move || {
-            let fetch = || fetch_all(&wanted, &Delivery::client(&target, &live), &live, most);
+            let fetch = || fetch_all(&all, &Delivery::client(&target, &live), &live, most, &wanted);
             done.of(fetch, || Err(Refusal::ours("cannot fetch the inputs: a fault of the wrapper's own".to_owned())));
         }
     };
@@ -136,18 +178,34 @@ pub(crate) fn fetch(inputs: &[Input], delivery: &Delivery, most: Duration) -> Re
             return outcome;
         }
         if done.sleep(Some(&signals), Duration::from_secs(1)) {
+            wanted.no_longer();
             inputs.iter().for_each(|input| drop(std::fs::remove_file(temporary(&input.path))));
             return Err(Refusal::ours("asked to stop before the command was started".to_owned()));
         }
     }
 }
 
-fn fetch_all(inputs: &[Input], client: &Client, live: &Live, most: Duration) -> Result<(), Refusal> {
+/// Whether the inputs are still wanted. The thread that fetches them outlives a stop, which gives their paths back to others.
+struct Wanted(Mutex<bool>);
+
+impl Wanted {
+    fn no_longer(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = false;
+    }
+
+    /// Does it while they are wanted, or not at all.
+    fn then(&self, place: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        let wanted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if *wanted { place() } else { Err(io::Error::other("asked to stop before it arrived")) }
+    }
+}
+
+fn fetch_all(inputs: &[Input], client: &Client, live: &Live, most: Duration, wanted: &Wanted) -> Result<(), Refusal> {
     let deadline = Instant::now().checked_add(most);
     let mut backoff = Backoff::default();
     for input in inputs {
         loop {
-            let (why, after) = match fetch_one(input, client) {
+            let (why, after) = match fetch_one(input, client, wanted) {
                 Ok(()) => break,
                 Err(Wrong::Here(error)) => return Err(cannot_place(input, &error)),
                 Err(Wrong::There(Fault::Never(why))) => return Err(not_there(input, &format!(" ({why})"))),
@@ -176,7 +234,8 @@ enum Wrong {
     There(Fault),
 }
 
-fn fetch_one(input: &Input, client: &Client) -> Result<(), Wrong> {
+fn fetch_one(input: &Input, client: &Client, wanted: &Wanted) -> Result<(), Wrong> {
+    wanted.then(|| Ok(())).map_err(Wrong::Here)?;
     let temporary = temporary(&input.path);
     let whole = make(&input.path, &temporary).map_err(Wrong::Here).and_then(|mut file| {
         client.input(&input.reference, &mut file).map_err(Wrong::There)?;
@@ -188,7 +247,7 @@ fn fetch_one(input: &Input, client: &Client) -> Result<(), Wrong> {
             }
             Err(why) => return Err(Wrong::Here(io::Error::other(why))),
         }
-        std::fs::rename(&temporary, &input.path).map_err(Wrong::Here)
+        wanted.then(|| std::fs::rename(&temporary, &input.path)).map_err(Wrong::Here)
     });
     if whole.is_err() {
         // It may never have been made.

@@ -194,3 +194,33 @@ fn where_no_lock_can_be_made_it_says_so_and_goes_on() {
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(run.stderr.contains("given/tf.plan is not locked"), "{}", run.stderr);
 }
+
+#[test]
+fn what_a_killed_run_left_costs_the_owner_of_a_file_nothing() {
+    let with_input = || {
+        let scheduler = Scheduler::start();
+        scheduler.state().inputs.insert("fetch:plan".to_owned(), b"the plan".to_vec());
+        let wrapper = deliver::shell(&scheduler, &["--in", "tf.plan=fetch:plan"], "cat tf.plan");
+        (scheduler, wrapper)
+    };
+    let text = |path: std::path::PathBuf| std::fs::read_to_string(path).ok();
+    // Somebody wrote the file anew after the run that moved the old one away was killed.
+    let (_scheduler, wrapper) = with_input();
+    std::fs::write(wrapper.path(".tf.plan.pvn-before"), "v1").unwrap();
+    std::fs::write(wrapper.path("tf.plan"), "v2").unwrap();
+    let run = wrapper.run();
+    assert_eq!((run.code, run.text().as_str()), (0, "the plan"), "{}", run.stderr);
+    assert_eq!(text(run.path("tf.plan")).as_deref(), Some("v2"));
+    assert_eq!(text(run.path(".tf.plan.pvn-before.1")).as_deref(), Some("v1"));
+    // The input of the killed run is what lies there: it goes, and what lay there before comes back.
+    let (_scheduler, wrapper) = with_input();
+    std::fs::write(wrapper.path(".tf.plan.pvn-before"), "mine").unwrap();
+    std::fs::write(wrapper.path("tf.plan"), "a dead job's plan").unwrap();
+    let left = std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(wrapper.path("tf.plan")).unwrap());
+    let device = std::os::unix::fs::MetadataExt::dev(&std::fs::metadata(wrapper.path("tf.plan")).unwrap());
+    std::fs::write(wrapper.path(".tf.plan.pvn-placed"), format!("{device} {left}\n")).unwrap();
+    let run = wrapper.run();
+    assert_eq!((run.code, run.text().as_str()), (0, "the plan"), "{}", run.stderr);
+    assert_eq!(text(run.path("tf.plan")).as_deref(), Some("mine"));
+    assert!(!run.path(".tf.plan.pvn-before").exists() && !run.path(".tf.plan.pvn-placed").exists());
+}
