@@ -58,7 +58,7 @@ impl Place {
         let path = input.path.clone();
         let (aside, noted) = (beside(&path, ".pvn-before"), beside(&path, ".pvn-placed"));
         let there = std::fs::symlink_metadata(&path).is_ok_and(|there| there.is_file() || there.is_symlink());
-        let is_left_over = identity(&path).is_some_and(|found| std::fs::read_to_string(&noted).is_ok_and(|text| text == told(found)));
+        let is_left_over = told(&path).is_some_and(|found| std::fs::read_to_string(&noted).is_ok_and(|text| text == found));
         let has_aside = std::fs::symlink_metadata(&aside).is_ok();
         let aside = if is_left_over {
             std::fs::remove_file(&path)?;
@@ -80,9 +80,9 @@ impl Place {
     /// Notes what was put there, also for whoever comes after a run that is killed.
     fn note(&mut self) {
         self.ours = identity(&self.path);
-        if let Some(ours) = self.ours {
+        if let Some(ours) = told(&self.path) {
             // Where it cannot be written, the file counts as its owner's and is kept.
-            let _ = std::fs::write(beside(&self.path, ".pvn-placed"), told(ours));
+            let _ = std::fs::write(beside(&self.path, ".pvn-placed"), ours);
         }
     }
 }
@@ -115,16 +115,22 @@ const ASIDES_LIMIT: u32 = 100;
 
 /// The first of `NAME.1`, `NAME.2` and so on that is free.
 fn free_name(name: &Path) -> io::Result<PathBuf> {
-    let numbered = |number: u32| PathBuf::from(format!("{}.{number}", name.display()));
+    let numbered = |number: u32| {
+        let mut path = name.as_os_str().to_owned();
+        path.push(format!(".{number}"));
+        PathBuf::from(path)
+    };
     let free = (1..=ASIDES_LIMIT).map(numbered).find(|path| std::fs::symlink_metadata(path).is_err());
     free.ok_or_else(|| {
         io::Error::other(format!("{ASIDES_LIMIT} runs that were killed left files like {}.1; look after them", name.display()))
     })
 }
 
-/// How an identity is written down.
-fn told((device, inode): (u64, u64)) -> String {
-    format!("{device} {inode}\n")
+/// How the file that lies there is written down, if it is a regular one: with its time of change, since an owner who writes it
+/// anew writes into the same file.
+fn told(path: &Path) -> Option<String> {
+    let there = std::fs::symlink_metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+    Some(format!("{} {} {} {}\n", there.dev(), there.ino(), there.ctime(), there.ctime_nsec()))
 }
 
 /// Which file lies there, if it is a regular one.

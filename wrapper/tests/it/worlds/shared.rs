@@ -216,11 +216,28 @@ fn what_a_killed_run_left_costs_the_owner_of_a_file_nothing() {
     let (_scheduler, wrapper) = with_input();
     std::fs::write(wrapper.path(".tf.plan.pvn-before"), "mine").unwrap();
     std::fs::write(wrapper.path("tf.plan"), "a dead job's plan").unwrap();
-    let left = std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(wrapper.path("tf.plan")).unwrap());
-    let device = std::os::unix::fs::MetadataExt::dev(&std::fs::metadata(wrapper.path("tf.plan")).unwrap());
-    std::fs::write(wrapper.path(".tf.plan.pvn-placed"), format!("{device} {left}\n")).unwrap();
+    std::fs::write(wrapper.path(".tf.plan.pvn-placed"), noted(&wrapper.path("tf.plan"))).unwrap();
     let run = wrapper.run();
     assert_eq!((run.code, run.text().as_str()), (0, "the plan"), "{}", run.stderr);
     assert_eq!(text(run.path("tf.plan")).as_deref(), Some("mine"));
     assert!(!run.path(".tf.plan.pvn-before").exists() && !run.path(".tf.plan.pvn-placed").exists());
+    // And where its owner wrote into that very file since, it is the owner's.
+    let (_scheduler, wrapper) = with_input();
+    std::fs::write(wrapper.path("tf.plan"), "a dead job's plan").unwrap();
+    let before = noted(&wrapper.path("tf.plan"));
+    std::fs::write(wrapper.path(".tf.plan.pvn-placed"), &before).unwrap();
+    until("the clock of files to go on", || {
+        std::fs::write(wrapper.path("tf.plan"), "v2").unwrap();
+        (noted(&wrapper.path("tf.plan")) != before).then_some(())
+    });
+    let run = wrapper.run();
+    assert_eq!((run.code, run.text().as_str()), (0, "the plan"), "{}", run.stderr);
+    assert_eq!(text(run.path("tf.plan")).as_deref(), Some("v2"));
+}
+
+/// A file as a wrapper notes it beside the input that it placed.
+fn noted(path: &Path) -> String {
+    use std::os::unix::fs::MetadataExt;
+    let there = std::fs::metadata(path).unwrap();
+    format!("{} {} {} {}\n", there.dev(), there.ino(), there.ctime(), there.ctime_nsec())
 }
