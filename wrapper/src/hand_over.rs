@@ -91,8 +91,9 @@ impl Way {
 
     fn dry(spool: Option<&Path>, part_of: Option<PathBuf>, environment: &Environment) -> Self {
         let home = match (spool, &part_of) {
-            // A wrapper around us may use the directory that the environment names for both.
-            (Some(spool), _) if !Spool::is_used(spool) => Directory::At(spool.to_owned()),
+            // A wrapper around us may use the directory that the environment names for both, and an earlier one may have left there
+            // what it could not deliver.
+            (Some(spool), _) if !Spool::is_taken(spool) => Directory::At(spool.to_owned()),
             (_, Some(job)) => Directory::Own(job.clone()),
             (_, None) => Directory::Temporary(variable(environment, "TMPDIR").map(OsStr::to_owned)),
         };

@@ -152,13 +152,18 @@ fn lock(path: &Path, own: &Holder) -> Tried {
             Err(Errno::WOULDBLOCK) => return Tried::Held(Holder::read(&mut file)),
             Err(error) => return Tried::Impossible(error.into()),
         }
-        let same = |there: std::fs::Metadata| file.metadata().is_ok_and(|ours| (ours.dev(), ours.ino()) == (there.dev(), there.ino()));
-        if std::fs::symlink_metadata(path).is_ok_and(same) {
+        if is_at(&file, path) {
             // For people, and for wrappers within our command.
             let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(own.line().as_bytes()));
             return Tried::Locked(Lock { path: path.to_owned(), _file: file });
         }
     }
+}
+
+/// Whether what lies at the path is this very file.
+pub(crate) fn is_at(file: &File, path: &Path) -> bool {
+    let same = |there: std::fs::Metadata| file.metadata().is_ok_and(|ours| (ours.dev(), ours.ino()) == (there.dev(), there.ino()));
+    std::fs::symlink_metadata(path).is_ok_and(same)
 }
 
 /// The lock file, made if it is not there. One of another user's can be locked by whoever can read it.

@@ -9,6 +9,10 @@
 //!   files/NAME      declared outputs, copied
 //!   report.json     by rename, after everything else; its absence says that the end is not known
 //! ```
+//!
+//! What always holds: what is not delivered is emptied by nobody but whoever delivers it. `run.json` stands from before the start
+//! until all is delivered, and a later run takes another directory (`<dir>.1`, `<dir>.2` and so on). The one exception is a run of
+//! the same job whose end nobody saw: the scheduler takes one report of a job, and that of the later run says more.
 
 use std::fs::{DirBuilder, File, TryLockError};
 use std::io::{self, Read, Write};
@@ -20,10 +24,14 @@ use schema::report::Report;
 use schema::spool::{CLAIM, FILES, REPORT, REPORT_TEMPORARY, Stream};
 use serde::{Deserialize, Serialize};
 
-use crate::{outputs, store};
+use crate::writer::say;
+use crate::{locks, outputs, store};
 
 const LOCK: &str = "lock";
 const RUN: &str = "run.json";
+
+/// Most directories beside the one that is named, each with something that nobody delivered: beyond, a run does without a disk.
+const PLACES_LIMIT: u32 = 100;
 
 /// Largest report or `run.json` that is read back, 64 MiB: a report with a structured document of 8 MiB is far below.
 const TEXT_LIMIT_BYTES: u64 = 64 << 20;
@@ -63,25 +71,54 @@ pub(crate) enum OpenError {
 }
 
 impl Spool {
-    /// Makes the directory, or takes one over that an earlier run left. One that another wrapper uses, or that is another
-    /// user's, is left alone, and one beside it is made.
+    /// Makes the directory, or takes one over that an earlier run left and that holds nothing which others want. Where it does,
+    /// or another wrapper uses it, or it is another user's, it is left alone, and one beside it is made.
     pub(crate) fn make(directory: &Path, about: &About) -> io::Result<Self> {
-        let spool = match Self::lock(directory) {
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::PermissionDenied) => {
-                let mut name = directory.as_os_str().to_owned();
-                name.push(format!(".{}", std::process::id()));
-                Self::lock(Path::new(&name))?
+        let (mut kept, mut said) = (None, false);
+        for place in std::iter::once(directory.to_owned()).chain((1..=PLACES_LIMIT).map(|number| beside(directory, number))) {
+            let spool = match Self::lock(&place) {
+                Ok(spool) => spool,
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::PermissionDenied) => {
+                    kept = Some(error);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            if spool.is_wanted(about)? {
+                let shown = place.display();
+                if !std::mem::replace(&mut said, true) {
+                    say(&format!(
+                        "{shown} holds what was not delivered of another run; it is kept: `pvn-wrapper resume {shown}` delivers it"
+                    ));
+                }
+                kept = Some(io::Error::other(format!("{PLACES_LIMIT} more beside it are kept too: `pvn-wrapper resume` delivers them")));
+                continue;
             }
-            other => other?,
-        };
-        spool.clear();
-        spool.write(RUN, &serde_json::to_vec(about)?)?;
-        Ok(spool)
+            spool.clear();
+            spool.write(RUN, &serde_json::to_vec(about)?)?;
+            return Ok(spool);
+        }
+        Err(kept.unwrap_or_else(|| io::ErrorKind::WouldBlock.into()))
     }
 
-    /// Whether somebody uses the directory at present.
-    pub(crate) fn is_used(directory: &Path) -> bool {
-        File::open(directory.join(LOCK)).is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    /// Whether it holds what a run left that somebody wants delivered, or is a local job's.
+    fn is_wanted(&self, own: &About) -> io::Result<bool> {
+        if self.directory.join(CLAIM).try_exists()? {
+            return Ok(true);
+        }
+        let Some(text) = self.read(RUN)? else { return Ok(false) };
+        let has_report = self.directory.join(REPORT).try_exists()?;
+        Ok(match serde_json::from_slice::<About>(&text) {
+            Ok(left) => has_report || (left.url, left.job) != (own.url.clone(), own.job.clone()),
+            // Cut off while it was written, which is before anything else is.
+            Err(_) => has_report || Stream::ALL.iter().any(|stream| self.stream(*stream).exists()),
+        })
+    }
+
+    /// Whether the directory is no place for anybody else: somebody uses it at present, or it holds what is not delivered.
+    pub(crate) fn is_taken(directory: &Path) -> bool {
+        let is_used = |lock: File| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock));
+        directory.join(RUN).exists() || File::open(directory.join(LOCK)).is_ok_and(is_used)
     }
 
     fn lock(directory: &Path) -> io::Result<Self> {
@@ -92,6 +129,8 @@ impl Spool {
         }
         let lock = File::options().write(true).create(true).truncate(false).mode(0o600).open(directory.join(LOCK))?;
         match lock.try_lock() {
+            // Whoever had it may have removed it meanwhile with all the rest.
+            Ok(()) if !locks::is_at(&lock, &directory.join(LOCK)) => Err(io::Error::from(io::ErrorKind::WouldBlock)),
             Ok(()) => Ok(Self { directory: directory.to_owned(), _lock: lock }),
             Err(TryLockError::WouldBlock) => Err(io::Error::from(io::ErrorKind::WouldBlock)),
             Err(TryLockError::Error(error)) => Err(error),
@@ -180,7 +219,8 @@ impl Spool {
 
     /// Removes what is ours in it and nothing else: `--spool` may name a directory with other things.
     fn clear(&self) {
-        for name in Stream::ALL.iter().map(|stream| stream.as_str()).chain([REPORT, REPORT_TEMPORARY, RUN]) {
+        // First what says that the rest is wanted: who is killed on the way leaves nothing that looks like another run's.
+        for name in [RUN, REPORT, REPORT_TEMPORARY].into_iter().chain(Stream::ALL.iter().map(|stream| stream.as_str())) {
             let _ = std::fs::remove_file(self.directory.join(name));
         }
         for stream in Stream::ALL {
@@ -206,6 +246,13 @@ impl Spool {
             }
         }
     }
+}
+
+/// The directory number `number` beside this one.
+fn beside(directory: &Path, number: u32) -> PathBuf {
+    let mut name = directory.as_os_str().to_owned();
+    name.push(format!(".{number}"));
+    PathBuf::from(name)
 }
 
 #[cfg(test)]
@@ -248,6 +295,49 @@ mod tests {
         assert_ne!(first.directory(), second.directory());
         second.remove();
         assert!(path.join(RUN).exists());
+    }
+
+    #[test]
+    fn what_nobody_delivered_yet_is_kept_and_another_place_is_taken() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("spool");
+        let of = |job: &str| About { job: job.into(), ..about() };
+        let leave = |job: &str, exit_code| {
+            let spool = Spool::make(&path, &of(job)).unwrap();
+            std::fs::write(spool.stream(Stream::Stdout), "x").unwrap();
+            if let Some(code) = exit_code {
+                spool.report(&serde_json::to_vec(&Report { exit_code: Some(code), ..Report::default() }).unwrap()).unwrap();
+            }
+            spool.directory().to_owned()
+        };
+        // The end is known, of this job or another one, or it is another job's.
+        let places = [leave("job-1", Some(3)), leave("job-1", Some(4)), leave("job-2", None)];
+        assert_eq!(places, ["spool", "spool.1", "spool.2"].map(|name| directory.path().join(name)));
+        for (place, code) in places.iter().zip([Some(3), Some(4), None]) {
+            let (spool, _) = Spool::open(place).unwrap();
+            assert_eq!(spool.left_report().unwrap().map(|report| report.exit_code.unwrap()), code);
+            assert!(spool.stream(Stream::Stdout).exists());
+        }
+        // A run of the same job whose end nobody saw gives way.
+        let again = Spool::make(&places[2], &of("job-2")).unwrap();
+        assert_eq!(again.directory(), places[2]);
+        assert!(!again.stream(Stream::Stdout).exists());
+        again.remove();
+        assert!(Spool::is_taken(&path) && !Spool::is_taken(&places[2]));
+    }
+
+    #[test]
+    fn places_are_bounded_and_what_was_cut_off_at_its_very_beginning_is_none() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("spool");
+        std::fs::create_dir(&path).unwrap();
+        std::fs::write(path.join(RUN), "{\"url\":").unwrap();
+        assert_eq!(Spool::make(&path, &about()).unwrap().directory(), path);
+        for place in std::iter::once(path.clone()).chain((1..=PLACES_LIMIT).map(|number| beside(&path, number))) {
+            std::fs::create_dir_all(&place).unwrap();
+            std::fs::write(place.join(CLAIM), "").unwrap();
+        }
+        assert!(Spool::make(&path, &about()).unwrap_err().to_string().contains("pvn-wrapper resume"));
     }
 
     #[test]

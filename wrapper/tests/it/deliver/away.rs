@@ -87,6 +87,30 @@ fn gone_for_good() {
 }
 
 #[test]
+fn a_result_that_was_not_delivered_outlives_the_next_runs_with_its_spool() {
+    let scheduler = Scheduler::start();
+    scheduler.go_away();
+    let directory = tempfile::tempdir().unwrap();
+    let spool = directory.path().join("spool");
+    let flags = ["--spool", spool.to_str().unwrap(), "--deliver-for", "300ms"];
+    let first = shell(&scheduler, &flags, "head -c 100000 /dev/zero; exit 4").run();
+    assert_eq!(first.code, 4);
+    // Of the same job, of another one, and one by hand.
+    let again = shell(&scheduler, &flags, "echo again").run();
+    assert!(again.stderr.contains(&format!("pvn-wrapper resume {}`", spool.display())), "{}", again.stderr);
+    let other = shell(&scheduler, &flags, "echo other").env("PVN_JOB_ID", "job-other").run();
+    let by_hand = shell(&scheduler, &flags, "head -c 200000 /dev/zero").env("PVN_API_URL", "").run();
+    assert_eq!([again.code, other.code, by_hand.code], [0; 3], "{}", by_hand.stderr);
+    for (place, run) in ["spool", "spool.1", "spool.2"].iter().zip([&first, &again, &other]) {
+        let text = std::fs::read(directory.path().join(place).join("report.json")).unwrap();
+        assert_eq!(serde_json::from_slice::<Report>(&text).unwrap(), run.report, "{place}");
+    }
+    scheduler.come_back();
+    assert_eq!(resume(&scheduler, &spool).status().unwrap().code(), Some(0));
+    check(&scheduler, &first);
+}
+
+#[test]
 fn nobody_listens_at_all() {
     // Bound and never listening, so that nobody else can.
     let socket = rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::STREAM, None).unwrap();
