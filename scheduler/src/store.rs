@@ -33,6 +33,7 @@ mod jobs;
 mod lease;
 mod lock;
 mod meta;
+mod one_path;
 mod prune;
 mod releases;
 mod row;
@@ -124,6 +125,14 @@ pub enum StoreError {
         path: PathBuf,
         /// Who has it.
         owner: Box<Owner>,
+    },
+    /// It has more than one path, and SQLite a log for each.
+    #[error("the database {} {why}; by two paths its users would see nothing of each other", path.display())]
+    Paths {
+        /// The database.
+        path: PathBuf,
+        /// What there is, and what to do.
+        why: String,
     },
     /// It was ours, and another daemon has it now.
     #[error(
@@ -221,12 +230,16 @@ impl Store {
     /// [`LEASE`] when another one had it last and did not let go of it.
     ///
     /// # Errors
-    /// Those of [`Store::open`]; [`StoreError::Owned`] when another daemon has it.
+    /// Those of [`Store::open`]; [`StoreError::Owned`] when another daemon has it; [`StoreError::Paths`] when it has more than one
+    /// path. The file must exist.
     pub async fn open_as(path: &Path, sealer: Sealer, owner: &Owner) -> Result<Self> {
         Self::open_for(path, sealer, Some(owner)).await
     }
 
     async fn open_for(path: &Path, sealer: Sealer, owner: Option<&Owner>) -> Result<Self> {
+        if owner.is_some() {
+            one_path::hold(path)?;
+        }
         let at = |error: sqlx::Error| StoreError::Unavailable(format!("{}: {error}", path.display()));
         let options = SqliteConnectOptions::new()
             .filename(path)

@@ -20,6 +20,7 @@ mod fuzz;
 mod gates;
 mod house;
 mod left;
+mod one_path;
 mod owner;
 mod plans;
 mod private_files;

@@ -100,6 +100,12 @@ impl Error {
         )
     }
 
+    /// The database holds what this program cannot have written; `why` names the row, which whoever mends it has to know.
+    fn unreadable(why: &str) -> Self {
+        tracing::error!("failed to answer a request: {why}");
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "unreadable", format!("a row of the database cannot be read: {why}"))
+    }
+
     fn config(problems: Vec<Diagnostic>) -> Self {
         let count = problems.len();
         let things = if count == 1 { "1 problem".to_owned() } else { format!("{count} problems") };
@@ -119,7 +125,8 @@ impl From<StoreError> for Error {
             StoreError::Unavailable(_) | StoreError::Lost(_) => Self::unavailable(format!("{error}; try again")),
             StoreError::Conflict(_) => Self::conflict(error.to_string()),
             StoreError::Invalid(_) => Self::bad_request(error.to_string()),
-            StoreError::Newer { .. } | StoreError::Owned { .. } | StoreError::Sealed(_) | StoreError::Corrupt(_) => Self::internal(error),
+            StoreError::Corrupt(why) => Self::unreadable(&why),
+            StoreError::Newer { .. } | StoreError::Owned { .. } | StoreError::Paths { .. } | StoreError::Sealed(_) => Self::internal(error),
         }
     }
 }

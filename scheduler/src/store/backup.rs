@@ -37,8 +37,10 @@ fn unavailable(path: &Path) -> impl Fn(sqlx::Error) -> StoreError {
 ///
 /// # Errors
 /// [`StoreError::Newer`] when a newer pvn made the database, [`StoreError::Unavailable`] when it cannot be read or the copy
-/// not be written.
+/// not be written, [`StoreError::Paths`] when this is not the path that the daemon uses: its log, and what is in it, would be
+/// missing.
 pub async fn snapshot(database: &Path, to: &Path) -> Result<Snapshot> {
+    super::one_path::hold(database)?;
     let options = SqliteConnectOptions::new().filename(database).busy_timeout(super::BUSY_TIMEOUT);
     let mut connection = Connection::connect_with(&options).await.map_err(unavailable(database))?;
     let migration = migration(&mut connection, database).await?;
