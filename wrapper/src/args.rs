@@ -3,7 +3,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::error::ErrorKind;
@@ -229,6 +229,12 @@ impl Exec {
             _ => None,
         };
         self.expect.map(StructuredKind::from).or_else(|| if of_the_job { of_variables() } else { None })
+    }
+
+    /// The files that are declared, inputs and outputs.
+    pub(crate) fn declared(&self) -> impl Iterator<Item = &Path> {
+        let inputs = self.inputs.iter().map(|input| input.path.as_path());
+        inputs.chain(self.outputs.iter().map(|output| output.path.as_path()))
     }
 
     /// The sooner of the two timeouts.

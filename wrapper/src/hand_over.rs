@@ -24,6 +24,9 @@ use crate::store::{Directory, Home, Kept, Place, temporary};
 use crate::writer::say;
 use crate::{inputs, last_words, report};
 
+/// Name of the directory of locks.
+const LOCKS: &str = "pvn-locks";
+
 /// Variables as we got them.
 pub(crate) type Environment = Vec<(OsString, OsString)>;
 
@@ -119,6 +122,16 @@ impl Way {
                     http.directory.display()
                 )),
             }
+        }
+    }
+
+    /// Where locks are that no command removes: in the spool of the daemon whose job it is, where all its jobs find it, else in
+    /// the directory for whatever is temporary.
+    pub(crate) fn lock_place(&self, environment: &Environment) -> Option<PathBuf> {
+        match self {
+            Self::Job(job) => Some(job.directory().parent()?.join(LOCKS)),
+            Self::Dry { part_of: Some(job), .. } => Some(job.parent()?.join(LOCKS)),
+            Self::Dry { part_of: None, .. } | Self::Http(_) => Some(default_directory(environment).join(LOCKS)),
         }
     }
 

@@ -22,6 +22,10 @@ use crate::spawn::Refusal;
 use crate::supervise;
 use crate::writer::say;
 
+use self::aside::Aside;
+
+mod aside;
+
 /// Inputs that lie in place. When this goes they are taken away again, so that no other job finds them there, and what lay there
 /// before comes back.
 #[derive(Default)]
@@ -31,8 +35,8 @@ struct Place {
     path: PathBuf,
     /// The file that we put there.
     ours: Option<(u64, u64)>,
-    /// Where that is which lay there before.
-    aside: Option<PathBuf>,
+    /// What lay there before.
+    aside: Option<Aside>,
 }
 
 impl Placed {
@@ -60,9 +64,9 @@ impl Place {
         let there = std::fs::symlink_metadata(&path).is_ok_and(|there| there.is_file() || there.is_symlink());
         let is_left_over = told(&path).is_some_and(|found| std::fs::read_to_string(&noted).is_ok_and(|text| text == found));
         let has_aside = std::fs::symlink_metadata(&aside).is_ok();
-        let aside = if is_left_over {
+        let is_aside = if is_left_over {
             std::fs::remove_file(&path)?;
-            has_aside.then_some(aside)
+            has_aside
         } else if there {
             if has_aside {
                 let kept = free_name(&aside)?;
@@ -70,11 +74,11 @@ impl Place {
                 say(&format!("what a run that was killed moved away from {} is in {}", path.display(), kept.display()));
             }
             std::fs::rename(&path, &aside)?;
-            Some(aside)
+            true
         } else {
-            has_aside.then_some(aside)
+            has_aside
         };
-        Ok(Self { path, ours: None, aside })
+        Ok(Self { path, ours: None, aside: is_aside.then(|| Aside::at(aside)) })
     }
 
     /// Notes what was put there, also for whoever comes after a run that is killed.
@@ -94,10 +98,18 @@ impl Drop for Place {
             let _ = std::fs::remove_file(&self.path);
         }
         let _ = std::fs::remove_file(beside(&self.path, ".pvn-placed"));
-        let Some(aside) = self.aside.as_ref().filter(|aside| std::fs::symlink_metadata(aside).is_ok()) else { return };
+        let Some(aside) = &self.aside else { return };
+        let shown = self.path.display();
+        if let Err(error) = aside.see_to_it() {
+            say(&format!(
+                "what lay at {shown} before was removed by the command from {} and cannot be put back: {error}",
+                aside.path.display()
+            ));
+            return;
+        }
         let is_free = std::fs::symlink_metadata(&self.path).is_err();
-        if !is_free || std::fs::rename(aside, &self.path).is_err() {
-            say(&format!("what lay at {} before is in {}", self.path.display(), aside.display()));
+        if !is_free || std::fs::rename(&aside.path, &self.path).is_err() {
+            say(&format!("what lay at {shown} before is in {}", aside.path.display()));
         }
     }
 }

@@ -1,42 +1,44 @@
 //! Locks on declared files: two jobs that declare the same file exclude each other, so that none reads or writes what the other
-//! declared. Called by `run`, before inputs are put in place and until outputs are collected; a run that declares nothing asks
-//! the kernel for nothing of it.
+//! declared. Called by `run`, before inputs are put in place and until outputs are collected, and by `supervise` now and then
+//! meanwhile; a run that declares nothing asks the kernel for nothing of it.
 //!
 //! ```text
 //! tf.plan                 declared
 //! .tf.plan.pvn-lock       beside it: locked (flock) by the wrapper whose job it names; removed when that is through
+//! PLACE/DIGEST.pvn-lock   the same, in a place of ours that all wrappers of one daemon share: `files`
 //! ```
 //!
 //! What always holds:
 //! - **The lock is the kernel's.** It ends with its owner, whatever ends that; a file that is left is locked by the next one.
 //! - **A lock file is removed only by who has it locked**, and whoever locks one that has lost its name meanwhile tries again.
 //! - **All are taken in one order**, so two wrappers never wait for each other.
+//! - **A command that removes the directory removes no lock of the place.** The one beside the file, which all know who share
+//!   nothing but the directory, is made again as soon as it can be.
 //! - **A wait says for whom**, obeys TERM, counts in the timeout and has an end.
-//! - **A wrapper within a job's command passes by the locks of its own job's wrapper**, which waits for it.
+//! - **A wrapper within a job's command passes by the locks of its own job's wrapper**, which waits for it, and by nobody else's.
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Read, Seek, Write};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Component, Path, PathBuf};
+use std::io::{self, Seek, Write};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, OFlags};
+use nix::sys::signalfd::SignalFd;
+use rustix::fs::FlockOperation;
 use rustix::io::Errno;
-use rustix::process::Pid;
-use schema::id::BlobId;
 
 use crate::args::Exec;
 use crate::deliver::done::Done;
 use crate::hand_over::{Environment, Way};
 use crate::spawn::Refusal;
+use crate::supervise;
 use crate::writer::say;
-use crate::{process, supervise};
 
-/// End of the names of lock files.
-const SUFFIX: &str = ".pvn-lock";
+pub(crate) use self::files::is_at;
+use self::files::{LockFile, Where};
+use self::holder::Holder;
+
+mod files;
+mod holder;
 
 /// How long another job is waited for at most: then nothing is run, and another try makes sense. A fetch has ended by then, by
 /// its timeout; whoever waits keeps a place from others.
@@ -45,105 +47,170 @@ const PATIENCE: Duration = Duration::from_secs(15 * 60);
 /// How often it is tried again: nobody tells when another process lets go of a lock without a thread that waits for it.
 const EVERY: Duration = Duration::from_millis(50);
 
-/// Longest name of a lock file that is spelled out, bytes. A file system takes 255.
-const NAME_LIMIT_BYTES: usize = 200;
-
-/// Longest text of a lock file that is looked at, bytes.
-const HOLDER_LIMIT_BYTES: u64 = 1024;
+/// How often we look whether the command has removed a lock of ours: between that and the next look a wrapper that shares nothing
+/// but the directory with us would not be kept out.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// Locks that are held.
 #[derive(Default)]
-pub(crate) struct Locks(Vec<Lock>);
-
-struct Lock {
-    path: PathBuf,
-    _file: File,
+pub(crate) struct Locks {
+    held: Vec<Lock>,
+    own: Option<Holder>,
+    look_at: Option<Instant>,
 }
 
-/// Who holds a lock, as the file says: `JOB PID HOST`, `-` for no job.
-struct Holder {
-    job: String,
-    pid: Option<Pid>,
-    host: String,
+struct Lock {
+    at: LockFile,
+    file: File,
 }
 
 enum Tried {
     Locked(Lock),
     /// By somebody who said who it is, if it could be read.
     Held(Option<Holder>),
+    /// Its directory is gone.
+    Gone,
     /// It cannot be made here.
     Impossible(io::Error),
+}
+
+/// What came of waiting for one lock.
+enum Waited {
+    Locked(Lock),
+    /// None can be made, or our own job's wrapper has it.
+    Without,
+    /// Its directory is gone: what is to be locked has to be found out again.
+    Gone,
 }
 
 impl Locks {
     /// Takes the lock of each declared file. `began`: when the run did, from which its timeout counts.
     pub(crate) fn take(options: &Exec, environment: &Environment, way: &mut Way, began: Instant) -> Result<Self, Refusal> {
-        let declared = options.inputs.iter().map(|input| &input.path).chain(options.outputs.iter().map(|output| &output.path));
-        let files: BTreeMap<PathBuf, &Path> =
-            declared.flat_map(|path| lock_files(path).into_iter().map(|file| (file, path.as_path()))).collect();
-        let job = environment.iter().find(|(key, _)| key == schema::wire::JOB_VARIABLE).and_then(|(_, value)| value.to_str());
-        let own = Holder {
-            job: job.filter(|job| !job.is_empty() && !job.contains(char::is_whitespace)).unwrap_or("-").to_owned(),
-            pid: Some(rustix::process::getpid()),
-            host: host(),
-        };
-        let until = options.deadline().and_then(|timeout| began.checked_add(timeout));
-        let mut locks = Self::default();
-        for (file, declared) in files {
-            locks.0.extend(wait_for(&file, declared, &own, way, until)?);
+        let declared: Vec<&Path> = options.declared().collect();
+        let place = way.lock_place(environment);
+        let own = Holder::ourselves(environment, way.is_of_the_job());
+        let until = options.deadline().and_then(|most| began.checked_add(most));
+        let mut wait = Wait { way, own: &own, began: Instant::now(), until, heard: None, said: false };
+        loop {
+            match Self::all(files::of(&declared, place.as_deref()), &mut wait)? {
+                Some(held) => return Ok(Self { held, own: Some(own), look_at: Instant::now().checked_add(LOOK_EVERY) }),
+                // Whatever was taken is let go meanwhile.
+                None => wait.rest("another job", declared.first().copied().unwrap_or(Path::new("")))?,
+            }
         }
-        Ok(locks)
+    }
+
+    fn all(files: Vec<(LockFile, &Path)>, wait: &mut Wait<'_>) -> Result<Option<Vec<Lock>>, Refusal> {
+        let mut held = Vec::with_capacity(files.len());
+        for (file, declared) in files {
+            match wait.until_locked(file, declared)? {
+                Waited::Locked(lock) => held.push(lock),
+                Waited::Without => {}
+                Waited::Gone => return Ok(None),
+            }
+        }
+        Ok(Some(held))
+    }
+
+    /// When to call [`Self::look`].
+    pub(crate) fn next(&self) -> Option<Instant> {
+        self.look_at
+    }
+
+    /// Makes what the command removed again, where it can be.
+    pub(crate) fn look(&mut self, now: Instant) {
+        if self.look_at.is_none_or(|at| now < at) {
+            return;
+        }
+        self.look_at = now.checked_add(LOOK_EVERY);
+        let Some(own) = &self.own else { return };
+        for held in self.held.iter_mut().filter(|held| !is_at(&held.file, &held.at.path)) {
+            if let Tried::Locked(lock) = lock(&held.at, own) {
+                *held = lock;
+            }
+        }
     }
 }
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // While it is locked: whoever waits for it finds that it has lost its name. In a directory where only its maker may remove
-        // it, it stays.
-        let _ = std::fs::remove_file(&self.path);
+        // While it is locked: whoever waits for it finds that it has lost its name. Another's, at the same path since the command
+        // removed ours, is left alone. In a directory where only its maker may remove it, it stays.
+        if is_at(&self.file, &self.at.path) {
+            let _ = std::fs::remove_file(&self.at.path);
+        }
+        if let (Where::Place, Some(place)) = (self.at.is, self.at.path.parent()) {
+            // Refused as long as there is another lock in it.
+            let _ = std::fs::remove_dir(place);
+        }
     }
 }
 
-/// The lock, when it can be had; `None` where none can be made, or where our own job's wrapper has it.
-fn wait_for(file: &Path, declared: &Path, own: &Holder, way: &mut Way, until: Option<Instant>) -> Result<Option<Lock>, Refusal> {
-    let began = Instant::now();
-    let mut waiting: Option<(nix::sys::signalfd::SignalFd, std::sync::Arc<Done<()>>)> = None;
-    loop {
-        let holder = match lock(file, own) {
-            Tried::Locked(lock) => return Ok(Some(lock)),
-            Tried::Impossible(error) => {
-                say(&format!("{} is not locked ({error}): nothing keeps another job from using it at the same time", declared.display()));
-                return Ok(None);
+/// A wait for others' locks.
+struct Wait<'a> {
+    way: &'a mut Way,
+    own: &'a Holder,
+    began: Instant,
+    until: Option<Instant>,
+    /// Made when it has to wait.
+    heard: Option<(SignalFd, std::sync::Arc<Done<()>>)>,
+    /// Whether it was said for whom.
+    said: bool,
+}
+
+impl Wait<'_> {
+    /// The lock, when it can be had.
+    fn until_locked(&mut self, file: LockFile, declared: &Path) -> Result<Waited, Refusal> {
+        loop {
+            let holder = match lock(&file, self.own) {
+                Tried::Locked(lock) => return Ok(Waited::Locked(lock)),
+                Tried::Gone => return Ok(Waited::Gone),
+                Tried::Impossible(error) => {
+                    if file.is == Where::Beside {
+                        let shown = declared.display();
+                        say(&format!("{shown} is not locked ({error}): nothing keeps another job from using it at the same time"));
+                    }
+                    return Ok(Waited::Without);
+                }
+                Tried::Held(Some(holder)) if !self.way.is_of_the_job() && holder.is_around(self.own) => return Ok(Waited::Without),
+                Tried::Held(holder) => holder,
+            };
+            let who = holder.map_or_else(|| "another job".to_owned(), |holder| holder.to_string());
+            if !std::mem::replace(&mut self.said, true) {
+                say(&format!("waits for {who}, which uses {}", declared.display()));
             }
-            Tried::Held(Some(holder)) if !way.is_of_the_job() && holder.is_around(own) => return Ok(None),
-            Tried::Held(holder) => holder,
-        };
-        let who = holder.map_or_else(|| "another job".to_owned(), |holder| holder.to_string());
-        if waiting.is_none() {
-            say(&format!("waits for {who}, which uses {}", declared.display()));
+            self.rest(&who, declared)?;
+        }
+    }
+
+    /// Until it is to be tried again, if it is.
+    fn rest(&mut self, who: &str, declared: &Path) -> Result<(), Refusal> {
+        if self.heard.is_none() {
             // Signs of life, and whether we are to stop, go on meanwhile.
-            way.start();
+            self.way.start();
             let signals = supervise::signal_descriptor()
                 .map_err(|error| Refusal { surroundings: true, ..Refusal::ours(format!("cannot wait for signals: {error}")) })?;
-            waiting = Some((signals, Done::new()));
+            self.heard = Some((signals, Done::new()));
         }
-        let timed_out = until.is_some_and(|until| Instant::now() >= until);
-        if timed_out || began.elapsed() >= PATIENCE {
+        let timed_out = self.until.is_some_and(|until| Instant::now() >= until);
+        if timed_out || self.began.elapsed() >= PATIENCE {
             let why = format!("nothing was run: {who} still uses {}", declared.display());
             return Err(Refusal { surroundings: true, ..Refusal::ours(why) });
         }
-        if let Some((signals, nobody)) = &waiting
-            && (nobody.sleep(Some(signals), EVERY) || way.is_cancelled())
+        if let Some((signals, nobody)) = &self.heard
+            && (nobody.sleep(Some(signals), EVERY) || self.way.is_cancelled())
         {
             return Err(Refusal::ours("asked to stop before the command was started".to_owned()));
         }
+        Ok(())
     }
 }
 
-fn lock(path: &Path, own: &Holder) -> Tried {
+fn lock(at: &LockFile, own: &Holder) -> Tried {
     loop {
-        let mut file = match open(path) {
+        let mut file = match at.open() {
             Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Tried::Gone,
             Err(error) => return Tried::Impossible(error),
         };
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -152,111 +219,17 @@ fn lock(path: &Path, own: &Holder) -> Tried {
             Err(Errno::WOULDBLOCK) => return Tried::Held(Holder::read(&mut file)),
             Err(error) => return Tried::Impossible(error.into()),
         }
-        if is_at(&file, path) {
-            // For people, and for wrappers within our command.
-            let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(own.line().as_bytes()));
-            return Tried::Locked(Lock { path: path.to_owned(), _file: file });
+        if !is_at(&file, &at.path) {
+            continue;
         }
-    }
-}
-
-/// Whether what lies at the path is this very file.
-pub(crate) fn is_at(file: &File, path: &Path) -> bool {
-    let same = |there: std::fs::Metadata| file.metadata().is_ok_and(|ours| (ours.dev(), ours.ino()) == (there.dev(), there.ino()));
-    std::fs::symlink_metadata(path).is_ok_and(same)
-}
-
-/// The lock file, made if it is not there. One of another user's can be locked by whoever can read it.
-fn open(path: &Path) -> io::Result<File> {
-    let mut options = File::options();
-    options.read(true).mode(0o644).custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed());
-    options.clone().write(true).create(true).open(path).or_else(|error| match error.kind() {
-        io::ErrorKind::PermissionDenied => options.open(path).map_err(|_| error),
-        _ => Err(error),
-    })
-}
-
-/// The lock files of a declared file: one beside it; where its directory is not made yet, one in the nearest directory that is,
-/// and those that others hold there because it was not when they began.
-fn lock_files(declared: &Path) -> Vec<PathBuf> {
-    let absolute = std::path::absolute(declared).unwrap_or_else(|_| declared.to_owned());
-    // One file has one name, however its directory is written.
-    let mut directory = absolute.parent().unwrap_or(Path::new("/")).to_owned();
-    let mut rest = PathBuf::from(absolute.file_name().unwrap_or_default());
-    while let Err(error) = directory.canonicalize() {
-        if error.kind() != io::ErrorKind::NotFound || directory.parent().is_none() {
-            break;
+        // For people, and for wrappers within our command.
+        let told = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(own.line().as_bytes()));
+        // It would go on naming somebody else, whom ours would wait for; where it may not be removed either, that is so.
+        if told.is_err() && std::fs::remove_file(&at.path).is_ok() {
+            continue;
         }
-        rest = Path::new(directory.file_name().unwrap_or_default()).join(&rest);
-        directory.pop();
+        return Tried::Locked(Lock { at: at.clone(), file });
     }
-    let directory = directory.canonicalize().unwrap_or(directory);
-    let mut files = vec![directory.join(name(&rest))];
-    let mut above = directory.as_path();
-    while let (Some(parent), Some(own)) = (above.parent(), above.file_name()) {
-        rest = Path::new(own).join(&rest);
-        files.extend(Some(parent.join(name(&rest))).filter(|file| std::fs::symlink_metadata(file).is_ok()));
-        above = parent;
-    }
-    files
-}
-
-/// What the lock file of `rest` is called.
-fn name(rest: &Path) -> OsString {
-    let parts = rest.components().filter_map(|part| match part {
-        Component::Normal(part) => Some(part.as_bytes()),
-        _ => None,
-    });
-    let spelled = parts.collect::<Vec<_>>().join(b"%".as_slice());
-    let spelled = if spelled.len() <= NAME_LIMIT_BYTES { spelled } else { BlobId::of(&spelled).to_string().into_bytes() };
-    let mut name = OsString::from(".");
-    name.push(std::ffi::OsStr::from_bytes(&spelled));
-    name.push(SUFFIX);
-    name
-}
-
-impl Holder {
-    fn line(&self) -> String {
-        format!("{} {} {}\n", self.job, self.pid.map_or(0, |pid| pid.as_raw_nonzero().get()), self.host)
-    }
-
-    fn read(file: &mut File) -> Option<Self> {
-        let mut text = String::new();
-        file.take(HOLDER_LIMIT_BYTES).read_to_string(&mut text).ok()?;
-        let mut words = text.split_whitespace();
-        let (job, pid, host) = (words.next()?.to_owned(), words.next()?.parse().ok()?, words.next().unwrap_or_default().to_owned());
-        Some(Self { job, pid: Pid::from_raw(pid), host })
-    }
-
-    /// Whether this is the wrapper of the command that `own` is a part of.
-    fn is_around(&self, own: &Self) -> bool {
-        if own.job != "-" {
-            return self.job == own.job;
-        }
-        let mut above = own.pid;
-        while let Some(pid) = above {
-            if Some(pid) == self.pid {
-                return self.host == own.host;
-            }
-            above = process::parent_of(pid).and_then(Pid::from_raw);
-        }
-        false
-    }
-}
-
-impl std::fmt::Display for Holder {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.job == "-" {
-            write!(f, "process {}", self.pid.map_or(0, |pid| pid.as_raw_nonzero().get()))?
-        } else {
-            f.write_str(&self.job)?
-        }
-        if self.host.is_empty() { Ok(()) } else { write!(f, " on {}", self.host) }
-    }
-}
-
-fn host() -> String {
-    rustix::system::uname().nodename().to_string_lossy().split_whitespace().collect()
 }
 
 #[cfg(test)]
@@ -264,25 +237,22 @@ mod tests {
     use super::*;
 
     fn holder(job: &str) -> Holder {
-        Holder { job: job.to_owned(), pid: Some(rustix::process::getpid()), host: host() }
+        Holder::ourselves(&vec![(schema::wire::JOB_VARIABLE.into(), job.into())], true)
     }
 
-    fn is_locked(tried: &Tried) -> bool {
-        matches!(tried, Tried::Locked(_))
+    fn beside(path: &Path) -> LockFile {
+        LockFile { path: path.to_owned(), is: Where::Beside }
     }
 
-    #[test]
-    fn one_file_has_one_lock_however_it_is_written() {
-        let directory = tempfile::tempdir().unwrap();
-        let base = directory.path().canonicalize().unwrap();
-        std::fs::create_dir(base.join("real")).unwrap();
-        std::os::unix::fs::symlink("real", base.join("link")).unwrap();
-        let expected = vec![base.join("real/.tf.plan.pvn-lock")];
-        for written in ["real/tf.plan", "link/tf.plan", "./real/./tf.plan", "link/../real/tf.plan"] {
-            assert_eq!(lock_files(&base.join(written)), expected, "{written}");
+    fn is_held_by(tried: &Tried, job: &str) -> bool {
+        matches!(tried, Tried::Held(Some(held)) if held.to_string().starts_with(job))
+    }
+
+    fn locked(tried: Tried) -> Lock {
+        match tried {
+            Tried::Locked(lock) => lock,
+            _ => panic!("not locked"),
         }
-        let long = "x".repeat(250);
-        assert!(lock_files(&base.join(&long))[0].file_name().unwrap().len() < 100);
     }
 
     #[test]
@@ -290,41 +260,94 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let base = directory.path().canonicalize().unwrap();
         let declared = base.join("build/out/tf.plan");
-        let early = lock_files(&declared);
-        assert_eq!(early, [base.join(".build%out%tf.plan.pvn-lock")]);
-        let held = lock(&early[0], &holder("job-1"));
-        assert!(is_locked(&held));
+        let files = || files::of(&[&declared], None).into_iter().map(|(file, _)| file).collect::<Vec<_>>();
+        let early = files();
+        assert_eq!(early, [beside(&base.join(".build%out%tf.plan.pvn-lock"))]);
+        let held = locked(lock(&early[0], &holder("job-1")));
         std::fs::create_dir_all(declared.parent().unwrap()).unwrap();
-        let late = lock_files(&declared);
-        assert_eq!(late, [base.join("build/out/.tf.plan.pvn-lock"), early[0].clone()]);
-        assert!(matches!(lock(&late[1], &holder("job-2")), Tried::Held(Some(held)) if held.job == "job-1"));
+        let late = files();
+        assert_eq!(late, [early[0].clone(), beside(&base.join("build/out/.tf.plan.pvn-lock"))]);
+        assert!(is_held_by(&lock(&late[0], &holder("job-2")), "job-1"));
         drop(held);
-        assert_eq!(lock_files(&declared).len(), 1);
+        assert_eq!(files().len(), 1);
     }
 
     #[test]
     fn what_a_dead_holder_left_is_taken_over_and_what_is_held_is_not() {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join(".f.pvn-lock");
-        std::fs::write(&path, "job-dead 1 host\n").unwrap();
-        let first = lock(&path, &holder("job-1"));
-        assert!(is_locked(&first));
-        assert!(matches!(lock(&path, &holder("job-2")), Tried::Held(Some(held)) if held.job == "job-1"));
+        let at = beside(&directory.path().join(".f.pvn-lock"));
+        std::fs::write(&at.path, "job-dead 1 host\n").unwrap();
+        let first = locked(lock(&at, &holder("job-1")));
+        assert!(is_held_by(&lock(&at, &holder("job-2")), "job-1"));
         drop(first);
-        assert!(!path.exists());
-        assert!(is_locked(&lock(&path, &holder("job-2"))));
+        assert!(!at.path.exists());
+        locked(lock(&at, &holder("job-2")));
+    }
+
+    #[test]
+    fn a_lock_that_was_removed_takes_no_other_with_it_and_is_made_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = beside(&directory.path().join("build/.f.pvn-lock"));
+        assert!(matches!(lock(&at, &holder("job-1")), Tried::Gone));
+        std::fs::create_dir(directory.path().join("build")).unwrap();
+        let first = locked(lock(&at, &holder("job-1")));
+        let mut locks = Locks { held: vec![first], own: Some(holder("job-1")), look_at: Some(Instant::now()) };
+        std::fs::remove_dir_all(directory.path().join("build")).unwrap();
+        let soon = |locks: &Locks| locks.next().unwrap();
+        locks.look(soon(&locks));
+        std::fs::create_dir(directory.path().join("build")).unwrap();
+        locks.look(soon(&locks));
+        assert!(is_held_by(&lock(&at, &holder("job-2")), "job-1"), "it is back");
+        std::fs::remove_file(&at.path).unwrap();
+        let second = locked(lock(&at, &holder("job-2")));
+        locks.look(soon(&locks));
+        drop(locks);
+        assert!(is_held_by(&lock(&at, &holder("job-3")), "job-2"), "the first one leaves it alone");
+        drop(second);
+        assert!(!at.path.exists());
+    }
+
+    #[test]
+    fn a_place_of_ours_is_made_and_goes_with_its_last_lock() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path().canonicalize().unwrap().join("pvn/locks");
+        let files = files::of(&[Path::new("a"), Path::new("b")], Some(&place));
+        let files: Vec<_> = files.into_iter().map(|(file, _)| file).filter(|file| file.is == Where::Place).collect();
+        let [first, second] = [0, 1].map(|which| locked(lock(&files[which], &holder("job-1"))));
+        drop(first);
+        assert!(is_held_by(&lock(&files[1], &holder("job-2")), "job-1"));
+        drop(second);
+        assert!(!place.exists());
+    }
+
+    #[test]
+    fn only_what_is_around_us_is_passed_by() {
+        let of = |job: &str, whole| Holder::ourselves(&vec![(schema::wire::JOB_VARIABLE.into(), job.into())], whole);
+        let read = |text: &str| {
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(text.as_bytes()).unwrap();
+            file.rewind().unwrap();
+            Holder::read(&mut file).unwrap()
+        };
+        let elsewhere = |holder: &Holder| read(&holder.line().replacen(&std::process::id().to_string(), "999999999", 1));
+        let own = of("job-1", false);
+        assert!(elsewhere(&of("job-1", true)).is_around(&own), "the job's own wrapper, in a container of its own");
+        assert!(!elsewhere(&of("job-1", false)).is_around(&own), "one beside us");
+        assert!(!elsewhere(&of("job-2", true)).is_around(&own));
+        assert!(read(&of("job-1", false).line()).is_around(&own), "above us");
+        assert!(read("job-1 999999999 host\n").is_around(&own), "of an earlier version");
     }
 
     #[test]
     fn of_many_that_take_and_release_one_has_it_at_a_time() {
         let directory = tempfile::tempdir().unwrap();
-        let (path, inside) = (directory.path().join(".f.pvn-lock"), directory.path().join("inside"));
+        let (at, inside) = (beside(&directory.path().join(".f.pvn-lock")), directory.path().join("inside"));
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..200 {
                         let held = loop {
-                            if let Tried::Locked(held) = lock(&path, &holder("job-1")) {
+                            if let Tried::Locked(held) = lock(&at, &holder("job-1")) {
                                 break held;
                             }
                             std::thread::yield_now();

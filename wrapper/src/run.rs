@@ -54,7 +54,7 @@ impl Shared<'_> {
         let options = self.options;
         let declares = !options.inputs.is_empty() || !options.outputs.is_empty();
         let waits_from = Instant::now();
-        let _locks = if declares { Locks::take(options, self.environment, way, waits_from)? } else { Locks::default() };
+        let mut locks = if declares { Locks::take(options, self.environment, way, waits_from)? } else { Locks::default() };
         let waited = waits_from.elapsed();
         let _placed = Placed::place(&options.inputs, |inputs| way.place(inputs))?;
         way.prepare();
@@ -85,6 +85,7 @@ impl Shared<'_> {
                 drain: options.drain,
                 order: Order::new(way.order()),
                 terminal: terminal.map(|terminal| terminal.with(started.pid)),
+                locks: &mut locks,
             },
             &signals,
         );

@@ -24,6 +24,7 @@ use schema::spool::Stream;
 use crate::args::Scope;
 use crate::capture::Capture;
 use crate::escalate::{Escalation, Send};
+use crate::locks::Locks;
 use crate::oom::Memory;
 use crate::order::Order;
 use crate::store::BUFFER_BYTES;
@@ -61,6 +62,7 @@ pub(crate) struct Watch<'a> {
     pub(crate) drain: Duration,
     pub(crate) order: Order,
     pub(crate) terminal: Option<Terminal>,
+    pub(crate) locks: &'a mut Locks,
 }
 
 /// How it ended.
@@ -302,6 +304,7 @@ impl Loop<'_> {
     fn time(&mut self, now: Instant) {
         self.watch.captures.iter_mut().for_each(|capture| capture.tick(now));
         self.watch.order.tick(now);
+        self.watch.locks.look(now);
         if self.settles_at.is_some_and(|at| now >= at) {
             self.settles_at = None;
             // What is gone may have left its number to somebody else.
@@ -339,7 +342,7 @@ impl Loop<'_> {
             Phase::Killed { until } => Some(until.min(Instant::now() + Duration::from_millis(50))),
         };
         let streams = self.watch.captures.iter().filter_map(|capture| capture.next());
-        streams.chain(phase).chain(self.watch.order.next()).chain(self.settles_at).min()
+        streams.chain(phase).chain(self.watch.order.next()).chain(self.watch.locks.next()).chain(self.settles_at).min()
     }
 
     fn send(&mut self, send: Send, scope: Scope) {

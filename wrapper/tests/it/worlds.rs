@@ -3,5 +3,6 @@
 
 mod answers;
 mod bare;
+mod locks;
 mod readers;
 mod shared;

@@ -62,18 +62,18 @@ fn what_this_run_wrote_is_its_output_however_it_was_written() {
 }
 
 /// A wrapper in a directory that it shares with others.
-fn beside(directory: &Path, flags: &[&str], script: &str) -> Running {
+pub(super) fn beside(directory: &Path, flags: &[&str], script: &str) -> Running {
     let mut wrapper = Wrapper::new(flags, &["sh", "-c", script]);
     wrapper.command.current_dir(directory);
     wrapper.spawn()
 }
 
-fn until_there(path: &Path) {
+pub(super) fn until_there(path: &Path) {
     until(&format!("{} is there", path.display()), || path.exists().then_some(()));
 }
 
 /// Waits until the wrapper has said this on standard error.
-fn until_said(running: &mut Running, text: &str) {
+pub(super) fn until_said(running: &mut Running, text: &str) {
     use std::io::BufRead;
     let mut stderr = std::io::BufReader::new(running.child.stderr.take().unwrap());
     let mut line = String::new();
