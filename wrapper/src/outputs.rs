@@ -52,7 +52,7 @@ pub(crate) fn collect(outputs: &[Output], before: &Before, secrets: Option<&Secr
     let mut collected = Collected::default();
     for (which, Output { name, path }) in outputs.iter().enumerate() {
         let found = open(path).and_then(|file| {
-            if file.metadata().is_ok_and(|metadata| before.is_older(which, path, &metadata)) {
+            if file.metadata().is_ok_and(|metadata| before.is_older(which, &metadata)) {
                 return Err(format!("{} lay there before, and this run did not write it", path.display()));
             }
             // The explanation is for people; a plan is for the command alone, byte for byte.

@@ -64,7 +64,7 @@ impl Shared<'_> {
             .map_err(|error| ours("cannot become the subreaper", error.into()))?;
         let signals = supervise::signal_descriptor().map_err(|error| ours("cannot wait for signals", error))?;
         let terminal = Terminal::find();
-        let before = if options.outputs.is_empty() { Before::default() } else { Before::look(&options.outputs) };
+        let before = if options.outputs.is_empty() { Before::default() } else { Before::look(&options.outputs, &locks) };
         let started = spawn::start(&options.command, self.environment, inherited, terminal.filter(Terminal::is_for_the_command))?;
         way.start();
         // Waiting for another job counts.

@@ -11,7 +11,11 @@ use crate::skipped;
 
 /// Runs a script with `plan` declared at `tf.plan`, in a directory where `before` has made what it wants.
 fn collected(before: impl FnOnce(&Path), script: &str) -> Run {
-    let wrapper = Wrapper::new(&["--out", "plan=tf.plan"], &["sh", "-c", script]);
+    collected_at("tf.plan", before, script)
+}
+
+fn collected_at(path: &str, before: impl FnOnce(&Path), script: &str) -> Run {
+    let wrapper = Wrapper::new(&["--out", &format!("plan={path}")], &["sh", "-c", script]);
     before(wrapper.directory.path());
     wrapper.run()
 }
@@ -39,6 +43,28 @@ fn what_lay_there_before_is_no_output_of_this_run() {
     stale(&linked, "true");
     // A new link to an old file.
     stale(&linked, "ln -sfn real tf.plan.new && mv -T tf.plan.new tf.plan");
+    // A second name for one, and for the declared one.
+    let other = |directory: &Path| std::fs::write(directory.join("old"), "another job's plan").unwrap();
+    stale(&other, "ln old tf.plan");
+    stale(&write, "ln tf.plan tf.plan.bak");
+    stale(&|directory| [&write as &dyn Fn(&Path), &other].iter().for_each(|make| make(directory)), "ln -f old tf.plan");
+}
+
+#[test]
+fn a_way_to_what_an_earlier_run_left_makes_no_output_of_it() {
+    let releases = |directory: &Path| {
+        for release in ["1", "2"] {
+            std::fs::create_dir_all(directory.join("releases").join(release)).unwrap();
+            std::fs::write(directory.join("releases").join(release).join("tf.plan"), release).unwrap();
+        }
+        std::os::unix::fs::symlink("releases/1", directory.join("current")).unwrap();
+    };
+    let point_to = |release: &str| format!("ln -sfn releases/{release} new && mv -T new current");
+    let run = collected_at("current/tf.plan", releases, &point_to("2"));
+    assert_eq!(run.code, 65, "{}", run.stderr);
+    assert!(run.report.files[0].error.as_ref().unwrap().contains("before"), "{:?}", run.report.files);
+    let run = collected_at("current/tf.plan", releases, &format!("mkdir releases/3 && printf 3 > releases/3/tf.plan && {}", point_to("3")));
+    assert_eq!((run.code, run.report.files[0].content_blob_id), (0, Some(BlobId::of(b"3"))), "{}", run.stderr);
 }
 
 #[test]
@@ -59,6 +85,12 @@ fn what_this_run_wrote_is_its_output_however_it_was_written() {
     fresh("old", "sed -i s/old/new/ tf.plan", "new");
     fresh("old", "printf new > real; ln -sf real tf.plan", "new");
     fresh("old", "printf new > x; ln -f x tf.plan", "new");
+    fresh("old", "printf new > x; ln -f x tf.plan; ln x y", "new");
+    fresh("old", "ln tf.plan tf.plan.bak; printf new > tf.plan", "new");
+    let made = tempfile::tempfile().unwrap().metadata().unwrap().created();
+    if made.is_ok() {
+        fresh("same", "printf same > x; touch -r tf.plan x; ln -f x tf.plan", "same");
+    }
 }
 
 /// A wrapper in a directory that it shares with others.
