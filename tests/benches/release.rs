@@ -79,7 +79,7 @@ fn approval() {
     std::fs::write(&path, yaml).expect("a file can be written");
     push(&scheduler, &path);
     let before = metric(&scheduler, "pvn_rows_written_total");
-    scheduler.ok(&["services", "approve", "web", "--app", "app", "--channel", "c7"]);
+    scheduler.ok(&["services", "approve", "web", "--app", "app", "--channel", "c7", "--yes"]);
     converged(&scheduler, 1);
     row("approve in one channel of 50: rows until CONVERGED", metric(&scheduler, "pvn_rows_written_total") - before, "", "");
 }

@@ -16,4 +16,5 @@ pub mod programs;
 pub mod reader;
 pub mod scheduler;
 pub mod skip;
+pub mod terminal;
 pub mod wait;

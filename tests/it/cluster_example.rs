@@ -62,7 +62,7 @@ fn the_example_converges_with_job_files_a_task_info_and_an_approval() {
     becomes("production", "WAITING_MANUAL_APPROVAL");
     assert_eq!(std::fs::read_to_string(site.join("staging/index.html")).expect("it was written"), "hello\n");
     assert!(!site.join("production").exists(), "nobody has approved it");
-    scheduler.ok(&["services", "approve", "web", "--app", "example", "--channel", "production"]);
+    scheduler.ok(&["services", "approve", "web", "--app", "example", "--channel", "production", "--yes"]);
     scheduler.ok(&["services", "wait", "web", "--app", "example", "--timeout", "120s"]);
     assert_eq!(std::fs::read_to_string(site.join("production/index.html")).expect("it was written"), "hello\n");
     wait::until("getInfo to be shown", || {

@@ -195,7 +195,7 @@ echo '{"objects": [{"name": "o", "objectType": "T", "status": "SUCCEEDED", "vers
             let waiting = it.becomes("WAITING_MANUAL_APPROVAL", None);
             assert_eq!(waiting["approvals"][0]["explanation"].as_str().map(str::trim), Some("1 to add"), "{waiting:#}");
             assert!(it.jobs("apply").is_empty(), "nothing runs before somebody says yes");
-            it.scheduler.ok(&["services", "approve", "s", "--app", it.name, "--channel", "c"]);
+            it.scheduler.ok(&["services", "approve", "s", "--app", it.name, "--channel", "c", "--yes"]);
             it.becomes("CONVERGED", None);
             assert_eq!(it.file("ran").expect("the apply ran"), "plan of s-1\n1 to add\n", "what was shown is what ran");
         },

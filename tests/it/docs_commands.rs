@@ -133,6 +133,11 @@ fn says(what: &str) -> String {
 /// Ends what runs in the background as Ctrl-C does; that is an ordinary end.
 const INTERRUPT: &str = "interrupt_it pvn-scheduler\nwait \"$running\"\n";
 
+/// The same on a terminal, where somebody says yes to what is asked.
+fn agreed(block: Block) -> String {
+    format!("cat >agreed.sh <<'END'\nset -e\n{}END\necho y | script --quiet --return --command 'sh agreed.sh' /dev/null\n", text(block))
+}
+
 #[test]
 fn the_first_run_of_the_readme() {
     // The build is what the reader waits for; here it is done.
@@ -160,7 +165,7 @@ fn the_example_of_channels() {
         "{}until_it 'PVN_DATA_DIR=examples/channels/.pvn target/release/pvnctl services get frontend --app shop 2>/dev/null | grep -q WAITING_MANUAL'\n\
          {}until_it '[ -e examples/channels/deployed/production ]'\n",
         background(CHANNELS[0]),
-        text(CHANNELS[1])
+        agreed(CHANNELS[1])
     );
     check("the_example_of_channels", &script);
 }
@@ -196,7 +201,7 @@ fn the_example_of_terraform() {
     let script = format!(
         "{}{waits}{}{}{}until_it '[ \"$(grep -c \"services approve\" log)\" -gt 1 ]'\n",
         background(TERRAFORM[0]),
-        text(TERRAFORM[1]),
+        agreed(TERRAFORM[1]),
         says("CONVERGED"),
         text(TERRAFORM[2]),
     );

@@ -105,7 +105,7 @@ fn channels_goes_to_production_after_staging_and_a_person() {
     dev.file_becomes("deployed/staging", "frontend-1 in blue\n");
     assert!(!dev.directory().join("deployed/production").exists());
     dev.prints("services approve");
-    let approve = ["services", "approve", "frontend", "--app", "shop", "--channel", "production"];
+    let approve = ["services", "approve", "frontend", "--app", "shop", "--channel", "production", "--yes"];
     assert!(dev.pvnctl(&approve).status.success());
     wait::until("production to converge", || production("CONVERGED"));
     dev.file_becomes("deployed/production", "frontend-1 in green\n");

@@ -40,7 +40,7 @@ fn rule_07_production_waits_for_a_stable_staging_and_then_for_a_person() {
     let text = scheduler.ok(&["services", "explain", "s0", "--app", "app", "--channel", "production"]);
     assert!(text.contains("qa") && text.contains("approve"), "it says who must do what: {text}");
 
-    scheduler.ok(&["services", "approve", "s0", "--app", "app", "--channel", "production", "--reason", "looks good"]);
+    scheduler.ok(&["services", "approve", "s0", "--app", "app", "--channel", "production", "--yes", "--reason", "looks good"]);
     let done = scheduler.channel_becomes("s0", "production", "CONVERGED");
     let approval = &done["approvals"][0];
     assert_eq!((&approval["status"], &approval["by"][0]["reason"]), (&json!("APPROVED"), &json!("looks good")));
@@ -59,7 +59,7 @@ fn rule_07_a_rejection_fails_the_release_until_a_new_one() {
     assert_eq!(failed["reason"], "MANUAL_APPROVAL_REJECTED");
     assert!(failed["message"].as_str().is_some_and(|message| message.contains("not today")), "{failed:#}");
     assert_eq!(files.state("s0", "production"), None);
-    let again = scheduler.pvnctl(["services", "approve", "s0", "--app", "app", "--channel", "production"]);
+    let again = scheduler.pvnctl(["services", "approve", "s0", "--app", "app", "--channel", "production", "--yes"]);
     assert_eq!(again.status.code(), Some(1), "what was rejected is not approved afterwards");
     scheduler.ok(&["services", "push", "s0", "--app", "app"]);
     scheduler.channel_becomes("s0", "production", "WAITING_MANUAL_APPROVAL");

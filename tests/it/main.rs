@@ -1,5 +1,6 @@
 //! The real programs together. One subject a file.
 
+mod approving;
 mod backup;
 mod cluster;
 mod cluster_check;

@@ -20,7 +20,7 @@ fn p2_the_terraform_example_runs_from_the_root_of_the_checkout_to_converged() {
         "target/release/pvn-scheduler dev examples/terraform &\n\
          export PVN_DATA_DIR=examples/terraform/.pvn\n\
          {}\
-         target/release/pvnctl services approve site --app infrastructure --channel production --reason 'looked at it'\n\
+         target/release/pvnctl services approve site --app infrastructure --channel production --yes --reason 'looked at it'\n\
          {}\
          target/release/pvnctl jobs list --app infrastructure --service site --kind apply -o json\n",
         status("site", "infrastructure", "WAITING_MANUAL_APPROVAL"),

@@ -157,7 +157,7 @@ fn approve(dev: &Dev, example: &Example) {
         let waits = channel["status"] == "WAITING_MANUAL_APPROVAL";
         if let (true, Some(name)) = (waits, example.approved.iter().find(|name| channel["channel"] == **name)) {
             // It may die of just this.
-            dev.pvnctl(&["services", "approve", service, "--app", application, "--channel", name]);
+            dev.pvnctl(&["services", "approve", service, "--app", application, "--channel", name, "--yes"]);
         }
     }
 }

@@ -48,7 +48,7 @@ impl World<'_> {
         let channel = self.channel()["channel"].as_str().expect("a channel has a name").to_owned();
         let mut arguments = vec!["services", word, &self.service, "--app", &self.application, "--channel", &channel];
         if word == "approve" {
-            arguments.extend(["--reason", "looked at it"]);
+            arguments.extend(["--yes", "--reason", "looked at it"]);
         }
         self.scheduler.ok(&arguments);
     }

@@ -178,10 +178,17 @@ impl ServiceArgument {
 }
 
 impl ChannelArgument {
-    /// Path of the instance in the API, and what follows it.
-    pub fn path<'a>(&'a self, what: &'a str) -> Vec<&'a str> {
+    /// Path of the instance in the API.
+    pub fn own_path(&self) -> Vec<&str> {
         let mut path = self.service.path();
-        path.extend(["channels", &self.channel, what]);
+        path.extend(["channels", &self.channel]);
+        path
+    }
+
+    /// The same, and what follows it.
+    pub fn path<'a>(&'a self, what: &'a str) -> Vec<&'a str> {
+        let mut path = self.own_path();
+        path.push(what);
         path
     }
 

@@ -244,7 +244,15 @@ impl Console {
         let mut answer = Vec::new();
         let mut byte = [0];
         // A line that never ends is no answer.
-        while answer.len() < 64 && self.input.read(&mut byte)? == 1 && byte[0] != b'\n' {
+        while answer.len() < 64 {
+            if self.input.read(&mut byte)? == 0 {
+                // Nobody ended the line of the question.
+                self.talk("\n")?;
+                break;
+            }
+            if byte[0] == b'\n' {
+                break;
+            }
             answer.push(byte[0]);
         }
         Ok(matches!(String::from_utf8_lossy(&answer).trim().to_ascii_lowercase().as_str(), "y" | "yes"))

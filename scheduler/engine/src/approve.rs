@@ -102,12 +102,7 @@ impl State {
         if let Some(question) = question(&desired, asker) {
             let approval = self.make(&desired, &question, now);
             let what = name_of(&approval);
-            out.push(log(
-                "approval.asked",
-                None,
-                format!("{what} is asked for {}", desired.version),
-                &[("approval", &approval.id.to_string())],
-            ));
+            out.push(about("approval.asked", None, format!("{what} is asked for {}", desired.version), &approval));
             self.approvals.retain(|old| old.id != approval.id);
             self.approvals.push(approval);
         }
@@ -158,6 +153,7 @@ impl State {
         let known = self.approvals.iter().position(|approval| approval.id == id && !approval.over);
         let Some(at) = known.or_else(|| self.foresee_shared(id, now)) else { return };
         let expires_at = expiry(self.desired(), now);
+        let version = self.desired().map(|desired| desired.version.clone()).unwrap_or_default();
         let approval = &mut self.approvals[at];
         let open = match approval.status {
             ApprovalStatus::Pending => true,
@@ -170,7 +166,8 @@ impl State {
         approval.votes.retain(|vote| vote.who != who);
         approval.votes.push(Vote { who: who.clone(), at: now, decision, reason });
         let yes = approval.votes.iter().filter(|vote| vote.decision == Decision::Approve).count();
-        let what = name_of(approval);
+        let plan = approval.fingerprint.map_or_else(String::new, |digest| format!(", plan {digest}"));
+        let what = format!("{} of {version}{plan}", name_of(approval));
         let sentence = if decision == Decision::Reject {
             approval.status = ApprovalStatus::Rejected;
             approval.expires_at = None;
@@ -182,8 +179,7 @@ impl State {
         } else {
             format!("{who} approves {what}: {yes} of {} people", approval.needed)
         };
-        let data = [("approval", &id.to_string() as &str), ("status", approval.status.as_str())];
-        out.push(log("approval.decided", Some(who), sentence, &data));
+        out.push(about("approval.decided", Some(who), sentence, approval));
     }
 
     /// Somebody decided on a shared approval that another instance of the release asks for already: it counts here too.
@@ -214,12 +210,7 @@ impl State {
                 approval.status = ApprovalStatus::Expired;
                 approval.over = true;
                 expired = true;
-                out.push(log(
-                    "approval.expired",
-                    None,
-                    format!("{} has expired", name_of(approval)),
-                    &[("approval", &approval.id.to_string())],
-                ));
+                out.push(about("approval.expired", None, format!("{} has expired", name_of(approval)), approval));
             }
         }
         if expired {
@@ -343,6 +334,14 @@ fn retire(approval: &mut Approval) {
         withdraw(approval);
     }
     approval.over = true;
+}
+
+/// A line of the log about an approval; its data says which one, of which plan, and how it stands.
+fn about(kind: &str, who: Option<String>, sentence: String, approval: &Approval) -> Action {
+    let (id, digest) = (approval.id.to_string(), approval.fingerprint.map(|digest| digest.to_string()));
+    let mut data = vec![("approval", id.as_str()), ("status", approval.status.as_str())];
+    data.extend(digest.as_deref().map(|digest| ("planDigest", digest)));
+    log(kind, who, sentence, &data)
 }
 
 /// When what is asked for or given now is too old.

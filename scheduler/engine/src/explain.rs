@@ -2,7 +2,7 @@
 //! next by itself. Called by the API for people and by the tests, which assert that everything that waits can say what
 //! would end it. It decides nothing: the situation comes from `converge.rs`, who holds a place from the lanes.
 
-use schema::api::{Cause, Explanation};
+use schema::api::{Cause, Explanation, decision_flags};
 use schema::id::{InstanceId, JobId};
 use schema::status::{Decision, JobKind};
 use schema::time::Timestamp;
@@ -16,10 +16,11 @@ use crate::limits::LINGERING_FETCHES;
 use crate::state::{ApplyEnd, Approval, Finding, Job, State};
 use crate::step::{duration, in_words};
 
-/// The chain of causes. `name` gives `service/channel` of another instance, for those who hold a place.
-pub fn explain(state: &State, lanes: &Lanes, now: Timestamp, name: &dyn Fn(InstanceId) -> String) -> Explanation {
+/// The chain of causes. `name` gives `service/channel` of another instance, for those who hold a place; `target` are the words
+/// that name this one in a command of `pvnctl`: `web --app shop --channel eu`.
+pub fn explain(state: &State, lanes: &Lanes, now: Timestamp, name: &dyn Fn(InstanceId) -> String, target: &str) -> Explanation {
     let standing = state.standing();
-    let mut chain = Chain { state, lanes, now, name, causes: Vec::new() };
+    let mut chain = Chain { state, lanes, now, name, target, causes: Vec::new() };
     chain.main();
     chain.beside();
     Explanation {
@@ -36,6 +37,7 @@ struct Chain<'a> {
     lanes: &'a Lanes,
     now: Timestamp,
     name: &'a dyn Fn(InstanceId) -> String,
+    target: &'a str,
     causes: Vec<Cause>,
 }
 
@@ -237,8 +239,11 @@ impl Chain<'_> {
         }
         let by = if yes.is_empty() { String::new() } else { format!(" ({})", yes.join(", ")) };
         let counted = format!("{} of {} people said yes{by}", yes.len(), approval.needed);
-        let text =
-            format!("{} {} is asked{digest}: {counted}; `pvnctl services approve` or `reject` ends it", name_of(approval), approval.id);
+        let (target, flags) = (self.target, decision_flags(approval.id, approval.fingerprint.map(|digest| digest.to_string()).as_deref()));
+        let text = format!(
+            "{} is asked{digest}: {counted}; ends with `pvnctl services approve {target} {flags}`, or `pvnctl services reject {target} {flags}`",
+            name_of(approval)
+        );
         self.say("APPROVAL_PENDING", text, Some(approval.requested_at), approval.expires_at);
     }
 

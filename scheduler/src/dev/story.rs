@@ -1,7 +1,7 @@
 //! Log entries as lines for people: when, who, what, in colour on a terminal. Pure.
 
 use anstyle::{AnsiColor, Style};
-use schema::api::LogEntry;
+use schema::api::{LogEntry, decision_flags};
 use schema::status::Status;
 use serde_json::Value;
 
@@ -56,7 +56,9 @@ pub(super) fn tell(entry: &LogEntry, prefix: &str, colour: bool) -> Option<Strin
         (entry.kind.as_str(), &entry.application, &entry.service, &entry.channel)
     {
         let see = format!("{prefix}pvnctl services get {service} --app {application}");
-        let yes = format!("{prefix}pvnctl services approve {service} --app {application} --channel {channel}");
+        let approval = word("approval").and_then(|id| id.parse().ok());
+        let flags = approval.map(|id| format!(" {}", decision_flags(id, word("planDigest")))).unwrap_or_default();
+        let yes = format!("{prefix}pvnctl services approve {service} --app {application} --channel {channel}{flags}");
         text += &format!("           see it:  {see}\n           approve: {yes}\n");
     }
     Some(text)
@@ -113,8 +115,8 @@ mod tests {
         check(
             "approval.asked",
             "approval `qa` is asked for web-1",
-            json!({}),
-            "22:13:20.1 shop/web eu              approval `qa` is asked for web-1\n           see it:  PVN_DATA_DIR=d pvnctl services get web --app shop\n           approve: PVN_DATA_DIR=d pvnctl services approve web --app shop --channel eu\n",
+            json!({"approval": "apr-00000000000000000000000000000001", "planDigest": "sha256:ab"}),
+            "22:13:20.1 shop/web eu              approval `qa` is asked for web-1\n           see it:  PVN_DATA_DIR=d pvnctl services get web --app shop\n           approve: PVN_DATA_DIR=d pvnctl services approve web --app shop --channel eu --approval apr-00000000000000000000000000000001 --plan-digest sha256:ab\n",
         );
     }
 

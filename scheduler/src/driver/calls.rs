@@ -93,7 +93,8 @@ impl Loop {
             Call::Explain { instance, reply } => {
                 let explanation = match self.world.instances.get(&instance) {
                     Some(kept) => {
-                        Ok(engine::explain(&kept.state, &self.world.lanes, self.clock.now(), &|other| self.world.short_name(other)))
+                        let name = |other| self.world.short_name(other);
+                        Ok(engine::explain(&kept.state, &self.world.lanes, self.clock.now(), &name, &kept.names.target()))
                     }
                     None => match self.world.broken.get(&instance) {
                         Some(stopped) => Ok(stopped.explain()),
@@ -233,22 +234,49 @@ fn decision(kept: &Kept, request: DecisionRequest, decision: Decision, caller: &
     let named = request.approval.as_deref();
     let mut pending = kept.state.pending_approvals().filter(|approval| named.is_none_or(|name| is_named(approval, name)));
     let Some(approval) = pending.next() else {
+        let other = kept.state.pending_approvals().next().map_or_else(String::new, |other| {
+            let plan = other.fingerprint.map_or_else(String::new, |digest| format!(" for the plan {digest}"));
+            format!("; {} is asked{plan} now: {}", other.id, look(&kept.names))
+        });
         let past = kept.state.approvals().iter().rev().find(|approval| named.is_none_or(|name| is_named(approval, name)));
         return Err(Refusal::Conflict(match (past, named) {
-            (Some(past), _) => format!("no approval is pending for {label}; the last one asked for is {}", past.status),
-            (None, Some(name)) => format!("no approval `{name}` is pending for {label}"),
+            (Some(past), Some(name)) => format!("`{name}` is not pending for {label} any more, it is {}{other}", past.status),
+            (None, Some(name)) => format!("no approval `{name}` is pending for {label}{other}"),
+            (Some(past), None) => format!("no approval is pending for {label}; the last one asked for is {}", past.status),
             (None, None) => format!("no approval is pending for {label}; `pvnctl services explain` says what it waits for"),
         }));
     };
     if let Some(other) = pending.next() {
         return Err(Refusal::Conflict(format!("two approvals are pending for {label}; name one of them: {} or {}", approval.id, other.id)));
     }
-    let digest = approval.fingerprint.map(|digest| digest.to_string());
-    if request.plan_digest.is_some() && request.plan_digest != digest {
-        let now = digest.unwrap_or_else(|| "nothing".to_owned());
-        return Err(Refusal::Conflict(format!("the plan of {label} is another one by now ({now}); look at it again before you decide")));
+    seen(&request, decision, approval, &kept.names)?;
+    if approval.votes.iter().any(|vote| vote.who == caller.who && vote.decision == decision) {
+        let yes = approval.votes.iter().filter(|vote| vote.decision == Decision::Approve).count();
+        return Err(Refusal::Conflict(format!(
+            "{} has said yes to {} of {label} already: {yes} of {} people; somebody else has to say it, too",
+            caller.who, approval.id, approval.needed
+        )));
     }
     Ok(Event::Decided { approval: approval.id, who: caller.who.clone(), decision, reason: request.reason })
+}
+
+/// Whether the person saw what is decided on: a yes names its plan, so that none is given to what came meanwhile.
+fn seen(request: &DecisionRequest, decision: Decision, approval: &Approval, names: &Names) -> Result<(), Refusal> {
+    let now = approval.fingerprint.map(|digest| digest.to_string());
+    let (label, look) = (names.label(), look(names));
+    match (&request.plan_digest, now) {
+        (Some(seen), Some(now)) if *seen == now => Ok(()),
+        (Some(seen), Some(now)) => Err(Refusal::Conflict(format!("the plan of {label} is not {seen} any more but {now}: {look}"))),
+        (Some(seen), None) => Err(Refusal::Conflict(format!("{label} asks about no plan, and not about {seen}: {look}"))),
+        (None, Some(now)) if decision == Decision::Approve && !request.any_plan => Err(Refusal::Invalid(format!(
+            "`planDigest` is missing: say which plan of {label} you have seen (it is {now} now), or `anyPlan: true` for whichever it is"
+        ))),
+        (None, _) => Ok(()),
+    }
+}
+
+fn look(names: &Names) -> String {
+    format!("look at it again with `pvnctl services get {} --app {}` before you decide", names.service.1, names.application.1)
 }
 
 fn is_named(approval: &Approval, name: &str) -> bool {

@@ -36,6 +36,11 @@ impl Names {
     pub fn label(&self) -> String {
         format!("{}/{} in {}", self.application.1, self.service.1, self.channel.1)
     }
+
+    /// `SERVICE --app APPLICATION --channel CHANNEL`: the words that name it in a command of `pvnctl`.
+    pub fn target(&self) -> String {
+        format!("{} --app {} --channel {}", self.service.1, self.application.1, self.channel.1)
+    }
 }
 
 /// One instance.

@@ -23,7 +23,7 @@ use pvn_scheduler::driver::{Caller, Driver, Fatal, Handle, Parts, Refusal, Targe
 use pvn_scheduler::runner::{End, JobSpec, Runner, Told};
 use pvn_scheduler::secrets::Sealer;
 use pvn_scheduler::store::Store;
-use schema::api::{ConfigFile, ConfigsRequest, ConfigsResult, Instance, PushRequest};
+use schema::api::{ConfigFile, ConfigsRequest, ConfigsResult, DecisionRequest, Instance, PushRequest};
 use schema::id::JobId;
 use schema::report::Report;
 use schema::status::{JobKind, Status};
@@ -143,6 +143,11 @@ pub(crate) struct Rig {
 
 pub(crate) fn caller(who: &str) -> Caller {
     Caller { who: who.into(), origin: "127.0.0.1".into() }
+}
+
+/// A yes to whichever plan is asked about.
+pub(crate) fn any_plan() -> DecisionRequest {
+    DecisionRequest { any_plan: true, ..DecisionRequest::default() }
 }
 
 pub(crate) fn target(channel: &str) -> Target {

@@ -116,6 +116,12 @@ body! {
     }
 }
 
+/// The flags of `pvnctl services approve` and `reject` that mean this approval and no other, and its plan as it is now: what
+/// every command that is suggested to people carries, so that nobody approves what came after they looked.
+pub fn decision_flags(approval: ApprovalId, plan_digest: Option<&str>) -> String {
+    plan_digest.map_or_else(|| format!("--approval {approval}"), |digest| format!("--approval {approval} --plan-digest {digest}"))
+}
+
 body! {
     /// What one person said about an approval.
     ApprovalVote {
@@ -199,8 +205,11 @@ request! {
         approval: Option<String>,
         /// In the person's words.
         reason: Option<String>,
-        /// Only if the pending approval is still about this: its `planDigest`.
+        /// The plan that is decided on, the approval's `planDigest`: refused when it is another one by now. `approve` takes nothing
+        /// else for an approval that has one, but for `anyPlan`.
         plan_digest: Option<String>,
+        /// `approve` whichever plan the approval is about when this arrives, unseen.
+        any_plan: bool,
     }
 }
 

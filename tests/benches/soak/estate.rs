@@ -236,7 +236,7 @@ impl Estate {
             let name = channel["channel"].as_str().unwrap_or_default();
             let does: &[&str] = match status {
                 "PAUSED" => &["resume"],
-                "WAITING_MANUAL_APPROVAL" => &["approve"],
+                "WAITING_MANUAL_APPROVAL" => &["approve", "--yes"],
                 "FAILED" => &["retry"],
                 _ => continue,
             };

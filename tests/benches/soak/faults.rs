@@ -160,7 +160,7 @@ impl<'a> Faults<'a> {
             0 => on(&["pause"]),
             1 | 2 => on(&["resume"]),
             3 => on(&["retry"]),
-            4 | 5 => on(&["approve"]),
+            4 | 5 => on(&["approve", "--yes"]),
             6 => on(&["reject", "--reason", "soak"]),
             _ => {
                 let path = format!("/v1/jobs?application={}&service={}&limit=1", target.application, target.service);

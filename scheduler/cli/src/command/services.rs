@@ -1,10 +1,12 @@
 //! `pvnctl services`: see, release, approve and steer services.
 
-mod decide;
+mod approve;
+mod decision;
 mod explain;
 mod get;
 mod list;
 mod push;
+mod reject;
 mod rollback;
 mod steer;
 mod wait;
@@ -28,9 +30,9 @@ pub enum Command {
     /// Wait until a service has converged
     Wait(wait::Arguments),
     /// Say yes to the approval that a channel waits for
-    Approve(decide::Arguments),
+    Approve(approve::Arguments),
     /// Say no to the approval that a channel waits for
-    Reject(decide::Arguments),
+    Reject(reject::Arguments),
     /// Try again now: ends FAILED, back-off and grace period
     Retry(ChannelArgument),
     /// Stop fetch and apply of a service in a channel
@@ -53,8 +55,8 @@ pub async fn perform(command: Command, client: &Client, console: &mut Console) -
         Command::Get(arguments) => get::perform(&arguments, client, console).await,
         Command::Push(arguments) => push::perform(&arguments, client, console).await,
         Command::Wait(arguments) => wait::perform(&arguments, client, console).await,
-        Command::Approve(arguments) => decide::perform("approve", arguments, client, console).await,
-        Command::Reject(arguments) => decide::perform("reject", arguments, client, console).await,
+        Command::Approve(arguments) => approve::perform(arguments, client, console).await,
+        Command::Reject(arguments) => reject::perform(arguments, client, console).await,
         Command::Retry(instance) => steer::perform("retry", &instance, client, console).await,
         Command::Pause(instance) => steer::perform("pause", &instance, client, console).await,
         Command::Resume(instance) => steer::perform("resume", &instance, client, console).await,

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "clippy knows test functions, not the helpers that they share")]
 
+mod approving;
 mod arguments;
 mod configs;
 mod errors;

@@ -172,7 +172,7 @@ fn what_was_done_is_said_to_people_and_answered_to_programs() {
         "objects": [], "info": [], "approvals": [], "paused": true, "observer": false,
     });
     let of_channel = ["web", "--app", "shop", "--channel", "eu"];
-    for what in ["approve", "reject", "pause", "resume", "retry"] {
+    for what in ["reject", "pause", "resume", "retry"] {
         let path = format!("POST /v1/applications/shop/services/web/channels/eu/{what}");
         check_done(&path, &instance, &[&["services", what], &of_channel[..]].concat());
     }

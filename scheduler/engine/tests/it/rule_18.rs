@@ -23,7 +23,7 @@ fn rule_18_explain_of_a_full_limit_names_the_holder_and_its_job() {
     grant_all(&mut lanes, &mut states, now);
     let job = states[0].jobs_in_flight().next().unwrap().id;
     let waiting = step(states.remove(1), Event::Tick, now.plus_ms(1_000)).0;
-    let told = explain(&waiting, &lanes, now, &|_| "web/staging".to_owned());
+    let told = explain(&waiting, &lanes, now, &|_| "web/staging".to_owned(), "");
     assert_eq!(told.status.as_str(), "WAITING_PRECONDITIONS");
     let full = told.causes.iter().find(|cause| cause.code == "LIMIT_FULL").unwrap();
     assert_eq!(
@@ -38,7 +38,7 @@ fn rule_18_errors_of_get_info_are_told_and_change_nothing() {
     it.run(Fetch, 0);
     it.run(GetInfo, 3);
     it.is("CONVERGED");
-    let told = explain(it.state(), &Lanes::new(limits(1, None), it.now), it.now, &|_| String::new());
+    let told = explain(it.state(), &Lanes::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
     let cause = told.causes.iter().find(|cause| cause.code == "GET_INFO_FAILED").unwrap();
     assert!(cause.message.contains("exit code 3"), "{}", cause.message);
 }
@@ -50,7 +50,7 @@ fn rule_18_what_keeps_a_job_from_starting_is_told_with_its_deadline_until_it_sta
     it.waits(job, "ErrImagePull: no such image");
     it.until(5).waits(job, "ImagePullBackOff: back-off");
     let until = it.now.plus_ms(60_000);
-    let told = |it: &Scenario| explain(it.state(), &Lanes::new(limits(1, None), it.now), it.now, &|_| String::new());
+    let told = |it: &Scenario| explain(it.state(), &Lanes::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
     let cause = told(&it).causes.into_iter().find(|cause| cause.code == "JOB_WAITS").unwrap();
     assert!(cause.message.contains("ImagePullBackOff: back-off; ends when the image can be pulled, or at its deadline"), "{cause:?}");
     assert_eq!((cause.since, cause.until), (Some(Timestamp::from_millis(START_MS)), Some(until)));
@@ -223,7 +223,7 @@ fn rule_18_explain_gives_a_way_out_of_every_waiting_state() {
         let it = make();
         let mut lanes = Lanes::new(limits(10, None), Timestamp::from_millis(START_MS));
         lanes.update(it.state(), ALONE);
-        let told = explain(it.state(), &lanes, it.now, &|_| "web/staging".to_owned());
+        let told = explain(it.state(), &lanes, it.now, &|_| "web/staging".to_owned(), "");
         assert!(told.causes.iter().any(|cause| cause.code == *code), "{story}: no {code} in {told:#?}");
         assert!(told.causes.iter().all(|cause| !cause.message.is_empty()) && !told.message.is_empty(), "{story}");
         let way_out = told.causes.iter().any(|cause| {
@@ -245,7 +245,7 @@ fn blocked_ways() -> Vec<(Blocked, Explanation)> {
         states.iter().for_each(|state| lanes.update(state, ALONE));
         grant_all(&mut lanes, &mut states, now);
         let last = states.iter().rev().find(|state| state.wants(Apply).is_some()).unwrap();
-        (lanes.blocked(last.instance(), Apply, now), explain(last, &lanes, now, &|_| "web/staging".to_owned()))
+        (lanes.blocked(last.instance(), Apply, now), explain(last, &lanes, now, &|_| "web/staging".to_owned(), ""))
     };
     let not_yet = Scenario::new(apply_only());
     let mut free = Lanes::new(limits(1, None), now);
@@ -255,7 +255,7 @@ fn blocked_ways() -> Vec<(Blocked, Explanation)> {
         told(limits(1, None), None, 2, 0),
         told(limits(1_000, None), None, 200, 1_000),
         told(Limits { apply: Limit { total: 8, per_runtime: None }, ..limits(8, None) }, None, 8, 0),
-        (free.blocked(not_yet.state().instance(), Apply, now), explain(not_yet.state(), &free, now, &|_| String::new())),
+        (free.blocked(not_yet.state().instance(), Apply, now), explain(not_yet.state(), &free, now, &|_| String::new(), "")),
     ]
 }
 

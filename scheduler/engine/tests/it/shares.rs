@@ -67,7 +67,7 @@ fn one_of_many_is_sick_a_runtime_that_hangs_leaves_places_for_the_others() {
     (0..100).for_each(|_| daemon.add("sicker", 3));
     daemon.grant();
     let (state, _) = daemon.states.values().find(|(state, _)| state.wants(JobKind::Fetch).is_some()).unwrap();
-    let told = explain(state, &daemon.lanes, daemon.now, &|_| "web/staging".to_owned());
+    let told = explain(state, &daemon.lanes, daemon.now, &|_| "web/staging".to_owned(), "");
     let full = told.causes.iter().find(|cause| cause.code == "LIMIT_FULL").unwrap_or_else(|| panic!("{told:#?}"));
     assert!(full.message.contains("web/staging with job-") && full.message.contains("kept for other runtimes"), "{full:?}");
     daemon.add("late", 4);

@@ -260,7 +260,7 @@ impl Driver {
             Happening::SetBack => self.step_clock(-24 * 3_600_000),
             Happening::Help => {
                 for instance in 0..self.states.len() {
-                    let told = explain(&self.states[instance], &self.lanes, self.wall(), &|_| String::new());
+                    let told = explain(&self.states[instance], &self.lanes, self.wall(), &|_| String::new(), "");
                     let codes: Vec<&str> = told.causes.iter().map(|cause| cause.code.as_str()).collect();
                     if let Some(event) = people::help(&self.states[instance], &codes, &mut self.random) {
                         self.ask(instance, event);

@@ -6,7 +6,7 @@ use schema::api::{DecisionRequest, PushRequest, TokenRequest};
 use schema::status::{ApprovalStatus, JobKind, JobStatus, Role, Status};
 
 use super::round::tidy_world;
-use super::{APPROVAL, Rig, TWO_CHANNELS, caller, target};
+use super::{APPROVAL, Rig, TWO_CHANNELS, any_plan, caller, target};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rule_07_an_apply_waits_for_its_approval_and_the_audit_knows_who_gave_it() {
@@ -20,13 +20,13 @@ async fn rule_07_an_apply_waits_for_its_approval_and_the_audit_knows_who_gave_it
     let refused = rig.handle.ask(target("only"), Ask::Approve(other), caller("eve")).await.unwrap_err();
     assert!(matches!(&refused, Refusal::Conflict(why) if why.contains("look at it again")), "{refused}");
 
-    rig.handle.ask(target("only"), Ask::Approve(DecisionRequest::default()), caller("eve")).await.unwrap();
+    rig.handle.ask(target("only"), Ask::Approve(any_plan()), caller("eve")).await.unwrap();
     rig.until_status("only", Status::Converged).await;
     let filter = EventFilter { kind: Some("approval.decided".into()), audit: true, ..Default::default() };
     let entry = rig.store.events(&filter, &PageRequest::default()).await.unwrap().items.remove(0);
     assert_eq!((entry.actor.as_deref(), entry.origin.as_deref()), (Some("eve"), Some("127.0.0.1")));
 
-    let late = rig.handle.ask(target("only"), Ask::Approve(DecisionRequest::default()), caller("eve")).await.unwrap_err();
+    let late = rig.handle.ask(target("only"), Ask::Approve(any_plan()), caller("eve")).await.unwrap_err();
     assert!(matches!(&late, Refusal::Conflict(why) if why.contains("no approval is pending for app/web in only")), "{late}");
 }
 
@@ -122,7 +122,7 @@ async fn a_decision_writes_the_row_of_its_channel_and_of_no_other() {
         rig.until_status(channel, Status::WaitingManualApproval).await;
     }
     let before = revisions(&rig).await;
-    rig.handle.ask(target("one"), Ask::Approve(DecisionRequest::default()), caller("eve")).await.unwrap();
+    rig.handle.ask(target("one"), Ask::Approve(any_plan()), caller("eve")).await.unwrap();
     rig.until_status("one", Status::Converged).await;
     rig.handle.ask(target("three"), Ask::Reject(DecisionRequest::default()), caller("eve")).await.unwrap();
     rig.until_status("three", Status::Failed).await;
@@ -146,4 +146,19 @@ async fn a_release_to_one_channel_writes_no_other() {
     let after = revisions(&rig).await;
     let written: Vec<_> = before.iter().zip(&after).filter(|(before, after)| before != after).map(|(_, (name, _))| name.as_str()).collect();
     assert_eq!(written, ["two"], "{before:?} became {after:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rule_07_a_second_yes_of_the_same_person_says_that_another_has_to() {
+    let rig = Rig::start(tidy_world()).await;
+    rig.request(&THREE_GATES.replace("{name: first}", "{name: first, minApprovers: 2}"), true).await.unwrap();
+    rig.until_status("one", Status::WaitingManualApproval).await;
+    rig.handle.ask(target("one"), Ask::Approve(any_plan()), caller("eve")).await.unwrap();
+    let again = rig.handle.ask(target("one"), Ask::Approve(any_plan()), caller("eve")).await.unwrap_err();
+    assert!(
+        matches!(&again, Refusal::Conflict(why) if why.contains("eve has said yes") && why.contains("1 of 2 people") && why.contains("somebody else")),
+        "{again}"
+    );
+    rig.handle.ask(target("one"), Ask::Approve(any_plan()), caller("adam")).await.unwrap();
+    rig.until_status("one", Status::Converged).await;
 }

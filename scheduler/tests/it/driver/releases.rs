@@ -98,7 +98,7 @@ async fn a_shared_approval_is_decided_once_for_every_channel_of_the_release() {
     rig.request(&text, true).await.unwrap();
     rig.until_status("staging", Status::WaitingManualApproval).await;
     rig.until_status("production", Status::WaitingManualApproval).await;
-    let ask = pvn_scheduler::driver::Ask::Approve(schema::api::DecisionRequest::default());
+    let ask = pvn_scheduler::driver::Ask::Approve(super::any_plan());
     rig.handle.ask(super::target("staging"), ask, caller("eve")).await.unwrap();
     rig.until_status("staging", Status::Converged).await;
     rig.until_status("production", Status::Converged).await;

@@ -1,15 +1,16 @@
 //! `pvnctl services get`.
 
 use clap::Args;
-use schema::api::{Approval, Instance, Service};
+use schema::api::{Approval, ApprovalVote, Instance, Service};
 use schema::output::{ObjectStatus, RuntimeObject};
-use schema::status::{ApprovalStatus, Decision};
+use schema::status::ApprovalStatus;
 
+use super::decision;
 use crate::args::ServiceArgument;
 use crate::client::Client;
 use crate::console::{Console, Paper};
 use crate::failure::Failure;
-use crate::table::{self, Cell, Table, Tone, harmless};
+use crate::table::{self, Cell, Table, Tone, harmless, one_line};
 use crate::when;
 
 /// What can be typed.
@@ -39,6 +40,7 @@ fn page(service: &Service, paper: &Paper) -> String {
         for approval in instance.approvals.iter().filter(|approval| approval.status == ApprovalStatus::Pending) {
             text += &pending(service, instance, approval, paper);
         }
+        text += &decided(instance);
     }
     text
 }
@@ -103,16 +105,24 @@ fn versions(object: &RuntimeObject) -> String {
 }
 
 fn pending(service: &Service, instance: &Instance, approval: &Approval, paper: &Paper) -> String {
-    let yes = approval.by.iter().filter(|vote| vote.decision == Decision::Approve).count();
     let name = approval.name.as_ref().map(|name| format!(" `{name}`")).unwrap_or_default();
-    let mut text =
-        format!("\n{}", paper.heading(&format!("{} asks for approval{name}: {yes} of {} said yes", instance.channel, approval.needed)));
-    if let Some(explanation) = &approval.explanation {
-        text += &format!("{}\n", harmless(explanation.trim_end()));
-    }
-    text += &format!(
-        "answer with `pvnctl services approve {0} --app {1} --channel {2}` or `pvnctl services reject {0} --app {1} --channel {2}`\n",
-        service.name, service.application, instance.channel
-    );
-    text
+    let said = format!("{} of {} said yes", decision::yes(approval), approval.needed);
+    let text = format!("\n{}{}", paper.heading(&format!("{} asks for approval{name}: {said}", instance.channel)), decision::plan(approval));
+    let [approve, reject] = decision::commands(service.application.as_str(), service.name.as_str(), instance.channel.as_str(), approval);
+    text + &format!("approve it: {approve}\nreject it:  {reject}\n")
+}
+
+/// The newest approval when it was decided: by whom, and on which plan.
+fn decided(instance: &Instance) -> String {
+    let newest = instance.approvals.first();
+    let Some(approval) = newest.filter(|approval| matches!(approval.status, ApprovalStatus::Approved | ApprovalStatus::Rejected)) else {
+        return String::new();
+    };
+    let now = when::now();
+    let said = |vote: &ApprovalVote| {
+        let why = vote.reason.as_ref().map_or_else(String::new, |why| format!(" ({})", one_line(why)));
+        format!("{} {} ago{why}", one_line(&vote.who), when::ago(vote.when, now))
+    };
+    let by: Vec<_> = approval.by.iter().map(said).collect();
+    format!("\n{} in {} is {} by {}\n", decision::describe(approval), instance.channel, approval.status, by.join(", "))
 }

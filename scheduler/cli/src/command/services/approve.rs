@@ -1,0 +1,90 @@
+//! `pvnctl services approve`: shows the plan and asks, and binds the yes to what was shown.
+
+use clap::Args;
+use schema::api::{Approval, DecisionRequest, Instance};
+use schema::status::ApprovalStatus;
+
+use super::decision::{self, Common};
+use crate::args::ChannelArgument;
+use crate::client::Client;
+use crate::console::Console;
+use crate::failure::Failure;
+use crate::table::one_line;
+
+const EXAMPLES: &str = "\
+Examples:
+  pvnctl services approve web --app shop --channel production --reason 'checked with the team'
+  pvnctl services approve web --app shop --channel production --plan-digest sha256:…
+
+On a terminal it shows what is asked, with the plan if there is one, and asks. A yes is for that plan alone: when another
+one has come meanwhile it is refused. Without a terminal there is nobody to ask: name the plan that was looked at with
+--plan-digest, as `pvnctl services get` prints it, or give --yes for the one that is asked about now.";
+
+/// What can be typed.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// What is decided on.
+    #[command(flatten)]
+    common: Common,
+    /// Do not ask: yes to what is asked about now
+    #[arg(long, short = 'y')]
+    yes: bool,
+}
+
+/// Finds what is asked, asks, and sends the decision.
+pub(super) async fn perform(arguments: Arguments, client: &Client, console: &mut Console) -> Result<(), Failure> {
+    let Arguments { common: Common { instance, reason, approval, plan_digest }, yes } = arguments;
+    let mut request = DecisionRequest { approval, reason, plan_digest, any_plan: false };
+    if request.plan_digest.is_none() {
+        let now: Instance = client.get(&instance.own_path(), &[]).await?;
+        // Of none or two the server says what is wrong.
+        if let Some(asked) = only_one(&now, request.approval.as_deref()) {
+            if !yes && !agreed(&instance, &now, asked, request.approval.as_deref(), console)? {
+                return Err(Failure::user("nothing was approved"));
+            }
+            request.approval = Some(asked.id.to_string());
+            request.plan_digest.clone_from(&asked.plan_digest);
+        }
+    }
+    decision::send("approve", &instance, &request, client, console).await
+}
+
+/// The approval that is meant, if that is clear.
+fn only_one<'a>(now: &'a Instance, named: Option<&str>) -> Option<&'a Approval> {
+    let is_named =
+        |approval: &&Approval| named.is_none_or(|name| approval.id.to_string() == name || approval.name.as_deref() == Some(name));
+    let mut pending = now.approvals.iter().filter(|approval| approval.status == ApprovalStatus::Pending).filter(is_named);
+    pending.next().filter(|_| pending.next().is_none())
+}
+
+/// Shows what is asked, and asks. Where there is no plan, its id names all that there is to see.
+fn agreed(
+    instance: &ChannelArgument,
+    now: &Instance,
+    asked: &Approval,
+    named: Option<&str>,
+    console: &mut Console,
+) -> Result<bool, Failure> {
+    if asked.plan_digest.is_none() && named.is_some_and(|name| name == asked.id.to_string()) {
+        return Ok(true);
+    }
+    if !console.can_ask() {
+        let [command, _] = decision::commands(&instance.service.app, &instance.service.service, &instance.channel, asked);
+        return Err(Failure::with_next(
+            "refusing to approve: there is no terminal to show the plan on",
+            format!(
+                "look at it with `pvnctl services get {} --app {}`, then `{command}`; --yes approves whatever is asked about now",
+                instance.service.service, instance.service.app
+            ),
+        ));
+    }
+    let name = asked.name.as_ref().map_or_else(String::new, |name| format!(" `{}`", one_line(name)));
+    let version = now.desired_version.as_deref().map_or_else(String::new, |version| format!(" of {version}"));
+    console.say(&format!("{} asks for approval{name}{version}:", instance.say()))?;
+    if asked.explanation.is_none() {
+        console.say(&one_line(&now.message))?;
+    }
+    console.talk(&decision::plan(asked))?;
+    console.ask("Approve this?")
+}

@@ -1,0 +1,112 @@
+//! A yes is for what was seen: what is suggested, shown, asked and sent.
+
+use serde_json::{Value, json};
+
+use crate::server::{Server, json as answer};
+use crate::{Ran, run_with};
+
+const ID: &str = "apr-00000000000000000000000000000007";
+const PLAN: &str = "sha256:1111111111111111111111111111111111111111111111111111111111111111";
+const INSTANCE: &str = "GET /v1/applications/shop/services/web/channels/eu";
+const APPROVE: &str = "POST /v1/applications/shop/services/web/channels/eu/approve";
+const TYPED: &[&str] = &["services", "approve", "web", "--app", "shop", "--channel", "eu"];
+
+/// A channel that waits for a person, or that one has answered.
+fn instance(status: &str, plan: Option<&str>) -> Value {
+    let by = json!([{"who": "eve", "when": "2026-01-01T00:00:00.000Z", "decision": "APPROVE", "reason": "looked"}]);
+    json!({
+        "channel": "eu", "channelId": format!("rch-{}", "0".repeat(32)), "runtime": "vm", "status": "WAITING_MANUAL_APPROVAL", "reason": null,
+        "message": "1 to add", "desiredVersion": "web-3", "convergedVersion": null, "since": "2026-01-01T00:00:00.000Z", "nextActionAt": null,
+        "lastFetchAt": null, "objects": [], "info": [], "paused": false, "observer": false,
+        "approvals": [{
+            "id": ID, "kind": "apply", "name": "qa", "status": status, "planDigest": plan, "explanation": plan.map(|_| "+ one bucket\n"),
+            "needed": 1, "by": if status == "PENDING" { json!([]) } else { by }, "requestedAt": "2026-01-01T00:00:00.000Z", "expiresAt": null,
+        }],
+    })
+}
+
+fn server(plan: Option<&str>) -> Server {
+    Server::answering([answer(APPROVE, 200, instance("APPROVED", plan)), answer(INSTANCE, 200, instance("PENDING", plan))])
+}
+
+/// The body of the decision that was sent, if one was.
+fn sent(server: &Server) -> Option<Value> {
+    let seen = server.seen();
+    let body = seen.iter().find_map(|request| request.strip_prefix(APPROVE))?;
+    Some(serde_json::from_str(body.trim()).unwrap())
+}
+
+/// Types `approve` with these words more.
+fn approve(server: &Server, more: &[&str], input: &[u8], width: Option<u16>) -> Ran {
+    run_with(Some(server), &[TYPED, more].concat(), input, width)
+}
+
+fn bound(plan: Option<&str>) -> Option<Value> {
+    Some(json!({"approval": ID, "reason": null, "planDigest": plan, "anyPlan": false}))
+}
+
+#[test]
+fn p2_the_commands_that_services_get_prints_mean_this_approval_and_this_plan() {
+    for (plan, flags) in [(Some(PLAN), format!("--approval {ID} --plan-digest {PLAN}")), (None, format!("--approval {ID}"))] {
+        let service = json!({
+            "id": format!("svc-{}", "0".repeat(32)), "name": "web", "application": "shop", "version": "web-3", "channels": [instance("PENDING", plan)],
+        });
+        let server = Server::answering([answer("GET /v1/applications/shop/services/web", 200, service)]);
+        let ran = run_with(Some(&server), &["services", "get", "web", "--app", "shop"], b"", None);
+        for what in ["approve", "reject"] {
+            let command = format!("pvnctl services {what} web --app shop --channel eu {flags}\n");
+            assert!(ran.stdout.contains(&command), "{}", ran.stdout);
+        }
+    }
+}
+
+#[test]
+fn services_get_says_who_approved_which_plan() {
+    let service = json!({
+        "id": format!("svc-{}", "0".repeat(32)), "name": "web", "application": "shop", "version": "web-3",
+        "channels": [instance("APPROVED", Some(PLAN))],
+    });
+    let server = Server::answering([answer("GET /v1/applications/shop/services/web", 200, service)]);
+    let ran = run_with(Some(&server), &["services", "get", "web", "--app", "shop"], b"", None);
+    assert!(ran.stdout.contains(&format!("approval `qa` of plan {PLAN} in eu is APPROVED by eve ")), "{}", ran.stdout);
+}
+
+#[test]
+fn p2_without_a_terminal_a_yes_names_its_plan_or_says_that_it_takes_any() {
+    let refused = server(Some(PLAN));
+    let ran = approve(&refused, &[], b"y\n", None);
+    assert_eq!((ran.code, sent(&refused)), (1, None), "{}", ran.stderr);
+    for part in ["no terminal", "pvnctl services get web --app shop", &format!("--approval {ID} --plan-digest {PLAN}`"), "--yes"] {
+        assert!(ran.stderr.contains(part), "{part}: {}", ran.stderr);
+    }
+    let any = server(Some(PLAN));
+    assert_eq!((approve(&any, &["--yes"], b"", None).code, sent(&any)), (0, bound(Some(PLAN))));
+    let named = server(Some(PLAN));
+    let ran = approve(&named, &["--plan-digest", PLAN], b"", None);
+    assert_eq!(sent(&named), Some(json!({"approval": null, "reason": null, "planDigest": PLAN, "anyPlan": false})));
+    assert!(ran.stderr.contains(&format!("approved shop/web in eu: approval `qa` of plan {PLAN}; it is ")), "{}", ran.stderr);
+    // Where there is no plan, the id is all that there is to name.
+    let planless = server(None);
+    assert_eq!((approve(&planless, &["--approval", ID], b"", None).code, sent(&planless)), (0, bound(None)));
+}
+
+#[test]
+fn p2_on_a_terminal_the_plan_is_shown_and_the_yes_is_for_it_alone() {
+    for (typed, yes) in [(&b"y\n"[..], true), (b"YES\n", true), (b"n\n", false), (b"\n", false), (b"", false), (b"yup\n", false)] {
+        let server = server(Some(PLAN));
+        let ran = approve(&server, &[], typed, Some(100));
+        assert_eq!((ran.code == 0, sent(&server)), (yes, bound(Some(PLAN)).filter(|_| yes)), "{typed:?}: {}", ran.stderr);
+        let shown = format!("shop/web in eu asks for approval `qa` of web-3:\n+ one bucket\nplan {PLAN}\nApprove this? [y/N] ");
+        assert!(ran.stderr.starts_with(&shown), "{}", ran.stderr);
+        assert_eq!(ran.stderr.contains("error: nothing was approved"), !yes, "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn what_cannot_be_shown_is_left_for_the_server_to_refuse() {
+    let problem =
+        json!({"type": "/problems/conflict", "title": "Conflict", "status": 409, "detail": "no approval is pending", "problems": []});
+    let server = Server::answering([answer(APPROVE, 409, problem), answer(INSTANCE, 200, instance("APPROVED", None))]);
+    let ran = approve(&server, &[], b"", None);
+    assert_eq!((ran.code, ran.stderr.as_str()), (1, "error: no approval is pending\n"));
+}

@@ -1,0 +1,124 @@
+//! Approving as people do it: with the command that was printed to them, or asked on a terminal. A yes is for the plan that was
+//! seen, and no other.
+
+use std::os::unix::process::ExitStatusExt;
+
+use nix::libc::SIGINT;
+use serde_json::{Value, json};
+use tests::scheduler::Scheduler;
+use tests::terminal::Terminal;
+use tests::wait;
+
+const TYPED: &[&str] = &["services", "approve", "s", "--app", "app", "--channel", "c"];
+
+/// A service whose plan is what the file `plan` holds, and which waits for a person.
+fn waiting() -> (Scheduler, Value) {
+    let scheduler = Scheduler::start();
+    std::fs::write(scheduler.home().join("plan"), "one bucket more\n").expect("a file can be written");
+    scheduler.apply(
+        "runtime:\n  name: r\n  custom:\n    proxyRuntime: {runtime: local}\n    requireApprovalBeforeApply: true\n    fetch:\n      pollInterval: 1s\n      \
+         taskConfig: {program: {name: look, entrypoint: [sh, -c], cmd: ['[ -e done ] || { cat plan; exit 2; }']}}\n    apply:\n      taskConfig: {program: \
+         {name: do, entrypoint: [sh, -c], cmd: ['touch done']}}\n---\napplication: {name: app, releaseChannels: [{name: c, runtimes: [{runtime: \
+         r}]}]}\n---\nservice: {name: s, application: app}\n",
+    );
+    scheduler.ok(&["services", "push", "s", "--app", "app"]);
+    let waiting = scheduler.channel_becomes("s", "c", "WAITING_MANUAL_APPROVAL");
+    (scheduler, waiting["approvals"][0].clone())
+}
+
+/// The world changes, and with it the plan that people are asked about.
+fn another_plan(scheduler: &Scheduler, old: &Value) -> Value {
+    std::fs::write(scheduler.home().join("plan"), "every bucket less\n").expect("a file can be written");
+    wait::until("another plan to be asked about", || {
+        let newest = scheduler.channel("s", "c")["approvals"][0].clone();
+        (newest["status"] == "PENDING" && newest["planDigest"] != old["planDigest"]).then_some(newest)
+    })
+}
+
+/// The command after `approve it: ` in what `services get` prints, as words.
+fn printed(scheduler: &Scheduler) -> Vec<String> {
+    let shown = scheduler.ok(&["services", "get", "s", "--app", "app"]);
+    let line = shown.lines().find_map(|line| line.strip_prefix("approve it: pvnctl ")).unwrap_or_else(|| panic!("no command in {shown}"));
+    line.split(' ').map(str::to_owned).collect()
+}
+
+fn said(output: &std::process::Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn p2_the_command_that_was_printed_approves_the_plan_that_was_shown_and_no_other() {
+    let (scheduler, first) = waiting();
+    let old = printed(&scheduler);
+    let explained = scheduler.json(&["services", "explain", "s", "--app", "app", "--channel", "c"]);
+    assert!(explained["causes"].to_string().contains(&format!("pvnctl {}`", old.join(" "))), "explain says the same: {explained:#}");
+    let second = another_plan(&scheduler, &first);
+    let refused = scheduler.pvnctl(&old);
+    assert_eq!(refused.status.code(), Some(1), "{}", said(&refused));
+    assert!(said(&refused).contains("pvnctl services"), "it says what to look at: {}", said(&refused));
+
+    // Who names the plan alone is refused by it.
+    let by_digest = [TYPED, &["--plan-digest", first["planDigest"].as_str().expect("it has a digest")]].concat();
+    let refused = scheduler.pvnctl(&by_digest);
+    for digest in [&first["planDigest"], &second["planDigest"]] {
+        assert!(said(&refused).contains(digest.as_str().expect("it has a digest")), "both are named: {}", said(&refused));
+    }
+    // Neither does the API take a yes to a plan that nobody names.
+    let path = "/v1/applications/app/services/s/channels/c/approve";
+    let answer = scheduler.http(reqwest::Method::POST, path).bearer_auth(scheduler.token()).json(&json!({})).send().expect("it answers");
+    let (status, body) = (answer.status().as_u16(), answer.text().expect("it has a body"));
+    assert!(status == 400 && body.contains("planDigest") && body.contains("anyPlan"), "{status}: {body}");
+    assert!(!scheduler.home().join("done").exists(), "nothing was applied");
+
+    let agreed = scheduler.pvnctl(printed(&scheduler));
+    let digest = second["planDigest"].as_str().expect("it has a digest");
+    assert!(agreed.status.success() && said(&agreed).contains(digest), "the answer names the plan: {}", said(&agreed));
+    scheduler.channel_becomes("s", "c", "CONVERGED");
+    let shown = scheduler.ok(&["services", "get", "s", "--app", "app"]);
+    assert!(shown.contains(&format!("of plan {digest} in c is APPROVED by ")), "{shown}");
+    let (_, events) = scheduler.get("/v1/events?kind=approval.decided").expect("it answers");
+    let events: Value = serde_json::from_str(&events).expect("the events are JSON");
+    let entry = &events["items"][0];
+    assert_eq!(entry["data"]["planDigest"], digest, "{events:#}");
+    assert!(entry["message"].as_str().is_some_and(|message| message.contains(digest)), "{events:#}");
+}
+
+/// Types `approve` on a terminal and these keys at its question; how it ended, and what was shown.
+fn asked(scheduler: &Scheduler, keys: &str) -> (std::process::ExitStatus, String) {
+    let mut terminal = Terminal::start(&scheduler.client(TYPED));
+    terminal.shows("Approve this? [y/N]");
+    terminal.types(keys);
+    let status = terminal.ends();
+    (status, terminal.text())
+}
+
+#[test]
+fn p2_on_a_terminal_approve_shows_the_plan_and_only_a_yes_lets_it_through() {
+    let (scheduler, approval) = waiting();
+    for keys in ["n\n", "\n", "\x04"] {
+        let (status, shown) = asked(&scheduler, keys);
+        assert_eq!(status.code(), Some(1), "{keys:?}: {shown}");
+        for part in ["s-1", "one bucket more", approval["planDigest"].as_str().expect("it has a digest"), "nothing was approved"] {
+            assert!(shown.contains(part), "{keys:?}: {part} is shown: {shown}");
+        }
+    }
+    let (status, shown) = asked(&scheduler, "\x03");
+    assert_eq!(status.signal(), Some(SIGINT), "Ctrl-C ends it: {shown}");
+    assert_eq!(scheduler.channel("s", "c")["approvals"][0]["status"], "PENDING");
+
+    let (status, shown) = asked(&scheduler, "y\n");
+    assert!(status.success(), "{shown}");
+    scheduler.channel_becomes("s", "c", "CONVERGED");
+}
+
+#[test]
+fn p2_a_plan_that_came_while_the_question_stood_on_the_terminal_is_not_approved() {
+    let (scheduler, first) = waiting();
+    let mut terminal = Terminal::start(&scheduler.client(TYPED));
+    terminal.shows("Approve this? [y/N]");
+    another_plan(&scheduler, &first);
+    terminal.types("y\n");
+    assert_eq!(terminal.ends().code(), Some(1), "{}", terminal.text());
+    assert_eq!(scheduler.channel("s", "c")["approvals"][0]["status"], "PENDING");
+    assert!(!scheduler.home().join("done").exists(), "nothing was applied");
+}
