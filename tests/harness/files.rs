@@ -73,6 +73,11 @@ impl Files {
         std::fs::remove_file(self.root.join("hold")).expect("they were held");
     }
 
+    /// Whether no apply runs.
+    pub fn is_quiet(&self) -> bool {
+        std::fs::read_dir(self.root.join("busy")).expect("it was made at first").next().is_none()
+    }
+
     /// Breaks one instance behind pvn's back.
     pub fn drift(&self, service: &str, channel: &str) {
         let _gone_or_never_there = std::fs::remove_file(self.root.join("state").join(format!("{service}.{channel}")));

@@ -91,6 +91,7 @@ fn holds_still(scheduler: &Scheduler) -> Value {
 fn goes_on_after_a_retry(shared: &Shared, scheduler: &Scheduler) {
     assert_eq!(shared.files.ledger().len(), 1, "nothing was started beside the apply that may still run");
     shared.files.let_go();
+    wait::until("the apply to end, before a person says so", || shared.files.is_quiet().then_some(()));
     scheduler.ok(&["services", "retry", "s0", "--app", "app", "--channel", "c0"]);
     scheduler.channel_becomes("s0", "c0", "CONVERGED");
     assert_eq!(shared.files.overlaps(), "");

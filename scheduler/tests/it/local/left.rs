@@ -4,6 +4,16 @@
 use super::recovery::is_alive;
 use super::*;
 
+/// Held by a test that kills a wrapper or leaves processes which do not say whose they are: the daemons of all tests are one
+/// process, and so the orphans of one are taken for those of another.
+pub(super) static ORPHANS: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
+/// Whether it was told that all of a job is gone, or by right not: after a restart whatever else begins on this machine at
+/// that moment may be of the job.
+pub(super) fn is_gone(gone: bool, restarted: bool, why: &str) -> bool {
+    gone || restarted && why.contains("may be one that it left")
+}
+
 /// A job whose command leads to a process that writes its number and sleeps, started as `detached` says, where `LEFT` stands for
 /// that process' command line; and a script for it.
 fn leaving(world: &World, detached: &str) -> (JobSpec, PathBuf) {
@@ -39,14 +49,14 @@ async fn check(detached: &str) {
         let (_, end, gone) = world.ended().await;
         let End::Unknown { why, .. } = end else { panic!("{detached}: {end:?}") };
         assert!(!is_alive(left), "{detached}, restarted {restarted}: what it left goes on working: {why}");
-        // After a restart whatever else begins on this machine at that moment may be of the job.
-        assert!(gone || restarted && why.contains("may be one that it left"), "{detached}, restarted {restarted}: {why}");
+        assert!(is_gone(gone, restarted, &why), "{detached}, restarted {restarted}: {why}");
         assert!(why.contains("it left"), "{why}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn p1_what_keeps_neither_the_environment_nor_the_session_nor_the_parent_is_found_all_the_same() {
+    let _alone = ORPHANS.lock().await;
     check("exec LEFT").await;
     check("exec env -i LEFT").await;
     check("setsid LEFT & wait").await;
@@ -60,6 +70,7 @@ async fn p1_what_runs_as_another_user_is_found_all_the_same() {
     if !nix::unistd::geteuid().is_root() {
         return tests::skip::skipped("p1_what_runs_as_another_user_is_found_all_the_same", "running as another user needs root");
     }
+    let _alone = ORPHANS.lock().await;
     let allow = "chmod -R a+rwX .; ";
     check(&format!("{allow}exec setpriv --reuid=65534 --regid=65534 --clear-groups LEFT")).await;
     check(&format!("{allow}setsid env -i setpriv --reuid=65534 --regid=65534 --clear-groups LEFT & wait")).await;
@@ -67,6 +78,7 @@ async fn p1_what_runs_as_another_user_is_found_all_the_same() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_another_job_left_running_on_purpose_is_not_taken_for_a_left_over() {
+    let _alone = ORPHANS.lock().await;
     let mut world = World::new().await;
     let (mut meant, ready) = leaving(&world, "setsid env -i LEFT >/dev/null 2>&1 & until [ -s READY ]; do sleep 0.01; done");
     meant.command.argv[2] = meant.command.argv[2].replace("READY", ready.to_str().unwrap());
