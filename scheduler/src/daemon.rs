@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::lanes::{Limit, Limits};
+use futures::FutureExt;
 use schema::id::RuntimeId;
 use schema::status::Role;
 use tokio::sync::mpsc;
@@ -172,8 +173,14 @@ impl Daemon {
         };
         let delivery = Delivery::open(uploads, blobs.clone(), Tokens::new(&sealer).of_lineage(&store.lineage().await?), clock.clone())
             .map_err(io_error(format!("open the uploads in {}", data.display())))?;
-        let cluster = ClusterRunner::open(data.join("cluster"), delivery.clone(), authorities, sealer.clone(), clock.clone(), news)
-            .map_err(io_error(format!("open what is known of clusters in {}", data.display())))?;
+        let owned = store.clone();
+        let owns = move || {
+            let owned = owned.clone();
+            async move { owned.ensure_held().await.map_err(|error| error.to_string()) }.boxed()
+        };
+        let cluster =
+            ClusterRunner::open(data.join("cluster"), delivery.clone(), authorities, sealer.clone(), clock.clone(), news, Box::new(owns))
+                .map_err(io_error(format!("open what is known of clusters in {}", data.display())))?;
 
         let restored = store.restored_at().await?;
         if let Some(at) = &restored {

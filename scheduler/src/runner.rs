@@ -95,6 +95,14 @@ pub enum Told {
         /// Since when.
         at: Timestamp,
     },
+    /// The runner has all that the job needs and would let its command run now: may it? Only a runner asks with which a job is
+    /// some time before it runs. It asks each time before it tries; nothing was let run so far, as far as it knows.
+    Asks {
+        /// Which job.
+        job: JobId,
+        /// How to tell it.
+        leave: Leave,
+    },
     /// Something keeps the job from starting, or does so no more. Told again after a restart, and never of a job that runs.
     Waits {
         /// Which job.
@@ -111,6 +119,24 @@ pub enum Told {
         /// Whether every process of it is known to be gone (P7). A job that leaves processes running on purpose is not gone.
         gone: bool,
     },
+}
+
+/// The way back to a runner that asks whether a command may be let run.
+#[derive(Debug, Clone)]
+pub struct Leave(mpsc::Sender<Result<(), String>>);
+
+impl Leave {
+    /// A question, and where its answer comes; none comes when the driver is over.
+    pub fn ask() -> (Self, mpsc::Receiver<Result<(), String>>) {
+        let (sender, receiver) = mpsc::channel(1);
+        (Self(sender), receiver)
+    }
+
+    /// It may, or in words why it may not. Only the first answer counts.
+    pub fn give(&self, answer: Result<(), String>) {
+        // Whoever asked may have been stopped meanwhile.
+        let _ = self.0.try_send(answer);
+    }
 }
 
 /// What keeps a job from starting.

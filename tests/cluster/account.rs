@@ -158,6 +158,14 @@ impl Cluster {
     pub fn kubectl(&self, arguments: &[&str], input: &str) -> String {
         run(kubectl(&self.kubeconfig()).args(arguments), input)
     }
+
+    /// The same, for what may be refused.
+    ///
+    /// # Errors
+    /// What `kubectl` said.
+    pub fn try_kubectl(&self, arguments: &[&str]) -> Result<String, String> {
+        try_run(kubectl(&self.kubeconfig()).args(arguments), "")
+    }
 }
 
 fn kubectl(kubeconfig: &Path) -> Command {
@@ -167,13 +175,18 @@ fn kubectl(kubeconfig: &Path) -> Command {
 }
 
 fn run(command: &mut Command, input: &str) -> String {
+    try_run(command, input).unwrap_or_else(|said| panic!("{command:?}: {said}"))
+}
+
+/// What it printed, or said when it failed.
+fn try_run(command: &mut Command, input: &str) -> Result<String, String> {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("kubectl can be started");
     let mut stdin = child.stdin.take().expect("it was asked for");
     stdin.write_all(input.as_bytes()).expect("kubectl reads its input");
     drop(stdin);
     let output = child.wait_with_output().expect("a child can be waited for");
-    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if output.status.success() { Ok(said(&output.stdout)) } else { Err(said(&output.stderr)) }
 }
 
 /// `images/kubernetes` as seen from a directory: kustomize takes relative paths only.

@@ -96,6 +96,11 @@ impl<'c> World<'c> {
         jobs.as_array().expect("jobs are a list").clone()
     }
 
+    /// The Jobs that the cluster has of it, as JSON.
+    pub(crate) fn jobs_there(&self) -> String {
+        self.cluster.kubectl(&["get", "jobs", "--namespace", &self.namespace(), "--output", "json"], "")
+    }
+
     /// The newest job of this kind that is over.
     pub(crate) fn ended(&self, kind: &str) -> Value {
         wait::until_within(wait::PATIENCE * 2, &format!("a {kind} to end"), || {

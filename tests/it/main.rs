@@ -7,6 +7,7 @@ mod cluster_check;
 mod cluster_deploy;
 mod cluster_example;
 mod cluster_faults;
+mod cluster_gates;
 mod cluster_jobs;
 mod cluster_outages;
 mod cluster_rights;

@@ -8,11 +8,15 @@
 //!                 │         ▼           ▼
 //!                 └─holds─ late: the engine withdraws or confirms it, in a commit
 //! ```
+//!
+//! A runner that needs a while until the command runs asks once more, right before ([`Told::Asks`](crate::runner::Told)): it is
+//! given leave when the turn in which it asks is stored, by the same rules. One that is refused leave has not started.
 
 use std::sync::Arc;
 
 use engine::Start;
 use engine::action::StartJob;
+use schema::id::JobId;
 use schema::time::Timestamp;
 
 use super::batch::Task;
@@ -21,10 +25,15 @@ use super::planner;
 use super::recover::never;
 use super::run::{Done, Loop};
 use super::words::Words;
+use super::world::Kept;
 use crate::perform::{Claim, Performer, Started};
+use crate::runner::{End, Leave};
 
 /// Tasks that are performed at a time. Each is one short call of the runner; more would only queue up there.
 const PERFORM_LIMIT: usize = 32;
+
+/// Why a start is over that a person or a deadline stopped.
+const STOPPED: &str = "it was stopped before it was started";
 
 /// What a start needs besides its words.
 struct Turn {
@@ -72,13 +81,41 @@ impl Loop {
             Start::Holds { until } => return Ok(Turn { claim, until }),
             Start::Void => return Err(true),
             _ if is_once => return Ok(Turn { claim, until: None }),
-            Start::Stopped => "it was stopped before it was started",
+            Start::Stopped => STOPPED,
             Start::Over => "it was given up before it was started",
         };
         claim.withdraw();
         self.started(job);
         self.held.push(never(job, why));
         Err(false)
+    }
+
+    /// What runners are told that ask for leave, once the turn is stored.
+    pub(super) fn leaves(&self, news: &[Arrived], now: Timestamp) -> Vec<(Leave, Result<(), String>)> {
+        let asks = news.iter().filter_map(|arrived| match arrived {
+            Arrived::Asks { job, leave } => Some((leave.clone(), self.may_run(*job, now).map_err(str::to_owned))),
+            _ => None,
+        });
+        asks.collect()
+    }
+
+    /// Whether the command of a job that its runner has may be let run.
+    fn may_run(&self, job: JobId, now: Timestamp) -> Result<(), &'static str> {
+        const OVER: &str = "it was given up before it was started";
+        let row = self.world.jobs.get(&job).filter(|row| row.ended_at.is_none()).ok_or(OVER)?;
+        if row.once {
+            return if row.stop.is_none() { Ok(()) } else { Err(STOPPED) };
+        }
+        if self.world.broken.contains_key(&row.instance) {
+            return Err("its instance stood still before it was started");
+        }
+        let kept = self.world.instances.get(&row.instance).ok_or(OVER)?;
+        match engine::start_now(&kept.state, job, now) {
+            Start::Holds { .. } => Ok(()),
+            Start::Stopped => Err(STOPPED),
+            Start::Void => Err("a gate shut before it was started"),
+            Start::Over => Err(OVER),
+        }
     }
 
     /// Is stored: starts that waited are either withdrawn, or wait for their turn again.
@@ -102,6 +139,13 @@ impl Loop {
             }
         }
     }
+}
+
+/// Whether this end of an apply is that it never ran, for a reason that may pass, and nobody would start it now: a gate has shut, and
+/// it is as if it had never been decided.
+pub(super) fn never_began(end: &End, kept: Option<&Kept>, job: JobId, now: Timestamp) -> bool {
+    let may_pass = matches!(end, End::NotStarted { surroundings: true, .. });
+    may_pass && kept.is_some_and(|kept| engine::void_start(&kept.state, now) == Some(job))
 }
 
 async fn perform(performer: Arc<Performer>, planner: planner::Queue, task: Task, turn: Option<Turn>) -> Done {

@@ -12,7 +12,7 @@ use super::words::{self, Words};
 use crate::blobs::Blobs;
 use crate::crash;
 use crate::perform::Performer;
-use crate::runner::{End, Told, Wait};
+use crate::runner::{End, Leave, Told, Wait};
 
 /// News that wait for the loop: a few batches' worth. A runner that is ahead waits, and its spools keep what it has to tell.
 pub(super) const ARRIVALS_LIMIT: usize = 1024;
@@ -20,6 +20,7 @@ pub(super) const ARRIVALS_LIMIT: usize = 1024;
 /// What a runner told, with everything that the loop needs of it.
 #[derive(Debug, Clone)]
 pub(super) enum Arrived {
+    Asks { job: JobId, leave: Leave },
     Started { job: JobId, at: Timestamp },
     Waits { job: JobId, wait: Option<Wait> },
     Ended { job: JobId, end: End, gone: bool, words: Words },
@@ -28,7 +29,7 @@ pub(super) enum Arrived {
 impl Arrived {
     pub(super) fn job(&self) -> JobId {
         match self {
-            Self::Started { job, .. } | Self::Waits { job, .. } | Self::Ended { job, .. } => *job,
+            Self::Asks { job, .. } | Self::Started { job, .. } | Self::Waits { job, .. } | Self::Ended { job, .. } => *job,
         }
     }
 }
@@ -52,6 +53,7 @@ pub(super) async fn run(
                 crash::at(crash::AFTER_STARTED);
                 Arrived::Started { job, at }
             }
+            Told::Asks { job, leave } => Arrived::Asks { job, leave },
             Told::Waits { job, wait } => Arrived::Waits { job, wait },
             Told::Ended { job, mut end, gone } => {
                 crash::at(crash::AFTER_REPORT);

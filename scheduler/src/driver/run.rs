@@ -29,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::batch::{Batch, Task};
 use super::calls::{Answer, Call};
+use super::hand_over::never_began;
 use super::intake::Arrived;
 use super::outcome::{self, Asked};
 use super::planner;
@@ -224,6 +225,7 @@ impl Loop {
         self.mind_once(&mut batch);
         self.tick(&mut batch);
         self.grant(&mut batch);
+        let leaves = self.leaves(&news, batch.now);
         let at = Instant::now();
         let noted: Vec<JobId> = self.jobs_noted.iter().filter(|(_, due)| **due <= at).map(|(job, _)| *job).collect();
         noted.iter().for_each(|job| batch.write_job(*job));
@@ -262,6 +264,7 @@ impl Loop {
             // Nobody listening is no error.
             let _ = self.log.send(Arc::new(entry));
         }
+        leaves.into_iter().for_each(|(leave, answer)| leave.give(answer));
         let answered = !answers.is_empty() || !plans.is_empty();
         for answer in answers.into_iter().chain(plans) {
             answer.give(Ok(()));
@@ -313,6 +316,8 @@ impl Loop {
             return;
         }
         match arrived {
+            // Answered when everything else of the batch has happened.
+            Arrived::Asks { .. } => {}
             Arrived::Started { job, at } => {
                 let Some(row) = self.world.jobs.get(job) else { return };
                 let (instance, once) = (row.instance, row.once);
@@ -350,6 +355,11 @@ impl Loop {
                 // Over already, or never ours: a result counts once.
                 let Some(row) = self.world.jobs.get(job) else { return };
                 let kept = self.world.instances.get(&row.instance);
+                if never_began(end, kept, *job, batch.now) {
+                    let instance = row.instance;
+                    self.numbers.jobs_ended += 1;
+                    return batch.send(&mut self.world, instance, Event::Unstarted { job: *job }, None);
+                }
                 let flying = kept.and_then(|kept| kept.state.job(*job));
                 let asked = Asked {
                     kind: row.kind,

@@ -3,13 +3,15 @@
 //! [`crate::delivery`]'s.
 //!
 //! ```text
-//! start ──▶ expect uploads ──▶ Job, suspended ──▶ its uid recorded ──▶ Secret, owned by the Job ──▶ Job let go
-//!                                                                                                     │
-//!            settle ◀── container ended, Pod or Job gone, never started in time ◀── watch ◀───────────┘
+//! start ──▶ expect uploads ──▶ Job, suspended ──▶ Secret, owned by the Job ──▶ its uid recorded ──▶ leave? ──▶ Job let go
+//!                                                                                                     │ no        │
+//!                                                                           never started ◀── deleted ┘           │
+//!            settle ◀── container ended, Pod or Job gone, never started in time ◀── watch ◀───────────────────────┘
 //! ```
 //!
 //! What always holds, however this daemon and the cluster die:
 //! - a job's command is let go at most once: [`record`] says why;
+//! - and only while this daemon has the database and every gate is open: [`let_go`];
 //! - a job goes on without us, and is taken up again after a restart;
 //! - a job that never ran is told as such, and one of which nobody knows as unknown.
 
@@ -18,6 +20,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use schema::id::JobId;
 use tokio::sync::{Semaphore, mpsc};
@@ -37,6 +40,8 @@ mod clusters;
 mod follow;
 mod hidden;
 mod job;
+mod leave;
+mod let_go;
 mod log;
 mod record;
 mod rights;
@@ -47,8 +52,14 @@ mod watch;
 
 use ask::Refused;
 use clusters::Clusters;
+use leave::Owner;
+pub use leave::Owns;
 use record::{Record, Records};
 use watch::Watches;
+
+/// Time between two tries to end or take away what is left of a job in a cluster that is away, or does not let us. Nothing waits for
+/// it, and what was made is suspended or ends by its own deadline.
+const FORGET_AGAIN: Duration = Duration::from_secs(300);
 
 /// The runner. Cloned freely.
 #[derive(Debug, Clone)]
@@ -66,6 +77,8 @@ struct Inner {
     clusters: Clusters,
     watches: Watches,
     followed: Followed,
+    /// Whether the database is ours.
+    owner: Arc<Owner>,
     /// Those who alone may vouch for us to Pods, PEM; `None` = whom everybody trusts.
     authorities: Option<String>,
     /// Whether people were told that Pods cannot reach us.
@@ -77,7 +90,8 @@ struct Inner {
 }
 
 impl ClusterRunner {
-    /// A runner that keeps what it must know in `directory`, secrets sealed with `sealer`, and tells its news to `news`.
+    /// A runner that keeps what it must know in `directory`, secrets sealed with `sealer`, and tells its news to `news`. It asks
+    /// `owns` before each request that makes a Job or lets its command run, and makes none when the database is another's.
     ///
     /// # Errors
     /// When the directory cannot be made.
@@ -88,6 +102,7 @@ impl ClusterRunner {
         sealer: Sealer,
         clock: Clock,
         news: News,
+        owns: Owns,
     ) -> io::Result<Self> {
         let followed = Followed::default();
         let inner = Inner {
@@ -98,6 +113,7 @@ impl ClusterRunner {
             news,
             clusters: Clusters::default(),
             watches: Watches::new(followed.tasks.clone()),
+            owner: Arc::new(Owner(owns)),
             authorities,
             warned: AtomicBool::new(false),
             finished: Mutex::default(),
@@ -160,22 +176,22 @@ impl ClusterRunner {
         let is_finished = self.inner.finished.lock().expect("nobody panics with the lock").remove(&job);
         let record = self.inner.records.get(job).ok().flatten();
         let Some(record) = record.filter(|_| !is_finished) else { return self.inner.remove(job) };
-        // While it cannot be done the job is remembered, and the next start tries again.
+        // While it cannot be done the job is remembered, also over a restart.
         let inner = self.inner.clone();
         self.inner.followed.tasks.spawn(async move {
             let done = async {
-                match record.uid {
+                let is_done = async || match record.uid {
                     Some(_) => inner.end_rest(job, &record).await,
                     // It was never let go, and nobody will: what may be there of it would stay suspended for ever.
                     None => inner.clear(&record).await,
+                };
+                while !is_done().await {
+                    tokio::time::sleep(FORGET_AGAIN).await;
                 }
             };
-            let is_done = tokio::select! {
-                is_done = done => is_done,
-                () = inner.followed.detach.cancelled() => false,
-            };
-            if is_done {
-                inner.remove(job);
+            tokio::select! {
+                () = done => inner.remove(job),
+                () = inner.followed.detach.cancelled() => {}
             }
         });
     }
@@ -219,7 +235,7 @@ impl Inner {
 
     /// The task of a job whose Job was made before a restart.
     async fn take_up(self: Arc<Self>, job: JobId, record: Record, mut stops: mpsc::Receiver<()>) {
-        let (learned, gone) = self.again(job, record).await.until_over(&mut stops).await;
+        let (learned, gone) = self.again(job, record, &mut stops).await.until_over(&mut stops).await;
         self.delivery.settle(job, learned, gone).await;
     }
 
@@ -243,6 +259,8 @@ fn never(why: String) -> Never {
 fn told(refused: Refused) -> Never {
     match refused {
         Refused::Never(why) | Refused::NotFound(why) => never(why),
-        Refused::Now(why) | Refused::Unauthorized(why) => later(why),
+        Refused::Now(why) | Refused::Unauthorized(why) | Refused::Unreached(why) | Refused::Doubtful(why) | Refused::Unpermitted(why) => {
+            later(why)
+        }
     }
 }

@@ -5,15 +5,18 @@ mod credentials;
 mod deadlines;
 mod ends;
 mod fake;
+mod leave;
 mod logs;
 mod restarts;
 mod stops;
 mod tries;
 mod waits;
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::http::Method;
+use futures::FutureExt;
 use pvn_scheduler::blobs::Blobs;
 use pvn_scheduler::clock::Clock;
 use pvn_scheduler::compile::{ClusterPlace, Command};
@@ -42,6 +45,38 @@ struct World {
     dir: tempfile::TempDir,
     blobs: Blobs,
     delivery: Delivery,
+    daemon: Daemon,
+}
+
+/// What the runner hears of the rest of the daemon when it asks.
+#[derive(Debug, Clone)]
+struct Daemon {
+    /// How often leave is given yet, and why it is not any more.
+    leaves: Arc<Mutex<(usize, &'static str)>>,
+    /// Whether it has the database.
+    owns: Arc<Mutex<Result<(), String>>>,
+}
+
+impl Daemon {
+    fn new() -> Self {
+        Self { leaves: Arc::new(Mutex::new((usize::MAX, ""))), owns: Arc::new(Mutex::new(Ok(()))) }
+    }
+
+    /// Gives leave so often, and refuses it then.
+    fn refuses_after(&self, leaves: usize, why: &'static str) {
+        *self.leaves.lock().unwrap() = (leaves, why);
+    }
+
+    fn answer(&self) -> Result<(), String> {
+        let mut leaves = self.leaves.lock().unwrap();
+        let left = leaves.0.checked_sub(1).ok_or_else(|| leaves.1.to_owned())?;
+        leaves.0 = left;
+        Ok(())
+    }
+
+    fn is_not_ours(&self, why: &str) {
+        *self.owns.lock().unwrap() = Err(why.to_owned());
+    }
 }
 
 impl World {
@@ -50,8 +85,9 @@ impl World {
         let fake = Fake::start().await;
         std::fs::write(dir.path().join("kubeconfig"), fake.kubeconfig()).unwrap();
         let blobs = Blobs::open(&dir.path().join("blobs")).unwrap();
-        let (runner, news, delivery) = runner(dir.path(), &blobs, Clock::System);
-        Self { fake, runner, news, dir, blobs, delivery }
+        let daemon = Daemon::new();
+        let (runner, news, delivery) = runner(dir.path(), &blobs, Clock::System, &daemon);
+        Self { fake, runner, news, dir, blobs, delivery, daemon }
     }
 
     /// Another life of the daemon over the same directory.
@@ -62,7 +98,7 @@ impl World {
     /// The same when this clock shows the time.
     async fn restart_at(&mut self, clock: Clock) {
         self.runner.detach().await;
-        (self.runner, self.news, self.delivery) = runner(self.dir.path(), &self.blobs, clock);
+        (self.runner, self.news, self.delivery) = runner(self.dir.path(), &self.blobs, clock, &self.daemon);
     }
 
     /// What was kept of the job's standard output.
@@ -125,6 +161,7 @@ impl World {
                 return format!("waits{surroundings}: {}; ends when {}", wait.why, wait.ends_when);
             }
             Told::Started { .. } => return "runs".to_owned(),
+            Told::Asks { .. } => unreachable!("the daemon has answered"),
             Told::Ended { end, gone, .. } => (end, gone),
         };
         let gone = if gone { "gone" } else { "not gone" };
@@ -163,12 +200,24 @@ fn job_id() -> JobId {
     JobId::derive(&[b"job"])
 }
 
-fn runner(dir: &std::path::Path, blobs: &Blobs, clock: Clock) -> (ClusterRunner, mpsc::Receiver<Told>, Delivery) {
+fn runner(dir: &std::path::Path, blobs: &Blobs, clock: Clock, daemon: &Daemon) -> (ClusterRunner, mpsc::Receiver<Told>, Delivery) {
     let sealer = Sealer::open(&dir.join("key")).unwrap();
     let settings = delivery::Settings { directory: dir.join("uploads"), url: "http://127.0.0.1:1".to_owned() };
     let delivery = Delivery::open(settings, blobs.clone(), Tokens::new(&sealer), clock.clone()).unwrap();
-    let (news, received) = mpsc::channel(16);
-    (ClusterRunner::open(dir.join("cluster"), delivery.clone(), None, sealer, clock, news).unwrap(), received, delivery)
+    let (news, mut told) = mpsc::channel(16);
+    let (others, received) = mpsc::channel(16);
+    let (daemon, owns) = (daemon.clone(), daemon.owns.clone());
+    tokio::spawn(async move {
+        while let Some(told) = told.recv().await {
+            match told {
+                Told::Asks { leave, .. } => leave.give(daemon.answer()),
+                // The test may be over.
+                told => drop(others.send(told).await),
+            }
+        }
+    });
+    let owns = Box::new(move || std::future::ready(owns.lock().unwrap().clone()).boxed());
+    (ClusterRunner::open(dir.join("cluster"), delivery.clone(), None, sealer, clock, news, owns).unwrap(), received, delivery)
 }
 
 /// One job whose requests meet these faults, and how it ends.

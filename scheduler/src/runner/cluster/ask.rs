@@ -1,15 +1,22 @@
 //! Requests to a cluster: what an answer means for a job, and asking again while that makes sense. Called by the jobs' tasks.
 
+use std::error::Error;
+use std::io;
 use std::time::Duration;
 
 use kube::core::Status;
 use tokio::time::Instant;
 
 use super::clusters::Cluster;
+use super::leave::May;
 
 /// First wait before a request is made again, and the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// How long a cluster is asked again that refuses every connection, before a job gives its place to another one: that is how it is
+/// tried again, with pauses that grow.
+const UNREACHED_WITHIN: Duration = Duration::from_secs(5);
 
 /// Why a request came to nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,15 +27,32 @@ pub(super) enum Refused {
     Never(String),
     /// It does not accept our credentials. They are read again by the connection, so it may the next time.
     Unauthorized(String),
-    /// The cluster cannot at present: quota, overload, a server that is away. `at_once` was not tried again.
+    /// The cluster cannot at present, and has done nothing: quota, overload, a change by another.
     Now(String),
+    /// Nobody takes the connection, so nothing was done.
+    Unreached(String),
+    /// Nobody knows whether it was done: a server in trouble, an answer that did not come.
+    Doubtful(String),
+    /// What lets a command run may not be asked for any more, and was not.
+    Unpermitted(String),
 }
 
 impl Refused {
     /// For people.
     pub(super) fn why(&self) -> &str {
-        let (Self::NotFound(why) | Self::Never(why) | Self::Unauthorized(why) | Self::Now(why)) = self;
+        let (Self::NotFound(why)
+        | Self::Never(why)
+        | Self::Unauthorized(why)
+        | Self::Now(why)
+        | Self::Unreached(why)
+        | Self::Doubtful(why)
+        | Self::Unpermitted(why)) = self;
         why
+    }
+
+    /// Whether it may be otherwise the next time.
+    pub(super) fn may_pass(&self) -> bool {
+        matches!(self, Self::Now(_) | Self::Unauthorized(_) | Self::Unreached(_) | Self::Doubtful(_))
     }
 }
 
@@ -41,33 +65,62 @@ pub(super) async fn ask<T, F: Future<Output = kube::Result<T>>>(
     what: &str,
     request: impl FnMut() -> F,
 ) -> Result<T, Refused> {
-    ask_telling(cluster, is_apply, deadline, what, |_| {}, request).await
+    let asking = Asking { cluster, is_apply, deadline, what, may: May::Always, tell: &|_| {}, gives_up_unreached: false };
+    asking.until_answered(request).await.map_err(|(refused, _)| refused)
 }
 
-/// The same, and tells each time why it is asked again.
-pub(super) async fn ask_telling<T, F: Future<Output = kube::Result<T>>>(
-    cluster: &Cluster,
-    is_apply: bool,
-    deadline: Instant,
-    what: &str,
-    tell: impl Fn(&str),
-    mut request: impl FnMut() -> F,
-) -> Result<T, Refused> {
-    let mut pause = FIRST_PAUSE;
-    loop {
-        cluster.throttle.pass(is_apply).await;
-        let refused = match request().await {
-            Ok(answer) => return Ok(answer),
-            Err(error) => refused(what, &error),
-        };
-        let passing = matches!(refused, Refused::Now(_) | Refused::Unauthorized(_));
-        if !passing || Instant::now() + pause >= deadline {
-            return Err(refused);
+/// A request that is made again and again until it is answered for good or the deadline has passed.
+pub(super) struct Asking<'a> {
+    pub(super) cluster: &'a Cluster,
+    pub(super) is_apply: bool,
+    pub(super) deadline: Instant,
+    /// What it is, for people: "making its Job".
+    pub(super) what: &'a str,
+    /// What is asked before each time.
+    pub(super) may: May<'a>,
+    /// Is told each time why it is made again.
+    pub(super) tell: &'a (dyn Fn(&str) + Send + Sync),
+    /// Whether it ends before the deadline when only connections were refused, for [`UNREACHED_WITHIN`].
+    pub(super) gives_up_unreached: bool,
+}
+
+impl Asking<'_> {
+    /// Makes it.
+    ///
+    /// # Errors
+    /// Why it came to nothing the last time, and whether nobody knows that it did: a request that was in doubt once may be done late.
+    pub(super) async fn until_answered<T, F>(&self, mut request: impl FnMut() -> F) -> Result<T, (Refused, bool)>
+    where
+        F: Future<Output = kube::Result<T>>,
+    {
+        let mut pause = FIRST_PAUSE;
+        let mut is_doubtful = false;
+        let mut unreached_since = None;
+        loop {
+            self.cluster.throttle.pass(self.is_apply).await;
+            let refused = match self.may.ask().await {
+                Err(why) => Refused::Unpermitted(why),
+                Ok(()) => match request().await {
+                    Ok(answer) => return Ok(answer),
+                    Err(error) => refused(self.what, &error),
+                },
+            };
+            is_doubtful |= matches!(refused, Refused::Doubtful(_));
+            let now = Instant::now();
+            match &refused {
+                Refused::Unreached(_) => drop(unreached_since.get_or_insert(now)),
+                _ => unreached_since = None,
+            }
+            let is_unreached =
+                self.gives_up_unreached && !is_doubtful && unreached_since.is_some_and(|since| now >= since + UNREACHED_WITHIN);
+            if !refused.may_pass() || is_unreached || now + pause >= self.deadline {
+                return Err((refused, is_doubtful));
+            }
+            (self.tell)(refused.why());
+            tracing::debug!(why = refused.why(), "the cluster is asked again");
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
-        tell(refused.why());
-        tracing::debug!(why = refused.why(), "the cluster is asked again");
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 
@@ -75,9 +128,19 @@ pub(super) async fn ask_telling<T, F: Future<Output = kube::Result<T>>>(
 pub(super) fn refused(what: &str, error: &kube::Error) -> Refused {
     match error {
         kube::Error::Api(status) => by_status(what, status),
-        // The connection: it may stand again the next time, and what was asked may have been done.
-        error => Refused::Now(format!("{what}: the cluster does not answer: {}", chain(error))),
+        error => {
+            let why = format!("{what}: the cluster does not answer: {}", chain(error));
+            // Any other way in which a connection fails says nothing of what had gone over it.
+            if is_refused(error) { Refused::Unreached(why) } else { Refused::Doubtful(why) }
+        }
     }
+}
+
+/// Whether nobody took the connection.
+fn is_refused(error: &(dyn Error + 'static)) -> bool {
+    std::iter::successors(Some(error), |&error| error.source())
+        .filter_map(|error| error.downcast_ref::<io::Error>())
+        .any(|error| error.kind() == io::ErrorKind::ConnectionRefused)
 }
 
 fn by_status(what: &str, status: &Status) -> Refused {
@@ -90,14 +153,16 @@ fn by_status(what: &str, status: &Status) -> Refused {
         403 if said.contains("denied") || said.contains("violates") => Refused::Never(why),
         401 => Refused::Unauthorized(format!("{why}; the credentials of the kubeconfig are not accepted")),
         403 => Refused::Never(format!("{why}; give the scheduler's account this right in the cluster")),
-        // Another has changed it in between, too many requests, or the server is in trouble.
-        409 | 429 | 500..=599 => Refused::Now(why),
+        // Another has changed it in between, or too many requests.
+        409 | 429 => Refused::Now(why),
+        // The server is in trouble, with what was asked or after it.
+        500..=599 => Refused::Doubtful(why),
         _ => Refused::Never(why),
     }
 }
 
 /// An error with what caused it.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
+pub(super) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
@@ -132,7 +197,7 @@ mod tests {
         check(409, "the object has been modified", Refused::Now);
         check(422, "Job is invalid", Refused::Never);
         check(429, "too many requests", Refused::Now);
-        check(500, "etcdserver: request timed out", Refused::Now);
-        check(503, "the server is currently unable", Refused::Now);
+        check(500, "etcdserver: request timed out", Refused::Doubtful);
+        check(503, "the server is currently unable", Refused::Doubtful);
     }
 }

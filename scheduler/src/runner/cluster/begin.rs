@@ -18,9 +18,10 @@ use tokio::time::Instant;
 
 use super::ask::{Refused, ask};
 use super::clusters::Key;
-use super::follow::{AWAY_WITHIN, DELETED_WITHIN, FIELD_MANAGER, Follower, LET_GO_MARK, lost};
+use super::follow::{AWAY_WITHIN, DELETED_WITHIN, FIELD_MANAGER, Follower};
 use super::hidden::Hidden;
 use super::job::{self, Objects};
+use super::leave::May;
 use super::log;
 use super::record::Record;
 use super::stop::END_NOW_S;
@@ -36,7 +37,7 @@ const START_WITHIN: Duration = Duration::from_secs(600);
 
 /// How long taking away a Job that is not let go may hold up the news of it. What is left then is taken away when the job is
 /// forgotten.
-const TIDY_WITHIN: Duration = Duration::from_secs(5);
+pub(super) const TIDY_WITHIN: Duration = Duration::from_secs(5);
 
 /// Time between two looks at a kubeconfig that cannot be used.
 const CONNECT_AGAIN: Duration = Duration::from_secs(5);
@@ -108,8 +109,12 @@ impl Inner {
         let uid = match made {
             Ok(uid) => uid,
             Err(why) => {
-                // However that goes: it is not let go by anybody any more.
-                let _tidied = tokio::time::timeout(TIDY_WITHIN, follower.delete()).await;
+                if follower.is_unmade {
+                    self.note_finished(spec.job);
+                } else {
+                    // However that goes: it is not let go by anybody any more.
+                    let _tidied = tokio::time::timeout(TIDY_WITHIN, follower.delete()).await;
+                }
                 // Its credentials may be new ones by the next time.
                 self.clusters.renew(&wanted.place).await;
                 return Err(Never { why: hidden.hide(&why.why), ..why });
@@ -130,7 +135,7 @@ impl Inner {
     }
 
     /// Takes up a job whose Job was made in an earlier life of the daemon.
-    pub(super) async fn again(self: &Arc<Self>, job: JobId, record: Record) -> Follower {
+    pub(super) async fn again(self: &Arc<Self>, job: JobId, record: Record, stops: &mut mpsc::Receiver<()>) -> Follower {
         let cluster = loop {
             match self.clusters.get(&record.place).await {
                 Ok(cluster) => break cluster,
@@ -145,30 +150,12 @@ impl Inner {
         });
         let teller = Teller::new(self.news.clone(), job, record.start_by, false, hidden);
         let mut follower = Follower::new(self.clone(), job, record, cluster, view, teller);
-        let jobs = follower.jobs();
-        let found = follower.ask(AWAY_WITHIN, "looking for its Job", || jobs.get(&follower.record.name)).await;
-        match found {
-            Ok(found) if found.uid() == follower.record.uid => {
-                let is_suspended = found.spec.as_ref().is_some_and(|spec| spec.suspend == Some(true));
-                let was_let_go = found.annotations().contains_key(LET_GO_MARK) || follower.record.started;
-                if is_suspended && was_let_go {
-                    // Letting it go would run it a second time, and so would whoever resumed it.
-                    follower.delete().await;
-                    let gone = follower.has_no_pods().await;
-                    follower.known = Some((lost("somebody suspended its Job while nobody watched, which ends what ran"), gone));
-                } else if is_suspended {
-                    // The daemon died just before.
-                    follower.let_go(Instant::now() + AWAY_WITHIN).await;
-                }
-            }
-            Ok(_) => follower.known = Some((lost("another Job has taken the place of its own"), false)),
-            Err(Refused::NotFound(_)) => {
-                let gone = follower.has_no_pods().await;
-                follower.known = Some((lost("its Job was deleted while nobody watched"), gone));
-            }
-            // The watch may know more.
-            Err(refused) => tracing::warn!(%job, why = refused.why(), "a job on a cluster cannot be looked for"),
-        }
+        let is_stopped = tokio::select! {
+            () = follower.resume() => false,
+            Some(()) = stops.recv() => true,
+        };
+        // What was asked of the cluster then may be done or not.
+        (follower.is_stopped, follower.is_unsure) = (is_stopped, follower.is_unsure || is_stopped);
         follower
     }
 
@@ -180,7 +167,11 @@ impl Inner {
         match ask(&cluster, false, deadline, "deleting its Job", || jobs.delete(&record.name, &params)).await {
             Ok(_) | Err(Refused::NotFound(_)) => true,
             Err(refused) => {
-                tracing::warn!(name = record.name, why = refused.why(), "a Job that is not wanted stays suspended until the next start");
+                tracing::warn!(
+                    name = record.name,
+                    why = refused.why(),
+                    "a Job that is not wanted stays suspended; taking it away is tried again"
+                );
                 false
             }
         }
@@ -241,7 +232,7 @@ impl Inner {
 
 impl Follower {
     /// The uid of the Job, suspended, with everything that it needs.
-    async fn make(&self, wanted: &ClusterJob, objects: &Objects, tried_before: bool, deadline: Instant) -> Result<String, Never> {
+    async fn make(&mut self, wanted: &ClusterJob, objects: &Objects, tried_before: bool, deadline: Instant) -> Result<String, Never> {
         let (uid, is_job_older) = self.make_job(wanted, objects, tried_before, deadline).await?;
         self.make_secret(objects, &uid, tried_before && !is_job_older, deadline).await?;
         self.teller.tell(None);
@@ -250,7 +241,7 @@ impl Follower {
 
     /// The uid of the Job, and whether an earlier try made it. Makes the namespace too if that is ours to make.
     async fn make_job(
-        &self,
+        &mut self,
         wanted: &ClusterJob,
         objects: &Objects,
         tried_before: bool,
@@ -259,30 +250,36 @@ impl Follower {
         let (jobs, name) = (self.jobs(), &objects.name);
         let uid = |job: Job| job.uid().ok_or_else(|| later("the cluster gave its Job no uid".to_owned()));
         if tried_before {
-            let found = self.ask_until(deadline, "looking for its Job", || jobs.get_opt(name)).await;
-            if let Some(found) = found.map_err(told)? {
+            let found = self.ask_until(deadline, May::Always, "looking for its Job", || jobs.get_opt(name)).await;
+            if let Some(found) = found.map_err(|(refused, _)| told(refused))? {
                 return Ok((uid(found)?, true));
             }
         }
         let params = PatchParams::apply(FIELD_MANAGER).force().validation_strict();
         let patch = Patch::Apply(&objects.job);
         let apply = || jobs.patch(name, &params, &patch);
-        let made = match self.ask_until(deadline, "making its Job", apply).await {
-            Ok(job) => uid(job)?,
-            Err(Refused::NotFound(_)) if wanted.place.own_namespace => {
+        let make = async || self.ask_until(deadline, May::WhileOurs(&self.inner), "making its Job", apply).await;
+        let made = match make().await {
+            Err((Refused::NotFound(_), _)) if wanted.place.own_namespace => {
                 self.make_namespace(wanted, deadline).await?;
-                uid(self.ask_until(deadline, "making its Job", apply).await.map_err(told)?)?
+                make().await
             }
-            Err(Refused::NotFound(why)) => return Err(never(format!("{why}; {}", absent_remedy(&wanted.place.namespace)))),
-            Err(refused) => return Err(told(refused)),
+            Err((Refused::NotFound(why), _)) => return Err(never(format!("{why}; {}", absent_remedy(&wanted.place.namespace)))),
+            made => made,
         };
-        Ok((made, false))
+        match made {
+            Ok(job) => Ok((uid(job)?, false)),
+            Err((refused, is_doubtful)) => {
+                self.is_unmade = matches!(refused, Refused::Unreached(_)) && !is_doubtful && !tried_before;
+                Err(told(refused))
+            }
+        }
     }
 
     async fn make_namespace(&self, wanted: &ClusterJob, deadline: Instant) -> Result<(), Never> {
         let namespaces: Api<Namespace> = Api::all(self.cluster.client.clone());
-        let made = self.ask_until(deadline, "making its namespace", || apply_namespace(&namespaces, &wanted.place, false));
-        made.await.map(drop).map_err(told)
+        let made = self.ask_until(deadline, May::Always, "making its namespace", || apply_namespace(&namespaces, &wanted.place, false));
+        made.await.map(drop).map_err(|(refused, _)| told(refused))
     }
 
     /// Only made, never changed: whoever may change a Secret may read it. One that is there already was made by an earlier request,
@@ -301,7 +298,7 @@ impl Follower {
                 }
             }
         };
-        self.ask_until(deadline, "making its Secret", create).await.map_err(told)
+        self.ask_until(deadline, May::Always, "making its Secret", create).await.map_err(|(refused, _)| told(refused))
     }
 }
 

@@ -133,7 +133,7 @@ impl Findings<'_> {
                 let remedy = "give the kubeconfig credentials that this cluster accepts; `kubectl --kubeconfig … version` must work";
                 self.failed(check, refused.why(), remedy);
             }
-            Err(refused @ Refused::Now(_)) => {
+            Err(refused) => {
                 let remedy = "see that the server runs, and that the scheduler's machine reaches the address in the kubeconfig and trusts its \
                               certificate";
                 self.failed(check, refused.why(), remedy);
@@ -235,6 +235,6 @@ impl Findings<'_> {
 async fn answer<T>(what: &str, request: impl Future<Output = kube::Result<T>>) -> Result<T, Refused> {
     match tokio::time::timeout(ANSWER_WITHIN, request).await {
         Ok(answer) => answer.map_err(|error| ask::refused(what, &error)),
-        Err(_late) => Err(Refused::Now(format!("{what}: no answer within {} s", ANSWER_WITHIN.as_secs()))),
+        Err(_late) => Err(Refused::Doubtful(format!("{what}: no answer within {} s", ANSWER_WITHIN.as_secs()))),
     }
 }

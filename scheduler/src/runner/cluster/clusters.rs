@@ -179,6 +179,8 @@ async fn connect(place: &ClusterPlace) -> Result<Clients, String> {
         },
     };
     config.connect_timeout = Some(CONNECT_WITHIN);
+    // Each request is made by those who know whether it may still be made, and in our time (`ask`).
+    config.default_retry = false;
     // Streams are silent for as long as kube lets them be, which is a little longer than the API server does.
     let patient = config.clone();
     config.read_timeout = Some(ANSWER_WITHIN);

@@ -9,30 +9,26 @@ use std::time::Duration;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
-use kube::api::{Patch, PatchParams};
 use schema::id::JobId;
 use schema::report::Report;
 use schema::time::Timestamp;
-use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::ask::{Refused, ask, ask_telling};
+use super::Inner;
+use super::ask::{Asking, Refused, ask};
 use super::clusters::Cluster;
 use super::hidden::Hidden;
+use super::leave::May;
 use super::record::Record;
 use super::sight::{Seen, Sight, Subject, look};
 use super::waits::{Teller, Wait};
 use super::watch::View;
-use super::{Inner, told};
 use crate::runner::Told;
 use crate::runner::learned::{Learned, Never};
 
 /// Who we are among those that change objects.
 pub(super) const FIELD_MANAGER: &str = "pvn-scheduler";
-
-/// Annotation of a Job that was let go.
-pub(super) const LET_GO_MARK: &str = "pvn.dev/let-go";
 
 /// How long a Job has no Pod, and a Pod no word of its node, before somebody asks why; and how often that is asked.
 const POD_WITHIN: Duration = Duration::from_secs(3);
@@ -67,6 +63,12 @@ pub(super) struct Follower {
     pub(super) teller: Teller,
     /// Whether it was stopped before it was followed.
     pub(super) is_stopped: bool,
+    /// Whether nobody knows that its Job was let go, so that this is to be found out.
+    pub(super) is_unsure: bool,
+    /// Whether a request that lets it go may be done late.
+    pub(super) is_doubtful: bool,
+    /// Whether nothing was made of it, and nothing will be by what was asked.
+    pub(super) is_unmade: bool,
     /// The secrets that it was given.
     pub(super) hidden: Hidden,
     view: View,
@@ -153,7 +155,8 @@ impl Course {
 impl Follower {
     pub(super) fn new(inner: Arc<Inner>, job: JobId, record: Record, cluster: Cluster, view: View, teller: Teller) -> Self {
         let hidden = teller.hidden.clone();
-        Self { inner, job, record, cluster, teller, is_stopped: false, hidden, view, known: None }
+        let [is_stopped, is_unsure, is_doubtful, is_unmade] = [false; 4];
+        Self { inner, job, record, cluster, teller, is_stopped, is_unsure, is_doubtful, is_unmade, hidden, view, known: None }
     }
 
     pub(super) fn jobs(&self) -> Api<Job> {
@@ -173,37 +176,18 @@ impl Follower {
         ask(&self.cluster, self.record.is_apply, Instant::now() + within, what, request).await
     }
 
-    /// The same up to a deadline of the job's own beginning; what keeps it from there is told.
+    /// The same up to a deadline of the job's own beginning; what keeps it from there is told. With a refusal comes whether it may
+    /// have been done all the same.
     pub(super) async fn ask_until<T, F: Future<Output = kube::Result<T>>>(
         &self,
         deadline: Instant,
+        may: May<'_>,
         what: &str,
         request: impl FnMut() -> F,
-    ) -> Result<T, Refused> {
+    ) -> Result<T, (Refused, bool)> {
         let tell = |why: &str| self.teller.tell(Some(&Wait::refused(why)));
-        ask_telling(&self.cluster, self.record.is_apply, deadline, what, tell, request).await
-    }
-
-    /// Lets the Job's Pod be made. May be done twice. When the cluster does not answer nobody knows; then the watch will tell.
-    pub(super) async fn let_go(&mut self, deadline: Instant) {
-        if self.record.held {
-            return;
-        }
-        let jobs = self.jobs();
-        // In one with the mark: whoever finds it suspended with the mark knows that somebody else suspended it since.
-        let metadata = json!({"uid": self.record.uid, "annotations": {LET_GO_MARK: "true"}});
-        let patch = Patch::Merge(json!({"metadata": metadata, "spec": {"suspend": false}}));
-        let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-        match self.ask_until(deadline, "starting its Job", || jobs.patch(&self.record.name, &params, &patch)).await {
-            Ok(_) => {}
-            Err(Refused::Now(why) | Refused::Unauthorized(why)) => {
-                tracing::warn!(job = %self.job, why, "nobody knows whether a Job was let go")
-            }
-            Err(refused) => {
-                self.known = Some((Learned { never: Some(told(refused)), ..Learned::default() }, true));
-                self.delete().await;
-            }
-        }
+        let (cluster, is_apply) = (&self.cluster, self.record.is_apply);
+        Asking { cluster, is_apply, deadline, what, may, tell: &tell, gives_up_unreached: true }.until_answered(request).await
     }
 
     /// Follows the job to its end: what is known of it, and whether nothing of it is left.
@@ -216,11 +200,25 @@ impl Follower {
         let started = self.record.started || self.inner.delivery.was_heard(self.job);
         let mut course = Course::new(at(self.record.start_by), self.record.end_by.map(at), started);
         if self.is_stopped {
-            self.stop(&mut course, true).await;
+            // Of one that nobody knows to be suspended nobody knows that it has not started.
+            self.stop(&mut course, !self.is_unsure).await;
         }
         loop {
             let sight = self.view.sight.borrow_and_update().clone();
             let is_listed = sight.is_listed();
+            if self.is_unsure && is_listed && !course.started && !course.deleted {
+                tokio::select! {
+                    () = self.resume() => {}
+                    Some(()) = stops.recv() => {
+                        self.is_unsure = true;
+                        self.stop(&mut course, false).await;
+                    }
+                }
+                if let Some(known) = self.known.take() {
+                    return known;
+                }
+                continue;
+            }
             // Before everything was listed nobody knows what is there.
             let seen = if is_listed { look(&sight, self.subject(&course)) } else { Seen::Waiting(None) };
             let lost_at = course.lost_at.take();

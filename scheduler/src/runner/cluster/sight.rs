@@ -118,7 +118,7 @@ fn look_without_pod(sight: &Sight, subject: Subject<'_>) -> Seen {
 }
 
 /// Whether a Job ever had a Pod, as far as its books say. A Pod that is gone is in them: it is let go only once it was counted.
-fn had_pods(job: &Job) -> bool {
+pub(super) fn had_pods(job: &Job) -> bool {
     let Some(status) = &job.status else { return false };
     let uncounted = status.uncounted_terminated_pods.as_ref();
     let uncounted = uncounted.is_some_and(|pods| [&pods.failed, &pods.succeeded].into_iter().flatten().any(|pods| !pods.is_empty()));

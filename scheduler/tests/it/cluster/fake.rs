@@ -403,6 +403,12 @@ async fn answer(State(fake): State<Fake>, request: Request) -> Response {
         Method::DELETE => {
             let removed = fake.world.lock().unwrap().objects.get(&path).cloned();
             let Some(removed) = removed else { return status(404) };
+            let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+            let is_other =
+                |field: &str| !body["preconditions"][field].is_null() && body["preconditions"][field] != removed["metadata"][field];
+            if is_other("uid") || is_other("resourceVersion") {
+                return status(409);
+            }
             fake.delete(&path);
             if path.contains("/jobs/") {
                 // As the garbage collector would, once the node has said what became of its containers.

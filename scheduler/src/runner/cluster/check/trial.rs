@@ -78,6 +78,7 @@ impl Inner {
             inner: Arc::new(Self {
                 records: self.records.clone(),
                 delivery: self.delivery.clone(),
+                owner: self.owner.clone(),
                 authorities: self.authorities.clone(),
                 clock: self.clock.clone(),
                 sealer: self.sealer.clone(),
@@ -137,6 +138,8 @@ async fn outcome(
         }
         match news {
             Ok(Some(Told::Started { .. })) => is_running = true,
+            // Nobody decided it but the check.
+            Ok(Some(Told::Asks { leave, .. })) => leave.give(Ok(())),
             // What does not pass by itself is not waited for.
             Ok(Some(Told::Waits { wait: Some(wait), .. })) if !wait.surroundings => return waited(wait),
             Ok(Some(Told::Waits { wait, .. })) => waits_for = wait,

@@ -1,0 +1,63 @@
+//! Whether this daemon may do now what lets a command run: while it has the database (promise P1), and for what was decided while
+//! every gate is as open as it was then (promise P2). Asked right before each request that does, however long it was tried before.
+
+use futures::future::BoxFuture;
+use schema::id::JobId;
+
+use super::Inner;
+use crate::runner::{Leave, Told};
+
+/// Says whether the database is this daemon's at this moment, or in words that it is not.
+pub type Owns = Box<dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
+
+/// The daemon's claim to its jobs.
+pub(super) struct Owner(pub(super) Owns);
+
+impl std::fmt::Debug for Owner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Owner")
+    }
+}
+
+/// What is asked before a request.
+#[derive(Clone, Copy)]
+pub(super) enum May<'a> {
+    /// Nothing: it lets nothing run.
+    Always,
+    /// Whether the database is still ours.
+    WhileOurs(&'a Inner),
+    /// That, and whether this job may begin.
+    AsDecided(&'a Inner, JobId),
+}
+
+impl May<'_> {
+    /// # Errors
+    /// Why not, for people.
+    pub(super) async fn ask(&self) -> Result<(), String> {
+        match self {
+            Self::Always => Ok(()),
+            Self::WhileOurs(inner) => inner.is_ours().await,
+            Self::AsDecided(inner, job) => {
+                inner.has_leave(*job).await?;
+                // Last: the answer may have come before this machine slept.
+                inner.is_ours().await
+            }
+        }
+    }
+}
+
+impl Inner {
+    async fn is_ours(&self) -> Result<(), String> {
+        (self.owner.0)().await
+    }
+
+    async fn has_leave(&self, job: JobId) -> Result<(), String> {
+        let (leave, mut answer) = Leave::ask();
+        let is_asked = self.news.send(Told::Asks { job, leave }).await.is_ok();
+        match answer.recv().await {
+            Some(answer) if is_asked => answer,
+            // The driver is over, and this task with the daemon: the next one asks again.
+            _ => std::future::pending().await,
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! The last step before a command runs: its Job is there, suspended and noted, and is let go. Called by the job's task at its
+//! beginning, after a restart, and whenever it is not known whether an earlier try was done.
+//!
+//! What always holds: a Job is let go only with leave that was given right before ([`super::leave`]); one that may not be let go is
+//! taken away, and is told as never started only when it is known that nobody let it go: either no request to do so can be on its
+//! way, which is noted before anything else is done, or the cluster deleted it as it was last seen, suspended.
+
+use k8s_openapi::api::batch::v1::Job;
+use kube::ResourceExt;
+use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::ask::Refused;
+use super::begin::TIDY_WITHIN;
+use super::follow::{AWAY_WITHIN, FIELD_MANAGER, Follower, lost};
+use super::leave::May;
+use super::sight::had_pods;
+use super::{later, told};
+use crate::runner::learned::{Learned, Never};
+
+/// Annotation of a Job that was let go.
+pub(super) const LET_GO_MARK: &str = "pvn.dev/let-go";
+
+/// What the cluster answers when an object is not any more as it was seen.
+const CONFLICT: u16 = 409;
+const NOT_FOUND: u16 = 404;
+
+/// What became of a Job that is to be taken away before it runs.
+enum Taken {
+    /// It is gone, and nobody let it go.
+    Away,
+    /// Somebody let it go.
+    Late,
+    /// The cluster does not say.
+    Unanswered,
+}
+
+impl Follower {
+    /// Lets the Job's Pod be made, once that is permitted. May be done twice.
+    pub(super) async fn let_go(&mut self, deadline: Instant) {
+        if self.record.held {
+            return;
+        }
+        let jobs = self.jobs();
+        // In one with the mark: whoever finds it suspended with the mark knows that somebody else suspended it since.
+        let metadata = json!({"uid": self.record.uid, "annotations": {LET_GO_MARK: "true"}});
+        let patch = Patch::Merge(json!({"metadata": metadata, "spec": {"suspend": false}}));
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let may = May::AsDecided(&self.inner, self.job);
+        let done = self.ask_until(deadline, may, "starting its Job", || jobs.patch(&self.record.name, &params, &patch)).await;
+        let Err((refused, is_doubtful)) = done else { return };
+        self.is_doubtful |= is_doubtful;
+        match refused {
+            Refused::Doubtful(why) => {
+                tracing::warn!(job = %self.job, why, "nobody knows whether a Job was let go; the cluster is asked when it answers");
+                self.is_unsure = true;
+            }
+            refused => self.take_away(told(refused)).await,
+        }
+    }
+
+    /// Finds out whether a Job was let go, and lets it go if nobody did.
+    pub(super) async fn resume(&mut self) {
+        self.is_unsure = false;
+        let (jobs, job) = (self.jobs(), self.job);
+        let found = self.ask(AWAY_WITHIN, "looking for its Job", || jobs.get(&self.record.name)).await;
+        match found {
+            Ok(found) if found.uid() == self.record.uid => {
+                let was_let_go = found.annotations().contains_key(LET_GO_MARK) || self.record.started;
+                if is_suspended(&found) && was_let_go {
+                    // Letting it go would run it a second time, and so would whoever resumed it.
+                    self.delete().await;
+                    let gone = self.has_no_pods().await;
+                    self.known = Some((lost("somebody suspended its Job while nobody watched, which ends what ran"), gone));
+                } else if is_suspended(&found) {
+                    self.let_go_late().await;
+                }
+            }
+            Ok(_) => self.known = Some((lost("another Job has taken the place of its own"), false)),
+            Err(Refused::NotFound(_)) => {
+                let gone = self.has_no_pods().await;
+                self.known = Some((lost("its Job was deleted while nobody watched"), gone));
+            }
+            Err(refused) => {
+                tracing::warn!(%job, why = refused.why(), "a job on a cluster cannot be looked for; it is when the cluster answers");
+                self.is_unsure = true;
+            }
+        }
+    }
+
+    /// Lets go of a Job that was made in another life of the daemon, or a while ago, if there is time left for its start.
+    async fn let_go_late(&mut self) {
+        // Whoever tried before may have been heard late.
+        self.is_doubtful = true;
+        let left_ms = self.record.start_by.since_ms(self.inner.clock.now());
+        if left_ms <= 0 && !self.record.held {
+            return self.take_away(later("its time to start was over before it was let go".to_owned())).await;
+        }
+        let left = std::time::Duration::from_millis(left_ms.unsigned_abs());
+        self.let_go(Instant::now() + left).await;
+    }
+
+    /// Takes away a Job that is not let go.
+    async fn take_away(&mut self, never: Never) {
+        let uid = self.record.uid.take();
+        if !self.is_doubtful {
+            // From now on nobody lets it go, whatever becomes of this daemon.
+            self.note_or_warn().await;
+        }
+        let taken = tokio::time::timeout(TIDY_WITHIN, self.delete_suspended(uid.as_deref())).await.unwrap_or(Taken::Unanswered);
+        match taken {
+            Taken::Away => {}
+            // It is taken away when the job is forgotten.
+            Taken::Unanswered if !self.is_doubtful => {}
+            taken => {
+                self.record.uid = uid;
+                if !self.is_doubtful {
+                    self.note_or_warn().await;
+                }
+                self.is_unsure = matches!(taken, Taken::Unanswered);
+                return;
+            }
+        }
+        if self.is_doubtful {
+            self.note_or_warn().await;
+        }
+        self.known = Some((Learned { never: Some(never), ..Learned::default() }, true));
+    }
+
+    async fn note_or_warn(&self) {
+        if let Err(Never { why, .. }) = self.inner.note(self.job, &self.record).await {
+            tracing::warn!(job = %self.job, why, "what became of a Job cannot be noted");
+        }
+    }
+
+    /// Deletes the Job as long as nobody lets it go.
+    async fn delete_suspended(&self, uid: Option<&str>) -> Taken {
+        let jobs = self.jobs();
+        loop {
+            let found = match self.ask(TIDY_WITHIN, "looking for its Job", || jobs.get(&self.record.name)).await {
+                Ok(found) if found.metadata.uid.as_deref() == uid => found,
+                // Who deleted it did so before it ran, or after: nobody knows when a request may have let it go.
+                Ok(_) | Err(Refused::NotFound(_)) => return if self.is_doubtful { Taken::Late } else { Taken::Away },
+                Err(_) => return Taken::Unanswered,
+            };
+            if !is_suspended(&found) || found.annotations().contains_key(LET_GO_MARK) || had_pods(&found) {
+                return Taken::Late;
+            }
+            let as_seen = Preconditions { uid: found.uid(), resource_version: found.resource_version() };
+            let params = DeleteParams::background().preconditions(as_seen);
+            self.cluster.throttle.pass(self.record.is_apply).await;
+            match jobs.delete(&self.record.name, &params).await {
+                Ok(_) => return Taken::Away,
+                Err(kube::Error::Api(status)) if matches!(status.code, CONFLICT | NOT_FOUND) => {}
+                Err(_) => return Taken::Unanswered,
+            }
+        }
+    }
+}
+
+fn is_suspended(job: &Job) -> bool {
+    job.spec.as_ref().is_some_and(|spec| spec.suspend == Some(true))
+}
