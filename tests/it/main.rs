@@ -9,6 +9,7 @@ mod cluster_example;
 mod cluster_faults;
 mod cluster_gates;
 mod cluster_jobs;
+mod cluster_kubelet;
 mod cluster_outages;
 mod cluster_rights;
 mod cluster_world;
