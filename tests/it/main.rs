@@ -12,6 +12,7 @@ mod cluster_jobs;
 mod cluster_kubelet;
 mod cluster_outages;
 mod cluster_rights;
+mod cluster_ways;
 mod cluster_world;
 mod convergence;
 mod dev;
