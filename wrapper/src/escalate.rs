@@ -136,6 +136,11 @@ impl Escalation {
         Some(Send::Ask(self.stop_signal))
     }
 
+    /// When the run is over at the latest, whatever is left of it, if a timeout says so.
+    pub(crate) fn timeout(&self) -> Option<Instant> {
+        self.timeout
+    }
+
     /// When to call [`Self::tick`] next.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.kill_at.or_else(|| self.timeout.into_iter().chain(self.idle.map(|(_, at)| at)).min())

@@ -12,7 +12,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use nix::libc::SI_KERNEL;
-use nix::sys::signal::{SigSet, Signal as NixSignal};
+use nix::sys::signal::SigSet;
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
@@ -27,26 +27,20 @@ use crate::escalate::{Escalation, Send};
 use crate::locks::Locks;
 use crate::oom::Memory;
 use crate::order::Order;
+use crate::signals;
 use crate::store::BUFFER_BYTES;
-use crate::terminal::{self, Terminal};
-use crate::writer::say;
-use crate::{process, signals};
+use crate::terminal::Terminal;
+
+mod left;
+mod readers;
+mod stopped;
 
 /// Time between TERM and KILL for what the child left behind, and again between KILL and giving up on it.
 /// docs/wrapper.md, `--drain`.
 const LEFT_OVER_GRACE: Duration = Duration::from_secs(2);
 
-/// Most processes that are told as left behind, twice: when they are asked to end, and when they have not. All are ended.
-const LEFT_OVER_LIMIT: usize = 500;
-
 /// How long we wait for a child that was killed: one that is stuck in the kernel must not keep us for ever.
 const KILLED_PATIENCE: Duration = Duration::from_secs(10);
-
-/// How long a reader of our output may take nothing, once all is over, before we go on without it.
-const READER_PATIENCE: Duration = Duration::from_secs(5);
-
-/// How long readers may take for all that waits then, which is some megabytes at most: what is left of it is in the report.
-const SHOWING: Duration = Duration::from_secs(30);
 
 /// How old a command is when we look after what only matters to one that stays: by then a trivial one is over.
 const SETTLED: Duration = Duration::from_millis(5);
@@ -228,49 +222,6 @@ impl Loop<'_> {
         }
     }
 
-    /// Stops with the child, as a job of a shell does, alone or with our group; the timers stand still. The SIGCONT that ends it
-    /// is passed on.
-    fn pause(&mut self, since: Instant, with_group: bool) {
-        if let Some(terminal) = &self.watch.terminal {
-            self.stopped = Some(terminal.take_back());
-        }
-        match &self.watch.terminal {
-            Some(terminal) if with_group => terminal.stop_group(),
-            // Refused to the first process of a pid namespace, which then goes on.
-            _ => drop(kill_process(rustix::process::getpid(), Signal::STOP)),
-        }
-        self.watch.escalation.paused(since.elapsed());
-    }
-
-    /// After a stop by the terminal, to all who heard of that, and with the terminal if it is to have it and it is ours again.
-    fn go_on(&mut self, with_terminal: bool) {
-        self.stopped = None;
-        if with_terminal && let Some(terminal) = &self.watch.terminal {
-            terminal.give();
-        }
-        let _ = kill_process_group(self.watch.root, Signal::CONT);
-    }
-
-    /// The terminal stopped the child: by Ctrl-Z, or because it is not its group's.
-    fn stopped_by_terminal(&mut self, number: signals::Number, now: Instant) {
-        let Some(terminal) = &self.watch.terminal else { return };
-        let wants_it = number == Signal::TTIN.as_raw() || number == Signal::TTOU.as_raw();
-        let is_job_control = wants_it || number == Signal::TSTP.as_raw();
-        if !is_job_control || self.stopped.is_some() {
-            // By somebody else, who will know when to continue it; or together with us, of which this is the news.
-        } else if wants_it && terminal.is_foreground() {
-            self.go_on(true);
-        } else if !terminal::is_orphaned() {
-            self.pause(now, true);
-        } else {
-            // What wants it will never get it. So the kernel ends whom it finds stopped when nobody is left to continue them.
-            if wants_it && let Some(send) = self.watch.escalation.hang_up(now) {
-                self.send(send, Scope::Group);
-            }
-            self.go_on(false);
-        }
-    }
-
     /// Takes in every process that has ended.
     fn reap(&mut self, now: Instant) {
         // Whether the child is stopped matters under a terminal only.
@@ -288,7 +239,10 @@ impl Loop<'_> {
                     }
                     self.status = Some(status);
                     self.ended = now;
-                    self.phase = Phase::Draining { until: now.checked_add(self.watch.drain).unwrap_or(now) };
+                    let until = now.checked_add(self.watch.drain).unwrap_or(now);
+                    // What it leaves behind has no more time than itself.
+                    let until = self.watch.escalation.timeout().map_or(until, |timeout| until.min(timeout.max(now)));
+                    self.phase = Phase::Draining { until };
                 }
                 Ok(Some(_)) | Err(Errno::INTR) => {}
                 Ok(None) => return,
@@ -369,31 +323,6 @@ impl Loop<'_> {
         }
     }
 
-    /// To those that were re-parented to us, not to theirs.
-    fn ask_left_over(&self, signal: Signal) {
-        for left in process::descendants().into_iter().filter(|left| left.ours) {
-            let _ = kill_process(left.pid, signal);
-        }
-    }
-
-    /// To the group and to every descendant, wherever it went.
-    fn kill_all(&self) {
-        if self.status.is_none() {
-            let _ = kill_process_group(self.watch.root, Signal::KILL);
-        }
-        for left in process::descendants() {
-            let _ = kill_process(left.pid, Signal::KILL);
-        }
-    }
-
-    fn left_over(&self) -> Vec<LeakedProcess> {
-        process::descendants()
-            .into_iter()
-            .take(LEFT_OVER_LIMIT)
-            .map(|left| LeakedProcess { pid: left.pid.as_raw_nonzero().get(), argv: process::argv(left.pid), alive: false })
-            .collect()
-    }
-
     fn finish(mut self) -> Outcome {
         let now = Instant::now();
         for (capture, stream) in self.watch.captures.iter_mut().zip(Stream::ALL).filter(|(capture, _)| capture.pipe().is_some()) {
@@ -412,7 +341,7 @@ impl Loop<'_> {
                 }
             }
         }
-        show_the_rest(&mut self.watch.captures, self.watch.escalation.asked());
+        readers::show_the_rest(&mut self.watch.captures, self.watch.escalation.asked());
         // A shell whose command was killed says so with its exit code.
         let killed = self.status.is_some_and(|status| {
             status.terminating_signal() == Some(Signal::KILL.as_raw()) || status.exit_status() == Some(128 + Signal::KILL.as_raw())
@@ -433,54 +362,6 @@ impl Loop<'_> {
 fn fill(buffer: &mut Vec<u8>) {
     if buffer.is_empty() {
         *buffer = vec![0; BUFFER_BYTES];
-    }
-}
-
-/// Gives slow readers of our output time for what still waits, but none once we are asked to stop, for the report comes first; and
-/// says what they missed.
-fn show_the_rest(captures: &mut [Capture; 2], asked: bool) {
-    if !asked {
-        wait_for_readers(captures);
-    }
-    for capture in captures {
-        match capture.tee.not_shown() {
-            0 => {}
-            bytes => say(&format!("{bytes} bytes of the output were not shown, for nobody read them; they are kept")),
-        }
-    }
-}
-
-/// Those that take something have [`READER_PATIENCE`] from the last time on, and [`SHOWING`] in all; those that were taken for dead
-/// have none. A request to stop ends it.
-fn wait_for_readers(captures: &mut [Capture; 2]) {
-    let began = Instant::now();
-    let mut taken_at = began;
-    // Only looked at: whoever delivers takes it in.
-    let stops: SigSet = [NixSignal::SIGTERM, NixSignal::SIGINT].into_iter().collect();
-    let stops = SignalFd::with_flags(&stops, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC).ok();
-    loop {
-        let mut poll: Vec<_> =
-            captures.iter().filter(|capture| !capture.tee.is_stalled()).filter_map(|capture| capture.tee.blocked()).collect();
-        if poll.is_empty() {
-            return;
-        }
-        let readers = poll.len();
-        poll.extend(stops.as_ref().map(AsFd::as_fd));
-        let flags = |which| if which < readers { PollFlags::OUT } else { PollFlags::IN };
-        let mut poll: Vec<_> = poll.into_iter().enumerate().map(|(which, on)| PollFd::from_borrowed_fd(on, flags(which))).collect();
-        let left = READER_PATIENCE.saturating_sub(taken_at.elapsed()).min(SHOWING.saturating_sub(began.elapsed()));
-        let timeout = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
-        let ready = match rustix::event::poll(&mut poll, Some(&timeout)) {
-            Err(Errno::INTR) => continue,
-            Ok(ready) => ready,
-            Err(_) => return,
-        };
-        if ready == 0 || left.is_zero() || poll[readers..].iter().any(|stop| !stop.revents().is_empty()) {
-            return;
-        }
-        drop(poll);
-        captures.iter_mut().filter(|capture| capture.tee.blocked().is_some()).for_each(|capture| capture.tee.flush(Instant::now()));
-        taken_at = Instant::now();
     }
 }
 

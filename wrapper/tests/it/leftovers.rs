@@ -75,3 +75,16 @@ fn a_job_that_waits_for_its_daemon_to_vanish_is_not_kept_waiting() {
         shell(&[], "sh -c 'sleep 0.05 & echo $! > pid; exit'; read pid < pid; while [ -e /proc/$pid ]; do sleep 0.01; done; echo gone");
     assert_eq!(run.text(), "gone\n");
 }
+
+#[test]
+fn what_is_left_behind_has_no_more_time_than_the_run() {
+    for flags in [&["--timeout", "1s", "--drain", "50s"][..], &["--timeout", "1s", "--drain", "50s", "--leave-running"]] {
+        let run = crate::run::shell(flags, "sleep 55 & echo $! > pid; exit 3");
+        assert!(run.took < crate::run::SOON, "{:?}", run.took);
+        assert_eq!((run.code, run.report.timed_out, run.report.leaked.len()), (3, false, 1), "{}", run.stderr);
+        if flags.len() == 5 {
+            let pid = std::fs::read_to_string(run.path("pid")).unwrap().trim().parse().unwrap();
+            nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL).unwrap();
+        }
+    }
+}
