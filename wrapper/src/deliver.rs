@@ -19,6 +19,7 @@ pub(crate) mod done;
 pub(crate) mod heart;
 pub(crate) mod last;
 pub(crate) mod live;
+mod progress;
 pub(crate) mod spool;
 pub(crate) mod target;
 

@@ -231,6 +231,7 @@ fn fetch_all(inputs: &[Input], client: &Client, live: &Live, most: Duration, wan
                     return Err(Refusal::ours(format!("nothing is run: the scheduler says that the job is over: {why}")));
                 }
                 Err(Wrong::There(Fault::Again { why, after })) => (why, after),
+                Err(Wrong::There(Fault::TooLarge(why))) => (why, None),
             };
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 let what = format!("cannot fetch `{}` for {}: {why}", input.reference, input.path.display());

@@ -42,6 +42,8 @@ const ANSWER_LIMIT_BYTES: u64 = 256 << 10;
 pub(crate) enum Fault {
     /// Try again, not before `after` if it is given.
     Again { why: String, after: Option<Duration> },
+    /// Somebody between us and the scheduler takes no body of this size.
+    TooLarge(String),
     /// The job is over: stop.
     Over(String),
     /// What was asked for is not there, or cannot be taken; trying again is no use.
@@ -131,12 +133,10 @@ impl Client {
         }
     }
 
-    /// `PUT /files/{name}`, whole or from `offset` on.
-    pub(crate) fn file(&self, name: &str, file: &File, offset: u64, total: u64) -> Result<Stored, Fault> {
-        let limit = wire::UPLOAD_LIMIT_BYTES as u64;
-        let length = (total - offset).min(limit);
+    /// `PUT /files/{name}`, whole or `length` bytes from `offset` on.
+    pub(crate) fn file(&self, name: &str, file: &File, offset: u64, length: u64, total: u64) -> Result<Stored, Fault> {
         let place = [(wire::OFFSET_HEADER, offset.to_string()), (wire::LENGTH_HEADER, total.to_string())];
-        let headers: &[_] = if total > limit { &place } else { &[] };
+        let headers: &[_] = if length < total { &place } else { &[] };
         let body = if length == 0 { Body::Bytes(b"") } else { Body::File { file, from: offset, length } };
         let answer = self.call("PUT", &format!("/files/{name}"), headers, body)?;
         match (answer.status.as_u16(), answer.offset()) {
@@ -271,6 +271,7 @@ impl Answer {
             200..=299 | 409 => Ok(self),
             404 | 410 => Err(self.over()),
             413 | 422 if self.is_problem() => Err(Fault::Never(self.why())),
+            413 => Err(Fault::TooLarge(self.why())),
             300..=399 => {
                 let to = self.text(header::LOCATION).unwrap_or("nowhere");
                 Err(self.again(&format!("it redirects to {to}; set {} to where the scheduler is", wire::URL_VARIABLE)))

@@ -11,13 +11,18 @@ use std::time::{Duration, Instant};
 use schema::id::BlobId;
 use schema::report::OutputFile;
 use schema::spool::Stream;
-use schema::wire::{HEARTBEAT_EVERY_MS, PIECE_LIMIT_BYTES, Wanted};
+use schema::wire::{HEARTBEAT_EVERY_MS, PIECE_LIMIT_BYTES, UPLOAD_LIMIT_BYTES, Wanted};
 
 use super::backoff::Backoff;
 use super::client::{Body, Client, Fault, Stored, Told};
 use super::heart;
 use super::last::{Last, Where};
 use super::live::{Bytes, Live, Next, Piece};
+use super::progress::Progress;
+
+/// Smallest body that is tried when somebody between us and the scheduler refuses larger ones (413): proxies that limit bodies take
+/// a page's form at least.
+const SMALLEST_BYTES: u64 = 16 << 10;
 
 /// How it came out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +43,10 @@ struct Courier<'a> {
     backoff: Backoff,
     /// Of each stream, where the scheduler is.
     at: [u64; 2],
+    /// How it gets on there.
+    progress: [Progress; 2],
+    /// Largest body that is sent.
+    most: u64,
     /// Whether that is to be asked, for a request broke.
     unsure: [bool; 2],
 }
@@ -45,7 +54,9 @@ struct Courier<'a> {
 /// Carries until all is delivered, or nothing more can be. `resumed`: another process may have carried a part already.
 pub(crate) fn run(client: &Arc<Client>, live: &Arc<Live>, resumed: bool) -> Outcome {
     let (at, unsure) = ([0; 2], [resumed; 2]);
-    let mut courier = Courier { client, live, began: Instant::now(), beating: false, backoff: Backoff::default(), at, unsure };
+    let (progress, most) = (Default::default(), UPLOAD_LIMIT_BYTES as u64);
+    let mut courier =
+        Courier { client, live, began: Instant::now(), beating: false, backoff: Backoff::default(), at, progress, most, unsure };
     if live.is_long() {
         courier.beat();
     }
@@ -76,31 +87,56 @@ impl Courier<'_> {
         let which = stream as usize;
         if self.unsure[which] {
             let answer = self.client.offset(stream);
-            if let Some(at) = self.settle(answer)? {
-                self.at[which] = at;
-                self.unsure[which] = false;
-                if at != offset {
-                    return Ok(());
-                }
-            } else {
+            let Some(at) = self.settle(answer)? else { return Ok(()) };
+            self.is_at(stream, at)?;
+            self.unsure[which] = false;
+            if at != offset {
                 return Ok(());
             }
         }
+        let length = length.min(self.most);
         let body = match &bytes {
             Bytes::File(file) => Body::File { file, from: offset, length },
-            Bytes::Memory(bytes) => Body::Bytes(bytes),
+            Bytes::Memory(bytes) => Body::Bytes(&bytes[..bytes.len().min(usize::try_from(length).unwrap_or(usize::MAX))]),
         };
         let answer = match self.client.patch(stream, offset, body) {
             Ok(wanted) if wanted == offset => {
                 Err(Fault::Again { why: format!("the scheduler takes no more of {} than {offset} bytes", stream.as_str()), after: None })
             }
+            Err(Fault::TooLarge(_)) if self.goes_smaller(length) => return Ok(()),
             other => other,
         };
         match self.settle(answer)? {
-            Some(wanted) => self.at[which] = wanted,
+            Some(wanted) => self.is_at(stream, wanted)?,
             None => self.unsure[which] = true,
         }
         Ok(())
+    }
+
+    /// The scheduler wants the stream from here on.
+    fn is_at(&mut self, stream: Stream, at: u64) -> Result<(), Outcome> {
+        let before = std::mem::replace(&mut self.at[stream as usize], at);
+        let wait = self.progress[stream as usize].moved(before, at);
+        self.wait(wait, &format!("the scheduler goes back to byte {at} of {} again and again", stream.as_str()))
+    }
+
+    /// Whether a body of this length can be sent in smaller ones; then it is from now on.
+    fn goes_smaller(&mut self, length: u64) -> bool {
+        if length <= SMALLEST_BYTES {
+            return false;
+        }
+        self.most = (length / 4).max(SMALLEST_BYTES);
+        true
+    }
+
+    /// Waits, if there is something to wait for.
+    fn wait(&self, wait: Option<Duration>, why: &str) -> Result<(), Outcome> {
+        match wait {
+            Some(wait) if !self.live.back_off(wait, true, why) => {
+                Err(self.live.is_over().map_or_else(|| Outcome::GaveUp(why.to_owned()), Outcome::Over))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// What is left when the command has ended.
@@ -115,6 +151,10 @@ impl Courier<'_> {
                 last.files.remove(0);
             }
             let answer = self.client.report(&last.text());
+            if matches!(answer, Err(Fault::TooLarge(_))) && last.is_inline() {
+                Stream::ALL.into_iter().for_each(|stream| last.no_longer_inline(stream));
+                continue;
+            }
             let Some(told) = self.settle(answer)? else { continue };
             let wanted = match told {
                 Told::Accepted => return Ok(()),
@@ -175,10 +215,12 @@ impl Courier<'_> {
                 return Ok(());
             }
         };
-        let mut offset = 0;
+        let (mut offset, mut progress) = (0, Progress::default());
         let mut wrong = 0;
         loop {
-            let answer = match self.client.file(name, &file, offset, total) {
+            let length = (total - offset).min(self.most);
+            let answer = match self.client.file(name, &file, offset, length, total) {
+                Err(Fault::TooLarge(_)) if self.goes_smaller(length) => continue,
                 Err(Fault::Never(why)) => {
                     last.lost(name, format!("the scheduler does not take it: {why}"));
                     return Ok(());
@@ -190,7 +232,11 @@ impl Courier<'_> {
             };
             match self.settle(answer)? {
                 None => {}
-                Some(Stored::Wanted(wanted)) => offset = wanted,
+                Some(Stored::Wanted(wanted)) => {
+                    let wait = progress.moved(offset, wanted);
+                    offset = wanted;
+                    self.wait(wait, &format!("the scheduler goes back to byte {wanted} of the file `{name}` again and again"))?;
+                }
                 Some(Stored::Whole(blob)) if last.blob(name).is_none_or(|ours| ours == blob) => return Ok(()),
                 // Damaged on the way, or changed under our hands.
                 Some(Stored::Whole(_)) if wrong < 2 => {
@@ -223,6 +269,11 @@ impl Courier<'_> {
             }
             Err(Fault::Again { why, after }) => (why, after),
             Err(Fault::Never(why)) => (why, None),
+            Err(Fault::TooLarge(why)) => {
+                let hint =
+                    "something between here and the scheduler refuses what cannot be made smaller; raise its limit for bodies of requests";
+                (format!("{why}: {hint}"), None)
+            }
         };
         let wait = self.backoff.next(after);
         let running = self.live.is_running();

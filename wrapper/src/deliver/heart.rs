@@ -23,7 +23,7 @@ fn beat(client: &Client, live: &Live) {
         // A fault of our own costs one sign of life; without any the scheduler would give the job up.
         let told = catch_unwind(AssertUnwindSafe(|| client.heartbeat()));
         let wait = match told.unwrap_or(Ok(())) {
-            Ok(()) | Err(Fault::Never(_)) | Err(Fault::Again { after: None, .. }) => every,
+            Ok(()) | Err(Fault::Never(_) | Fault::TooLarge(_)) | Err(Fault::Again { after: None, .. }) => every,
             Err(Fault::Again { after: Some(after), .. }) => after.clamp(every, 12 * every),
             Err(Fault::Over(why)) => return live.over(&why),
         };

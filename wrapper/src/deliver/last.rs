@@ -49,6 +49,11 @@ impl Last {
         Self { report, streams: [rest(stdout, inline[0]), rest(stderr, inline[1])], all_files: files.clone(), files }
     }
 
+    /// Whether a stream rides in the report.
+    pub(crate) fn is_inline(&self) -> bool {
+        self.streams.iter().any(|rest| rest.inline)
+    }
+
     /// The scheduler wants this stream by itself: it rides in no report any more, and what rode is what is sent.
     pub(crate) fn no_longer_inline(&mut self, stream: Stream) {
         let rest = &mut self.streams[stream as usize];

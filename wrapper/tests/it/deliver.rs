@@ -6,6 +6,7 @@ mod files;
 mod killed;
 mod large;
 mod places;
+mod proxies;
 mod secrets;
 mod tls;
 

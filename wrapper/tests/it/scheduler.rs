@@ -268,7 +268,7 @@ impl State {
             }
             "PUT" if name.starts_with("PUT /files/") => {
                 let (offset, length) = (request.number(wire::OFFSET_HEADER), request.number(wire::LENGTH_HEADER));
-                offset.is_some() == length.is_some() && small && length.is_none_or(|length| length > wire::UPLOAD_LIMIT_BYTES as u64)
+                offset.is_some() == length.is_some() && small && length.is_none_or(|length| length > request.body.len() as u64)
             }
             "PUT" | "POST" => request.header("content-type") == Some("application/json"),
             "GET" | "HEAD" => request.body.is_empty(),
