@@ -103,12 +103,12 @@ impl Way {
         Self::Dry { home, part_of }
     }
 
-    /// Puts the inputs in place.
-    pub(crate) fn place(&self, wanted: &[Input]) -> Result<(), Refusal> {
+    /// Puts the inputs in place, within so long if it is given.
+    pub(crate) fn place(&self, wanted: &[Input], most: Option<Duration>) -> Result<(), Refusal> {
         match self {
             Self::Dry { part_of, .. } => inputs::place(wanted, part_of.as_deref()),
             Self::Job(job) => inputs::place(wanted, Some(job.directory())),
-            Self::Http(http) => inputs::fetch(wanted, &http.delivery, http.deliver_for),
+            Self::Http(http) => inputs::fetch(wanted, &http.delivery, most.map_or(http.deliver_for, |most| most.min(http.deliver_for))),
         }
     }
 

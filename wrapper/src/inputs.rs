@@ -26,6 +26,12 @@ use self::aside::Aside;
 
 mod aside;
 
+/// How often we look whether the inputs are there, beside being told.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// How long the thread that fetches may take to notice that its time is over.
+const SLACK: Duration = Duration::from_millis(200);
+
 /// Inputs that lie in place. When this goes they are taken away again, so that no other job finds them there, and what lay there
 /// before comes back.
 #[derive(Default)]
@@ -37,6 +43,8 @@ struct Place {
     ours: Option<(u64, u64)>,
     /// What lay there before.
     aside: Option<Aside>,
+    /// Directories on the way that were not there, the deepest first.
+    made: Vec<PathBuf>,
 }
 
 impl Placed {
@@ -60,6 +68,9 @@ impl Place {
     /// is lost whatever was killed before.
     fn make(input: &Input) -> io::Result<Self> {
         let path = input.path.clone();
+        let on_the_way =
+            path.ancestors().skip(1).take_while(|above| !above.as_os_str().is_empty() && std::fs::symlink_metadata(above).is_err());
+        let made = on_the_way.map(Path::to_owned).collect();
         let (aside, noted) = (beside(&path, ".pvn-before"), beside(&path, ".pvn-placed"));
         let there = std::fs::symlink_metadata(&path).is_ok_and(|there| there.is_file() || there.is_symlink());
         let is_left_over = told(&path).is_some_and(|found| std::fs::read_to_string(&noted).is_ok_and(|text| text == found));
@@ -78,7 +89,7 @@ impl Place {
         } else {
             has_aside
         };
-        Ok(Self { path, ours: None, aside: is_aside.then(|| Aside::at(aside)) })
+        Ok(Self { path, ours: None, aside: is_aside.then(|| Aside::at(aside)), made })
     }
 
     /// Notes what was put there, also for whoever comes after a run that is killed.
@@ -98,6 +109,8 @@ impl Drop for Place {
             let _ = std::fs::remove_file(&self.path);
         }
         let _ = std::fs::remove_file(beside(&self.path, ".pvn-placed"));
+        // Those in which the command left something stay.
+        let _ = self.made.iter().try_for_each(std::fs::remove_dir);
         let Some(aside) = &self.aside else { return };
         let shown = self.path.display();
         if let Err(error) = aside.see_to_it() {
@@ -172,32 +185,41 @@ pub(crate) fn place(inputs: &[Input], job: Option<&Path>) -> Result<(), Refusal>
     Ok(())
 }
 
-/// Fetches every input from the scheduler, for so long if need be. On a thread, so that a TERM is heard meanwhile.
+/// Fetches every input from the scheduler, within so long, however slowly they come. On a thread, so that a TERM is heard meanwhile.
 pub(crate) fn fetch(inputs: &[Input], delivery: &Delivery, most: Duration) -> Result<(), Refusal> {
     if inputs.is_empty() {
         return Ok(());
     }
     let done = Done::new();
     let wanted = Arc::new(Wanted(Mutex::new(true)));
+    let deadline = Instant::now().checked_add(most);
     let (all, target, live) = (inputs.to_vec(), delivery.target.clone(), Arc::clone(&delivery.live));
     let thread = {
         let (done, wanted) = (Arc::clone(&done), Arc::clone(&wanted));
         move || {
-            let fetch = || fetch_all(&all, &Delivery::client(&target, &live), &live, most, &wanted);
+            let fetch = || fetch_all(&all, &Delivery::client(&target, &live), &live, deadline, &wanted);
             done.of(fetch, || Err(Refusal::ours("cannot fetch the inputs: a fault of the wrapper's own".to_owned())));
         }
     };
     let spawned = std::thread::Builder::new().name("inputs".to_owned()).stack_size(crate::deliver::STACK_BYTES).spawn(thread);
-    let faulty = |error: io::Error| Refusal { surroundings: true, ..Refusal::ours(format!("cannot fetch the inputs: {error}")) };
+    let surroundings = |why: String| Refusal { surroundings: true, ..Refusal::ours(format!("cannot fetch the inputs: {why}")) };
+    let faulty = |error: io::Error| surroundings(error.to_string());
     spawned.map_err(faulty)?;
     let signals = supervise::signal_descriptor().map_err(faulty)?;
     loop {
         if let Some(outcome) = done.take() {
             return outcome;
         }
-        if done.sleep(Some(&signals), Duration::from_secs(1)) {
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        // A little more than the thread has, which knows better what is wrong.
+        let is_late = left.is_some_and(|left| left.is_zero()) && !done.sleep(None, SLACK) && !done.is_there();
+        if is_late || done.sleep(Some(&signals), left.unwrap_or(LOOK).min(LOOK)) {
             wanted.no_longer();
             inputs.iter().for_each(|input| drop(std::fs::remove_file(temporary(&input.path))));
+            if is_late {
+                let why = delivery.live.failing().unwrap_or_else(|| "they came too slowly".to_owned());
+                return Err(surroundings(format!("not all of them came within {:.1} s: {why}", most.as_secs_f64())));
+            }
             return Err(Refusal::ours("asked to stop before the command was started".to_owned()));
         }
     }
@@ -212,14 +234,13 @@ impl Wanted {
     }
 
     /// Does it while they are wanted, or not at all.
-    fn then(&self, place: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    fn then<T>(&self, place: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         let wanted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if *wanted { place() } else { Err(io::Error::other("asked to stop before it arrived")) }
     }
 }
 
-fn fetch_all(inputs: &[Input], client: &Client, live: &Live, most: Duration, wanted: &Wanted) -> Result<(), Refusal> {
-    let deadline = Instant::now().checked_add(most);
+fn fetch_all(inputs: &[Input], client: &Client, live: &Live, deadline: Option<Instant>, wanted: &Wanted) -> Result<(), Refusal> {
     let mut backoff = Backoff::default();
     for input in inputs {
         loop {
@@ -254,9 +275,8 @@ enum Wrong {
 }
 
 fn fetch_one(input: &Input, client: &Client, wanted: &Wanted) -> Result<(), Wrong> {
-    wanted.then(|| Ok(())).map_err(Wrong::Here)?;
     let temporary = temporary(&input.path);
-    let whole = make(&input.path, &temporary).map_err(Wrong::Here).and_then(|mut file| {
+    let whole = wanted.then(|| make(&input.path, &temporary)).map_err(Wrong::Here).and_then(|mut file| {
         client.input(&input.reference, &mut file).map_err(Wrong::There)?;
         let blob: Option<BlobId> = input.reference.parse().ok();
         match outputs::digest(&temporary) {

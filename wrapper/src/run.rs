@@ -55,8 +55,9 @@ impl Shared<'_> {
         let declares = !options.inputs.is_empty() || !options.outputs.is_empty();
         let waits_from = Instant::now();
         let mut locks = if declares { Locks::take(options, self.environment, way, waits_from)? } else { Locks::default() };
-        let waited = waits_from.elapsed();
-        let _placed = Placed::place(&options.inputs, |inputs| way.place(inputs))?;
+        // Waiting for another job counts, and so does fetching inputs.
+        let time_left = || options.deadline().map(|timeout| if declares { timeout.saturating_sub(waits_from.elapsed()) } else { timeout });
+        let _placed = Placed::place(&options.inputs, |inputs| way.place(inputs, time_left()))?;
         way.prepare();
         let home = way.home();
         let ours = |what: &str, error: std::io::Error| Refusal { surroundings: true, ..Refusal::ours(format!("{what}: {error}")) };
@@ -67,9 +68,8 @@ impl Shared<'_> {
         let before = if options.outputs.is_empty() { Before::default() } else { Before::look(&options.outputs, &locks) };
         let started = spawn::start(&options.command, self.environment, inherited, terminal.filter(Terminal::is_for_the_command))?;
         way.start();
-        // Waiting for another job counts.
-        let timeout = options.deadline().map(|timeout| if declares { timeout.saturating_sub(waited) } else { timeout });
-        let escalation = escalate::Escalation::new(options.stop_signal, options.kill_after, timeout, options.idle_timeout, Instant::now());
+        let escalation =
+            escalate::Escalation::new(options.stop_signal, options.kill_after, time_left(), options.idle_timeout, Instant::now());
         let [stdout, stderr] = spool::Stream::ALL;
         let outcome = supervise::watch(
             supervise::Watch {

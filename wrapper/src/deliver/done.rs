@@ -46,6 +46,11 @@ impl<T> Done<T> {
         }
     }
 
+    /// Whether it has left something that was not taken.
+    pub(crate) fn is_there(&self) -> bool {
+        self.value.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
     /// What it left, once.
     pub(crate) fn take(&self) -> Option<T> {
         self.value.lock().unwrap_or_else(PoisonError::into_inner).take()

@@ -3,6 +3,7 @@
 mod away;
 mod basics;
 mod files;
+mod inputs;
 mod killed;
 mod large;
 mod places;
