@@ -125,7 +125,8 @@ impl Maker<'_> {
             Exec::Kubernetes(config) => {
                 let place = place.field("kubernetesConfig");
                 let job = job_file::read(self.configs, config, self.scope, &place, problems)?;
-                let mut command = job.command(kind, self.scope, on, problems)?;
+                let names_secrets = variables.contains_key(SECRET_KEYS_VARIABLE);
+                let mut command = job.command(kind, self.scope, on, names_secrets, problems)?;
                 for variable in std::mem::take(&mut command.env) {
                     variables.insert(variable.key, variable.value);
                 }

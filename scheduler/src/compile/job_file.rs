@@ -6,6 +6,7 @@
 
 use schema::config::KubernetesConfig;
 use schema::status::JobKind;
+use schema::wire::SECRET_KEYS_VARIABLE;
 use schema::yaml::{self, Kind, Node};
 use serde_json::{Map, Value};
 
@@ -124,7 +125,15 @@ const DEFAULT_CONTAINER: &str = "/spec/template/metadata/annotations/kubectl.kub
 
 impl JobFile {
     /// The command of its container, with the values put in; on a cluster the whole Job. All of the file's strings are checked.
-    pub(super) fn command(&self, kind: JobKind, scope: &Scope, on: Option<&JobPlace>, problems: &mut Problems) -> Option<Command> {
+    /// `names_secrets`: the config says which variables are secret, whoever sets them.
+    pub(super) fn command(
+        &self,
+        kind: JobKind,
+        scope: &Scope,
+        on: Option<&JobPlace>,
+        names_secrets: bool,
+        problems: &mut Problems,
+    ) -> Option<Command> {
         let before = problems.count();
         self.check_strings(&self.tree, scope, problems);
         let containers = items(&self.tree, &format!("{POD}/containers"));
@@ -142,7 +151,12 @@ impl JobFile {
         };
         match (on, cluster) {
             (Some(JobPlace::Local { .. }), _) => self.check_local(container, problems),
-            (_, Some(place)) => self.check_cluster(place, container, problems),
+            (_, Some(place)) => {
+                self.check_cluster(place, container, problems);
+                if !names_secrets {
+                    self.check_secrets(container, problems);
+                }
+            }
             _ => {}
         }
         let mut argv = Vec::new();
@@ -205,6 +219,22 @@ impl JobFile {
         }
         if scalar(container, "/name").is_none() {
             self.tell(container, "the container has no `name`".to_owned(), None, problems);
+        }
+    }
+
+    /// A Secret of which every key becomes a variable: pvn may not read which those are, and what it does not know nobody masks.
+    fn check_secrets(&self, container: &Node, problems: &mut Problems) {
+        if items(container, "/env").iter().any(|variable| scalar(variable, "/name") == Some(SECRET_KEYS_VARIABLE)) {
+            return;
+        }
+        for secret in items(container, "/envFrom").iter().filter_map(|source| at(source, "/secretRef")) {
+            let name = scalar(secret, "/name").unwrap_or_default();
+            let what = format!(
+                "nobody here knows which variables `envFrom` takes from the Secret `{name}`, so they cannot be masked in what the command prints"
+            );
+            let help = "name those that are secret in `PVN_SECRET_KEYS` in the container's `env`, with commas between, or take each by \
+                        `valueFrom.secretKeyRef`";
+            self.tell(secret, what, Some(help), problems);
         }
     }
 

@@ -119,6 +119,23 @@ fn a_secret_of_the_cluster_is_referred_to() {
 }
 
 #[test]
+fn what_a_job_file_takes_from_a_secret_as_a_whole_is_refused_unless_it_is_said_what_is_secret() {
+    let file = |of_config: &str, of_container: &str| {
+        let container =
+            format!("{{name: c, image: i, envFrom: [{{configMapRef: {{name: m}}}}, {{secretRef: {{name: db}}}}]{of_container}}}");
+        let job = format!("{{apiVersion: batch/v1, kind: Job, spec: {{template: {{spec: {{containers: [{container}]}}}}}}}}");
+        format!("{{{of_config}kubernetesConfig: {{type: KUBERNETES, inlined: \"{job}\"}}}}")
+    };
+    let place = "runtime.custom.apply.kubernetesConfig.inlined";
+    let expected =
+        "nobody here knows which variables `envFrom` takes from the Secret `db`, so they cannot be masked in what the command prints";
+    check_problem(K8S, &file("", ""), &format!("{place}: {expected}"));
+    apply(&on_cluster(K8S, &file("", ", env: [{name: PVN_SECRET_KEYS, value: 'PASSWORD, USER'}]")));
+    apply(&on_cluster(K8S, &file("env: {PVN_SECRET_KEYS: {value: PASSWORD}}, ", "")));
+    apply(&on_cluster(K8S, &file("", "").replace("secretRef", "configMapRef")));
+}
+
+#[test]
 fn the_wrappers_own_variables_are_the_users_to_set_where_they_can_be_heeded() {
     let task = "{env: {PVN_SECRET_KEYS: {value: 'A, B'}, PVN_SPOOL_DIR: {value: /spool}, PVN_TOKEN: {value: x}}, taskConfig: {program: {image: i}}}";
     assert_eq!(env(&apply(&on_cluster(K8S, task))), "PVN_SECRET_KEYS=A, B PVN_SPOOL_DIR=/spool");
