@@ -102,7 +102,7 @@ impl Asking<'_> {
                 Err(why) => Refused::Unpermitted(why),
                 Ok(()) => match request().await {
                     Ok(answer) => return Ok(answer),
-                    Err(error) => refused(self.what, &error),
+                    Err(error) => self.refused(&error),
                 },
             };
             is_doubtful |= matches!(refused, Refused::Doubtful(_));
@@ -122,6 +122,18 @@ impl Asking<'_> {
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
+
+    /// What an error means at this moment.
+    fn refused(&self, error: &kube::Error) -> Refused {
+        match refused(self.what, error) {
+            Refused::Never(why) if is_forbidden(error) && self.cluster.was_away_lately() => Refused::Now(why),
+            refused => refused,
+        }
+    }
+}
+
+fn is_forbidden(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 403)
 }
 
 /// What an error means.

@@ -26,6 +26,10 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 /// makes every request fail.
 const RENEW_EVERY: Duration = Duration::from_secs(2);
 
+/// How long after a request without an answer a cluster that forbids something may not know its roles yet: an API server answers
+/// before it has read them. Measured: some seconds.
+const AWAY_LATELY: Duration = Duration::from_secs(30);
+
 /// What the cluster answers to credentials that it does not accept.
 const UNAUTHORIZED: u16 = 401;
 
@@ -88,6 +92,12 @@ impl Clusters {
 }
 
 impl Cluster {
+    /// Whether a request of the last moments had no answer, so that what the cluster forbids it may permit soon.
+    pub(super) fn was_away_lately(&self) -> bool {
+        let failed_at = *self.connection.failed_at.lock().expect("nobody panics with the lock");
+        failed_at.is_some_and(|at| at.elapsed() < AWAY_LATELY)
+    }
+
     fn new(connection: Connection) -> Self {
         let connection = Arc::new(connection);
         Self {
@@ -108,6 +118,9 @@ fn through(connection: &Arc<Connection>, which: fn(&Clients) -> &kube::Client) -
         async move {
             let client = which(&connection.clients()).clone();
             let answer = client.send(request).await;
+            if answer.is_err() {
+                *connection.failed_at.lock().expect("nobody panics with the lock") = Some(Instant::now());
+            }
             let is_refused = answer.as_ref().map_or(true, |answer| answer.status().as_u16() == UNAUTHORIZED);
             if is_refused {
                 connection.renew().await;
@@ -124,6 +137,8 @@ struct Connection {
     clients: RwLock<Clients>,
     /// When it was read; held while it is.
     read_at: tokio::sync::Mutex<Instant>,
+    /// When a request last had no answer.
+    failed_at: Mutex<Option<Instant>>,
 }
 
 #[derive(Clone)]
@@ -136,7 +151,8 @@ struct Clients {
 impl Connection {
     async fn open(place: &ClusterPlace) -> Result<Self, String> {
         let clients = connect(place).await?;
-        Ok(Self { place: place.clone(), clients: RwLock::new(clients), read_at: tokio::sync::Mutex::new(Instant::now()) })
+        let read_at = tokio::sync::Mutex::new(Instant::now());
+        Ok(Self { place: place.clone(), clients: RwLock::new(clients), read_at, failed_at: Mutex::default() })
     }
 
     fn clients(&self) -> Clients {

@@ -39,6 +39,9 @@ const ASK_WHY_EVERY: Duration = Duration::from_secs(15);
 /// it after 10 s without an answer.
 const LISTEN_EVERY: Duration = Duration::from_secs(12);
 
+/// How often it is tried to find out whether a Job was let go.
+const RESUME_EVERY: Duration = Duration::from_secs(5);
+
 /// Longest wait for the end of a Job that was deleted because it did not start.
 pub(super) const DELETED_WITHIN: Duration = Duration::from_secs(60);
 
@@ -65,6 +68,8 @@ pub(super) struct Follower {
     pub(super) is_stopped: bool,
     /// Whether nobody knows that its Job was let go, so that this is to be found out.
     pub(super) is_unsure: bool,
+    /// When that is tried next.
+    pub(super) resume_at: Instant,
     /// Whether a request that lets it go may be done late.
     pub(super) is_doubtful: bool,
     /// Whether nothing was made of it, and nothing will be by what was asked.
@@ -156,7 +161,8 @@ impl Follower {
     pub(super) fn new(inner: Arc<Inner>, job: JobId, record: Record, cluster: Cluster, view: View, teller: Teller) -> Self {
         let hidden = teller.hidden.clone();
         let [is_stopped, is_unsure, is_doubtful, is_unmade] = [false; 4];
-        Self { inner, job, record, cluster, teller, is_stopped, is_unsure, is_doubtful, is_unmade, hidden, view, known: None }
+        let resume_at = Instant::now();
+        Self { inner, job, record, cluster, teller, is_stopped, is_unsure, resume_at, is_doubtful, is_unmade, hidden, view, known: None }
     }
 
     pub(super) fn jobs(&self) -> Api<Job> {
@@ -206,7 +212,9 @@ impl Follower {
         loop {
             let sight = self.view.sight.borrow_and_update().clone();
             let is_listed = sight.is_listed();
-            if self.is_unsure && is_listed && !course.started && !course.deleted {
+            let finds_out = self.is_unsure && is_listed && !course.started && !course.deleted;
+            if finds_out && Instant::now() >= self.resume_at {
+                self.resume_at = Instant::now() + RESUME_EVERY;
                 tokio::select! {
                     () = self.resume() => {}
                     Some(()) = stops.recv() => {
@@ -291,7 +299,8 @@ impl Follower {
                     course.why_at = Instant::now() + ASK_WHY_EVERY;
                     course.said = self.why(&sight).await.map(|wait| (about(&sight).to_owned(), wait));
                 }
-                // It is told in the next round.
+                // It is tried, or told, in the next round.
+                () = tokio::time::sleep_until(self.resume_at), if finds_out => {}
                 () = tokio::time::sleep_until(untold.unwrap_or_else(Instant::now)), if untold.is_some() => {}
             }
         }

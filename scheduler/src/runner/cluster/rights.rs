@@ -19,6 +19,9 @@ use crate::compile::ClusterPlace;
 /// Longest wait for the cluster to say what is permitted, before a job goes on without knowing.
 const ASKED_WITHIN: Duration = Duration::from_secs(10);
 
+/// Time until a cluster is asked again that was away a moment ago and may not know its roles yet.
+const ASKED_AGAIN: Duration = Duration::from_secs(5);
+
 /// The verbs that are needed of one kind of thing.
 #[derive(Debug, Clone, Copy)]
 struct Rights {
@@ -153,19 +156,22 @@ pub(super) async fn check(cluster: &Cluster, place: &ClusterPlace, is_apply: boo
     if cluster.permitted.lock().expect("nobody panics with the lock").contains(&place.namespace) {
         return Ok(());
     }
-    let missing = match missing(cluster, place, is_apply).await {
-        Ok(missing) => missing,
-        // Its requests will say what is wrong.
-        Err(why) => {
-            tracing::debug!(why, namespace = place.namespace, "the cluster does not say what is permitted");
-            return Ok(());
+    loop {
+        let missing = match missing(cluster, place, is_apply).await {
+            Ok(missing) => missing,
+            // Its requests will say what is wrong.
+            Err(why) => {
+                tracing::debug!(why, namespace = place.namespace, "the cluster does not say what is permitted");
+                return Ok(());
+            }
+        };
+        let needed: Vec<_> = missing.into_iter().filter(|missing| missing.needed).collect();
+        let Some(first) = needed.first() else { return Ok(()) };
+        if !cluster.was_away_lately() {
+            return Err(format!("{}; {}", sentence(&needed), first.remedy()));
         }
-    };
-    let needed: Vec<_> = missing.into_iter().filter(|missing| missing.needed).collect();
-    if let Some(first) = needed.first() {
-        return Err(format!("{}; {}", sentence(&needed), first.remedy()));
+        tokio::time::sleep(ASKED_AGAIN).await;
     }
-    Ok(())
 }
 
 #[cfg(test)]

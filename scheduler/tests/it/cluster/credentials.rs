@@ -1,9 +1,11 @@
-//! A kubeconfig whose credentials were changed, as everything that rotates them does.
+//! A kubeconfig whose credentials were changed, as everything that rotates them does; a cluster that does not know yet what it permits.
 
+use axum::http::Method;
 use serde_json::json;
 
-use super::World;
 use super::ends::{ended, running};
+use super::fake::Fault;
+use super::{World, check};
 
 fn rotate(world: &World) {
     world.fake.accept_only("new");
@@ -43,4 +45,16 @@ async fn credentials_that_are_refused_for_a_while_are_a_wait_that_says_so() {
     assert!(told.starts_with("waits, surroundings: ") && told.contains("the credentials of the kubeconfig are not accepted"), "{told}");
     rotate(&world);
     assert_eq!(world.end().await, "gone, exit Some(0)");
+}
+
+#[tokio::test]
+async fn p6_a_cluster_that_comes_back_before_it_knows_its_roles_is_asked_again() {
+    let forbidden = Fault::Say(403, "jobs.batch is forbidden: User \"u\" cannot patch resource \"jobs\"");
+    let path = "/jobs/";
+    // Making its Job, and letting it go.
+    for pass in [0, 2] {
+        let faults = [(Method::PATCH, path, Fault::Cut), (Method::PATCH, path, forbidden)];
+        let passes = std::iter::repeat_n((Method::PATCH, path, Fault::Pass), pass);
+        check(&passes.chain(faults).collect::<Vec<_>>(), "gone, exit Some(3)").await;
+    }
 }

@@ -25,6 +25,8 @@ pub(super) enum Fault {
     DoneButTimedOut,
     /// Never answers, and does nothing.
     Hang,
+    /// Cuts the connection, and does nothing.
+    Cut,
     /// Does nothing wrong: the next one is meant.
     Pass,
     /// Answers when somebody lets it ([`Fake::release`]).
@@ -380,6 +382,8 @@ async fn answer(State(fake): State<Fake>, request: Request) -> Response {
     match fault.or(refused.map(|(code, words)| Fault::Say(code, words))) {
         Some(Fault::Refuse(code)) => return status(code),
         Some(Fault::Say(code, words)) => return said(code, words),
+        // The connection ends with its task.
+        Some(Fault::Cut) => std::panic::resume_unwind(Box::new(())),
         Some(Fault::Hang) => std::future::pending().await,
         Some(Fault::Hold) => drop(fake.held.acquire().await),
         _ => {}
