@@ -128,6 +128,10 @@ impl Performer {
             Place::Local { .. } | Place::Fake { .. } => None,
         };
         let (mut env, secret_keys) = self.open(command).await?;
+        let inputs = self.inputs(start).await?;
+        // Without a file of the fetch there is nothing in which its secrets could be.
+        let given: Vec<&str> = env.iter().filter(|(key, _)| secret_keys.contains(key)).map(|(_, value)| value.as_str()).collect();
+        let hidden = if inputs.is_empty() { Vec::new() } else { self.secrets_of_fetch(start, &commands, &given).await? };
         env.extend(identity(start, names, &commands).variables());
         Ok(Prepared::Local(Box::new(JobSpec {
             job: start.job,
@@ -138,9 +142,10 @@ impl Performer {
             clean_env,
             root: Some(root),
             secret_keys,
+            hidden,
             timeout_ms: start.timeout_ms,
             success_exit_codes: if is_exit_code_fetch(start.kind, &commands) { vec![0, 2] } else { vec![0] },
-            inputs: self.inputs(start).await?,
+            inputs,
             instance: Some(names.instance()),
             cluster,
         })))

@@ -2,6 +2,7 @@
 //! event. Called by `perform`.
 
 use std::collections::HashSet;
+use std::ffi::OsString;
 
 use schema::api::Finding;
 use schema::id::{ApplicationName, BlobId, ChannelName, InstanceId, JobId, ServiceName};
@@ -9,6 +10,7 @@ use schema::mask::Secrets;
 use schema::report::Report;
 use schema::status::JobKind;
 use schema::time::Timestamp;
+use schema::wire::HIDDEN_PREFIX;
 use tokio::sync::mpsc;
 
 use crate::compile::{ClusterPlace, Command};
@@ -39,6 +41,8 @@ pub struct JobSpec {
     pub root: Option<std::path::PathBuf>,
     /// Keys in `env` whose values are secret.
     pub secret_keys: Vec<String>,
+    /// Secret values that it is not given and may find in its inputs; what it prints does not show them.
+    pub hidden: Vec<OsString>,
     /// Longest run, milliseconds.
     pub timeout_ms: Option<i64>,
     /// Exit codes after which declared output files must exist.
@@ -63,12 +67,20 @@ impl JobSpec {
             clean_env: false,
             root: None,
             secret_keys: Vec::new(),
+            hidden: Vec::new(),
             timeout_ms: None,
             success_exit_codes: vec![0],
             inputs: Vec::new(),
             instance: None,
             cluster: None,
         }
+    }
+}
+
+impl JobSpec {
+    /// The variables in which its wrapper finds the values that are only to be masked.
+    pub(crate) fn hidden_variables(&self) -> impl Iterator<Item = (String, &OsString)> {
+        self.hidden.iter().enumerate().map(|(number, value)| (format!("{HIDDEN_PREFIX}{number}"), value))
     }
 }
 

@@ -22,7 +22,7 @@ const SHOWN_MASK: &str = "***";
 const MASK: &[u8] = SHOWN_MASK.as_bytes();
 
 /// Shortest value that is masked: a shorter one would black out ordinary words.
-const SHORTEST_BYTES: usize = 6;
+pub const SHORTEST_BYTES: usize = 6;
 
 /// The forms to hide.
 pub struct Secrets {

@@ -27,6 +27,10 @@ pub const FETCH_MODE_VARIABLE: &str = "PVN_FETCH_MODE";
 /// Environment variable that names the variables whose values are secret, with commas between.
 pub const SECRET_KEYS_VARIABLE: &str = "PVN_SECRET_KEYS";
 
+/// How the names of variables begin whose values are secret and not for the command: it may find them in what it is handed, and
+/// must not show them. A number follows. [`SECRET_KEYS_VARIABLE`] names them too; the wrapper hides them from the command.
+pub const HIDDEN_PREFIX: &str = "PVN_HIDDEN_";
+
 /// Environment variable of the directory where a wrapper keeps what it has not delivered.
 pub const SPOOL_VARIABLE: &str = "PVN_SPOOL_DIR";
 

@@ -26,6 +26,7 @@ mod house;
 mod left;
 mod one_path;
 mod owner;
+mod plan_secrets;
 mod plans;
 mod private_files;
 mod promises;

@@ -133,11 +133,12 @@ fn exec(options: &Exec, inherited: &Inherited, began: Began) -> u8 {
     code
 }
 
-/// Nobody finds the job's token in our memory from now on: not in `/proc/PID/environ`, and other than root not by tracing us. The
+/// Nobody finds the job's token, or a value that is only to be masked, in our memory from now on: not in `/proc/PID/environ`, and other than root not by tracing us. The
 /// command runs as our user and must not speak for the job.
 fn hide_token(environment: &Environment) {
-    if environment.iter().any(|(key, _)| spawn::HIDDEN.iter().any(|hidden| key == hidden)) {
-        raw::forget_variables(spawn::HIDDEN);
+    let hidden: Vec<&str> = environment.iter().filter(|(key, _)| spawn::is_hidden(key)).filter_map(|(key, _)| key.to_str()).collect();
+    if !hidden.is_empty() {
+        raw::forget_variables(&hidden);
         // What is refused leaves it to the first.
         let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
     }

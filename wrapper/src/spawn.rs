@@ -18,7 +18,7 @@ use rustix::fs::{Access, FileType, Mode};
 use rustix::io::Errno;
 use rustix::pipe::PipeFlags;
 use rustix::process::Pid;
-use schema::wire::{TOKEN_FILE_VARIABLE, TOKEN_VARIABLE};
+use schema::wire::{HIDDEN_PREFIX, TOKEN_FILE_VARIABLE, TOKEN_VARIABLE};
 
 use crate::deliver::done::Done;
 use crate::signals::Inherited;
@@ -50,8 +50,11 @@ pub(crate) struct Started {
     pub(crate) stderr: OwnedFd,
 }
 
-/// Variables of ours that the child does not see: what speaks for the job is the wrapper's alone.
-pub(crate) const HIDDEN: &[&str] = &[TOKEN_VARIABLE, TOKEN_FILE_VARIABLE];
+/// Whether a variable is ours and the child does not see it: what speaks for the job is the wrapper's alone, and so are values that
+/// are only to be masked.
+pub(crate) fn is_hidden(key: &OsStr) -> bool {
+    key == TOKEN_VARIABLE || key == TOKEN_FILE_VARIABLE || key.as_bytes().starts_with(HIDDEN_PREFIX.as_bytes())
+}
 
 /// How long a program that is open for writing is tried again, and how often: whoever starts another process while writing it
 /// leaves it open in that one for a moment.
@@ -74,7 +77,7 @@ pub(crate) fn start(
     let arguments = command.iter().map(|argument| c_string(argument.as_bytes().to_owned())).collect::<Result<Vec<_>, _>>()?;
     let variables = environment
         .iter()
-        .filter(|(key, _)| !HIDDEN.iter().any(|hidden| key == hidden))
+        .filter(|(key, _)| !is_hidden(key))
         .map(|(key, value)| c_string(assignment(key.as_bytes(), value.as_bytes())))
         .collect::<Result<Vec<_>, _>>()?;
     let faulty = |error: std::io::Error| Refusal {

@@ -4,6 +4,7 @@
 use engine::desired::FetchMode;
 use schema::id::{ApplicationId, ApplicationName, BlobId, ChannelId, ChannelName, JobId, ServiceId, ServiceName};
 use schema::status::JobKind;
+use schema::wire::HIDDEN_PREFIX;
 
 /// Names that pvn sets or that its wrapper obeys. A config that sets one of them has no effect on it, so that a command can
 /// rely on what they say; any other name is the user's, also one that starts with `PVN_`.
@@ -30,7 +31,7 @@ const OURS: [&str; 18] = [
 
 /// Whether only pvn sets this variable.
 pub fn is_ours(key: &str) -> bool {
-    OURS.contains(&key)
+    OURS.contains(&key) || key.starts_with(HIDDEN_PREFIX)
 }
 
 /// Which job the variables are for.

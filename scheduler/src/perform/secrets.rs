@@ -4,14 +4,18 @@
 //! and as it is.
 
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 
-use schema::mask::Secrets;
+use engine::action::StartJob;
+use schema::mask::{SHORTEST_BYTES, Secrets};
+use schema::status::JobKind;
+use schema::time::Timestamp;
 use schema::wire::{self, SECRET_KEYS_VARIABLE};
 
-use super::{End, EnvValue, JobId, Performer, Place, RAW_SECRET, command, later, never};
+use super::{Command, Commands, End, EnvValue, JobId, Performer, Place, RAW_SECRET, command, later, never};
 
 impl Performer {
-    /// The secrets that a job was given; `None` without any.
+    /// The secrets that a job was given, and of an apply those of the fetches whose plan it may have been handed; `None` without any.
     ///
     /// # Errors
     /// When one of them cannot be opened, now or ever: it was deleted.
@@ -25,20 +29,36 @@ impl Performer {
         };
         let compiled = compiled.ok_or_else(|| never(format!("there is no release of the job {job} any more")))?;
         let commands = self.commands(compiled).await?;
-        let Some(command) = command(&commands, row.kind) else { return Ok(None) };
+        let Some(own) = command(&commands, row.kind) else { return Ok(None) };
+        let mut values = self.values(own, &commands.place, decided_at).await?;
+        if let (JobKind::Apply, Some(fetch)) = (row.kind, &commands.fetch) {
+            // Which fetch it was nobody says of an apply that is over, so it may have had any version.
+            values.extend(self.values(fetch, &commands.place, Timestamp::from_millis(0)).await?);
+        }
+        Ok(Secrets::of(&values.iter().map(Vec::as_slice).collect::<Vec<_>>()))
+    }
+
+    /// The secrets that the fetch had whose files an apply is handed, as they were then and as they were set since, less those that
+    /// it is `given` as secrets itself and those that are too short to be masked.
+    pub(super) async fn secrets_of_fetch(&self, start: &StartJob, commands: &Commands, given: &[&str]) -> Result<Vec<OsString>, End> {
+        let (Some(job), Some(fetch)) = (start.fetch_job, &commands.fetch) else { return Ok(Vec::new()) };
+        let row = self.store.job_row(job).await.map_err(|error| later(format!("failed to read the fetch {job}: {error}")))?;
+        let since = row.map_or(Timestamp::from_millis(0), |row| row.created_at);
+        let mut values = self.values(fetch, &commands.place, since).await?;
+        values.sort();
+        values.dedup();
+        values.retain(|value| value.len() >= SHORTEST_BYTES && !given.iter().any(|given| given.as_bytes() == value.as_slice()));
+        Ok(values.into_iter().map(OsString::from_vec).collect())
+    }
+
+    /// What a command may have been given that is secret, when it was decided on then: a secret that was set anew since as it was
+    /// and as it is.
+    async fn values(&self, command: &Command, place: &Place, decided_at: Timestamp) -> Result<Vec<Vec<u8>>, End> {
         let mut values = Vec::new();
         for variable in &command.env {
             match &variable.value {
                 EnvValue::Plain(text) if variable.key == SECRET_KEYS_VARIABLE => {
-                    for key in wire::secret_keys(text) {
-                        let plain = command.env.iter().find_map(|variable| match &variable.value {
-                            EnvValue::Plain(text) if variable.key == key => Some(text.clone().into_bytes()),
-                            _ => None,
-                        });
-                        // Local jobs inherit our variables.
-                        let inherited = || std::env::var_os(key).filter(|_| matches!(commands.place, Place::Local { .. }));
-                        values.extend(plain.or_else(|| inherited().map(OsString::into_encoded_bytes)));
-                    }
+                    values.extend(wire::secret_keys(text).filter_map(|key| named(key, command, place)));
                 }
                 // The values of the cluster's own secrets nobody here knows.
                 EnvValue::Plain(_) | EnvValue::KubernetesSecret { .. } => {}
@@ -59,6 +79,17 @@ impl Performer {
                 }
             }
         }
-        Ok(Secrets::of(&values.iter().map(Vec::as_slice).collect::<Vec<_>>()))
+        Ok(values)
     }
+}
+
+/// The value of a variable that the config calls secret.
+fn named(key: &str, command: &Command, place: &Place) -> Option<Vec<u8>> {
+    let plain = command.env.iter().find_map(|variable| match &variable.value {
+        EnvValue::Plain(text) if variable.key == key => Some(text.clone().into_bytes()),
+        _ => None,
+    });
+    // Local jobs inherit our variables.
+    let inherited = || std::env::var_os(key).filter(|_| matches!(place, Place::Local { .. }));
+    plain.or_else(|| inherited().map(OsString::into_encoded_bytes))
 }

@@ -177,3 +177,15 @@ fn secrets_are_masked_in_what_passes_through_what_is_kept_and_what_is_said() {
     let refused = Wrapper::new(&[], &["/no/hunter2-hunter2"]).env("PVN_SECRET_KEYS", "A").env("A", "hunter2-hunter2").run();
     assert!(!refused.stderr.contains("hunter2") && !refused.report.exec_error.unwrap().contains("hunter2"));
 }
+
+#[test]
+fn a_value_that_is_only_to_be_masked_is_not_the_commands_to_see() {
+    let script = "env; tr '\\0' '\\n' </proc/$PPID/environ; echo in the plan: $1; echo done";
+    let run = Wrapper::new(&[], &["sh", "-c", script, "sh", "hunter2-hunter2"])
+        .env("PVN_SECRET_KEYS", "PVN_HIDDEN_0")
+        .env("PVN_HIDDEN_0", "hunter2-hunter2")
+        .run();
+    let shown = String::from_utf8_lossy(&run.stdout);
+    assert!(shown.contains("in the plan: ***") && !shown.contains("hunter2"), "{shown}");
+    assert!(!shown.lines().any(|line| line.starts_with("PVN_HIDDEN_0=") && line.trim_end_matches('\0') != "PVN_HIDDEN_0="), "{shown}");
+}

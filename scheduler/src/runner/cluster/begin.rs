@@ -74,8 +74,8 @@ impl Inner {
         let objects = job::objects(spec, wanted, &reach, self.authorities.as_deref()).map_err(never)?;
         let within = start_within(spec.timeout_ms);
         let now = self.clock.now();
-        let secrets: Vec<String> =
-            spec.env.iter().filter(|(key, _)| spec.secret_keys.contains(key)).map(|(_, value)| value.clone()).collect();
+        let given = spec.env.iter().filter(|(key, _)| spec.secret_keys.contains(key)).map(|(_, value)| value.clone());
+        let secrets: Vec<String> = given.chain(spec.hidden.iter().map(|value| value.to_string_lossy().into_owned())).collect();
         let hidden = Hidden::of(secrets.iter().map(String::as_str));
         let mut record = Record {
             place: wanted.place.clone(),

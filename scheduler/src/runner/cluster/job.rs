@@ -178,7 +178,8 @@ fn labels(spec: &JobSpec, cluster: &ClusterJob) -> Vec<(&'static str, String)> {
 /// The secret values, and what the wrapper needs to reach us, which is one too.
 fn secrets(spec: &JobSpec, reach: &[(String, String)]) -> BTreeMap<String, String> {
     let ours = spec.env.iter().filter(|(key, _)| spec.secret_keys.contains(key));
-    ours.chain(reach).map(|(key, value)| (key.clone(), value.clone())).collect()
+    let given = ours.chain(reach).map(|(key, value)| (key.clone(), value.clone()));
+    given.chain(spec.hidden_variables().map(|(key, value)| (key, value.to_string_lossy().into_owned()))).collect()
 }
 
 /// Every variable that is ours to set, in the form of a container's `env`.
@@ -196,6 +197,7 @@ fn variables(
         variables.insert(key.clone(), json!({"name": key, "valueFrom": {"secretKeyRef": {"name": secret_name, "key": key}}}));
     }
     let mut secret_keys = spec.secret_keys.clone();
+    secret_keys.extend(spec.hidden_variables().map(|(key, _)| key));
     for variable in &spec.command.env {
         if let EnvValue::KubernetesSecret { name, key } = &variable.value {
             let reference = json!({"name": variable.key, "valueFrom": {"secretKeyRef": {"name": name, "key": key}}});

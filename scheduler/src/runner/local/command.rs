@@ -38,8 +38,13 @@ pub(super) fn environment(
     all.extend(spec.env.iter().map(|(key, value)| (key.into(), value.into())));
     all.insert(spool::DIRECTORY_VARIABLE.into(), directory.into());
     all.extend(instance.map(|instance| (INSTANCE_VARIABLE.into(), instance.into())));
-    if !spec.secret_keys.is_empty() {
-        all.insert("PVN_SECRET_KEYS".into(), spec.secret_keys.join(",").into());
+    let mut secret_keys = spec.secret_keys.clone();
+    for (key, value) in spec.hidden_variables() {
+        all.insert(key.clone().into(), value.clone());
+        secret_keys.push(key);
+    }
+    if !secret_keys.is_empty() {
+        all.insert("PVN_SECRET_KEYS".into(), secret_keys.join(",").into());
     }
     // Last, so that a wrapper that is on PATH already is found before.
     if let Some(own) = wrapper.parent() {
@@ -115,6 +120,14 @@ mod tests {
         assert_eq!((get("PVN_JOB_ID"), get("PVN_JOB_DIR"), get("PVN_SECRET_KEYS")), (Some("j"), Some("/spool/job"), Some("A,B")));
         assert_eq!(get("PVN_INSTANCE_DIR"), Some("/data/own"));
         assert_eq!(get("PATH"), Some("/usr/bin:/bin:/opt"), "the wrapper is found last");
+    }
+
+    #[test]
+    fn values_that_are_only_to_be_masked_have_variables_of_the_wrappers_own() {
+        let all = environment_of(&JobSpec { hidden: vec!["one".into(), "two".into()], ..spec(&["true"]) });
+        let get = |key: &str| all.get(&OsString::from(key)).map(|value| value.to_str().unwrap());
+        assert_eq!((get("PVN_HIDDEN_0"), get("PVN_HIDDEN_1")), (Some("one"), Some("two")));
+        assert_eq!(get("PVN_SECRET_KEYS"), Some("A,B,PVN_HIDDEN_0,PVN_HIDDEN_1"));
     }
 
     #[test]

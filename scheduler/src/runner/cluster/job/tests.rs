@@ -98,15 +98,17 @@ fn nothing_secret_stands_in_the_job() {
     let (mut spec, cluster) = spec(minimal());
     spec.env.push(("PASSWORD".to_owned(), "hunter2".to_owned()));
     spec.secret_keys.push("PASSWORD".to_owned());
+    spec.hidden.push("hunter2-of-the-fetch".into());
     let value = EnvValue::KubernetesSecret { name: "theirs".to_owned(), key: "k".to_owned() };
     spec.command.env.push(EnvVar { key: "OTHER".to_owned(), value });
     let objects = objects(&spec, &cluster, &reach(), None).unwrap();
     let text = objects.job.to_string();
     assert!(!text.contains("hunter2") && !text.contains("pvnj1.x"), "{text}");
     assert!(text.contains(r#"{"name":"OTHER","valueFrom":{"secretKeyRef":{"name":"theirs","key":"k"}}}"#), "{text}");
-    assert!(text.contains(r#"{"name":"PVN_SECRET_KEYS","value":"PASSWORD,OTHER"}"#), "{text}");
+    assert!(text.contains(r#"{"name":"PVN_SECRET_KEYS","value":"PASSWORD,PVN_HIDDEN_0,OTHER"}"#), "{text}");
     let secret = objects.secret("uid-1").unwrap();
     assert_eq!(secret["data"]["PASSWORD"], "aHVudGVyMg==");
+    assert_eq!(secret["data"]["PVN_HIDDEN_0"], "aHVudGVyMi1vZi10aGUtZmV0Y2g=", "for its wrapper to mask");
     assert_eq!(secret["metadata"]["ownerReferences"][0]["uid"], "uid-1");
     assert!(secret["data"]["OTHER"].is_null());
 }
