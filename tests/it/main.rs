@@ -24,6 +24,7 @@ mod fuzz;
 mod gates;
 mod house;
 mod left;
+mod logs;
 mod one_path;
 mod owner;
 mod plan_secrets;

@@ -1,12 +1,16 @@
 //! Where a command prints: data on stdout, talk on stderr. Knows whether people are watching, how wide their terminal is
 //! and whether they want colour. Tests use one that remembers.
 
+use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
+use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anstyle::{AnsiColor, Style};
 use schema::api::Diagnostic;
 use serde::Serialize;
+use tokio::io::Interest;
+use tokio::net::unix::pipe;
 
 use crate::args::{Colour, Format};
 use crate::diagnostics;
@@ -233,6 +237,20 @@ impl Console {
             return self.say(none);
         }
         self.print(&items, |paper| paper.table(&table(items)))
+    }
+
+    /// Ends when nobody can read what is written to stdout any more (`pvnctl … | head`); never, where that cannot be known.
+    pub fn reader_gone(&self) -> impl Future<Output = ()> + use<> {
+        let stdout = self.is_of_process.then(|| io::stdout().as_fd().try_clone_to_owned().ok()).flatten();
+        // Nothing is written through this one, so it does not matter that writing to it may block. What is no pipe is refused.
+        let pipe = stdout.and_then(|stdout| pipe::Sender::from_file_unchecked(File::from(stdout)).ok());
+        async move {
+            match pipe {
+                // Readiness for errors alone comes when the last reader has gone.
+                Some(pipe) => drop(pipe.ready(Interest::ERROR).await),
+                None => std::future::pending().await,
+            }
+        }
     }
 
     /// Asks a yes-or-no question; anything but yes is no.

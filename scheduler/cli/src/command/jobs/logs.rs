@@ -41,10 +41,13 @@ pub struct Arguments {
 /// Writes the output.
 pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mut Console) -> Result<(), Failure> {
     if arguments.follow {
-        return Follower { only: arguments.stream.clone(), ..Follower::default() }
-            .until_end(&arguments.job, client, console)
-            .await
-            .map(drop);
+        let gone = console.reader_gone();
+        let wants_stdout = arguments.stream.as_deref() != Some("stderr");
+        let follower = Follower { only: arguments.stream.clone(), ..Follower::default() };
+        return tokio::select! {
+            ended = follower.until_end(&arguments.job, client, console) => ended.map(drop),
+            () = gone, if wants_stdout => Err(Failure::Output(std::io::ErrorKind::BrokenPipe.into())),
+        };
     }
     let mut kept = Kept::default();
     for stream in ["stdout", "stderr"] {
