@@ -214,7 +214,7 @@ impl State {
             }
         }
         if expired {
-            self.look_now(now);
+            self.look_in_time(now);
         }
     }
 

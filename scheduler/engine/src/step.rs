@@ -193,6 +193,19 @@ impl State {
     }
 }
 
+impl State {
+    /// The same, but by the fetch that is due anyway: what comes again and again must not make fetch run more often than its
+    /// config says.
+    pub(crate) fn look_in_time(&mut self, now: Timestamp) {
+        if self.look.due.is_none() && self.main.is_none() {
+            return self.look_now(now);
+        }
+        if self.desired.as_deref().is_some_and(|desired| desired.fetch.is_some()) {
+            self.look.fresh = false;
+        }
+    }
+}
+
 // ---- events ----
 
 impl State {

@@ -281,6 +281,10 @@ fn fault_words(problem: &Problem, tree: &Node) -> (String, Option<String>) {
         if expected == "boolean" && is_quoted {
             return (format!("expected `true` or `false`, found the text \"{}\"", cut(text)), Some("leave the quotes out".to_owned()));
         }
+        if expected == "integer" && text.contains("{{") && problem.pointer.contains("/parameterValues/") {
+            let help = format!("a template is a text: write `string: \"{}\"`; what it comes to must then be a whole number", cut(text));
+            return (message, Some(help));
+        }
     }
     (message, help)
 }

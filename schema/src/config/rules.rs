@@ -11,6 +11,11 @@ use super::{
     PerReleaseChannel, Precondition, Program, RetryPolicy, Runtime, Service, TaskConfig, Volume,
 };
 use crate::id::ChannelName;
+use crate::schedule::Duration;
+
+/// Shortest deadline that people or an apply may be given, milliseconds: what is shorter is a slip of units, and would pass again
+/// and again.
+const SHORTEST_DEADLINE_MS: i64 = 1_000;
 
 /// A rule that is broken.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,10 +82,20 @@ impl Rules<'_> {
             self.fetch(fetch, &format!("{at}/fetch"));
         }
         self.apply(&custom.apply, &format!("{at}/apply"));
+        let why = "nobody can answer in so short a time, and people would be asked again and again";
+        self.at_least_a_second(custom.approval_timeout, "approvalTimeout", why, at);
         if let Some(get_info) = &custom.get_info {
             self.get_info(get_info, &format!("{at}/getInfo"));
         }
         self.parameters(&custom.parameters, at);
+    }
+
+    /// A duration that is not meant to be shorter, with the reason.
+    fn at_least_a_second(&mut self, duration: Option<Duration>, field: &str, why: &str, at: &str) {
+        if let Some(short) = duration.filter(|duration| duration.as_ms() < SHORTEST_DEADLINE_MS) {
+            self.add(format!("{at}/{field}"), format!("`{field}` {short} is too short: {why}"));
+            self.help("give at least `1s`; without it there is no limit");
+        }
     }
 
     fn fetch(&mut self, fetch: &FetchCommand, at: &str) {
@@ -223,6 +238,8 @@ impl Rules<'_> {
         self.specs(service.aws_ecs.as_ref(), at);
         self.local(service.google_cloud_run.as_ref().and_then(|run| run.local.as_ref()), &format!("{at}/googleCloudRun"));
         self.blocks(service, at);
+        let why = "every release would be stuck before it could converge";
+        self.at_least_a_second(service.progress_deadline, "progressDeadline", why, at);
         let channels = service.per_release_channel.iter().map(|own| own.release_channel.as_str());
         self.unique(channels, "release channel", |index| format!("{at}/perReleaseChannel/{index}/releaseChannel"));
         for (index, own) in service.per_release_channel.iter().enumerate() {

@@ -356,3 +356,29 @@ fn only_what_service_and_channel_say_together_must_be_whole() {
     assert_eq!(block_problems("", "googleCloudRun: {}"), both("googleCloudRun", "exactly one of `inlined`, `local`; none is given"));
     assert_eq!(block_problems("", "kubernetesConfig: {inlined: x}"), both("kubernetesConfig", "`type` is required and missing"));
 }
+
+#[test]
+fn a_deadline_below_a_second_is_a_slip_of_units() {
+    let yaml = r#"runtime:
+  name: r
+  custom:
+    proxyRuntime: {runtime: local}
+    approvalTimeout: 1ms
+    apply: {taskConfig: {program: {cmd: [x]}}}
+---
+service: {name: s, application: a, progressDeadline: 0.9s}
+"#;
+    let told = problems(yaml);
+    for part in ["`approvalTimeout` 1ms is too short: nobody can answer", "`progressDeadline` 900ms is too short", "give at least `1s`"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    let enough = yaml.replace("1ms", "1s").replace("0.9s", "1s");
+    assert_eq!(problems(&enough), "none");
+}
+
+#[test]
+fn a_template_for_an_integer_is_written_as_a_text() {
+    let yaml = "service: {name: s, application: a, parameters: [{name: n, int: {}}], customRuntime: {parameterValues: [{name: n, int: \"{{.Params.n}}\"}]}}\n";
+    let told = problems(yaml);
+    assert!(told.contains("write `string: \"{{.Params.n}}\"`; what it comes to must then be a whole number"), "{told}");
+}
