@@ -10,6 +10,7 @@ mod coerce;
 mod custom;
 mod document;
 mod env;
+mod here;
 mod kubernetes;
 mod local;
 mod params;
@@ -34,6 +35,7 @@ pub use custom::{
 };
 pub use document::{Document, Source};
 pub use env::{Env, EnvValue, EnvValueKind, KubernetesSecret, SecretRef};
+pub use here::{NO_PROGRAM_HELP, NotHere, not_here};
 pub use kubernetes::{KubernetesConfig, KubernetesOverride, KubernetesType, LocalFiles};
 pub use local::{CompiledFilter, Filter, Reference};
 pub use params::{

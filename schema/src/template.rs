@@ -99,6 +99,24 @@ impl Template {
     }
 }
 
+/// A secret with text around it, where it could not be masked.
+pub fn mixed_secret(name: &str, tag: &str, at: usize) -> TemplateError {
+    TemplateError {
+        at,
+        tag: tag.to_owned(),
+        message: format!("`{{{{.{name}}}}}` is a secret and stands in the middle of other text"),
+        help: Some("a secret can only be the whole value of an environment variable, or of a secret parameter".to_owned()),
+    }
+}
+
+/// A secret in a text that anybody on the machine can read: message and help. `tag` is the whole text.
+pub fn readable_secret(tag: &str) -> (String, &'static str) {
+    (
+        format!("`{}` is a secret, and anybody can read this text while the command runs", tag.trim()),
+        "give it to the command in `env`, and let the command read it there",
+    )
+}
+
 /// A name that does not exist; `known` are those that do.
 pub fn undefined<'a>(name: &str, tag: &str, at: usize, known: impl IntoIterator<Item = &'a str>) -> TemplateError {
     let near = nearest_first(name, known);

@@ -109,6 +109,10 @@ enum Unreadable {
 }
 
 fn read_text(path: &Path) -> Result<String, Unreadable> {
+    // Opening a pipe that nobody writes into would wait for ever. What a shell has opened for us (`<(…)`, `/dev/stdin`) has a writer.
+    if !path.starts_with("/dev") && !std::fs::metadata(path).map_err(Unreadable::Failed)?.is_file() {
+        return Err(Unreadable::Failed(io::Error::other("it is a pipe or a device and no regular file")));
+    }
     let file = File::open(path).map_err(Unreadable::Failed)?;
     let known = file.metadata().map_err(Unreadable::Failed)?.len();
     let mut bytes = Vec::new();

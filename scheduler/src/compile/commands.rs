@@ -3,9 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use schema::config::{CustomRuntime, Env, EnvValueKind, Exec, FetchMode, ProxyRuntime, RuntimeKind, TaskConfig};
+use schema::config::{
+    CustomRuntime, Env, EnvValueKind, Exec, FetchMode, NO_PROGRAM_HELP, NotHere, ProxyRuntime, RuntimeKind, TaskConfig, not_here,
+};
 use schema::report::StructuredKind;
 use schema::status::JobKind;
+use schema::template::readable_secret;
 use schema::wire::{SECRET_KEYS_VARIABLE, SPOOL_VARIABLE};
 
 use super::cluster::{self, ClusterPlace, TaskTexts};
@@ -140,14 +143,13 @@ impl Maker<'_> {
         command.env = variables.into_iter().map(|(key, value)| EnvVar { key, value }).collect();
         command.expect = expect;
         match on {
+            // Of a task that is told with all else that cannot be had here.
             Some(JobPlace::Local { .. }) if command.argv.is_empty() => {
-                let place = match exec {
-                    Exec::Task(_) => place.field("taskConfig").field("program"),
-                    Exec::Kubernetes(_) => place.field("kubernetesConfig"),
-                };
-                let what = if matches!(exec, Exec::Task(_)) { "`entrypoint` nor `cmd`" } else { "`command` nor `args`" };
-                let problem = place.problem(format!("there is neither {what}: on this machine no image says what to run"));
-                problems.add(problem.help("write the program and its arguments, as in `cmd: [./check.sh, --quick]`"));
+                if matches!(exec, Exec::Kubernetes(_)) {
+                    let place = place.field("kubernetesConfig");
+                    let problem = place.problem("there is neither `command` nor `args`: on this machine no image says what to run");
+                    problems.add(problem.help(NO_PROGRAM_HELP));
+                }
             }
             Some(JobPlace::Cluster(cluster)) if cluster.wrapper_image.is_some() && !says_what_to_run(&command) => {
                 let (place, what) = match exec {
@@ -180,7 +182,10 @@ impl Maker<'_> {
 
     fn task(&self, kind: JobKind, task: &TaskConfig, on: Option<&JobPlace>, place: &Place, problems: &mut Problems) -> Command {
         if matches!(on, Some(JobPlace::Local { .. })) {
-            self.check_local(task, place, problems);
+            for NotHere { field, message, help } in not_here(task, self.options.everything_local) {
+                let place = field.iter().fold(place.clone(), |place, field| place.field(field));
+                problems.add(place.problem(message).help(help));
+            }
         }
         if task.retry_config.is_some() {
             let problem = place.field("retryConfig").problem("not supported yet: `retryConfig` of a task");
@@ -207,28 +212,6 @@ impl Maker<'_> {
         let texts = TaskTexts { name: name.clone(), image, entrypoint, cmd, working_directory: working_directory.clone() };
         let job = if on_cluster { cluster::task_job(task, texts, place, problems).map(Box::new) } else { None };
         Command { name, argv, env: Vec::new(), working_directory, expect: None, leave_running: task.leave_running, job }
-    }
-
-    /// What a task can ask of Kubernetes and not of this machine. In `dev` what only sizes or places a container is left out;
-    /// what a command may depend on is a problem there too.
-    fn check_local(&self, task: &TaskConfig, place: &Place, problems: &mut Problems) {
-        if !task.volumes.is_empty() {
-            let problem = place.field("volumes").problem("not supported yet: `volumes` of a task on a `local` runtime");
-            problems.add(problem.help("use files of this machine, or `env` for secrets"));
-        }
-        if self.options.everything_local {
-            return;
-        }
-        let only_kubernetes = [
-            (task.k8s.is_some(), place.field("k8s"), "`k8s`"),
-            (task.security_context.is_some(), place.field("securityContext"), "`securityContext`"),
-            (task.program.resources.is_some(), place.field("program").field("resources"), "`resources`"),
-        ];
-        for (is_there, place, what) in only_kubernetes {
-            if is_there {
-                problems.add(place.problem(format!("not supported yet: {what} of a task on a `local` runtime")).help("take it out"));
-            }
-        }
     }
 
     fn add_env(
@@ -325,11 +308,8 @@ pub(super) fn render_text(text: &str, scope: &Scope, place: &Place, problems: &m
         Ok(Rendered::Text(text)) => text,
         Ok(Rendered::Unknown) => String::new(),
         Ok(Rendered::Secret(_)) => {
-            problems.add(
-                place
-                    .problem(format!("`{}` is a secret, and anybody can read this text while the command runs", text.trim()))
-                    .help("give it to the command in `env`, and let the command read it there"),
-            );
+            let (message, help) = readable_secret(text);
+            problems.add(place.problem(message).help(help));
             String::new()
         }
         Err(errors) => {

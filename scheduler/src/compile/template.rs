@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use schema::template::{Part, Template, undefined};
+use schema::template::{Part, Template, mixed_secret, undefined};
 
 use super::value::SecretValue;
 
@@ -110,15 +110,6 @@ fn put_in(template: &Template, scope: &Scope) -> Result<Rendered, Vec<TemplateEr
         (false, _) => Err(errors),
         (true, true) => Ok(Rendered::Text(text)),
         (true, false) => Ok(Rendered::Unknown),
-    }
-}
-
-fn mixed_secret(name: &str, tag: &str, at: usize) -> TemplateError {
-    TemplateError {
-        at,
-        tag: tag.to_owned(),
-        message: format!("`{{{{.{name}}}}}` is a secret and stands in the middle of other text"),
-        help: Some("a secret can only be the whole value of an environment variable, or of a secret parameter".to_owned()),
     }
 }
 

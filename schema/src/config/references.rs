@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::texts;
-use super::{Application, Body, Document, PerReleaseChannel, PreconditionKind, Runtime, RuntimeKind, Service};
+use super::{Application, Body, Document, Exec, NotHere, PerReleaseChannel, PreconditionKind, Runtime, RuntimeKind, Service, not_here};
 use crate::check::{nearest, quoted};
 use crate::diagnostic::Diagnostic;
 use crate::id::{ApplicationName, RuntimeName};
@@ -27,7 +27,7 @@ pub fn check_references(documents: &[Document]) -> Vec<Diagnostic> {
     let mut problems = Vec::new();
     for document in documents {
         let mut found = match document.body() {
-            Body::Runtime(_) => Vec::new(),
+            Body::Runtime(runtime) => given.check_runtime(document, runtime),
             Body::Application(application) => check_application(document, application),
             Body::Service(service) => given.check_service(document, service),
         };
@@ -42,6 +42,32 @@ pub fn check_references(documents: &[Document]) -> Vec<Diagnostic> {
 struct Given<'a> {
     runtimes: BTreeMap<&'a RuntimeName, &'a Runtime>,
     applications: BTreeMap<&'a ApplicationName, &'a Application>,
+}
+
+impl Given<'_> {
+    /// What the commands of a runtime ask for and cannot have on the scheduler's machine, where it is known that they run there.
+    fn check_runtime(&self, document: &Document, runtime: &Runtime) -> Vec<Diagnostic> {
+        let RuntimeKind::Custom(custom) = runtime.kind() else { return Vec::new() };
+        let proxy = &custom.proxy_runtime.runtime;
+        let is_here = match self.runtimes.get(proxy).map(|runtime| runtime.kind()) {
+            Some(kind) => matches!(kind, RuntimeKind::Local(_)),
+            None => proxy.as_str() == "local",
+        };
+        if !is_here {
+            return Vec::new();
+        }
+        let fetch = custom.fetch.as_ref().map(|fetch| ("fetch", fetch.exec()));
+        let info = custom.get_info.as_ref().map(|info| ("getInfo", info.exec()));
+        let mut problems = Vec::new();
+        for (name, exec) in [fetch, Some(("apply", custom.apply.exec())), info].into_iter().flatten() {
+            let Exec::Task(task) = exec else { continue };
+            let told = not_here(task, false).into_iter().map(|NotHere { field, message, help }| {
+                document.problem(&format!("/runtime/custom/{name}/taskConfig/{}", field.join("/")), message).help(help)
+            });
+            problems.extend(told);
+        }
+        problems
+    }
 }
 
 fn unknown(document: &Document, pointer: &str, what: &str, name: &str, known: &[&str]) -> Diagnostic {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{Application, Body, CustomRuntime, Document, ParameterDefinition, ParameterKind, Runtime, RuntimeKind, Service};
 use crate::diagnostic::Diagnostic;
 use crate::selector::Selector;
-use crate::template::{Part, Template, TemplateError, undefined};
+use crate::template::{Part, Template, TemplateError, mixed_secret, readable_secret, undefined};
 use crate::yaml::{self, Kind, Node};
 
 /// Every template and selector of the document that is malformed, and every name that cannot exist where it stands.
@@ -29,15 +29,20 @@ struct Names {
     known: BTreeSet<String>,
     /// Names under these prefixes may or may not exist: other documents say so.
     open: Vec<&'static str>,
+    /// Those of the known ones that are secrets.
+    secrets: BTreeSet<String>,
 }
 
 impl Names {
     fn new(known: &[&str], open: &[&'static str], parameters: &[ParameterDefinition]) -> Self {
-        let mut names = Self { known: known.iter().map(|name| (*name).to_owned()).collect(), open: open.to_vec() };
+        let mut names =
+            Self { known: known.iter().map(|name| (*name).to_owned()).collect(), open: open.to_vec(), secrets: BTreeSet::new() };
         for parameter in parameters {
             names.known.insert(format!("Params.{}", parameter.name));
-            if let ParameterKind::DockerImage(_) = parameter.kind() {
-                names.known.insert(format!("Params.{}.Tag", parameter.name));
+            match parameter.kind() {
+                ParameterKind::DockerImage(_) => drop(names.known.insert(format!("Params.{}.Tag", parameter.name))),
+                ParameterKind::Secret(_) => drop(names.secrets.insert(format!("Params.{}", parameter.name))),
+                _ => {}
             }
         }
         names
@@ -49,11 +54,18 @@ impl Names {
             Err(errors) => return errors,
         };
         let is_missing = |name: &str| !self.known.contains(name) && !self.open.iter().any(|prefix| name.starts_with(prefix));
-        let missing = parts.into_iter().filter_map(|part| match part {
+        let is_mixed = parts.len() > 1;
+        let wrong = parts.into_iter().filter_map(|part| match part {
             Part::Name { name, tag, at } if is_missing(&name) => Some(undefined(&name, &tag, at, self.known.iter().map(String::as_str))),
+            Part::Name { name, tag, at } if is_mixed && self.secrets.contains(&name) => Some(mixed_secret(&name, &tag, at)),
             _ => None,
         });
-        missing.collect()
+        wrong.collect()
+    }
+
+    /// Whether a text is a secret and nothing else.
+    fn is_secret(&self, text: &str) -> bool {
+        matches!(Template::parse(text).map(|template| template.parts).as_deref(), Ok([Part::Name { name, .. }]) if self.secrets.contains(name))
     }
 }
 
@@ -220,6 +232,10 @@ impl Texts<'_> {
     fn text(&mut self, text: &str, at: &str, names: &Names) {
         for error in names.check(text) {
             self.tell(at, if at.ends_with("/rawSecret") { error.in_secret() } else { error });
+        }
+        if at.starts_with("/runtime/") && !at.contains("/env/") && names.is_secret(text) {
+            let (message, help) = readable_secret(text);
+            self.problems.push(self.document.problem(at, message).help(help));
         }
     }
 

@@ -181,3 +181,11 @@ fn bad_input_files_without_any_document() {
     assert!(directory.problems(&["b.pvn.yaml"]).contains(expected));
     assert_eq!(directory.files(&["..."]), "a.pvn.yaml b.pvn.yaml c/c.pvn.yaml", "beside others an empty one is no problem");
 }
+
+#[test]
+fn a_pipe_that_nobody_writes_into_is_refused_and_not_waited_for() {
+    let directory = Directory::with(&[]);
+    let made = std::process::Command::new("mkfifo").arg(directory.path("pipe.pvn.yaml")).status().unwrap();
+    assert!(made.success());
+    assert!(directory.problems(&["pipe.pvn.yaml"]).contains("it is a pipe or a device and no regular file"));
+}

@@ -178,3 +178,38 @@ fn bad_input_two_runtimes_and_no_connection() {
     let text = format!("{APPLICATION}{RUNTIME}---\nservice: {{name: s, application: a}}\n");
     assert_eq!(problems(&text), "", "the kind of a runtime that is not there is unknown");
 }
+
+#[test]
+fn what_a_local_command_cannot_have_is_told_where_it_is_known_to_be_local() {
+    let runtime = |proxy: &str| {
+        format!(
+            "runtime:\n  name: r\n  custom:\n    proxyRuntime: {{runtime: {proxy}}}\n    fetch: {{taskConfig: {{program: {{image: x}}}}}}\n    apply: {{taskConfig: \
+             {{program: {{cmd: [a]}}, volumes: [{{name: v, source: {{ephemeral: {{}}}}, mount: {{mountPath: /v}}}}]}}}}\n"
+        )
+    };
+    let told = "5 runtime.custom.fetch.taskConfig.program: there is neither `entrypoint` nor `cmd`: on this machine no image says what to run (write the \
+                program and its arguments, as in `cmd: [./check.sh, --quick]`)\n6 runtime.custom.apply.taskConfig.volumes: not supported yet: `volumes` of a task on \
+                a `local` runtime (use files of this machine, or `env` for secrets)";
+    for (other, proxy) in [("", "local"), ("---\nruntime: {name: here, local: {root: /tmp}}\n", "here")] {
+        assert_eq!(problems(&(runtime(proxy) + other)), told);
+    }
+    assert_eq!(problems(&runtime("elsewhere")), "", "the scheduler knows what that is");
+    assert_eq!(problems(&(runtime("k") + "---\nruntime: {name: k, kubernetes: {}}\n")), "");
+}
+
+#[test]
+fn a_secret_amid_a_text_is_told() {
+    let runtime = |cmd: &str, value: &str| {
+        format!(
+            "runtime:\n  name: r\n  custom:\n    proxyRuntime: {{runtime: k}}\n    parameters: [{{name: token, secret: {{}}}}]\n    apply: {{env: {{T: {{value: '{value}'}}}}, \
+             taskConfig: {{program: {{cmd: [a, '{cmd}']}}}}}}\n"
+        )
+    };
+    assert_eq!(problems(&runtime("x", "{{.Params.token}}")), "");
+    let mixed = problems(&runtime("x", "Bearer {{.Params.token}}"));
+    assert!(mixed.contains("`{{.Params.token}}` is a secret and stands in the middle of other text"), "{mixed}");
+    let readable = problems(&runtime("{{.Params.token}}", "x"));
+    assert!(readable.contains("is a secret, and anybody can read this text while the command runs"), "{readable}");
+    let service = "service: {name: s, application: a, parameters: [{name: t, secret: {}}], customRuntime: {parameterValues: [{name: x, string: 'a{{.Params.t}}'}]}}\n";
+    assert!(problems(service).contains("stands in the middle of other text"));
+}
