@@ -22,7 +22,28 @@ const BESIDE: [&str; 4] = ["-wal", "-shm", "-journal", "-reserve"];
 /// # Errors
 /// When it cannot be made, or something of ours is open and belongs to another user.
 pub(crate) fn data_directory(path: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    if let Err(error) = DirBuilder::new().recursive(true).mode(0o700).create(path) {
+        let is_other = std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_dir());
+        let why =
+            if is_other { "it is no directory; name one, or a place where there is nothing yet".to_owned() } else { error.to_string() };
+        return Err(io::Error::new(error.kind(), why));
+    }
+    fill(path).map_err(|error| whose(path, error))
+}
+
+/// Adds whose directory it is to an error that comes of that.
+fn whose(path: &Path, error: io::Error) -> io::Error {
+    let own = rustix::process::geteuid().as_raw();
+    match std::fs::metadata(path) {
+        Ok(metadata) if error.kind() == ErrorKind::PermissionDenied && metadata.uid() != own => {
+            let advice = "start as that user, or name another directory with --data-dir";
+            io::Error::new(error.kind(), format!("{error}: it belongs to user {} and this runs as user {own}; {advice}", metadata.uid()))
+        }
+        _ => error,
+    }
+}
+
+fn fill(path: &Path) -> io::Result<()> {
     let metadata = std::fs::metadata(path)?;
     if metadata.mode() & OTHERS != 0 {
         let is_ours = metadata.uid() == rustix::process::geteuid().as_raw();
@@ -143,5 +164,23 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         database(&home.path().join("pvn.db")).unwrap();
         assert_eq!(mode(&home.path().join("pvn.db")), 0o600);
+    }
+
+    #[test]
+    fn a_data_directory_that_is_a_file_is_told_so() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        assert_eq!(data_directory(&file).unwrap_err().to_string(), "it is no directory; name one, or a place where there is nothing yet");
+    }
+
+    #[test]
+    fn a_data_directory_of_another_user_is_told_with_both() {
+        let denied = || io::Error::from(ErrorKind::PermissionDenied);
+        let own = rustix::process::geteuid().as_raw();
+        // Everybody knows a directory of root's; root knows one of its own alone.
+        let told = whose(Path::new("/"), denied()).to_string();
+        assert_eq!(told.contains(&format!("belongs to user 0 and this runs as user {own}")), own != 0, "{told}");
+        assert_eq!(whose(Path::new("/no/such/place"), denied()).to_string(), denied().to_string());
     }
 }

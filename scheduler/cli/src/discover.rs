@@ -49,14 +49,16 @@ fn token(server: &str, file: Option<&Path>, environment: Environment) -> Result<
         return Ok(None);
     }
     let path = environment.data_dir.map_or_else(|| PathBuf::from("pvn-data"), PathBuf::from).join(TOKEN_FILE);
-    match path.exists() {
-        false => Ok(None),
-        true => read(&path).map(Some).map_err(|why| {
-            Failure::with_next(
-                format!("cannot read the token file {}: {why}", path.display()),
-                "run as the user that runs the scheduler, or give a token with --token-file or PVN_AUTH_TOKEN",
-            )
-        }),
+    let cannot = |why: String| {
+        Failure::with_next(
+            format!("cannot read the token file {}: {why}", path.display()),
+            "run as the user that runs the scheduler, or give a token with --token-file or PVN_AUTH_TOKEN",
+        )
+    };
+    match path.try_exists() {
+        Ok(false) => Ok(None),
+        Ok(true) => read(&path).map(Some).map_err(cannot),
+        Err(error) => Err(cannot(error.to_string())),
     }
 }
 
@@ -96,6 +98,17 @@ mod tests {
         check(LOCAL, None, None, Some(dir.path()), Some("from-dir"));
         check("http://far.example", None, None, Some(dir.path()), Some("from-dir"));
         check("http://far.example", None, None, None, None);
+    }
+
+    #[test]
+    fn a_data_directory_that_cannot_be_looked_into_is_named_with_the_reason() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        // What lies in a file cannot be looked for, whoever asks; of a directory of another user the system says so, too.
+        let environment = Environment { token: None, data_dir: Some(file.clone().into_os_string()) };
+        let failure = token(LOCAL, None, environment).unwrap_err();
+        assert!(failure.to_string().starts_with(&format!("cannot read the token file {}/admin-token: ", file.display())), "{failure}");
     }
 
     #[test]

@@ -39,6 +39,11 @@ pub enum Failure {
     Output(#[from] io::Error),
 }
 
+/// Whether a TLS handshake met bytes that are none of TLS. Source: the words of rustls for `InvalidMessage`.
+fn speaks_no_tls(why: &str) -> bool {
+    why.contains("received corrupt message")
+}
+
 fn count(problems: usize) -> String {
     if problems == 1 { "1 problem in the config files".to_owned() } else { format!("{problems} problems in the config files") }
 }
@@ -85,6 +90,10 @@ impl Failure {
     pub fn next(&self) -> Option<String> {
         match self {
             Self::User { next, .. } => next.clone(),
+            Self::Unreachable { server, why } if server.starts_with("https://") && speaks_no_tls(why) => Some(format!(
+                "whoever listens there speaks no TLS: say --server {}, or start the scheduler with --tls-cert and --tls-key",
+                server.replacen("https://", "http://", 1)
+            )),
             Self::Unreachable { .. } => {
                 Some("start it with `pvn-scheduler serve`, or say where it listens with --server or PVN_SERVER".to_owned())
             }

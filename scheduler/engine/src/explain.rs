@@ -70,6 +70,11 @@ impl Chain<'_> {
                 self.say("PAUSED", "a person paused it: neither fetch nor apply starts until `pvnctl services resume`".into(), since, None);
             }
             Situation::Applying => {}
+            Situation::Converged if state.desired().is_some_and(|desired| desired.fetch.is_none()) => {
+                let text =
+                    format!("{version} was applied; the runtime has no fetch, so nobody looks for drift; a new release applies again");
+                self.say("CONVERGED", text, since, None);
+            }
             Situation::Converged => self.say("CONVERGED", format!("{version} is as desired; fetch keeps looking for drift"), since, None),
             Situation::Unseen | Situation::Unlooked | Situation::Pending | Situation::Broken | Situation::Looking => self.looks(),
             Situation::Cancelled => {

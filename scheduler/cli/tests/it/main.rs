@@ -8,6 +8,7 @@ mod configs;
 mod errors;
 mod output;
 mod server;
+mod suggestions;
 mod waiting;
 
 use pvnctl::console::Console;

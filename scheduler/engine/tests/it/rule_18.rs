@@ -298,3 +298,25 @@ fn rule_18_the_stories_cover_every_reason() {
         assert!(reached.contains(reason), "no story ends in {reason}");
     }
 }
+
+#[test]
+fn rule_18_nobody_is_told_that_fetch_looks_where_there_is_none() {
+    let mut it = Scenario::new(apply_only());
+    it.run(Apply, 0);
+    it.is("CONVERGED");
+    let told = explain(it.state(), &Lanes::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
+    let cause = told.causes.iter().find(|cause| cause.code == "CONVERGED").unwrap();
+    assert!(cause.message.contains("no fetch") && !cause.message.contains("keeps looking"), "{}", cause.message);
+}
+
+#[test]
+fn rule_18_the_way_out_of_an_approval_is_the_command_that_gives_it() {
+    let mut it = Scenario::new(before_apply());
+    it.run(Fetch, 2);
+    let told = explain(it.state(), &Lanes::new(limits(1, None), it.now), it.now, &|_| String::new(), "web --app a --channel c");
+    let cause = told.causes.iter().find(|cause| cause.code == "APPROVAL_PENDING").unwrap();
+    let approval = it.state().approvals().last().unwrap();
+    let plan = approval.fingerprint.map_or_else(String::new, |digest| format!(" --plan-digest {digest}"));
+    let command = format!("`pvnctl services approve web --app a --channel c --approval {}{plan}`", approval.id);
+    assert!(cause.message.contains(&command), "{}", cause.message);
+}

@@ -64,7 +64,8 @@ impl Planner {
         }
         if let Some((application, service)) = self.store.secret_user(&key).await? {
             return Err(Refusal::Conflict(format!(
-                "secret `{key}` is in use by service `{application}/{service}`; push a release of it that does not name the secret first"
+                "secret `{key}` is in use by service `{application}/{service}`; take it out of what names it and apply that: the runtime's \
+                 config takes effect at once, the service's own with `pvnctl services push {service} --app {application}`"
             )));
         }
         let entry = entry("secret.deleted", caller, format!("{} deletes secret `{key}`", caller.who), json!({"key": key}));

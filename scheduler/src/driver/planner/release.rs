@@ -182,7 +182,8 @@ impl Planner {
             })?,
             None => self.store.last_converged_release(service.id).await?.ok_or_else(|| {
                 Refusal::Conflict(format!(
-                    "no earlier version of {label} was ever converged, so there is none to go back to; name one with --version"
+                    "no earlier version of {label} was ever converged, so there is none to go back to; name one with `pvnctl services rollback {} --app {} --to VERSION`",
+                    service.name, application.name
                 ))
             })?,
         };

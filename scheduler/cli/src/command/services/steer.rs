@@ -1,6 +1,7 @@
 //! `pvnctl services retry`, `pause` and `resume`.
 
 use schema::api::Instance;
+use schema::status::Status;
 
 use crate::args::ChannelArgument;
 use crate::client::Client;
@@ -13,6 +14,8 @@ pub(super) async fn perform(what: &str, instance: &ChannelArgument, client: &Cli
     let done = match what {
         "pause" => "paused",
         "resume" => "resumed",
+        // There is nothing to try: a fetch looks, where the runtime has one.
+        _ if now.status == Status::Converged => "nothing to try again",
         _ => "trying again",
     };
     console.done(&now, &format!("{done}: {}; it is {}: {}", instance.say(), now.status, now.message))
