@@ -111,19 +111,29 @@ fn p1_a_daemon_that_slept_beside_a_job_that_was_made_does_not_let_it_go_when_ano
     let mut world = World::of(&cluster, "slept", first);
     world.apply(&json!({}), &commands(&world, ""));
     world.scheduler.stop();
-    world.scheduler.spawn(&Start { arguments: &arguments, stop_at: Some(MADE), ..Start::default() });
-    wait::until("the daemon to take the push", || world.pushes().then_some(()));
-    let pid = world.scheduler.pid();
-    wait::until("it to sleep beside a Job that is made", || {
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let held = outside.path().join("held");
+    std::fs::write(&held, "").expect("a file can be written");
+    let hold_at = format!("{MADE}:{}", held.display());
+    world.scheduler.run(&Start { arguments: &arguments, hold_at: Some(&hold_at), ..Start::default() });
+    world.scheduler.ok(&["services", "push", "s", "--app", "app"]);
+    // Nothing is being stored any more then, or the database would be locked for as long as it sleeps.
+    wait::until("its Job to be made, and that to be noted", || {
+        let is_noted = world.jobs("apply").first().is_some_and(|job| job["status"] == "STARTING");
+        (is_noted && world.jobs_there().contains("\"suspend\": true")).then_some(())
+    });
+    let first = Pid::from_raw(i32::try_from(world.scheduler.pid()).expect("process ids fit"));
+    kill(first, Signal::SIGSTOP).expect("it can be put to sleep");
+    wait::until("it to sleep", || {
+        let status = std::fs::read_to_string(format!("/proc/{first}/status")).unwrap_or_default();
         status.lines().any(|line| line.starts_with("State:") && line.contains('T')).then_some(())
     });
+    std::fs::remove_file(&held).expect("it is held");
 
     let mut second = Scheduler::stopped_at(ADDRESS);
     std::fs::create_dir(second.data()).expect("a directory can be made");
     std::fs::copy(world.scheduler.data().join("admin-token"), second.data().join("admin-token")).expect("the token can be copied");
     second.run(&Start { arguments: &arguments, ..Start::default() });
-    kill(Pid::from_raw(i32::try_from(pid).expect("process ids fit")), Signal::SIGCONT).expect("it can be woken");
+    kill(first, Signal::SIGCONT).expect("it can be woken");
     wait::until_within(wait::PATIENCE * 2, "the first daemon to end", || world.scheduler.exited());
     let jobs = world.jobs_there();
     assert!(!jobs.contains("\"suspend\": false"), "what it had made it let go: {jobs}");
