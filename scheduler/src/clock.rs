@@ -2,7 +2,7 @@
 //! and move it by hand.
 
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use schema::time::Timestamp;
 use tokio::sync::watch;
@@ -134,7 +134,16 @@ impl Clock {
 
 #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
 fn system_now() -> Timestamp {
-    chrono::Utc::now().into()
+    millis_of(SystemTime::now())
+}
+
+/// What the system says, also before 1970, where a clock may be that nobody has set.
+fn millis_of(time: SystemTime) -> Timestamp {
+    let millis = |since: Duration| i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
+    Timestamp::from_millis(match time.duration_since(UNIX_EPOCH) {
+        Ok(since) => millis(since),
+        Err(before) => -millis(before.duration()),
+    })
 }
 
 fn steady_ms() -> i64 {
@@ -189,6 +198,14 @@ mod tests {
         manual.set(Timestamp::from_millis(5_000));
         manual.advance_ms(10);
         assert_eq!(clock.read(), Reading { wall: Timestamp::from_millis(5_010), steady_ms: 10 });
+    }
+
+    #[test]
+    fn bad_input_a_clock_before_1970_is_read_as_it_is() {
+        for millis in [0_u64, 1, 1_500, 86_400_000] {
+            let past = UNIX_EPOCH - Duration::from_millis(millis);
+            assert_eq!(millis_of(past), Timestamp::from_millis(-millis.cast_signed()));
+        }
     }
 
     #[test]

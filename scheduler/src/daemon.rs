@@ -11,6 +11,7 @@ use engine::lanes::{Limit, Limits};
 use futures::FutureExt;
 use schema::id::RuntimeId;
 use schema::status::Role;
+use schema::time::Timestamp;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -46,6 +47,9 @@ const STOP_WITHIN: Duration = Duration::from_secs(10);
 /// Why the daemon does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
+    /// The machine's clock is before all time: no answer over HTTP can carry its date.
+    #[error("the clock of this machine shows {0}, before 1970; set it, by NTP or with `date --set`, and start again")]
+    Clock(Timestamp),
     /// The settings cannot be served.
     #[error(transparent)]
     Settings(#[from] SettingsError),
@@ -128,6 +132,9 @@ impl Daemon {
     /// [`StartError`] with what to do.
     pub async fn start_at(settings: Settings, clock: Clock) -> Result<Self, StartError> {
         settings.check()?;
+        if clock.now() < Timestamp::from_millis(0) {
+            return Err(StartError::Clock(clock.now()));
+        }
         let settings = settings.absolute().map_err(io_error("find the present directory and the paths in the settings".to_owned()))?;
         let tls = settings.tls()?.map(Tls::open).transpose()?;
         let authorities = settings.advertise_ca_file.as_deref().map(http::authorities).transpose()?;
@@ -301,14 +308,14 @@ fn wrapper(settings: &Settings) -> Result<PathBuf, StartError> {
 /// What must be in every database: the built-in runtime, and at the first start a token.
 async fn prepare(store: &Store, clock: &Clock, data: &Path) -> Result<(), StartError> {
     let mut commit = Commit::default();
-    if store.find_runtime(BUILT_IN_RUNTIME).await?.is_none() {
+    if !store.has_runtime(BUILT_IN_RUNTIME).await? {
         let name = BUILT_IN_RUNTIME.parse().expect("the built-in runtime has a legal name");
         let id = RuntimeId::derive(&[b"built-in", BUILT_IN_RUNTIME.as_bytes()]);
         let summary = RuntimeSummary { labels: crate::compile::Configs::default().runtime_labels(&name), ..RuntimeSummary::default() };
         let kind = "local".to_owned();
         commit.changes.push(Change::Runtime(Box::new(RuntimeRow { id, name, kind, summary, config_version: 0, created_at: clock.now() })));
     }
-    if store.tokens(&Default::default()).await?.total == 0 {
+    if !store.has_tokens().await? {
         commit.changes.push(Change::Token(first_token(clock, data)?));
     }
     if !commit.is_empty() {

@@ -8,7 +8,7 @@
 use schema::api::LogEntry;
 
 use crate::clock::Clock;
-use crate::store::{Change, Commit, Result, Store};
+use crate::store::{Change, Commit, Result, Store, StoreError};
 
 /// Id of the spool directory.
 const SPOOL: &str = "spool";
@@ -21,14 +21,19 @@ const SPOOL_AFTER: &str = "spool_after";
 /// # Errors
 /// When the database cannot be used.
 pub(crate) async fn note(store: &Store, clock: &Clock, id: &str, path: &std::path::Path) -> Result<()> {
-    let before = store.meta(SPOOL).await?;
+    let before = match store.meta(SPOOL).await {
+        // Which one it was is not known, so it was another one.
+        Err(StoreError::Corrupt(why)) => Some(why),
+        other => other?,
+    };
     if before.as_deref() == Some(id) {
         return Ok(());
     }
     let counters = store.counters().await?;
     let mut commit = Commit { changes: vec![Change::Meta(SPOOL, id.to_owned())], ..Commit::default() };
     if before.is_some() {
-        let under_way = store.unfinished_jobs().await?.len();
+        let (readable, unreadable) = store.unfinished_jobs().await?;
+        let under_way = readable.len() + unreadable.len();
         let message = format!(
             "the spool directory {} is not the one that this database had: it is new, lost or another daemon's; of {under_way} jobs that were under way nobody can say here whether they run; see whether they do, then `pvnctl services retry` where an apply is held back",
             path.display()
@@ -51,10 +56,16 @@ pub(crate) async fn note(store: &Store, clock: &Clock, id: &str, path: &std::pat
     store.commit(&commit).await
 }
 
-/// The number of the newest job that cannot be in the spool directory; 0 when all can.
+/// The number of the newest job that cannot be in the spool directory; 0 when all can. Where that is noted and cannot be read, it
+/// is any job.
 ///
 /// # Errors
 /// When the database cannot be read.
 pub(crate) async fn lost_up_to(store: &Store) -> Result<i64> {
-    Ok(store.meta(SPOOL_AFTER).await?.and_then(|text| text.parse().ok()).unwrap_or(0))
+    match store.meta(SPOOL_AFTER).await {
+        Ok(None) => Ok(0),
+        Ok(Some(text)) => Ok(text.parse().ok().filter(|noted| *noted >= 0).unwrap_or(i64::MAX)),
+        Err(StoreError::Corrupt(_)) => Ok(i64::MAX),
+        Err(error) => Err(error),
+    }
 }

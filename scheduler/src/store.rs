@@ -40,6 +40,7 @@ mod row;
 mod secrets;
 mod structured;
 mod tokens;
+mod unreadable;
 
 use lease::Lease;
 
@@ -49,7 +50,7 @@ pub use backup::{Snapshot, snapshot};
 pub use commit::{Change, Commit};
 pub use documents::{DocumentKey, DocumentKind, StoredDocument};
 pub use events::EventFilter;
-pub use instances::{InstanceRow, LoadedInstance, ServiceFilter, shown as shown_instance};
+pub use instances::{Damage, InstanceRow, LoadedInstance, ServiceFilter, shown as shown_instance};
 pub use jobs::{JobFilter, JobRow};
 pub use lease::{LEASE, Owner};
 pub use lock::{Lock, LockError};
@@ -58,6 +59,7 @@ pub use prune::{JobGroup, OldEntry};
 pub use releases::{MASK, ReleaseChannelRow, ReleaseFilter, ReleaseRow, over_all};
 pub use structured::blobs_of;
 pub use tokens::TokenRow;
+pub use unreadable::Unreadable;
 
 type Db = sqlx::Sqlite;
 type Connection = sqlx::SqliteConnection;
@@ -191,12 +193,23 @@ impl PageRequest {
         self.cursor.as_ref().map(|text| text.parse().map_err(|_| wrong(text))).transpose()
     }
 
-    /// The page made of `rows`, of which there may be one too many; `cursor` names the last item that is shown.
-    fn page<R, T>(&self, mut rows: Vec<R>, total: u64, cursor: impl Fn(&R) -> String, item: impl Fn(R) -> T) -> schema::api::Page<T> {
+    /// The page made of `rows`, of which there may be one too many; `cursor` names the last row that is shown. A row that cannot
+    /// be read is told beside the others.
+    ///
+    /// # Errors
+    /// Those that are not about one row.
+    fn page<T>(
+        &self,
+        mut rows: Vec<Row>,
+        total: i64,
+        cursor: impl Fn(&Row) -> Result<String>,
+        mut item: impl FnMut(&Row) -> Result<T>,
+    ) -> Result<schema::api::Page<T>> {
         let more = rows.len() > self.items();
         rows.truncate(self.items());
-        let next_cursor = if more { rows.last().map(cursor) } else { None };
-        schema::api::Page { items: rows.into_iter().map(item).collect(), next_cursor, total }
+        let next_cursor = if more { rows.iter().rev().find_map(|row| cursor(row).ok()) } else { None };
+        let (items, unreadable) = row::readable(rows.iter(), |row| item(row))?;
+        Ok(schema::api::Page { items, next_cursor, total: total.unsigned_abs(), unreadable })
     }
 }
 

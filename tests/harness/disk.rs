@@ -45,6 +45,16 @@ impl Drop for SmallDisk {
     }
 }
 
+/// Changes a database that nobody uses by one statement of SQL, as a hand would. Needs python3.
+///
+/// # Panics
+/// When python3 cannot be started, or the statement changes nothing.
+pub fn edit(database: &Path, sql: &str) {
+    const SCRIPT: &str = "import sqlite3, sys\ndb = sqlite3.connect(sys.argv[1])\ndone = db.execute(sys.argv[2]).rowcount\ndb.commit()\ndb.close()\nsys.exit(done < 1)";
+    let done = Command::new("python3").args(["-c", SCRIPT]).arg(database).arg(sql).status().expect("python3 can be started");
+    assert!(done.success(), "{sql}");
+}
+
 /// Another process that keeps a database locked until this is dropped. Needs python3.
 pub struct DatabaseLock(Child);
 

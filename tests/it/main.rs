@@ -2,6 +2,8 @@
 
 mod approving;
 mod backup;
+mod bad_rows;
+mod clocks;
 mod cluster;
 mod cluster_check;
 mod cluster_deploy;

@@ -365,7 +365,7 @@ impl Batch {
                     kept.revision += 1;
                     rows.push(kept.row());
                 }
-            } else if let Some(stopped) = world.broken.get_mut(id) {
+            } else if let Some(stopped) = world.broken.get_mut(id).filter(|stopped| !stopped.needs_hand()) {
                 stopped.revision += 1;
                 rows.push(stopped.row());
             }

@@ -22,10 +22,14 @@ use super::intake::Arrived;
 use super::run::Loop;
 use super::world::{Kept, Names, World};
 use super::{Caller, Refusal};
-use crate::store::{Change, InstanceRow, LoadedInstance};
+use crate::store::{Change, InstanceRow, LoadedInstance, Unreadable};
 
 /// The way out, for people.
 const WAY_OUT: &str = "`pvnctl services retry` starts it anew: fetch then decides, or a person where there is no fetch";
+
+/// The same where nobody but a person can tell what belongs into the row.
+const BY_HAND: &str =
+    "somebody mends that row by hand: stop the daemon, change it with `sqlite3 FILE` (`pvn-scheduler backup` before), and start it again";
 
 /// An instance that stands still.
 #[derive(Debug, Clone)]
@@ -41,6 +45,19 @@ pub(super) struct Stopped {
     since: Timestamp,
     /// What its jobs told meanwhile; one end for each at most.
     told: BTreeMap<JobId, Arrived>,
+    /// What else of it cannot be read.
+    damage: Damage,
+}
+
+/// What of an instance cannot be read beside its state.
+#[derive(Debug, Clone, Default)]
+struct Damage {
+    /// Whether only a change of the database by hand mends it; until then its row is not written.
+    needs_hand: bool,
+    /// Its jobs that may run, and whose rows cannot be read.
+    jobs: Vec<JobId>,
+    /// Numbers of pending actions that cannot be read.
+    actions: Vec<i64>,
 }
 
 /// What the engine makes, with every invariant checked. A panic in there is a broken invariant too.
@@ -73,7 +90,7 @@ fn unwound<T>(make: impl FnOnce() -> T) -> Result<T, String> {
 impl Stopped {
     /// One whose row cannot be used. What is known of it is read from the pieces.
     pub(super) fn unreadable(loaded: LoadedInstance, why: String, desired: Option<Box<Desired>>, observer: bool, now: Timestamp) -> Self {
-        let LoadedInstance { application, service, channel, runtime, revision, stored, gone, .. } = loaded;
+        let LoadedInstance { application, service, channel, runtime, revision, stored, gone, damage, .. } = loaded;
         let pieces: serde_json::Value = serde_json::from_str(&stored).unwrap_or_default();
         let piece = |name: &str| pieces.get(name).cloned().unwrap_or_default();
         let known = Known {
@@ -86,7 +103,53 @@ impl Stopped {
             unsettled: serde_json::from_value(piece("unsettled")).ok(),
         };
         let names = Arc::new(Names { application, service, channel });
-        Self { names, runtime, revision, stored, known, why, since: now, told: BTreeMap::new() }
+        let damage = Damage { needs_hand: damage.is_some_and(|damage| damage.needs_hand), ..Damage::default() };
+        Self { names, runtime, revision, stored, known, why, since: now, told: BTreeMap::new(), damage }
+    }
+
+    /// One of whose jobs or pending actions rows cannot be read. `is_there` says of a job in flight whether its row can.
+    pub(super) fn damaged(kept: Kept, why: String, rows: &[&Unreadable], is_there: &dyn Fn(JobId) -> bool, now: Timestamp) -> Self {
+        let missing: Vec<_> = kept.state.jobs_in_flight().filter(|job| !is_there(job.id)).map(|job| (job.id, job.kind)).collect();
+        let mut stopped = Self::of(kept, why, now);
+        for (job, kind) in missing {
+            stopped.damage.jobs.push(job);
+            if kind == JobKind::Apply {
+                stopped.known.unsettled = Some(job);
+            }
+        }
+        stopped.note_damage(rows.to_vec());
+        stopped
+    }
+
+    /// These rows of it cannot be read.
+    pub(super) fn note_damage(&mut self, rows: Vec<&Unreadable>) {
+        for row in rows {
+            self.damage.actions.extend(row.action);
+            if let Some(job) = row.job
+                && !self.damage.jobs.contains(&job)
+            {
+                self.damage.jobs.push(job);
+            }
+        }
+        // Which command it runs is not known where the state cannot be read either.
+        if self.known.flying.is_none() && self.known.unsettled.is_none() {
+            self.known.unsettled = self.damage.jobs.first().copied();
+        }
+    }
+
+    /// Its jobs whose rows cannot be read.
+    pub(super) fn jobs(&self) -> impl Iterator<Item = JobId> {
+        self.damage.jobs.iter().copied()
+    }
+
+    /// Whether nobody but a person can tell what belongs into its row.
+    pub(super) fn needs_hand(&self) -> bool {
+        self.damage.needs_hand
+    }
+
+    /// The way out, for people.
+    fn way_out(&self) -> &'static str {
+        if self.damage.needs_hand { BY_HAND } else { WAY_OUT }
     }
 
     fn of(kept: Kept, why: String, now: Timestamp) -> Self {
@@ -100,7 +163,17 @@ impl Stopped {
             unsettled: state.unsettled(),
         };
         let stored = kept.row().state;
-        Self { names: kept.names, runtime: kept.runtime, revision: kept.revision, stored, known, why, since: now, told: BTreeMap::new() }
+        Self {
+            names: kept.names,
+            runtime: kept.runtime,
+            revision: kept.revision,
+            stored,
+            known,
+            why,
+            since: now,
+            told: BTreeMap::new(),
+            damage: Damage::default(),
+        }
     }
 
     /// `application/service in channel: why`, for whoever watches over the daemon.
@@ -110,7 +183,7 @@ impl Stopped {
 
     /// In a sentence.
     fn message(&self) -> String {
-        format!("{}; nothing is started for it until {WAY_OUT}", self.why)
+        format!("{}; nothing is started for it until {}", self.why, self.way_out())
     }
 
     /// The row after one more commit.
@@ -134,12 +207,12 @@ impl Stopped {
     }
 
     pub(super) fn refusal(&self) -> Refusal {
-        Refusal::Conflict(format!("{} is BROKEN ({}); {WAY_OUT}", self.names.label(), self.why))
+        Refusal::Conflict(format!("{} is BROKEN ({}) until {}", self.names.label(), self.why, self.way_out()))
     }
 
     pub(super) fn explain(&self) -> Explanation {
         let cause = |code: &str, message: String| Cause { code: code.to_owned(), message, since: Some(self.since), until: None };
-        let causes = vec![cause("BROKEN", self.why.clone()), cause("WAITS_FOR_PERSON", format!("ends when {WAY_OUT}"))];
+        let causes = vec![cause("BROKEN", self.why.clone()), cause("WAITS_FOR_PERSON", format!("ends when {}", self.way_out()))];
         Explanation { status: Status::Broken, reason: None, message: self.message(), causes, next: Vec::new() }
     }
 }
@@ -222,8 +295,10 @@ impl Batch {
     /// Writes the row of one that stands still since the start.
     pub(super) fn write_broken(&mut self, world: &mut World, id: InstanceId) {
         let Some(stopped) = world.broken.get_mut(&id) else { return };
-        stopped.revision += 1;
-        self.written.push(id);
+        if !stopped.damage.needs_hand {
+            stopped.revision += 1;
+            self.written.push(id);
+        }
         let (names, why) = (stopped.names.clone(), stopped.why.clone());
         if let Some(release) = stopped.known.desired.as_ref().map(|desired| desired.release) {
             self.changes.push(Change::ReleaseStatus { release, channel: names.channel.0, status: Status::Broken, at: self.now });
@@ -244,16 +319,24 @@ impl Loop {
 
     /// Says which instances stand still.
     pub(super) fn show_broken(&self) {
-        let lines = || self.world.broken.values().map(Stopped::line).collect::<std::collections::BTreeSet<_>>();
-        if self.world.broken.is_empty() && self.broken.borrow().is_empty() {
+        let (broken, unplaced) = (&self.world.broken, &self.world.unplaced);
+        if broken.is_empty() && unplaced.is_empty() && self.broken.borrow().is_empty() {
             return;
         }
-        self.broken.send_replace(lines().into_iter().collect());
+        let lines: std::collections::BTreeSet<String> = broken.values().map(Stopped::line).chain(unplaced.iter().cloned()).collect();
+        self.broken.send_replace(lines.into_iter().collect());
     }
 
     /// A person starts it anew.
-    pub(super) fn mend(&mut self, batch: &mut Batch, id: InstanceId, caller: &Caller) {
-        let Some(stopped) = self.world.broken.remove(&id) else { return };
+    ///
+    /// # Errors
+    /// When only a change of the database by hand helps.
+    pub(super) fn mend(&mut self, batch: &mut Batch, id: InstanceId, caller: &Caller) -> Result<(), Refusal> {
+        let Some(stopped) = self.world.broken.get(&id) else { return Ok(()) };
+        if stopped.damage.needs_hand {
+            return Err(stopped.refusal());
+        }
+        let Some(stopped) = self.world.broken.remove(&id) else { return Ok(()) };
         let names = stopped.names.clone();
         let mut known = stopped.known.clone();
         let mut others = Vec::new();
@@ -289,8 +372,13 @@ impl Loop {
         let message = format!("{} starts {} anew; it was broken: {}", caller.who, names.label(), stopped.why);
         let who = (Some(caller.who.clone()), Some(caller.origin.clone()));
         batch.log(&mut self.world, Some(&names), "instance.mended", who, message, serde_json::json!({}));
+        let why = "its row could not be read when its instance was started anew";
+        let over = stopped.damage.jobs.iter().map(|job| Change::JobGivenUp { job: *job, at: now, why: why.to_owned() });
+        batch.changes.extend(over);
+        batch.performed.extend(&stopped.damage.actions);
         if batch.begin_anew(&mut self.world, stopped.clone(), known) {
             self.held.extend(stopped.told.into_values());
         }
+        Ok(())
     }
 }

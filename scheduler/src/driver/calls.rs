@@ -160,8 +160,7 @@ impl Loop {
 
     fn person(&mut self, batch: &mut Batch, id: InstanceId, ask: Ask, caller: &Caller) -> Result<(), Refusal> {
         if self.world.broken.contains_key(&id) && matches!(ask, Ask::Retry) {
-            self.mend(batch, id, caller);
-            return Ok(());
+            return self.mend(batch, id, caller);
         }
         if let Some(stopped) = self.world.broken.get(&id) {
             return Err(stopped.refusal());

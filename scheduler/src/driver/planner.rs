@@ -151,6 +151,8 @@ impl From<StoreError> for Refusal {
         match error {
             StoreError::Conflict(why) => Self::Conflict(why),
             StoreError::Invalid(why) => Self::Invalid(why),
+            // Trying again helps nobody; whoever mends it has to know the row.
+            StoreError::Corrupt(why) => Self::Conflict(format!("a row of the database cannot be read: {why}")),
             error => Self::Unavailable(error.to_string()),
         }
     }

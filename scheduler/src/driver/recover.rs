@@ -18,7 +18,7 @@ use super::words::Words;
 use super::world::{Kept, Names, World};
 use crate::runner::{End, Runner};
 use crate::spools;
-use crate::store::{JobRow, LoadedInstance, Store, StoreError};
+use crate::store::{JobRow, LoadedInstance, Store, StoreError, Unreadable};
 
 /// Where the loop goes on.
 pub(super) struct Recovered {
@@ -46,37 +46,32 @@ pub(super) async fn recover(
     observer: bool,
     now: Timestamp,
 ) -> Result<Recovered, StoreError> {
-    let mut instances = Vec::new();
-    let mut broken = Vec::new();
-    let mut going_on = Vec::new();
-    for loaded in store.load_instances().await? {
-        match usable(loaded) {
-            Ok((kept, was_broken)) => {
-                if was_broken {
-                    going_on.push(kept.state.instance());
-                }
-                instances.push(kept);
-            }
-            Err((loaded, why)) => {
-                let id = InstanceId::of(loaded.service.0, loaded.channel.0);
-                tracing::error!(instance = %id, why, "the state of an instance cannot be used; the instance stands still");
-                let desired = store.desired(id).await?;
-                broken.push(Stopped::unreadable(*loaded, why, desired, observer, now));
-            }
-        }
-    }
-    let mut jobs = store.unfinished_jobs().await?;
+    let Found { instances, mut broken, going_on, unplaced } = sort_out(store, observer, now).await?;
+    let (mut jobs, unreadable_jobs) = store.unfinished_jobs().await?;
+    let (pending, unreadable_actions) = store.pending_actions().await?;
+    let unreadable: Vec<Unreadable> = unreadable_jobs.into_iter().chain(unreadable_actions).collect();
+    let instances = stop_the_damaged(store, instances, &mut broken, &jobs, &unreadable, now).await?;
+    let mut out_of_reach: HashSet<JobId> = unreadable.iter().filter_map(|row| row.job).collect();
     // Jobs that were given up and whose end still matters are over in their rows.
     for job in instances.iter().flat_map(|kept| kept.state.given_up()) {
         if jobs.iter().all(|row| row.id != job) {
-            jobs.extend(store.job_row(job).await?);
+            match store.job_row(job).await {
+                // It stays given up, and its instance says so, until a person decides.
+                Err(StoreError::Corrupt(_)) => drop(out_of_reach.insert(job)),
+                row => jobs.extend(row?),
+            }
         }
     }
-    let pending = store.pending_actions().await?;
     let lost_up_to = spools::lost_up_to(store).await?;
     let mut world = World::load(instances, jobs.clone(), store.counters().await?, limits, now);
     let broken_ids: Vec<InstanceId> = broken.iter().map(|stopped| stopped.names.instance()).collect();
+    out_of_reach.extend(broken.iter().flat_map(Stopped::jobs).filter(|job| jobs.iter().all(|row| row.id != *job)));
     broken.into_iter().for_each(|stopped| world.put_broken(stopped));
+    world.unplaced =
+        unreadable.iter().filter(|row| row.instance.is_none_or(|id| !world.broken.contains_key(&id))).map(|row| row.why.clone()).collect();
+    let is_placed = unplaced.is_empty();
+    world.unplaced.extend(unplaced);
+    world.unplaced.iter().for_each(|why| tracing::error!("a row of the database cannot be read and is left out: {why}"));
 
     let names: HashMap<InstanceId, Arc<Names>> = jobs
         .iter()
@@ -85,9 +80,14 @@ pub(super) async fn recover(
         .filter_map(|id| Some((id, world.names(id)?.clone())))
         .collect();
     let kept = world.instances.iter().filter(|(_, kept)| !is_over(&kept.state)).map(|(id, _)| *id);
-    runner.retain_instances(kept.chain(broken_ids.iter().copied()).collect()).await;
+    if is_placed {
+        runner.retain_instances(kept.chain(broken_ids.iter().copied()).collect()).await;
+    }
     let (gone_out_of_sight, jobs) = out_of_sight(jobs, runner, lost_up_to);
-    let never_started: BTreeSet<JobId> = runner.recover(jobs.iter().map(|job| job.id).collect()).await.into_iter().collect();
+    // What runs of those whose rows cannot be read goes on too; its end is kept until somebody can say what it means.
+    let known = jobs.iter().map(|job| job.id).chain(out_of_reach.iter().copied());
+    let never_started: BTreeSet<JobId> = runner.recover(known.collect()).await.into_iter().collect();
+    world.out_of_reach = out_of_reach;
     let mut unstarted = Vec::new();
     let mut ended = Vec::new();
     let mut handed = BTreeSet::new();
@@ -127,16 +127,114 @@ pub(super) async fn recover(
     Ok(Recovered { world, tasks, unstarted, ended, handed, broken: broken_ids, again: going_on, lost })
 }
 
+/// What the table of instances holds.
+struct Found {
+    instances: Vec<Kept>,
+    broken: Vec<Stopped>,
+    /// Those whose rows say that they stand still, and that go on.
+    going_on: Vec<InstanceId>,
+    /// Of rows of which nobody can tell whose they are, what is wrong with them.
+    unplaced: Vec<String>,
+}
+
+async fn sort_out(store: &Store, observer: bool, now: Timestamp) -> Result<Found, StoreError> {
+    let (loaded, unreadable) = store.load_instances().await?;
+    let unplaced = unreadable.into_iter().map(|row| row.why).collect();
+    let mut found = Found { instances: Vec::new(), broken: Vec::new(), going_on: Vec::new(), unplaced };
+    for loaded in loaded {
+        match usable(loaded) {
+            Ok((kept, was_broken)) => {
+                if was_broken {
+                    found.going_on.push(kept.state.instance());
+                }
+                found.instances.push(kept);
+            }
+            Err((loaded, why)) => {
+                let id = InstanceId::of(loaded.service.0, loaded.channel.0);
+                tracing::error!(instance = %id, why, "the row of an instance cannot be used; the instance stands still");
+                let desired = store.desired(id).await.or_else(none_if_unreadable)?;
+                found.broken.push(Stopped::unreadable(*loaded, why, desired, observer, now));
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn none_if_unreadable<T>(error: StoreError) -> Result<Option<T>, StoreError> {
+    match error {
+        StoreError::Corrupt(why) => {
+            tracing::error!("a row of the database cannot be read: {why}");
+            Ok(None)
+        }
+        error => Err(error),
+    }
+}
+
+/// Stops those of the instances one of whose jobs or pending actions cannot be read: what runs of it nobody could tell from what
+/// does not, and it must not run beside itself (P1). Returns the others.
+async fn stop_the_damaged(
+    store: &Store,
+    instances: Vec<Kept>,
+    broken: &mut Vec<Stopped>,
+    jobs: &[JobRow],
+    unreadable: &[Unreadable],
+    now: Timestamp,
+) -> Result<Vec<Kept>, StoreError> {
+    let unfinished: HashMap<JobId, &JobRow> = jobs.iter().map(|job| (job.id, job)).collect();
+    let mut damaged: HashMap<InstanceId, Vec<&Unreadable>> = HashMap::new();
+    for row in unreadable {
+        damaged.entry(row.instance.unwrap_or(InstanceId::from_bytes([0; 16]))).or_default().push(row);
+    }
+    let mut sound = Vec::with_capacity(instances.len());
+    for kept in instances {
+        let id = kept.state.instance();
+        let of_it = damaged.remove(&id).unwrap_or_default();
+        let is_there = |job: JobId| unfinished.get(&job).is_some_and(|row| row.instance == id && !row.once);
+        let missing = kept.state.jobs_in_flight().map(|job| job.id).find(|job| !is_there(*job));
+        let why = match (of_it.first(), missing) {
+            (None, None) => {
+                sound.push(kept);
+                continue;
+            }
+            (Some(row), _) => format!("a row of it cannot be read: {}", row.why),
+            (None, Some(job)) => match store.job_row(job).await {
+                Ok(Some(_)) => format!("its state says that {job} is under way, and the row of that job that it is over or another's"),
+                Ok(None) => format!("its state says that {job} is under way, and no row of a job has that id"),
+                Err(StoreError::Corrupt(why)) => {
+                    format!("its state says that {job} is under way, and the row of that job cannot be read: {why}")
+                }
+                Err(error) => return Err(error),
+            },
+        };
+        tracing::error!(instance = %kept.names.label(), why, "the instance stands still");
+        broken.push(Stopped::damaged(kept, why, &of_it, &is_there, now));
+    }
+    for stopped in broken.iter_mut() {
+        stopped.note_damage(damaged.remove(&stopped.names.instance()).unwrap_or_default());
+    }
+    Ok(sound)
+}
+
 /// An instance with a state that can be gone on with, and whether its row says that it stands still.
 fn usable(mut loaded: LoadedInstance) -> Result<(Kept, bool), (Box<LoadedInstance>, String)> {
     let state = match std::mem::replace(&mut loaded.state, Err(String::new())) {
         Ok(state) => state,
         Err(why) => return Err((Box::new(loaded), format!("its row cannot be read: {why}"))),
     };
-    // A damaged row may break what checks it.
-    if let Err(why) = sound(&state) {
+    let id = InstanceId::of(loaded.service.0, loaded.channel.0);
+    let unsound = if let Some(damage) = &loaded.damage {
+        Some(format!("its row cannot be read: {}", damage.why))
+    } else if state.instance() != id {
+        Some(format!("its row holds what cannot be: the state of {}", state.instance()))
+    } else if loaded.gone && !state.is_deleted() {
+        Some("its release channel is deleted and its state is not".to_owned())
+    } else {
+        // A damaged row may break what checks it.
+        sound(&state).err().map(|why| format!("its row holds what cannot be: {why}"))
+    };
+    if let Some(why) = unsound {
         loaded.stored = serde_json::to_string(&state).unwrap_or_default();
-        return Err((Box::new(loaded), format!("its row holds what cannot be: {why}")));
+        return Err((Box::new(loaded), why));
     }
     let LoadedInstance { application, service, channel, runtime, revision, is_broken, .. } = loaded;
     let names = Arc::new(Names { application, service, channel });

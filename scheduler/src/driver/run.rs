@@ -309,6 +309,9 @@ impl Loop {
 
     /// Takes in what a runner told.
     fn arrive(&mut self, batch: &mut Batch, arrived: &Arrived) {
+        if self.world.out_of_reach.contains(&arrived.job()) {
+            return;
+        }
         let row = self.world.jobs.get(&arrived.job());
         if let Some(instance) = row.filter(|row| !row.once).map(|row| row.instance)
             && self.keep_for_broken(instance, arrived)

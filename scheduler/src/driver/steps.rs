@@ -38,7 +38,11 @@ impl Steps {
     /// # Errors
     /// When the database cannot be read.
     pub(super) async fn since_last_run(store: &Store, clock: &Clock) -> Result<Self, StoreError> {
-        let noted = store.meta(META).await?;
+        let noted = match store.meta(META).await {
+            // As after a restart of the machine: the wall's time counts.
+            Err(StoreError::Corrupt(_)) => None,
+            other => other?,
+        };
         let noted = noted.as_deref().and_then(|text| text.split_once(' ')).and_then(|(id, ms)| Some((id.to_owned(), ms.parse().ok()?)));
         let stepped_ms = match (&noted, note(clock)) {
             (Some((before, then_ms)), Some((boot, now_ms))) if *before == boot => now_ms.saturating_sub(*then_ms),

@@ -1,7 +1,7 @@
 //! What the loop holds in memory: every instance's state, the jobs that are not over, the lanes and the timers. Owned by
 //! the loop alone; all of it follows from the database, so a start rebuilds it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use engine::State;
@@ -106,6 +106,10 @@ pub(super) struct World {
     pub(super) lanes: Lanes,
     pub(super) timers: Timers,
     pub(super) counters: Counters,
+    /// Jobs of instances that stand still whose rows cannot be read: what is told of them is kept where it was told.
+    pub(super) out_of_reach: HashSet<JobId>,
+    /// What cannot be read and is no instance's, for whoever watches over the daemon.
+    pub(super) unplaced: Vec<String>,
 }
 
 impl World {
@@ -120,6 +124,8 @@ impl World {
             lanes: Lanes::new(limits, now),
             timers: Timers::default(),
             counters,
+            out_of_reach: HashSet::new(),
+            unplaced: Vec::new(),
         };
         instances.into_iter().for_each(|kept| world.put(kept));
         world

@@ -90,9 +90,12 @@ pub async fn backup(arguments: &BackupArguments) -> anyhow::Result<String> {
         migration: snapshot.migration,
     };
     let blobs = place.data_dir.join("blobs");
-    let wanted: Vec<BlobId> = match snapshot.blobs {
-        Some(named) => named.into_iter().collect(),
-        None => all(&blobs)?,
+    let wanted = Wanted {
+        blobs: match snapshot.blobs {
+            Some(named) => named.into_iter().collect(),
+            None => all(&blobs)?,
+        },
+        perhaps: snapshot.digests.into_iter().collect(),
     };
     let key = with_key.then(|| place.key_file());
     let partial = home.path().join("backup.tar");
@@ -125,7 +128,15 @@ fn all(directory: &Path) -> anyhow::Result<Vec<BlobId>> {
     Ok(found)
 }
 
-fn write(to: &Path, manifest: &Manifest, copy: &Path, key: Option<&Path>, blobs: &Path, wanted: &[BlobId]) -> io::Result<(usize, usize)> {
+/// What of the blobs goes into the file.
+struct Wanted {
+    /// Those that jobs left: one that is not there is missing.
+    blobs: Vec<BlobId>,
+    /// Digests that may be of other things.
+    perhaps: Vec<BlobId>,
+}
+
+fn write(to: &Path, manifest: &Manifest, copy: &Path, key: Option<&Path>, blobs: &Path, wanted: &Wanted) -> io::Result<(usize, usize)> {
     use std::os::unix::fs::OpenOptionsExt;
     let file = File::options().write(true).create_new(true).mode(0o600).open(to)?;
     let mut tar = tar::Builder::new(io::BufWriter::new(file));
@@ -136,7 +147,8 @@ fn write(to: &Path, manifest: &Manifest, copy: &Path, key: Option<&Path>, blobs:
         append_file(&mut tar, KEY_FILE, &File::open(key)?)?;
     }
     let (mut copied, mut missing) = (0, 0);
-    for blob in wanted {
+    let certain = wanted.blobs.iter().map(|blob| (blob, true));
+    for (blob, is_blob) in certain.chain(wanted.perhaps.iter().map(|digest| (digest, false))) {
         let hex = blob.hex();
         match File::open(blobs.join(&hex[..2]).join(&hex[2..])) {
             Ok(file) => {
@@ -144,7 +156,7 @@ fn write(to: &Path, manifest: &Manifest, copy: &Path, key: Option<&Path>, blobs:
                 copied += 1;
             }
             // Retention removed it, or it was lost; both are ordinary.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => missing += 1,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => missing += usize::from(is_blob),
             Err(error) => return Err(error),
         }
     }

@@ -255,5 +255,6 @@ impl Retention {
 
 /// An instant as the file system writes it.
 fn system(at: Timestamp) -> SystemTime {
-    UNIX_EPOCH + Duration::from_millis(at.as_millis().unsigned_abs())
+    let millis = Duration::from_millis(at.as_millis().unsigned_abs());
+    if at.as_millis() < 0 { UNIX_EPOCH - millis } else { UNIX_EPOCH + millis }
 }

@@ -3,10 +3,10 @@
 use engine::action::Action;
 use schema::id::InstanceId;
 use schema::time::Timestamp;
-use sqlx::{QueryBuilder, Row as _};
+use sqlx::QueryBuilder;
 
-use super::row::{instant, json, pieces, to_json, word};
-use super::{Connection, Db, Result, Store};
+use super::row::{get, instant, json, named, number, pieces, to_json, word};
+use super::{Connection, Db, Result, Row, Store, Unreadable};
 
 /// An action to perform, perhaps again.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,19 +23,28 @@ pub struct PendingAction {
 
 impl Store {
     /// What was pending when the last run stopped, oldest first.
-    pub async fn pending_actions(&self) -> Result<Vec<PendingAction>> {
+    /// Those that cannot be read are told apart.
+    pub async fn pending_actions(&self) -> Result<(Vec<PendingAction>, Vec<Unreadable>)> {
         let rows = sqlx::query("SELECT * FROM pending_actions ORDER BY id").fetch_all(&self.read).await?;
-        rows.iter()
-            .map(|row| {
-                Ok(PendingAction {
-                    id: row.try_get("id")?,
-                    instance: word(row, "instance_id")?,
-                    action: json(row, "action")?,
-                    created_at: instant(row, "created_at")?,
-                })
-            })
-            .collect()
+        Unreadable::apart(&rows, read, |row, why| Unreadable {
+            instance: word(row, "instance_id").ok(),
+            job: None,
+            action: get(row, "id").ok(),
+            why,
+        })
     }
+}
+
+fn read(row: &Row) -> Result<PendingAction> {
+    let columns = || {
+        Ok(PendingAction {
+            id: number(row, "id")?,
+            instance: word(row, "instance_id")?,
+            action: json(row, "action")?,
+            created_at: instant(row, "created_at")?,
+        })
+    };
+    named("pending_actions", &["id"], row, columns())
 }
 
 pub(super) async fn insert(connection: &mut Connection, actions: &[PendingAction]) -> Result<()> {

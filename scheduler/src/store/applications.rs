@@ -6,9 +6,9 @@ use schema::api::{Application, ApplicationSummary, Page, ReleaseChannel, Runtime
 use schema::id::{ApplicationId, ApplicationName, ChannelId, ChannelName, RuntimeId, RuntimeName, ServiceId, ServiceName};
 use schema::time::Timestamp;
 use serde::{Deserialize, Serialize};
-use sqlx::{QueryBuilder, Row as _};
+use sqlx::QueryBuilder;
 
-use super::row::{count, instant, instant_or_null, json, pieces, small, to_json, word};
+use super::row::{count, get, instant, instant_or_null, json, named, pieces, small, to_json, word};
 use super::{Connection, Db, PageRequest, Result, Row, Store};
 
 /// A runtime.
@@ -99,11 +99,18 @@ pub struct ServiceRow {
     pub created_at: Timestamp,
 }
 
+/// What tells the rows of each of these tables apart.
+const KEYS: &[&str] = &["id", "name"];
+
 fn read_runtime(row: &Row) -> Result<RuntimeRow> {
+    named("runtimes", KEYS, row, runtime_columns(row))
+}
+
+fn runtime_columns(row: &Row) -> Result<RuntimeRow> {
     Ok(RuntimeRow {
         id: word(row, "id")?,
         name: word(row, "name")?,
-        kind: row.try_get("kind")?,
+        kind: get(row, "kind")?,
         summary: json(row, "summary")?,
         config_version: count(row, "config_version")?,
         created_at: instant(row, "created_at")?,
@@ -111,6 +118,10 @@ fn read_runtime(row: &Row) -> Result<RuntimeRow> {
 }
 
 fn read_application(row: &Row) -> Result<ApplicationRow> {
+    named("applications", KEYS, row, application_columns(row))
+}
+
+fn application_columns(row: &Row) -> Result<ApplicationRow> {
     Ok(ApplicationRow {
         id: word(row, "id")?,
         name: word(row, "name")?,
@@ -120,6 +131,10 @@ fn read_application(row: &Row) -> Result<ApplicationRow> {
 }
 
 fn read_channel(row: &Row) -> Result<ChannelRow> {
+    named("channels", KEYS, row, channel_columns(row))
+}
+
+fn channel_columns(row: &Row) -> Result<ChannelRow> {
     Ok(ChannelRow {
         id: word(row, "id")?,
         application: word(row, "application_id")?,
@@ -131,6 +146,10 @@ fn read_channel(row: &Row) -> Result<ChannelRow> {
 }
 
 fn read_service(row: &Row) -> Result<ServiceRow> {
+    named("services", KEYS, row, service_columns(row))
+}
+
+fn service_columns(row: &Row) -> Result<ServiceRow> {
     Ok(ServiceRow {
         id: word(row, "id")?,
         application: word(row, "application_id")?,
@@ -154,6 +173,12 @@ fn shown_runtime(row: &Row) -> Result<Runtime> {
 }
 
 impl Store {
+    /// Whether there is a runtime of this name, whatever else its row says.
+    pub async fn has_runtime(&self, name: &str) -> Result<bool> {
+        let found: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM runtimes WHERE name = $1").bind(name).fetch_one(&self.read).await?;
+        Ok(found > 0)
+    }
+
     /// The runtime of this name or id.
     pub async fn find_runtime(&self, name_or_id: &str) -> Result<Option<RuntimeRow>> {
         let row = sqlx::query("SELECT * FROM runtimes WHERE name = $1 OR id = $1").bind(name_or_id).fetch_optional(&self.read).await?;
@@ -209,8 +234,7 @@ impl Store {
         query.push(" WHERE r.name > ").push_bind(page.cursor.clone().unwrap_or_default());
         query.push(" ORDER BY r.name LIMIT ").push_bind(page.rows());
         let rows = query.build().fetch_all(&self.read).await?;
-        let rows: Vec<Runtime> = rows.iter().map(shown_runtime).collect::<Result<_>>()?;
-        Ok(page.page(rows, total.unsigned_abs(), |runtime| runtime.name.to_string(), |runtime| runtime))
+        page.page(rows, total, |row| get(row, "name"), shown_runtime)
     }
 
     /// One runtime.
@@ -238,22 +262,21 @@ impl Store {
                 QueryBuilder::<Db>::new("SELECT application_id, name FROM channels WHERE deleted_at IS NULL AND application_id IN (");
             let mut list = query.separated(", ");
             for row in &rows {
-                list.push_bind(row.try_get::<String, _>("id")?);
+                list.push_bind(get::<String>(row, "id").unwrap_or_default());
             }
             query.push(") ORDER BY position, name");
             for row in query.build().fetch_all(&self.read).await? {
-                channels.entry(row.try_get("application_id")?).or_default().push(word(&row, "name")?);
+                // One that cannot be read is told with the application that it belongs to.
+                let Ok(name) = word(&row, "name") else { continue };
+                channels.entry(get(&row, "application_id")?).or_default().push(name);
             }
         }
-        let rows: Vec<ApplicationSummary> = rows
-            .iter()
-            .map(|row| {
-                let ApplicationRow { id, name, .. } = read_application(row)?;
-                let release_channels = channels.remove(&id.to_string()).unwrap_or_default();
-                Ok(ApplicationSummary { id, name, release_channels, services: count(row, "services")? })
-            })
-            .collect::<Result<_>>()?;
-        Ok(page.page(rows, total.unsigned_abs(), |application| application.name.to_string(), |application| application))
+        let shown = |row: &Row| {
+            let ApplicationRow { id, name, .. } = read_application(row)?;
+            let release_channels = channels.remove(&id.to_string()).unwrap_or_default();
+            Ok(ApplicationSummary { id, name, release_channels, services: count(row, "services")? })
+        };
+        page.page(rows, total, |row| get(row, "name"), shown)
     }
 
     /// One application with its channels and services.

@@ -10,6 +10,7 @@ use schema::time::Timestamp;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Connection as _, Row as _};
 
+use super::row::get;
 use super::{Connection, MIGRATIONS, Result, Store, StoreError, meta};
 use crate::retention::Named;
 
@@ -26,6 +27,8 @@ pub struct Snapshot {
     pub migration: i64,
     /// The blobs that it names; `None` when it does not know them all, because an older pvn wrote it.
     pub blobs: Option<BTreeSet<BlobId>>,
+    /// What else the states of instances name, some of which is blobs: a digest does not say of what it is.
+    pub digests: BTreeSet<BlobId>,
 }
 
 fn unavailable(path: &Path) -> impl Fn(sqlx::Error) -> StoreError {
@@ -50,8 +53,12 @@ pub async fn snapshot(database: &Path, to: &Path) -> Result<Snapshot> {
 
     let mut copy = Connection::connect_with(&SqliteConnectOptions::new().filename(to).read_only(true)).await.map_err(unavailable(to))?;
     let blobs = named_blobs(&mut copy).await?;
+    let mut digests = named_digests(&mut copy).await?;
+    if let Some(blobs) = &blobs {
+        digests.retain(|digest| !blobs.contains(digest));
+    }
     copy.close().await?;
-    Ok(Snapshot { migration, blobs })
+    Ok(Snapshot { migration, blobs, digests })
 }
 
 async fn migration(connection: &mut Connection, path: &Path) -> Result<i64> {
@@ -75,16 +82,18 @@ async fn named_blobs(copy: &mut Connection) -> Result<Option<BTreeSet<BlobId>>> 
     let mut rows = sqlx::query("SELECT id FROM blobs").fetch(&mut *copy);
     while let Some(row) = rows.try_next().await? {
         // What does not read as one is no file either.
-        blobs.extend(row.try_get::<&str, _>("id")?.parse::<BlobId>());
+        blobs.extend(get::<&str>(&row, "id").ok().and_then(|id| id.parse::<BlobId>().ok()));
     }
-    drop(rows);
+    Ok(Some(blobs))
+}
+
+async fn named_digests(copy: &mut Connection) -> Result<BTreeSet<BlobId>> {
     let mut named = Named::default();
     let mut rows = sqlx::query("SELECT state FROM instances").fetch(&mut *copy);
     while let Some(row) = rows.try_next().await? {
-        named.take(row.try_get("state")?);
+        named.take(get(&row, "state").unwrap_or_default());
     }
-    blobs.extend(named.blobs);
-    Ok(Some(blobs))
+    Ok(named.blobs.into_iter().collect())
 }
 
 impl Store {
@@ -102,7 +111,11 @@ impl Store {
 
     /// When this database was restored; `None` when it was not, or when a person has said that it may act.
     pub async fn restored_at(&self) -> Result<Option<String>> {
-        self.meta(RESTORED).await
+        match self.meta(RESTORED).await {
+            // That it was restored is known.
+            Err(StoreError::Corrupt(why)) => Ok(Some(format!("a time that cannot be read ({why})"))),
+            other => other,
+        }
     }
 
     /// From now on this database acts. Returns whether it only observed.

@@ -12,7 +12,7 @@ use schema::id::{BlobId, ChannelId, ReleaseId};
 use super::releases::StatusChange;
 use super::{
     ApplicationRow, Change, ChannelRow, Connection, ReleaseChannelRow, ReleaseRow, Result, RuntimeRow, ServiceRow, Store, StoredDocument,
-    applications, documents, meta, releases, secrets, tokens,
+    applications, documents, jobs, meta, releases, secrets, tokens,
 };
 use crate::compile::Commands;
 
@@ -123,6 +123,7 @@ impl Store {
             Change::Token(token) => tokens::insert(to, token).await,
             Change::TokenRevoked { name, at } => tokens::revoke(to, name, *at).await,
             Change::Meta(key, value) => meta::set(to, key, value).await,
+            Change::JobGivenUp { job, at, why } => jobs::give_up(to, *job, *at, why).await,
             // Gathered by kind above.
             Change::Document(_)
             | Change::Runtime(_)

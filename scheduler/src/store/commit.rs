@@ -1,7 +1,7 @@
 //! What the driver decided in one go, written in one transaction: all of it or nothing.
 
 use schema::api::LogEntry;
-use schema::id::{BlobId, ChannelId, ReleaseId};
+use schema::id::{BlobId, ChannelId, JobId, ReleaseId};
 use schema::status::Status;
 use schema::time::Timestamp;
 use sqlx::Connection as _;
@@ -82,6 +82,15 @@ pub enum Change {
         name: String,
         /// Since when.
         at: Timestamp,
+    },
+    /// A job whose row cannot be read is over for us.
+    JobGivenUp {
+        /// The job.
+        job: JobId,
+        /// Since when.
+        at: Timestamp,
+        /// Why, for people.
+        why: String,
     },
     /// A single value.
     Meta(&'static str, String),

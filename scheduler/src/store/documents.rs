@@ -2,9 +2,9 @@
 
 use schema::config::Source;
 use schema::time::Timestamp;
-use sqlx::{QueryBuilder, Row as _};
+use sqlx::QueryBuilder;
 
-use super::row::{count, pieces, word};
+use super::row::{count, get, named, pieces, word};
 use super::{Connection, Db, Result, Row, Store};
 
 /// The kind of a document.
@@ -73,16 +73,20 @@ const IN_FORCE: &str = "SELECT * FROM documents AS d WHERE kind = $1 AND applica
 
 impl Store {
     fn read_document(&self, kind: DocumentKind, row: &Row) -> Result<StoredDocument> {
-        let key = DocumentKey { kind, application: row.try_get("application")?, name: row.try_get("name")? };
+        named("documents", &["kind", "application", "name", "version"], row, self.document_columns(kind, row))
+    }
+
+    fn document_columns(&self, kind: DocumentKind, row: &Row) -> Result<StoredDocument> {
+        let key = DocumentKey { kind, application: get(row, "application")?, name: get(row, "name")? };
         let version = count(row, "version")?;
-        let source = self.unseal(&purpose(&key, version), row.try_get("source")?)?;
+        let source = self.unseal(&purpose(&key, version), get(row, "source")?)?;
         Ok(StoredDocument {
             key,
             version,
             digest: word(row, "digest")?,
             source,
             created_at: super::row::instant(row, "created_at")?,
-            created_by: row.try_get("created_by")?,
+            created_by: get(row, "created_by")?,
         })
     }
 

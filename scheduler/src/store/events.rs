@@ -3,9 +3,9 @@
 use schema::api::LogEntry;
 use schema::id::{ApplicationName, ChannelName, ServiceName};
 use schema::time::Timestamp;
-use sqlx::{QueryBuilder, Row as _};
+use sqlx::QueryBuilder;
 
-use super::row::{count, instant, json, pieces, to_json, word, word_or_null};
+use super::row::{count, get, instant, json, named, pieces, readable, to_json, word, word_or_null};
 use super::{COUNT_LIMIT, Connection, Db, PageRequest, Result, Row, Store};
 
 /// Which entries are wanted; `None` means any.
@@ -26,16 +26,20 @@ pub struct EventFilter {
 }
 
 fn read(row: &Row) -> Result<LogEntry> {
+    named("events", &["seq"], row, read_columns(row))
+}
+
+fn read_columns(row: &Row) -> Result<LogEntry> {
     Ok(LogEntry {
         seq: count(row, "seq")?,
         at: instant(row, "at")?,
         kind: word(row, "kind")?,
-        actor: row.try_get("actor")?,
-        origin: row.try_get("origin")?,
+        actor: get(row, "actor")?,
+        origin: get(row, "origin")?,
         application: word_or_null(row, "application")?,
         service: word_or_null(row, "service")?,
         channel: word_or_null(row, "channel")?,
-        message: row.try_get("message")?,
+        message: get(row, "message")?,
         data: json(row, "data")?,
     })
 }
@@ -78,8 +82,7 @@ impl Store {
         }
         query.push(" ORDER BY seq DESC LIMIT ").push_bind(page.rows());
         let rows = query.build().fetch_all(&self.lists).await?;
-        let entries: Vec<LogEntry> = rows.iter().map(read).collect::<Result<_>>()?;
-        Ok(page.page(entries, total.unsigned_abs(), |entry| entry.seq.to_string(), |entry| entry))
+        page.page(rows, total, |row| Ok(get::<i64>(row, "seq")?.to_string()), read)
     }
 
     /// Entries later than `seq`, oldest first, at most `limit`: what a stream that was cut off has missed.
@@ -87,7 +90,7 @@ impl Store {
         let mut query = QueryBuilder::<Db>::new("SELECT * FROM events");
         narrow(&mut query, &EventFilter { after: Some(seq), ..filter.clone() });
         query.push(" ORDER BY seq LIMIT ").push_bind(i64::from(limit));
-        query.build().fetch_all(&self.lists).await?.iter().map(read).collect()
+        Ok(readable(query.build().fetch_all(&self.lists).await?, read)?.0)
     }
 }
 

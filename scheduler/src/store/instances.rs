@@ -9,10 +9,10 @@ use schema::api::{ChannelStatus, Instance, Page, Service, ServiceSummary};
 use schema::id::{ApplicationId, ApplicationName, ChannelId, ChannelName, InstanceId, ReleaseId, RuntimeName, ServiceId, ServiceName};
 use schema::status::{Reason, Status};
 use schema::time::Timestamp;
-use sqlx::{QueryBuilder, Row as _};
+use sqlx::QueryBuilder;
 
-use super::row::{json, pieces, word, word_or_null};
-use super::{Connection, Db, PageRequest, Result, Row, Store, StoreError};
+use super::row::{get, instant, json, named, number, pieces, readable, word, word_or_null};
+use super::{Connection, Db, PageRequest, Result, Row, Store, StoreError, Unreadable};
 
 /// An instance as it is written.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,6 +66,17 @@ pub struct LoadedInstance {
     pub is_broken: bool,
     /// Whether its channel is gone.
     pub gone: bool,
+    /// What of its row, beside the state, cannot be read.
+    pub damage: Option<Damage>,
+}
+
+/// What keeps an instance from going on although its state may be sound.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// Where, and what is wrong.
+    pub why: String,
+    /// Whether only a change of the database by hand mends it: nobody knows what to write.
+    pub needs_hand: bool,
 }
 
 /// Which services are wanted; `None` means any.
@@ -102,38 +113,101 @@ pub fn shown(channel: (ChannelId, ChannelName), runtime: RuntimeName, state: &St
     }
 }
 
+/// What stands for the name of a thing whose row cannot be read, wherever people look.
+pub(super) fn unreadable_name<T: std::str::FromStr<Err: std::fmt::Debug>>() -> T {
+    "unreadable".parse().expect("it is a legal name")
+}
+
 /// One that stands still, as people see it: what is known of it, and why it stands still.
-fn broken(channel: (ChannelId, ChannelName), row: &Row, state: Option<State>) -> Result<Instance> {
-    let runtime = word(row, "runtime")?;
-    let since = Timestamp::from_millis(row.try_get("since")?);
-    let is_told = row.try_get::<&str, _>("status")? == Status::Broken.as_str();
-    let message = if is_told { row.try_get("message")? } else { "its row cannot be read".to_owned() };
+fn broken(channel: (ChannelId, ChannelName), row: &Row, why: Option<String>, state: Option<State>) -> Instance {
+    let since = instant(row, "since").unwrap_or(Timestamp::from_millis(0));
+    let told = word(row, "status").is_ok_and(|status: Status| status == Status::Broken).then(|| get(row, "message").ok()).flatten();
+    let message = told.or(why).unwrap_or_else(|| "its row cannot be read".to_owned());
     let known = state.unwrap_or_else(|| State::new(InstanceId::from_bytes([0; 16]), since));
-    let desired_version = row.try_get("desired_version")?;
-    Ok(Instance {
+    let runtime = word(row, "runtime").ok().or_else(|| known.desired().map(|desired| desired.runtime.clone()));
+    Instance {
         status: Status::Broken,
         reason: None,
         message,
         since,
         next_action_at: None,
-        desired_version,
-        ..shown(channel, runtime, &known)
-    })
+        desired_version: get(row, "desired_version").unwrap_or_default(),
+        ..shown(channel, runtime.unwrap_or_else(unreadable_name), &known)
+    }
 }
 
-fn read_loaded(row: &Row) -> Result<LoadedInstance> {
+/// An instance as people see it, BROKEN where a part of its row cannot be read.
+fn shown_or_broken(row: &Row) -> Instance {
+    let read = || -> Result<(ChannelId, ChannelName, RuntimeName, Status)> {
+        let channel: ChannelId = word(row, "channel_id")?;
+        read_revision(row, InstanceId::of(word(row, "service_id")?, channel))?;
+        Ok((channel, word(row, "channel")?, word(row, "runtime")?, word(row, "status")?))
+    };
     let state: Result<State> = json(row, "state");
+    match (named("instances", KEYS, row, read()), state) {
+        (Ok((id, name, runtime, status)), Ok(state)) if status != Status::Broken => shown((id, name), runtime, &state),
+        (read, state) => {
+            let id = word(row, "channel_id").unwrap_or(ChannelId::from_bytes([0; 16]));
+            let channel = (id, word(row, "channel").unwrap_or_else(|_| unreadable_name()));
+            broken(channel, row, read.err().map(|error| error.to_string()), state.ok())
+        }
+    }
+}
+
+/// What tells instances apart.
+const KEYS: &[&str] = &["id", "service_id", "channel_id"];
+
+/// The number of commits so far, of a row whose id is the one that its service and channel make.
+fn read_revision(row: &Row, id: InstanceId) -> Result<i64> {
+    let found: InstanceId = word(row, "id")?;
+    if found != id {
+        return Err(StoreError::Corrupt(format!("column id holds {found}, and its service and its channel make {id}")));
+    }
+    number(row, "revision")
+}
+
+/// Whatever of the row can be read; an error where it cannot even be told whose it is.
+fn read_loaded(row: &Row) -> Result<LoadedInstance> {
+    let ids = || Ok((word(row, "service_id")?, word(row, "channel_id")?));
+    let (service, channel): (ServiceId, ChannelId) = named("instances", KEYS, row, ids())?;
+    let mut damage = Vec::new();
+    let names = || -> Result<_> {
+        let application: (ApplicationId, ApplicationName) = (word(row, "application_id")?, word(row, "applications.name")?);
+        let (service, channel) = ((service, word(row, "services.name")?), (channel, word(row, "channels.name")?));
+        let owner: ApplicationId = word(row, "channels.application_id")?;
+        if owner != application.0 {
+            return Err(StoreError::Corrupt(format!("its channel is of {owner}, and its service of {}", application.0)));
+        }
+        Ok((application, service, channel, get::<Option<i64>>(row, "channels.deleted_at")?.is_some()))
+    };
+    let (application, service, channel, gone) = names().unwrap_or_else(|error| {
+        damage.push(error);
+        let application = (ApplicationId::from_bytes([0; 16]), word(row, "applications.name").unwrap_or_else(|_| unreadable_name()));
+        let service = (service, word(row, "services.name").unwrap_or_else(|_| unreadable_name()));
+        (application, service, (channel, word(row, "channels.name").unwrap_or_else(|_| unreadable_name())), false)
+    });
+    let revision = read_revision(row, InstanceId::of(service.0, channel.0)).map_err(|error| damage.push(error)).unwrap_or_default();
+    let needs_hand = !damage.is_empty();
+    let state: Result<State> = json(row, "state");
+    let runtime = word(row, "runtime").unwrap_or_else(|error| {
+        damage.push(error);
+        let desired = state.as_ref().ok().and_then(State::desired);
+        desired.map_or_else(unreadable_name, |desired| desired.runtime.clone())
+    });
+    let why = damage.into_iter().next().map(|error| named::<()>("instances", KEYS, row, Err(error)));
     Ok(LoadedInstance {
-        application: (word(row, "application_id")?, word(row, "application")?),
-        service: (word(row, "service_id")?, word(row, "service")?),
-        channel: (word(row, "channel_id")?, word(row, "channel")?),
-        runtime: word(row, "runtime")?,
+        application,
+        service,
+        channel,
+        runtime,
         // Kept beside only where it is of use.
-        stored: if state.is_err() { row.try_get::<String, _>("state").unwrap_or_default() } else { String::new() },
+        stored: if state.is_err() { get(row, "state").unwrap_or_default() } else { String::new() },
         state: state.map_err(|error| error.to_string()),
-        revision: row.try_get("revision")?,
-        is_broken: row.try_get::<&str, _>("status")? == Status::Broken.as_str(),
-        gone: row.try_get::<Option<i64>, _>("gone_at")?.is_some(),
+        revision,
+        // One whose status cannot be read is written anew as one that was broken and goes on.
+        is_broken: word(row, "status").map_or(true, |status: Status| status == Status::Broken),
+        gone,
+        damage: why.and_then(std::result::Result::err).map(|error| Damage { why: error.to_string(), needs_hand }),
     })
 }
 
@@ -156,20 +230,25 @@ fn narrow(query: &mut QueryBuilder<Db>, filter: &ServiceFilter) {
 }
 
 impl Store {
-    /// Every instance with its state, for the driver's start. Rows are read one by one, so only states are held.
-    pub async fn load_instances(&self) -> Result<Vec<LoadedInstance>> {
+    /// Every instance with its state, for the driver's start, and the rows of which nobody can tell whose they are. Rows are read
+    /// one by one, so only states are held.
+    pub async fn load_instances(&self) -> Result<(Vec<LoadedInstance>, Vec<Unreadable>)> {
         let mut rows = sqlx::query(
-            "SELECT i.service_id, i.channel_id, i.runtime, i.state, i.revision, i.status, c.deleted_at AS gone_at, s.name AS service, c.name AS channel, a.id AS application_id,
-                    a.name AS application
-             FROM instances AS i JOIN services AS s ON s.id = i.service_id JOIN channels AS c ON c.id = i.channel_id
-             JOIN applications AS a ON a.id = s.application_id",
+            "SELECT i.id, i.service_id, i.channel_id, i.runtime, i.state, i.revision, i.status, c.deleted_at AS \"channels.deleted_at\",
+                    c.application_id AS \"channels.application_id\",
+                    s.name AS \"services.name\", c.name AS \"channels.name\", a.id AS application_id, a.name AS \"applications.name\"
+             FROM instances AS i LEFT JOIN services AS s ON s.id = i.service_id LEFT JOIN channels AS c ON c.id = i.channel_id
+             LEFT JOIN applications AS a ON a.id = s.application_id",
         )
         .fetch(&self.read);
-        let mut loaded = Vec::new();
+        let (mut loaded, mut unreadable) = (Vec::new(), Vec::new());
         while let Some(row) = rows.try_next().await? {
-            loaded.push(read_loaded(&row)?);
+            let tell = |row: &Row, why| Unreadable { instance: word(row, "id").ok(), job: None, action: None, why };
+            let (one, none) = Unreadable::apart(&[row], read_loaded, tell)?;
+            loaded.extend(one);
+            unreadable.extend(none);
         }
-        Ok(loaded)
+        Ok((loaded, unreadable))
     }
 
     /// Services by application and name, with how their channels stand.
@@ -180,7 +259,7 @@ impl Store {
 
         let mut query = QueryBuilder::<Db>::new(
             "SELECT s.id, s.name, a.name AS application, (SELECT version FROM releases AS r WHERE r.service_id = s.id AND r.number = s.release_count) AS version
-             FROM applications AS a JOIN services AS s ON s.application_id = a.id",
+             FROM services AS s LEFT JOIN applications AS a ON a.id = s.application_id",
         );
         narrow(&mut query, filter);
         if let Some(cursor) = &page.cursor {
@@ -192,34 +271,50 @@ impl Store {
         query.push(" ORDER BY a.name, s.name LIMIT ").push_bind(page.rows());
         let rows = query.build().fetch_all(&self.lists).await?;
 
-        let mut channels: BTreeMap<String, Vec<ChannelStatus>> = BTreeMap::new();
-        if !rows.is_empty() {
-            let mut query = QueryBuilder::<Db>::new(
-                "SELECT i.service_id, i.status, c.name FROM instances AS i JOIN channels AS c ON c.id = i.channel_id WHERE i.service_id IN (",
-            );
-            let mut list = query.separated(", ");
-            for row in &rows {
-                list.push_bind(row.try_get::<String, _>("id")?);
-            }
-            query.push(") AND c.deleted_at IS NULL ORDER BY c.position, c.name");
-            for row in query.build().fetch_all(&self.lists).await? {
-                let status = ChannelStatus { channel: word(&row, "name")?, status: word(&row, "status")? };
-                channels.entry(row.try_get("service_id")?).or_default().push(status);
-            }
-        }
-        let rows: Vec<ServiceSummary> = rows
-            .iter()
-            .map(|row| {
+        let mut channels = self.channel_statuses(&rows).await?;
+        let shown = |row: &Row| {
+            let columns = || {
                 Ok(ServiceSummary {
                     id: word(row, "id")?,
                     name: word(row, "name")?,
                     application: word(row, "application")?,
-                    version: row.try_get("version")?,
-                    channels: channels.remove(row.try_get::<&str, _>("id")?).unwrap_or_default(),
+                    version: get(row, "version")?,
+                    channels: Vec::new(),
                 })
-            })
-            .collect::<Result<_>>()?;
-        Ok(page.page(rows, total.unsigned_abs(), |service| format!("{}/{}", service.application, service.name), |service| service))
+            };
+            let summary: ServiceSummary = named("services", &["id", "name"], row, columns())?;
+            Ok(ServiceSummary { channels: channels.remove(&summary.id.to_string()).unwrap_or_default(), ..summary })
+        };
+        let cursor = |row: &Row| Ok(format!("{}/{}", get::<&str>(row, "application")?, get::<&str>(row, "name")?));
+        page.page(rows, total, cursor, shown)
+    }
+
+    /// How these services stand in their channels, by their ids.
+    async fn channel_statuses(&self, services: &[Row]) -> Result<BTreeMap<String, Vec<ChannelStatus>>> {
+        let mut channels: BTreeMap<String, Vec<ChannelStatus>> = BTreeMap::new();
+        if services.is_empty() {
+            return Ok(channels);
+        }
+        let mut query = QueryBuilder::<Db>::new(
+            "SELECT i.id, i.service_id, i.channel_id, i.revision, i.status, c.name FROM instances AS i LEFT JOIN channels AS c ON c.id = i.channel_id WHERE i.service_id IN (",
+        );
+        let mut list = query.separated(", ");
+        for row in services {
+            list.push_bind(get::<String>(row, "id").unwrap_or_default());
+        }
+        query.push(") AND c.deleted_at IS NULL ORDER BY c.position, c.name");
+        for row in query.build().fetch_all(&self.lists).await? {
+            let id = || Ok(InstanceId::of(word(&row, "service_id")?, word(&row, "channel_id")?));
+            let sound: Result<i64> = id().and_then(|id| read_revision(&row, id));
+            let status = sound.and_then(|_| word(&row, "status")).unwrap_or(Status::Broken);
+            let channel = word(&row, "name").ok();
+            let status = ChannelStatus {
+                status: if channel.is_some() { status } else { Status::Broken },
+                channel: channel.unwrap_or_else(unreadable_name),
+            };
+            channels.entry(get(&row, "service_id")?).or_default().push(status);
+        }
+        Ok(channels)
     }
 
     /// One service with everything about its channels; application and service by name or id.
@@ -232,24 +327,14 @@ impl Store {
             .fetch_optional(&self.read)
             .await?;
         let rows = sqlx::query(
-            "SELECT i.channel_id, c.name AS channel, i.runtime, i.state, i.status, i.message, i.since, i.desired_version FROM instances AS i JOIN channels AS c ON c.id = i.channel_id
+            "SELECT i.id, i.service_id, i.channel_id, c.name AS channel, i.runtime, i.state, i.revision, i.status, i.message, i.since, i.desired_version
+             FROM instances AS i LEFT JOIN channels AS c ON c.id = i.channel_id
              WHERE i.service_id = $1 AND c.deleted_at IS NULL ORDER BY c.position, c.name",
         )
         .bind(service.id.to_string())
         .fetch_all(&self.read)
         .await?;
-        let channels = rows
-            .iter()
-            .map(|row| {
-                let channel = (word(row, "channel_id")?, word(row, "channel")?);
-                let state: Result<State> = json(row, "state");
-                let is_broken = row.try_get::<&str, _>("status")? == Status::Broken.as_str();
-                match state {
-                    Ok(state) if !is_broken => Ok(shown(channel, word(row, "runtime")?, &state)),
-                    state => broken(channel, row, state.ok()),
-                }
-            })
-            .collect::<Result<_>>()?;
+        let channels = rows.iter().map(shown_or_broken).collect();
         Ok(Some(Service { id: service.id, name: service.name, application: application.name, version, channels }))
     }
 
@@ -280,7 +365,7 @@ impl Store {
         .bind(runtime.as_str())
         .fetch_all(&self.read)
         .await?;
-        rows.iter().map(|row| Ok((word(row, "application")?, word(row, "service")?))).collect()
+        Ok(readable(rows, |row| Ok((word(row, "application")?, word(row, "service")?)))?.0)
     }
 
     /// The release that each instance of a service pursues now.

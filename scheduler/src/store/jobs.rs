@@ -8,10 +8,10 @@ use schema::report::Report;
 use schema::status::{JobKind, JobStatus};
 use schema::time::Timestamp;
 use serde::{Deserialize, Serialize};
-use sqlx::{QueryBuilder, Row as _};
+use sqlx::QueryBuilder;
 
-use super::row::{instant, instant_or_null, json_or_null, pieces, small, to_json, word};
-use super::{COUNT_LIMIT, Connection, Db, PageRequest, Result, Row, Store, structured};
+use super::row::{flag, get, instant, instant_or_null, json_or_null, named, number, pieces, readable, small, to_json, word};
+use super::{COUNT_LIMIT, Connection, Db, PageRequest, Result, Row, Store, StoreError, Unreadable, structured};
 
 /// A job.
 #[derive(Debug, Clone, PartialEq)]
@@ -82,52 +82,67 @@ pub struct JobFilter {
     pub status: Option<JobStatus>,
 }
 
-fn read_row(row: &Row) -> Result<JobRow> {
+fn read_columns(row: &Row) -> Result<JobRow> {
     let pending: Option<Pending<StartJob>> = json_or_null(row, "start")?;
     let (start, stop) = pending.map(|pending| (Box::new(pending.start), pending.stop)).unzip();
     Ok(JobRow {
         id: word(row, "id")?,
-        seq: row.try_get("seq")?,
+        seq: number(row, "seq")?,
         instance: word(row, "instance_id")?,
         service: word(row, "service_id")?,
         channel: word(row, "channel_id")?,
         release: word(row, "release_id")?,
         kind: word(row, "kind")?,
-        version: row.try_get("version")?,
+        version: get(row, "version")?,
         runtime: word(row, "runtime")?,
         attempt: small(row, "attempt")?,
         status: word(row, "status")?,
-        exit_code: row.try_get("exit_code")?,
-        message: row.try_get("message")?,
+        exit_code: exit_code(row)?,
+        message: get(row, "message")?,
         created_at: instant(row, "created_at")?,
         started_at: instant_or_null(row, "started_at")?,
         ended_at: instant_or_null(row, "ended_at")?,
         report: structured::put_together(row)?,
         start,
         stop: stop.flatten(),
-        once: row.try_get::<i64, _>("once")? != 0,
+        once: flag(row, "once")?,
     })
 }
 
-fn shown(row: &Row, with_report: bool) -> Result<(i64, Job)> {
-    let job = Job {
+/// A process's exit code, which fits into 32 bits whoever counts.
+fn exit_code(row: &Row) -> Result<Option<i32>> {
+    if get::<Option<i64>>(row, "exit_code")?.is_none() { Ok(None) } else { small(row, "exit_code").map(Some) }
+}
+
+/// What tells jobs apart.
+const KEYS: &[&str] = &["id", "seq"];
+
+fn read_row(row: &Row) -> Result<JobRow> {
+    named("jobs", KEYS, row, read_columns(row))
+}
+
+fn shown(row: &Row, with_report: bool) -> Result<Job> {
+    named("jobs", KEYS, row, shown_columns(row, with_report))
+}
+
+fn shown_columns(row: &Row, with_report: bool) -> Result<Job> {
+    Ok(Job {
         id: word(row, "id")?,
         kind: word(row, "kind")?,
         application: word(row, "application")?,
         service: word(row, "service")?,
         channel: word(row, "channel")?,
         runtime: word(row, "runtime")?,
-        version: row.try_get("version")?,
+        version: get(row, "version")?,
         attempt: small(row, "attempt")?,
         status: word(row, "status")?,
-        exit_code: row.try_get("exit_code")?,
-        message: row.try_get("message")?,
+        exit_code: exit_code(row)?,
+        message: get(row, "message")?,
         created_at: instant(row, "created_at")?,
         started_at: instant_or_null(row, "started_at")?,
         ended_at: instant_or_null(row, "ended_at")?,
         report: if with_report { structured::put_together(row)?.map(|report| *report) } else { None },
-    };
-    Ok((row.try_get("seq")?, job))
+    })
 }
 
 /// A whole row, and the document that is kept beside it.
@@ -135,7 +150,7 @@ const WHOLE: &str = "SELECT j.*, d.body AS document FROM jobs AS j LEFT JOIN str
 
 /// What people see of one job, with its report.
 const SHOWN_WHOLE: &str = "SELECT j.*, d.body AS document, a.name AS application, s.name AS service, c.name AS channel FROM jobs AS j
-    JOIN services AS s ON s.id = j.service_id JOIN applications AS a ON a.id = s.application_id JOIN channels AS c ON c.id = j.channel_id
+    LEFT JOIN services AS s ON s.id = j.service_id LEFT JOIN applications AS a ON a.id = s.application_id LEFT JOIN channels AS c ON c.id = j.channel_id
     LEFT JOIN structured AS d ON d.digest = j.structured";
 
 /// Without what a list does not show: reports and starts are most of a row.
@@ -143,7 +158,7 @@ const SHOWN: &str =
     "SELECT j.id, j.seq, j.kind, j.version, j.runtime, j.attempt, j.status, j.exit_code, j.message, j.created_at, j.started_at,
     j.ended_at, a.name AS application, s.name AS service, c.name AS channel";
 const JOINED: &str = " FROM jobs AS j
-    JOIN services AS s ON s.id = j.service_id JOIN applications AS a ON a.id = s.application_id JOIN channels AS c ON c.id = j.channel_id";
+    LEFT JOIN services AS s ON s.id = j.service_id LEFT JOIN applications AS a ON a.id = s.application_id LEFT JOIN channels AS c ON c.id = j.channel_id";
 
 /// One condition of a list: what it is of, kind, status. An index has all of these before `seq`, so that reading stops after a page.
 struct Part {
@@ -234,8 +249,7 @@ impl Store {
         let mut query = QueryBuilder::<Db>::new("");
         push_page(&mut query, filter, page.number()?, page.rows());
         let rows = query.build().fetch_all(&self.lists).await?;
-        let rows: Vec<(i64, Job)> = rows.iter().map(|row| shown(row, false)).collect::<Result<_>>()?;
-        Ok(page.page(rows, total.unsigned_abs(), |(seq, _)| seq.to_string(), |(_, job)| job))
+        page.page(rows, total, |row| Ok(get::<i64>(row, "seq")?.to_string()), |row| shown(row, false))
     }
 
     /// One job, with its report.
@@ -243,7 +257,7 @@ impl Store {
         let mut query = QueryBuilder::<Db>::new(SHOWN_WHOLE);
         query.push(" WHERE j.id = ").push_bind(id.to_string());
         let row = query.build().fetch_optional(&self.read).await?;
-        row.as_ref().map(|row| shown(row, true).map(|(_, job)| job)).transpose()
+        row.as_ref().map(|row| shown(row, true)).transpose()
     }
 
     /// One job as it is stored.
@@ -258,13 +272,17 @@ impl Store {
         let mut query = QueryBuilder::<Db>::new(WHOLE);
         query.push(" WHERE j.ended_at IS NOT NULL AND j.seq < ").push_bind(below);
         query.push(" ORDER BY j.seq DESC LIMIT ").push_bind(i64::from(limit));
-        query.build().fetch_all(&self.read).await?.iter().map(read_row).collect()
+        Ok(readable(query.build().fetch_all(&self.read).await?, read_row)?.0)
     }
 
-    /// Jobs that are not over, oldest first.
-    pub async fn unfinished_jobs(&self) -> Result<Vec<JobRow>> {
+    /// Jobs that are not over, oldest first, and what can be told of those whose rows cannot be read.
+    pub async fn unfinished_jobs(&self) -> Result<(Vec<JobRow>, Vec<Unreadable>)> {
         let rows = QueryBuilder::<Db>::new(WHOLE).push(" WHERE j.ended_at IS NULL ORDER BY j.seq").build().fetch_all(&self.read).await?;
-        rows.iter().map(read_row).collect()
+        Unreadable::apart(&rows, read_row, |row, why| {
+            let instance = word(row, "instance_id")
+                .or_else(|_| Ok::<_, StoreError>(InstanceId::of(word(row, "service_id")?, word(row, "channel_id")?)));
+            Unreadable { instance: instance.ok(), job: word(row, "id").ok(), action: None, why }
+        })
     }
 }
 
@@ -316,8 +334,22 @@ pub(super) async fn put(connection: &mut Connection, jobs: &[JobRow]) -> Result<
     Ok(())
 }
 
+/// Writes that a job is over whose row cannot be read, as far as it goes.
+pub(super) async fn give_up(connection: &mut Connection, job: JobId, at: Timestamp, why: &str) -> Result<()> {
+    sqlx::query("UPDATE jobs SET status = $2, ended_at = $3, message = $4, start = NULL WHERE id = $1 AND ended_at IS NULL")
+        .bind(job.to_string())
+        .bind(JobStatus::Unknown.as_str())
+        .bind(at.as_millis())
+        .bind(why)
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
+    use sqlx::Row as _;
+
     use super::*;
     use crate::secrets::Sealer;
 

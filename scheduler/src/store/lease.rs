@@ -18,11 +18,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use schema::time::Timestamp;
-use sqlx::{Connection as _, Row as _};
+use sqlx::Connection as _;
 use tokio::time::Instant;
 
-use super::row::instant;
-use super::{Connection, Db, Result, Store, StoreError};
+use super::row::{flag, get, instant, named, number, small};
+use super::{Connection, Db, Result, Row, Store, StoreError};
 use crate::clock;
 
 /// How often the owner says that it is there.
@@ -94,19 +94,26 @@ struct Seen {
 
 async fn read(connection: &mut Connection) -> Result<Option<Seen>> {
     let row = sqlx::query("SELECT * FROM owner WHERE id = 1").fetch_optional(connection).await?;
-    let Some(row) = row else { return Ok(None) };
-    Ok(Some(Seen {
-        epoch: row.try_get("epoch")?,
-        renewals: row.try_get("renewals")?,
-        released: row.try_get::<i64, _>("released")? != 0,
-        owner: Owner {
-            data_directory: row.try_get("data_directory")?,
-            path: PathBuf::from(row.try_get::<String, _>("path")?),
-            host: row.try_get("host")?,
-            pid: u32::try_from(row.try_get::<i64, _>("pid")?).unwrap_or(0),
-            since: instant(&row, "since")?,
-        },
-    }))
+    row.map(|row| named("owner", &["id"], &row, columns(&row))).transpose()
+}
+
+/// What only people read of the owner may say anything; without the rest nobody can tell whose the database is.
+fn columns(row: &Row) -> Result<Seen> {
+    let free = "; when no daemon runs on this database, `sqlite3 FILE \"DELETE FROM owner\"` frees it";
+    let numbers = || Ok((number(row, "epoch")?, number(row, "renewals")?, flag(row, "released")?));
+    let (epoch, renewals, released) = numbers().map_err(|error| match error {
+        StoreError::Corrupt(why) => StoreError::Corrupt(format!("{why}{free}")),
+        error => error,
+    })?;
+    let text = |column: &str| get::<String>(row, column).unwrap_or_default();
+    let owner = Owner {
+        data_directory: text("data_directory"),
+        path: PathBuf::from(text("path")),
+        host: text("host"),
+        pid: small(row, "pid").unwrap_or(0),
+        since: instant(row, "since").unwrap_or(Timestamp::from_millis(0)),
+    };
+    Ok(Seen { epoch, renewals, released, owner })
 }
 
 /// Waits until the database is free for `wanted`, before anything in it is changed. Returns what was seen of the last owner.

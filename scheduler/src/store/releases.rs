@@ -7,9 +7,10 @@ use schema::api::{ChannelStatus, Page, Release};
 use schema::id::{ApplicationId, BlobId, ChannelId, ChannelName, ReleaseId, ServiceId};
 use schema::status::Status;
 use schema::time::Timestamp;
-use sqlx::{QueryBuilder, Row as _};
+use sqlx::QueryBuilder;
 
-use super::row::{count, instant, instant_or_null, json, pieces, to_json, word, word_or_null};
+use super::instances::unreadable_name;
+use super::row::{count, get, instant, instant_or_null, json, named, number, pieces, to_json, word, word_or_null};
 use super::{Connection, Db, PageRequest, Result, Row, Store};
 use crate::compile::{Commands, Given, Values};
 
@@ -105,58 +106,65 @@ fn narrow(query: &mut QueryBuilder<Db>, filter: &ReleaseFilter) {
 }
 
 fn read_release(row: &Row) -> Result<ReleaseRow> {
-    let id = word(row, "id")?;
+    named("releases", KEYS, row, release_columns(row))
+}
+
+/// What tells releases apart.
+const KEYS: &[&str] = &["id", "seq"];
+
+fn release_columns(row: &Row) -> Result<ReleaseRow> {
     Ok(ReleaseRow {
-        id,
+        id: word(row, "id")?,
         service: word(row, "service_id")?,
-        seq: row.try_get("seq")?,
+        seq: number(row, "seq")?,
         number: count(row, "number")?,
-        version: row.try_get("version")?,
+        version: get(row, "version")?,
         params: json(row, "params")?,
         service_version: count(row, "service_version")?,
         created_at: instant(row, "created_at")?,
-        created_by: row.try_get("created_by")?,
+        created_by: get(row, "created_by")?,
         rolled_back_to: word_or_null(row, "rolled_back_to")?,
     })
 }
 
+/// A release as people see it; its channels are taken out of `channels`.
+fn shown(row: &Row, channels: &mut BTreeMap<String, Vec<ChannelStatus>>) -> Result<Release> {
+    let release = read_release(row)?;
+    let channels = channels.remove(&release.id.to_string()).unwrap_or_default();
+    Ok(Release {
+        release: release.id,
+        version: release.version,
+        application: named("releases", KEYS, row, word(row, "application"))?,
+        service: named("releases", KEYS, row, word(row, "service"))?,
+        status: over_all(&channels),
+        created_at: release.created_at,
+        by: release.created_by,
+        channels,
+        params: shown_params(&release.params),
+    })
+}
+
 impl Store {
-    async fn shown_releases(&self, rows: &[Row]) -> Result<Vec<(i64, Release)>> {
+    /// How these releases stand in their channels, by their ids. A channel whose row cannot be read has no name to show.
+    async fn channels_of(&self, releases: &[Row]) -> Result<BTreeMap<String, Vec<ChannelStatus>>> {
         let mut channels: BTreeMap<String, Vec<ChannelStatus>> = BTreeMap::new();
-        if !rows.is_empty() {
-            let mut query = QueryBuilder::<Db>::new(
-                "SELECT rc.release_id, rc.status, c.name FROM release_channels AS rc JOIN channels AS c ON c.id = rc.channel_id WHERE rc.release_id IN (",
-            );
-            let mut list = query.separated(", ");
-            for row in rows {
-                list.push_bind(row.try_get::<String, _>("id")?);
-            }
-            query.push(") ORDER BY c.position, c.name");
-            for row in query.build().fetch_all(&self.lists).await? {
-                let status = ChannelStatus { channel: word(&row, "name")?, status: word(&row, "status")? };
-                channels.entry(row.try_get("release_id")?).or_default().push(status);
-            }
+        if releases.is_empty() {
+            return Ok(channels);
         }
-        rows.iter()
-            .map(|row| {
-                let release = read_release(row)?;
-                let channels = channels.remove(&release.id.to_string()).unwrap_or_default();
-                Ok((
-                    release.seq,
-                    Release {
-                        release: release.id,
-                        version: release.version,
-                        application: word(row, "application")?,
-                        service: word(row, "service")?,
-                        status: over_all(&channels),
-                        created_at: release.created_at,
-                        by: release.created_by,
-                        channels,
-                        params: shown_params(&release.params),
-                    },
-                ))
-            })
-            .collect()
+        let mut query = QueryBuilder::<Db>::new(
+            "SELECT rc.release_id, rc.status, c.name FROM release_channels AS rc LEFT JOIN channels AS c ON c.id = rc.channel_id WHERE rc.release_id IN (",
+        );
+        let mut list = query.separated(", ");
+        for row in releases {
+            list.push_bind(get::<String>(row, "id").unwrap_or_default());
+        }
+        query.push(") ORDER BY c.position, c.name");
+        for row in query.build().fetch_all(&self.lists).await? {
+            let channel = word(&row, "name").unwrap_or_else(|_| unreadable_name());
+            let status = ChannelStatus { channel, status: word(&row, "status").unwrap_or(Status::Broken) };
+            channels.entry(get(&row, "release_id")?).or_default().push(status);
+        }
+        Ok(channels)
     }
 
     /// Releases, newest first.
@@ -171,8 +179,8 @@ impl Store {
         }
         query.push(" ORDER BY r.seq DESC LIMIT ").push_bind(page.rows());
         let rows = query.build().fetch_all(&self.lists).await?;
-        let rows = self.shown_releases(&rows).await?;
-        Ok(page.page(rows, total.unsigned_abs(), |(seq, _)| seq.to_string(), |(_, release)| release))
+        let mut channels = self.channels_of(&rows).await?;
+        page.page(rows, total, |row| Ok(get::<i64>(row, "seq")?.to_string()), |row| shown(row, &mut channels))
     }
 
     /// One release as people see it, by id.
@@ -180,7 +188,8 @@ impl Store {
         let mut query = QueryBuilder::<Db>::new(SHOWN);
         query.push(" WHERE r.id = ").push_bind(id.to_string());
         let rows = query.build().fetch_all(&self.read).await?;
-        Ok(self.shown_releases(&rows).await?.pop().map(|(_, release)| release))
+        let mut channels = self.channels_of(&rows).await?;
+        rows.first().map(|row| shown(row, &mut channels)).transpose()
     }
 
     /// One release as it is stored.
@@ -284,7 +293,7 @@ impl Store {
 }
 
 const SHOWN: &str = "SELECT r.*, a.name AS application, s.name AS service FROM releases AS r
-    JOIN services AS s ON s.id = r.service_id JOIN applications AS a ON a.id = s.application_id";
+    LEFT JOIN services AS s ON s.id = r.service_id LEFT JOIN applications AS a ON a.id = s.application_id";
 
 pub(super) async fn insert(connection: &mut Connection, releases: &[&ReleaseRow]) -> Result<()> {
     for piece in pieces(releases) {

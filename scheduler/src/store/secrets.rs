@@ -1,12 +1,13 @@
 //! Secrets: every version sealed, bound to its key and number.
 
+use std::collections::BTreeMap;
+
 use futures::TryStreamExt;
 use schema::id::{ApplicationName, ServiceName};
 use schema::time::Timestamp;
-use sqlx::Row as _;
 
-use super::row::{count, json, word};
-use super::{Connection, PageRequest, Result, Store};
+use super::row::{count, get, instant, json, named, readable, word};
+use super::{Connection, PageRequest, Result, Row, Store};
 use crate::compile::Commands;
 
 fn purpose(key: &str, version: u64) -> String {
@@ -25,7 +26,7 @@ impl Store {
         };
         let Some(row) = row.fetch_optional(&self.read).await? else { return Ok(None) };
         let version = count(&row, "version")?;
-        Ok(Some((version, self.sealer.unseal(&purpose(key, version), row.try_get("sealed")?)?)))
+        Ok(Some((version, self.sealer.unseal(&purpose(key, version), get(&row, "sealed")?)?)))
     }
 
     /// Every value that the latest version of a secret may have been since then: that of then, and those that came later.
@@ -38,26 +39,31 @@ impl Store {
         .bind(since.as_millis())
         .fetch_all(&self.read)
         .await?;
-        let value = |row: &_| Ok(self.sealer.unseal(&purpose(key, count(row, "version")?), row.try_get("sealed")?)?);
+        let value = |row: &_| Ok(self.sealer.unseal(&purpose(key, count(row, "version")?), get(row, "sealed")?)?);
         rows.iter().map(value).collect()
     }
 
     /// Keys and versions, never values.
     pub async fn secrets(&self, page: &PageRequest) -> Result<schema::api::Page<schema::api::Secret>> {
         let total: i64 = sqlx::query_scalar("SELECT COUNT(DISTINCT key) FROM secrets").fetch_one(&self.read).await?;
-        let keys: Vec<(String, i64)> =
-            sqlx::query_as("SELECT key, MAX(created_at) FROM secrets WHERE key > $1 GROUP BY key ORDER BY key LIMIT $2")
-                .bind(page.cursor.as_deref().unwrap_or(""))
-                .bind(page.rows())
-                .fetch_all(&self.read)
-                .await?;
-        let mut secrets = Vec::new();
-        for (key, created_at) in keys {
+        let keys = sqlx::query("SELECT key, MAX(created_at) AS created_at FROM secrets WHERE key > $1 GROUP BY key ORDER BY key LIMIT $2")
+            .bind(page.cursor.as_deref().unwrap_or(""))
+            .bind(page.rows())
+            .fetch_all(&self.read)
+            .await?;
+        let mut all = BTreeMap::new();
+        for row in &keys {
+            let Ok(key) = get::<String>(row, "key") else { continue };
             let rows = sqlx::query("SELECT version FROM secrets WHERE key = $1 ORDER BY version").bind(&key).fetch_all(&self.read).await?;
-            let versions = rows.iter().map(|row| count(row, "version")).collect::<Result<_>>()?;
-            secrets.push(schema::api::Secret { key, versions, created_at: Timestamp::from_millis(created_at) });
+            all.insert(key, readable(rows, |row| named("secrets", &["key", "version"], row, count(row, "version")))?.0);
         }
-        Ok(page.page(secrets, total.unsigned_abs(), |secret| secret.key.clone(), |secret| secret))
+        let shown = |row: &Row| {
+            let columns = || Ok((get::<String>(row, "key")?, instant(row, "created_at")?));
+            let (key, created_at) = named("secrets", &["key"], row, columns())?;
+            let versions = all.remove(&key).unwrap_or_default();
+            Ok(schema::api::Secret { key, versions, created_at })
+        };
+        page.page(keys, total, |row| get(row, "key"), shown)
     }
 
     /// The newest version of a secret; 0 when there is none.
@@ -89,7 +95,8 @@ impl Store {
         )
         .fetch(&self.read);
         while let Some(row) = rows.try_next().await? {
-            let commands: Commands = json(&row, "body")?;
+            // Commands that cannot be read start nothing that could ask for it.
+            let Ok(commands) = json::<Commands>(&row, "body") else { continue };
             if commands.secret_keys().contains(key) {
                 return Ok(Some((word(&row, "application")?, word(&row, "service")?)));
             }

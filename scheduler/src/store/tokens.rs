@@ -5,7 +5,7 @@ use schema::status::Role;
 use schema::time::Timestamp;
 use sha2::{Digest, Sha256};
 
-use super::row::{instant, instant_or_null, word};
+use super::row::{get, instant, instant_or_null, named, word};
 use super::{Connection, PageRequest, Result, Row, Store, StoreError};
 use crate::secrets::hex;
 
@@ -39,6 +39,10 @@ impl TokenRow {
 }
 
 fn read(row: &Row) -> Result<TokenRow> {
+    named("tokens", &["name"], row, read_columns(row))
+}
+
+fn read_columns(row: &Row) -> Result<TokenRow> {
     Ok(TokenRow {
         name: word(row, "name")?,
         role: word(row, "role")?,
@@ -74,6 +78,12 @@ impl Store {
         Ok(found.unsigned_abs())
     }
 
+    /// Whether there is a token at all, valid or not.
+    pub async fn has_tokens(&self) -> Result<bool> {
+        let found: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM tokens").fetch_one(&self.read).await?;
+        Ok(found > 0)
+    }
+
     /// Tokens by name, revoked and expired ones included.
     pub async fn tokens(&self, page: &PageRequest) -> Result<schema::api::Page<Token>> {
         let total: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM tokens").fetch_one(&self.lists).await?;
@@ -82,19 +92,11 @@ impl Store {
             .bind(page.rows())
             .fetch_all(&self.lists)
             .await?;
-        let rows: Vec<TokenRow> = rows.iter().map(read).collect::<Result<_>>()?;
-        Ok(page.page(
-            rows,
-            total.unsigned_abs(),
-            |row| row.name.clone(),
-            |row| Token {
-                name: row.name,
-                role: row.role,
-                created_at: row.created_at,
-                expires_at: row.expires_at,
-                revoked_at: row.revoked_at,
-            },
-        ))
+        let shown = |row: &Row| {
+            let TokenRow { name, role, hash: _, created_at, expires_at, revoked_at } = read(row)?;
+            Ok(Token { name, role, created_at, expires_at, revoked_at })
+        };
+        page.page(rows, total, |row| get(row, "name"), shown)
     }
 }
 

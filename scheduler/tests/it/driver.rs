@@ -5,6 +5,7 @@ mod clocks;
 mod configs;
 mod faults;
 mod people;
+mod poison;
 mod releases;
 mod round;
 mod secrets;
@@ -22,7 +23,7 @@ use pvn_scheduler::compile::{ClusterPlace, Options};
 use pvn_scheduler::driver::{Caller, Driver, Fatal, Handle, Parts, Refusal, Target};
 use pvn_scheduler::runner::{End, JobSpec, Runner, Told};
 use pvn_scheduler::secrets::Sealer;
-use pvn_scheduler::store::Store;
+use pvn_scheduler::store::{Store, StoreError};
 use schema::api::{ConfigFile, ConfigsRequest, ConfigsResult, DecisionRequest, Instance, PushRequest};
 use schema::id::JobId;
 use schema::report::Report;
@@ -165,8 +166,17 @@ impl Rig {
     }
 
     async fn start_in(dir: tempfile::TempDir, play: Play, running: Arc<Mutex<BTreeMap<JobId, ()>>>, clock: Clock) -> Self {
+        Self::try_start_in(dir, play, running, clock).await.unwrap()
+    }
+
+    async fn try_start_in(
+        dir: tempfile::TempDir,
+        play: Play,
+        running: Arc<Mutex<BTreeMap<JobId, ()>>>,
+        clock: Clock,
+    ) -> Result<Self, StoreError> {
         let sealer = Sealer::with_key([1; 32]);
-        let store = Store::open(&dir.path().join("pvn.db"), sealer.clone()).await.unwrap();
+        let store = Store::open(&dir.path().join("pvn.db"), sealer.clone()).await?;
         let (news, news_in) = mpsc::channel(64);
         let runner = Scripted {
             play,
@@ -191,8 +201,8 @@ impl Rig {
             observer: false,
             options: Options::default(),
         };
-        let Driver { handle, done } = Driver::start(parts, stop.clone()).await.unwrap();
-        Self { dir, store, runner, handle, clock, stop, done }
+        let Driver { handle, done } = Driver::start(parts, stop.clone()).await?;
+        Ok(Self { dir, store, runner, handle, clock, stop, done })
     }
 
     /// Stops it softly and starts it again over the same database, with jobs that do something else; what ran goes on.

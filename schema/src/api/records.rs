@@ -44,6 +44,9 @@ pub struct Page<T = serde_json::Value> {
     pub next_cursor: Option<String>,
     /// How many there are in all, under the same filter; of jobs and log entries at most 10,000 are counted.
     pub total: u64,
+    /// What belongs on this page and cannot be read, each with its place in the database and the reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<String>,
 }
 
 body! {

@@ -109,7 +109,7 @@ service: {name: web, application: app}
 /// How often the row of each channel was written, in the order of their names.
 async fn revisions(rig: &Rig) -> Vec<(String, i64)> {
     let loaded = rig.store.load_instances().await.unwrap();
-    let mut revisions: Vec<_> = loaded.iter().map(|instance| (instance.channel.1.to_string(), instance.revision)).collect();
+    let mut revisions: Vec<_> = loaded.0.iter().map(|instance| (instance.channel.1.to_string(), instance.revision)).collect();
     revisions.sort();
     revisions
 }

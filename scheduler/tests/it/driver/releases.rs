@@ -82,7 +82,7 @@ async fn rule_12_a_release_past_its_deadline_goes_back_by_itself() {
             .filter(|staging| staging.status == Status::Converged && staging.desired_version.as_deref() == Some("web-1"))
     });
     staging.await;
-    rig.until("the rollback being noted as done", async || rig.store.pending_actions().await.unwrap().is_empty().then_some(())).await;
+    rig.until("the rollback being noted as done", async || rig.store.pending_actions().await.unwrap().0.is_empty().then_some(())).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
