@@ -36,7 +36,7 @@ use tokio_util::sync::CancellationToken;
 use crate::wait;
 
 /// Longest wait for something that must happen.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What a job does: given its spec, its exit code, or `None` to run until it is stopped.
 type Play = Arc<dyn Fn(&JobSpec) -> Option<i32> + Send + Sync>;

@@ -23,7 +23,7 @@ use super::{APPROVAL, Rig, TWO_CHANNELS, caller};
 use crate::wait;
 
 /// Longest wait for something that a cell may keep from happening.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What is put into columns of texts, as SQL.
 const TEXTS: &[&str] = &["NULL", "''", "'{\"a\": 1}'", "CAST(x'FFFE' AS TEXT)", "printf('%.*c', 100000, 'x')", "-1"];
@@ -319,7 +319,7 @@ fn p5_one_bad_cell_of_any_column_of_any_table_stops_at_most_one_instance() {
     });
     let failed: BTreeSet<String> = std::thread::scope(|scope| {
         // As many at a time as keep two cores busy.
-        let workers: Vec<_> = (0..3).map(|_| scope.spawn(|| work(&template, &cells))).collect();
+        let workers: Vec<_> = (0..2).map(|_| scope.spawn(|| work(&template, &cells))).collect();
         workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
     });
     assert!(failed.is_empty(), "{} cells:\n{}", failed.len(), failed.into_iter().collect::<Vec<_>>().join("\n"));
