@@ -32,11 +32,8 @@ const EMPTY: [u8; 32] = [
 const BLOB_RULE: &str = "it must be `sha256:` and 64 lower-case hexadecimal digits";
 
 fn to_hex(bytes: &[u8]) -> String {
-    use fmt::Write;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("writing to a String cannot fail");
-        text
-    })
+    let digit = |four_bits: u8| char::from(b"0123456789abcdef"[usize::from(four_bits)]);
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]).collect()
 }
 
 fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {

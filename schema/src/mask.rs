@@ -55,8 +55,10 @@ impl Secrets {
         if plain.is_empty() {
             return None;
         }
-        let as_they_stand = Patterns::of(plain.iter().flat_map(|part| forms::escaped(part)).collect());
-        Some(Self { as_they_stand, breakable: Patterns::of(plain.iter().flat_map(|part| forms::encoded(part)).collect()) })
+        let whole = || values.iter().map(|value| value.trim_ascii_end()).filter(|value| value.len() >= SHORTEST_BYTES);
+        let as_they_stand = plain.iter().flat_map(|part| forms::escaped(part)).chain(whole().flat_map(forms::rarely_escaped));
+        let breakable = plain.iter().flat_map(|part| forms::encoded(part)).chain(whole().flat_map(forms::rarely_encoded));
+        Some(Self { as_they_stand: Patterns::of(as_they_stand.collect()), breakable: Patterns::of(breakable.collect()) })
     }
 
     /// Bytes of the longest form of any of them, without line breaks.

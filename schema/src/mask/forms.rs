@@ -4,6 +4,10 @@
 use base64::Engine;
 use base64::engine::general_purpose::{GeneralPurpose, STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 
+mod rare;
+
+pub(super) use self::rare::{rarely_encoded, rarely_escaped};
+
 /// What percent-encoders leave as it is beside letters and digits. Sources: RFC 3986, 2.3; Go's `net/url` (`shouldEscape`);
 /// ECMAScript's `encodeURIComponent` and `encodeURI`; Python's `urllib.parse.quote`; the URL standard's forms, which
 /// Java's `URLEncoder` has too; PHP's `urlencode`; the URL standard's user information and path.
@@ -61,39 +65,56 @@ pub(super) fn escaped(plain: &[u8]) -> Vec<Vec<u8>> {
     let literal = replaced(plain, &[(b"\\", b"\\\\"), (b"\n", b"\\n"), (b"\r", b"\\r"), (b"\t", b"\\t")]);
     forms.push(replaced(&literal, &[(b"'", b"\\'")]));
     forms.push(literal);
-    for [double, single] in
-        [[b"&quot;".as_slice(), b"&#39;".as_slice()], [b"&#34;", b"&#39;"], [b"&quot;", b"&apos;"], [b"&quot;", b"&#x27;"], [b"\"", b"'"]]
-    {
+    for [double, single] in [
+        [b"&quot;".as_slice(), b"&#39;".as_slice()],
+        [b"&#34;", b"&#39;"],
+        [b"&quot;", b"&apos;"],
+        [b"&quot;", b"&#x27;"],
+        [b"&quot;", b"&#039;"],
+        [b"\"", b"'"],
+    ] {
         forms.push(replaced(plain, &[(b"&", b"&amp;"), (b"<", b"&lt;"), (b">", b"&gt;"), (b"\"", double), (b"'", single)]));
     }
     if let Ok(text) = std::str::from_utf8(plain) {
-        let json = serde_json::to_string(text).expect("a string is JSON");
-        let json = &json[1..json.len() - 1];
+        let json = &json(text);
         forms.push(json.as_bytes().to_owned());
         // As PHP writes it, as Go does, and with nothing but ASCII, as Python does.
         forms.push(json.replace('/', "\\/").into_bytes());
         let go = json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026");
         // A document within a string of another.
         for text in [json, &go] {
-            let twice = serde_json::to_string(text).expect("a string is JSON");
-            forms.push(twice.as_bytes()[1..twice.len() - 1].to_owned());
+            forms.push(self::json(text).into_bytes());
         }
         forms.push(go.into_bytes());
-        forms.push(ascii(json).into_bytes());
+        forms.push(ascii(json, false).into_bytes());
+        forms.push(ascii(json, true).into_bytes());
+        forms.push(ascii(&json.replace('<', "\\u003C").replace('>', "\\u003E").replace('&', "\\u0026"), true).into_bytes());
     }
     forms
 }
 
 /// As base64, alone or within a longer text, and as hexadecimal digits: what programs break into lines.
 pub(super) fn encoded(plain: &[u8]) -> Vec<Vec<u8>> {
+    let mut forms = base64(plain);
+    for upper in [false, true] {
+        forms.push(digits(plain, upper).concat());
+    }
+    forms
+}
+
+/// Each byte as two hexadecimal digits.
+fn digits(bytes: &[u8], upper: bool) -> Vec<Vec<u8>> {
+    bytes.iter().map(|byte| if upper { format!("{byte:02X}") } else { format!("{byte:02x}") }.into_bytes()).collect()
+}
+
+/// As base64, alone and within a longer text.
+fn base64(plain: &[u8]) -> Vec<Vec<u8>> {
     let mut forms: Vec<Vec<u8>> =
         [STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD].iter().map(|engine| engine.encode(plain).into_bytes()).collect();
     for before in 0..3 {
         forms.push(within_base64(&STANDARD_NO_PAD, plain, before));
         forms.push(within_base64(&URL_SAFE_NO_PAD, plain, before));
     }
-    forms.push(plain.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect());
-    forms.push(plain.iter().flat_map(|byte| format!("{byte:02X}").into_bytes()).collect());
     forms
 }
 
@@ -145,15 +166,22 @@ fn before_each(bytes: &[u8], mark: u8, needs: impl Fn(u8) -> bool) -> Vec<u8> {
     bytes.iter().flat_map(|byte| needs(*byte).then_some(mark).into_iter().chain([*byte])).collect()
 }
 
-/// With `\uXXXX` for everything beyond ASCII.
-fn ascii(json: &str) -> String {
+/// As a string of JSON, without its quotes.
+fn json(text: &str) -> String {
+    let json = serde_json::to_string(text).expect("a string is JSON");
+    json[1..json.len() - 1].to_owned()
+}
+
+/// With `\uXXXX` for everything beyond ASCII, in digits of either case.
+fn ascii(json: &str, upper: bool) -> String {
     let mut text = String::with_capacity(json.len());
     for character in json.chars() {
         if character.is_ascii() {
             text.push(character);
         } else {
             let mut units = [0; 2];
-            character.encode_utf16(&mut units).iter().for_each(|unit| text.push_str(&format!("\\u{unit:04x}")));
+            let units = character.encode_utf16(&mut units).iter();
+            units.for_each(|unit| text.push_str(&if upper { format!("\\u{unit:04X}") } else { format!("\\u{unit:04x}") }));
         }
     }
     text

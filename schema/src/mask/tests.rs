@@ -204,3 +204,38 @@ fn an_escaped_line_break_is_one_wherever_a_read_cuts_it() {
         check_bytes(&[secret.as_bytes(), &other], &format!("{before}\\n{text}|"), &format!("{before}\\n***|"));
     }
 }
+
+#[test]
+fn forms_that_few_programs_print_are_known_too() {
+    // Others made what is expected here: bash, Python, PHP, .NET, Gson, PowerShell, `base32`, `xxd -p -c1 | paste -sd:`.
+    let secret = "pä'ss<w&rd/+1=";
+    for form in [
+        r"p\303\244\'ss<w&rd/+1=",
+        r"p\xc3\xa4'ss<w&rd/+1=",
+        r"p\u00E4'ss<w&rd/+1=",
+        r"p\u00E4\u0027ss\u003Cw\u0026rd/\u002B1=",
+        r"pä\u0027ss\u003cw\u0026rd/+1\u003d",
+        r"p\u00E4'ss\u003Cw\u0026rd/+1=",
+        "pä&#039;ss&lt;w&amp;rd/+1=",
+        "p%25C3%25A4%2527ss%253Cw%2526rd%252F%252B1%253D",
+        "p%25c3%25a4%2527ss%253cw%2526rd%252f%252b1%253d",
+        "70:c3:a4:27:73:73:3c:77:26:72:64:2f:2b:31:3d",
+        "70-C3-A4-27-73-73-3C-77-26-72-64-2F-2B-31-3D",
+        "70 c3 a4 27 73 73 3c 77 26 72 64 2f 2b 31 3d",
+    ] {
+        check(&[secret], &format!("<{form}>"), "<***>");
+    }
+    let secrets = Secrets::of(&[secret.as_bytes()]).unwrap();
+    for json in [r"p\u00e4'ss<w&rd/+1=", r"pä'ss<w&rd\/+1="] {
+        assert_eq!(secrets.hide(&STANDARD.encode(json)), "***", "{json}");
+    }
+    for order in [u16::to_le_bytes, u16::to_be_bytes] {
+        let bytes: Vec<u8> = secret.encode_utf16().flat_map(order).collect();
+        assert_eq!(Masker::default().push(&secrets, &[b"a".as_slice(), &bytes, b"z"].concat(), true), b"a***z");
+        assert_eq!(secrets.hide(&STANDARD.encode(&bytes)), "***", "as PowerShell takes a command");
+    }
+    check(&["hunter22"], "NB2W45DFOIZDE=== nb2w45dfoizde", "*** ***");
+    check(&["hunter22-and"], "NB2W45DFOIZDELLBNZSA====", "***");
+    // In the middle of a longer text: python3 -c "import base64; print(base64.b32encode(b'x:hunter22:y').decode())"
+    assert!(Secrets::of(&[b"hunter22"]).unwrap().hide("PA5GQ5LOORSXEMRSHJ4Q====").contains("***"));
+}

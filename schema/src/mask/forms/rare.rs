@@ -1,0 +1,123 @@
+//! Forms that few programs print: of whole values of a moderate size alone, since each is another text to look for, and a key of
+//! many lines has hundreds of the usual ones. Called by `mask` once for each set of secrets.
+
+use super::{ascii, base64, digits, percent_encoded, replaced};
+
+/// Longest value that is looked for in these forms, bytes: passwords and tokens.
+const LIMIT_BYTES: usize = 512;
+
+/// What bash writes as `\E`.
+const ESCAPE: u8 = 0x1b;
+
+/// What base32 is written with. Source: RFC 4648, 6.
+const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+
+/// Escaped: for addresses twice, as `$'…'` and the literals of languages write every byte that is not ASCII, as .NET and Gson write
+/// JSON; and in UTF-16.
+pub(in crate::mask) fn rarely_escaped(plain: &[u8]) -> Vec<Vec<u8>> {
+    if plain.len() > LIMIT_BYTES {
+        return Vec::new();
+    }
+    let mut forms = Vec::new();
+    for left in [b"-._~".as_slice(), b"-._~/", b"-_.!~*'()"] {
+        for lower in [false, true] {
+            forms.push(replaced(&percent_encoded(plain, left, lower), &[(b"%", b"%25")]));
+        }
+    }
+    let octal = |byte: u8| if byte == ESCAPE { "\\E".to_owned() } else { format!("\\{byte:03o}") };
+    let hexadecimal = |byte: u8| format!("\\x{byte:02x}");
+    for quote in [b"\\'".as_slice(), b"'"] {
+        forms.push(literal(plain, quote, |byte| byte.is_ascii_control().then(|| octal(byte))));
+        forms.push(literal(plain, quote, |byte| (byte.is_ascii_control() || !byte.is_ascii()).then(|| octal(byte))));
+        forms.push(literal(plain, quote, |byte| (byte.is_ascii_control() || !byte.is_ascii()).then(|| hexadecimal(byte))));
+    }
+    if let Ok(text) = std::str::from_utf8(plain) {
+        forms.extend(json_escaped(text).into_iter().map(String::into_bytes));
+        forms.extend(utf16(text));
+    }
+    forms
+}
+
+/// Encoded: hexadecimal digits with something between them, base32, and as base64 what was escaped for JSON or is UTF-16.
+pub(in crate::mask) fn rarely_encoded(plain: &[u8]) -> Vec<Vec<u8>> {
+    if plain.len() > LIMIT_BYTES {
+        return Vec::new();
+    }
+    let mut forms = Vec::new();
+    for between in [b":".as_slice(), b"-", b" "] {
+        for upper in [false, true] {
+            forms.push(digits(plain, upper).join(between));
+        }
+    }
+    let within = (0..5).map(|before| within_base32(plain, before));
+    for text in within.chain(base32(plain)) {
+        forms.push(text.to_ascii_lowercase());
+        forms.push(text);
+    }
+    if let Ok(text) = std::str::from_utf8(plain) {
+        let json = super::json(text);
+        let usual = [json.replace('/', "\\/"), ascii(&json, false), json];
+        let all = usual.into_iter().chain(json_escaped(text)).map(String::into_bytes).filter(|form| form != plain);
+        forms.extend(all.chain(utf16(text)).flat_map(|form| base64(&form)));
+    }
+    forms
+}
+
+/// A literal with `\n` and the like, `quote` for a single one, and what `escape` gives for others.
+fn literal(plain: &[u8], quote: &[u8], escape: impl Fn(u8) -> Option<String>) -> Vec<u8> {
+    let mut text = Vec::with_capacity(plain.len());
+    for byte in plain {
+        match byte {
+            b'\\' => text.extend_from_slice(b"\\\\"),
+            b'\n' => text.extend_from_slice(b"\\n"),
+            b'\r' => text.extend_from_slice(b"\\r"),
+            b'\t' => text.extend_from_slice(b"\\t"),
+            b'\'' => text.extend_from_slice(quote),
+            byte => text.extend(escape(*byte).map_or_else(|| vec![*byte], String::into_bytes)),
+        }
+    }
+    text
+}
+
+/// As .NET (System.Text.Json) and Gson write a string, which escape for markup too.
+fn json_escaped(text: &str) -> Vec<String> {
+    let json = super::json(text);
+    let with = |json: &str, escaped: &[char], upper: bool| -> String {
+        let each = json.chars().map(|c| match escaped.contains(&c) {
+            true if upper => format!("\\u{:04X}", u32::from(c)),
+            true => format!("\\u{:04x}", u32::from(c)),
+            false => c.to_string(),
+        });
+        each.collect()
+    };
+    let net = with(&json.replace("\\\"", "\\u0022"), &['<', '>', '&', '\'', '+', '`'], true);
+    vec![ascii(&net, true), with(&json, &['<', '>', '&', '\'', '='], false)]
+}
+
+/// Both orders of bytes.
+fn utf16(text: &str) -> [Vec<u8>; 2] {
+    [text.encode_utf16().flat_map(u16::to_le_bytes).collect(), text.encode_utf16().flat_map(u16::to_be_bytes).collect()]
+}
+
+/// What of the value's base32 does not depend on what stands around it, when `before` bytes more than a multiple of five stand
+/// before it.
+fn within_base32(value: &[u8], before: usize) -> Vec<u8> {
+    let padded = [&[0; 4][..before], value].concat();
+    // A character holds five bits: those that hold any bit of a neighbour are left out.
+    let (first, end) = ((before * 8).div_ceil(5), padded.len() * 8 / 5);
+    (first..end).map(|at| base32_character(&padded, at)).collect()
+}
+
+/// The value alone, without and with what fills the last eight characters.
+fn base32(value: &[u8]) -> [Vec<u8>; 2] {
+    let bare: Vec<u8> = (0..(value.len() * 8).div_ceil(5)).map(|at| base32_character(value, at)).collect();
+    let mut filled = bare.clone();
+    filled.resize(bare.len().next_multiple_of(8), b'=');
+    [bare, filled]
+}
+
+/// The character for five bits; beyond the end they are 0.
+fn base32_character(bytes: &[u8], at: usize) -> u8 {
+    let bit = |at: usize| bytes.get(at / 8).map_or(0, |byte| byte >> (7 - at % 8) & 1);
+    BASE32[(0..5).fold(0, |number, more| number << 1 | usize::from(bit(at * 5 + more)))]
+}
