@@ -15,8 +15,9 @@ pub(crate) use checker::{Checker, Node};
 pub use problem::nearest_first;
 pub(crate) use problem::{Fault, Notation, Problem, cut, nearest, pointer_segment, quoted};
 
+use crate::mask::Secrets;
 use crate::output::{FetchOutput, GetInfoOutput, OUTPUT_LIMIT_BYTES};
-use crate::report::{OutputError, StructuredKind};
+use crate::report::{OutputError, StructuredKind, each_text};
 
 /// Most problems that are listed for one document. A hundred are more than anybody reads; a hostile document could have
 /// millions.
@@ -41,19 +42,36 @@ thread_local! {
 /// Every problem with its pointer, at most [`PROBLEM_LIMIT`] of them; only the first when the bytes are not one JSON
 /// document, with the beginning of what they are.
 pub fn check(bytes: &[u8], kind: StructuredKind) -> Result<Value, Vec<OutputError>> {
+    check_hiding(bytes, kind, None)
+}
+
+/// The same without these secrets, also where the document spells one out that stood escaped in it: they are gone from every text
+/// before a message repeats the beginning of one, which would else show a part of a secret, or how long it is.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_hiding(bytes: &[u8], kind: StructuredKind, secrets: Option<&Secrets>) -> Result<Value, Vec<OutputError>> {
     match kind {
-        StructuredKind::Fetch => FETCH_OUTPUT.with(|checker| check_as::<FetchOutput>(bytes, checker, "FetchOutput")),
-        StructuredKind::GetInfo => GET_INFO_OUTPUT.with(|checker| check_as::<GetInfoOutput>(bytes, checker, "GetInfoOutput")),
+        StructuredKind::Fetch => FETCH_OUTPUT.with(|checker| check_as::<FetchOutput>(bytes, checker, secrets, "FetchOutput")),
+        StructuredKind::GetInfo => GET_INFO_OUTPUT.with(|checker| check_as::<GetInfoOutput>(bytes, checker, secrets, "GetInfoOutput")),
     }
 }
 
-fn check_as<T: DeserializeOwned>(bytes: &[u8], checker: &Checker, what: &str) -> Result<Value, Vec<OutputError>> {
+fn check_as<T: DeserializeOwned>(
+    bytes: &[u8],
+    checker: &Checker,
+    secrets: Option<&Secrets>,
+    what: &str,
+) -> Result<Value, Vec<OutputError>> {
     let whole = |message: String| vec![OutputError { pointer: String::new(), message }];
     if bytes.len() > OUTPUT_LIMIT_BYTES {
         return Err(whole(format!("{} bytes of stdout are too many for a {what}; the limit is {OUTPUT_LIMIT_BYTES} (8 MiB)", bytes.len())));
     }
     let (mut value, mut errors) = json::read(bytes, what).map_err(|error| vec![error])?;
     checker.drop_nulls(&mut value);
+    if let Some(secrets) = secrets {
+        each_text(&mut value, &mut |text| *text = secrets.hide(text));
+    }
     let room = PROBLEM_LIMIT.saturating_sub(errors.len());
     let problems = checker.check(&value, room);
     errors.extend(problems.into_iter().map(|problem| OutputError { message: problem.json_message(), pointer: problem.pointer }));

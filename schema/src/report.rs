@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::BlobId;
 
+pub(crate) use self::words::each_text;
+
 pub mod line;
 mod short;
 mod words;

@@ -138,13 +138,13 @@ fn open(path: &Path) -> Result<File, String> {
 }
 
 /// The document on standard output, checked.
-pub(crate) fn structured(kind: StructuredKind, stdout: &store::Kept) -> Structured {
+pub(crate) fn structured(kind: StructuredKind, stdout: &store::Kept, secrets: Option<&Secrets>) -> Structured {
     let whole = |message: String| Structured { kind, value: None, errors: vec![OutputError { pointer: String::new(), message }] };
     if stdout.head.is_some() {
         return whole(format!("standard output has {} bytes, of which only a part was kept", stdout.total));
     }
     match stdout.read(OUTPUT_LIMIT_BYTES as u64) {
-        Ok(Some(bytes)) => match schema::check::check(&bytes, kind) {
+        Ok(Some(bytes)) => match schema::check::check_hiding(&bytes, kind, secrets) {
             Ok(value) => Structured { kind, value: Some(value), errors: Vec::new() },
             Err(errors) => Structured { kind, value: None, errors },
         },

@@ -124,7 +124,7 @@ impl Shared<'_> {
         let fine = report.exit_code.is_some_and(|code| options.success_exit_codes.has(code));
         if fine {
             let expected = options.expected(self.environment, way.is_of_the_job());
-            report.structured = expected.map(|kind| outputs::structured(kind, stdout));
+            report.structured = expected.map(|kind| outputs::structured(kind, stdout, self.secrets));
             report.bad_output = outputs::complaint(&report.files, report.structured.as_ref());
             if let Some(why) = &report.bad_output {
                 say(why);

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{PROBLEM_LIMIT, check};
+use super::{PROBLEM_LIMIT, check, check_hiding};
+use crate::mask::Secrets;
 use crate::output::OUTPUT_LIMIT_BYTES;
 use crate::report::StructuredKind;
 
@@ -206,4 +207,18 @@ fn an_editor_accepts_both_spellings_and_offers_one() {
     let schema: Value = serde_json::from_str(crate::schemas::CONFIG).unwrap();
     let offered = schema["definitions"]["FetchCommand"]["properties"].as_object().unwrap();
     assert!(offered.contains_key("pollInterval") && !offered.contains_key("poll_interval"));
+}
+
+#[test]
+fn a_message_shows_neither_a_part_of_a_secret_nor_how_long_it_is() {
+    for length in [8, 40, 59, 60, 61, 200] {
+        let secret: String = (0..length).map(|at| char::from(b'a' + at as u8 % 26)).collect();
+        // Escaped in a way that nobody looks for in bytes.
+        let escaped: String = secret.bytes().map(|byte| format!("\\u{byte:04x}")).collect();
+        let document = format!(r#"{{"objects": "key {escaped} and some more words, so many that there is no room for all of them"}}"#);
+        let secrets = Secrets::of(&[secret.as_bytes()]).unwrap();
+        let errors = check_hiding(document.as_bytes(), StructuredKind::Fetch, Some(&secrets)).unwrap_err();
+        let expected = "expected an array, found the string \"key *** and some more words, so many that there is no room f…\"";
+        assert_eq!(errors.iter().map(|error| error.message.as_str()).collect::<Vec<_>>(), [expected], "{length}");
+    }
 }

@@ -45,8 +45,8 @@ impl Report {
     }
 }
 
-/// No deeper than what the reader of JSON let pass.
-fn each_text(value: &mut Value, change: &mut dyn FnMut(&mut String)) {
+/// Changes every text of a document, no deeper than what the reader of JSON let pass.
+pub(crate) fn each_text(value: &mut Value, change: &mut dyn FnMut(&mut String)) {
     match value {
         Value::String(text) => change(text),
         Value::Array(items) => items.iter_mut().for_each(|item| each_text(item, change)),
