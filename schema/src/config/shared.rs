@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use super::{Application, Body, CustomRuntime, Document, Exec, Runtime, RuntimeKind, Service, TaskConfig};
 use crate::diagnostic::Diagnostic;
 use crate::id::{ApplicationName, RuntimeName};
+use crate::selector::Selector;
 
 /// The variable with the directory that is an instance's own. Source: docs/commands.md.
 const OWN: &str = "PVN_INSTANCE_DIR";
@@ -62,11 +63,11 @@ pub fn shared_paths<'a>(documents: impl IntoIterator<Item = &'a Document>, every
     let mut users: BTreeMap<(&str, &str, &str), Users<'_>> = BTreeMap::new();
     for service in services {
         let Some(application) = applications.get(&service.application) else { continue };
-        for channel in &application.release_channels {
-            let Some((runtime, files)) = runtime_of(service, channel, &runtimes).and_then(|name| declared.get_key_value(name)) else {
-                continue;
-            };
-            let instance = format!("{}/{} in {}", service.application, service.name, channel.name);
+        let channels = application.release_channels.iter();
+        let own = channels.filter_map(|channel| Some((channel.name.to_string(), runtime_of(service, channel, &runtimes)?)));
+        for (channel, runtime) in own.chain(of_groups(application, &runtimes)) {
+            let Some((runtime, files)) = declared.get_key_value(runtime) else { continue };
+            let instance = format!("{}/{} in {channel}", service.application, service.name);
             for file in files {
                 let users = users.entry((file.directory.0, file.directory.1, &file.path)).or_default();
                 // An instance's files come one after the other.
@@ -127,6 +128,29 @@ fn runtime_of<'a>(
         None => channel.runtimes.iter().find(is_custom),
     };
     entry.map(|entry| &entry.runtime)
+}
+
+/// The channels that groups make, and the runtimes of these, as far as the given runtimes show it.
+fn of_groups<'a>(
+    application: &Application,
+    runtimes: &BTreeMap<&'a RuntimeName, (&Document, &'a Runtime)>,
+) -> Vec<(String, &'a RuntimeName)> {
+    let mut found = Vec::new();
+    for group in &application.release_channel_groups {
+        // What is wrong with a selector is told elsewhere.
+        let Ok(selector) = Selector::parse(&group.runtime_selector) else { continue };
+        for (name, (_, runtime)) in runtimes {
+            let mut labels: BTreeMap<String, String> =
+                runtime.labels.iter().map(|label| (label.label.to_string(), label.value.to_string())).collect();
+            labels.insert("@name".to_owned(), name.to_string());
+            labels.insert("@type".to_owned(), "custom".to_owned());
+            if matches!(runtime.kind(), RuntimeKind::Custom(_)) && selector.matches(&labels) {
+                // A group's template may call its channels otherwise; which one is meant is clear all the same.
+                found.push((format!("{}-{name}", group.name), *name));
+            }
+        }
+    }
+    found
 }
 
 fn declared_by<'a>(document: &'a Document, custom: &'a CustomRuntime, root: &'a str, warnings: &mut Vec<Diagnostic>) -> Vec<Declared<'a>> {

@@ -58,3 +58,18 @@ fn the_instances_own_directory_is_named_by_a_shell() {
         config("local", "cmd: [pvn-wrapper, exec, --out, plan=$PVN_INSTANCE_DIR/tf.plan, --, ./plan.sh]", "cmd: [true]", ONE, &["s"]);
     assert!(told(&text, false).contains("no shell puts the directory's name in"));
 }
+
+#[test]
+fn channels_that_a_group_makes_share_files_too() {
+    let runtime = |name: &str, label: &str| {
+        format!(
+            "runtime:\n  name: {name}\n  labels: [{{label: env, value: {label}}}]\n  custom:\n    proxyRuntime: {{runtime: local}}\n    apply: {{taskConfig: {{program: \
+             {{{APPLY}}}}}}}\n---\n"
+        )
+    };
+    let application = "application: {name: a, releaseChannelGroups: [{name: g, runtimeSelector: env=production}]}\n---\nservice: {name: s, application: a}\n";
+    let two = runtime("one", "production") + &runtime("two", "production") + &runtime("three", "staging") + application;
+    let told = told(&two, false);
+    assert!(told.contains("`tf.plan` is one file for a/s in g-one, a/s in g-two: their commands run in one directory"), "{told}");
+    assert!(!told.contains("three"), "{told}");
+}
