@@ -26,6 +26,15 @@ const ANSWER_LIMIT_BYTES: usize = 256 << 20;
 /// Items asked for in one page.
 const PAGE_ITEMS: usize = 200;
 
+/// A list as the scheduler told it, joined from its pages.
+#[derive(Debug)]
+pub struct Listed<T> {
+    /// The items.
+    pub items: Vec<T>,
+    /// Rows of the database that belong into the list and cannot be read: each one's place and the reason.
+    pub unreadable: Vec<String>,
+}
+
 /// A connection to one scheduler, with a token.
 #[derive(Debug, Clone)]
 pub struct Client {
@@ -120,17 +129,17 @@ impl Client {
         self.body(answer).await
     }
 
-    /// Reads a list page by page, handing each page to `each` until there are no more or `limit` items were seen.
+    /// Reads a whole list page by page, at most `limit` items.
     ///
     /// # Errors
-    /// [`Failure::Unreachable`], [`Failure::Refused`], and what `each` says.
-    pub async fn pages<T: DeserializeOwned>(
+    /// [`Failure::Unreachable`], [`Failure::Refused`].
+    pub async fn list<T: DeserializeOwned>(
         &self,
         path: &[&str],
         query: &[(&str, String)],
         limit: Option<usize>,
-        mut each: impl FnMut(Vec<T>) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
+    ) -> Result<Listed<T>, Failure> {
+        let mut listed = Listed { items: Vec::new(), unreadable: Vec::new() };
         let mut left = limit.unwrap_or(usize::MAX);
         let mut cursor: Option<String> = None;
         while left > 0 {
@@ -140,32 +149,14 @@ impl Client {
             let mut page: Page<T> = self.get(path, &query).await?;
             page.items.truncate(left);
             left -= page.items.len();
-            each(page.items)?;
+            listed.items.extend(page.items);
+            listed.unreadable.extend(page.unreadable);
             cursor = page.next_cursor;
             if cursor.is_none() {
                 break;
             }
         }
-        Ok(())
-    }
-
-    /// Reads a whole list, at most `limit` items.
-    ///
-    /// # Errors
-    /// [`Failure::Unreachable`], [`Failure::Refused`].
-    pub async fn list<T: DeserializeOwned>(
-        &self,
-        path: &[&str],
-        query: &[(&str, String)],
-        limit: Option<usize>,
-    ) -> Result<Vec<T>, Failure> {
-        let mut items = Vec::new();
-        self.pages(path, query, limit, |page| {
-            items.extend(page);
-            Ok(())
-        })
-        .await?;
-        Ok(items)
+        Ok(listed)
     }
 
     /// Sends a body and reads the answer.

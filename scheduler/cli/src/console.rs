@@ -13,6 +13,7 @@ use tokio::io::Interest;
 use tokio::net::unix::pipe;
 
 use crate::args::{Colour, Format};
+use crate::client::Listed;
 use crate::diagnostics;
 use crate::failure::Failure;
 use crate::table::Table;
@@ -228,15 +229,18 @@ impl Console {
         self.print(answer, |_| String::new())
     }
 
-    /// Prints a list: as a JSON array, as YAML, or as a table; people are told when it is empty.
+    /// Prints a list: as a JSON array, as YAML, or as a table; people are told when it is empty, and after it what is missing
+    /// because it cannot be read.
     ///
     /// # Errors
     /// [`Failure::Output`] when nobody takes it.
-    pub fn print_list<T: Serialize>(&mut self, items: &[T], none: &str, table: impl FnOnce(&[T]) -> Table) -> Result<(), Failure> {
-        if items.is_empty() && self.format == Format::Table {
-            return self.say(none);
+    pub fn print_list<T: Serialize>(&mut self, list: &Listed<T>, none: &str, table: impl FnOnce(&[T]) -> Table) -> Result<(), Failure> {
+        match list.items.as_slice() {
+            [] if self.format == Format::Table && list.unreadable.is_empty() => return self.say(none),
+            [] if self.format == Format::Table => {}
+            items => self.print(&items, |paper| paper.table(&table(items)))?,
         }
-        self.print(&items, |paper| paper.table(&table(items)))
+        self.talk(&diagnostics::unreadable(&list.unreadable, self.err.colour))
     }
 
     /// Ends when nobody can read what is written to stdout any more (`pvnctl … | head`); never, where that cannot be known.

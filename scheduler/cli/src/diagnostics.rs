@@ -1,13 +1,39 @@
-//! Problems in config files, as rustc shows its own: the message, the place, the lines themselves, and what to do.
+//! Problems in config files, as rustc shows its own: the message, the place, the lines themselves, and what to do. In the same
+//! form, what of a list cannot be read.
 
 use anstyle::{AnsiColor, Style};
 use schema::api::Diagnostic;
 
 use crate::table::harmless;
 
+/// Most rows that cannot be read that are shown of one list: a whole table may be damaged, and one row shows how.
+const UNREADABLE_SHOWN: usize = 20;
+
 /// The problems one after another, each ended by an empty line.
 pub fn render(problems: &[Diagnostic], colour: bool) -> String {
     problems.iter().map(|problem| render_one(problem, colour)).collect()
+}
+
+/// What is missing in a list, because these rows of the database cannot be read, and the way out; nothing where nothing is.
+pub fn unreadable(rows: &[String], colour: bool) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let styled = |style: AnsiColor| if colour { style.on_default().bold() } else { Style::new() };
+    let [warning, help] = [AnsiColor::Yellow, AnsiColor::Cyan].map(styled);
+    let (rows_are, is_are) = if rows.len() == 1 { ("row", "is") } else { ("rows", "are") };
+    let mut text =
+        format!("{warning}warning{warning:#}: {} {rows_are} of the database cannot be read and {is_are} not in this list\n", rows.len());
+    for row in rows.iter().take(UNREADABLE_SHOWN) {
+        text += &format!("  {}\n", harmless(row).replace('\n', " "));
+    }
+    if let more @ 1.. = rows.len().saturating_sub(UNREADABLE_SHOWN) {
+        text += &format!("  and {more} more\n");
+    }
+    text + &format!(
+        "  {help}help{help:#}: stop pvn-scheduler, copy its database, put such a row right or delete it with `sqlite3`, and start \
+         pvn-scheduler again; an instance that stands still for one says in `pvnctl services explain` what to do\n"
+    )
 }
 
 fn render_one(problem: &Diagnostic, colour: bool) -> String {

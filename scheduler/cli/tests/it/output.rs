@@ -188,3 +188,44 @@ fn check_done(request: &str, body: &Value, arguments: &[&str]) {
     assert_eq!(serde_json::from_str::<Value>(&ran.stdout).unwrap(), *body, "{request}");
     assert_eq!((ran.code, ran.stderr.lines().count()), (0, 1), "{request}");
 }
+
+/// Each list of `pvnctl`: its words, and what it asks for.
+const LISTS: &[(&[&str], &str)] = &[
+    (&["jobs", "list"], "GET /v1/jobs"),
+    (&["services", "list"], "GET /v1/services"),
+    (&["releases", "list"], "GET /v1/releases"),
+    (&["runtimes", "list"], "GET /v1/runtimes"),
+    (&["applications", "list"], "GET /v1/applications"),
+    (&["secrets", "list"], "GET /v1/secrets"),
+    (&["auth", "token", "list"], "GET /v1/tokens"),
+];
+
+#[test]
+fn every_list_says_which_rows_of_the_database_cannot_be_read_and_what_to_do() {
+    let row = "table things, row id = \"7\": column kind holds \"dance\": no such kind";
+    for (words, request) in LISTS {
+        let server = Server::answering([answer(request, 200, json!({"items": [], "total": 2, "unreadable": [row]}))]);
+        for format in ["table", "json", "yaml"] {
+            let ran = run(&server, &[words, &["-o", format][..]].concat());
+            let stdout = if format == "table" { "" } else { "[]\n" };
+            assert_eq!((ran.code, ran.stdout.as_str()), (0, stdout), "{words:?} {format}");
+            let said = ["1 row of the database cannot be read", row, "help: stop pvn-scheduler", "sqlite3"];
+            assert!(said.iter().all(|said| ran.stderr.contains(said)), "{words:?} {format}: {}", ran.stderr);
+        }
+    }
+}
+
+#[test]
+fn rows_that_cannot_be_read_are_said_after_the_table_over_all_pages_and_not_without_end() {
+    let rows = |from: usize| -> Vec<String> { (from..from + 12).map(|row| format!("table jobs, row id = \"{row}\": \u{1b}[2J")).collect() };
+    let page = |from, more: &str, next: Option<&str>| {
+        let body = json!({"items": [job(1)], "nextCursor": next, "total": 26, "unreadable": rows(from)});
+        answer(&format!("GET /v1/jobs?limit=200{more}"), 200, body)
+    };
+    let server = Server::answering([page(100, "", Some("c1")), page(200, "&cursor=c1", None)]);
+    let ran = run(&server, &["jobs", "list"]);
+    assert_eq!((ran.code, ran.stdout.lines().count()), (0, 3), "{}", ran.stdout);
+    assert!(ran.stderr.starts_with("warning: 24 rows of the database cannot be read"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("row id = \"100\"") && ran.stderr.contains("\n  and 4 more\n"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains('\u{1b}'), "{}", ran.stderr);
+}
