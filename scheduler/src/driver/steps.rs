@@ -64,14 +64,17 @@ impl Loop {
     pub(super) fn tell_steps(&mut self, batch: &mut Batch, reading: Reading) -> i64 {
         let by_ms = offset_ms(reading).saturating_sub(self.steps.offset_ms);
         let jumped = by_ms.saturating_abs() > CLOCK_SLACK_MS;
+        let by_ms = if jumped { by_ms } else { 0 };
+        if jumped {
+            tracing::warn!(by_ms, "the wall clock jumped; deadlines of what runs follow elapsed time");
+        }
         if let Some(stepped_ms) = self.steps.while_down_ms {
-            let now = batch.now;
+            // As one event: by the time of the second, deadlines would count from the clock as it is now already.
+            let (now, stepped_ms) = (batch.now, stepped_ms.saturating_add(by_ms));
             self.tell_all(batch, &Event::Recovered { stepped_ms }, |state| {
                 state.jobs_in_flight().next().is_some() || state.seen_at() > now
             });
-        }
-        if jumped {
-            tracing::warn!(by_ms, "the wall clock jumped; deadlines of what runs follow elapsed time");
+        } else if jumped {
             self.tell_all(batch, &Event::ClockStepped { by_ms }, |state| by_ms < 0 || state.jobs_in_flight().next().is_some());
         }
         if (jumped || self.steps.while_down_ms.is_some())
@@ -85,6 +88,6 @@ impl Loop {
             batch.changes.push(Change::Meta(META, format!("{boot} {ms}")));
             self.steps.noted = Some((boot, ms));
         }
-        if jumped { by_ms } else { 0 }
+        by_ms
     }
 }

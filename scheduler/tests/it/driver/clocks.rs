@@ -49,6 +49,25 @@ async fn p3_a_clock_set_ahead_kills_no_apply_and_elapsed_time_does() {
     assert_eq!(job(&rig, JobKind::Apply, JobStatus::Failed).await, apply);
 }
 
+/// On one thread, so that the clock is set before the daemon's loop has looked at it and after it knows how it stood.
+#[tokio::test]
+async fn p3_a_clock_set_back_while_the_daemon_starts_kills_no_apply() {
+    let clock = manual();
+    let rig = Rig::start_at(Clock::Manual(clock.clone()), applying).await;
+    rig.request(&with_timeout(), true).await.unwrap();
+    let apply = job(&rig, JobKind::Apply, JobStatus::Running).await;
+    let rig = rig.restart(applying).await;
+    clock.set(Clock::Manual(clock.clone()).now().plus_ms(-24 * HOUR_MS));
+    for minutes in [0, 30] {
+        clock.advance_ms(minutes * 60_000);
+        rig.handle.explain(target("staging")).await.unwrap();
+        let row = rig.store.job_row(apply).await.unwrap().unwrap();
+        assert!(row.status == JobStatus::Running && row.stop.is_none(), "after {minutes} minutes of its hour: {row:?}");
+    }
+    clock.advance_ms(HOUR_MS);
+    assert_eq!(job(&rig, JobKind::Apply, JobStatus::Failed).await, apply);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn p5_a_clock_set_back_over_a_restart_does_not_stop_polling() {
     let clock = manual();
