@@ -1,3 +1,5 @@
+//! What is masked, in which forms, and in what time.
+
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 
