@@ -15,6 +15,10 @@ pub struct Numbers {
     blob_bytes: AtomicU64,
     spool: AtomicU64,
     passes: AtomicU64,
+    /// Of the pass that is made.
+    unreadable_now: AtomicU64,
+    /// Of the last pass.
+    unreadable: AtomicU64,
 }
 
 impl Numbers {
@@ -44,8 +48,20 @@ impl Numbers {
         add(&self.spool, directories as u64);
     }
 
-    pub(super) fn pass(&self) {
+    pub(super) fn begin(&self) {
+        self.unreadable_now.store(0, Ordering::Relaxed);
+    }
+
+    pub(super) fn unreadable(&self, rows: usize) {
+        add(&self.unreadable_now, rows as u64);
+    }
+
+    /// A pass has come to its end. Returns how many rows it could not read.
+    pub(super) fn pass(&self) -> u64 {
         add(&self.passes, 1);
+        let unreadable = self.unreadable_now.swap(0, Ordering::Relaxed);
+        self.unreadable.store(unreadable, Ordering::Relaxed);
+        unreadable
     }
 
     fn kinds(&self) -> [(&'static str, u64); 7] {
@@ -72,6 +88,7 @@ impl Numbers {
         let mut metrics: BTreeMap<String, f64> =
             self.kinds().into_iter().map(|(kind, number)| (format!("pvn_pruned_total{{kind=\"{kind}\"}}"), number as f64)).collect();
         metrics.insert("pvn_pruned_blob_bytes_total".to_owned(), self.blob_bytes.load(Ordering::Relaxed) as f64);
+        metrics.insert("pvn_prune_unreadable_rows".to_owned(), self.unreadable.load(Ordering::Relaxed) as f64);
         metrics.insert("pvn_prune_passes_total".to_owned(), self.passes() as f64);
         metrics
     }

@@ -11,7 +11,7 @@ use super::rules::{self, Entry};
 use super::{Named, Retention, reserve};
 use crate::blobs::Swept;
 use crate::crash;
-use crate::store::{JobGroup, StoreError};
+use crate::store::{JobGroup, Key, StoreError};
 
 /// Rows of one step: a transaction of some milliseconds.
 pub(super) const STEP: usize = 200;
@@ -52,6 +52,7 @@ impl Retention {
     pub async fn pass(&self) -> Result<()> {
         let now = self.clock.now();
         let before = self.numbers.to_string();
+        self.numbers.begin();
         let named = self.store.named().await?;
         let first = self.sweep_blobs(&named, now).await;
         let rows = match self.rows(&named, now).await {
@@ -67,7 +68,13 @@ impl Retention {
         self.sweep_spool(&named).await?;
         self.give_back().await?;
         reserve::make(&self.reserve);
-        self.numbers.pass();
+        let unreadable = self.numbers.pass();
+        if unreadable > 0 {
+            tracing::warn!(
+                rows = unreadable,
+                "rows of the database that cannot be read are left where they are; `pvnctl jobs list` and the other lists name them"
+            );
+        }
         let after = self.numbers.to_string();
         if after != before {
             tracing::info!("removed since the start what is not kept any more: {after}");
@@ -93,10 +100,13 @@ impl Retention {
             }
         };
         let mut needed = named.blobs.clone();
-        let mut group = None;
-        while let Some(next) = self.store.job_group_after(group.as_ref()).await? {
-            needed.extend(self.store.landmarks(&next).await?);
-            group = Some(next);
+        let mut after = Key::default();
+        while let Some((place, group)) = self.store.job_group_after(&after).await? {
+            after = place;
+            // One that cannot be read is skipped, and told when its jobs are.
+            if let Ok(group) = group {
+                needed.extend(self.store.landmarks(&group).await?);
+            }
             tokio::task::yield_now().await;
         }
         self.sweep_old(&needed, now).await?;
@@ -107,13 +117,13 @@ impl Retention {
         let (logs, applies) = (self.policy.logs_before(now), self.policy.applies_before(now));
         // An apply's output may be kept shorter than a fetch's.
         let at = logs.max(applies);
-        let mut after = (i64::MIN, String::new());
+        let mut after = (i64::MIN, Vec::new());
         loop {
-            let rows = self.store.old_blobs(logs, applies, (after.0, &after.1), STEP_ROWS).await?;
-            let Some(last) = rows.last().cloned() else { return Ok(()) };
+            let step = self.store.old_blobs(logs, applies, &after, STEP_ROWS).await?;
+            let Some(last) = step.last else { return Ok(()) };
             after = last;
-            let blobs: Vec<BlobId> =
-                rows.iter().filter_map(|(_, id)| id.parse().ok()).filter(|blob: &BlobId| !needed.contains(blob)).collect();
+            self.skipped(&step.unreadable);
+            let blobs: Vec<BlobId> = step.rows.into_iter().filter(|blob| !needed.contains(blob)).collect();
             let blobs = self.remove_files(blobs, system(now).checked_sub(self.grace)).await?;
             crash::at(crash::AFTER_SWEEP);
             if blobs.is_empty() {
@@ -170,10 +180,13 @@ impl Retention {
     }
 
     async fn prune_jobs(&self, named: &Named, now: Timestamp) -> Result<()> {
-        let mut group: Option<JobGroup> = None;
-        while let Some(next) = self.store.job_group_after(group.as_ref()).await? {
-            self.prune_group(&next, named, now).await?;
-            group = Some(next);
+        let mut after = Key::default();
+        while let Some((place, group)) = self.store.job_group_after(&after).await? {
+            after = place;
+            match group {
+                Ok(group) => self.prune_group(&group, named, now).await?,
+                Err(why) => self.skipped(&[why]),
+            }
         }
         Ok(())
     }
@@ -183,11 +196,11 @@ impl Retention {
         let cutoff = self.policy.jobs_before(group.kind, now);
         let mut after = 0;
         loop {
-            let rows = self.store.old_jobs(group, after, below, STEP_ROWS).await?;
-            let Some((last, _)) = rows.last() else { return Ok(()) };
-            after = *last;
-            let jobs: Vec<_> = rows.into_iter().map(|(_, job)| job).collect();
-            let verdict = rules::old_jobs(&jobs, cutoff, &named.jobs);
+            let step = self.store.old_jobs(group, after, below, STEP_ROWS).await?;
+            let Some(last) = step.last else { return Ok(()) };
+            after = last;
+            self.skipped(&step.unreadable);
+            let verdict = rules::old_jobs(&step.rows, cutoff, &named.jobs);
             if !verdict.remove.is_empty() {
                 let documents = self.store.remove_jobs(&verdict.remove).await?;
                 self.numbers.jobs(verdict.remove.len(), documents);
@@ -206,16 +219,26 @@ impl Retention {
     }
 
     async fn prune_entries(&self, noted: &'static str, cutoff: Timestamp, goes: impl Fn(Entry) -> bool) -> Result<()> {
-        let mut after: i64 = self.store.meta(noted).await?.and_then(|text| text.parse().ok()).unwrap_or(0);
+        let mut after = self.store.progress(noted).await?.unwrap_or(0);
         loop {
-            let entries = self.store.old_entries(after, STEP_ROWS).await?;
-            let old: Vec<_> = entries.into_iter().take_while(|entry| entry.at < cutoff).collect();
-            let Some(last) = old.last() else { return Ok(()) };
-            after = last.seq;
+            let step = self.store.old_entries(after, STEP_ROWS).await?;
+            let Some(last) = step.last else { return Ok(()) };
+            self.skipped(&step.unreadable);
+            let young = step.rows.iter().find(|entry| entry.at >= cutoff).map(|entry| entry.seq);
+            let old: Vec<_> = step.rows.iter().take_while(|entry| entry.at < cutoff).collect();
+            // Those that cannot be read between the old ones are passed, those behind them are looked at again.
+            match (young, old.last()) {
+                (None, _) => after = last,
+                (Some(_), Some(last)) => after = last.seq,
+                (Some(_), None) => return Ok(()),
+            }
             let going: Vec<i64> =
                 old.iter().filter(|entry| goes(rules::entry(&entry.kind, entry.by_person))).map(|entry| entry.seq).collect();
             self.store.remove_entries(&going, (noted, after)).await?;
             self.numbers.events(going.len());
+            if young.is_some() {
+                return Ok(());
+            }
             self.rest().await;
         }
     }
@@ -224,10 +247,11 @@ impl Retention {
         let (cutoff, keep) = (self.policy.applies_before(now), self.policy.job_count);
         let mut after = 0;
         loop {
-            let rows = self.store.old_releases(cutoff, keep, after, STEP_ROWS).await?;
-            let Some((last, _)) = rows.last() else { break };
-            after = *last;
-            let going: Vec<_> = rows.into_iter().map(|(_, release)| release).filter(|release| !named.releases.contains(release)).collect();
+            let step = self.store.old_releases(cutoff, keep, after, STEP_ROWS).await?;
+            let Some(last) = step.last else { break };
+            after = last;
+            self.skipped(&step.unreadable);
+            let going: Vec<_> = step.rows.into_iter().filter(|release| !named.releases.contains(release)).collect();
             if !going.is_empty() {
                 self.store.remove_releases(&going, named).await?;
                 self.numbers.releases(going.len());
@@ -239,6 +263,14 @@ impl Retention {
             self.rest().await;
         }
         Ok(())
+    }
+
+    /// Rows that cannot be read are left where they are: a person has to look at them.
+    fn skipped(&self, rows: &[String]) {
+        self.numbers.unreadable(rows.len());
+        for why in rows {
+            tracing::debug!(why, "a row that cannot be read is left where it is");
+        }
     }
 
     /// Gives what is free in the database back to the disk.

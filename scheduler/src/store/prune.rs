@@ -8,7 +8,8 @@ use schema::time::Timestamp;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Connection as _, QueryBuilder, Row as _};
 
-use super::row::{instant, json_or_null, word};
+use super::row::{LARGEST, get, instant, json_or_null, named, readable, word};
+use super::step::{Key, Step};
 use super::{Connection, Db, Result, Store, StoreError, meta, structured};
 use crate::crash;
 use crate::retention::{Named, OldJob};
@@ -63,41 +64,56 @@ impl Store {
     /// Every id that a state or a job under way names.
     pub async fn named(&self) -> Result<Named> {
         let mut named = Named::default();
-        for query in ["SELECT state AS text FROM instances", "SELECT start AS text FROM jobs WHERE ended_at IS NULL AND start IS NOT NULL"]
-        {
+        // As bytes: what stands in a row that cannot be read is needed no less.
+        for query in [
+            "SELECT CAST(state AS BLOB) AS text FROM instances WHERE state IS NOT NULL",
+            "SELECT CAST(start AS BLOB) AS text FROM jobs WHERE ended_at IS NULL AND start IS NOT NULL",
+        ] {
             let mut rows = sqlx::query(query).fetch(&self.read);
             while let Some(row) = rows.try_next().await? {
-                named.take(row.try_get("text")?);
+                named.take(&String::from_utf8_lossy(row.try_get("text")?));
             }
         }
         Ok(named)
     }
 
-    /// The group after this one, in an order of their own.
-    pub async fn job_group_after(&self, after: Option<&JobGroup>) -> Result<Option<JobGroup>> {
-        let (instance, kind) = after.map_or(("", ""), |group| (group.instance.as_str(), group.kind.as_str()));
-        let row = sqlx::query("SELECT instance_id, kind FROM jobs WHERE (instance_id, kind) > ($1, $2) ORDER BY instance_id, kind LIMIT 1")
-            .bind(instance)
-            .bind(kind)
-            .fetch_optional(&self.read)
-            .await?;
-        row.map(|row| Ok(JobGroup { instance: row.try_get("instance_id")?, kind: word(&row, "kind")? })).transpose()
+    /// The group after this place, in an order of their own: its place, and the group or why it is none of ours.
+    pub async fn job_group_after(&self, after: &Key) -> Result<Option<(Key, std::result::Result<JobGroup, String>)>> {
+        let row = sqlx::query(
+            "SELECT seq, CAST(instance_id AS BLOB) AS place, CAST(kind AS BLOB) AS named, instance_id, kind FROM jobs
+             WHERE (instance_id, kind) > (CAST($1 AS TEXT), CAST($2 AS TEXT)) AND typeof(instance_id) = 'text' AND typeof(kind) = 'text'
+             ORDER BY instance_id, kind LIMIT 1",
+        )
+        .bind(&after.0)
+        .bind(&after.1)
+        .fetch_optional(&self.read)
+        .await?;
+        let Some(row) = row else { return Ok(None) };
+        let group = || Ok(JobGroup { instance: get(&row, "instance_id")?, kind: word(&row, "kind")? });
+        let group = match named("jobs", &["seq"], &row, group()) {
+            Ok(group) => Ok(group),
+            Err(StoreError::Corrupt(why)) => Err(why),
+            Err(error) => return Err(error),
+        };
+        Ok(Some(((row.try_get("place")?, row.try_get("named")?), group)))
     }
 
     /// The number of the oldest of the newest `keep` jobs of a group; `None` when there are no more than these.
     pub async fn newest_jobs_from(&self, group: &JobGroup, keep: u32) -> Result<Option<i64>> {
-        let seqs: Vec<i64> =
-            sqlx::query_scalar("SELECT seq FROM jobs WHERE instance_id = $1 AND kind = $2 ORDER BY seq DESC LIMIT 2 OFFSET $3")
-                .bind(&group.instance)
-                .bind(group.kind.as_str())
-                .bind(i64::from(keep) - 1)
-                .fetch_all(&self.read)
-                .await?;
+        let seqs: Vec<i64> = sqlx::query_scalar(
+            "SELECT seq FROM jobs WHERE instance_id = $1 AND kind = $2 AND seq <= $4 ORDER BY seq DESC LIMIT 2 OFFSET $3",
+        )
+        .bind(&group.instance)
+        .bind(group.kind.as_str())
+        .bind(i64::from(keep) - 1)
+        .bind(LARGEST)
+        .fetch_all(&self.read)
+        .await?;
         Ok(seqs.first().copied().filter(|_| seqs.len() == 2))
     }
 
     /// Jobs of a group with numbers above `after` and below `below`, oldest first.
-    pub async fn old_jobs(&self, group: &JobGroup, after: i64, below: i64, limit: u32) -> Result<Vec<(i64, OldJob)>> {
+    pub async fn old_jobs(&self, group: &JobGroup, after: i64, below: i64, limit: u32) -> Result<Step<OldJob>> {
         let rows = sqlx::query(
             "SELECT id, seq, status, created_at, ended_at FROM jobs
              WHERE instance_id = $1 AND kind = $2 AND seq > $3 AND seq < $4 ORDER BY seq LIMIT $5",
@@ -110,44 +126,48 @@ impl Store {
         .fetch_all(&self.read)
         .await?;
         let newest = [self.newest(group, JobStatus::Succeeded).await?, self.newest(group, JobStatus::Failed).await?];
-        let read = |row: &SqliteRow| -> Result<(i64, OldJob)> {
+        Step::read("jobs", &rows, |row| {
             let (seq, status): (i64, JobStatus) = (row.try_get("seq")?, word(row, "status")?);
             let newest = match status {
                 JobStatus::Succeeded => &newest[0],
                 _ => &newest[1],
             };
-            Ok((
-                seq,
-                OldJob {
-                    id: word(row, "id")?,
-                    status,
-                    created_at: instant(row, "created_at")?,
-                    is_over: row.try_get::<Option<i64>, _>("ended_at")?.is_some(),
-                    has_newer: newest.as_ref().is_some_and(|(newest, _)| *newest > seq),
-                },
-            ))
-        };
-        rows.iter().map(read).collect()
+            Ok(OldJob {
+                id: word(row, "id")?,
+                status,
+                created_at: instant(row, "created_at")?,
+                is_over: get::<Option<i64>>(row, "ended_at")?.is_some(),
+                has_newer: newest.as_ref().is_some_and(|newest| newest.try_get::<i64, _>("seq").is_ok_and(|newest| newest > seq)),
+            })
+        })
     }
 
-    /// The newest job of a group that ended this way, and its report.
-    async fn newest(&self, group: &JobGroup, status: JobStatus) -> Result<Option<(i64, Option<Box<Report>>)>> {
+    /// The row of the newest job of a group that ended this way: its number and its report.
+    async fn newest(&self, group: &JobGroup, status: JobStatus) -> Result<Option<SqliteRow>> {
         // Spelled out, so that the index of failures is used.
         let row = if status == JobStatus::Failed {
-            "SELECT seq, report FROM jobs WHERE instance_id = $1 AND kind = $2 AND status = 'FAILED' ORDER BY seq DESC LIMIT 1"
+            "SELECT seq, report, CAST(report AS BLOB) AS text FROM jobs
+             WHERE instance_id = $1 AND kind = $2 AND status = 'FAILED' AND seq <= $3 ORDER BY seq DESC LIMIT 1"
         } else {
-            "SELECT seq, report FROM jobs WHERE instance_id = $1 AND kind = $2 AND status = 'SUCCEEDED' ORDER BY seq DESC LIMIT 1"
+            "SELECT seq, report, CAST(report AS BLOB) AS text FROM jobs
+             WHERE instance_id = $1 AND kind = $2 AND status = 'SUCCEEDED' AND seq <= $3 ORDER BY seq DESC LIMIT 1"
         };
-        let row = sqlx::query(row).bind(&group.instance).bind(group.kind.as_str()).fetch_optional(&self.read).await?;
-        row.map(|row| Ok((row.try_get("seq")?, json_or_null(&row, "report")?))).transpose()
+        Ok(sqlx::query(row).bind(&group.instance).bind(group.kind.as_str()).bind(LARGEST).fetch_optional(&self.read).await?)
     }
 
-    /// The blobs that the newest success and the newest failure of a group left.
+    /// The blobs that the newest success and the newest failure of a group left; of a report that cannot be read whatever stands
+    /// in it.
     pub async fn landmarks(&self, group: &JobGroup) -> Result<Vec<BlobId>> {
         let mut blobs = Vec::new();
         for status in [JobStatus::Succeeded, JobStatus::Failed] {
-            if let Some((_, Some(report))) = self.newest(group, status).await? {
-                blobs.extend(structured::blobs_of(&report));
+            let Some(row) = self.newest(group, status).await? else { continue };
+            match json_or_null::<Report>(&row, "report") {
+                Ok(report) => blobs.extend(report.iter().flat_map(structured::blobs_of)),
+                Err(_) => {
+                    let mut named = Named::default();
+                    named.take(&String::from_utf8_lossy(row.try_get::<Option<&[u8]>, _>("text")?.unwrap_or_default()));
+                    blobs.extend(named.blobs);
+                }
             }
         }
         Ok(blobs)
@@ -158,7 +178,7 @@ impl Store {
         self.change(async |to| {
             let mut query = QueryBuilder::<Db>::new("SELECT DISTINCT structured FROM jobs WHERE structured IS NOT NULL AND id IN (");
             ids(&mut query, jobs);
-            let documents: Vec<String> = query.build_query_scalar().fetch_all(&mut *to).await?;
+            let documents = texts(query.build().fetch_all(&mut *to).await?);
             let mut query = QueryBuilder::<Db>::new("DELETE FROM jobs WHERE id IN (");
             ids(&mut query, jobs);
             query.build().execute(&mut *to).await?;
@@ -177,23 +197,23 @@ impl Store {
     }
 
     /// Entries of the log after this number, oldest first; never the newest, which the next number follows.
-    pub async fn old_entries(&self, after: i64, limit: u32) -> Result<Vec<OldEntry>> {
+    pub async fn old_entries(&self, after: i64, limit: u32) -> Result<Step<OldEntry>> {
         let rows = sqlx::query(
-            "SELECT seq, at, kind, actor FROM events WHERE seq > $1 AND seq < (SELECT MAX(seq) FROM events) ORDER BY seq LIMIT $2",
+            "SELECT seq, at, kind, actor FROM events WHERE seq > $1 AND seq < (SELECT MAX(seq) FROM events WHERE seq <= $3) ORDER BY seq LIMIT $2",
         )
         .bind(after)
         .bind(i64::from(limit))
+        .bind(LARGEST)
         .fetch_all(&self.read)
         .await?;
-        let read = |row: &SqliteRow| -> Result<OldEntry> {
+        Step::read("events", &rows, |row| {
             Ok(OldEntry {
                 seq: row.try_get("seq")?,
                 at: instant(row, "at")?,
-                kind: row.try_get("kind")?,
-                by_person: row.try_get::<Option<String>, _>("actor")?.is_some(),
+                kind: get(row, "kind")?,
+                by_person: get::<Option<String>>(row, "actor")?.is_some(),
             })
-        };
-        rows.iter().map(read).collect()
+        })
     }
 
     /// Removes entries of the log, and notes how far this has come.
@@ -211,10 +231,10 @@ impl Store {
 
     /// Releases from before `cutoff` that are not among the newest `keep` of their service, that no instance pursues, and that
     /// are not the last that converged in a channel; with numbers above `after`.
-    pub async fn old_releases(&self, cutoff: Timestamp, keep: u32, after: i64, limit: u32) -> Result<Vec<(i64, ReleaseId)>> {
+    pub async fn old_releases(&self, cutoff: Timestamp, keep: u32, after: i64, limit: u32) -> Result<Step<ReleaseId>> {
         let rows = sqlx::query(
             "SELECT r.seq, r.id FROM releases AS r JOIN services AS s ON s.id = r.service_id
-             WHERE r.seq > $1 AND r.created_at < $2 AND r.number <= s.release_count - $3
+             WHERE r.seq > $1 AND r.seq <= $5 AND r.created_at < $2 AND r.number <= s.release_count - $3
              AND NOT EXISTS (SELECT 1 FROM instances AS i WHERE i.service_id = r.service_id AND i.release_id = r.id)
              AND NOT EXISTS (SELECT 1 FROM release_channels AS c WHERE c.release_id = r.id AND c.converged_at IS NOT NULL
                  AND NOT EXISTS (SELECT 1 FROM releases AS nr JOIN release_channels AS n ON n.release_id = nr.id
@@ -225,9 +245,10 @@ impl Store {
         .bind(cutoff.as_millis())
         .bind(i64::from(keep))
         .bind(i64::from(limit))
+        .bind(LARGEST)
         .fetch_all(&self.read)
         .await?;
-        rows.iter().map(|row| Ok((row.try_get("seq")?, word(row, "id")?))).collect()
+        Step::read("releases", &rows, |row| word(row, "id"))
     }
 
     /// Removes releases, and the commands and versions of documents that nothing names any more.
@@ -235,7 +256,7 @@ impl Store {
         self.change(async |to| {
             let mut query = QueryBuilder::<Db>::new("SELECT DISTINCT compiled FROM release_channels WHERE release_id IN (");
             ids(&mut query, releases);
-            let compiled: Vec<String> = query.build_query_scalar().fetch_all(&mut *to).await?;
+            let compiled = texts(query.build().fetch_all(&mut *to).await?);
             for table in ["release_channels WHERE release_id", "releases WHERE id"] {
                 let mut query = QueryBuilder::<Db>::new(format!("DELETE FROM {table} IN ("));
                 ids(&mut query, releases);
@@ -260,7 +281,7 @@ impl Store {
     pub async fn remove_old_documents(&self, cutoff: Timestamp, keep: u32, limit: u32) -> Result<u64> {
         self.change(async |to| {
             let rows = sqlx::query(
-                "SELECT d.kind, d.application, d.name, d.version FROM documents AS d WHERE d.created_at < $1
+                "SELECT d.rowid FROM documents AS d WHERE d.created_at < $1
                  AND d.version <= (SELECT MAX(n.version) FROM documents AS n WHERE n.kind = d.kind AND n.application = d.application AND n.name = d.name) - $2
                  AND (d.kind <> 'service' OR NOT EXISTS (SELECT 1 FROM applications AS a JOIN services AS s ON s.application_id = a.id
                      JOIN releases AS r ON r.service_id = s.id WHERE a.name = d.application AND s.name = d.name AND r.service_version = d.version))
@@ -272,13 +293,7 @@ impl Store {
             .fetch_all(&mut *to)
             .await?;
             for row in &rows {
-                sqlx::query("DELETE FROM documents WHERE kind = $1 AND application = $2 AND name = $3 AND version = $4")
-                    .bind(row.try_get::<String, _>("kind")?)
-                    .bind(row.try_get::<String, _>("application")?)
-                    .bind(row.try_get::<String, _>("name")?)
-                    .bind(row.try_get::<i64, _>("version")?)
-                    .execute(&mut *to)
-                    .await?;
+                sqlx::query("DELETE FROM documents WHERE rowid = $1").bind(row.try_get::<i64, _>(0)?).execute(&mut *to).await?;
             }
             Ok(rows.len() as u64)
         })
@@ -286,19 +301,28 @@ impl Store {
     }
 
     /// Blobs that no job left since `logs`, and no apply since `applies`, after this one in the order of their last use.
-    pub async fn old_blobs(&self, logs: Timestamp, applies: Timestamp, after: (i64, &str), limit: u32) -> Result<Vec<(i64, String)>> {
+    pub async fn old_blobs(
+        &self,
+        logs: Timestamp,
+        applies: Timestamp,
+        after: &(i64, Vec<u8>),
+        limit: u32,
+    ) -> Result<Step<BlobId, (i64, Vec<u8>)>> {
         let rows = sqlx::query(
-            "SELECT used_at, id FROM blobs WHERE (used_at, id) > ($1, $2) AND used_at < $3 AND (applied_at IS NULL OR applied_at < $4)
+            "SELECT used_at, id, CAST(id AS BLOB) AS place FROM blobs
+             WHERE (used_at, id) > ($1, CAST($2 AS TEXT)) AND used_at < $3 AND (applied_at IS NULL OR applied_at < $4) AND typeof(id) = 'text'
              ORDER BY used_at, id LIMIT $5",
         )
         .bind(after.0)
-        .bind(after.1)
+        .bind(&after.1)
         .bind(logs.as_millis())
         .bind(applies.as_millis())
         .bind(i64::from(limit))
         .fetch_all(&self.read)
         .await?;
-        rows.iter().map(|row| Ok((row.try_get("used_at")?, row.try_get("id")?))).collect()
+        let last = rows.last().map(|row| Ok::<_, StoreError>((row.try_get("used_at")?, row.try_get("place")?))).transpose()?;
+        let (rows, unreadable) = readable(&rows, |row| named("blobs", &["id"], row, word(row, "id")))?;
+        Ok(Step { rows, unreadable, last })
     }
 
     /// Forgets blobs whose files are gone, but for those that a job left since.
@@ -321,10 +345,19 @@ impl Store {
         rows.iter().map(|id| id.parse().map_err(|error| StoreError::Corrupt(format!("table blobs: {error}")))).collect()
     }
 
+    /// How far something has come; `None` where it has not begun, or where nobody can read how far.
+    pub async fn progress(&self, key: &str) -> Result<Option<i64>> {
+        match self.meta(key).await {
+            Ok(text) => Ok(text.and_then(|text| text.parse().ok())),
+            Err(StoreError::Corrupt(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Notes the blobs of jobs that ended before blobs were noted; `false` when that is done. At most `limit` jobs at a time.
     pub async fn note_blobs_of_before(&self, limit: u32) -> Result<bool> {
-        let left: i64 = match self.meta(LEFT).await? {
-            Some(text) => text.parse().unwrap_or(0),
+        let left = match self.progress(LEFT).await? {
+            Some(left) => left,
             None => self.counters().await?.job + 1,
         };
         if left == 0 {
@@ -383,6 +416,11 @@ impl Store {
         const INCREMENTAL: i64 = 2;
         Ok(sqlx::query_scalar::<Db, i64>("PRAGMA auto_vacuum").fetch_one(&self.read).await? == INCREMENTAL)
     }
+}
+
+/// The first column of these rows, where it is a text.
+fn texts(rows: Vec<SqliteRow>) -> Vec<String> {
+    rows.iter().filter_map(|row| row.try_get(0).ok()).collect()
 }
 
 fn ids<T: ToText>(query: &mut QueryBuilder<Db>, ids: &[T]) {

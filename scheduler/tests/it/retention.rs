@@ -328,3 +328,26 @@ async fn releases_stay_a_year_and_the_last_that_converged_longer() {
     assert_eq!(all.total, 50, "the newest of a service stay whatever their age");
     assert_eq!(all.items.last().unwrap().version, "web-11");
 }
+
+#[tokio::test]
+async fn p5_rows_that_cannot_be_read_are_skipped_and_counted_and_the_others_go() {
+    let mut rig = Rig::open().await;
+    // More than one step of them, so that a whole step cannot be read.
+    let old: Vec<_> = (0..450).map(|_| rig.job(JobKind::Fetch, 300, Report::default())).collect();
+    let new: Vec<_> = (0..60).map(|_| rig.job(JobKind::Fetch, 0, Report::default())).collect();
+    let next: Vec<_> = (0..52).map(|_| rig.job(JobKind::GetInfo, 300, Report::default())).collect();
+    for piece in [old.clone(), new, next].concat().chunks(200) {
+        rig.commit(piece.to_vec()).await;
+    }
+    let bad = rig.fresh.edit("UPDATE jobs SET status = 'dance' WHERE kind = 'fetch' AND seq BETWEEN 1 AND 399").await;
+    assert_eq!(bad, 399);
+    rig.fresh.edit("UPDATE jobs SET kind = 'prance' WHERE seq = 400").await;
+    rig.pass().await;
+    assert!(!rig.there(old.last().unwrap()).await, "what lies behind goes");
+    assert_eq!(rig.count(JobKind::GetInfo).await, 50, "and so does what is of another kind");
+    let metrics = rig.fresh.store.pruned().metrics();
+    assert_eq!(metrics.get("pvn_prune_unreadable_rows").copied(), Some(400.0), "{metrics:?}");
+    rig.pass().await;
+    let metrics = rig.fresh.store.pruned().metrics();
+    assert_eq!(metrics.get("pvn_prune_unreadable_rows").copied(), Some(400.0), "of the last pass: {metrics:?}");
+}

@@ -23,6 +23,15 @@ impl Fresh {
         let store = Store::open(&dir.path().join("pvn.db"), sealer()).await.unwrap();
         Self { dir, store }
     }
+
+    /// Changes the database behind its back; how many rows that were.
+    pub(crate) async fn edit(&self, sql: &'static str) -> u64 {
+        let options = sqlx::sqlite::SqliteConnectOptions::new().filename(self.dir.path().join("pvn.db"));
+        let mut database = <sqlx::SqliteConnection as sqlx::Connection>::connect_with(&options).await.unwrap();
+        let done = sqlx::query(sql).execute(&mut database).await.unwrap();
+        sqlx::Connection::close(database).await.unwrap();
+        done.rows_affected()
+    }
 }
 
 pub(crate) fn sealer() -> Sealer {

@@ -8,8 +8,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use engine::action::{Action, StopReason};
-use pvn_scheduler::clock::Clock;
+use pvn_scheduler::blobs::Blobs;
+use pvn_scheduler::clock::{Clock, Manual};
 use pvn_scheduler::driver::{Ask, Target};
+use pvn_scheduler::retention::{Policy, Retention};
 use pvn_scheduler::runner::JobSpec;
 use pvn_scheduler::store::{Owner, PageRequest, Store, StoreError};
 use schema::api::TokenRequest;
@@ -218,6 +220,7 @@ impl Cell {
             let applies = rig.runner.seen.lock().unwrap().iter().filter(|spec| is_app(spec) && spec.kind == JobKind::Apply).count();
             assert_eq!(applies, 0, "an apply is started beside the one that runs, after a retry");
         }
+        self.what_is_old_goes(&rig).await;
         assert!(!rig.done.is_finished(), "the driver goes on");
         rig.stop.cancel();
         rig.done.await.expect("the driver does not panic").expect("the driver ends in order");
@@ -267,6 +270,27 @@ impl Cell {
         store.events_after(0, &Default::default(), 1000).await.expect("the log is followed");
         let service = store.service("calm", "web").await.expect("a calm service is shown");
         assert!(service.is_some_and(|service| service.channels.len() == 2), "a calm service is shown whole");
+    }
+
+    /// Retention comes to its end, for which everything here is old.
+    async fn what_is_old_goes(&self, rig: &Rig) {
+        let moment = Duration::from_millis(1);
+        let age = schema::schedule::Duration::from_ms(1).unwrap();
+        let retention = Retention {
+            store: rig.store.clone(),
+            blobs: Blobs::open(&rig.dir.path().join("blobs")).unwrap(),
+            policy: Policy { job_count: 1, jobs: age, applies: age, logs: age, events: age },
+            clock: Clock::Manual(Manual::starting_at(Clock::System.now().plus_ms(1_000_000_000_000))),
+            spool: None,
+            reserve: rig.dir.path().join("reserve"),
+            numbers: Arc::default(),
+            pause: Duration::ZERO,
+            grace: moment,
+        };
+        for _ in 0..2 {
+            let passed = tokio::time::timeout(PATIENCE, retention.pass()).await;
+            passed.expect("a pass ends").expect("a pass comes to its end");
+        }
     }
 
     /// Who has the database: it is taken, or refused with the row, and nobody panics.
