@@ -124,3 +124,24 @@ fn p1_an_owner_that_cannot_be_read_refuses_the_start_with_its_row_and_the_way_ou
     edit(&database, "DELETE FROM owner");
     scheduler.run(&Start::default());
 }
+
+#[test]
+fn p1_a_lineage_that_cannot_be_read_refuses_the_start_with_the_command_that_mends_it() {
+    if !can_edit("p1_a_lineage_that_cannot_be_read_refuses_the_start_with_the_command_that_mends_it") {
+        return;
+    }
+    let mut scheduler = Scheduler::start();
+    scheduler.stop();
+    let database = scheduler.data().join("pvn.db");
+    edit(&database, "INSERT INTO meta VALUES ('lineage', CAST(x'FFFE' AS TEXT))");
+    scheduler.spawn(&Start::default());
+    let status = wait::until("the daemon to refuse", || scheduler.exited());
+    let log = scheduler.log();
+    assert_eq!(status.code(), Some(1), "{log}");
+    assert!(log.contains("table meta, row key = \"lineage\": column value"), "{log}");
+    // What it says to type is typed.
+    let (_, command) = log.split_once("`sqlite3 FILE \"").unwrap_or_else(|| panic!("no command: {log}"));
+    let (sql, _) = command.split_once("\"`").expect("the command ends");
+    edit(&database, sql);
+    scheduler.run(&Start::default());
+}

@@ -124,9 +124,19 @@ impl Store {
         Ok(done.rows_affected() > 0)
     }
 
-    /// What tells this database from the one that it was restored from; empty where there is none.
+    /// What tells this database from the one that it was restored from; empty where there is none. A new one is as good, but
+    /// for the jobs of the last; none would let those of the original report here.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] with the command that mends it.
     pub async fn lineage(&self) -> Result<String> {
-        Ok(self.meta(LINEAGE).await?.unwrap_or_default())
+        let mend = "; `sqlite3 FILE \"UPDATE meta SET value = lower(hex(randomblob(16))) WHERE key = 'lineage'\"` gives it a new one, \
+                    with which jobs that run on a cluster cannot report any more";
+        match self.meta(LINEAGE).await {
+            Ok(lineage) => Ok(lineage.unwrap_or_default()),
+            Err(StoreError::Corrupt(why)) => Err(StoreError::Corrupt(format!("{why}{mend}"))),
+            Err(error) => Err(error),
+        }
     }
 
     /// Opens one thing that is sealed, to see whether the key is the right one. What holds nothing sealed takes any key.
