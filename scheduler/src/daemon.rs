@@ -41,6 +41,12 @@ pub const TOKEN_FILE: &str = "admin-token";
 /// News of the runner that wait for the driver; a runner that is ahead waits, its spools keep the rest.
 const NEWS_LIMIT: usize = 256;
 
+/// The first instant that a date in HTTP can name.
+const EPOCH: Timestamp = Timestamp::from_millis(0);
+
+/// How often the clock is looked at: what an HTTP connection can break on until then is one second's.
+const CLOCK_EVERY: Duration = Duration::from_secs(1);
+
 /// Longest graceful stop. Jobs go on without the daemon, so nothing needs longer.
 const STOP_WITHIN: Duration = Duration::from_secs(10);
 
@@ -92,6 +98,11 @@ pub enum RunError {
         /// What the system said.
         source: io::Error,
     },
+    /// The machine's clock was set before all time: no answer over HTTP can carry its date, and no certificate can be checked.
+    #[error(
+        "the clock of this machine was set to {0}, before 1970; set it, by NTP or with `date --set`, and start again: jobs go on meanwhile"
+    )]
+    Clock(Timestamp),
     /// Another daemon has the database.
     #[error(transparent)]
     Lease(StoreError),
@@ -113,6 +124,7 @@ pub struct Daemon {
     driver: JoinHandle<Result<(), driver::Fatal>>,
     http: JoinHandle<io::Result<()>>,
     lease: AbortOnDropHandle<StoreError>,
+    clock: Clock,
     retention: AbortOnDropHandle<()>,
     _lock: Lock,
 }
@@ -132,7 +144,7 @@ impl Daemon {
     /// [`StartError`] with what to do.
     pub async fn start_at(settings: Settings, clock: Clock) -> Result<Self, StartError> {
         settings.check()?;
-        if clock.now() < Timestamp::from_millis(0) {
+        if clock.now() < EPOCH {
             return Err(StartError::Clock(clock.now()));
         }
         let settings = settings.absolute().map_err(io_error("find the present directory and the paths in the settings".to_owned()))?;
@@ -212,12 +224,13 @@ impl Daemon {
         let retention = Retention::of_daemon(store.clone(), blobs.clone(), settings.retain, clock.clone(), runner.clone(), reserve);
         let retention = AbortOnDropHandle::new(tokio::spawn(retention.run(stop.child_token())));
         let output = output(runner.clone(), delivery.clone(), blobs);
-        let api = Api::new(store.clone(), handle.clone(), output, delivery.clone(), clock, settings.open_metrics, stop.child_token());
+        let api =
+            Api::new(store.clone(), handle.clone(), output, delivery.clone(), clock.clone(), settings.open_metrics, stop.child_token());
         let http = tokio::spawn(http::serve(listener, tls, api, stop.child_token()));
         let owned = store.clone();
         let lease = AbortOnDropHandle::new(tokio::spawn(async move { owned.keep_lease().await }));
         tracing::info!(%url, data = %data.display(), "ready");
-        Ok(Self { address, handle, store, runner, cluster, delivery, stop, driver, http, lease, retention, _lock: lock })
+        Ok(Self { address, handle, store, runner, cluster, delivery, stop, driver, http, lease, clock, retention, _lock: lock })
     }
 
     /// Where it listens.
@@ -248,6 +261,7 @@ impl Daemon {
                 Ok(Err(source)) => RunError::Http { address: self.address, source },
                 Err(died) => RunError::Died(format!("the HTTP server: {died}")),
             },
+            shown = before_epoch(&self.clock) => RunError::Clock(shown),
             lost = &mut self.lease => match lost {
                 Ok(lost) => RunError::Lease(lost),
                 Err(died) => RunError::Died(format!("the lease: {died}")),
@@ -261,7 +275,7 @@ impl Daemon {
     /// # Errors
     /// When the driver could not write its last notes; they are made again at the next start.
     pub async fn stop(self) -> Result<(), RunError> {
-        let Self { address: _, handle: _, stop, driver, http, runner, cluster, delivery, store, lease, retention, _lock } = self;
+        let Self { address: _, handle: _, stop, driver, http, runner, cluster, delivery, store, lease, clock: _, retention, _lock } = self;
         stop.cancel();
         // Held long enough for an orderly end; a task that renews would keep the database open.
         lease.abort();
@@ -288,6 +302,18 @@ impl Daemon {
                 tracing::warn!("not everything stopped within {} s; the rest is cut off, which loses nothing", STOP_WITHIN.as_secs());
                 Ok(())
             }
+        }
+    }
+}
+
+/// Returns once the clock shows an instant before 1970: which.
+async fn before_epoch(clock: &Clock) -> Timestamp {
+    let mut look = tokio::time::interval(CLOCK_EVERY);
+    loop {
+        look.tick().await;
+        let shown = clock.now();
+        if shown < EPOCH {
+            return shown;
         }
     }
 }

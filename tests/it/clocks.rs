@@ -123,3 +123,17 @@ fn bad_input_a_clock_before_1970_is_refused_in_words_until_it_is_set() {
     clock.shows(MORNING);
     run(&clock, &mut scheduler);
 }
+
+#[test]
+fn bad_input_a_clock_that_is_set_before_1970_under_a_daemon_ends_it_in_words_and_no_apply() {
+    let Some(clock) = Clock::new("bad_input_a_clock_that_is_set_before_1970_under_a_daemon_ends_it_in_words_and_no_apply") else { return };
+    let (mut scheduler, files) = applying(&clock);
+    clock.shows(-24 * HOUR);
+    let status = wait::until("the daemon to end", || scheduler.exited());
+    let log = scheduler.log();
+    assert_eq!(status.code(), Some(1), "{log}");
+    assert!(log.contains("1969-12-3") && log.contains("date --set"), "{log}");
+    clock.shows(MORNING);
+    run(&clock, &mut scheduler);
+    ends_well(&scheduler, &files);
+}
