@@ -124,3 +124,24 @@ async fn a_job_sees_its_own_inputs_and_no_others() {
         assert_eq!(answer.status, StatusCode::NOT_FOUND, "{reference}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_input_that_the_disk_damaged_is_refused_in_words_and_none_of_it_is_sent() {
+    // Cut short, emptied, and as long as before with other bytes.
+    for damage in [&b"the"[..], b"", b"THE PLAN"] {
+        let world = World::start().await;
+        let fetch = world.fetch().await;
+        assert_eq!(fetch.send("PUT", "files/plan", "the plan").await.status, StatusCode::CREATED);
+        let blob = schema::id::BlobId::of(b"the plan");
+        fetch.accepted(&report(json!({"exitCode": 2, "files": [{"name": "plan", "contentBlobId": blob}]}))).await;
+        let apply = world.handed("apply").await;
+        std::fs::write(world.blobs.path(blob), damage).unwrap();
+        for reference in ["fetch:plan".to_owned(), blob.to_string()] {
+            let answer = apply.send("GET", &format!("inputs/{reference}"), "").await;
+            let text = String::from_utf8_lossy(&answer.body);
+            assert_eq!(answer.status, StatusCode::NOT_FOUND, "{reference}: {text}");
+            assert!(text.contains("cannot be used") && text.contains("is damaged on the scheduler's disk"), "{reference}: {text}");
+            assert!(text.contains("the next fetch makes a new one"), "{reference}: {text}");
+        }
+    }
+}
