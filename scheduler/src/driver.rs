@@ -127,6 +127,9 @@ pub enum Refusal {
     /// The config documents or parameter values are wrong. 422.
     #[error("{} in the config", problems(.0.len()))]
     Config(Vec<Diagnostic>),
+    /// A row of the database is what no program of ours wrote: its place and the reason. 500, as where it is only shown.
+    #[error("a row of the database cannot be read: {0}")]
+    Unreadable(String),
     /// Nothing can be stored at present: disk full, database locked or away. 503.
     #[error("{0}")]
     Unavailable(String),

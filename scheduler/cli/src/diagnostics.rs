@@ -2,7 +2,7 @@
 //! form, what of a list cannot be read.
 
 use anstyle::{AnsiColor, Style};
-use schema::api::Diagnostic;
+use schema::api::{Diagnostic, LeftOut};
 
 use crate::table::harmless;
 
@@ -34,6 +34,22 @@ pub fn unreadable(rows: &[String], colour: bool) -> String {
         "  {help}help{help:#}: stop pvn-scheduler, copy its database, put such a row right or delete it with `sqlite3`, and start \
          pvn-scheduler again; an instance that stands still for one says in `pvnctl services explain` what to do\n"
     )
+}
+
+/// What of a change was not done, because a row of the database cannot be read, and the way out; nothing where all was.
+pub fn left_out(services: &[LeftOut]) -> Vec<String> {
+    let mut lines: Vec<String> = services
+        .iter()
+        .map(|one| format!("{}/{} is left out: {}", one.application, one.service, harmless(&one.why).replace('\n', " ")))
+        .collect();
+    if !lines.is_empty() {
+        lines.push(
+            "all else goes on; for these stop pvn-scheduler, put the row right with `sqlite3`, start it again, and release them with \
+             `pvnctl services push`"
+                .to_owned(),
+        );
+    }
+    lines
 }
 
 fn render_one(problem: &Diagnostic, colour: bool) -> String {

@@ -54,6 +54,7 @@ pub(super) async fn apply(
     if goals.is_empty() {
         lines.push("there are no services in these files, so there is nothing to release".to_owned());
     }
+    lines.extend(pvnctl::diagnostics::left_out(&result.left_out));
     Ok(Applied { goals, lines, warnings: result.warnings })
 }
 

@@ -28,6 +28,7 @@ mod keys;
 mod pieces;
 mod places;
 mod pushes;
+mod recompile;
 mod release;
 
 /// Requests that wait for the planner. Each is a person's or an instance's whole request; more callers wait to be queued.
@@ -152,7 +153,7 @@ impl From<StoreError> for Refusal {
             StoreError::Conflict(why) => Self::Conflict(why),
             StoreError::Invalid(why) => Self::Invalid(why),
             // Trying again helps nobody; whoever mends it has to know the row.
-            StoreError::Corrupt(why) => Self::Conflict(format!("a row of the database cannot be read: {why}")),
+            StoreError::Corrupt(why) => Self::Unreadable(why),
             error => Self::Unavailable(error.to_string()),
         }
     }

@@ -138,6 +138,7 @@ impl From<Refusal> for Error {
             Refusal::Conflict(detail) => Self::conflict(detail),
             Refusal::Invalid(detail) => Self::bad_request(detail),
             Refusal::Config(problems) => Self::config(problems),
+            Refusal::Unreadable(why) => Self::unreadable(&why),
             Refusal::Unavailable(detail) => Self::unavailable(detail),
         }
     }

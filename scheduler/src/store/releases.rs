@@ -10,7 +10,7 @@ use schema::time::Timestamp;
 use sqlx::QueryBuilder;
 
 use super::instances::unreadable_name;
-use super::row::{count, get, instant, instant_or_null, json, named, number, pieces, to_json, word, word_or_null};
+use super::row::{count, get, instant, instant_or_null, json, named, number, pieces, readable, to_json, word, word_or_null};
 use super::{Connection, Db, PageRequest, Result, Row, Store};
 use crate::compile::{Commands, Given, Values};
 
@@ -127,6 +127,18 @@ fn release_columns(row: &Row) -> Result<ReleaseRow> {
     })
 }
 
+fn read_channel(row: &Row) -> Result<(ChannelName, ReleaseChannelRow)> {
+    let channel = ReleaseChannelRow {
+        release: word(row, "release_id")?,
+        channel: word(row, "channel_id")?,
+        status: word(row, "status")?,
+        compiled: word(row, "compiled")?,
+        desired: json(row, "desired")?,
+        converged_at: instant_or_null(row, "converged_at")?,
+    };
+    Ok((word(row, "name")?, channel))
+}
+
 /// A release as people see it; its channels are taken out of `channels`.
 fn shown(row: &Row, channels: &mut BTreeMap<String, Vec<ChannelStatus>>) -> Result<Release> {
     let release = read_release(row)?;
@@ -217,7 +229,7 @@ impl Store {
         row.as_ref().map(read_release).transpose()
     }
 
-    /// The newest release of each service of an application that has one.
+    /// The newest release of each service of an application that has one, as far as it can be read.
     pub async fn newest_releases(&self, application: ApplicationId) -> Result<Vec<ReleaseRow>> {
         let rows = sqlx::query(
             "SELECT r.* FROM services AS s JOIN releases AS r ON r.service_id = s.id AND r.number = s.release_count WHERE s.application_id = $1",
@@ -225,7 +237,7 @@ impl Store {
         .bind(application.to_string())
         .fetch_all(&self.read)
         .await?;
-        rows.iter().map(read_release).collect()
+        Ok(readable(rows.iter(), |row| read_release(row))?.0)
     }
 
     /// The newest release of a service that was converged in some channel, but of another version than the newest of all.
@@ -260,19 +272,7 @@ impl Store {
         .bind(release.to_string())
         .fetch_all(&self.read)
         .await?;
-        rows.iter()
-            .map(|row| {
-                let channel = ReleaseChannelRow {
-                    release: word(row, "release_id")?,
-                    channel: word(row, "channel_id")?,
-                    status: word(row, "status")?,
-                    compiled: word(row, "compiled")?,
-                    desired: json(row, "desired")?,
-                    converged_at: instant_or_null(row, "converged_at")?,
-                };
-                Ok((word(row, "name")?, channel))
-            })
-            .collect()
+        rows.iter().map(|row| named("release_channels", &["release_id", "channel_id"], row, read_channel(row))).collect()
     }
 
     /// The digest of the commands that a release has for a channel.

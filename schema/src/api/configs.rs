@@ -44,6 +44,21 @@ body! {
         /// What is allowed and probably not meant; refused is nothing because of it. Servers of before tell none.
         #[serde(default)]
         warnings: Vec<Diagnostic>,
+        /// Services for which something of this was not done, because a row of the database cannot be read; all else was.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        left_out: Vec<LeftOut>,
+    }
+}
+
+body! {
+    /// A service that a change leaves as it is.
+    LeftOut {
+        /// The application.
+        application: ApplicationName,
+        /// The service.
+        service: ServiceName,
+        /// What was not done, and which row cannot be read.
+        why: String,
     }
 }
 

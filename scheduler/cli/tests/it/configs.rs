@@ -126,3 +126,19 @@ fn the_schema_is_json() {
     let schema: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert!(schema.is_object() && ran.code == 0);
 }
+
+#[test]
+fn a_service_that_is_left_out_is_said_with_the_row_and_ends_with_1_after_all_else_is_done() {
+    let (_dir, path) = good();
+    let mut answered = result("changed", true);
+    answered["leftOut"] = json!([{"application": "shop", "service": "desk", "why": "table releases, row id = \"7\": column params"}]);
+    let server = Server::answering([answer(CONFIGS, 200, answered)]);
+    let ran = run(&server, &["configs", "apply", &path, "--no-prompt", "--push"]);
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    assert!(ran.stdout.contains("released web-1 of shop/web"), "{}", ran.stdout);
+    let said = ["shop/desk is left out: table releases, row id = \"7\": column params", "sqlite3", "`pvnctl services push`"];
+    assert!(said.iter().all(|said| ran.stderr.contains(said)), "{}", ran.stderr);
+    let ran = run(&server, &["configs", "diff", &path]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stderr.contains("shop/desk is left out"), "{}", ran.stderr);
+}

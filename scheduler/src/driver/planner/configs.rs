@@ -15,12 +15,11 @@ use super::super::{Caller, Refusal};
 use super::estate::{Concerned, Estate, Services, key_of};
 use super::pieces::pieces;
 use super::release::Subject;
-use super::{Planner, RawSeal, diff, entry};
+use super::{Planner, diff, entry};
 use crate::clock;
-use crate::compile::{self, Channel, Configs, Release};
+use crate::compile::{self, Channel, Configs};
 use crate::store::{
-    ApplicationRow, Change, ChannelRow, ChannelSummary, DocumentKind, ReleaseChannelRow, RuntimeRow, RuntimeSummary, ServiceRow,
-    StoredDocument,
+    ApplicationRow, Change, ChannelRow, ChannelSummary, DocumentKind, RuntimeRow, RuntimeSummary, ServiceRow, StoredDocument,
 };
 
 /// Most rows that are asked for one by one; of more all of the application are read in one go.
@@ -29,7 +28,7 @@ pub(super) const ONE_BY_ONE: usize = 16;
 /// A document that was given, beside what is stored.
 pub(super) struct Given {
     pub(super) document: Arc<Document>,
-    change: &'static str,
+    pub(super) change: &'static str,
     version: u64,
     diff: String,
 }
@@ -72,9 +71,10 @@ impl Planner {
             let row = self.plan_application(&mut plan, &configs, &estate, &given, &application.name).await?;
             applied.insert(application.name.clone(), row);
         }
-        self.plan_recompiles(&mut plan, &configs, &given, &applied).await?;
+        let mut left_out = self.plan_recompiles(&mut plan, &configs, &given, &applied).await?;
         self.plan_documents(&mut plan, &given, caller);
-        let releases = if request.push { self.plan_pushes(&configs, &given, &applied, request, caller).await? } else { Vec::new() };
+        let releases =
+            if request.push { self.plan_pushes(&configs, &given, &applied, request, caller, &mut left_out).await? } else { Vec::new() };
         let (pushed, releases): (Vec<_>, Vec<_>) = releases.into_iter().unzip();
         let warnings = schema::config::shared_paths(configs.documents(), self.options.everything_local);
         let warnings = warnings.iter().map(schema::diagnostic::Diagnostic::to_api_warning).collect();
@@ -84,7 +84,7 @@ impl Planner {
         if !request.dry_run && (request.push || !changed.is_empty()) {
             self.commit_pieces(plan, releases).await?;
         }
-        Ok(ConfigsResult { warnings, documents, pushed: if request.dry_run { Vec::new() } else { pushed } })
+        Ok(ConfigsResult { warnings, documents, pushed: if request.dry_run { Vec::new() } else { pushed }, left_out })
     }
 
     /// Commits the configs, and the releases with them or after them.
@@ -295,94 +295,6 @@ impl Planner {
             plan.events.extend(services.values().map(|service| (InstanceId::of(service.id, gone.id), Event::Deleted)));
         }
         ids
-    }
-
-    /// A change of a runtime or an application makes no new version: what is released is compiled again, with the service's
-    /// config as it was released, and the instances where that means something fetch again.
-    async fn plan_recompiles(
-        &self,
-        plan: &mut Plan,
-        configs: &Configs,
-        given: &[Given],
-        applied: &BTreeMap<ApplicationName, Applied>,
-    ) -> Result<(), Refusal> {
-        let changed = |wanted: &dyn Fn(&Body) -> bool| given.iter().any(|given| given.change == "changed" && wanted(given.document.body()));
-        let runtime_changed = changed(&|body| matches!(body, Body::Runtime(_)));
-        let mut problems = Vec::new();
-        for (name, applied) in applied {
-            if !runtime_changed && !changed(&|body| matches!(body, Body::Application(application) if application.name == *name)) {
-                continue;
-            }
-            for service in applied.services.keys() {
-                let Some(subject) = applied.subject(service) else { continue };
-                self.recompile(plan, configs, &subject, &applied.channels, &mut problems).await?;
-            }
-        }
-        if problems.is_empty() { Ok(()) } else { Err(Refusal::Config(problems)) }
-    }
-
-    async fn recompile(
-        &self,
-        plan: &mut Plan,
-        configs: &Configs,
-        subject: &Subject<'_>,
-        channels: &[Channel],
-        problems: &mut Vec<schema::api::Diagnostic>,
-    ) -> Result<(), Refusal> {
-        let mut pursued: BTreeMap<_, Vec<ChannelId>> = BTreeMap::new();
-        for (channel, release) in self.store.pursued(subject.service.id).await? {
-            pursued.entry(release).or_default().push(channel);
-        }
-        for (id, of) in pursued {
-            let Some(release) = self.store.release_row(id).await? else { continue };
-            let document = self.released_service(subject, release.service_version).await?;
-            let Body::Service(service) = document.body() else { continue };
-            let stored = self.store.release_channels(id).await?;
-            let seal = RawSeal(&self.sealer);
-            let made = Release { id, version: &release.version, released_at: release.created_at, values: &release.params };
-            for channel in channels {
-                let Some(row) = stored.iter().find(|(name, row)| *name == channel.name && of.contains(&row.channel)).map(|(_, row)| row)
-                else {
-                    continue;
-                };
-                match compile::compile(configs, &self.options, service, channel, &made, &seal) {
-                    Ok(instance) => {
-                        // A rollback counts its deadline from when it was made, as its own row says.
-                        let mut desired = instance.desired;
-                        desired.released_at = row.desired.released_at;
-                        if desired != row.desired {
-                            let instance_id = InstanceId::of(subject.service.id, row.channel);
-                            plan.changes.push(Change::Compiled(desired.compiled, Box::new(instance.commands)));
-                            plan.changes.push(Change::ReleaseChannel(Box::new(ReleaseChannelRow {
-                                compiled: desired.compiled,
-                                desired: desired.clone(),
-                                ..row.clone()
-                            })));
-                            plan.events.push((instance_id, Event::Desired(Box::new(desired))));
-                        }
-                    }
-                    Err(found) => {
-                        let new: Vec<_> = found.into_iter().filter(|problem| !problems.contains(problem)).collect();
-                        problems.extend(new);
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// A service's document as it was when a release was made.
-    async fn released_service(&self, subject: &Subject<'_>, version: u64) -> Result<Document, Refusal> {
-        let key = crate::store::DocumentKey {
-            kind: DocumentKind::Service,
-            application: subject.application.name.to_string(),
-            name: subject.service.name.to_string(),
-        };
-        let stored = self.store.document_version(&key, version).await?;
-        let stored = stored.ok_or_else(|| {
-            Refusal::Conflict(format!("config version {version} of service `{}/{}` is not in the database", key.application, key.name))
-        })?;
-        super::estate::read(&stored)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use schema::api::{ConfigsRequest, PushRequest, PushedService};
+use schema::api::{ConfigsRequest, LeftOut, PushRequest, PushedService};
 use schema::config::{Body, Service};
 use schema::id::{ApplicationName, ServiceId};
 
@@ -12,10 +12,10 @@ use super::Planner;
 use super::configs::{Applied, Given, ONE_BY_ONE};
 use super::release::From;
 use crate::compile::Configs;
-use crate::store::{Change, ReleaseRow, ServiceRow};
+use crate::store::{Change, ReleaseRow, ServiceRow, StoreError};
 
 impl Planner {
-    /// One plan for each release, in the order of the documents.
+    /// One plan for each release, in the order of the documents. A service whose newest release cannot be read is left out.
     pub(super) async fn plan_pushes(
         &mut self,
         configs: &Configs,
@@ -23,6 +23,7 @@ impl Planner {
         applied: &BTreeMap<ApplicationName, Applied>,
         request: &ConfigsRequest,
         caller: &Caller,
+        left_out: &mut Vec<LeftOut>,
     ) -> Result<Vec<(PushedService, Plan)>, Refusal> {
         let services: Vec<_> = given
             .iter()
@@ -45,7 +46,14 @@ impl Planner {
             let params =
                 request.params.keys().filter(own).filter_map(|name| Some((name.clone(), request.params.get(name)?.clone()))).collect();
             let one = PushRequest { params, ..PushRequest::default() };
-            let from = From { channels: &applied.channels, newest: newest.remove(&subject.service.id) };
+            let newest = match newest.remove(&subject.service.id).transpose() {
+                Ok(newest) => newest,
+                Err(why) => {
+                    left_out.push(subject.left_out(&format!("no release was made of it: its newest one cannot be read: {why}")));
+                    continue;
+                }
+            };
+            let from = From { channels: &applied.channels, newest };
             let mut plan = Plan::default();
             let release = self.plan_push(&mut plan, configs, service, &subject, &one, from, caller).await?;
             // Services of one runtime often have the same commands: once is enough, in the first commit that needs them.
@@ -61,23 +69,26 @@ impl Planner {
         Ok(pushed)
     }
 
-    /// The newest release of each of these services that has one.
+    /// The newest release of each of these services that has one, or why it cannot be read.
     async fn newest_releases(
         &self,
         services: &[&Service],
         applied: &BTreeMap<ApplicationName, Applied>,
-    ) -> Result<BTreeMap<ServiceId, ReleaseRow>, Refusal> {
+    ) -> Result<BTreeMap<ServiceId, Result<ReleaseRow, String>>, Refusal> {
         let mut newest = BTreeMap::new();
         for (name, applied) in applied {
             let of_this = services.iter().filter(|service| service.application == *name);
             let released: Vec<&ServiceRow> =
                 of_this.filter_map(|service| applied.services.get(&service.name)).filter(|row| row.release_count > 0).collect();
             if released.len() > ONE_BY_ONE {
-                newest.extend(self.store.newest_releases(applied.row.id).await?.into_iter().map(|release| (release.service, release)));
-                continue;
+                newest.extend(self.store.newest_releases(applied.row.id).await?.into_iter().map(|release| (release.service, Ok(release))));
             }
-            for row in released {
-                newest.extend(self.store.newest_release(row.id).await?.map(|release| (row.id, release)));
+            for row in released.into_iter().filter(|row| !newest.contains_key(&row.id)).collect::<Vec<_>>() {
+                match self.store.newest_release(row.id).await {
+                    Ok(release) => newest.extend(release.map(|release| (row.id, Ok(release)))),
+                    Err(StoreError::Corrupt(why)) => drop(newest.insert(row.id, Err(why))),
+                    Err(error) => return Err(error.into()),
+                }
             }
         }
         Ok(newest)

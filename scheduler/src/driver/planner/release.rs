@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use engine::event::Event;
-use schema::api::{Diagnostic, PushRequest, Pushed, RollbackRequest};
+use schema::api::{Diagnostic, LeftOut, PushRequest, Pushed, RollbackRequest};
 use schema::config::Service;
 use schema::id::{ApplicationName, ChannelId, ChannelName, ReleaseId};
 use schema::status::Status;
@@ -38,6 +38,11 @@ pub(super) struct Subject<'a> {
 }
 
 impl Subject<'_> {
+    /// That something is not done for this service, and why.
+    pub(super) fn left_out(&self, why: &str) -> LeftOut {
+        LeftOut { application: self.application.name.clone(), service: self.service.name.clone(), why: why.to_owned() }
+    }
+
     pub(super) fn names(&self, channel: &ChannelName) -> Option<Arc<Names>> {
         let id = *self.channel_ids.get(channel)?;
         Some(Arc::new(Names {

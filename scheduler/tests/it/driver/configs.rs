@@ -182,3 +182,37 @@ async fn a_channel_that_is_put_back_stays_deleted_until_a_push() {
     rig.push(&[]).await.unwrap();
     rig.until_status("production", Status::Converged).await;
 }
+
+/// `app` with services `web` and so many others.
+fn services(others: usize) -> String {
+    let (estate, service) = TWO_CHANNELS.split_once("---\nservice:").unwrap();
+    let service = format!("---\nservice:{service}");
+    let others = (0..others).map(|number| service.replace("name: web", &format!("name: other{number}")));
+    std::iter::once(service.clone()).chain(others).fold(estate.to_owned(), |text, service| text + &service)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p5_a_service_whose_newest_release_cannot_be_read_is_left_out_of_an_apply_and_the_others_go_on() {
+    // Few services are read one by one, many in one go.
+    for others in [1, 20] {
+        let rig = Rig::start(tidy_world()).await;
+        rig.request(&services(others), true).await.unwrap();
+        let rig = rig
+            .edited("UPDATE releases SET params = 'dance' WHERE service_id = (SELECT id FROM services WHERE name = 'web')", tidy_world())
+            .await;
+        // What changes is of all services, so each is compiled again and released.
+        let changed = services(others).replace("string: {defaultValue: small}", "string: {defaultValue: tiny}");
+        let changed = changed.replace("entrypoint: [do, ", "entrypoint: [do, anew, ");
+        let result = rig.request(&changed, true).await.expect("the others are not refused");
+        assert_eq!(changes(&result)[0], ("tool", "changed", 2));
+        let pushed: Vec<_> = result.pushed.iter().map(|pushed| pushed.service.as_str()).collect();
+        assert_eq!(pushed.len(), others, "{pushed:?}");
+        assert!(!pushed.contains(&"web"), "{pushed:?}");
+        let told = serde_json::to_value(&result).unwrap()["leftOut"].clone();
+        let told = told.as_array().unwrap();
+        assert!(told.iter().all(|left_out| left_out["application"] == "app" && left_out["service"] == "web"), "{told:?}");
+        let whys: Vec<_> = told.iter().filter_map(|left_out| left_out["why"].as_str()).collect();
+        assert_eq!(whys.len(), 2, "what is in force is not compiled again, and there is no new release: {whys:?}");
+        assert!(whys.iter().all(|why| why.contains("table releases") && why.contains("column params")), "{whys:?}");
+    }
+}

@@ -7,6 +7,7 @@ use super::{Paths, diff as dry_run};
 use crate::args::{Patience, parse_params};
 use crate::client::Client;
 use crate::console::Console;
+use crate::diagnostics;
 use crate::diff;
 use crate::failure::Failure;
 use crate::files;
@@ -74,10 +75,14 @@ pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mu
     if result.pushed.is_empty() && result.documents.iter().any(|document| document.kind == "service" && document.change != "unchanged") {
         console.say("a service's config takes effect with its next release: `pvnctl services push`, or `configs apply --push`")?;
     }
-    if !arguments.wait {
-        return Ok(());
+    for line in diagnostics::left_out(&result.left_out) {
+        console.say(&line)?;
     }
-    wait::until_converged(client, &goals(&result), arguments.patience.duration(), console).await
+    if arguments.wait {
+        wait::until_converged(client, &goals(&result), arguments.patience.duration(), console).await?;
+    }
+    // What was asked for is not all done, which a script has to learn.
+    if result.left_out.is_empty() { Ok(()) } else { Err(Failure::Ended(1)) }
 }
 
 /// Shows what would change and asks whether to go on; without changes there is nothing to ask.

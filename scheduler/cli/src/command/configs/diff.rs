@@ -6,6 +6,7 @@ use schema::api::{ConfigFile, ConfigsRequest, ConfigsResult};
 use super::Paths;
 use crate::client::Client;
 use crate::console::Console;
+use crate::diagnostics;
 use crate::diff;
 use crate::failure::Failure;
 use crate::files;
@@ -38,5 +39,8 @@ pub(super) async fn show(files: Vec<ConfigFile>, exit_code: bool, client: &Clien
     console.warn(&result.warnings)?;
     console.print(&result, |paper| diff::render(&result, paper.colour))?;
     console.say(&if changes == 0 { "nothing would change".to_owned() } else { diff::summary(&result, false) })?;
+    for line in diagnostics::left_out(&result.left_out) {
+        console.say(&line)?;
+    }
     if exit_code && changes > 0 { Err(Failure::Ended(2)) } else { Ok(()) }
 }
