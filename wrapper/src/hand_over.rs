@@ -96,7 +96,7 @@ impl Way {
         let home = match (spool, &part_of) {
             // A wrapper around us may use the directory that the environment names for both, and an earlier one may have left there
             // what it could not deliver.
-            (Some(spool), _) if !Spool::is_taken(spool) => Directory::At(spool.to_owned()),
+            (Some(spool), _) if Spool::is_free(spool) => Directory::At(spool.to_owned()),
             (_, Some(job)) => Directory::Own(job.clone()),
             (_, None) => Directory::Temporary(variable(environment, "TMPDIR").map(OsStr::to_owned)),
         };

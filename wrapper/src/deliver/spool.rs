@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! <dir>/            mode 0700
-//!   lock            locked as long as somebody writes or delivers; the kernel lets go of it
+//!   spool.pvn-lock  locked as long as somebody writes or delivers; the kernel lets go of it. Says that all of this is ours
 //!   run.json        whose it is and where it goes; no token. Before the command starts
 //!   stdout, stderr  as stored so far, from the moment that a stream is large or old enough to be watched
 //!   files/NAME      declared outputs, copied
@@ -12,7 +12,8 @@
 //!
 //! What always holds: what is not delivered is emptied by nobody but whoever delivers it. `run.json` stands from before the start
 //! until all is delivered, and a later run takes another directory (`<dir>.1`, `<dir>.2` and so on). The one exception is a run of
-//! the same job whose end nobody saw: the scheduler takes one report of a job, and that of the later run says more.
+//! the same job whose end nobody saw: the scheduler takes one report of a job, and that of the later run says more. And nothing is
+//! written or removed in a directory that had something in it and no such lock: people have files called `stdout` too.
 
 use std::fs::{DirBuilder, File, TryLockError};
 use std::io::{self, Read, Write};
@@ -27,8 +28,15 @@ use serde::{Deserialize, Serialize};
 use crate::writer::say;
 use crate::{locks, outputs, store};
 
-const LOCK: &str = "lock";
+/// The one name that nobody else uses: where it is, the names below are ours.
+const LOCK: &str = "spool.pvn-lock";
 const RUN: &str = "run.json";
+
+/// Where the spool is within a directory of others' files.
+const WITHIN: &str = "pvn-spool";
+
+/// What a file system has in it when it is new, ext4 for example: no file of anybody's.
+const LOST_AND_FOUND: &str = "lost+found";
 
 /// Most directories beside the one that is named, each with something that nobody delivered: beyond, a run does without a disk.
 const PLACES_LIMIT: u32 = 100;
@@ -64,7 +72,7 @@ pub(crate) enum OpenError {
     Local(String),
     #[error("a wrapper still delivers {0}; wait for its end")]
     Busy(String),
-    #[error("{0} holds nothing that a wrapper left: it has no `run.json`")]
+    #[error("{0} holds nothing that a wrapper left: it has no `run.json` beside a `spool.pvn-lock`")]
     Nothing(String),
     #[error("{0} cannot be read: {1}")]
     Unreadable(String, io::Error),
@@ -72,11 +80,13 @@ pub(crate) enum OpenError {
 
 impl Spool {
     /// Makes the directory, or takes one over that an earlier run left and that holds nothing which others want. Where it does,
-    /// or another wrapper uses it, or it is another user's, it is left alone, and one beside it is made.
+    /// or another wrapper uses it, or it is another user's, it is left alone, and one beside it is made. In a directory of others'
+    /// files it is one within that.
     pub(crate) fn make(directory: &Path, about: &About) -> io::Result<Self> {
         let (mut kept, mut said) = (None, false);
-        for place in std::iter::once(directory.to_owned()).chain((1..=PLACES_LIMIT).map(|number| beside(directory, number))) {
-            let spool = match Self::lock(&place) {
+        let directory = if is_others(directory) { directory.join(WITHIN) } else { directory.to_owned() };
+        for place in std::iter::once(directory.clone()).chain((1..=PLACES_LIMIT).map(|number| beside(&directory, number))) {
+            let spool = match if has_others_files(&place) { Err(io::ErrorKind::WouldBlock.into()) } else { Self::lock(&place) } {
                 Ok(spool) => spool,
                 Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::PermissionDenied) => {
                     kept = Some(error);
@@ -115,10 +125,9 @@ impl Spool {
         })
     }
 
-    /// Whether the directory is no place for anybody else: somebody uses it at present, or it holds what is not delivered.
-    pub(crate) fn is_taken(directory: &Path) -> bool {
-        let is_used = |lock: File| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock));
-        directory.join(RUN).exists() || File::open(directory.join(LOCK)).is_ok_and(is_used)
+    /// Whether a run that is not delivered may put its streams there: it is a directory of nobody's files, no spool, and not in use.
+    pub(crate) fn is_free(directory: &Path) -> bool {
+        !is_others(directory) && ![LOCK, CLAIM].iter().any(|name| directory.join(name).exists())
     }
 
     fn lock(directory: &Path) -> io::Result<Self> {
@@ -144,7 +153,7 @@ impl Spool {
             return Err(OpenError::Local(shown));
         }
         let unreadable = |error: io::Error| OpenError::Unreadable(shown.clone(), error);
-        if !directory.join(RUN).try_exists().map_err(unreadable)? {
+        if has_others_files(directory) || !directory.join(RUN).try_exists().map_err(unreadable)? {
             return Err(OpenError::Nothing(shown));
         }
         let spool = match Self::lock(directory) {
@@ -217,7 +226,7 @@ impl Spool {
         let _ = std::fs::remove_dir(&self.directory);
     }
 
-    /// Removes what is ours in it and nothing else: `--spool` may name a directory with other things.
+    /// Removes what is ours in it and nothing else: others may have put things beside it meanwhile.
     fn clear(&self) {
         // First what says that the rest is wanted: who is killed on the way leaves nothing that looks like another run's.
         for name in [RUN, REPORT, REPORT_TEMPORARY].into_iter().chain(Stream::ALL.iter().map(|stream| stream.as_str())) {
@@ -246,6 +255,30 @@ impl Spool {
             }
         }
     }
+}
+
+/// Whether a spool has no place in this directory: others' files are in it, or may be soon, because the command starts there.
+/// Says so, and where it is instead.
+fn is_others(directory: &Path) -> bool {
+    let is_where_we_are = || match (std::env::current_dir(), directory.canonicalize()) {
+        (Ok(here), Ok(there)) => here.starts_with(there),
+        _ => false,
+    };
+    if directory.join(LOCK).exists() || !(has_others_files(directory) || is_where_we_are()) {
+        return false;
+    }
+    let shown = directory.display();
+    let why = "holds other files, or is where the command starts, and stays as it is";
+    say(&format!("{shown} {why}; what is to be delivered is in {shown}/{WITHIN} until then"));
+    true
+}
+
+/// Whether there is something in it, and it never was a spool: then nothing in it is ours, whatever it is called.
+fn has_others_files(directory: &Path) -> bool {
+    // What cannot be listed is found out by who makes something there.
+    let Ok(entries) = std::fs::read_dir(directory) else { return false };
+    let names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).filter(|name| name != LOST_AND_FOUND).collect();
+    !names.is_empty() && !names.iter().any(|name| name == LOCK || name == CLAIM)
 }
 
 /// The directory number `number` beside this one.
@@ -323,7 +356,7 @@ mod tests {
         assert_eq!(again.directory(), places[2]);
         assert!(!again.stream(Stream::Stdout).exists());
         again.remove();
-        assert!(Spool::is_taken(&path) && !Spool::is_taken(&places[2]));
+        assert!(!Spool::is_free(&path) && Spool::is_free(&places[2]));
     }
 
     #[test]
@@ -331,6 +364,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("spool");
         std::fs::create_dir(&path).unwrap();
+        std::fs::write(path.join(LOCK), "").unwrap();
         std::fs::write(path.join(RUN), "{\"url\":").unwrap();
         assert_eq!(Spool::make(&path, &about()).unwrap().directory(), path);
         for place in std::iter::once(path.clone()).chain((1..=PLACES_LIMIT).map(|number| beside(&path, number))) {

@@ -1,6 +1,8 @@
 //! Disks that are full, absent or shared.
 
+use std::collections::BTreeMap;
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 
 use schema::spool::Stream;
 
@@ -80,11 +82,20 @@ fn read_only_root_and_no_tmp() {
     );
 }
 
+/// Every file below a directory, with its bytes.
+fn files_below(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let below =
+        entries.flat_map(|path| if path.is_dir() { files_below(&path) } else { [(path.clone(), std::fs::read(path).unwrap())].into() });
+    below.collect()
+}
+
 #[test]
 fn a_spool_that_is_named_is_used_and_left_without_a_trace() {
     let scheduler = Scheduler::start();
     let directory = tempfile::tempdir().unwrap();
-    std::fs::write(directory.path().join("mine"), "x").unwrap();
+    // What a file system of its own has in it from the beginning.
+    std::fs::create_dir(directory.path().join("lost+found")).unwrap();
     let spool = directory.path().to_str().unwrap();
     let running = shell(&scheduler, &["--spool", spool], "echo first; until [ -e go ]; do sleep 0.01; done").spawn();
     scheduler.until_arrived(Stream::Stdout, "first\n");
@@ -92,7 +103,38 @@ fn a_spool_that_is_named_is_used_and_left_without_a_trace() {
     std::fs::write(running.path("go"), "").unwrap();
     check(&scheduler, &running.wait());
     let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(left, ["mine"]);
+    assert_eq!(left, ["lost+found"]);
+}
+
+#[test]
+fn a_directory_of_somebody_elses_files_loses_none_of_them_as_a_spool() {
+    let mine = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(mine.path().join("files/deep")).unwrap();
+    for name in ["files/deep/main.c", "stdout", "stderr", "stdout.ordered", "report.json", "report.json.new", "run.json", "lock"] {
+        std::fs::write(mine.path().join(name), format!("mine: {name}")).unwrap();
+    }
+    let before = files_below(mine.path());
+    let flags = ["--spool", mine.path().to_str().unwrap(), "--out", "plan=plan"];
+    let large = "echo x > plan; head -c 100000 /dev/zero; head -c 100000 /dev/zero >&2";
+    let scheduler = Scheduler::start();
+    let running = shell(&scheduler, &flags, &format!("echo first; until [ -e go ]; do sleep 0.01; done; {large}")).spawn();
+    scheduler.until_arrived(Stream::Stdout, "first\n");
+    assert_eq!(std::fs::read(mine.path().join("pvn-spool/stdout")).unwrap(), b"first\n", "in a place of its own");
+    std::fs::write(running.path("go"), "").unwrap();
+    let run = running.wait();
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stderr.contains(&format!("{} holds other files", mine.path().display())), "{}", run.stderr);
+    check(&scheduler, &run);
+    assert_eq!(files_below(mine.path()), before, "delivered");
+    let run = Wrapper::new(&flags, &["sh", "-c", large]).run();
+    assert_eq!((run.code, run.report.stdout_bytes, run.report.lost_bytes), (0, 100_000, 0), "{}", run.stderr);
+    assert_eq!(files_below(mine.path()), before, "a dry run");
+    // The same where it stands in that very directory.
+    let scheduler = Scheduler::start();
+    let mut here = shell(&scheduler, &["--spool", "."], "true");
+    here.command.current_dir(mine.path());
+    check(&scheduler, &here.run());
+    assert_eq!(files_below(mine.path()), before, "by a relative path");
 }
 
 #[test]
