@@ -2,6 +2,7 @@
 //! HTTP. Called by `main` and `run`; all differences between the three are here.
 
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -45,7 +46,7 @@ pub(crate) struct Http {
     delivery: Delivery,
     deliver_for: Duration,
     /// Where the spool is to be.
-    directory: PathBuf,
+    directory: Directory,
     about: About,
     spool: Option<Spool>,
 }
@@ -67,7 +68,7 @@ impl Way {
         let Some(target) = target else {
             return Self::dry(options.spool.as_deref(), part_of, environment);
         };
-        let directory = options.spool.clone().unwrap_or_else(|| default_directory(environment).join(&target.job));
+        let directory = options.spool.clone().map_or_else(|| default_directory(environment, &target), Directory::At);
         Self::http(target, options.deliver_for, directory, options.max_output, began)
     }
 
@@ -80,14 +81,14 @@ impl Way {
         }
         match Target::of_environment(environment) {
             Ok(Some(target)) => {
-                let directory = default_directory(environment).join(&target.job);
+                let directory = default_directory(environment, &target);
                 Self::http(target, args::delivery_timeout(environment), directory, args::MAX_OUTPUT_BYTES, &began)
             }
             _ => Self::dry(None, None, environment),
         }
     }
 
-    fn http(target: Target, deliver_for: Duration, directory: PathBuf, max_output_bytes: u64, began: &Began) -> Self {
+    fn http(target: Target, deliver_for: Duration, directory: Directory, max_output_bytes: u64, began: &Began) -> Self {
         let about = About { url: target.url.clone(), job: target.job.clone(), max_output_bytes, start_timestamp_ns: began.nanoseconds() };
         Self::Http(Box::new(Http { delivery: Delivery::new(target), deliver_for, directory, about, spool: None }))
     }
@@ -98,7 +99,7 @@ impl Way {
             // what it could not deliver.
             (Some(spool), _) if Spool::is_free(spool) => Directory::At(spool.to_owned()),
             (_, Some(job)) => Directory::Own(job.clone()),
-            (_, None) => Directory::Temporary(variable(environment, "TMPDIR").map(OsStr::to_owned)),
+            (_, None) => Directory::Temporary { under: variable(environment, "TMPDIR").map(OsStr::to_owned), name: None },
         };
         Self::Dry { home, part_of }
     }
@@ -115,11 +116,11 @@ impl Way {
     /// Just before the start: from now on somebody else can deliver what we leave.
     pub(crate) fn prepare(&mut self) {
         if let Self::Http(http) = self {
-            match Spool::make(&http.directory, &http.about) {
+            match http.make_spool() {
                 Ok(spool) => http.spool = Some(spool),
                 Err(error) => say(&format!(
                     "no spool in {}: {error}; output waits for its delivery in memory, which keeps the ends of long streams only",
-                    http.directory.display()
+                    http.directory.usual().display()
                 )),
             }
         }
@@ -131,7 +132,7 @@ impl Way {
         match self {
             Self::Job(job) => Some(job.directory().parent()?.join(LOCKS)),
             Self::Dry { part_of: Some(job), .. } => Some(job.parent()?.join(LOCKS)),
-            Self::Dry { part_of: None, .. } | Self::Http(_) => Some(default_directory(environment).join(LOCKS)),
+            Self::Dry { part_of: None, .. } | Self::Http(_) => Some(temporary(variable(environment, "TMPDIR")).ok()?.join(LOCKS)),
         }
     }
 
@@ -212,7 +213,7 @@ impl Way {
                 // It is made for a large stream only. Nothing else is in it, and what cannot be removed has nobody else to
                 // remove it.
                 if streams.iter().any(|kept| matches!(kept.place, Place::File(_)) || kept.lost > 0) {
-                    let _ = std::fs::remove_dir_all(home.path());
+                    let _ = home.path().and_then(std::fs::remove_dir_all);
                 }
             }
             Self::Http(http) => http.hand_over(report, streams, is_within_a_line, to_send),
@@ -221,6 +222,10 @@ impl Way {
 }
 
 impl Http {
+    fn make_spool(&self) -> io::Result<Spool> {
+        Spool::make(&self.directory.path()?, &self.about)
+    }
+
     fn hand_over(mut self, report: Report, streams: [Kept; 2], is_within_a_line: bool, to_send: Vec<(String, PathBuf)>) {
         let attempted = self.delivery.ended(self.deliver_for);
         let (job, tokens) = (self.delivery.target.job.clone(), self.delivery.target.tokens.clone());
@@ -231,7 +236,7 @@ impl Http {
         let last = Last::new(report.clone(), streams.map(|kept| (Where::of(kept.place), kept.kept)), attempted, to_send);
         if self.spool.is_none() {
             // One that was refused before the start had none; now there may be something to keep.
-            self.spool = Spool::make(&self.directory, &self.about).ok();
+            self.spool = self.make_spool().ok();
         }
         if let Some(Err(error)) = self.spool.as_ref().map(|spool| spool.report(&last.text())) {
             say(&format!("the report is not kept until it is delivered: {error}"));
@@ -265,8 +270,8 @@ impl Where {
     }
 }
 
-fn default_directory(environment: &Environment) -> PathBuf {
-    temporary(variable(environment, "TMPDIR"))
+fn default_directory(environment: &Environment, target: &Target) -> Directory {
+    Directory::Temporary { under: variable(environment, "TMPDIR").map(OsStr::to_owned), name: Some(target.job.clone()) }
 }
 
 fn variable<'a>(environment: &'a Environment, name: &str) -> Option<&'a OsStr> {

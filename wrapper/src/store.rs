@@ -216,9 +216,17 @@ impl Store {
         self.live_after = None;
         self.live_at = None;
         let Some(directory) = self.directory.take() else { return };
-        let path = directory.path().join(self.stream.as_str());
-        match create(&path) {
-            Ok(file) => {
+        let made = directory.path().and_then(|place| {
+            let path = place.join(self.stream.as_str());
+            if !matches!(directory, Directory::At(_)) {
+                // Of a process that had our number and was killed.
+                let _ = std::fs::remove_file(&path);
+                let _ = std::fs::remove_file(ordered(&path));
+            }
+            Ok((create(&path)?, path))
+        });
+        match made {
+            Ok((file, path)) => {
                 let held = std::mem::take(held);
                 if let Some(live) = &self.live
                     && let Ok(file) = file.try_clone()
@@ -337,10 +345,11 @@ fn tell(live: &Live, stream: Stream, head: u64, at: u64, piece: &[u8]) {
     }
 }
 
-/// Makes a new file, and the directories above it where they are missing, for our user alone.
+/// Makes a new file, and the directories above it where they are missing, for our user alone. Nothing that is there is opened, and
+/// no symlink followed.
 fn create(path: &Path) -> io::Result<File> {
     let mut options = File::options();
-    options.read(true).write(true).create(true).truncate(true).mode(0o600);
+    options.read(true).write(true).create_new(true).mode(0o600);
     match options.open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let parent = path.parent().ok_or(error)?;

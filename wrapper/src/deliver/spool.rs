@@ -20,6 +20,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
 use schema::id::BlobId;
 use schema::report::Report;
 use schema::spool::{CLAIM, FILES, REPORT, REPORT_TEMPORARY, Stream};
@@ -136,7 +137,9 @@ impl Spool {
             // Somebody may have put symlinks there that lead elsewhere.
             return Err(io::Error::from(io::ErrorKind::PermissionDenied));
         }
-        let lock = File::options().write(true).create(true).truncate(false).mode(0o600).open(directory.join(LOCK))?;
+        let mut options = File::options();
+        options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed());
+        let lock = options.write(true).create(true).truncate(false).mode(0o600).open(directory.join(LOCK))?;
         match lock.try_lock() {
             // Whoever had it may have removed it meanwhile with all the rest.
             Ok(()) if !locks::is_at(&lock, &directory.join(LOCK)) => Err(io::Error::from(io::ErrorKind::WouldBlock)),
@@ -187,7 +190,7 @@ impl Spool {
     pub(crate) fn keep(&self, name: &str, from: impl Read) -> io::Result<(PathBuf, BlobId)> {
         DirBuilder::new().recursive(true).mode(0o700).create(self.directory.join(FILES))?;
         let to = self.file(name);
-        let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&to)?;
+        let mut file = new(&to)?;
         let blob = outputs::copy(from, &mut file)?;
         Ok((to, blob))
     }
@@ -239,9 +242,7 @@ impl Spool {
     }
 
     fn write(&self, name: &str, text: &[u8]) -> io::Result<()> {
-        let mut options = File::options();
-        options.write(true).create(true).truncate(true).mode(0o600);
-        options.open(self.directory.join(name))?.write_all(text)
+        new(&self.directory.join(name))?.write_all(text)
     }
 
     fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
@@ -279,6 +280,14 @@ fn has_others_files(directory: &Path) -> bool {
     let Ok(entries) = std::fs::read_dir(directory) else { return false };
     let names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).filter(|name| name != LOST_AND_FOUND).collect();
     !names.is_empty() && !names.iter().any(|name| name == LOCK || name == CLAIM)
+}
+
+/// A new file of ours in the place of an earlier one, whatever that leads to.
+fn new(path: &Path) -> io::Result<File> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => File::options().write(true).create_new(true).mode(0o600).open(path),
+    }
 }
 
 /// The directory number `number` beside this one.

@@ -22,6 +22,9 @@ fn check(home: Option<&Home>, cap: u64, total: usize, step: usize, kept_limit: u
     assert_eq!(kept.truncated, total as u64 > cap, "{what}");
     assert_eq!(kept.head, (total as u64 > kept_limit).then_some(kept_limit - kept_limit / 2), "{what}");
     assert_eq!(kept.lost, (total as u64).min(cap) - (total as u64).min(kept_limit).min(cap), "{what}");
+    if let Place::File(path) = kept.place {
+        std::fs::remove_file(path).unwrap();
+    }
 }
 
 #[test]

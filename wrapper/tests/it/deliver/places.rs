@@ -137,6 +137,51 @@ fn a_directory_of_somebody_elses_files_loses_none_of_them_as_a_spool() {
     assert_eq!(files_below(mine.path()), before, "by a relative path");
 }
 
+/// Runs with a directory for whatever is temporary in which `pvn` is somebody else's: nothing is put there.
+fn elsewhere_than(what: &str, make: impl FnOnce(&Path), found_at: &Path) {
+    let scheduler = Scheduler::start();
+    let script = "echo first; until [ -e go ]; do sleep 0.01; done; head -c 100000 /dev/zero; echo x > plan";
+    let wrapper = shell(&scheduler, &["--out", "plan=plan"], script);
+    make(wrapper.directory.path());
+    let running = wrapper.spawn();
+    scheduler.until_arrived(Stream::Stdout, "first\n");
+    let found = running.path("").join(found_at);
+    let inside: Vec<_> = std::fs::read_dir(&found).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(inside.is_empty(), "{what}: {inside:?}");
+    std::fs::write(running.path("go"), "").unwrap();
+    let run = running.wait();
+    assert_eq!(run.code, 0, "{what}: {}", run.stderr);
+    assert!(run.stderr.contains("not ours alone"), "{what}: {}", run.stderr);
+    check(&scheduler, &run);
+    // One that is not delivered makes its files there just the same.
+    let dry = Wrapper::new(&[], &["sh", "-c", "head -c 100000 /dev/zero"]).env("TMPDIR", run.path("")).run();
+    assert!(dry.stderr.contains("not ours alone"), "{what}: {}", dry.stderr);
+    assert_eq!((dry.code, dry.report.lost_bytes), (0, 0), "{what}");
+}
+
+#[test]
+fn what_another_user_made_of_the_usual_place_is_not_used() {
+    use std::os::unix::fs::PermissionsExt;
+    let link = |directory: &Path| {
+        std::fs::create_dir(directory.join("theirs")).unwrap();
+        std::os::unix::fs::symlink("theirs", directory.join("pvn")).unwrap();
+    };
+    elsewhere_than("a symlink", link, Path::new("theirs"));
+    let open_to_all = |directory: &Path| {
+        std::fs::create_dir(directory.join("pvn")).unwrap();
+        std::fs::set_permissions(directory.join("pvn"), std::fs::Permissions::from_mode(0o777)).unwrap();
+    };
+    elsewhere_than("one that all may write to", open_to_all, Path::new("pvn"));
+    if !nix::unistd::geteuid().is_root() {
+        return crate::skipped("what_another_user_made_of_the_usual_place_is_not_used", "only root can make another user's directory");
+    }
+    let anothers = |directory: &Path| {
+        std::fs::create_dir(directory.join("pvn")).unwrap();
+        std::os::unix::fs::chown(directory.join("pvn"), Some(65_534), Some(65_534)).unwrap();
+    };
+    elsewhere_than("another user's", anothers, Path::new("pvn"));
+}
+
 #[test]
 fn variables_that_are_empty_stand_for_no_flag() {
     let scheduler = Scheduler::start();
