@@ -9,6 +9,7 @@
 //!   files/NAME         declared outputs (`--out NAME=PATH`), from the job's wrapper or one nested in its command
 //!   stdout, stderr     as read so far, from the moment that a stream is large or [`LIVE_AFTER_MS`] old
 //!   order              in which order pieces of the two streams were read: see [`order_record`]; there when it says anything
+//!   report.json.new    room for the report, taken before the command starts
 //!   report.json        the report, by rename; there only when everything else is complete
 //! ```
 //!

@@ -22,6 +22,7 @@ mod docs;
 mod docs_commands;
 mod examples;
 mod faults;
+mod full_disk;
 mod fuzz;
 mod gates;
 mod house;

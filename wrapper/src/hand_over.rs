@@ -203,8 +203,8 @@ impl Way {
             say(&format!("cannot write the report to {}: {error}", to.display()));
         }
         match self {
-            Self::Job(job) => {
-                if let Err(error) = job.report(&report) {
+            Self::Job(mut job) => {
+                if let Err(error) = job.report(&report, &streams) {
                     say(&format!("cannot write the report into {}: {error}", job.directory().display()));
                 }
             }

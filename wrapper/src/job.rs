@@ -13,11 +13,16 @@ use schema::report::Report;
 use schema::spool::{self, Claim};
 use schema::time::Timestamp;
 
+use crate::args::DELIVER_FOR;
 use crate::outputs;
+use crate::store::Kept;
+
+mod room;
 
 /// The job that this process runs. Whoever holds it is the only one who does.
 pub(crate) struct Job {
     directory: PathBuf,
+    room: room::Room,
     /// Locked as long as we live; the kernel lets go of it.
     _claim: File,
 }
@@ -52,7 +57,7 @@ impl Job {
         }
         let text = serde_json::to_vec(&Claim::Wrapper { pid: rustix::process::getpid().as_raw_nonzero().get(), at: now });
         (&claim).write_all(&text.expect("a claim is JSON")).map_err(faulty)?;
-        Ok(Self { directory: directory.to_owned(), _claim: claim })
+        Ok(Self { directory: directory.to_owned(), room: room::Room::take(directory), _claim: claim })
     }
 
     /// Where its files are.
@@ -60,12 +65,10 @@ impl Job {
         &self.directory
     }
 
-    /// Puts the report in place, whole or not at all.
-    pub(crate) fn report(&self, report: &Report) -> io::Result<()> {
-        let temporary = self.directory.join(spool::REPORT_TEMPORARY);
-        let text = serde_json::to_vec(report)?;
-        File::options().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?.write_all(&text)?;
-        std::fs::rename(&temporary, self.directory.join(spool::REPORT))
+    /// Puts the report in place, whole or not at all. On a full disk it tries for as long as a report is delivered elsewhere: that we
+    /// live, and hold the claim, tells the daemon that the job is not over.
+    pub(crate) fn report(&mut self, report: &Report, streams: &[Kept; 2]) -> io::Result<()> {
+        self.room.put(&self.directory, report, streams, DELIVER_FOR)
     }
 }
 

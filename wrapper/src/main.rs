@@ -2,7 +2,7 @@
 //! arguments, claim, inputs, start, supervise, outputs, report, exit.
 //!
 //! What always holds: signals are blocked before anything else is done, so none is lost; no thread and no socket, nor anything
-//! that only the end needs, is touched before the command runs; a command that ran decides the exit code.
+//! that only the end needs, but for room for the report, is touched before the command runs; a command that ran decides the exit code.
 
 // `raw` has the real `main`; a test program needs that of its harness.
 #![cfg_attr(not(test), no_main)]

@@ -41,7 +41,7 @@ pub use process::find_wrapper;
 use boot::Boot;
 use directory::{Directory, Found};
 use instances::Instances;
-use pursue::{At, Gone, unknown};
+use pursue::At;
 use spares::Spares;
 
 /// Starts and collections that may block on the disk at the same time: a few more than cores, for most of the time they wait.
@@ -164,7 +164,7 @@ impl LocalRunner {
                     continue;
                 }
                 Ok(found) => At::Found(found),
-                Err(error) => At::Over(unknown(format!("its spool directory cannot be read: {error}")), Gone::NotToBeSeen),
+                Err(error) => At::unseen(&error),
             };
             if self.inner.boot.is_new() {
                 self.inner.boot.owes(job);

@@ -34,12 +34,27 @@ const CLAIMING_LOOKS: u32 = 100;
 const COLLECT_TRIES: u32 = 8;
 const COLLECT_PAUSE: Duration = Duration::from_millis(250);
 
+/// How often a job is looked at again that cannot be claimed on a full disk.
+const NO_ROOM_PAUSE: Duration = Duration::from_secs(1);
+
 /// Where a job's task stands.
 pub(super) enum At {
     Running(Wrapper),
     Found(Found),
+    /// The disk is full, so that it cannot be found out: it is looked at again.
+    NoRoom,
     Over(End, Gone),
     Detached,
+}
+
+impl At {
+    /// A job whose directory could not be looked at. A claim that we take is written: without room for it the look comes later.
+    pub(super) fn unseen(error: &io::Error) -> Self {
+        if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
+            return Self::NoRoom;
+        }
+        Self::Over(unknown(format!("its spool directory cannot be read: {error}")), Gone::NotToBeSeen)
+    }
 }
 
 /// Whether every process of a job that is over is known to be gone.
@@ -68,6 +83,10 @@ impl Inner {
                     self.look(job).await
                 }
                 At::Found(found) => self.found(job, found, trace.as_ref()).await,
+                At::NoRoom => tokio::select! {
+                    () = tokio::time::sleep(NO_ROOM_PAUSE) => self.look(job).await,
+                    () = self.followed.detach.cancelled() => At::Detached,
+                },
                 At::Over(end, gone) => break Some((end, gone)),
                 At::Detached => break None,
             };
@@ -152,10 +171,11 @@ impl Inner {
             }),
             found => Ok(At::Found(found)),
         };
-        self.blocking
-            .run(look)
-            .await
-            .unwrap_or_else(|error: io::Error| At::Over(unknown(format!("its spool directory cannot be read: {error}")), Gone::NotToBeSeen))
+        let looked: io::Result<At> = self.blocking.run(look).await;
+        match looked {
+            Ok(at) => at,
+            Err(error) => At::unseen(&error),
+        }
     }
 
     /// What a directory says, taken further.

@@ -1,0 +1,144 @@
+//! The disk of the data directory is full when a command ends, and when the daemon starts (promises P6 and P9): no result is
+//! lost, and there is a daemon to read from. The disk of the outside world has room throughout.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use tests::disk::SmallDisk;
+use tests::files::Files;
+use tests::scheduler::{Scheduler, Start};
+use tests::{skip, wait};
+
+/// Large enough for the reserve beside the database.
+const SIZE: &str = "100m";
+
+fn small_disk(test: &str, scheduler: &Scheduler) -> Option<SmallDisk> {
+    let disk = SmallDisk::mount(&scheduler.data(), SIZE);
+    if disk.is_none() {
+        skip::skipped(test, "mounting a small file system needs root");
+    }
+    disk
+}
+
+fn readiness(scheduler: &Scheduler, wanted: u16) {
+    wait::until(&format!("/readyz to answer {wanted}"), || (scheduler.get("/readyz")?.0 == wanted).then_some(()));
+}
+
+/// A scheduler whose only apply says that it is `up`, waits until there is no `hold` any more, and ends with `last`; the apply
+/// waits, and the disk is full.
+fn held_on_a_full_disk(scheduler: &mut Scheduler, disk: &SmallDisk, last: &str) -> PathBuf {
+    scheduler.run(&Start::default());
+    std::fs::write(scheduler.home().join("hold"), "").expect("a file can be written");
+    scheduler.apply(&format!(
+        "runtime:\n  name: once\n  custom:\n    proxyRuntime: {{runtime: local}}\n    apply:\n      taskConfig:\n        program:\n          \
+         entrypoint: [sh, -c]\n          cmd:\n          - |\n            touch up; while [ -e hold ]; do sleep 0.05; done; {last}; echo done >> applied\n---\n\
+         application:\n  name: app\n  releaseChannels:\n  - {{name: c0, runtimes: [{{runtime: once}}]}}\n---\nservice: {{name: s0, application: app}}\n"
+    ));
+    scheduler.ok(&["services", "push", "s0", "--app", "app"]);
+    wait::until("the apply to run", || scheduler.home().join("up").exists().then_some(()));
+    let spool = scheduler.data().join("spool");
+    let directories = std::fs::read_dir(spool).expect("the spool can be read").map(|entry| entry.expect("an entry can be read").path());
+    let job = directories.filter(|path| path.join("claim").exists()).last().expect("the job that runs has a claim");
+    disk.fill();
+    job
+}
+
+/// The process that claimed the job.
+fn wrapper(job: &Path) -> PathBuf {
+    let claim: Value = serde_json::from_slice(&std::fs::read(job.join("claim")).expect("a claim")).expect("a claim is JSON");
+    Path::new("/proc").join(claim["wrapper"]["pid"].to_string())
+}
+
+fn let_go(scheduler: &Scheduler) {
+    std::fs::remove_file(scheduler.home().join("hold")).expect("it is held");
+    wait::until("the command to end", || scheduler.home().join("applied").exists().then_some(()));
+}
+
+/// Gives the room back, and sees that the apply ran once and succeeded. Returns its job.
+fn it_succeeded(scheduler: &Scheduler, disk: &SmallDisk) -> Value {
+    disk.free();
+    scheduler.channel_becomes("s0", "c0", "CONVERGED");
+    let jobs = scheduler.json(&["jobs", "list", "--app", "app", "--kind", "apply"]);
+    let jobs = jobs.as_array().expect("jobs is a list");
+    assert_eq!(jobs.len(), 1, "{jobs:#?}");
+    assert_eq!(std::fs::read_to_string(scheduler.home().join("applied")).expect("it was applied"), "done\n");
+    let id = jobs[0]["id"].as_str().expect("a job has an id").to_owned();
+    let job = scheduler.json(&["jobs", "get", &id]);
+    assert!(job.to_string().contains("\"exitCode\":0"), "{job:#}");
+    job
+}
+
+#[test]
+fn p6_a_command_that_ends_on_a_full_disk_is_reported_into_the_room_that_was_kept() {
+    let mut scheduler = Scheduler::stopped();
+    let test = "p6_a_command_that_ends_on_a_full_disk_is_reported_into_the_room_that_was_kept";
+    let Some(disk) = small_disk(test, &scheduler) else { return };
+    let job = held_on_a_full_disk(&mut scheduler, &disk, "true");
+    let wrapper = wrapper(&job);
+    let_go(&scheduler);
+    wait::until("the wrapper to end", || (!wrapper.exists()).then_some(()));
+    assert!(scheduler.exited().is_none(), "the daemon lives");
+    it_succeeded(&scheduler, &disk);
+    scheduler.kill();
+}
+
+#[test]
+fn p6_a_report_too_large_for_the_room_that_was_kept_goes_without_its_streams() {
+    let mut scheduler = Scheduler::stopped();
+    let test = "p6_a_report_too_large_for_the_room_that_was_kept_goes_without_its_streams";
+    let Some(disk) = small_disk(test, &scheduler) else { return };
+    let job = held_on_a_full_disk(&mut scheduler, &disk, "head -c 40000 /dev/zero");
+    let wrapper = wrapper(&job);
+    let_go(&scheduler);
+    wait::until("the wrapper to end", || (!wrapper.exists()).then_some(()));
+    let told = it_succeeded(&scheduler, &disk);
+    assert!(told.to_string().contains("\"lostBytes\":40000"), "{told:#}");
+    scheduler.kill();
+}
+
+#[test]
+fn p6_without_the_room_that_was_kept_a_wrapper_tries_until_there_is_some() {
+    let mut scheduler = Scheduler::stopped();
+    let test = "p6_without_the_room_that_was_kept_a_wrapper_tries_until_there_is_some";
+    let Some(disk) = small_disk(test, &scheduler) else { return };
+    let job = held_on_a_full_disk(&mut scheduler, &disk, "true");
+    let room = job.join("report.json.new");
+    // Its blocks stay with the wrapper, and are of no use without a name.
+    let _never_there = std::fs::remove_file(&room);
+    let wrapper = wrapper(&job);
+    let_go(&scheduler);
+    wait::until("the wrapper to try in vain, or to end", || (room.exists() || !wrapper.exists()).then_some(()));
+    it_succeeded(&scheduler, &disk);
+    scheduler.kill();
+}
+
+/// A scheduler that converged and was stopped, and whose disk was filled then.
+fn stopped_on_a_full_disk(scheduler: &mut Scheduler, disk: &SmallDisk) -> Files {
+    let files = Files::new(scheduler.home());
+    scheduler.run(&Start::default());
+    scheduler.apply(&Files::configs(1, 1));
+    scheduler.ok(&["services", "push", "s0", "--app", "app"]);
+    scheduler.channel_becomes("s0", "c0", "CONVERGED");
+    assert!(scheduler.stop().success());
+    disk.fill();
+    files
+}
+
+#[test]
+fn p9_a_daemon_starts_on_a_full_disk_reads_and_starts_nothing_new() {
+    let mut scheduler = Scheduler::stopped();
+    let Some(disk) = small_disk("p9_a_daemon_starts_on_a_full_disk_reads_and_starts_nothing_new", &scheduler) else { return };
+    let files = stopped_on_a_full_disk(&mut scheduler, &disk);
+    let applies = files.ledger().len();
+    files.drift("s0", "c0");
+    scheduler.run(&Start::default());
+    readiness(&scheduler, 503);
+    assert_eq!(scheduler.channel("s0", "c0")["channel"], "c0", "reading goes on");
+    assert!(scheduler.exited().is_none(), "it goes on");
+    assert_eq!(files.ledger().len(), applies, "nothing new is started");
+    assert!(scheduler.data().join("pvn.db-reserve").exists(), "what is left of the reserve is kept for the next time");
+    disk.free();
+    readiness(&scheduler, 200);
+    wait::until("the drift to be repaired", || files.state("s0", "c0"));
+    scheduler.kill();
+}
