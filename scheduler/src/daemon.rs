@@ -25,7 +25,7 @@ use crate::driver::{self, Driver, Handle, Parts};
 use crate::http::{self, Api, Piece, ReadOutput, Tls, TlsError};
 use crate::identity;
 use crate::private;
-use crate::retention::{Retention, reserve};
+use crate::retention::Retention;
 use crate::runner::Runner;
 use crate::runner::cluster::ClusterRunner;
 use crate::runner::local::{self, LocalRunner};
@@ -34,6 +34,8 @@ use crate::secrets::{self, KEY_FILE, SealError, Sealer};
 use crate::settings::{Settings, SettingsError};
 use crate::spools;
 use crate::store::{Change, Commit, Lock, LockError, Owner, RuntimeRow, RuntimeSummary, Store, StoreError, TokenRow};
+
+mod full;
 
 /// Name of the file in the data directory with the first admin token.
 pub const TOKEN_FILE: &str = "admin-token";
@@ -74,6 +76,20 @@ pub enum StartError {
     /// Somebody else listens there.
     #[error("{0} is taken, perhaps by another pvn-scheduler; stop that one, or give another --listen")]
     Taken(SocketAddr),
+    /// The disk is full, also with the reserve.
+    #[error(
+        "the disk of the data directory {} has {free_kib} KiB left, too few to start, and the reserve {reserve}; make room on that disk, or remove what is not kept any more with `pvn-scheduler prune --data-dir {}`", directory.display(), directory.display()
+    )]
+    NoRoom {
+        /// The data directory.
+        directory: PathBuf,
+        /// What is free there.
+        free_kib: u64,
+        /// The reserve, and what became of it.
+        reserve: String,
+        /// What failed.
+        source: Box<StartError>,
+    },
     /// A file, directory or address cannot be had.
     #[error("failed to {what}")]
     Io {
@@ -148,11 +164,17 @@ impl Daemon {
             return Err(StartError::Clock(clock.now()));
         }
         let settings = settings.absolute().map_err(io_error("find the present directory and the paths in the settings".to_owned()))?;
+        Self::start_absolute(&settings, clock).await.map_err(|error| full::explain(error, &settings))
+    }
+
+    async fn start_absolute(settings: &Settings, clock: Clock) -> Result<Self, StartError> {
         let tls = settings.tls()?.map(Tls::open).transpose()?;
         let authorities = settings.advertise_ca_file.as_deref().map(http::authorities).transpose()?;
         let data = &settings.data_dir;
         private::data_directory(data).map_err(io_error(format!("make the data directory {}", data.display())))?;
         let lock = Lock::take(data)?;
+        let database = settings.database_file()?;
+        let way = full::Way::make(&database);
         let refused = |error: io::Error| match error.kind() {
             io::ErrorKind::AddrInUse => StartError::Taken(settings.listen),
             _ => io_error(format!("listen on {}", settings.listen))(error),
@@ -162,7 +184,6 @@ impl Daemon {
         let address = listener.local_addr().map_err(refused)?;
 
         let sealer = Sealer::open(&settings.secret_key_file.clone().unwrap_or_else(|| data.join(KEY_FILE)))?;
-        let database = settings.database_file()?;
         private::database(&database).map_err(io_error(format!("make the database {}", database.display())))?;
         let id = identity::of(data).map_err(io_error(format!("tell the data directory {}", data.display())))?;
         let store = Store::open_as(&database, sealer.clone(), &Owner::here(id, data, clock.now())).await?;
@@ -171,9 +192,10 @@ impl Daemon {
         let id = identity::of(&spool).map_err(io_error(format!("tell the spool directory {}", spool.display())))?;
         spools::note(&store, &clock, &id, &spool).await?;
         let blobs = Blobs::open(&data.join("blobs")).map_err(io_error(format!("open the blobs in {}", data.display())))?;
+        way.prune(&store, &blobs, settings.retain, &clock).await;
         let (news, news_in) = mpsc::channel(NEWS_LIMIT);
         let root = settings.local_root.clone().expect("absolute settings say where");
-        let wrapper = wrapper(&settings)?;
+        let wrapper = wrapper(settings)?;
         let local = local::Settings {
             spool,
             instances: data.join("instances"),
@@ -214,13 +236,12 @@ impl Daemon {
             runner: Arc::new(Places::new(runner.clone(), cluster.clone())) as Arc<dyn Runner>,
             news: news_in,
             root,
-            limits: limits(&settings),
+            limits: limits(settings),
             observer: settings.observer || restored.is_some(),
             options: Options { everything_local: settings.all_local },
         };
+        let reserve = way.take_back();
         let Driver { handle, done: driver } = Driver::start(parts, stop.child_token()).await?;
-        let reserve = reserve::beside(&database);
-        reserve::make(&reserve);
         let retention = Retention::of_daemon(store.clone(), blobs.clone(), settings.retain, clock.clone(), runner.clone(), reserve);
         let retention = AbortOnDropHandle::new(tokio::spawn(retention.run(stop.child_token())));
         let output = output(runner.clone(), delivery.clone(), blobs);

@@ -77,6 +77,12 @@ impl Retention {
         Self { store, blobs, policy, clock, spool: Some(spool), reserve, numbers, pause: STEP_PAUSE, grace: GRACE }
     }
 
+    /// That of a daemon that starts on a full disk: it has all the time of the database, and leaves the spool to later.
+    pub fn at_start(store: Store, blobs: Blobs, policy: Policy, clock: Clock, reserve: PathBuf) -> Self {
+        let numbers = store.pruned();
+        Self { store, blobs, policy, clock, spool: None, reserve, numbers, pause: Duration::ZERO, grace: GRACE }
+    }
+
     /// Pass after pass until it is stopped. A pass that fails is told, and tried again.
     pub async fn run(self, stop: CancellationToken) {
         let mut wait = FIRST_AFTER;

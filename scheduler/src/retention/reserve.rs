@@ -21,16 +21,31 @@ pub fn beside(database: &Path) -> PathBuf {
 
 /// Makes it, when it is not there and there is room. A file system that cannot set room aside has none.
 pub fn make(path: &Path) {
+    if free_bytes(path).is_some_and(|free| free >= ROOM_BYTES) {
+        set_aside(path, RESERVE_BYTES);
+    }
+}
+
+/// Makes it anew after it was given up for a moment, as large as there is room for.
+pub fn take_back(path: &Path) {
+    if let Some(free @ 1..) = free_bytes(path) {
+        set_aside(path, free.min(RESERVE_BYTES));
+    }
+}
+
+/// The room on its disk, bytes. `None` when the disk does not tell.
+pub fn free_bytes(path: &Path) -> Option<u64> {
+    let disk = rustix::fs::statvfs(path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))).ok()?;
+    Some(disk.f_bavail.saturating_mul(disk.f_frsize))
+}
+
+fn set_aside(path: &Path, bytes: u64) {
     let made = || -> io::Result<()> {
-        let disk = rustix::fs::statvfs(path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")))?;
-        if disk.f_bavail.saturating_mul(disk.f_frsize) < ROOM_BYTES {
-            return Ok(());
-        }
         let file = match File::options().write(true).create_new(true).mode(0o600).open(path) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(()),
             other => other?,
         };
-        if let Err(error) = rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, RESERVE_BYTES) {
+        if let Err(error) = rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes) {
             std::fs::remove_file(path)?;
             return Err(error.into());
         }
