@@ -23,8 +23,10 @@ use crate::supervise;
 use crate::writer::say;
 
 use self::aside::Aside;
+use self::held::Held;
 
 mod aside;
+mod held;
 
 /// How often we look whether the inputs are there, beside being told.
 const LOOK: Duration = Duration::from_secs(1);
@@ -40,7 +42,7 @@ pub(crate) struct Placed(Vec<Place>);
 struct Place {
     path: PathBuf,
     /// The file that we put there.
-    ours: Option<(u64, u64)>,
+    ours: Option<Held>,
     /// What lay there before.
     aside: Option<Aside>,
     /// Directories on the way that were not there, the deepest first.
@@ -94,7 +96,8 @@ impl Place {
 
     /// Notes what was put there, also for whoever comes after a run that is killed.
     fn note(&mut self) {
-        self.ours = identity(&self.path);
+        let is_file = std::fs::symlink_metadata(&self.path).is_ok_and(|there| there.is_file());
+        self.ours = Held::at(&self.path).ok().filter(|_| is_file);
         if let Some(ours) = told(&self.path) {
             // Where it cannot be written, the file counts as its owner's and is kept.
             let _ = std::fs::write(beside(&self.path, ".pvn-placed"), ours);
@@ -105,7 +108,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         // Another file there is what the command made in its place.
-        if self.ours.is_some() && self.ours == identity(&self.path) {
+        if self.ours.as_ref().is_some_and(|ours| ours.is_at(&self.path)) {
             let _ = std::fs::remove_file(&self.path);
         }
         let _ = std::fs::remove_file(beside(&self.path, ".pvn-placed"));
@@ -113,16 +116,13 @@ impl Drop for Place {
         let _ = self.made.iter().try_for_each(std::fs::remove_dir);
         let Some(aside) = &self.aside else { return };
         let shown = self.path.display();
-        if let Err(error) = aside.see_to_it() {
-            say(&format!(
+        match aside.put_back(&self.path) {
+            Ok(None) => {}
+            Ok(Some(kept)) => say(&format!("what lay at {shown} before is in {}", kept.display())),
+            Err(error) => say(&format!(
                 "what lay at {shown} before was removed by the command from {} and cannot be put back: {error}",
                 aside.path.display()
-            ));
-            return;
-        }
-        let is_free = std::fs::symlink_metadata(&self.path).is_err();
-        if !is_free || std::fs::rename(&aside.path, &self.path).is_err() {
-            say(&format!("what lay at {shown} before is in {}", aside.path.display()));
+            )),
         }
     }
 }
@@ -156,12 +156,6 @@ fn free_name(name: &Path) -> io::Result<PathBuf> {
 fn told(path: &Path) -> Option<String> {
     let there = std::fs::symlink_metadata(path).ok().filter(std::fs::Metadata::is_file)?;
     Some(format!("{} {} {} {}\n", there.dev(), there.ino(), there.ctime(), there.ctime_nsec()))
-}
-
-/// Which file lies there, if it is a regular one.
-fn identity(path: &Path) -> Option<(u64, u64)> {
-    let metadata = std::fs::symlink_metadata(path).ok()?;
-    metadata.is_file().then(|| (metadata.dev(), metadata.ino()))
 }
 
 /// Puts every input in place from the spool directory of the local job that we are part of.

@@ -11,10 +11,15 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
+use super::free_name;
+use super::held::Held;
+
 /// What is moved aside, and what is needed to make it again.
 pub(super) struct Aside {
     pub(super) path: PathBuf,
     content: Content,
+    /// `None`: it cannot be opened, then what lies there is taken for it.
+    held: Option<Held>,
 }
 
 enum Content {
@@ -32,22 +37,42 @@ impl Aside {
             (_, Ok(file)) => Content::File(file),
             (_, Err(error)) => Content::Unknown(error),
         };
-        Self { path, content }
+        let held = Held::at(&path).ok();
+        Self { path, content, held }
     }
 
-    /// Makes it again if it is gone.
-    pub(super) fn see_to_it(&self) -> io::Result<()> {
-        if std::fs::symlink_metadata(&self.path).is_ok() {
-            return Ok(());
+    /// Puts it where it was, or, where something else lies there, leaves it aside: then where that is.
+    pub(super) fn put_back(&self, to: &Path) -> io::Result<Option<PathBuf>> {
+        if self.is_at(to) {
+            return Ok(None);
         }
-        if let Some(parent) = self.path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        let from = self.see_to_it()?;
+        let is_free = std::fs::symlink_metadata(to).is_err();
+        let is_back = is_free && std::fs::rename(&from, to).is_ok();
+        Ok((!is_back).then_some(from))
+    }
+
+    fn is_at(&self, path: &Path) -> bool {
+        self.held.as_ref().is_some_and(|held| held.is_at(path))
+    }
+
+    /// Makes it again if it is gone; says where it is.
+    fn see_to_it(&self) -> io::Result<PathBuf> {
+        let is_there = std::fs::symlink_metadata(&self.path).is_ok();
+        if self.is_at(&self.path) || (is_there && self.held.is_none()) {
+            return Ok(self.path.clone());
+        }
+        // What the command put there is its own.
+        let to = if is_there { free_name(&self.path)? } else { self.path.clone() };
+        if let Some(parent) = to.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             std::fs::create_dir_all(parent)?;
         }
         match &self.content {
-            Content::Link(target) => std::os::unix::fs::symlink(target, &self.path),
-            Content::File(file) => restore(file, &self.path),
-            Content::Unknown(error) => Err(io::Error::new(error.kind(), error.to_string())),
+            Content::Link(target) => std::os::unix::fs::symlink(target, &to)?,
+            Content::File(file) => restore(file, &to)?,
+            Content::Unknown(error) => return Err(io::Error::new(error.kind(), error.to_string())),
         }
+        Ok(to)
     }
 }
 

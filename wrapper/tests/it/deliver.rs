@@ -6,6 +6,7 @@ mod files;
 mod inputs;
 mod killed;
 mod large;
+mod placed;
 mod places;
 mod proxies;
 mod secrets;
