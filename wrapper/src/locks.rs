@@ -15,7 +15,8 @@
 //! - **A command that removes the directory removes no lock of the place.** The one beside the file, which all know who share
 //!   nothing but the directory, is made again as soon as it can be.
 //! - **A wait says for whom**, obeys TERM, counts in the timeout and has an end.
-//! - **A wrapper within a job's command passes by the locks of its own job's wrapper**, which waits for it, and by nobody else's.
+//! - **A wrapper within a job's command passes by the locks of the wrappers around it**, which wait for it, and by nobody else's:
+//!   it takes the lock within theirs (`.tf.plan.pvn-lock.1`, within that `.2`), which excludes others within the same command.
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -78,7 +79,7 @@ enum Tried {
 /// What came of waiting for one lock.
 enum Waited {
     Locked(Lock),
-    /// None can be made, or our own job's wrapper has it.
+    /// None can be made.
     Without,
     /// Its directory is gone: what is to be locked has to be found out again.
     Gone,
@@ -173,8 +174,9 @@ struct Wait<'a> {
 impl Wait<'_> {
     /// The lock, when it can be had.
     fn until_locked(&mut self, file: LockFile, declared: &Path) -> Result<Waited, Refusal> {
+        let mut at = file.clone();
         loop {
-            let holder = match lock(&file, self.own) {
+            let holder = match lock(&at, self.own) {
                 Tried::Locked(lock) => return Ok(Waited::Locked(lock)),
                 Tried::Gone => return Ok(Waited::Gone),
                 Tried::Impossible(error) => {
@@ -184,7 +186,10 @@ impl Wait<'_> {
                     }
                     return Ok(Waited::Without);
                 }
-                Tried::Held(Some(holder)) if !self.way.is_of_the_job() && holder.is_around(self.own) => return Ok(Waited::Without),
+                Tried::Held(Some(holder)) if !self.way.is_of_the_job() && holder.is_around(self.own) => {
+                    at = at.within();
+                    continue;
+                }
                 Tried::Held(holder) => holder,
             };
             let who = holder.map_or_else(|| "another job".to_owned(), |holder| holder.to_string());
@@ -192,6 +197,8 @@ impl Wait<'_> {
                 say(&format!("waits for {who}, which uses {}", declared.display()));
             }
             self.rest(&who, declared)?;
+            // Whoever is around us may be gone.
+            at = file.clone();
         }
     }
 

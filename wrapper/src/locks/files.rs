@@ -44,6 +44,17 @@ pub(super) enum Where {
 }
 
 impl LockFile {
+    /// The lock for those within the command of whoever holds this one.
+    pub(super) fn within(&self) -> Self {
+        let mut name = self.path.file_name().unwrap_or_default().to_owned();
+        let level = self.path.extension().and_then(|level| level.to_str()?.parse::<u32>().ok());
+        match level {
+            Some(level) => name = Path::new(&name).with_extension((level + 1).to_string()).into_os_string(),
+            None => name.push(".1"),
+        }
+        Self { path: self.path.with_file_name(name), is: self.is }
+    }
+
     /// The file, made if it is not there. One of another user's can be locked by whoever can read it.
     pub(super) fn open(&self) -> io::Result<File> {
         let mut options = File::options();
@@ -168,6 +179,13 @@ mod tests {
         }
         let long = base.join("x".repeat(250));
         assert!(of(&[&long], None)[0].0.path.file_name().unwrap().len() < 100);
+    }
+
+    #[test]
+    fn the_lock_within_one_is_beside_it_and_another_on_each_level() {
+        let lock = LockFile { path: "/d/.f.2.pvn-lock".into(), is: Where::Beside };
+        assert_eq!(lock.within().path, Path::new("/d/.f.2.pvn-lock.1"));
+        assert_eq!(lock.within().within().path, Path::new("/d/.f.2.pvn-lock.2"));
     }
 
     #[test]

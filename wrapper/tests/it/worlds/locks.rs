@@ -18,6 +18,8 @@ fn within(directory: &Path, place: &str, flags: &[&str], script: &str) -> Runnin
     wrapper.spawn()
 }
 
+const DECLARED: &[&str] = &["--out", "plan=tf.plan"];
+
 const DECLARES: &[&str] = &["--out", "plan=build/tf.plan"];
 
 /// Fails when another ran beside it.
@@ -118,6 +120,28 @@ fn p1_wrappers_side_by_side_in_one_job_exclude_each_other_too() {
     let run = deliver::shell(&scheduler, &[], &script).run();
     assert_eq!(run.code, 0, "{}", run.stderr);
     scheduler.check();
+}
+
+#[test]
+fn p1_wrappers_side_by_side_exclude_each_other_also_where_the_one_around_them_declares_the_file() {
+    let wrapper = env!("CARGO_BIN_EXE_pvn-wrapper");
+    let part = |script: &str| format!("'{wrapper}' exec --out plan=tf.plan -- sh -c '{script}'");
+    let again = part("echo y > tf.plan").replace('\'', "'\\''");
+    // The second one is started while the first is inside, and is seen to wait, or to be inside too.
+    let script = format!(
+        "{} & first=$!; until [ -e inside ]; do sleep 0.01; done; {} 2> said & second=$!; \
+         until grep -q waits said || [ -e both ]; do sleep 0.01; done; echo > go; wait $first && wait $second && [ ! -e both ]",
+        part("echo > inside; until [ -e go ]; do sleep 0.01; done; echo x > tf.plan; rm inside"),
+        part(&format!("[ ! -e inside ] || echo > both; {again}; echo z > tf.plan")),
+    );
+    let run = Wrapper::new(DECLARED, &["sh", "-c", &script]).run();
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let scheduler = Scheduler::start();
+    let run = deliver::shell(&scheduler, DECLARED, &script).run();
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    scheduler.check();
+    let left = std::fs::read_dir(run.directory.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert_eq!(left.filter(|name| name.contains("pvn-lock")).collect::<Vec<_>>(), Vec::<String>::new());
 }
 
 #[test]
