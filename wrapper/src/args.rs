@@ -15,6 +15,7 @@ pub(crate) use self::declared::{Input, Output};
 use crate::signals;
 
 mod declared;
+mod place;
 
 /// Most bytes that `--max-output` keeps of a stream unless told otherwise: 64 MiB.
 pub(crate) const MAX_OUTPUT_BYTES: u64 = 64 << 20;
@@ -213,10 +214,15 @@ impl Exec {
     /// What claims the same place twice, if anything does: one output of two files, or one file with two contents.
     pub(crate) fn doubled(&self) -> Option<String> {
         let output = self.outputs.iter().enumerate().find(|(index, output)| self.outputs[..*index].iter().any(|o| o.name == output.name));
-        let input = self.inputs.iter().enumerate().find(|(index, input)| self.inputs[..*index].iter().any(|i| i.path == input.path));
+        // A single one is compared with nothing, and costs no look at the disk.
+        let places: Vec<PathBuf> =
+            if self.inputs.len() > 1 { self.inputs.iter().map(|input| place::of(&input.path)).collect() } else { Vec::new() };
+        let input = self.inputs.iter().zip(&places).enumerate().find(|(index, (_, place))| places[..*index].contains(place));
         let output =
             output.map(|(_, output)| format!("the output `{}` is declared twice; give each `--out` a name of its own", output.name));
-        output.or_else(|| input.map(|(_, input)| format!("two inputs go to {}; give each `--in` a path of its own", input.path.display())))
+        output.or_else(|| {
+            input.map(|(_, (input, _))| format!("two inputs go to {}; give each `--in` a path of its own", input.path.display()))
+        })
     }
 
     /// Which document standard output has to be: what the flag says, else what the variables of a job do. These count for the

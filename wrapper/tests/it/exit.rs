@@ -113,6 +113,9 @@ fn every_usage_error_is_125() {
     check_usage(&["exec", "--out", "a=", "--", "true"], "names no path");
     check_usage(&["exec", "--out", "a=b", "--out", "a=c", "--", "true"], "the output `a` is declared twice");
     check_usage(&["exec", "--in", "b=fetch:a", "--in", "b=fetch:c", "--", "true"], "two inputs go to b");
+    check_usage(&["exec", "--in", "b=fetch:a", "--in", "./b=fetch:c", "--", "true"], "two inputs go to ./b");
+    check_usage(&["exec", "--in", "x/b=fetch:a", "--in", "x/../x//./b=fetch:c", "--", "true"], "two inputs go to x/../x//./b");
+    check_usage(&["exec", "--in", "/proc/self/b=fetch:a", "--in", "/proc/thread-self/../../b=fetch:c", "--", "true"], "two inputs go to");
     check_usage(&["exec", "--success-exit-codes", "256", "--", "true"], "256");
     check_usage(&["exec", "--stop-signal", "NOPE", "--", "true"], "is not a signal");
     check_usage(&["validate", "nonsense", "x"], "nonsense");
