@@ -171,7 +171,8 @@ impl Daemon {
         let tls = settings.tls()?.map(Tls::open).transpose()?;
         let authorities = settings.advertise_ca_file.as_deref().map(http::authorities).transpose()?;
         let data = &settings.data_dir;
-        private::data_directory(data).map_err(io_error(format!("make the data directory {}", data.display())))?;
+        let database = settings.database_file()?;
+        private::data_directory(data, &database).map_err(io_error(format!("use the data directory {}", data.display())))?;
         let lock = Lock::take(data)?;
         let database = settings.database_file()?;
         let way = full::Way::make(&database);

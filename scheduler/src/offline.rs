@@ -1,7 +1,7 @@
 //! What is done to the data of a daemon by hand: `prune`, `backup`, `restore`, `activate`. Called by `main`. All but `backup`
 //! need the daemon stopped; jobs go on meanwhile.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -51,13 +51,18 @@ impl Place {
     /// Opens the database as its owner, with the directory locked.
     async fn open(&self) -> anyhow::Result<(Lock, Store)> {
         let database = self.database()?;
-        private::data_directory(&self.data_dir).with_context(|| format!("failed to use the data directory {}", self.data_dir.display()))?;
+        private::data_directory(&self.data_dir, &database).with_context(|| unusable(&self.data_dir))?;
         let lock = Lock::take(&self.data_dir)?;
         let sealer = Sealer::open(&self.key_file())?;
         let id = identity::of(&self.data_dir).with_context(|| format!("failed to tell the data directory {}", self.data_dir.display()))?;
         let store = Store::open_as(&database, sealer, &Owner::here(id, &self.data_dir, Clock::System.now())).await?;
         Ok((lock, store))
     }
+}
+
+/// What the errors about a data directory begin with.
+fn unusable(directory: &Path) -> String {
+    format!("failed to use the data directory {}", directory.display())
 }
 
 const PRUNE: &str = "\
@@ -89,6 +94,7 @@ pub struct PruneArguments {
 pub async fn prune(arguments: &PruneArguments) -> anyhow::Result<String> {
     let place = &arguments.place;
     let database = place.database()?;
+    private::check_owner(&place.data_dir, &database).with_context(|| unusable(&place.data_dir))?;
     let free = || rustix::fs::statvfs(&place.data_dir).map_or(0, |disk| disk.f_bavail.saturating_mul(disk.f_frsize));
     let before = free();
     // Whatever was half written goes first: that needs no room, and opening the database may.

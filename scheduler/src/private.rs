@@ -6,6 +6,10 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+mod owner;
+
+pub(crate) use owner::check as check_owner;
+
 /// What the group and others may do.
 const OTHERS: u32 = 0o077;
 
@@ -20,8 +24,9 @@ const BESIDE: [&str; 4] = ["-wal", "-shm", "-journal", "-reserve"];
 /// it is; what is ours in it does not.
 ///
 /// # Errors
-/// When it cannot be made, or something of ours is open and belongs to another user.
-pub(crate) fn data_directory(path: &Path) -> io::Result<()> {
+/// When it cannot be made, or it, its database or something in it is another user's.
+pub(crate) fn data_directory(path: &Path, database: &Path) -> io::Result<()> {
+    check_owner(path, database)?;
     if let Err(error) = DirBuilder::new().recursive(true).mode(0o700).create(path) {
         let is_other = std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_dir());
         let why =
@@ -36,8 +41,7 @@ fn whose(path: &Path, error: io::Error) -> io::Error {
     let own = rustix::process::geteuid().as_raw();
     match std::fs::metadata(path) {
         Ok(metadata) if error.kind() == ErrorKind::PermissionDenied && metadata.uid() != own => {
-            let advice = "start as that user, or name another directory with --data-dir";
-            io::Error::new(error.kind(), format!("{error}: it belongs to user {} and this runs as user {own}; {advice}", metadata.uid()))
+            io::Error::new(error.kind(), format!("{error}: it {}", owner::advice(metadata.uid(), own)))
         }
         _ => error,
     }
@@ -139,7 +143,7 @@ mod tests {
         }
         open(&data.join("blobs"));
         open(&data);
-        data_directory(&data).unwrap();
+        data_directory(&data, &data.join("pvn.db")).unwrap();
         database(&data.join("pvn.db")).unwrap();
         assert_eq!([&data, &data.join("blobs"), &data.join("spool")].map(|path| mode(path)), [0o700; 3]);
         assert_eq!(["pvn.db", "pvn.db-wal", "admin-token"].map(|name| mode(&data.join(name))), [0o600; 3]);
@@ -153,7 +157,7 @@ mod tests {
         for path in [home.path().join("index.html"), home.path().join("admin-token"), home.path().to_owned()] {
             open(&path);
         }
-        data_directory(home.path()).unwrap();
+        data_directory(home.path(), &home.path().join("pvn.db")).unwrap();
         assert_eq!(mode(home.path()), 0o755);
         assert_eq!(mode(&home.path().join("index.html")), 0o644);
         assert_eq!(mode(&home.path().join("admin-token")), 0o600);
@@ -171,7 +175,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("file");
         std::fs::write(&file, "").unwrap();
-        assert_eq!(data_directory(&file).unwrap_err().to_string(), "it is no directory; name one, or a place where there is nothing yet");
+        assert_eq!(
+            data_directory(&file, &file.join("pvn.db")).unwrap_err().to_string(),
+            "it is no directory; name one, or a place where there is nothing yet"
+        );
     }
 
     #[test]

@@ -144,6 +144,12 @@ pub enum StoreError {
         .0.as_ref().map_or_else(|| "nobody that it knows of".to_owned(), ToString::to_string)
     )]
     Lost(Option<Box<Owner>>),
+    /// It was ours, and its path leads to another file, or to none.
+    #[error(
+        "the database {} was removed or replaced while this daemon used it; this daemon stores and starts nothing any more and ends, \
+         its jobs go on: put the database back, or restore a backup (`pvn-scheduler restore`), and start again", .0.display()
+    )]
+    Removed(PathBuf),
     /// Sealed with another key.
     #[error(transparent)]
     Sealed(#[from] SealError),
@@ -269,6 +275,8 @@ impl Store {
             let made = options.clone().auto_vacuum(SqliteAutoVacuum::Incremental);
             Connection::connect_with(&made).await.map_err(at)?.close().await.map_err(at)?;
         }
+        // A connection that is opened later makes no other database in the place of one that was removed.
+        let options = options.create_if_missing(false);
         let pool =
             PoolOptions::<Db>::new().acquire_timeout(ACQUIRE_TIMEOUT).test_before_acquire(false).idle_timeout(None).max_lifetime(None);
         let write = pool.clone().max_connections(1).connect_with(options.clone()).await.map_err(at)?;

@@ -122,7 +122,7 @@ impl Error {
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Unavailable(_) | StoreError::Lost(_) => Self::unavailable(format!("{error}; try again")),
+            StoreError::Unavailable(_) | StoreError::Lost(_) | StoreError::Removed(_) => Self::unavailable(format!("{error}; try again")),
             StoreError::Conflict(_) => Self::conflict(error.to_string()),
             StoreError::Invalid(_) => Self::bad_request(error.to_string()),
             StoreError::Corrupt(why) => Self::unreadable(&why),

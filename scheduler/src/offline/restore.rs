@@ -15,9 +15,9 @@ use super::backup::{BLOBS, DATABASE, FORMAT, MANIFEST, Manifest};
 use crate::blobs::{Blobs, Keep};
 use crate::clock::{self, Clock};
 use crate::daemon::TOKEN_FILE;
-use crate::driver;
 use crate::secrets::{self, KEY_FILE, Sealer, hex};
 use crate::store::{Change, Commit, Store};
+use crate::{driver, private};
 
 /// Longest manifest or key that is read, bytes: both are some lines.
 const SMALL_BYTES: u64 = 64 << 10;
@@ -56,6 +56,7 @@ pub async fn restore(arguments: &RestoreArguments) -> anyhow::Result<String> {
     if std::fs::read_dir(data_dir).is_ok_and(|mut entries| entries.next().is_some()) {
         bail!("{} is not empty; name a new data directory with --data-dir", data_dir.display());
     }
+    private::check_owner(data_dir, &data_dir.join(DATABASE)).with_context(|| super::unusable(data_dir))?;
     let above = data_dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let at = || format!("failed to write in {}", above.display());
     std::fs::create_dir_all(above).with_context(at)?;

@@ -12,6 +12,8 @@
 //! The lengths are elapsed time as each side measures it; wall clocks are not compared. The owner's time goes on while the
 //! machine sleeps, the watcher's does not, so each errs on its safe side.
 
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -79,6 +81,8 @@ impl std::fmt::Display for Owner {
 #[derive(Debug, Clone)]
 pub(super) struct Lease {
     epoch: i64,
+    /// The database's path, and the file that it led to when it was opened.
+    place: (PathBuf, Option<(u64, u64)>),
     /// Until when, in the time of [`clock::elapsed`], milliseconds.
     held_until: Arc<AtomicU64>,
 }
@@ -182,9 +186,18 @@ pub(super) async fn take(pool: &sqlx::Pool<Db>, path: &Path, wanted: &Owner, see
     .execute(&mut *transaction)
     .await?;
     transaction.commit().await?;
-    let lease = Lease { epoch, held_until: Arc::default() };
+    let lease = Lease { epoch, place: (path.to_owned(), file_at(path)?), held_until: Arc::default() };
     lease.hold_from(asked);
     Ok(lease)
+}
+
+/// The file at a path, by device and inode; `None` when nothing is there.
+fn file_at(path: &Path) -> Result<Option<(u64, u64)>> {
+    match std::fs::metadata(path) {
+        Ok(metadata) => Ok(Some((metadata.dev(), metadata.ino()))),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        Err(error) => Err(StoreError::Unavailable(format!("{}: {error}", path.display()))),
+    }
 }
 
 impl Lease {
@@ -197,8 +210,19 @@ impl Lease {
         u64::try_from(clock::elapsed().as_millis()).unwrap_or(u64::MAX) < self.held_until.load(Ordering::SeqCst)
     }
 
+    /// Refuses to go on with a file that has no name any more: what is stored in it is lost when the daemon ends.
+    fn check_place(&self) -> Result<()> {
+        let (path, opened) = &self.place;
+        if file_at(path)? == *opened {
+            return Ok(());
+        }
+        self.held_until.store(0, Ordering::SeqCst);
+        Err(StoreError::Removed(path.clone()))
+    }
+
     /// Refuses what a daemon wants to write that has the database no more.
     pub(super) async fn check(&self, connection: &mut Connection) -> Result<()> {
+        self.check_place()?;
         let epoch: Option<i64> = sqlx::query_scalar("SELECT epoch FROM owner WHERE id = 1").fetch_optional(&mut *connection).await?;
         if epoch == Some(self.epoch) { Ok(()) } else { Err(self.lost(connection).await) }
     }
@@ -221,7 +245,8 @@ impl Store {
     /// Makes sure that the database is ours, asking it when that is not known.
     ///
     /// # Errors
-    /// [`StoreError::Lost`] when another daemon has it, [`StoreError::Unavailable`] when nobody can say.
+    /// [`StoreError::Lost`] when another daemon has it, [`StoreError::Removed`] when it is not there any more,
+    /// [`StoreError::Unavailable`] when nobody can say.
     pub async fn ensure_held(&self) -> Result<()> {
         if self.is_held() { Ok(()) } else { self.renew().await }
     }
@@ -229,6 +254,7 @@ impl Store {
     /// Says that we are there.
     async fn renew(&self) -> Result<()> {
         let Some(lease) = &self.lease else { return Ok(()) };
+        lease.check_place()?;
         let asked = clock::elapsed();
         let mut writer = self.write.acquire().await?;
         let done = sqlx::query("UPDATE owner SET renewals = renewals + 1 WHERE id = 1 AND epoch = $1")
@@ -248,7 +274,7 @@ impl Store {
         loop {
             tokio::time::sleep(RENEW_EVERY).await;
             match self.renew().await {
-                Err(lost @ StoreError::Lost(_)) => return lost,
+                Err(lost @ (StoreError::Lost(_) | StoreError::Removed(_))) => return lost,
                 Err(error) => tracing::warn!(%error, "the lease of the database could not be renewed; trying again"),
                 Ok(()) => {}
             }
