@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::belongs::{self, BelongsError};
 use crate::blobs::Blobs;
 use crate::clock::Clock;
 use crate::compile::{BUILT_IN_RUNTIME, Options};
@@ -64,6 +65,9 @@ pub enum StartError {
     /// Another daemon has the data directory.
     #[error(transparent)]
     Lock(#[from] LockError),
+    /// The data directory is another database's.
+    #[error(transparent)]
+    Belongs(#[from] BelongsError),
     /// The certificate cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -176,6 +180,7 @@ impl Daemon {
         let lock = Lock::take(data)?;
         let database = settings.database_file()?;
         let way = full::Way::make(&database);
+        belongs::check(data, &database).await?;
         let refused = |error: io::Error| match error.kind() {
             io::ErrorKind::AddrInUse => StartError::Taken(settings.listen),
             _ => io_error(format!("listen on {}", settings.listen))(error),
@@ -188,6 +193,7 @@ impl Daemon {
         private::database(&database).map_err(io_error(format!("make the database {}", database.display())))?;
         let id = identity::of(data).map_err(io_error(format!("tell the data directory {}", data.display())))?;
         let store = Store::open_as(&database, sealer.clone(), &Owner::here(id, data, clock.now())).await?;
+        belongs::note(data, &database, &store).await?;
         prepare(&store, &clock, data).await?;
         let spool = data.join("spool");
         let id = identity::of(&spool).map_err(io_error(format!("tell the spool directory {}", spool.display())))?;

@@ -1,5 +1,6 @@
 //! The daemon `pvn-scheduler`. `daemon` builds the parts; see ARCHITECTURE.md for who may import whom.
 
+pub mod belongs;
 pub mod blobs;
 mod blocking;
 pub mod clock;

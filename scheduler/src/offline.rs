@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::Args;
 
+use crate::belongs;
 use crate::blobs::Blobs;
 use crate::clock::Clock;
 use crate::retention::{Policy, Retention, reserve};
@@ -53,6 +54,7 @@ impl Place {
         let database = self.database()?;
         private::data_directory(&self.data_dir, &database).with_context(|| unusable(&self.data_dir))?;
         let lock = Lock::take(&self.data_dir)?;
+        belongs::check(&self.data_dir, &database).await?;
         let sealer = Sealer::open(&self.key_file())?;
         let id = identity::of(&self.data_dir).with_context(|| format!("failed to tell the data directory {}", self.data_dir.display()))?;
         let store = Store::open_as(&database, sealer, &Owner::here(id, &self.data_dir, Clock::System.now())).await?;

@@ -15,7 +15,7 @@ const OTHERS: u32 = 0o077;
 
 /// Files and directories of ours in a data directory, but for the key: one that was readable is refused where it is opened,
 /// because it may be known by now.
-const OURS: [&str; 9] = ["admin-token", "blobs", "cluster", "id", "instances", "lock", "pvn.db", "spool", "uploads"];
+const OURS: [&str; 10] = ["admin-token", "blobs", "cluster", "database", "id", "instances", "lock", "pvn.db", "spool", "uploads"];
 
 /// What stands beside a database: SQLite gives its files the mode of the database when it makes them.
 const BESIDE: [&str; 4] = ["-wal", "-shm", "-journal", "-reserve"];

@@ -29,6 +29,7 @@ mod house;
 mod left;
 mod logs;
 mod one_path;
+mod other_database;
 mod other_user;
 mod owner;
 mod plan_secrets;

@@ -12,6 +12,7 @@ use schema::id::BlobId;
 use schema::status::Role;
 
 use super::backup::{BLOBS, DATABASE, FORMAT, MANIFEST, Manifest};
+use crate::belongs;
 use crate::blobs::{Blobs, Keep};
 use crate::clock::{self, Clock};
 use crate::daemon::TOKEN_FILE;
@@ -88,6 +89,7 @@ pub async fn restore(arguments: &RestoreArguments) -> anyhow::Result<String> {
     let (text, token) = driver::new_token(&format!("restored-{}", now.as_millis()), Role::Admin, now);
     secrets::write_private(&made.join(TOKEN_FILE), &text).with_context(at)?;
     store.commit(&Commit { changes: vec![Change::Token(token)], ..Commit::default() }).await?;
+    belongs::note(&made, &data_dir.join(DATABASE), &store).await?;
     store.close().await;
 
     // Empty, or not there.

@@ -104,6 +104,7 @@ impl Store {
         let mut transaction = writer.begin_with("BEGIN IMMEDIATE").await?;
         meta::set(&mut transaction, RESTORED, &at.to_string()).await?;
         meta::set(&mut transaction, LINEAGE, lineage).await?;
+        sqlx::query("DELETE FROM meta WHERE key = $1").bind(super::database_id::DATABASE_ID).execute(&mut *transaction).await?;
         sqlx::query("UPDATE owner SET epoch = epoch + 1, released = 1").execute(&mut *transaction).await?;
         transaction.commit().await?;
         Ok(())

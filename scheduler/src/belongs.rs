@@ -1,0 +1,106 @@
+//! Which database a data directory belongs to. Called by `daemon` and by what is done by hand, before anything is opened.
+//!
+//! Beside the database the directory holds what only that one can explain: the spool directories of jobs that run, and what
+//! service instances keep in `instances/`. To another database all of it is left over from nothing that it knows, and it would
+//! throw it away and start again what runs. So the file `database` holds the id of the database and, for people, its path.
+//! The database itself may go to another data directory, as when that one takes it over.
+
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::clock;
+use crate::secrets::hex;
+use crate::store::{self, Store, StoreError};
+
+/// Name of the file in the data directory.
+const FILE: &str = "database";
+
+/// Why a data directory is not used with a database.
+#[derive(Debug, thiserror::Error)]
+pub enum BelongsError {
+    /// It belongs to another one.
+    #[error(
+        "the data directory {0} belongs to the database {1}, and {2}. In `spool` and `instances` it holds what that database's jobs and service instances need, and jobs of it may run at this moment, so nothing was changed. Start with `--database-url sqlite:{1}`; or, when that database is lost, make a new data directory from a backup with `pvn-scheduler restore`; or give another --data-dir. To start anew in this directory, make sure that no job of it runs, and remove the file {0}/{FILE}: then what its instances keep in {0}/instances is removed, and nobody knows of its jobs any more",
+        directory.display(), belongs_to.display(), what(database, belongs_to)
+    )]
+    Other {
+        /// The data directory.
+        directory: PathBuf,
+        /// Where its database was when it was last used with it.
+        belongs_to: PathBuf,
+        /// The database that it was to be used with.
+        database: PathBuf,
+    },
+    /// The note cannot be read or written.
+    #[error("failed to read or write {}, which says which database the data directory belongs to", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The database cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What is wrong with the database, as the end of a sentence.
+fn what(database: &Path, belongs_to: &Path) -> String {
+    match (database == belongs_to, database.exists()) {
+        (true, true) => "another one is in its place now".to_owned(),
+        (true, false) => "that is not there".to_owned(),
+        (false, _) => format!("not to {}", database.display()),
+    }
+}
+
+/// Makes sure that the directory belongs to this database or to none yet. Changes neither.
+///
+/// # Errors
+/// [`BelongsError::Other`] with what to do.
+pub(crate) async fn check(directory: &Path, database: &Path) -> Result<(), BelongsError> {
+    let Some((noted, belongs_to)) = read(directory)? else { return Ok(()) };
+    if store::peek(database).await?.is_some_and(|id| id == noted) {
+        return Ok(());
+    }
+    Err(BelongsError::Other { directory: directory.to_owned(), belongs_to, database: absolute(database) })
+}
+
+/// Notes that the directory belongs to this database, which is open. Once it does, only a new path of it is noted.
+///
+/// # Errors
+/// When the database or the directory cannot be written.
+pub(crate) async fn note(directory: &Path, database: &Path, store: &Store) -> Result<(), BelongsError> {
+    let id = store.id_or(&hex(&clock::random::<16>())).await?;
+    let path = absolute(database);
+    if read(directory)?.is_some_and(|noted| noted == (id.clone(), path.clone())) {
+        return Ok(());
+    }
+    write(directory, &id, &path).map_err(|source| BelongsError::Io { path: directory.join(FILE), source })
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+fn read(directory: &Path) -> Result<Option<(String, PathBuf)>, BelongsError> {
+    let path = directory.join(FILE);
+    match std::fs::read_to_string(&path) {
+        // One that was cut names no database: none has an empty id.
+        Ok(text) => {
+            let (id, path) = text.trim_end_matches('\n').split_once(' ').unwrap_or_default();
+            Ok(Some((id.to_owned(), PathBuf::from(path))))
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(BelongsError::Io { path, source }),
+    }
+}
+
+fn write(directory: &Path, id: &str, database: &Path) -> io::Result<()> {
+    let temporary = directory.join("database.new");
+    let mut file = std::fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+    writeln!(file, "{id} {}", database.display())?;
+    file.sync_all()?;
+    std::fs::rename(&temporary, directory.join(FILE))?;
+    std::fs::File::open(directory)?.sync_all()
+}

@@ -1,0 +1,60 @@
+//! What tells one database from every other: a random number in it, that stays whatever becomes of its file. A copy of the file
+//! is the same database, of another time; one that was restored from a backup is another one.
+
+use std::path::Path;
+
+use sqlx::Connection as _;
+use sqlx::sqlite::SqliteConnectOptions;
+
+use super::row::{get, named};
+use super::{Connection, Result, Store, StoreError, meta, one_path};
+
+/// The number.
+pub(super) const DATABASE_ID: &str = "database_id";
+
+/// The number of the database in this file, which is not changed by that; `None` when there is no database, or it has none
+/// because only an older pvn has used it so far.
+///
+/// # Errors
+/// When the file is there and cannot be read, or is in use by another path.
+pub async fn peek(database: &Path) -> Result<Option<String>> {
+    if std::fs::metadata(database).map_or(0, |metadata| metadata.len()) == 0 {
+        return Ok(None);
+    }
+    one_path::hold(database)?;
+    let unavailable = |error: sqlx::Error| StoreError::Unavailable(format!("{}: {error}", database.display()));
+    let options = SqliteConnectOptions::new().filename(database).read_only(true).busy_timeout(super::BUSY_TIMEOUT);
+    let mut connection = Connection::connect_with(&options).await.map_err(unavailable)?;
+    let tables: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = 'meta'")
+        .fetch_one(&mut connection)
+        .await
+        .map_err(unavailable)?;
+    let id = if tables == 0 { Ok(None) } else { read(&mut connection).await };
+    connection.close().await.map_err(unavailable)?;
+    id
+}
+
+async fn read(connection: &mut Connection) -> Result<Option<String>> {
+    let row = sqlx::query("SELECT key, value FROM meta WHERE key = $1").bind(DATABASE_ID).fetch_optional(connection).await?;
+    let mend = "; `sqlite3 FILE \"DELETE FROM meta WHERE key = 'database_id'\"` gives it a new one, after which the file `database` \
+                in its data directory has to be removed";
+    match row.map(|row| named("meta", &["key"], &row, get(&row, "value"))).transpose() {
+        Err(StoreError::Corrupt(why)) => Err(StoreError::Corrupt(format!("{why}{mend}"))),
+        other => other,
+    }
+}
+
+impl Store {
+    /// The number of this database, which is given this one when it has none.
+    ///
+    /// # Errors
+    /// When the database cannot be used.
+    pub async fn id_or(&self, new: &str) -> Result<String> {
+        let mut writer = self.write.acquire().await?;
+        if let Some(id) = read(&mut writer).await? {
+            return Ok(id);
+        }
+        meta::set(&mut writer, DATABASE_ID, new).await?;
+        Ok(new.to_owned())
+    }
+}
