@@ -224,7 +224,8 @@ pub trait Runner: std::fmt::Debug + Send + Sync + 'static {
     fn stop(&self, job: JobId) -> bool;
 
     /// Takes up the jobs that were decided and have not ended, after a restart; called once, before any start. What became of
-    /// them is news; those that are known never to have been started are returned. Whatever else is left here is removed.
+    /// them is news; those that are known never to have been started are returned. Whatever else is left here is removed, unless it
+    /// runs.
     fn recover(&self, unfinished: Vec<JobId>) -> futures::future::BoxFuture<'_, Vec<JobId>>;
 
     /// Those of these jobs that it knows otherwise than by the spool directory on this machine.
@@ -240,8 +241,8 @@ pub trait Runner: std::fmt::Debug + Send + Sync + 'static {
         Box::pin(std::future::ready(()))
     }
 
-    /// The same for all instances but these; called once, before any start.
-    fn retain_instances(&self, _kept: HashSet<InstanceId>) -> futures::future::BoxFuture<'_, ()> {
+    /// The same for all instances but these; called once, before any start. Nothing while a job runs that is not known.
+    fn retain_instances(&self, _kept: HashSet<InstanceId>, _known: Vec<JobId>) -> futures::future::BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 
@@ -282,7 +283,7 @@ impl Runner for local::LocalRunner {
         Box::pin(Self::forget_instance(self, instance))
     }
 
-    fn retain_instances(&self, kept: HashSet<InstanceId>) -> futures::future::BoxFuture<'_, ()> {
-        Box::pin(Self::retain_instances(self, kept))
+    fn retain_instances(&self, kept: HashSet<InstanceId>, known: Vec<JobId>) -> futures::future::BoxFuture<'_, ()> {
+        Box::pin(async move { Self::retain_instances(self, kept, &known).await })
     }
 }

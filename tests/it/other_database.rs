@@ -121,3 +121,66 @@ fn p1_a_data_directory_whose_database_is_lost_is_refused_until_a_person_says_tha
     scheduler.run(&Start::default());
     assert_eq!(std::fs::read_dir(scheduler.data().join("instances")).expect("it can be listed").count(), 0);
 }
+
+#[test]
+fn p1_an_older_copy_of_the_database_starts_nothing_beside_what_runs() {
+    let mut scheduler = Scheduler::stopped();
+    let files = Files::new(scheduler.home());
+    scheduler.run(&Start::default());
+    scheduler.apply(&Files::configs(1, 1));
+    scheduler.stop();
+    let copy = scheduler.home().join("older.db");
+    std::fs::copy(scheduler.data().join("pvn.db"), &copy).expect("a file can be copied");
+    scheduler.run(&Start::default());
+    files.hold();
+    scheduler.ok(&["services", "push", "s0", "--app", "app"]);
+    wait::until("the apply to run", || (files.ledger().len() == 1).then_some(()));
+    std::fs::write(instance(&scheduler).join("kept"), "x").expect("a file can be written");
+    scheduler.kill();
+    put_back(&scheduler, &copy);
+    let running = jobs(&scheduler);
+    scheduler.run(&Start::default());
+    // Recovered by the time that it answers: it knows neither the job nor the release nor the instance.
+    assert!(running.iter().all(|job| job.join("claim").exists()), "{running:?}\n{}", scheduler.log());
+    assert!(instance(&scheduler).join("kept").exists(), "{}", scheduler.log());
+    assert!(scheduler.log().contains("the database does not know"), "{}", scheduler.log());
+    files.let_go();
+    wait::until("the apply to end", || files.is_quiet().then_some(()));
+    assert_eq!(files.overlaps(), "");
+}
+
+#[test]
+fn p1_an_apply_that_an_older_copy_of_the_database_decides_again_is_the_one_that_runs() {
+    let mut scheduler = Scheduler::stopped();
+    let files = Files::new(scheduler.home());
+    scheduler.run(&Start::default());
+    scheduler.apply(&Files::configs(1, 1));
+    scheduler.ok(&["services", "push", "s0", "--app", "app"]);
+    scheduler.channel_becomes("s0", "c0", "CONVERGED");
+    scheduler.stop();
+    let copy = scheduler.home().join("older.db");
+    std::fs::copy(scheduler.data().join("pvn.db"), &copy).expect("a file can be copied");
+    files.hold();
+    files.drift("s0", "c0");
+    scheduler.run(&Start::default());
+    wait::until("the second apply to run", || (files.ledger().len() == 2).then_some(()));
+    scheduler.kill();
+    put_back(&scheduler, &copy);
+    scheduler.run(&Start::default());
+    let apply = &files.ledger()[1].job;
+    wait::until("the apply to be decided once more", || {
+        let jobs = scheduler.json(&["jobs", "list", "--app", "app", "--service", "s0", "--kind", "apply"]);
+        (jobs[0]["id"] == apply.as_str() && jobs[0]["status"] == "RUNNING").then_some(())
+    });
+    files.let_go();
+    scheduler.channel_becomes("s0", "c0", "CONVERGED");
+    assert_eq!((files.ledger().len(), files.overlaps()), (2, String::new()), "{}", scheduler.log());
+}
+
+/// Puts an older copy of the database in its place.
+fn put_back(scheduler: &Scheduler, copy: &Path) {
+    for name in ["pvn.db", "pvn.db-wal", "pvn.db-shm"] {
+        std::fs::remove_file(scheduler.data().join(name)).expect("a file can be removed");
+    }
+    std::fs::rename(copy, scheduler.data().join("pvn.db")).expect("a file can be renamed");
+}

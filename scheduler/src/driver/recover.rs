@@ -80,13 +80,13 @@ pub(super) async fn recover(
         .filter_map(|id| Some((id, world.names(id)?.clone())))
         .collect();
     let kept = world.instances.iter().filter(|(_, kept)| !is_over(&kept.state)).map(|(id, _)| *id);
+    // What runs of those whose rows cannot be read goes on too; its end is kept until somebody can say what it means.
+    let known = |jobs: &[JobRow]| jobs.iter().map(|job| job.id).chain(out_of_reach.iter().copied()).collect::<Vec<_>>();
     if is_placed {
-        runner.retain_instances(kept.chain(broken_ids.iter().copied()).collect()).await;
+        runner.retain_instances(kept.chain(broken_ids.iter().copied()).collect(), known(&jobs)).await;
     }
     let (gone_out_of_sight, jobs) = out_of_sight(jobs, runner, lost_up_to);
-    // What runs of those whose rows cannot be read goes on too; its end is kept until somebody can say what it means.
-    let known = jobs.iter().map(|job| job.id).chain(out_of_reach.iter().copied());
-    let never_started: BTreeSet<JobId> = runner.recover(known.collect()).await.into_iter().collect();
+    let never_started: BTreeSet<JobId> = runner.recover(known(&jobs)).await.into_iter().collect();
     world.out_of_reach = out_of_reach;
     let mut unstarted = Vec::new();
     let mut ended = Vec::new();

@@ -181,13 +181,24 @@ impl LocalRunner {
         self.inner.followed.stop(job)
     }
 
-    /// Forgets jobs whose ends are stored: removes what is left of them here. One that is not known is forgotten already.
+    /// Forgets jobs whose ends are stored: removes what is left of them here. One that is not known is forgotten already. One
+    /// whose wrapper lives, because the database does not know that it was started, keeps its directory until it is asked again.
     pub async fn forget(&self, jobs: Vec<JobId>) {
         let inner = self.inner.clone();
         let removing = move || {
             for job in jobs {
-                if let Err(error) = inner.spares.take(&inner.directory(job)) {
-                    tracing::warn!(%job, %error, "failed to remove the spool directory; it takes up space until somebody does");
+                let directory = inner.directory(job);
+                match directory.may_run().and_then(|may_run| if may_run { Ok(true) } else { inner.spares.take(&directory).map(|()| false) }) {
+                    Ok(false) => {}
+                    Ok(true) => tracing::warn!(
+                        %job,
+                        directory = %directory.path().display(),
+                        "a job runs that is over in the database or that the database does not know, as an older copy of it would not; \
+                         its directory is left alone until it ends"
+                    ),
+                    Err(error) => {
+                        tracing::warn!(%job, %error, "failed to remove the spool directory; it takes up space until somebody does");
+                    }
                 }
                 inner.boot.forgotten(job);
             }
@@ -202,8 +213,17 @@ impl LocalRunner {
         self.remove_instances(move || inner.instances.remove(instance)).await;
     }
 
-    /// Removes the private directories of all instances but these.
-    pub async fn retain_instances(&self, kept: HashSet<InstanceId>) {
+    /// Removes the private directories of all instances but these; none while a job runs here that is not among the known ones:
+    /// whose directory it uses nobody can say.
+    pub async fn retain_instances(&self, kept: HashSet<InstanceId>, known: &[JobId]) {
+        let unknown = self.left_over(known).await;
+        let inner = self.inner.clone();
+        // One that cannot be looked at may run.
+        let running = move || unknown.into_iter().find(|job| inner.directory(*job).may_run().unwrap_or(true));
+        if let Ok(Some(job)) = tokio::task::spawn_blocking(running).await {
+            tracing::warn!(%job, "a job runs that the database does not know; what instances keep that it does not know neither stays until the next start");
+            return;
+        }
         let inner = self.inner.clone();
         self.remove_instances(move || inner.instances.retain(&kept)).await;
     }

@@ -53,8 +53,8 @@ impl Runner for Places {
         Box::pin(self.local.forget_instance(instance))
     }
 
-    fn retain_instances(&self, kept: HashSet<InstanceId>) -> BoxFuture<'_, ()> {
-        Box::pin(self.local.retain_instances(kept))
+    fn retain_instances(&self, kept: HashSet<InstanceId>, known: Vec<JobId>) -> BoxFuture<'_, ()> {
+        Runner::retain_instances(&self.local, kept, known)
     }
 
     fn check(&self, places: Vec<ClusterPlace>) -> BoxFuture<'_, Result<Vec<Finding>, String>> {

@@ -155,6 +155,15 @@ impl Directory {
         }
     }
 
+    /// Whether its command may run: a wrapper has it, or is about to. When nobody started it, sees to it that nobody will.
+    pub(super) fn may_run(&self) -> io::Result<bool> {
+        // The last thing that a wrapper puts there.
+        if self.path.join(spool::REPORT).exists() {
+            return Ok(false);
+        }
+        Ok(matches!(self.look()?, Found::Running { .. } | Found::Claiming))
+    }
+
     /// The file of a stream, there or not.
     pub(super) fn stream(&self, stream: Stream) -> PathBuf {
         self.path.join(stream.as_str())

@@ -146,6 +146,6 @@ async fn jobs_of_an_instance_find_its_own_directory_and_what_the_last_one_left_t
         assert_eq!(world.text(report.stdout_blob_id), expected);
     }
     world.runner.forget_instance(one).await;
-    world.runner.retain_instances([one].into()).await;
+    world.runner.retain_instances([one].into(), &[]).await;
     assert_eq!(std::fs::read_dir(world.file("instances")).unwrap().count(), 0);
 }
