@@ -184,3 +184,28 @@ fn put_back(scheduler: &Scheduler, copy: &Path) {
     }
     std::fs::rename(copy, scheduler.data().join("pvn.db")).expect("a file can be renamed");
 }
+
+#[test]
+fn p1_a_job_that_started_and_whose_spool_directory_is_gone_may_still_run() {
+    let (mut scheduler, files) = world();
+    scheduler.kill();
+    for job in jobs(&scheduler) {
+        std::fs::remove_dir_all(job).expect("a directory can be removed");
+    }
+    for _ in 0..2 {
+        scheduler.run(&Start::default());
+        let channel = wait::until("the apply to be given up", || {
+            let channel = scheduler.channel("s0", "c0");
+            channel["message"].as_str().is_some_and(|message| message.contains("may still run")).then_some(channel)
+        });
+        assert!(channel["message"].as_str().is_some_and(|message| message.contains("services retry")), "the way out: {channel:#}");
+        assert_eq!(files.ledger().len(), 1, "nothing is started beside it");
+        scheduler.kill();
+    }
+    files.let_go();
+    wait::until("the apply to end, before a person says so", || files.is_quiet().then_some(()));
+    scheduler.run(&Start::default());
+    scheduler.ok(&["services", "retry", "s0", "--app", "app", "--channel", "c0"]);
+    scheduler.channel_becomes("s0", "c0", "CONVERGED");
+    assert_eq!(files.overlaps(), "");
+}

@@ -91,9 +91,12 @@ pub(super) async fn recover(
     let mut unstarted = Vec::new();
     let mut ended = Vec::new();
     let mut handed = BTreeSet::new();
-    let lost = gone_out_of_sight.iter().filter(|job| job.kind == JobKind::Apply && !job.once).map(|job| job.instance).collect();
+    let (vanished, jobs): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| job.started_at.is_some() && never_started.contains(&job.id));
+    let lost =
+        gone_out_of_sight.iter().chain(&vanished).filter(|job| job.kind == JobKind::Apply && !job.once).map(|job| job.instance).collect();
     // One that was given up before stays what it is.
-    ended.extend(gone_out_of_sight.into_iter().filter(|job| job.ended_at.is_none()).map(|job| unseen(job.id)));
+    ended.extend(gone_out_of_sight.into_iter().filter(|job| job.ended_at.is_none()).map(|job| unseen(job.id, OUT_OF_SIGHT)));
+    ended.extend(vanished.into_iter().filter(|job| job.ended_at.is_none()).map(|job| unseen(job.id, VANISHED)));
     for job in jobs {
         let is_stopped = is_stopped(&world, &job);
         match (never_started.contains(&job.id), job.start, names.get(&job.instance)) {
@@ -251,10 +254,15 @@ fn out_of_sight(jobs: Vec<JobRow>, runner: &dyn Runner, lost_up_to: i64) -> (Vec
     jobs.into_iter().partition(|job| job.seq <= lost_up_to && !known.contains(&job.id))
 }
 
+/// What is said of a job that was decided for another spool directory.
+const OUT_OF_SIGHT: &str = "the spool directory that it was to run in is lost or another daemon's, so nobody can say whether it runs";
+
+/// What is said of a job that started, as the database knows, and of which its runner knows nothing: what it left was removed.
+const VANISHED: &str = "it started, and its directory in the spool is gone, so nobody can say whether it runs";
+
 /// The end of a job of which nobody can say anything.
-fn unseen(job: JobId) -> Arrived {
-    let why = "the spool directory that it was to run in is lost or another daemon's, so nobody can say whether it runs".to_owned();
-    Arrived::Ended { job, end: End::Unknown { why, report: None }, gone: false, words: Words::default() }
+fn unseen(job: JobId, why: &str) -> Arrived {
+    Arrived::Ended { job, end: End::Unknown { why: why.to_owned(), report: None }, gone: false, words: Words::default() }
 }
 
 /// The end of a job that is known never to have run.

@@ -188,7 +188,8 @@ impl LocalRunner {
         let removing = move || {
             for job in jobs {
                 let directory = inner.directory(job);
-                match directory.may_run().and_then(|may_run| if may_run { Ok(true) } else { inner.spares.take(&directory).map(|()| false) }) {
+                match directory.may_run().and_then(|may_run| if may_run { Ok(true) } else { inner.spares.take(&directory).map(|()| false) })
+                {
                     Ok(false) => {}
                     Ok(true) => tracing::warn!(
                         %job,
