@@ -266,11 +266,14 @@ impl Follower {
                         return self.over(learned, false, &course, &sight).await;
                     }
                     course.gave_up = true;
+                    if course.times_out_at.is_some() {
+                        // It may have started: its status is behind what happens on its node.
+                        self.time_is_over(&mut course);
+                    }
                     self.delete_unstarted(&mut course).await;
                 }
                 () = tokio::time::sleep_until(times_out_at.unwrap_or_else(Instant::now)), if times_out_at.is_some() => {
-                    course.timed_out = true;
-                    self.inner.delivery.time_is_over(self.job);
+                    self.time_is_over(&mut course);
                     self.stop(&mut course, true).await;
                 }
                 () = tokio::time::sleep_until(lost_at.unwrap_or_else(Instant::now)), if lost_at.is_some() => {
@@ -304,6 +307,12 @@ impl Follower {
                 () = tokio::time::sleep_until(untold.unwrap_or_else(Instant::now)), if untold.is_some() => {}
             }
         }
+    }
+
+    /// However its command ends from now on, it is because of its timeout.
+    fn time_is_over(&self, course: &mut Course) {
+        course.timed_out = true;
+        self.inner.delivery.time_is_over(self.job);
     }
 
     /// Whether what was seen is really the end.

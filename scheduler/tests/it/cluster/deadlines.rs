@@ -41,3 +41,18 @@ async fn p3_a_command_that_says_that_all_is_well_when_its_time_is_over_has_timed
 async fn p3_a_timeout_that_passed_while_the_scheduler_was_away_ends_the_command_when_it_is_back() {
     check(true, 143, "Error").await;
 }
+
+#[tokio::test]
+async fn p3_a_command_that_is_seen_to_have_started_only_when_its_job_was_deleted_for_its_timeout_has_timed_out() {
+    let mut world = World::new().await;
+    let mut spec = world.spec();
+    spec.timeout_ms = Some(SOON_MS);
+    world.let_go_as(spec).await;
+    // Its node is slow to say that it runs.
+    world.fake.pod(json!({"finalizers": ["batch.kubernetes.io/job-tracking"]}), json!({"phase": "Pending"}));
+    world.until("its Job to be deleted", |fake| fake.count("DELETE", "/jobs/") == 1).await;
+    let mut pod = world.fake.object("/pods/").expect("it is not gone yet");
+    (pod["metadata"]["deletionTimestamp"], pod["status"]) = (json!("2026-01-01T00:00:00Z"), ended(143, "Error"));
+    world.fake.put(&format!("/api/v1/namespaces/n/pods/{}", pod["metadata"]["name"].as_str().expect("it has a name")), pod);
+    assert_eq!(world.end().await, "gone, exit Some(143), timed out");
+}

@@ -165,10 +165,11 @@ impl Fake {
         self.put(&format!("/api/v1/namespaces/n/pods/{name}"), pod);
     }
 
-    /// Deletes what has this in its path; the watches are told.
+    /// Deletes what has this in its path and no finalizer; the watches are told.
     pub(super) fn delete(&self, part: &str) {
         let mut world = self.world.lock().unwrap();
-        let paths: Vec<String> = world.objects.keys().filter(|path| path.contains(part)).cloned().collect();
+        let goes = |path: &str, object: &Value| path.contains(part) && object["metadata"]["finalizers"].is_null();
+        let paths: Vec<String> = world.objects.iter().filter(|(path, object)| goes(path, object)).map(|(path, _)| path.clone()).collect();
         for path in paths {
             let object = world.objects.remove(&path).expect("it is there");
             // Nobody may be watching.
