@@ -213,12 +213,12 @@ echo '{"objects": [{"name": "o", "objectType": "T", "status": "SUCCEEDED", "vers
     },
     Case {
         name: "timeout",
-        custom: |command| json!({"apply": with(&command(&["sh", "-c", "echo > started; sleep 600"]), &json!({"timeout": "45s"}))}),
+        custom: |command| json!({"apply": with(&command(&["sh", "-c", "echo > started; sleep 600"]), &json!({"timeout": "90s"}))}),
         service: NO_MORE,
         play: |it| {
             let channel = it.becomes("FAILED", Some("APPLY_FAILED"));
             assert!(it.file("started").is_some(), "{channel:#}");
-            assert!(channel["message"].as_str().is_some_and(|said| said.contains("timeout of 45s")), "{channel:#}");
+            assert!(channel["message"].as_str().is_some_and(|said| said.contains("timeout of 1m30s")), "{channel:#}");
         },
     },
     Case {
