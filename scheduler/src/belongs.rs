@@ -5,13 +5,12 @@
 //! throw it away and start again what runs. So the file `database` holds the id of the database and, for people, its path.
 //! The database itself may go to another data directory, as when that one takes it over.
 
-use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use crate::clock;
 use crate::secrets::hex;
 use crate::store::{self, Store, StoreError};
+use crate::{clock, private};
 
 /// Name of the file in the data directory.
 const FILE: &str = "database";
@@ -76,7 +75,8 @@ pub(crate) async fn note(directory: &Path, database: &Path, store: &Store) -> Re
     if read(directory)?.is_some_and(|noted| noted == (id.clone(), path.clone())) {
         return Ok(());
     }
-    write(directory, &id, &path).map_err(|source| BelongsError::Io { path: directory.join(FILE), source })
+    let file = directory.join(FILE);
+    private::replace(&file, format!("{id} {}\n", path.display()).as_bytes()).map_err(|source| BelongsError::Io { path: file, source })
 }
 
 fn absolute(path: &Path) -> PathBuf {
@@ -94,13 +94,4 @@ fn read(directory: &Path) -> Result<Option<(String, PathBuf)>, BelongsError> {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(source) => Err(BelongsError::Io { path, source }),
     }
-}
-
-fn write(directory: &Path, id: &str, database: &Path) -> io::Result<()> {
-    let temporary = directory.join("database.new");
-    let mut file = std::fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
-    writeln!(file, "{id} {}", database.display())?;
-    file.sync_all()?;
-    std::fs::rename(&temporary, directory.join(FILE))?;
-    std::fs::File::open(directory)?.sync_all()
 }

@@ -178,7 +178,6 @@ impl Daemon {
         let database = settings.database_file()?;
         private::data_directory(data, &database).map_err(io_error(format!("use the data directory {}", data.display())))?;
         let lock = Lock::take(data)?;
-        let database = settings.database_file()?;
         let way = full::Way::make(&database);
         belongs::check(data, &database).await?;
         let refused = |error: io::Error| match error.kind() {

@@ -5,16 +5,16 @@
 //! directory that was copied or restored has the number and another place, so it gets a number of its own. One that was
 //! renamed or moved within its file system stays what it is.
 
-use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-use crate::clock;
 use crate::secrets::hex;
+use crate::{clock, private};
 
 /// Name of the file in the directory.
-const FILE: &str = "id";
+pub(crate) const FILE: &str = "id";
 
 /// The id of this directory, which is given one when it has none.
 ///
@@ -39,12 +39,7 @@ pub(crate) fn of(directory: &Path) -> io::Result<String> {
         Err(error) => return Err(error),
     }
     let id = hex(&clock::random::<16>());
-    let temporary = directory.join("id.new");
-    let mut file = std::fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
-    writeln!(file, "{id} {place}")?;
-    file.sync_all()?;
-    std::fs::rename(&temporary, &path)?;
-    std::fs::File::open(directory)?.sync_all()?;
+    private::replace(&path, format!("{id} {place}\n").as_bytes())?;
     Ok(id)
 }
 

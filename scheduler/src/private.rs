@@ -2,7 +2,7 @@
 //! 0600. The umask itself stays, because jobs inherit it. Called by `daemon` before anything is opened.
 
 use std::fs::{DirBuilder, File, Permissions};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -79,6 +79,19 @@ pub(crate) fn database(path: &Path) -> io::Result<()> {
     }
     tighten(path)?;
     BESIDE.iter().try_for_each(|suffix| tighten(&beside(path, suffix)))
+}
+
+/// Replaces a small file, or makes it: whole or not at all, whatever is killed meanwhile, and on the disk when this returns.
+///
+/// # Errors
+/// When it cannot be written; then what was there stays.
+pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    let temporary = path.with_extension("new");
+    let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+    file.write_all(content)?;
+    file.sync_all()?;
+    std::fs::rename(&temporary, path)?;
+    File::open(path.parent().expect("a file is in a directory"))?.sync_all()
 }
 
 /// A file that SQLite puts beside a database.

@@ -136,6 +136,22 @@ impl Scheduler {
         });
     }
 
+    /// Starts it, and waits until that is refused. Returns what it said.
+    ///
+    /// # Panics
+    /// When it starts, or does not end with 1.
+    pub fn is_refused(&mut self, start: &Start<'_>) -> String {
+        let before = self.log().len();
+        self.spawn(start);
+        let status = wait::until("the start to be refused", || {
+            assert!(!self.log()[before..].contains(" ready "), "it starts:\n{}", self.log());
+            self.exited()
+        });
+        let said = self.log().split_off(before);
+        assert_eq!(status.code(), Some(1), "{said}");
+        said
+    }
+
     /// Starts it without waiting for anything.
     ///
     /// # Panics

@@ -113,10 +113,7 @@ fn p1_an_owner_that_cannot_be_read_refuses_the_start_with_its_row_and_the_way_ou
     scheduler.stop();
     let database = scheduler.data().join("pvn.db");
     edit(&database, "UPDATE owner SET epoch = 9223372036854775807");
-    scheduler.spawn(&Start::default());
-    let status = wait::until("the daemon to refuse", || scheduler.exited());
-    let log = scheduler.log();
-    assert_eq!(status.code(), Some(1), "{log}");
+    let log = scheduler.is_refused(&Start::default());
     assert!(
         ["table owner", "id = \"1\"", "column epoch", "9223372036854775807", "DELETE FROM owner"].iter().all(|part| log.contains(part)),
         "{log}"
@@ -134,10 +131,7 @@ fn p1_a_lineage_that_cannot_be_read_refuses_the_start_with_the_command_that_mend
     scheduler.stop();
     let database = scheduler.data().join("pvn.db");
     edit(&database, "INSERT INTO meta VALUES ('lineage', CAST(x'FFFE' AS TEXT))");
-    scheduler.spawn(&Start::default());
-    let status = wait::until("the daemon to refuse", || scheduler.exited());
-    let log = scheduler.log();
-    assert_eq!(status.code(), Some(1), "{log}");
+    let log = scheduler.is_refused(&Start::default());
     assert!(log.contains("table meta, row key = \"lineage\": column value"), "{log}");
     // What it says to type is typed.
     let (_, command) = log.split_once("`sqlite3 FILE \"").unwrap_or_else(|| panic!("no command: {log}"));

@@ -52,17 +52,6 @@ fn goes_on(scheduler: &Scheduler, files: &Files) {
     assert!(instance(scheduler).join("kept").exists(), "{}", scheduler.log());
 }
 
-fn refuses(scheduler: &mut Scheduler, start: &Start<'_>) -> String {
-    let before = scheduler.log().len();
-    scheduler.spawn(start);
-    let status = wait::until("the start to be refused", || {
-        assert!(!scheduler.log()[before..].contains(" ready "), "it starts:\n{}", scheduler.log());
-        scheduler.exited()
-    });
-    assert_eq!(status.code(), Some(1), "{}", scheduler.log());
-    scheduler.log().split_off(before)
-}
-
 #[test]
 fn p1_a_data_directory_is_refused_with_another_database_and_nothing_in_it_changes() {
     let (mut scheduler, files) = world();
@@ -71,7 +60,7 @@ fn p1_a_data_directory_is_refused_with_another_database_and_nothing_in_it_change
     let other = scheduler.home().join("other.db");
     let url = format!("sqlite:{}", other.display());
     let own = scheduler.data().join("pvn.db");
-    let said = refuses(&mut scheduler, &Start { arguments: &["--database-url", &url], ..Start::default() });
+    let said = scheduler.is_refused(&Start { arguments: &["--database-url", &url], ..Start::default() });
     for part in ["belongs to the database", text(&own), text(&other), "--database-url sqlite:", "pvn-scheduler restore", "/database: "] {
         assert!(said.contains(part), "no {part}: {said}");
     }
@@ -79,7 +68,7 @@ fn p1_a_data_directory_is_refused_with_another_database_and_nothing_in_it_change
     // One that is there, and another daemon's.
     let made = Scheduler::start();
     let theirs = format!("sqlite:{}", made.data().join("pvn.db").display());
-    refuses(&mut scheduler, &Start { arguments: &["--database-url", &theirs], ..Start::default() });
+    scheduler.is_refused(&Start { arguments: &["--database-url", &theirs], ..Start::default() });
     let pruned = Command::new(programs::program("pvn-scheduler"))
         .args(["prune", "--data-dir", text(&scheduler.data()), "--database-url", &theirs])
         .output()
@@ -101,7 +90,7 @@ fn p1_a_data_directory_whose_database_is_lost_is_refused_until_a_person_says_tha
     for name in names {
         std::fs::rename(scheduler.data().join(name), aside.join(name)).expect("a file can be renamed");
     }
-    let said = refuses(&mut scheduler, &Start::default());
+    let said = scheduler.is_refused(&Start::default());
     assert!(said.contains("is not there") && said.contains("remove the file"), "{said}");
     assert!(!scheduler.data().join("pvn.db").exists(), "nothing is made");
     assert_eq!(jobs(&scheduler), before);
@@ -115,7 +104,7 @@ fn p1_a_data_directory_whose_database_is_lost_is_refused_until_a_person_says_tha
     for name in names {
         let _gone_when_it_ended_in_order = std::fs::remove_file(scheduler.data().join(name));
     }
-    refuses(&mut scheduler, &Start::default());
+    scheduler.is_refused(&Start::default());
     std::fs::remove_file(scheduler.data().join("database")).expect("the file is where it says");
     std::fs::remove_file(scheduler.data().join("admin-token")).expect("the token is there");
     scheduler.run(&Start::default());

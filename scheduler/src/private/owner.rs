@@ -8,9 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::Access;
 
 use super::{BESIDE, OURS, beside};
-
-/// The file that every data directory has from its first start on.
-const ID: &str = "id";
+use crate::identity;
 
 /// Refuses to use the data of another user. A volume whose top belongs to root is nobody else's data: what stands in it says
 /// whose it is.
@@ -20,13 +18,14 @@ const ID: &str = "id";
 pub(crate) fn check(directory: &Path, database: &Path) -> io::Result<()> {
     let own = rustix::process::geteuid().as_raw();
     if own == 0 {
-        let id = directory.join(ID);
+        // Every data directory has it from its first start on.
+        let id = directory.join(identity::FILE);
         let shown = if id.exists() { &id } else { directory };
         return [database, shown].into_iter().filter_map(owner).find(|owner| *owner != 0).map_or(Ok(()), |owner| Err(other(owner, own)));
     }
     let files = OURS.iter().map(|name| directory.join(name)).chain([directory.join("blobs/new"), database.to_owned()]);
     let files: Vec<PathBuf> = files.chain(BESIDE.iter().map(|suffix| beside(database, suffix))).collect();
-    let Some((file, whose)) = files.into_iter().find_map(|file| Some((denied(&file)?, file))).map(|(whose, file)| (file, whose)) else {
+    let Some((whose, file)) = files.into_iter().find_map(|file| Some((denied(&file)?, file))) else {
         return Ok(());
     };
     match owner(directory) {

@@ -6,13 +6,13 @@
 //! before that comes to the same answers again.
 
 use std::collections::HashSet;
-use std::fs::File;
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use schema::id::JobId;
+
+use crate::private;
 
 /// Where the kernel tells which boot this is. Source: proc_sys_kernel(5).
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
@@ -88,12 +88,7 @@ impl Boot {
     }
 
     fn write(&self) -> io::Result<()> {
-        let temporary = self.path.with_extension("new");
-        let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
-        file.write_all(self.current.as_bytes())?;
-        file.sync_all()?;
-        std::fs::rename(&temporary, &self.path)?;
-        File::open(self.path.parent().expect("the file is in the spool directory"))?.sync_all()
+        private::replace(&self.path, self.current.as_bytes())
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
