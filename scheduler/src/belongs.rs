@@ -13,7 +13,7 @@ use crate::store::{self, Store, StoreError};
 use crate::{clock, private};
 
 /// Name of the file in the data directory.
-const FILE: &str = "database";
+pub(crate) const FILE: &str = "database";
 
 /// Why a data directory is not used with a database.
 #[derive(Debug, thiserror::Error)]

@@ -107,6 +107,14 @@ pub enum StoreError {
     /// The surroundings: locked, full, away. Try again later.
     #[error("the database cannot be used at present: {0}")]
     Unavailable(String),
+    /// A copy could not be made of it.
+    #[error("the database cannot be copied to {}: {why}", to.display())]
+    Copy {
+        /// Where the copy was to be.
+        to: PathBuf,
+        /// What was said.
+        why: String,
+    },
     /// Somebody else changed the row first, or it is there already.
     #[error("{0}")]
     Conflict(String),

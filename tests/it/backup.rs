@@ -1,12 +1,13 @@
 //! `backup` of a daemon that works, `restore` into a new directory, and what the copy may do before and after `activate`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
+use tests::disk::SmallDisk;
 use tests::files::Files;
 use tests::scheduler::{Scheduler, Start};
-use tests::{programs, wait};
+use tests::{programs, skip, wait};
 
 fn program(arguments: &[&str]) -> Output {
     Command::new(programs::program("pvn-scheduler")).args(arguments).output().expect("the program can be started")
@@ -139,6 +140,61 @@ fn a_backup_misses_no_digest_that_is_of_no_blob() {
     assert!(!told.contains("are not there"), "{told}");
 }
 
+/// A scheduler that has ended, with one service that converged, and its backup with the key.
+fn backed_up() -> (Scheduler, PathBuf) {
+    let mut scheduler = Scheduler::stopped();
+    let _files = Files::new(scheduler.home());
+    scheduler.run(&Start::default());
+    scheduler.apply(&Files::configs(1, 1));
+    scheduler.ok(&["services", "push", "s0", "--app", "app"]);
+    scheduler.channel_becomes("s0", "c0", "CONVERGED");
+    scheduler.stop();
+    let file = scheduler.home().join("backup.tar");
+    done(&["backup", text(&file), "--with-key", "--data-dir", text(&scheduler.data())]);
+    (scheduler, file)
+}
+
+fn small_disk(test: &str, path: &Path, size: &str) -> Option<SmallDisk> {
+    let disk = SmallDisk::mount(path, size);
+    if disk.is_none() {
+        skip::skipped(test, "mounting a small file system needs root");
+    }
+    disk
+}
+
+#[test]
+fn a_backup_is_restored_onto_a_volume_of_its_own() {
+    let (scheduler, file) = backed_up();
+    // As a new volume of Kubernetes is: mounted, and with the directory that ext4 makes.
+    let mut copy = Scheduler::stopped();
+    let Some(_disk) = small_disk("a_backup_is_restored_onto_a_volume_of_its_own", &copy.data(), "100m") else { return };
+    std::fs::create_dir(copy.data().join("lost+found")).expect("a directory can be made");
+    done(&["restore", text(&file), "--data-dir", text(&copy.data())]);
+    copy.run(&Start::default());
+    assert_eq!(seen(&copy)[0].as_array().map(Vec::len), Some(1), "its release is there");
+    copy.stop();
+    drop(scheduler);
+}
+
+#[test]
+fn a_full_disk_is_told_by_backup_and_restore_and_nothing_is_left_there() {
+    let (scheduler, file) = backed_up();
+    let home = tempfile::tempdir().expect("a directory can be made");
+    let disk = home.path().join("disk");
+    let Some(_disk) = small_disk("a_full_disk_is_told_by_backup_and_restore_and_nothing_is_left_there", &disk, "128k") else { return };
+    for (arguments, begins) in [
+        (["backup", text(&disk.join("new.tar")), "--data-dir", text(&scheduler.data())], "the database cannot be copied to"),
+        (["restore", text(&file), "--data-dir", text(&disk.join("new"))], "failed to write in"),
+    ] {
+        let refused = program(&arguments);
+        let told = said(&refused);
+        assert!(!refused.status.success() && told.contains(&format!("{begins} {}", text(&disk))), "{told}");
+        assert!(told.contains("full") || told.contains("No space left"), "{told}");
+        assert!(!told.contains("no backup"), "the backup is well: {told}");
+        assert_eq!(std::fs::read_dir(&disk).expect("it can be read").count(), 0, "{told}");
+    }
+}
+
 #[test]
 fn what_is_no_backup_is_refused_and_leaves_nothing() {
     let home = tempfile::tempdir().expect("a directory can be made");
@@ -152,4 +208,7 @@ fn what_is_no_backup_is_refused_and_leaves_nothing() {
     }
     let refused = program(&["backup", text(&home.path().join("new.tar")), "--data-dir", text(&data)]);
     assert!(!refused.status.success() && said(&refused).contains("no database"), "{}", said(&refused));
+    std::fs::create_dir_all(data.join(".pvn-restore-x")).expect("a directory can be made");
+    let refused = program(&["restore", text(&file), "--data-dir", text(&data)]);
+    assert!(!refused.status.success() && said(&refused).contains("interrupted"), "{}", said(&refused));
 }

@@ -126,7 +126,11 @@ impl From<StoreError> for Error {
             StoreError::Conflict(_) => Self::conflict(error.to_string()),
             StoreError::Invalid(_) => Self::bad_request(error.to_string()),
             StoreError::Corrupt(why) => Self::unreadable(&why),
-            StoreError::Newer { .. } | StoreError::Owned { .. } | StoreError::Paths { .. } | StoreError::Sealed(_) => Self::internal(error),
+            StoreError::Copy { .. }
+            | StoreError::Newer { .. }
+            | StoreError::Owned { .. }
+            | StoreError::Paths { .. }
+            | StoreError::Sealed(_) => Self::internal(error),
         }
     }
 }

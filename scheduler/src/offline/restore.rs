@@ -2,7 +2,7 @@
 //! until a person activates it, because the one that was backed up may still run.
 
 use std::fs::{DirBuilder, File};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -10,6 +10,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use schema::id::BlobId;
 use schema::status::Role;
+use tempfile::TempDir;
 
 use super::backup::{BLOBS, DATABASE, FORMAT, MANIFEST, Manifest};
 use crate::belongs;
@@ -22,6 +23,12 @@ use crate::{driver, private};
 
 /// Longest manifest or key that is read, bytes: both are some lines.
 const SMALL_BYTES: u64 = 64 << 10;
+
+/// What everything is written in, until it is whole.
+const WORK_PREFIX: &str = ".pvn-restore-";
+
+/// What is in every new file system of that kind. Source: mklost+found(8).
+const MADE_BY_EXT4: &str = "lost+found";
 
 const EXAMPLES: &str = "\
 The copy starts as with --observer: it looks, and applies nothing, until `pvn-scheduler activate`. Of jobs that were under
@@ -39,7 +46,7 @@ pub struct RestoreArguments {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// The new data directory; it must not be there, or be empty
+    /// The new data directory; it must not be there, or be empty, as a new volume is
     #[arg(long, env = "PVN_DATA_DIR", default_value = "./pvn-data", value_name = "DIR")]
     data_dir: PathBuf,
 
@@ -54,17 +61,11 @@ pub struct RestoreArguments {
 /// With what to do; then there is no new data directory.
 pub async fn restore(arguments: &RestoreArguments) -> anyhow::Result<String> {
     let RestoreArguments { file, data_dir, secret_key_file } = arguments;
-    if std::fs::read_dir(data_dir).is_ok_and(|mut entries| entries.next().is_some()) {
-        bail!("{} is not empty; name a new data directory with --data-dir", data_dir.display());
-    }
+    check_empty(data_dir)?;
     private::check_owner(data_dir, &data_dir.join(DATABASE)).with_context(|| super::unusable(data_dir))?;
-    let above = data_dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let at = || format!("failed to write in {}", above.display());
-    std::fs::create_dir_all(above).with_context(at)?;
-    // For our user alone, and it goes by itself when this fails.
-    let home = tempfile::Builder::new().prefix(".pvn-restore-").tempdir_in(above).with_context(at)?;
-    let made = home.path().join("data");
-    DirBuilder::new().mode(0o700).create(&made).with_context(at)?;
+    let at = || format!("failed to write in {}", data_dir.display());
+    let new = New::make(data_dir).with_context(at)?;
+    let made = new.work.path().to_owned();
 
     let (copied, spoiled) = {
         let (file, made) = (file.clone(), made.clone());
@@ -92,10 +93,7 @@ pub async fn restore(arguments: &RestoreArguments) -> anyhow::Result<String> {
     belongs::note(&made, &data_dir.join(DATABASE), &store).await?;
     store.close().await;
 
-    // Empty, or not there.
-    let _was_empty = std::fs::remove_dir(data_dir);
-    std::fs::rename(&made, data_dir).with_context(|| format!("failed to put {} in place", data_dir.display()))?;
-    File::open(above).and_then(|above| above.sync_all()).with_context(at)?;
+    new.complete().with_context(at)?;
     let lost = if spoiled == 0 { String::new() } else { format!(", {spoiled} spoiled ones left out") };
     Ok(format!(
         "{}: {copied} blobs{lost}; it observes and applies nothing until `pvn-scheduler activate --data-dir {0}`",
@@ -103,11 +101,78 @@ pub async fn restore(arguments: &RestoreArguments) -> anyhow::Result<String> {
     ))
 }
 
+/// A directory that nothing is in, but what a file system makes by itself, or none.
+fn check_empty(directory: &Path) -> anyhow::Result<()> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Ok(()) };
+    let names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).filter(|name| name != MADE_BY_EXT4).collect();
+    if let Some(left) = names.iter().map(|name| name.to_string_lossy()).find(|name| name.starts_with(WORK_PREFIX)) {
+        bail!(
+            "{} holds what a restore left that was interrupted (`{left}`); remove all that is in it and say this again, or name another \
+             data directory with --data-dir",
+            directory.display()
+        );
+    }
+    if !names.is_empty() {
+        bail!("{} is not empty; name a new data directory with --data-dir", directory.display());
+    }
+    Ok(())
+}
+
+/// A data directory that is being made, perhaps where a volume is mounted. All is written within a directory in it, and goes with
+/// that when it fails.
+struct New<'a> {
+    directory: &'a Path,
+    /// Whether it was not there before.
+    is_ours: bool,
+    work: TempDir,
+}
+
+impl<'a> New<'a> {
+    fn make(directory: &'a Path) -> io::Result<Self> {
+        let above = directory.parent().filter(|parent| !parent.as_os_str().is_empty());
+        above.map_or(Ok(()), std::fs::create_dir_all)?;
+        let is_ours = match DirBuilder::new().mode(0o700).create(directory) {
+            Ok(()) => true,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
+            Err(error) => return Err(error),
+        };
+        // For our user alone.
+        let work = tempfile::Builder::new().prefix(WORK_PREFIX).tempdir_in(directory)?;
+        Ok(Self { directory, is_ours, work })
+    }
+
+    /// Puts everything in its place. The database comes last, and before it the file that says that there must be one: killed in
+    /// between, this is no data directory that a daemon would start with.
+    fn complete(mut self) -> io::Result<()> {
+        let mut names = std::fs::read_dir(self.work.path())?.map(|entry| Ok(entry?.file_name())).collect::<io::Result<Vec<_>>>()?;
+        names.sort_by_key(|name| if name == belongs::FILE { 0 } else { 1 + u8::from(name == DATABASE) });
+        for name in names {
+            std::fs::rename(self.work.path().join(&name), self.directory.join(&name))?;
+            File::open(self.directory)?.sync_all()?;
+        }
+        if let Some(above) = self.directory.parent().filter(|parent| self.is_ours && !parent.as_os_str().is_empty()) {
+            File::open(above)?.sync_all()?;
+        }
+        self.is_ours = false;
+        Ok(())
+    }
+}
+
+impl Drop for New<'_> {
+    fn drop(&mut self) {
+        if self.is_ours {
+            // Only what is empty can be removed so.
+            let _not_even_that = std::fs::remove_dir_all(self.work.path()).and_then(|()| std::fs::remove_dir(self.directory));
+        }
+    }
+}
+
 fn unpack(file: &Path, to: &Path) -> anyhow::Result<(usize, usize)> {
     let broken = || format!("{} is no backup of a pvn-scheduler, or it is cut off", file.display());
     let opened = File::open(file).with_context(|| format!("failed to open {}", file.display()))?;
     let mut archive = tar::Archive::new(io::BufReader::new(opened));
-    let blobs = Blobs::open(&to.join("blobs")).with_context(|| format!("failed to write in {}", to.display()))?;
+    let at = || format!("failed to write in {}", to.display());
+    let blobs = Blobs::open(&to.join("blobs")).with_context(at)?;
     let mut manifest: Option<Manifest> = None;
     let (mut copied, mut spoiled) = (0, 0);
     for entry in archive.entries().with_context(broken)? {
@@ -128,18 +193,22 @@ fn unpack(file: &Path, to: &Path) -> anyhow::Result<(usize, usize)> {
             }
             (_, None) => bail!(broken()),
             (DATABASE | KEY_FILE, Some(_)) => {
-                let mut out = File::options().write(true).create_new(true).mode(0o600).open(to.join(&name)).with_context(broken)?;
-                io::copy(&mut entry, &mut out).with_context(broken)?;
-                out.sync_all().with_context(|| format!("failed to write {}", to.join(&name).display()))?;
+                let path = to.join(&name);
+                if path.exists() {
+                    bail!(broken());
+                }
+                let mut out = File::options().write(true).create_new(true).mode(0o600).open(&path).with_context(at)?;
+                extract(&mut entry, &mut out, broken, at)?;
+                out.sync_all().with_context(at)?;
             }
             (other, Some(_)) => {
                 let Some(id) = other.strip_prefix(BLOBS).and_then(|hex| format!("sha256:{hex}").parse::<BlobId>().ok()) else {
                     bail!("{} holds `{other}`, which no backup does", file.display());
                 };
-                let mut out = tempfile::NamedTempFile::new_in(to)?;
-                io::copy(&mut entry, &mut out).with_context(broken)?;
+                let mut out = tempfile::NamedTempFile::new_in(to).with_context(at)?;
+                extract(&mut entry, &mut out, broken, at)?;
                 // It gets the id that its bytes have.
-                let stored = blobs.put_file(out.path(), Keep::Lazy).with_context(|| format!("failed to write in {}", to.display()))?;
+                let stored = blobs.put_file(out.path(), Keep::Lazy).with_context(at)?;
                 if stored == id {
                     copied += 1;
                 } else {
@@ -154,4 +223,16 @@ fn unpack(file: &Path, to: &Path) -> anyhow::Result<(usize, usize)> {
     }
     rustix::fs::sync();
     Ok((copied, spoiled))
+}
+
+/// Copies a part of the backup. What cannot be read is the backup's fault, what cannot be written the new directory's.
+fn extract(from: &mut impl Read, to: &mut impl Write, broken: impl Fn() -> String, at: impl Fn() -> String) -> anyhow::Result<()> {
+    let mut buffer = [0; 64 << 10];
+    loop {
+        let read = from.read(&mut buffer).with_context(&broken)?;
+        if read == 0 {
+            return Ok(());
+        }
+        to.write_all(&buffer[..read]).with_context(&at)?;
+    }
 }

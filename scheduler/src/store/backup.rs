@@ -39,16 +39,20 @@ fn unavailable(path: &Path) -> impl Fn(sqlx::Error) -> StoreError {
 /// Writes a copy of the database as it is at this moment to a new file. Daemon and readers go on meanwhile.
 ///
 /// # Errors
-/// [`StoreError::Newer`] when a newer pvn made the database, [`StoreError::Unavailable`] when it cannot be read or the copy
-/// not be written, [`StoreError::Paths`] when this is not the path that the daemon uses: its log, and what is in it, would be
-/// missing.
+/// [`StoreError::Newer`] when a newer pvn made the database, [`StoreError::Unavailable`] when it cannot be read,
+/// [`StoreError::Copy`] when the copy cannot be written, [`StoreError::Paths`] when this is not the path that the daemon uses: its
+/// log, and what is in it, would be missing.
 pub async fn snapshot(database: &Path, to: &Path) -> Result<Snapshot> {
     super::one_path::hold(database)?;
     let options = SqliteConnectOptions::new().filename(database).busy_timeout(super::BUSY_TIMEOUT);
     let mut connection = Connection::connect_with(&options).await.map_err(unavailable(database))?;
     let migration = migration(&mut connection, database).await?;
     let into = to.to_str().ok_or_else(|| StoreError::Invalid(format!("{} is not UTF-8", to.display())))?;
-    sqlx::query("VACUUM INTO $1").bind(into).execute(&mut connection).await.map_err(unavailable(to))?;
+    sqlx::query("VACUUM INTO $1")
+        .bind(into)
+        .execute(&mut connection)
+        .await
+        .map_err(|error| StoreError::Copy { to: to.to_owned(), why: error.to_string() })?;
     connection.close().await?;
 
     let mut copy = Connection::connect_with(&SqliteConnectOptions::new().filename(to).read_only(true)).await.map_err(unavailable(to))?;
