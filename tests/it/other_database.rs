@@ -166,6 +166,42 @@ fn p1_an_apply_that_an_older_copy_of_the_database_decides_again_is_the_one_that_
     assert_eq!((files.ledger().len(), files.overlaps()), (2, String::new()), "{}", scheduler.log());
 }
 
+#[test]
+fn p1_an_apply_that_an_older_copy_of_the_database_decides_waits_for_another_one_that_runs() {
+    let mut scheduler = Scheduler::stopped();
+    let files = Files::new(scheduler.home());
+    scheduler.run(&Start::default());
+    scheduler.apply(&Files::configs(1, 1));
+    let push = |scheduler: &Scheduler| scheduler.ok(&["services", "push", "s0", "--app", "app"]);
+    push(&scheduler);
+    scheduler.channel_becomes("s0", "c0", "CONVERGED");
+    scheduler.stop();
+    let copy = scheduler.home().join("older.db");
+    std::fs::copy(scheduler.data().join("pvn.db"), &copy).expect("a file can be copied");
+    scheduler.run(&Start::default());
+    push(&scheduler);
+    wait::until("the second apply to end", || (files.ledger().len() == 2 && files.is_quiet()).then_some(()));
+    scheduler.channel_becomes("s0", "c0", "CONVERGED");
+    files.hold();
+    push(&scheduler);
+    wait::until("the third apply to run", || (files.ledger().len() == 3).then_some(()));
+    scheduler.kill();
+    put_back(&scheduler, &copy);
+    files.drift("s0", "c0");
+    scheduler.run(&Start::default());
+    // For all that the copy knows this is the second one.
+    push(&scheduler);
+    wait::until("the reason to be said", || {
+        assert_eq!((files.ledger().len(), files.overlaps()), (3, String::new()), "{}", scheduler.log());
+        let told = scheduler.json(&["jobs", "list", "--app", "app", "--service", "s0", "--kind", "apply"]);
+        told[0]["message"].as_str()?.contains("an apply of this instance runs already").then_some(())
+    });
+    files.let_go();
+    wait::until("what the copy wants to be applied", || (files.ledger().len() == 4).then_some(()));
+    scheduler.channel_becomes("s0", "c0", "CONVERGED");
+    assert_eq!(files.overlaps(), "", "{}", scheduler.log());
+}
+
 /// Puts an older copy of the database in its place.
 fn put_back(scheduler: &Scheduler, copy: &Path) {
     for name in ["pvn.db", "pvn.db-wal", "pvn.db-shm"] {

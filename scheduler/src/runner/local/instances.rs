@@ -1,15 +1,19 @@
 //! The private directory of each service instance, which its jobs find in `PVN_INSTANCE_DIR`: it lasts from job to job, so that
-//! what one channel keeps there is never another's. Made before a job, removed when the instance is deleted for good. Blocks.
+//! what one channel keeps there is never another's. Made before a job, removed when the instance is deleted for good. Beside it
+//! stands which apply was started last, for a database may be an older copy and know nothing of that one. Blocks.
 
 use std::collections::HashSet;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use schema::id::InstanceId;
+use schema::id::{InstanceId, JobId};
 
 /// What the name of a directory begins with that has no instance any more: no instance's id does.
 const TRASH: &str = "gone-";
+
+/// What the name of the file ends with that holds the id of an instance's last apply.
+const LAST_APPLY: &str = ".apply";
 
 /// The directories of all instances.
 #[derive(Debug)]
@@ -31,8 +35,31 @@ impl Instances {
         Ok(path)
     }
 
+    /// Which apply of an instance was started last here, as far as that is known.
+    pub(super) fn last_apply(&self, instance: InstanceId) -> io::Result<Option<JobId>> {
+        match std::fs::read_to_string(self.last_apply_file(instance)) {
+            // One that is cut was written when the machine crashed, and nothing runs of before that.
+            Ok(text) => Ok(text.parse().ok()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Notes that an apply of an instance is about to be started. Not synced: after a crash of the machine nothing runs.
+    pub(super) fn note_apply(&self, instance: InstanceId, job: JobId) -> io::Result<()> {
+        std::fs::write(self.last_apply_file(instance), job.to_string())
+    }
+
+    fn last_apply_file(&self, instance: InstanceId) -> PathBuf {
+        self.root.join(format!("{instance}{LAST_APPLY}"))
+    }
+
     /// Removes the directory of an instance. One that is not there is removed already.
     pub(super) fn remove(&self, instance: InstanceId) -> io::Result<()> {
+        match std::fs::remove_file(self.last_apply_file(instance)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
         // Under another name first: an instance that comes back meanwhile begins with an empty one.
         let trash = self.root.join(format!("{TRASH}{instance}"));
         remove(&trash)?;
@@ -48,7 +75,8 @@ impl Instances {
         for entry in std::fs::read_dir(&self.root)? {
             let entry = entry?;
             let name = entry.file_name();
-            match name.to_str().and_then(|name| name.parse::<InstanceId>().ok()) {
+            let of = name.to_str().map(|name| name.strip_suffix(LAST_APPLY).unwrap_or(name));
+            match of.and_then(|name| name.parse::<InstanceId>().ok()) {
                 Some(instance) if !kept.contains(&instance) => self.remove(instance)?,
                 None if name.as_encoded_bytes().starts_with(TRASH.as_bytes()) => remove(&entry.path())?,
                 // What has another name is not ours.
@@ -82,9 +110,16 @@ mod tests {
         std::fs::write(path.join("state"), "x").unwrap();
         assert_eq!(instances.make(one).unwrap(), path);
         let others = instances.make(other).unwrap();
+        let [first, second] = [b"1", b"2"].map(|name| JobId::derive(&[name]));
+        for job in [first, second] {
+            instances.note_apply(one, job).unwrap();
+            instances.note_apply(other, job).unwrap();
+        }
+        assert_eq!(instances.last_apply(one).unwrap(), Some(second));
         std::fs::create_dir(root.path().join("instances/gone-crashed")).unwrap();
         instances.retain(&[one].into()).unwrap();
         assert!(path.join("state").exists() && !others.exists());
+        assert_eq!((instances.last_apply(one).unwrap(), instances.last_apply(other).unwrap()), (Some(second), None));
         instances.remove(one).unwrap();
         instances.remove(one).unwrap();
         assert_eq!(std::fs::read_dir(root.path().join("instances")).unwrap().count(), 0);

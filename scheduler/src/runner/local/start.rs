@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 
+use schema::status::JobKind;
 use tokio::sync::mpsc;
 
 use super::command;
@@ -67,6 +68,10 @@ impl Inner {
             self.spares.take(&directory)?;
             return Ok(Launch::Refused(End::NotStarted { why, surroundings: false }));
         }
+        if let Some(why) = self.runs_already(spec)? {
+            self.spares.take(&directory)?;
+            return Ok(Launch::Refused(End::NotStarted { why, surroundings: true }));
+        }
         let own = spec.instance.map(|instance| self.instances.make(instance)).transpose()?;
         let wrapper: &Path = &self.settings.wrapper;
         let mut process = tokio::process::Command::new(wrapper);
@@ -91,6 +96,24 @@ impl Inner {
                 Ok(Launch::Refused(End::NotStarted { why, surroundings: true }))
             }
         }
+    }
+
+    /// Why an apply may not be started beside another one of its instance, which the database does not know, as an older copy of
+    /// it would not (promise P1). From here on it is the last one itself.
+    fn runs_already(&self, spec: &JobSpec) -> io::Result<Option<String>> {
+        let Some(instance) = spec.instance.filter(|_| spec.kind == JobKind::Apply) else { return Ok(None) };
+        if let Some(last) = self.instances.last_apply(instance)?.filter(|last| *last != spec.job) {
+            let directory = self.directory(last);
+            if directory.may_run()? {
+                return Ok(Some(format!(
+                    "an apply of this instance runs already, {last}, which the database does not know; it is waited for, and who does \
+                     not want that looks in {} for its process and stops it",
+                    directory.path().display()
+                )));
+            }
+        }
+        self.instances.note_apply(instance, spec.job)?;
+        Ok(None)
     }
 
     /// Puts what `--in` can name into the job's directory. One that is absent is left out, and the wrapper names it when the
