@@ -5,7 +5,8 @@
 //! <job id>/            mode 0700, made by the daemon before it starts the wrapper
 //!   claim              made with O_EXCL by the wrapper before it starts the command, and locked while the wrapper
 //!                      lives; or made by a daemon that wants no late wrapper to start it
-//!   inputs/REF         what `--in PATH=REF` can name, a symlink to a blob: `fetch:plan`, `sha256:…`
+//!   inputs/REF         what `--in PATH=REF` can name: `sha256:…`, a symlink to that blob; `fetch:plan`, a symlink to the former, so
+//!                      that what is read there can be compared
 //!   files/NAME         declared outputs (`--out NAME=PATH`), from the job's wrapper or one nested in its command
 //!   stdout, stderr     as read so far, from the moment that a stream is large or [`LIVE_AFTER_MS`] old
 //!   order              in which order pieces of the two streams were read: see [`order_record`]; there when it says anything
@@ -40,6 +41,8 @@ pub const REPORT: &str = "report.json";
 pub const REPORT_TEMPORARY: &str = "report.json.new";
 /// Directory of what `--in` can name.
 pub const INPUTS: &str = "inputs";
+/// What `--in` calls the plan of the fetch that found the work.
+pub const PLAN_REFERENCE: &str = "fetch:plan";
 /// Directory of the declared outputs.
 pub const FILES: &str = "files";
 

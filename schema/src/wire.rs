@@ -22,6 +22,8 @@ pub const CA_VARIABLE: &str = "PVN_CA_FILE";
 pub const JOB_VARIABLE: &str = "PVN_JOB_ID";
 /// Environment variable of the job's kind: `fetch`, `apply` or `getInfo`.
 pub const KIND_VARIABLE: &str = "PVN_JOB_KIND";
+/// Environment variable of an apply's plan, if it has one: the blob id of what was decided on.
+pub const PLAN_VARIABLE: &str = "PVN_FETCH_PLAN_BLOB_ID";
 /// Environment variable of a fetch's mode: `EXIT_CODE` or `STRUCTURED_OUTPUT`.
 pub const FETCH_MODE_VARIABLE: &str = "PVN_FETCH_MODE";
 /// Environment variable that names the variables whose values are secret, with commas between.
@@ -44,6 +46,8 @@ pub const OFFSET_HEADER: &str = "Upload-Offset";
 /// Header with the whole length of a file that comes in pieces: `PUT /files/{name}` with offset and length answers 204 with
 /// the next offset wanted until the last piece, then 201. A file of at most [`UPLOAD_LIMIT_BYTES`] comes whole, without both.
 pub const LENGTH_HEADER: &str = "Upload-Length";
+/// Header of an input: the blob id of what is sent, so that a part of it, or another, is not taken for it.
+pub const BLOB_HEADER: &str = "Pvn-Blob-Id";
 /// Header that any answer may carry, with the value `true`: stop the command.
 pub const CANCEL_HEADER: &str = "Pvn-Cancel";
 /// Content type of a piece. Source: the IETF draft "Resumable Uploads for HTTP".

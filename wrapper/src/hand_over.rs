@@ -105,11 +105,14 @@ impl Way {
     }
 
     /// Puts the inputs in place, within so long if it is given.
-    pub(crate) fn place(&self, wanted: &[Input], most: Option<Duration>) -> Result<(), Refusal> {
+    pub(crate) fn place(&self, wanted: &[Input], environment: &Environment, most: Option<Duration>) -> Result<(), Refusal> {
         match self {
-            Self::Dry { part_of, .. } => inputs::place(wanted, part_of.as_deref()),
-            Self::Job(job) => inputs::place(wanted, Some(job.directory())),
-            Self::Http(http) => inputs::fetch(wanted, &http.delivery, most.map_or(http.deliver_for, |most| most.min(http.deliver_for))),
+            Self::Dry { part_of, .. } => inputs::place(wanted, part_of.as_deref(), environment),
+            Self::Job(job) => inputs::place(wanted, Some(job.directory()), environment),
+            Self::Http(http) => {
+                let most = most.map_or(http.deliver_for, |most| most.min(http.deliver_for));
+                inputs::fetch(wanted, &http.delivery, environment, most)
+            }
         }
     }
 
@@ -274,6 +277,7 @@ fn default_directory(environment: &Environment, target: &Target) -> Directory {
     Directory::Temporary { under: variable(environment, "TMPDIR").map(OsStr::to_owned), name: Some(target.job.clone()) }
 }
 
-fn variable<'a>(environment: &'a Environment, name: &str) -> Option<&'a OsStr> {
+/// The value of a variable, unless it is empty.
+pub(crate) fn variable<'a>(environment: &'a Environment, name: &str) -> Option<&'a OsStr> {
     environment.iter().find(|(key, value)| key == name && !value.is_empty()).map(|(_, value)| value.as_os_str())
 }

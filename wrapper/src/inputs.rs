@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use schema::id::BlobId;
-use schema::spool;
+use schema::{spool, wire};
 
 use crate::args::Input;
 use crate::deliver::Delivery;
@@ -17,16 +16,23 @@ use crate::deliver::backoff::Backoff;
 use crate::deliver::client::{Client, Fault};
 use crate::deliver::done::Done;
 use crate::deliver::live::Live;
-use crate::outputs;
+use crate::hand_over::Environment;
+use crate::outputs::copy;
 use crate::spawn::Refusal;
 use crate::supervise;
 use crate::writer::say;
 
 use self::aside::Aside;
 use self::held::Held;
+use self::said::Said;
 
 mod aside;
 mod held;
+mod said;
+
+/// How often an input is fetched of which nobody can tell that it is whole or that it is the right one: once more, for something
+/// between may have had one bad moment; then a person must look.
+const TRIES: u32 = 2;
 
 /// How often we look whether the inputs are there, beside being told.
 const LOOK: Duration = Duration::from_secs(1);
@@ -159,7 +165,7 @@ fn told(path: &Path) -> Option<String> {
 }
 
 /// Puts every input in place from the spool directory of the local job that we are part of.
-pub(crate) fn place(inputs: &[Input], job: Option<&Path>) -> Result<(), Refusal> {
+pub(crate) fn place(inputs: &[Input], job: Option<&Path>, environment: &Environment) -> Result<(), Refusal> {
     for input in inputs {
         let Some(job) = job else {
             let why = format!(
@@ -171,19 +177,25 @@ pub(crate) fn place(inputs: &[Input], job: Option<&Path>) -> Result<(), Refusal>
             return Err(Refusal::ours(why));
         };
         let from = job.join(spool::INPUTS).join(&input.reference);
-        copy(&from, &input.path).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound if !from.exists() => not_there(input, ""),
-            _ => cannot_place(input, &error),
+        // It links to the name of its blob; from a daemon of before, to the blob.
+        let linked = std::fs::read_link(&from).ok().and_then(|to| to.to_str()?.parse().ok());
+        let said = Said::of(input, environment, Some(job))?.and("the scheduler", linked, input)?;
+        copy_in(&from, input, &said).map_err(|wrong| match wrong {
+            Wrong::Here(error) if error.kind() == io::ErrorKind::NotFound && !from.exists() => not_there(input, ""),
+            Wrong::Here(error) => cannot_place(input, &error),
+            Wrong::Not(refusal) => refusal,
+            Wrong::There(_) => unreachable!("nothing is asked for"),
         })?;
     }
     Ok(())
 }
 
 /// Fetches every input from the scheduler, within so long, however slowly they come. On a thread, so that a TERM is heard meanwhile.
-pub(crate) fn fetch(inputs: &[Input], delivery: &Delivery, most: Duration) -> Result<(), Refusal> {
+pub(crate) fn fetch(inputs: &[Input], delivery: &Delivery, environment: &Environment, most: Duration) -> Result<(), Refusal> {
     if inputs.is_empty() {
         return Ok(());
     }
+    let said = inputs.iter().map(|input| Said::of(input, environment, None)).collect::<Result<Vec<_>, _>>()?;
     let done = Done::new();
     let wanted = Arc::new(Wanted(Mutex::new(true)));
     let deadline = Instant::now().checked_add(most);
@@ -191,7 +203,7 @@ pub(crate) fn fetch(inputs: &[Input], delivery: &Delivery, most: Duration) -> Re
     let thread = {
         let (done, wanted) = (Arc::clone(&done), Arc::clone(&wanted));
         move || {
-            let fetch = || fetch_all(&all, &Delivery::client(&target, &live), &live, deadline, &wanted);
+            let fetch = || fetch_all(&all, &said, &Delivery::client(&target, &live), &live, deadline, &wanted);
             done.of(fetch, || Err(Refusal::ours("cannot fetch the inputs: a fault of the wrapper's own".to_owned())));
         }
     };
@@ -234,13 +246,28 @@ impl Wanted {
     }
 }
 
-fn fetch_all(inputs: &[Input], client: &Client, live: &Live, deadline: Option<Instant>, wanted: &Wanted) -> Result<(), Refusal> {
+fn fetch_all(
+    inputs: &[Input],
+    said: &[Said],
+    client: &Client,
+    live: &Live,
+    deadline: Option<Instant>,
+    wanted: &Wanted,
+) -> Result<(), Refusal> {
     let mut backoff = Backoff::default();
-    for input in inputs {
+    for (input, said) in inputs.iter().zip(said) {
+        let mut tries = 0;
         loop {
-            let (why, after) = match fetch_one(input, client, wanted) {
+            let (why, after) = match fetch_one(input, said, client, wanted) {
                 Ok(()) => break,
                 Err(Wrong::Here(error)) => return Err(cannot_place(input, &error)),
+                Err(Wrong::Not(refusal)) => {
+                    tries += 1;
+                    if tries == TRIES {
+                        return Err(refusal);
+                    }
+                    (refusal.why, None)
+                }
                 Err(Wrong::There(Fault::Never(why))) => return Err(not_there(input, &format!(" ({why})"))),
                 Err(Wrong::There(Fault::Over(why))) => {
                     return Err(Refusal::ours(format!("nothing is run: the scheduler says that the job is over: {why}")));
@@ -266,20 +293,24 @@ fn fetch_all(inputs: &[Input], client: &Client, live: &Live, deadline: Option<In
 enum Wrong {
     Here(io::Error),
     There(Fault),
+    /// It may be another one, or a part.
+    Not(Refusal),
 }
 
-fn fetch_one(input: &Input, client: &Client, wanted: &Wanted) -> Result<(), Wrong> {
+fn fetch_one(input: &Input, said: &Said, client: &Client, wanted: &Wanted) -> Result<(), Wrong> {
     let temporary = temporary(&input.path);
     let whole = wanted.then(|| make(&input.path, &temporary)).map_err(Wrong::Here).and_then(|mut file| {
-        client.input(&input.reference, &mut file).map_err(Wrong::There)?;
-        let blob: Option<BlobId> = input.reference.parse().ok();
-        match outputs::digest(&temporary) {
-            Ok(arrived) if blob.is_none_or(|blob| blob == arrived) => {}
-            Ok(arrived) => {
-                return Err(Wrong::There(Fault::Again { why: format!("{arrived} arrived instead"), after: None }));
-            }
-            Err(why) => return Err(Wrong::Here(io::Error::other(why))),
+        let arrived = client.input(&input.reference, &mut file).map_err(Wrong::There)?;
+        let said = said.clone().and(wire::BLOB_HEADER, arrived.named, input).map_err(Wrong::Not)?;
+        if !said.is_anything() && !arrived.has_length {
+            let why = format!(
+                "it came with neither {} nor Content-Length, so nobody can tell whether that is all of it; have the proxy between pass \
+                 the scheduler's headers on",
+                wire::BLOB_HEADER
+            );
+            return Err(Wrong::Not(cannot_tell(input, &why)));
         }
+        said.check(arrived.blob, input).map_err(Wrong::Not)?;
         wanted.then(|| std::fs::rename(&temporary, &input.path)).map_err(Wrong::Here)
     });
     if whole.is_err() {
@@ -287,6 +318,10 @@ fn fetch_one(input: &Input, client: &Client, wanted: &Wanted) -> Result<(), Wron
         let _ = std::fs::remove_file(&temporary);
     }
     whole
+}
+
+fn cannot_tell(input: &Input, why: &str) -> Refusal {
+    Refusal::ours(format!("nothing is run: `{}` (`--in {}=…`) is not what it should be: {why}", input.reference, input.path.display()))
 }
 
 fn not_there(input: &Input, detail: &str) -> Refusal {
@@ -317,10 +352,13 @@ fn make(to: &Path, temporary: &Path) -> io::Result<File> {
     File::options().write(true).create(true).truncate(true).mode(0o600).open(temporary)
 }
 
-fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    let temporary = temporary(to);
-    let mut source = File::open(from)?;
-    let placed = make(to, &temporary).and_then(|mut file| io::copy(&mut source, &mut file)).and_then(|_| std::fs::rename(&temporary, to));
+fn copy_in(from: &Path, input: &Input, said: &Said) -> Result<(), Wrong> {
+    let temporary = temporary(&input.path);
+    let mut source = File::open(from).map_err(Wrong::Here)?;
+    let copied = make(&input.path, &temporary).and_then(|mut file| copy(&mut source, &mut file)).map_err(Wrong::Here);
+    let placed = copied
+        .and_then(|blob| said.check(blob, input).map_err(Wrong::Not))
+        .and_then(|()| std::fs::rename(&temporary, &input.path).map_err(Wrong::Here));
     if placed.is_err() {
         // It may never have been made.
         let _ = std::fs::remove_file(&temporary);

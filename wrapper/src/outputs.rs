@@ -104,20 +104,11 @@ fn keep(name: &str, file: &File, shown: Option<&Secrets>, path: &Path, to: To<'_
     }
 }
 
-/// Content address of a regular file.
-pub(crate) fn digest(path: &Path) -> Result<BlobId, String> {
-    open(path).and_then(|file| digest_of(&file, path))
-}
-
 fn faulty(path: &Path, error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::NotFound => format!("there is no file {}", path.display()),
         _ => format!("cannot read {}: {error}", path.display()),
     }
-}
-
-fn digest_of(file: &File, path: &Path) -> Result<BlobId, String> {
-    BlobId::of_reader(file).map_err(|error| faulty(path, &error))
 }
 
 /// A regular file of a size that is taken.

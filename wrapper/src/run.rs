@@ -57,7 +57,7 @@ impl Shared<'_> {
         let mut locks = if declares { Locks::take(options, self.environment, way, waits_from)? } else { Locks::default() };
         // Waiting for another job counts, and so does fetching inputs.
         let time_left = || options.deadline().map(|timeout| if declares { timeout.saturating_sub(waits_from.elapsed()) } else { timeout });
-        let _placed = Placed::place(&options.inputs, |inputs| way.place(inputs, time_left()))?;
+        let _placed = Placed::place(&options.inputs, |inputs| way.place(inputs, self.environment, time_left()))?;
         way.prepare();
         let home = way.home();
         let ours = |what: &str, error: std::io::Error| Refusal { surroundings: true, ..Refusal::ours(format!("{what}: {error}")) };

@@ -82,7 +82,7 @@ impl JobIdentity<'_> {
         match (self.kind, self.fetch_mode, self.plan) {
             (JobKind::Fetch, Some(FetchMode::ExitCode), _) => variables.push(("PVN_FETCH_MODE", "EXIT_CODE".to_owned())),
             (JobKind::Fetch, Some(FetchMode::StructuredOutput), _) => variables.push(("PVN_FETCH_MODE", "STRUCTURED_OUTPUT".to_owned())),
-            (JobKind::Apply, _, Some(plan)) => variables.push(("PVN_FETCH_PLAN_BLOB_ID", plan.to_string())),
+            (JobKind::Apply, _, Some(plan)) => variables.push((schema::wire::PLAN_VARIABLE, plan.to_string())),
             _ => {}
         }
         variables.sort_unstable_by_key(|(key, _)| *key);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use schema::id::BlobId;
 use schema::report::{Report, StructuredKind};
 use schema::spool::Stream;
 use schema::wire::Wanted;
@@ -183,14 +184,14 @@ impl Upload {
         Ok(taken.unwrap_or(FileTaken::Over))
     }
 
-    /// The blob behind what `--in` names; absent also when this job may not see it.
+    /// The blob behind what `--in` names, with its id; `None` when this job may not see it.
     ///
     /// # Errors
     /// When the disk fails.
-    pub async fn input(&self, reference: &str) -> io::Result<HandOver> {
-        let Some(blob) = self.entry.input(reference) else { return Ok(HandOver::Absent) };
+    pub async fn input(&self, reference: &str) -> io::Result<Option<(BlobId, HandOver)>> {
+        let Some(blob) = self.entry.input(reference) else { return Ok(None) };
         let blobs = self.inner.blobs.clone();
-        self.inner.blocking.run(move || blobs.hand_over(blob)).await
+        self.inner.blocking.run(move || blobs.hand_over(blob)).await.map(|found| Some((blob, found)))
     }
 
     /// Takes the report, if all that it names is here; returns when the job's end is stored.

@@ -311,6 +311,21 @@ async fn p2_a_plan_that_the_disk_changed_is_not_applied_and_the_next_fetch_makes
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn p2_a_plan_that_changed_after_it_was_handed_over_is_not_applied() {
+    let mut world = World::new().await;
+    let plan = world.blobs.put(b"the plan", Keep::Synced).unwrap();
+    let script = "cd \"$PVN_JOB_DIR/inputs\"; id=$(readlink fetch:plan); rm $id; printf 'the p' > $id; cd -; \
+                  exec pvn-wrapper exec --in tf.plan=fetch:plan -- echo applied";
+    let mut job = spec("apply", &["sh", "-c", script]);
+    job.inputs.push(("fetch:plan".to_owned(), plan));
+    let report = world.run(job).await;
+    let said = world.text(report.stderr_blob_id);
+    assert_eq!(report.exit_code, Some(125), "{said}");
+    assert!(said.contains(&plan.to_string()) && said.contains("arrived"), "{said}");
+    assert!(!world.text(report.stdout_blob_id).contains("applied"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_input_that_nobody_made_runs_nothing_and_is_named() {
     let mut world = World::new().await;
     let ran = world.file("ran");

@@ -19,7 +19,7 @@ use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
 use super::backoff;
 use super::target::{CaFile, Target, Tokens};
-use crate::outputs::FILE_LIMIT_BYTES;
+use crate::outputs::{FILE_LIMIT_BYTES, copy};
 
 /// Time for connection, proxy and TLS.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -64,6 +64,16 @@ pub(crate) enum Stored {
     Whole(BlobId),
     /// It wants the piece that begins here.
     Wanted(u64),
+}
+
+/// An input that came.
+pub(crate) struct Arrived {
+    /// What it is.
+    pub(crate) blob: BlobId,
+    /// What the scheduler says that it is.
+    pub(crate) named: Option<BlobId>,
+    /// Whether the answer told its length, which then is right.
+    pub(crate) has_length: bool,
 }
 
 /// What a scheduler says about a report.
@@ -150,15 +160,24 @@ impl Client {
         }
     }
 
-    /// `GET /inputs/{ref}` into `to`.
-    pub(crate) fn input(&self, reference: &str, to: &mut File) -> Result<(), Fault> {
+    /// `GET /inputs/{ref}` into `to`. Whether it is the right one, and all of it, is for the caller to judge.
+    pub(crate) fn input(&self, reference: &str, to: &mut File) -> Result<Arrived, Fault> {
         let mut response = self.send("GET", &format!("/inputs/{reference}"), &[], Body::Nothing)?;
         if response.status() == StatusCode::OK && media_type(response.headers()) == Some(INPUT_CONTENT_TYPE) {
+            let cut = |why: &dyn std::fmt::Display| Fault::Again { why: format!("the answer broke off: {why}"), after: None };
+            let number = |name: header::HeaderName| response.headers().get(name)?.to_str().ok()?.trim().parse::<u64>().ok();
+            let length = number(header::CONTENT_LENGTH);
+            let named = response.headers().get(wire::BLOB_HEADER).map(|blob| blob.to_str().ok()?.trim().parse().ok());
             let most = FILE_LIMIT_BYTES + 1;
-            return match io::copy(&mut response.body_mut().with_config().limit(u64::MAX).reader().take(most), to) {
-                Ok(length) if length == most => Err(Fault::Never(format!("it has more than {FILE_LIMIT_BYTES} bytes"))),
-                Ok(_) => Ok(()),
-                Err(error) => Err(Fault::Again { why: format!("the answer broke off: {error}"), after: None }),
+            let mut body = response.body_mut().with_config().limit(u64::MAX).reader().take(most);
+            let blob = copy(&mut body, to).map_err(|error| cut(&error))?;
+            let arrived = most - body.limit();
+            return match named {
+                _ if arrived == most => Err(Fault::Never(format!("it has more than {FILE_LIMIT_BYTES} bytes"))),
+                _ if length.is_some_and(|length| length != arrived) => Err(cut(&format_args!("{arrived} bytes came"))),
+                Some(None) => Err(self.read(response).not_the_schedulers()),
+                Some(named) => Ok(Arrived { blob, named, has_length: length.is_some() }),
+                None => Ok(Arrived { blob, named: None, has_length: length.is_some() }),
             };
         }
         let answer = self.read(response);

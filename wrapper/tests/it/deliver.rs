@@ -11,6 +11,7 @@ mod places;
 mod proxies;
 mod secrets;
 mod tls;
+mod whole;
 
 use std::path::Path;
 use std::process::Command;

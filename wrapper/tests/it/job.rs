@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use schema::id::BlobId;
 use schema::report::Report;
-use schema::spool::{CLAIM, Claim, REPORT};
+use schema::spool::{CLAIM, Claim, INPUTS, REPORT};
 
 use crate::run::until;
 
@@ -161,4 +162,72 @@ fn a_flag_given_twice_is_the_later_one() {
         .unwrap();
     assert_eq!(status.code(), Some(0));
     assert_eq!(report(directory.path()).files.len(), 1);
+}
+
+/// A directory with `inputs/REF`: bytes, or a link to another of them.
+fn with_inputs(inputs: &[(&str, Result<&str, &str>)]) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path().join(INPUTS);
+    std::fs::create_dir(&place).unwrap();
+    for (name, what) in inputs {
+        match what {
+            Ok(bytes) => std::fs::write(place.join(name), bytes).unwrap(),
+            Err(link) => std::os::unix::fs::symlink(link, place.join(name)).unwrap(),
+        }
+    }
+    directory
+}
+
+#[test]
+fn p2_a_local_jobs_plan_that_is_not_the_one_that_was_decided_on_is_not_applied() {
+    let [plan, other] = ["the plan", "another"].map(|bytes| BlobId::of(bytes.as_bytes()).to_string());
+    let check = |inputs: &[(&str, Result<&str, &str>)], reference: &str, variables: &[(&str, &str)], said: &[&str]| {
+        // As the job's own command, and within it.
+        for is_nested in [false, true] {
+            let directory = with_inputs(inputs);
+            let mut wrapper = if is_nested {
+                let mut nested = Command::new(env!("CARGO_BIN_EXE_pvn-wrapper"));
+                nested.arg("exec").current_dir(directory.path()).env("PVN_JOB_DIR", directory.path()).stdin(Stdio::null());
+                nested
+            } else {
+                let mut own = Command::new(env!("CARGO_BIN_EXE_pvn-wrapper"));
+                own.args(["exec", "--job"]).arg(directory.path()).current_dir(directory.path()).stdin(Stdio::null());
+                own
+            };
+            wrapper.args(["--in", &format!("tf.plan={reference}"), "--", "sh", "-c", "cat tf.plan; echo > ran"]);
+            let output = wrapper.envs(variables.iter().copied()).output().unwrap();
+            let why = format!(
+                "{}{}",
+                self::said(&output),
+                if is_nested { String::new() } else { format!("{:?}", report(directory.path()).exec_error) }
+            );
+            let ran = directory.path().join("ran").exists();
+            if said.is_empty() {
+                assert_eq!((output.status.code(), output.stdout.as_slice(), ran), (Some(0), &b"the plan"[..], true), "{why}");
+            } else {
+                assert_eq!((output.status.code(), ran, directory.path().join("tf.plan").exists()), (Some(125), false, false), "{why}");
+                assert!(said.iter().all(|word| why.contains(word)), "not all of {said:?} in: {why}");
+            }
+        }
+    };
+    let variable = "PVN_FETCH_PLAN_BLOB_ID";
+    let linked = |bytes| [("fetch:plan", Err(plan.as_str())), (plan.as_str(), Ok(bytes))];
+    let alone = |bytes| [("fetch:plan", Ok(bytes))];
+    check(&linked("the plan"), "fetch:plan", &[(variable, &plan)], &[]);
+    check(&linked("the plan"), "fetch:plan", &[], &[]);
+    check(&linked("the plan"), &plan, &[(variable, &other)], &[]);
+    // As a daemon of before hands it over.
+    check(&alone("the plan"), "fetch:plan", &[(variable, &plan)], &[]);
+    check(&alone("the plan"), "fetch:plan", &[], &[]);
+    for cut in ["the p", "", "another"] {
+        let arrived = BlobId::of(cut.as_bytes()).to_string();
+        check(&linked(cut), "fetch:plan", &[(variable, &plan)], &[&plan, &arrived]);
+        check(&linked(cut), "fetch:plan", &[], &[&plan, &arrived]);
+        check(&linked(cut), &plan, &[], &[&plan, &arrived]);
+        check(&alone(cut), "fetch:plan", &[(variable, &plan)], &[variable, &plan, &arrived]);
+    }
+    check(&linked("the plan"), "fetch:plan", &[(variable, &other)], &[variable, &plan, &other, "unset"]);
+    check(&linked("the plan"), "fetch:plan", &[(variable, "the plan")], &[variable, "no blob id"]);
+    // Inherited together with another job's id: it is that one's.
+    check(&linked("the plan"), "fetch:plan", &[(variable, &other), ("PVN_JOB_ID", "job-0123456789abcdef0123456789abcdef")], &[]);
 }

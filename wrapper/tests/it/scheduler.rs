@@ -21,7 +21,7 @@ use crate::run::until;
 
 mod http;
 
-pub(crate) use http::{Reply, Request};
+pub(crate) use http::{Framing, Reply, Request};
 
 pub(crate) const JOB: &str = "job-0123456789abcdef0123456789abcdef";
 pub(crate) const TOKEN: &str = "the-token-of-this-job";
@@ -295,7 +295,7 @@ impl State {
             },
             ("PUT", ["files", name]) => self.file(name, request),
             ("GET", ["inputs", reference]) => match self.inputs.get(*reference) {
-                Some(bytes) => Reply { body: bytes.clone(), ..Reply::empty(200).with("Content-Type", "application/octet-stream") },
+                Some(bytes) => Reply::input(bytes).with("Pvn-Blob-Id", BlobId::of(bytes)),
                 None => Reply::problem(404, "no such input"),
             },
             _ => Reply::problem(404, "no such path"),

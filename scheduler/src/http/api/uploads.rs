@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use schema::report::Report;
 use schema::spool::{Stream, is_output_name};
-use schema::wire::{Accepted, Heartbeat, PIECE_CONTENT_TYPE, StoredFile, UPLOAD_LIMIT_BYTES};
+use schema::wire::{Accepted, BLOB_HEADER, Heartbeat, PIECE_CONTENT_TYPE, StoredFile, UPLOAD_LIMIT_BYTES};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::io::ReaderStream;
@@ -58,7 +58,11 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .get(
             "/v1/jobs/{job}/inputs/{reference}",
             input,
-            about("getInput", "A file for the job: a blob id, or `fetch:NAME`", "404 for what this job may not see."),
+            about(
+                "getInput",
+                "A file for the job: a blob id, or `fetch:NAME`",
+                "`Pvn-Blob-Id` tells which blob it is: what arrives is to be compared with it. 404 for what this job may not see.",
+            ),
         )
         .post("/v1/jobs/{job}/heartbeat", heartbeat, about("sendHeartbeat", "A sign of life", "The answer says whether to stop."))
         .put(
@@ -288,7 +292,8 @@ async fn open_input(api: &Api, job: &Job, reference: &str) -> Result<Bytes> {
     let upload = job.open(api, "a question for an input").await?;
     let missing = || Error::not_found(format!("{} has no input `{reference}`, or it is not kept any more", job.token.job));
     let failed = |error: std::io::Error| Error::unavailable(format!("the input `{reference}` cannot be read at present: {error}"));
-    let (length, body) = match upload.input(reference).await.map_err(failed)? {
+    let (blob, found) = upload.input(reference).await.map_err(failed)?.ok_or_else(missing)?;
+    let (length, body) = match found {
         HandOver::Absent => return Err(missing()),
         // Nothing is run with it; trying again finds the same.
         HandOver::Damaged(why) => return Err(Error::not_found(format!("the input `{reference}` cannot be used: {why}"))),
@@ -304,7 +309,7 @@ async fn open_input(api: &Api, job: &Job, reference: &str) -> Result<Bytes> {
         (header::CONTENT_LENGTH, length.to_string()),
         (header::CACHE_CONTROL, "no-store".to_owned()),
     ];
-    Ok(Bytes((headers, body).into_response()))
+    Ok(Bytes((headers, [(BLOB_HEADER, blob.to_string())], body).into_response()))
 }
 
 async fn heartbeat(State(api): State<Api>, job: Job, At(_): At<JobAt>) -> Marked<Json<Heartbeat>> {

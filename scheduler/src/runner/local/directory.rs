@@ -3,12 +3,13 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use rustix::process::Pid;
+use schema::id::BlobId;
 use schema::report::Report;
 use schema::spool::{self, Claim, Stream};
 use schema::time::Timestamp;
@@ -56,20 +57,22 @@ impl Directory {
         }
     }
 
-    /// Makes something that `--in` can name: a link to the blob's file, which is absolute; or an empty file, for a blob that
-    /// has none. One that is there already stays.
-    pub(super) fn put_input(&self, reference: &str, blob: Option<&Path>) -> io::Result<()> {
+    /// Makes what `--in` can name: the blob, a link to its file, which is absolute, or an empty file, for a blob that has none; and
+    /// `reference`, a link to that one, so that whoever reads it knows which blob it must be. What is there already stays.
+    pub(super) fn put_input(&self, reference: &str, blob: BlobId, file: Option<&Path>) -> io::Result<()> {
         let directory = self.path.join(spool::INPUTS);
         let there = |made: io::Result<()>| match made {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
             _ => Ok(()),
         };
         there(std::fs::DirBuilder::new().mode(0o700).create(&directory))?;
-        let path = directory.join(reference);
-        there(match blob {
-            Some(blob) => std::os::unix::fs::symlink(blob, path),
+        let name = blob.to_string();
+        let path = directory.join(&name);
+        there(match file {
+            Some(file) => symlink(file, path),
             None => File::options().write(true).create_new(true).open(path).map(drop),
-        })
+        })?;
+        there(symlink(name, directory.join(reference)))
     }
 
     /// Looks at the job. When nobody started it, takes the claim, so that nobody will.

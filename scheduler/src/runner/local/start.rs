@@ -126,8 +126,7 @@ impl Inner {
                 HandOver::Absent => continue,
                 HandOver::Damaged(why) => return Ok(Some(format!("its input `{reference}` cannot be used: {why}"))),
             };
-            directory.put_input(reference, file.as_deref())?;
-            directory.put_input(&blob.to_string(), file.as_deref())?;
+            directory.put_input(reference, *blob, file.as_deref())?;
         }
         Ok(None)
     }

@@ -117,6 +117,7 @@ async fn a_job_sees_its_own_inputs_and_no_others() {
         let answer = apply.send("GET", &format!("inputs/{reference}"), "").await;
         assert_eq!((answer.status, answer.body.as_slice()), (StatusCode::OK, content.as_bytes()), "{reference}");
         assert_eq!(answer.headers["content-length"], content.len().to_string().as_str());
+        assert_eq!(answer.headers["pvn-blob-id"], blob(content.as_bytes()).to_string().as_str());
     }
     // The blob of the fetch's stdout is there, and nobody said that an apply may read it.
     for reference in ["fetch:none", &blob(b"secret").to_string(), "..%2F..%2Fsecret.key", "x"] {

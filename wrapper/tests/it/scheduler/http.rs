@@ -31,16 +31,37 @@ pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
+    pub(crate) framing: Framing,
+}
+
+/// How an answer tells where its body ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// By its length.
+    Right,
+    /// By a length that is not its own; then the connection ends.
+    Declared(usize),
+    /// By the end of the connection alone.
+    Close,
 }
 
 impl Reply {
     pub(crate) fn empty(status: u16) -> Self {
-        Self { status, headers: Vec::new(), body: Vec::new() }
+        Self { status, headers: Vec::new(), body: Vec::new(), framing: Framing::Right }
     }
 
     pub(crate) fn with(mut self, name: &str, value: impl ToString) -> Self {
         self.headers.push((name.to_owned(), value.to_string()));
         self
+    }
+
+    /// An input as it is sent.
+    pub(crate) fn input(body: &[u8]) -> Self {
+        Self { body: body.to_owned(), ..Self::empty(200).with("Content-Type", "application/octet-stream") }
+    }
+
+    pub(crate) fn framed(self, framing: Framing) -> Self {
+        Self { framing, ..self }
     }
 
     pub(crate) fn json(status: u16, body: &serde_json::Value) -> Self {
@@ -62,12 +83,17 @@ pub(crate) fn serve(mut stream: impl Read + Write, mut answer: impl FnMut(&Reque
         for (name, value) in &reply.headers {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
-        if reply.status != 204 {
-            head.push_str(&format!("Content-Length: {}\r\n", reply.body.len()));
+        match reply.framing {
+            Framing::Right if reply.status == 204 => {}
+            Framing::Right => head.push_str(&format!("Content-Length: {}\r\n", reply.body.len())),
+            Framing::Declared(length) => head.push_str(&format!("Content-Length: {length}\r\n")),
+            Framing::Close => head.push_str("Connection: close\r\n"),
         }
         head.push_str("\r\n");
         let body = if request.method == "HEAD" { &[][..] } else { &reply.body };
-        if stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body)).and_then(|()| stream.flush()).is_err() {
+        if stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body)).and_then(|()| stream.flush()).is_err()
+            || reply.framing != Framing::Right
+        {
             return;
         }
     }

@@ -31,7 +31,9 @@ fn nobodies() -> Vec<(&'static str, Reply)> {
 /// The first requests of each kind are answered by somebody else.
 fn behind(reply: Reply, times: usize, of: impl Fn(&Request) -> bool + Send + Sync + 'static) -> Scheduler {
     Scheduler::start().with(move |request, number| match number < times && of(request) {
-        true => Do::Answer(Reply { status: reply.status, headers: reply.headers.clone(), body: reply.body.clone() }),
+        true => {
+            Do::Answer(Reply { status: reply.status, headers: reply.headers.clone(), body: reply.body.clone(), framing: reply.framing })
+        }
         false => Do::Usual,
     })
 }
