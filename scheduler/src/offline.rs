@@ -7,13 +7,13 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::Args;
 
-use crate::belongs;
+use crate::belongs::{self, BelongsError};
 use crate::blobs::Blobs;
 use crate::clock::Clock;
 use crate::retention::{Policy, Retention, reserve};
 use crate::secrets::{KEY_FILE, Sealer};
 use crate::settings::Settings;
-use crate::store::{Lock, Owner, Store};
+use crate::store::{Lock, Owner, Store, StoreError};
 use crate::{identity, private};
 
 pub mod backup;
@@ -102,6 +102,11 @@ pub async fn prune(arguments: &PruneArguments) -> anyhow::Result<String> {
     // Whatever was half written goes first: that needs no room, and opening the database may.
     let (_lock, store, blobs, reserve) = {
         let held = Lock::take(&place.data_dir)?;
+        // Where it cannot even be read without room, it is checked again when there is some.
+        match belongs::check(&place.data_dir, &database).await {
+            Ok(()) | Err(BelongsError::Store(StoreError::Unavailable(_))) => {}
+            Err(refused) => return Err(refused.into()),
+        }
         let blobs = Blobs::open(&place.data_dir.join("blobs"))
             .with_context(|| format!("failed to open the blobs in {}", place.data_dir.display()))?;
         let reserve = reserve::beside(&database);

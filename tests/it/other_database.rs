@@ -69,11 +69,16 @@ fn p1_a_data_directory_is_refused_with_another_database_and_nothing_in_it_change
     let made = Scheduler::start();
     let theirs = format!("sqlite:{}", made.data().join("pvn.db").display());
     scheduler.is_refused(&Start { arguments: &["--database-url", &theirs], ..Start::default() });
+    let reserves = [&own, &made.data().join("pvn.db")].map(|database| database.with_file_name("pvn.db-reserve"));
+    for reserve in &reserves {
+        std::fs::write(reserve, "room").expect("a file can be written");
+    }
     let pruned = Command::new(programs::program("pvn-scheduler"))
         .args(["prune", "--data-dir", text(&scheduler.data()), "--database-url", &theirs])
         .output()
         .expect("the program can be started");
     assert!(!pruned.status.success() && String::from_utf8_lossy(&pruned.stderr).contains("belongs to the database"), "{pruned:?}");
+    assert!(reserves.iter().all(|reserve| reserve.exists()), "the room that was set aside is given up");
     assert_eq!(jobs(&scheduler), before);
     scheduler.run(&Start::default());
     goes_on(&scheduler, &files);
