@@ -17,6 +17,7 @@ use crate::store::{Lock, Owner, Store, StoreError};
 use crate::{identity, private};
 
 pub mod backup;
+mod left;
 pub mod restore;
 
 /// Where the data of a daemon is.
@@ -154,11 +155,12 @@ pub struct ActivateArguments {
 /// With what to do.
 pub async fn activate(arguments: &ActivateArguments) -> anyhow::Result<String> {
     let (_lock, store) = arguments.place.open().await?;
-    let observed = store.activate().await?;
+    let left = store.activate().await?;
     store.close().await;
-    Ok(if observed {
-        "it applies from its next start on; make sure that the scheduler that it was backed up from never starts again".to_owned()
-    } else {
-        "it was not restored, or it applies already; nothing was changed".to_owned()
+    Ok(match left {
+        Some(left) => {
+            format!("it applies from its next start on; make sure that the scheduler that it was backed up from never starts again\n{left}")
+        }
+        None => "it was not restored, or it applies already; nothing was changed".to_owned(),
     })
 }

@@ -83,6 +83,12 @@ fn a_backup_of_a_working_daemon_restores_to_one_that_only_looks_until_it_is_acti
     let key = original.data().join("secret.key");
     let told = done(&[&restore[..], &["--secret-key-file", text(&key)]].concat());
     assert!(told.contains("activate"), "{told}");
+    let names_what_ran = |told: &str| {
+        let line = told.lines().find(|line| line.contains("apply job-") && line.contains("app/s1 in c0"));
+        assert!(line.is_some_and(|line| line.contains("on the machine of the original")), "{told}");
+        assert!(told.contains("No command of the original may still run"), "{told}");
+    };
+    names_what_ran(&told);
     let refused = program(&[&restore[..], &["--secret-key-file", text(&key)]].concat());
     assert!(!refused.status.success() && said(&refused).contains("is not empty"), "{}", said(&refused));
 
@@ -117,6 +123,7 @@ fn a_backup_of_a_working_daemon_restores_to_one_that_only_looks_until_it_is_acti
     copy.stop();
     let told = done(&["activate", "--data-dir", text(&data)]);
     assert!(told.contains("next start"), "{told}");
+    names_what_ran(&told);
     copy.run(&Start { root: Some(&root), ..Start::default() });
     wait::until("the drift to be repaired", || files.state("s0", "c0"));
     assert_eq!(files.overlaps(), "");

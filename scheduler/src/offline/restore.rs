@@ -13,6 +13,7 @@ use schema::status::Role;
 use tempfile::TempDir;
 
 use super::backup::{BLOBS, DATABASE, FORMAT, MANIFEST, Manifest};
+use super::left;
 use crate::belongs;
 use crate::blobs::{Blobs, Keep};
 use crate::clock::{self, Clock};
@@ -86,7 +87,8 @@ pub async fn restore(arguments: &RestoreArguments) -> anyhow::Result<String> {
     let store = Store::open(&made.join(DATABASE), Sealer::open(&key)?).await?;
     store.check_key().await?;
     let now = Clock::System.now();
-    store.become_restored(now, &hex(&clock::random::<16>())).await?;
+    let left = left::told(&store).await?;
+    store.become_restored(now, &hex(&clock::random::<16>()), &left).await?;
     let (text, token) = driver::new_token(&format!("restored-{}", now.as_millis()), Role::Admin, now);
     secrets::write_private(&made.join(TOKEN_FILE), &text).with_context(at)?;
     store.commit(&Commit { changes: vec![Change::Token(token)], ..Commit::default() }).await?;
@@ -96,7 +98,7 @@ pub async fn restore(arguments: &RestoreArguments) -> anyhow::Result<String> {
     new.complete().with_context(at)?;
     let lost = if spoiled == 0 { String::new() } else { format!(", {spoiled} spoiled ones left out") };
     Ok(format!(
-        "{}: {copied} blobs{lost}; it observes and applies nothing until `pvn-scheduler activate --data-dir {0}`",
+        "{}: {copied} blobs{lost}; it observes and applies nothing until `pvn-scheduler activate --data-dir {0}`\n{left}",
         data_dir.display()
     ))
 }

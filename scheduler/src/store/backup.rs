@@ -17,6 +17,9 @@ use crate::retention::Named;
 /// When the database was restored from a backup; there until a person says that it may act.
 const RESTORED: &str = "restored_at";
 
+/// What the original may still be running, in words; there as long as [`RESTORED`].
+const LEFT: &str = "restored_left";
+
 /// Tells a restored database from the one that was backed up.
 const LINEAGE: &str = "lineage";
 
@@ -102,12 +105,13 @@ async fn named_digests(copy: &mut Connection) -> Result<BTreeSet<BlobId>> {
 
 impl Store {
     /// Makes a restored database one of its own: jobs of the original cannot report to it, nobody waits for the daemon that had
-    /// it, and it observes until a person says otherwise.
-    pub async fn become_restored(&self, at: Timestamp, lineage: &str) -> Result<()> {
+    /// it, and it observes until a person says otherwise, who is told what is `left` of the original.
+    pub async fn become_restored(&self, at: Timestamp, lineage: &str, left: &str) -> Result<()> {
         let mut writer = self.write.acquire().await?;
         let mut transaction = writer.begin_with("BEGIN IMMEDIATE").await?;
         meta::set(&mut transaction, RESTORED, &at.to_string()).await?;
         meta::set(&mut transaction, LINEAGE, lineage).await?;
+        meta::set(&mut transaction, LEFT, left).await?;
         sqlx::query("DELETE FROM meta WHERE key = $1").bind(super::database_id::DATABASE_ID).execute(&mut *transaction).await?;
         sqlx::query("UPDATE owner SET epoch = epoch + 1, released = 1").execute(&mut *transaction).await?;
         transaction.commit().await?;
@@ -123,10 +127,16 @@ impl Store {
         }
     }
 
-    /// From now on this database acts. Returns whether it only observed.
-    pub async fn activate(&self) -> Result<bool> {
-        let done = sqlx::query("DELETE FROM meta WHERE key = $1").bind(RESTORED).execute(&self.write).await?;
-        Ok(done.rows_affected() > 0)
+    /// From now on this database acts. Returns what is left of the original in words, if it only observed.
+    pub async fn activate(&self) -> Result<Option<String>> {
+        // A text that cannot be read keeps nobody from acting.
+        let left = self.meta(LEFT).await.unwrap_or_else(|error| Some(error.to_string())).unwrap_or_default();
+        let mut writer = self.write.acquire().await?;
+        let mut transaction = writer.begin_with("BEGIN IMMEDIATE").await?;
+        let done = sqlx::query("DELETE FROM meta WHERE key = $1").bind(RESTORED).execute(&mut *transaction).await?;
+        sqlx::query("DELETE FROM meta WHERE key = $1").bind(LEFT).execute(&mut *transaction).await?;
+        transaction.commit().await?;
+        Ok((done.rows_affected() > 0).then_some(left))
     }
 
     /// What tells this database from the one that it was restored from; empty where there is none. A new one is as good, but
