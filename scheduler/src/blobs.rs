@@ -422,6 +422,8 @@ mod tests {
         for (damage, keep) in [("the pla", Keep::Lazy), ("the pla", Keep::Synced), ("thE plan", Keep::Synced)] {
             let id = blobs.put(b"the plan", Keep::Synced).unwrap();
             assert_eq!(blobs.hand_over(id).unwrap(), HandOver::File(blobs.path(id)));
+            // Nobody may write to it: the disk did.
+            std::fs::remove_file(blobs.path(id)).unwrap();
             std::fs::write(blobs.path(id), damage).unwrap();
             let HandOver::Damaged(why) = blobs.hand_over(id).unwrap() else { panic!("{damage} passes for the plan") };
             assert!(why.contains(&id.to_string()) && why.contains("next fetch"), "{why}");

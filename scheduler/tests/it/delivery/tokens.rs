@@ -136,6 +136,8 @@ async fn an_input_that_the_disk_damaged_is_refused_in_words_and_none_of_it_is_se
         let blob = schema::id::BlobId::of(b"the plan");
         fetch.accepted(&report(json!({"exitCode": 2, "files": [{"name": "plan", "contentBlobId": blob}]}))).await;
         let apply = world.handed("apply").await;
+        // Nobody may write to it: the disk did.
+        std::fs::remove_file(world.blobs.path(blob)).unwrap();
         std::fs::write(world.blobs.path(blob), damage).unwrap();
         for reference in ["fetch:plan".to_owned(), blob.to_string()] {
             let answer = apply.send("GET", &format!("inputs/{reference}"), "").await;

@@ -117,8 +117,9 @@ async fn no_text_of_a_job_tells_its_secrets_although_its_wrapper_masked_nothing(
     wait::until(PATIENCE, async || file("started").exists().then_some(())).await.expect("a fetch in time");
     // What the job was given is a secret although it is not the latest any more.
     set("secret-of-later").await;
-    // Open for reading too, so that it opens at once whoever reads.
-    OpenOptions::new().read(true).write(true).open(file("go")).unwrap().write_all(b"go\n").unwrap();
+    // Open for reading too, so that it opens at once whoever reads; and to the end, for what nobody has read goes with the last.
+    let mut go = OpenOptions::new().read(true).write(true).open(file("go")).unwrap();
+    go.write_all(b"go\n").unwrap();
     let instance = async || store.service("app", "web").await.unwrap().unwrap().channels.remove(0);
     let asked = wait::until(PATIENCE, async || Some(instance().await).filter(|instance| !instance.approvals.is_empty()));
     let asked = asked.await.expect("an approval in time");
