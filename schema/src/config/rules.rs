@@ -3,7 +3,7 @@
 
 mod jobs;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     Application, ApplyCommand, AwsEcsService, Body, ChannelGroup, Constant, CustomRuntime, CustomRuntimeValues, FetchCommand,
@@ -214,6 +214,20 @@ impl Rules<'_> {
 
     fn channel(&mut self, constants: &[Constant], preconditions: &[Precondition], at: &str, is_template: bool) {
         self.constants(constants, at);
+        // By its name a decision is known: one yes would count for both.
+        let mut approvals = BTreeSet::new();
+        for (index, precondition) in preconditions.iter().enumerate() {
+            let manual = precondition.manual_approval.as_ref().and_then(|approval| approval.name.as_ref());
+            let shared = precondition.shared_manual_approval.as_ref().map(|approval| &approval.name);
+            for (kind, name) in [("manualApproval", manual), ("sharedManualApproval", shared)] {
+                if let Some(name) = name.filter(|name| !approvals.insert((kind, *name))) {
+                    self.add(
+                        format!("{at}/preconditions/{index}/{kind}/name"),
+                        format!("`{kind}` `{name}` is given twice, so one yes would count for both"),
+                    );
+                }
+            }
+        }
         for (index, precondition) in preconditions.iter().enumerate() {
             let at = format!("{at}/preconditions/{index}/releaseChannelStable");
             let Some(stable) = &precondition.release_channel_stable else { continue };

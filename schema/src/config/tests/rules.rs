@@ -382,3 +382,17 @@ fn a_template_for_an_integer_is_written_as_a_text() {
     let told = problems(yaml);
     assert!(told.contains("write `string: \"{{.Params.n}}\"`; what it comes to must then be a whole number"), "{told}");
 }
+
+#[test]
+fn p8_two_approvals_of_one_name_are_refused_for_one_yes_would_count_for_both() {
+    let yaml = "application:\n  name: a\n  releaseChannels:\n  - name: c\n    preconditions:\n    - manualApproval: {name: qa}\n    \
+                - sharedManualApproval: {name: qa}\n    - manualApproval: {name: qa, minApprovers: 3}\n    - manualApproval: {}\n    \
+                - manualApproval: {}\n    runtimes: [{runtime: r}]\n";
+    insta::assert_snapshot!(problems(yaml), @r"
+        error: `manualApproval` `qa` is given twice, so one yes would count for both
+         --> app.pvn.yaml:8:30
+          |
+        8 |     - manualApproval: {name: qa, minApprovers: 3}
+          |                              ^^ application.releaseChannels[0].preconditions[2].manualApproval.name
+        ");
+}
