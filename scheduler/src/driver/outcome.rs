@@ -7,7 +7,7 @@ use engine::action::StopReason;
 use engine::desired::FetchMode;
 use engine::event::{Outcome, Seen};
 use schema::id::BlobId;
-use schema::output::{FetchOutput, GetInfoOutput};
+use schema::output::{FetchOutput, GetInfoOutput, RuntimeObject};
 use schema::report::{OutputError, Report, Structured};
 use schema::status::{JobKind, JobStatus};
 use schema::time::Timestamp;
@@ -190,7 +190,7 @@ fn reported(mut report: Box<Report>, gone: bool, words: &Words, asked: &Asked<'_
     };
     let said = if has_meaning { words.headline() } else { failed_said(&report, words) };
     let output = match &objects {
-        Some(Ok(objects)) => Some(BlobId::of(&serde_json::to_vec(objects).expect("our own types have JSON forms"))),
+        Some(Ok(objects)) => Some(digest(objects)),
         _ => report.stdout_blob_id,
     };
     let seen = if asked.kind == JobKind::Fetch {
@@ -208,6 +208,12 @@ fn reported(mut report: Box<Report>, gone: bool, words: &Words, asked: &Asked<'_
         ended_at,
         report: Some(report),
     }
+}
+
+/// Of what an approval is bound to: the same work has the same. When things happened is told anew by each fetch.
+fn digest(objects: &[RuntimeObject]) -> BlobId {
+    let lasting: Vec<_> = objects.iter().map(|object| RuntimeObject { debug_events: Vec::new(), ..object.clone() }).collect();
+    BlobId::of(&serde_json::to_vec(&lasting).expect("our own types have JSON forms"))
 }
 
 /// Why an apply that ended is not over: something of it could not be killed and goes on working, whatever the exit code says.
@@ -356,6 +362,23 @@ mod tests {
         assert_eq!(said(killed), ("killed by SIGKILL (out of memory): no credentials".into(), "out of memory; no credentials".into()));
         let by_node = read(report(json!({"exitCode": 137, "oomKilled": true})), true, &Words::default(), &apply);
         assert_eq!(said(by_node), ("ended with exit code 137 (out of memory)".into(), "out of memory".into()));
+    }
+
+    #[test]
+    fn rule_15_when_things_happened_is_no_part_of_what_is_approved() {
+        let asked = Asked { mode: Some(FetchMode::StructuredOutput), ..FETCH };
+        let digest = |message: &str, at: &str| {
+            let event = json!({"timestamp": at, "message": "looked"});
+            let value = json!({"objects": [{"name": "o", "objectType": "T", "message": message, "debugEvents": [event]}]});
+            let ending =
+                read(report(json!({"exitCode": 0, "structured": {"kind": "fetch", "value": value}})), true, &Words::default(), &asked);
+            match ending.outcome {
+                Outcome::Exited { seen, .. } => seen.fingerprint().expect("it has one"),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(digest("down", "2026-01-01T00:00:00Z"), digest("down", "2026-01-01T00:00:05Z"));
+        assert_ne!(digest("down", "2026-01-01T00:00:00Z"), digest("gone", "2026-01-01T00:00:00Z"));
     }
 
     #[test]
