@@ -1,8 +1,10 @@
 //! Asking people: which approvals a release or an apply needs, what they are bound to, who said what. Called by the
 //! step; [`State::askers`] is read by `converge.rs`.
 //!
-//! An approval of kind `apply` is bound to the fingerprint of the work; those of the kinds `manual` and `shared` hold
-//! for the release. One that is `over` (used, withdrawn, replaced, expired) opens nothing ever again.
+//! An approval of kind `apply` is bound to the fingerprint of the work. One of kind `manual` holds for the release in this
+//! channel, from the first apply on whatever its plan is; until then it is for the plan that was shown, if there is one. One of
+//! kind `shared` holds for the release. All of them are for the commands of the moment. One that is `over` (used, withdrawn,
+//! replaced, expired) opens nothing ever again.
 
 use schema::id::{ApprovalId, BlobId};
 use schema::status::{ApprovalKind, ApprovalStatus, Decision};
@@ -60,10 +62,11 @@ fn shared_id(desired: &Desired, name: &str) -> ApprovalId {
 }
 
 impl State {
-    /// Who has to be asked before an apply, in order. After the release has arrived only what is asked for every apply.
+    /// Who has to be asked before an apply, in order. After the release has arrived only what is asked for every apply, unless the
+    /// commands are others than those with which it arrived.
     pub(crate) fn askers(&self) -> impl Iterator<Item = Asker> {
         let gates = self.desired().map_or(&[][..], |desired| &desired.gates);
-        let arrived = self.pursuit.arrived;
+        let arrived = self.pursuit.arrived && !self.pursuit.other_commands;
         let asks = move |gate: &Gate| match gate {
             Gate::ChannelsStable { .. } => false,
             Gate::ManualApproval { every_action, .. } => *every_action || !arrived,
@@ -94,6 +97,11 @@ impl State {
     pub(crate) fn plan_is_bound(&self) -> bool {
         let fingerprint = self.fingerprint();
         self.approvals.iter().any(|approval| live(approval) && approval.kind == ApprovalKind::Apply && approval.fingerprint == fingerprint)
+    }
+
+    /// Whether approvals of kind `manual` are for the plan that was shown: there is one, and no apply of the release has begun.
+    fn binds_manual(&self) -> bool {
+        self.work().is_some_and(|work| work.plan.is_some() || work.explanation.is_some()) && self.pursuit.chain.is_none()
     }
 
     /// Asks people.
@@ -184,7 +192,10 @@ impl State {
 
     /// Somebody decided on a shared approval that another instance of the release asks for already: it counts here too.
     fn foresee_shared(&mut self, id: ApprovalId, now: Timestamp) -> Option<usize> {
-        if self.deleted || self.pursuit.arrived || self.approvals.iter().any(|approval| approval.id == id && !approval.over) {
+        if self.deleted
+            || self.pursuit.arrived && !self.pursuit.other_commands
+            || self.approvals.iter().any(|approval| approval.id == id && !approval.over)
+        {
             return None;
         }
         let desired = self.desired.take()?;
@@ -221,12 +232,14 @@ impl State {
     /// Other work was found than the one that was asked about: approvals bound to that are withdrawn, and those of the
     /// release that are still asked show the new work.
     pub(crate) fn rebind(&mut self) {
+        let binds_manual = self.binds_manual();
         let Finding::Work(work) = &self.look.finding else { return };
         for approval in self.approvals.iter_mut().filter(|approval| live(approval)) {
             if approval.fingerprint == work.fingerprint {
                 continue;
             }
-            if approval.kind == ApprovalKind::Apply {
+            let was_said = approval.kind == ApprovalKind::Manual && binds_manual && !approval.votes.is_empty();
+            if approval.kind == ApprovalKind::Apply || was_said {
                 withdraw(approval);
             } else if approval.status == ApprovalStatus::Pending {
                 approval.fingerprint = work.fingerprint;
@@ -244,10 +257,15 @@ impl State {
         }
     }
 
-    /// The commands changed: what was approved is not what would run.
-    pub(crate) fn withdraw_for_apply(&mut self) {
-        for approval in self.approvals.iter_mut().filter(|approval| live(approval) && approval.kind == ApprovalKind::Apply) {
-            withdraw(approval);
+    /// The commands changed: what was approved is not what would run. A yes that an apply has used stays as it was.
+    pub(crate) fn withdraw_for_commands(&mut self) {
+        let was_used = self.pursuit.arrived || self.pursuit.chain.is_some();
+        for approval in self.approvals.iter_mut().filter(|approval| live(approval)) {
+            match approval.kind {
+                ApprovalKind::Manual | ApprovalKind::Shared if approval.votes.is_empty() => {}
+                ApprovalKind::Manual | ApprovalKind::Shared if was_used => retire(approval),
+                ApprovalKind::Apply | ApprovalKind::Manual | ApprovalKind::Shared => withdraw(approval),
+            }
         }
     }
 
@@ -256,9 +274,14 @@ impl State {
     pub(crate) fn regate(&mut self, desired: &Desired, now: Timestamp) {
         let askers = (0..desired.gates.len()).map(Asker::Gate).chain(desired.require_approval_before_apply.then_some(Asker::Apply));
         let questions: Vec<_> = askers.filter_map(|asker| question(desired, asker)).collect();
-        let past = self.pursuit.arrived || self.applying();
+        let past = self.pursuit.arrived && !self.pursuit.other_commands || self.applying();
         for approval in self.approvals.iter_mut().filter(|approval| !approval.over) {
-            let Some(question) = questions.iter().find(|question| question.gate == approval.gate && question.kind == approval.kind) else {
+            // One without a name is known by its words, for its place may be another's now.
+            let is_same = |question: &&Question<'_>| {
+                let is_known = question.name.is_some() || question.description == approval.description.as_deref();
+                question.gate == approval.gate && question.kind == approval.kind && is_known
+            };
+            let Some(question) = questions.iter().find(is_same) else {
                 retire(approval);
                 continue;
             };

@@ -35,7 +35,7 @@ pub struct Desired {
     pub approval_timeout_ms: Option<i64>,
     /// `convergenceGracePeriod`, from the start of an apply.
     pub grace_ms: i64,
-    /// The rendered `applyId`: for a runtime without fetch, apply only when it differs from the last successful one.
+    /// The rendered `applyId`: for a runtime without fetch, apply only when it differs from that of the last apply, if that succeeded.
     pub apply_id: Option<String>,
     /// `progressDeadline`: not converged by then is FAILED (STUCK).
     pub progress_deadline_ms: Option<i64>,

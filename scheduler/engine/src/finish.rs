@@ -203,8 +203,12 @@ impl State {
             format!("apply {} of {} {}", job.id, job.version, in_words(&end)),
             &[("job", &job.id.to_string())],
         ));
-        if end == ApplyEnd::Succeeded {
-            self.applied.clone_from(&job.apply_key);
+        match end {
+            ApplyEnd::Succeeded => self.applied.clone_from(&job.apply_key),
+            // It never ran.
+            ApplyEnd::Misfired(_) => {}
+            // How far it came nobody knows, so nothing counts as applied.
+            ApplyEnd::Retryable(_) | ApplyEnd::Failed(_) | ApplyEnd::Unknown(_) | ApplyEnd::Cancelled(_) => self.applied = None,
         }
         if desired.fetch.is_some() {
             self.look.due = Some(now);

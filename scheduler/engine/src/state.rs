@@ -78,7 +78,7 @@ pub struct State {
     /// The newest release that was seen converged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) converged: Option<Converged>,
-    /// Without fetch: the `applyId`, or else the release, of the last apply that succeeded.
+    /// Without fetch: the `applyId`, or else the release, of the last apply, if that succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) applied: Option<String>,
     /// A rollback was asked for and nothing has converged since; a second one could go round in circles.
@@ -235,6 +235,10 @@ pub(crate) struct Pursuit {
     /// Whether it was converged once; what comes later is drift.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) arrived: bool,
+    /// Whether the commands are others than those that were approved, or with which it arrived: then people are asked again before
+    /// they run. Until a fetch with them finds it as desired.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) other_commands: bool,
     /// The applies since the last clean fetch or retry by hand, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) chain: Option<Chain>,

@@ -120,6 +120,8 @@ impl State {
     /// The release is as desired: what comes later is new work.
     fn arrive(&mut self, now: Timestamp) {
         self.pursuit.arrived = true;
+        let looks = self.desired().is_some_and(|desired| desired.fetch.is_some());
+        self.pursuit.other_commands &= looks && !self.look.fresh;
         self.pursuit.chain = None;
         self.pursuit.stuck = false;
         self.rollback_spent = false;
@@ -232,7 +234,12 @@ impl State {
             self.pursuit.stuck_at = stuck_at.filter(|at| *at > now);
         } else if !same_commands {
             self.look.fresh = false;
-            self.withdraw_for_apply();
+            self.withdraw_for_commands();
+            self.pursuit.other_commands = true;
+        }
+        if same_release && desired.fetch.is_none() && self.standing.status.is_converged() {
+            // Where no fetch can tell, what was converged stays so: an order to apply is a release, never a config.
+            self.applied = Some(desired.apply_key());
         }
         if same_release {
             self.regate(&desired, now);

@@ -31,7 +31,7 @@ message! {
         require_approval_before_apply: bool,
         /// How long after the start of an apply the world may take to converge before apply runs again. Default: 600s.
         convergence_grace_period: Option<Duration>,
-        /// Without fetch: apply runs only when this text (a template) differs from that of the last successful apply.
+        /// Without fetch: apply runs only when this text (a template) differs from that of the last apply, if that succeeded.
         apply_id: Option<String>,
         /// How long an approval that was asked for stays valid. Default: without end.
         approval_timeout: Option<Duration>,

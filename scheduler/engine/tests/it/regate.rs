@@ -2,9 +2,10 @@
 
 use engine::desired::{Desired, Gate};
 use engine::event::Event;
-use schema::status::{ApprovalStatus, Decision};
+use schema::id::BlobId;
+use schema::status::{ApprovalStatus, Decision, Status};
 
-use crate::scenario::{Apply, Fetch, Scenario, apply_only, exit_code, manual};
+use crate::scenario::{Apply, Fetch, Scenario, apply_only, exit_code, manual, newer, plan};
 
 fn gated(gates: &[Gate]) -> Desired {
     Desired { gates: gates.to_vec(), ..exit_code() }
@@ -85,5 +86,116 @@ fn rule_07_a_release_that_has_arrived_is_past_its_gates() {
     it.run(Apply, 0);
     it.run(Fetch, 0);
     it.recompiled(&gated(&[manual(false, 2), shared(1)]));
+    it.start(Apply);
+}
+
+/// The same release with commands that nobody has seen.
+fn other_commands(desired: &Desired) -> Desired {
+    Desired { compiled: BlobId::of(b"other commands"), ..desired.clone() }
+}
+
+#[test]
+fn p2_a_yes_is_for_the_commands_of_its_moment() {
+    for gate in [manual(false, 2), shared(2)] {
+        let desired = gated(&[gate]);
+        let mut it = Scenario::new(desired.clone());
+        it.run(Fetch, 2);
+        it.approve("ann");
+        it.recompiled(&other_commands(&desired)).approve("bob");
+        assert!(!it.wants(Apply), "ann has not seen them");
+        it.approve("ann");
+        assert!(it.wants(Apply));
+        it.recompiled(&desired);
+        assert!(!it.wants(Apply), "nor has anybody said yes to going back");
+        assert_eq!(it.state().standing().status, Status::WaitingManualApproval);
+    }
+    let desired = Desired { gates: vec![manual(false, 1)], ..apply_only() };
+    let mut it = Scenario::new(desired.clone());
+    it.approve("ann");
+    it.recompiled(&other_commands(&desired));
+    assert!(!it.wants(Apply));
+    it.approve("ann");
+    it.start(Apply);
+}
+
+#[test]
+fn p2_other_commands_need_a_yes_of_their_own_also_after_the_release_has_arrived() {
+    let desired = gated(&[manual(false, 1)]);
+    let mut it = Scenario::new(desired.clone());
+    it.run(Fetch, 0);
+    it.recompiled(&other_commands(&desired));
+    assert!(!it.wants(Apply));
+    it.until(40).run(Fetch, 0);
+    it.is("CONVERGED");
+    // What is found from here on is drift, as after any release that had nothing to do.
+    it.until(400).run(Fetch, 2);
+    it.start(Apply);
+}
+
+#[test]
+fn p2_where_no_fetch_can_tell_a_config_is_no_order_to_apply() {
+    let first = Desired { gates: vec![manual(false, 1)], apply_id: Some("x".to_owned()), ..apply_only() };
+    let mut it = Scenario::new(first.clone());
+    it.approve("ann");
+    it.run(Apply, 0);
+    let second = Desired { apply_id: Some("y".to_owned()), ..other_commands(&first) };
+    it.recompiled(&second);
+    it.is("CONVERGED");
+    assert!(!it.wants(Apply));
+    it.recompiled(&newer(&second, 2));
+    it.is("CONVERGED");
+    // Without a fetch from now on.
+    let mut it = Scenario::new(exit_code());
+    it.run(Fetch, 0);
+    it.recompiled(&other_commands(&apply_only()));
+    it.is("CONVERGED");
+    assert!(!it.wants(Apply));
+}
+
+#[test]
+fn p2_a_yes_to_a_plan_is_for_that_plan_until_its_apply_has_begun() {
+    let desired = gated(&[manual(false, 1)]);
+    let mut it = Scenario::new(desired.clone());
+    it.run_with(Fetch, 2, plan("1", "change a comment"));
+    it.approve("ann");
+    it.until(40).run_with(Fetch, 2, plan("2", "change a comment"));
+    assert!(it.wants(Apply), "the same plan in other bytes");
+    it.until(80).run_with(Fetch, 2, plan("3", "drop the database"));
+    assert!(!it.wants(Apply));
+    assert_eq!(it.state().pending_approvals().next().and_then(|asked| asked.explanation.clone()).as_deref(), Some("drop the database"));
+    it.approve("ann");
+    it.run(Apply, 1);
+    // One decision for the release: what is left to do after an apply that failed is another plan.
+    it.until(1_000).run_with(Fetch, 2, plan("4", "drop the rest"));
+    it.start(Apply);
+}
+
+#[test]
+fn an_apply_that_did_not_succeed_leaves_nothing_applied() {
+    let first = Desired { apply_id: Some("one".to_owned()), ..apply_only() };
+    let mut it = Scenario::new(first.clone());
+    it.run(Apply, 0);
+    it.recompiled(&Desired { apply_id: Some("two".to_owned()), ..newer(&first, 2) });
+    it.run(Apply, 1);
+    it.is("FAILED APPLY_FAILED");
+    it.recompiled(&newer(&first, 3));
+    it.run(Apply, 0);
+    it.is("CONVERGED");
+}
+
+#[test]
+fn p8_a_yes_without_a_name_is_for_the_words_that_were_shown() {
+    let gate = |description: &str| Gate::ManualApproval {
+        name: None,
+        description: Some(description.to_owned()),
+        every_action: false,
+        min_approvers: 1,
+    };
+    let mut it = Scenario::new(gated(&[gate("legal")]));
+    it.run(Fetch, 2);
+    it.approve("alice");
+    it.recompiled(&gated(&[gate("security must agree")]));
+    assert!(!it.wants(Apply));
+    it.approve("bob");
     it.start(Apply);
 }

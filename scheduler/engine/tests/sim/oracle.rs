@@ -33,8 +33,10 @@ struct Account {
     paused: bool,
     observer: bool,
     deleted: bool,
-    /// Seen CONVERGED at this release.
+    /// Seen CONVERGED at this release, with the commands of now where a fetch can tell.
     arrived: bool,
+    /// No fetch with the commands of now has answered that all is well.
+    unseen: bool,
     /// Versions at which the upstream channel was ever heard to be converged.
     heard: Vec<String>,
     /// What a fetch found since the last apply.
@@ -163,7 +165,8 @@ impl Oracle {
         }
         let account = &mut self.accounts[instance];
         let status = after.standing().status;
-        account.arrived |= status == Status::Converged;
+        let looks = account.desired.as_ref().is_some_and(|desired| desired.fetch.is_some());
+        account.arrived |= status == Status::Converged && !(looks && account.unseen);
         assert_eq!(status == Status::Deleted, account.deleted, "DELETED");
         assert_eq!(status == Status::Paused, account.paused && !account.deleted && account.desired.is_some(), "PAUSED");
     }
@@ -191,6 +194,10 @@ impl Oracle {
                 if changed {
                     account.fresh = None;
                     account.spend();
+                    account.arrived = false;
+                    account.unseen = true;
+                    // What was said was said about other commands.
+                    account.grants.values_mut().filter(|grant| !grant.votes.is_empty()).for_each(|grant| grant.spent |= !grant.rejected);
                 }
             }
             Event::Deleted => account.deleted = true,
@@ -372,6 +379,7 @@ impl Account {
         match answer(desired, *code, seen) {
             Answer::None => {}
             Answer::Clean => {
+                self.unseen = false;
                 self.fresh = None;
                 self.work = None;
                 self.cancelled = false;
