@@ -1,18 +1,20 @@
 //! Hides the values of secrets in whatever is shown or kept, also when a read cuts one in two. Called by the wrapper for
 //! all that leaves it, and by the scheduler for what no wrapper of ours has masked.
 //!
-//! Text is looked through twice: as it stands, for the value and its escaped forms; and without its line breaks, for the forms
-//! that programs break into lines (base64), wherever they break them. Both passes are linear, and what is held back until more
-//! comes is bounded by the longest form.
+//! Text is looked through as it stands and, where it has escapes, with them decoded (`decoded`), for the value; and both without
+//! line breaks (`unbroken`) for the forms that programs break into lines (base64). All of it is linear, and what is held back until
+//! more comes is bounded by the longest form.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 
+use self::decoded::{BACKSLASHES_LIMIT, Decoded};
 use self::patterns::{Found, Patterns};
 use self::unbroken::Unbroken;
 
+mod decoded;
 mod forms;
 mod patterns;
 mod unbroken;
@@ -24,11 +26,24 @@ const MASK: &[u8] = SHOWN_MASK.as_bytes();
 /// Shortest value that is masked: a shorter one would black out ordinary words.
 pub const SHORTEST_BYTES: usize = 6;
 
+/// Most bytes that an escape usually has for each byte: `\\u00e4` is `ä` in JSON in JSON, `&amp;#039;` a quote in markup twice.
+const ESCAPED_BYTES: usize = 12;
+
+/// How often what is held back is made longer so that it ends between two escapes: only what was made for it needs more.
+const SETTLE_LIMIT: usize = 16;
+
 /// The forms to hide.
 pub struct Secrets {
-    as_they_stand: Patterns,
+    plain: Patterns,
+    /// What short values that look escaped become when they are decoded: hidden only where it was escaped.
+    short: Option<Patterns>,
     /// Those that may have line breaks anywhere.
     breakable: Patterns,
+    /// Whether one may begin with an escape of which nothing may be shown: those of letters and digits are hardly ever escaped,
+    /// and a prompt (`C:\`) is to be seen at once.
+    hold: bool,
+    /// Whether one ends with a backslash, which decoding cannot tell from those of what follows.
+    trailing: bool,
 }
 
 impl Secrets {
@@ -51,19 +66,25 @@ impl Secrets {
 
     /// These values, in every form in which a program is likely to print them; `None` without any.
     pub fn of(values: &[&[u8]]) -> Option<Self> {
-        let plain: Vec<&[u8]> = values.iter().flat_map(|value| forms::parts(value)).filter(|part| part.len() >= SHORTEST_BYTES).collect();
-        if plain.is_empty() {
+        let parts: Vec<&[u8]> = values.iter().flat_map(|value| forms::parts(value)).filter(|part| part.len() >= SHORTEST_BYTES).collect();
+        if parts.is_empty() {
             return None;
         }
+        let long = |form: &Vec<u8>| form.len() >= SHORTEST_BYTES;
         let whole = || values.iter().map(|value| value.trim_ascii_end()).filter(|value| value.len() >= SHORTEST_BYTES);
-        let as_they_stand = plain.iter().flat_map(|part| forms::escaped(part)).chain(whole().flat_map(forms::rarely_escaped));
-        let breakable = plain.iter().flat_map(|part| forms::encoded(part)).chain(whole().flat_map(forms::rarely_encoded));
-        Some(Self { as_they_stand: Patterns::of(as_they_stand.collect()), breakable: Patterns::of(breakable.collect()) })
+        let (mut plain, short) = decoded::forms(parts.iter().flat_map(|part| forms::written(part)).collect());
+        let hold = plain.iter().chain(&short).any(|form| !form[0].is_ascii_alphanumeric());
+        plain.extend(whole().flat_map(forms::rarely_written));
+        plain.retain(long);
+        let breakable = parts.iter().flat_map(|part| forms::encoded(part)).chain(whole().flat_map(forms::rarely_encoded));
+        let trailing = parts.iter().any(|part| part.ends_with(b"\\"));
+        let short = (!short.is_empty()).then(|| Patterns::of(short));
+        Some(Self { plain: Patterns::of(plain), short, breakable: Patterns::of(breakable.filter(long).collect()), hold, trailing })
     }
 
     /// Bytes of the longest form of any of them, without line breaks.
     pub fn longest(&self) -> usize {
-        self.as_they_stand.longest.max(self.breakable.longest)
+        (self.plain.longest * ESCAPED_BYTES).max(self.breakable.longest)
     }
 
     /// The text with every secret hidden.
@@ -73,29 +94,101 @@ impl Secrets {
 
     /// The secrets in `bytes`, and from where on more has to come before anything can be said; `last`: nothing more comes.
     fn find(&self, bytes: &[u8], last: bool) -> Found {
-        let Found { mut ranges, open_from } = self.as_they_stand.find(bytes, bytes, last);
-        let unbroken = Unbroken::of(bytes);
-        let beside = self.breakable.find(unbroken.text(), unbroken.certain(), last);
-        ranges.extend(beside.ranges.iter().flat_map(|range| unbroken.in_original(range)));
-        ranges.sort_by_key(|range| (range.start, range.end));
-        let mut apart: Vec<Range<usize>> = Vec::with_capacity(ranges.len());
-        for range in ranges {
-            match apart.last_mut() {
-                Some(before) if range.start < before.end => before.end = before.end.max(range.end),
-                _ => apart.push(range),
+        let found = self.plain.find(bytes, bytes, last);
+        let mut open_from = found.open_from;
+        let mut pieces: Vec<Piece> = found.ranges.into_iter().map(Piece::whole).collect();
+        let broken = |bytes: &[u8], escaped| {
+            let unbroken = Unbroken::of(bytes, escaped);
+            let found = self.breakable.find(unbroken.text(), unbroken.certain(), last);
+            let pieces: Vec<Piece> = found.ranges.iter().flat_map(|range| Piece::several(unbroken.in_original(range))).collect();
+            (pieces, unbroken.position(found.open_from))
+        };
+        let (beside, open) = broken(bytes, true);
+        pieces.extend(beside);
+        open_from = open_from.min(open);
+        let decoded = Decoded::of(bytes, self.hold, last);
+        if let Some(decoded) = &decoded {
+            let text = decoded.text();
+            let found = self.plain.find(text, text, last);
+            pieces.extend(found.ranges.iter().map(|range| Piece::whole(decoded.in_original(range))));
+            let (beside, open) = broken(text, false);
+            pieces.extend(beside.into_iter().map(|piece| piece.in_original(decoded)));
+            open_from = open_from.min(decoded.position(found.open_from)).min(decoded.position(open));
+            if let Some(short) = &self.short {
+                let found = short.find(text, text, last);
+                let escaped = found.ranges.iter().map(|range| (range.len(), decoded.in_original(range)));
+                let hidden = escaped.filter(|(length, range)| range.len() > *length && range.len() >= SHORTEST_BYTES);
+                pieces.extend(hidden.map(|(_, range)| Piece::whole(range)));
+                open_from = open_from.min(decoded.position(found.open_from));
             }
         }
-        if last {
-            return Found { ranges: apart, open_from: bytes.len() };
+        for piece in pieces.iter_mut().filter(|piece| self.trailing && piece.is_last) {
+            let behind = bytes[piece.range.end..].iter().take(BACKSLASHES_LIMIT).take_while(|byte| **byte == b'\\').count();
+            piece.range.end += behind;
+            if piece.range.end == bytes.len() && behind < BACKSLASHES_LIMIT {
+                open_from = open_from.min(piece.from);
+            }
         }
-        let mut open_from = open_from.min(unbroken.position(beside.open_from));
-        // No secret is cut in two.
-        if let Some(cut) = apart.get(apart.partition_point(|range| range.end <= open_from)) {
-            open_from = open_from.min(cut.start);
+        let mut apart = merged(pieces);
+        if !last {
+            // No secret is cut in two, and no escape.
+            let uncut = |at: usize| {
+                let behind = &apart[apart.partition_point(|piece| piece.range.end <= at)..];
+                behind.iter().map(|piece| piece.from).fold(at, usize::min)
+            };
+            for _ in 0..SETTLE_LIMIT {
+                let earlier = uncut(open_from);
+                let earlier = decoded.as_ref().map_or(earlier, |decoded| decoded.whole(earlier));
+                if earlier == open_from {
+                    break;
+                }
+                open_from = earlier;
+            }
+            open_from = uncut(open_from);
+            apart.truncate(apart.partition_point(|piece| piece.range.start < open_from));
         }
-        apart.truncate(apart.partition_point(|range| range.start < open_from));
-        Found { ranges: apart, open_from }
+        let open_from = if last { bytes.len() } else { open_from };
+        Found { ranges: apart.into_iter().map(|piece| piece.range).collect(), open_from }
     }
+}
+
+/// A part of a secret that was found: one that is broken into lines has several.
+struct Piece {
+    range: Range<usize>,
+    /// Where the secret begins.
+    from: usize,
+    is_last: bool,
+}
+
+impl Piece {
+    fn whole(range: Range<usize>) -> Self {
+        Self { from: range.start, range, is_last: true }
+    }
+
+    fn several(ranges: Vec<Range<usize>>) -> impl Iterator<Item = Self> {
+        let (from, count) = (ranges.first().map_or(0, |range| range.start), ranges.len());
+        ranges.into_iter().enumerate().map(move |(which, range)| Self { range, from, is_last: which + 1 == count })
+    }
+
+    fn in_original(self, decoded: &Decoded<'_>) -> Self {
+        Self { range: decoded.in_original(&self.range), from: decoded.position(self.from), is_last: self.is_last }
+    }
+}
+
+/// Those that overlap as one, in their order.
+fn merged(mut pieces: Vec<Piece>) -> Vec<Piece> {
+    pieces.sort_by_key(|piece| (piece.range.start, piece.range.end));
+    let mut apart: Vec<Piece> = Vec::with_capacity(pieces.len());
+    for piece in pieces {
+        match apart.last_mut() {
+            Some(before) if piece.range.start < before.range.end => {
+                before.range.end = before.range.end.max(piece.range.end);
+                before.from = before.from.min(piece.from);
+            }
+            _ => apart.push(piece),
+        }
+    }
+    apart
 }
 
 /// The text with every secret hidden, if there are any.

@@ -1,36 +1,12 @@
-//! The forms in which programs print a value: as it stands, escaped for shells, addresses, JSON and markup, and encoded as base64
-//! or digits. Called by `mask` once for each set of secrets.
+//! The forms in which programs print a value that no decoding of escapes (`decoded`) leads back to it: with its quotes doubled, and
+//! encoded as base64 or digits. Called by `mask` once for each set of secrets.
 
 use base64::Engine;
 use base64::engine::general_purpose::{GeneralPurpose, STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 
 mod rare;
 
-pub(super) use self::rare::{rarely_encoded, rarely_escaped};
-
-/// What percent-encoders leave as it is beside letters and digits. Sources: RFC 3986, 2.3; Go's `net/url` (`shouldEscape`);
-/// ECMAScript's `encodeURIComponent` and `encodeURI`; Python's `urllib.parse.quote`; the URL standard's forms, which
-/// Java's `URLEncoder` has too; PHP's `urlencode`; the URL standard's user information and path.
-const LEFT_BY_PERCENT_ENCODERS: [&[u8]; 12] = [
-    b"-._~",
-    b"-._~/",
-    b"-_.!~*'()",
-    b"-_.!~*'();,/?:@&=+$#",
-    // Go's PathEscape, EscapedPath, and user information.
-    b"-._~$&+=:@",
-    b"-._~$&+,/:;=@",
-    b"-._~$&+,;=",
-    b"*-._",
-    b"-_.",
-    b"-._~!$&'()*+,%",
-    b"-._~!$&'()*+,;=:@/%",
-    b"",
-];
-
-/// What bash's `printf %q` puts a backslash before.
-const QUOTED_BY_BASH: &[u8] = b" \t\\\"'|&;()<>!{}*[]?^$`,";
-/// The same for zsh's and dash's, and for programs that quote everything that is not harmless.
-const HARMLESS_IN_SHELLS: &[u8] = b"@%_-+=:,./";
+pub(super) use self::rare::{rarely_encoded, rarely_written};
 
 /// A value, without what ends its last line, and each of its lines.
 pub(super) fn parts(value: &[u8]) -> Vec<&[u8]> {
@@ -42,54 +18,36 @@ pub(super) fn parts(value: &[u8]) -> Vec<&[u8]> {
     parts
 }
 
-/// As it stands, and escaped: for addresses, JSON, markup, shells and the literals of languages.
-pub(super) fn escaped(plain: &[u8]) -> Vec<Vec<u8>> {
+/// As it stands, and as it is written where no escape tells: quotes are doubled or taken out of quotes, a blank is `+`. And as JSON,
+/// for JSON that was escaped as a whole, and because decoding drops backslashes at the end.
+pub(super) fn written(plain: &[u8]) -> Vec<Vec<u8>> {
     let mut forms = vec![plain.to_owned()];
-    for left in LEFT_BY_PERCENT_ENCODERS {
-        for lower in [false, true] {
-            let percent = percent_encoded(plain, left, lower);
-            forms.push(replaced(&percent, &[(b"%20", b"+")]));
-            forms.push(percent);
-        }
-    }
-    // Within '…', as Python's `shlex.quote` and as bash, Ruby and PHP write a quote there.
-    forms.push(replaced(plain, &[(b"'", b"'\"'\"'")]));
-    forms.push(replaced(plain, &[(b"'", b"'\\''")]));
-    // Within "…".
-    forms.push(before_each(plain, b'\\', |byte| b"\\\"$`".contains(&byte)));
-    forms.push(before_each(plain, b'\\', |byte| b"\\\"$`!".contains(&byte)));
-    // Without quotes.
-    forms.push(before_each(plain, b'\\', |byte| QUOTED_BY_BASH.contains(&byte)));
-    forms.push(before_each(plain, b'\\', |byte| byte.is_ascii() && !byte.is_ascii_alphanumeric() && !HARMLESS_IN_SHELLS.contains(&byte)));
-    // $'…', and the literals of Python, C and the like.
-    let literal = replaced(plain, &[(b"\\", b"\\\\"), (b"\n", b"\\n"), (b"\r", b"\\r"), (b"\t", b"\\t")]);
-    forms.push(replaced(&literal, &[(b"'", b"\\'")]));
-    forms.push(literal);
-    for [double, single] in [
-        [b"&quot;".as_slice(), b"&#39;".as_slice()],
-        [b"&#34;", b"&#39;"],
-        [b"&quot;", b"&apos;"],
-        [b"&quot;", b"&#x27;"],
-        [b"&quot;", b"&#039;"],
-        [b"\"", b"'"],
-    ] {
-        forms.push(replaced(plain, &[(b"&", b"&amp;"), (b"<", b"&lt;"), (b">", b"&gt;"), (b"\"", double), (b"'", single)]));
-    }
+    let pairs: [&[(&[u8], &[u8])]; 6] = [
+        &[(b" ", b"+")],
+        // YAML, SQL and PowerShell; CSV.
+        &[(b"'", b"''")],
+        &[(b"\"", b"\"\"")],
+        // Within '…', as Python's `shlex.quote` and as bash, Ruby and PHP write a quote there.
+        &[(b"'", b"'\"'\"'")],
+        &[(b"'", b"'\\''")],
+        // HCL.
+        &[(b"${", b"$${"), (b"%{", b"%%{")],
+    ];
+    forms.extend(pairs.iter().map(|pairs| replaced(plain, pairs)));
     if let Ok(text) = std::str::from_utf8(plain) {
-        let json = &json(text);
-        forms.push(json.as_bytes().to_owned());
-        // As PHP writes it, as Go does, and with nothing but ASCII, as Python does.
-        forms.push(json.replace('/', "\\/").into_bytes());
-        let go = json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026");
-        // A document within a string of another.
-        for text in [json, &go] {
-            forms.push(self::json(text).into_bytes());
+        let json = json(text);
+        forms.push(ascii(&json, false).into_bytes());
+        if plain.ends_with(b"\\") {
+            forms.push(self::json(&json).into_bytes());
         }
-        forms.push(go.into_bytes());
-        forms.push(ascii(json, false).into_bytes());
-        forms.push(ascii(json, true).into_bytes());
-        forms.push(ascii(&json.replace('<', "\\u003C").replace('>', "\\u003E").replace('&', "\\u0026"), true).into_bytes());
+        forms.push(json.into_bytes());
+        // What escapes of bytes make of it where they are of characters (Python's `\xe4`).
+        if !plain.is_ascii() {
+            forms.extend(text.chars().map(|character| u8::try_from(character).ok()).collect::<Option<Vec<u8>>>());
+        }
     }
+    forms.sort_unstable();
+    forms.dedup();
     forms
 }
 
@@ -128,19 +86,6 @@ fn within_base64(engine: &GeneralPurpose, value: &[u8], before: usize) -> Vec<u8
     text.as_bytes()[first..end].to_owned()
 }
 
-/// With `%XX` for everything but letters, digits and what is `left`.
-fn percent_encoded(bytes: &[u8], left: &[u8], lower: bool) -> Vec<u8> {
-    let mut encoded = Vec::with_capacity(bytes.len() * 3);
-    for byte in bytes {
-        if byte.is_ascii_alphanumeric() || left.contains(byte) {
-            encoded.push(*byte);
-        } else {
-            encoded.extend(if lower { format!("%{byte:02x}") } else { format!("%{byte:02X}") }.into_bytes());
-        }
-    }
-    encoded
-}
-
 /// With each of these texts replaced, in one pass.
 fn replaced(bytes: &[u8], pairs: &[(&[u8], &[u8])]) -> Vec<u8> {
     let mut text = Vec::with_capacity(bytes.len());
@@ -159,11 +104,6 @@ fn replaced(bytes: &[u8], pairs: &[(&[u8], &[u8])]) -> Vec<u8> {
         };
     }
     text
-}
-
-/// With `mark` before each byte that needs it.
-fn before_each(bytes: &[u8], mark: u8, needs: impl Fn(u8) -> bool) -> Vec<u8> {
-    bytes.iter().flat_map(|byte| needs(*byte).then_some(mark).into_iter().chain([*byte])).collect()
 }
 
 /// As a string of JSON, without its quotes.

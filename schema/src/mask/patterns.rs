@@ -8,8 +8,6 @@ use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
-use super::SHORTEST_BYTES;
-
 /// A prefix of this many bytes tells most texts apart: where it is the same, comparing the rest counts as work.
 const NEAR_BYTES: usize = 8;
 
@@ -35,7 +33,6 @@ pub(super) struct Found {
 
 impl Patterns {
     pub(super) fn of(mut patterns: Vec<Vec<u8>>) -> Self {
-        patterns.retain(|pattern| pattern.len() >= SHORTEST_BYTES);
         patterns.sort();
         patterns.dedup();
         let finder = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&patterns);

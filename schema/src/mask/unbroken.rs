@@ -19,14 +19,14 @@ pub(super) struct Unbroken<'a> {
 }
 
 impl<'a> Unbroken<'a> {
-    /// Of these bytes.
-    pub(super) fn of(bytes: &'a [u8]) -> Self {
+    /// Of these bytes; `escaped`: a break may be written as an escape.
+    pub(super) fn of(bytes: &'a [u8], escaped: bool) -> Self {
         let mut unbroken = Self { text: Cow::Borrowed(bytes), runs: vec![(0, 0)], original_len: bytes.len(), uncertain: 0 };
         let mut text: Option<Vec<u8>> = None;
         let (mut run, mut at) = (0, 0);
-        while let Some(found) = bytes[at..].iter().position(|byte| matches!(byte, b'\n' | b'\r' | b'\\')) {
+        while let Some(found) = bytes[at..].iter().position(|byte| matches!(byte, b'\n' | b'\r') || (escaped && *byte == b'\\')) {
             at += found;
-            let end = break_end(bytes, at);
+            let end = break_end(bytes, at, escaped);
             if end == at {
                 at += 1;
                 continue;
@@ -38,7 +38,7 @@ impl<'a> Unbroken<'a> {
             unbroken.runs.push((text.len(), end));
             (run, at) = (end, end);
         }
-        unbroken.uncertain = usize::from(run < bytes.len() && bytes.last() == Some(&b'\\'));
+        unbroken.uncertain = usize::from(escaped && run < bytes.len() && bytes.last() == Some(&b'\\'));
         if let Some(mut text) = text {
             text.extend_from_slice(&bytes[run..]);
             unbroken.text = Cow::Owned(text);
@@ -83,12 +83,12 @@ impl<'a> Unbroken<'a> {
 }
 
 /// Where the break ends that begins at `at`; `at` for none.
-fn break_end(bytes: &[u8], at: usize) -> usize {
+fn break_end(bytes: &[u8], at: usize, escaped: bool) -> usize {
     let mut end = at;
     loop {
         end += match &bytes[end..] {
             [b'\n' | b'\r', ..] => 1,
-            [b'\\', b'n' | b'r', ..] => 2,
+            [b'\\', b'n' | b'r', ..] if escaped => 2,
             [b' ' | b'\t', ..] if end > at => 1,
             _ => return end,
         };
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn breaks_are_left_out_and_every_byte_knows_where_it_stood() {
         let bytes = b"ab\n  cd\\r\\nef\\gh\r\n";
-        let unbroken = Unbroken::of(bytes);
+        let unbroken = Unbroken::of(bytes, true);
         assert_eq!(unbroken.text(), b"abcdef\\gh");
         for (at, byte) in unbroken.text().iter().enumerate() {
             assert_eq!(bytes[unbroken.position(at)], *byte);
@@ -114,12 +114,12 @@ mod tests {
     #[test]
     fn a_long_break_is_none() {
         let bytes = [b"ab".as_slice(), &[b'\n'; BREAK_LIMIT_BYTES + 1], b"cd"].concat();
-        assert_eq!(Unbroken::of(&bytes).text(), b"ab\ncd");
+        assert_eq!(Unbroken::of(&bytes, true).text(), b"ab\ncd");
     }
 
     #[test]
     fn what_may_begin_a_break_is_uncertain() {
-        let unbroken = Unbroken::of(b"a\nb\\");
+        let unbroken = Unbroken::of(b"a\nb\\", true);
         assert_eq!((unbroken.text(), unbroken.certain()), (b"ab\\".as_slice(), b"ab".as_slice()));
     }
 }

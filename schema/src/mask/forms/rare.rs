@@ -1,41 +1,20 @@
 //! Forms that few programs print: of whole values of a moderate size alone, since each is another text to look for, and a key of
 //! many lines has hundreds of the usual ones. Called by `mask` once for each set of secrets.
 
-use super::{ascii, base64, digits, percent_encoded, replaced};
+use super::{ascii, base64, digits};
 
 /// Longest value that is looked for in these forms, bytes: passwords and tokens.
 const LIMIT_BYTES: usize = 512;
 
-/// What bash writes as `\E`.
-const ESCAPE: u8 = 0x1b;
-
 /// What base32 is written with. Source: RFC 4648, 6.
 const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
-/// Escaped: for addresses twice, as `$'…'` and the literals of languages write every byte that is not ASCII, as .NET and Gson write
-/// JSON; and in UTF-16.
-pub(in crate::mask) fn rarely_escaped(plain: &[u8]) -> Vec<Vec<u8>> {
+/// In UTF-16.
+pub(in crate::mask) fn rarely_written(plain: &[u8]) -> Vec<Vec<u8>> {
     if plain.len() > LIMIT_BYTES {
         return Vec::new();
     }
-    let mut forms = Vec::new();
-    for left in [b"-._~".as_slice(), b"-._~/", b"-_.!~*'()"] {
-        for lower in [false, true] {
-            forms.push(replaced(&percent_encoded(plain, left, lower), &[(b"%", b"%25")]));
-        }
-    }
-    let octal = |byte: u8| if byte == ESCAPE { "\\E".to_owned() } else { format!("\\{byte:03o}") };
-    let hexadecimal = |byte: u8| format!("\\x{byte:02x}");
-    for quote in [b"\\'".as_slice(), b"'"] {
-        forms.push(literal(plain, quote, |byte| byte.is_ascii_control().then(|| octal(byte))));
-        forms.push(literal(plain, quote, |byte| (byte.is_ascii_control() || !byte.is_ascii()).then(|| octal(byte))));
-        forms.push(literal(plain, quote, |byte| (byte.is_ascii_control() || !byte.is_ascii()).then(|| hexadecimal(byte))));
-    }
-    if let Ok(text) = std::str::from_utf8(plain) {
-        forms.extend(json_escaped(text).into_iter().map(String::into_bytes));
-        forms.extend(utf16(text));
-    }
-    forms
+    std::str::from_utf8(plain).map_or_else(|_| Vec::new(), |text| utf16(text).to_vec())
 }
 
 /// Encoded: hexadecimal digits with something between them, base32, and as base64 what was escaped for JSON or is UTF-16.
@@ -61,22 +40,6 @@ pub(in crate::mask) fn rarely_encoded(plain: &[u8]) -> Vec<Vec<u8>> {
         forms.extend(all.chain(utf16(text)).flat_map(|form| base64(&form)));
     }
     forms
-}
-
-/// A literal with `\n` and the like, `quote` for a single one, and what `escape` gives for others.
-fn literal(plain: &[u8], quote: &[u8], escape: impl Fn(u8) -> Option<String>) -> Vec<u8> {
-    let mut text = Vec::with_capacity(plain.len());
-    for byte in plain {
-        match byte {
-            b'\\' => text.extend_from_slice(b"\\\\"),
-            b'\n' => text.extend_from_slice(b"\\n"),
-            b'\r' => text.extend_from_slice(b"\\r"),
-            b'\t' => text.extend_from_slice(b"\\t"),
-            b'\'' => text.extend_from_slice(quote),
-            byte => text.extend(escape(*byte).map_or_else(|| vec![*byte], String::into_bytes)),
-        }
-    }
-    text
 }
 
 /// As .NET (System.Text.Json) and Gson write a string, which escape for markup too.

@@ -1,0 +1,179 @@
+//! A text with its escapes decoded, and where each byte of it stood: programs escape the same text in many ways, and mix them.
+//! Called by `mask`, for texts and for secrets alike: a secret that looks escaped itself is looked for decoded too.
+//!
+//! What always holds: an escape is the same whatever stands before the last backslash of its beginning, so a text may be cut between
+//! any two of them; what an escape has is bounded.
+
+use std::ops::Range;
+
+pub(super) use self::escapes::BACKSLASHES_LIMIT;
+use self::escapes::{Kind, Stop};
+use super::SHORTEST_BYTES;
+
+mod escapes;
+
+/// In this order, so that JSON in markup, markup in JSON, and addresses in both are decoded whole.
+const KINDS: [Kind; 3] = [Kind::Literal, Kind::Address, Kind::Markup];
+
+/// A text without escapes of any kind.
+pub(super) struct Decoded<'a> {
+    bytes: &'a [u8],
+    layers: Vec<Layer>,
+}
+
+/// A text without escapes of one kind.
+struct Layer {
+    text: Vec<u8>,
+    escapes: Vec<Escape>,
+    /// Up to where in the text below it was made of; what is left may be the beginning of an escape.
+    covered: usize,
+}
+
+/// Where an escape stood in the text below, and what it became.
+struct Escape {
+    below: Range<usize>,
+    here: Range<usize>,
+}
+
+impl<'a> Decoded<'a> {
+    /// Of these bytes, if there is anything to decode. `hold`: a first backslash belongs to its escape; otherwise only what
+    /// follows, so that it need not be held back. `last`: nothing follows.
+    pub(super) fn of(bytes: &'a [u8], hold: bool, last: bool) -> Option<Self> {
+        let mut decoded = Self { bytes, layers: Vec::new() };
+        for kind in KINDS {
+            decoded.layers.extend(Layer::of(decoded.text(), kind, hold, last));
+        }
+        (!decoded.layers.is_empty()).then_some(decoded)
+    }
+
+    /// What is left.
+    pub(super) fn text(&self) -> &[u8] {
+        self.layers.last().map_or(self.bytes, |layer| &layer.text)
+    }
+
+    /// Where a byte of it stood; the end is where something begins that may be an escape.
+    pub(super) fn position(&self, at: usize) -> usize {
+        self.layers.iter().rev().fold(at, |at, layer| layer.start(at))
+    }
+
+    /// Where a range of it stood.
+    pub(super) fn in_original(&self, range: &Range<usize>) -> Range<usize> {
+        self.layers.iter().rev().fold(range.clone(), |range, layer| layer.start(range.start)..layer.end(range.end))
+    }
+
+    /// Where the escape begins that `at` is within; `at` for none.
+    pub(super) fn whole(&self, at: usize) -> usize {
+        let mut original = at;
+        for (which, layer) in self.layers.iter().enumerate() {
+            let below = self.layers[..which].iter().fold(original, |at, layer| layer.decoded(at));
+            if let Some(escape) = layer.around(below) {
+                original = self.layers[..which].iter().rev().fold(escape.below.start, |at, layer| layer.start(at));
+            }
+        }
+        original
+    }
+}
+
+impl Layer {
+    fn of(bytes: &[u8], kind: Kind, hold: bool, last: bool) -> Option<Self> {
+        let mut layer = Self { text: Vec::new(), escapes: Vec::new(), covered: bytes.len() };
+        let (mut copied, mut at, mut nothing, mark) = (0, 0, 0, kind.mark());
+        while let Some(found) = bytes[at..].iter().position(|byte| *byte == mark) {
+            at += found;
+            let (mut from, mut held) = (at, at);
+            if kind == Kind::Literal {
+                let marks = bytes[at..].iter().take_while(|byte| **byte == mark).count();
+                at += marks;
+                // So many are no escape, so that what is held back has a limit; the last may be one.
+                if marks > BACKSLASHES_LIMIT {
+                    (from, held) = (at - 1, at - BACKSLASHES_LIMIT);
+                }
+            }
+            match kind.read(&bytes[at..], last) {
+                Ok((meaning, length)) => {
+                    at += length;
+                    layer.text.extend_from_slice(&bytes[copied..from]);
+                    let here = layer.text.len();
+                    nothing = if layer.escapes.last().is_some_and(|before| before.here == (here..here)) { nothing + 1 } else { 0 };
+                    // An escaped backslash may be one of several, which mean as little as the others.
+                    if kind != Kind::Literal || !meaning.is_backslash() || nothing > BACKSLASHES_LIMIT {
+                        meaning.write(&mut layer.text);
+                    }
+                    let begin = if kind == Kind::Literal && !hold { at - length } else { from };
+                    layer.escapes.push(Escape { below: begin..at, here: here..layer.text.len() });
+                    copied = at;
+                }
+                Err(Stop::Not) => at = at.max(from + 1),
+                Err(Stop::Cut) => {
+                    layer.text.extend_from_slice(&bytes[copied..held]);
+                    layer.covered = if kind == Kind::Literal && !hold { at } else { held };
+                    return Some(layer);
+                }
+            }
+        }
+        if layer.escapes.is_empty() {
+            return None;
+        }
+        layer.text.extend_from_slice(&bytes[copied..]);
+        Some(layer)
+    }
+
+    /// Where the byte at `at` stood below, or the whole escape that it came of began.
+    fn start(&self, at: usize) -> usize {
+        if at >= self.text.len() {
+            return self.covered;
+        }
+        match self.before(at) {
+            Some(escape) if at < escape.here.end => escape.below.start,
+            Some(escape) => escape.below.end + (at - escape.here.end),
+            None => at,
+        }
+    }
+
+    /// Where what ends at `at` ended below.
+    fn end(&self, at: usize) -> usize {
+        match at.checked_sub(1).and_then(|at| self.before(at)) {
+            Some(escape) => escape.below.end + at.saturating_sub(escape.here.end),
+            None => at,
+        }
+    }
+
+    /// What a place below has become; within an escape its beginning.
+    fn decoded(&self, below: usize) -> usize {
+        let which = self.escapes.partition_point(|escape| escape.below.start <= below);
+        let at = match which.checked_sub(1).map(|which| &self.escapes[which]) {
+            Some(escape) if below < escape.below.end => escape.here.start,
+            Some(escape) => escape.here.end + (below - escape.below.end),
+            None => below,
+        };
+        at.min(self.text.len())
+    }
+
+    /// The escape that this place below is within.
+    fn around(&self, below: usize) -> Option<&Escape> {
+        let which = self.escapes.partition_point(|escape| escape.below.start < below);
+        which.checked_sub(1).map(|which| &self.escapes[which]).filter(|escape| below < escape.below.end)
+    }
+
+    /// The last escape that became something at `at` or before.
+    fn before(&self, at: usize) -> Option<&Escape> {
+        self.escapes[..self.escapes.partition_point(|escape| escape.here.start <= at)].last()
+    }
+}
+
+/// What is looked for where a text was decoded: each of these as it becomes by any kinds of decoding. And those of them that are
+/// too short, or too blank, to be looked for where nothing was escaped.
+pub(super) fn forms(plain: Vec<Vec<u8>>) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
+    let mut all = plain.clone();
+    for kind in KINDS {
+        let decoded = all.iter().filter_map(|form| Layer::of(form, kind, true, true)).map(|layer| layer.text);
+        // Where every character was escaped.
+        let bare = all.iter().filter(|form| kind == Kind::Literal && form.contains(&kind.mark()));
+        let bare = bare.map(|form| form.iter().copied().filter(|byte| *byte != kind.mark()).collect());
+        let more: Vec<Vec<u8>> = decoded.chain(bare).collect();
+        all.extend(more);
+        all.sort_unstable();
+        all.dedup();
+    }
+    all.into_iter().filter(|form| !form.is_empty()).partition(|form| form.trim_ascii().len() >= SHORTEST_BYTES || plain.contains(form))
+}
