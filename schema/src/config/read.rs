@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::coerce::{self, Twice};
 use super::document::{Document, Source, diagnostic_at};
 use super::local::{self, Reference};
-use super::secrets::{self, Secret};
+use super::secrets::{self, Hidden, Secret};
 use super::{Body, Written, rules};
 use crate::api::ConfigFile;
 use crate::check::{Checker, Fault, Notation, Problem, cut};
@@ -75,7 +75,22 @@ pub fn read(files: &[ConfigFile]) -> Result<Vec<Document>, Vec<Diagnostic>> {
 /// # Errors
 /// Every problem; none for a source of the same version of pvn.
 pub fn read_source(source: Source) -> Result<Option<Document>, Vec<Diagnostic>> {
-    let (shared, parsed) = parse(&source);
+    let (shared, hidden, parsed) = parse(&source);
+    read_parsed(source, shared, parsed).map_err(|mut problems| {
+        for problem in &mut problems {
+            problem.message = hidden.hide(&problem.message);
+            problem.path = hidden.hide(&problem.path);
+            problem.help = problem.help.as_deref().map(|help| hidden.hide(help));
+        }
+        problems
+    })
+}
+
+fn read_parsed(
+    source: Source,
+    shared: diagnostic::Source,
+    parsed: Result<Option<Parsed>, Vec<Diagnostic>>,
+) -> Result<Option<Document>, Vec<Diagnostic>> {
     let Some(parsed) = parsed? else { return Ok(None) };
     let Parsed { tree, mut value, mut problems } = parsed;
     let room = DOCUMENT_PROBLEM_LIMIT.saturating_sub(problems.len());
@@ -115,7 +130,7 @@ pub fn references(path: &str, text: &str) -> Vec<(Reference, Diagnostic)> {
     }
     let mut wanted = Vec::new();
     for source in cut_file(path, text) {
-        let (shared, parsed) = parse(&source);
+        let (shared, _, parsed) = parse(&source);
         if let Ok(Some(parsed)) = parsed {
             let found = local_blocks(&parsed.value);
             wanted.extend(found.into_iter().map(|reference| {
@@ -143,7 +158,8 @@ struct Parsed {
     problems: Vec<Diagnostic>,
 }
 
-fn parse(source: &Source) -> (diagnostic::Source, Result<Option<Parsed>, Vec<Diagnostic>>) {
+/// The text as it may be shown, what no message may repeat, and what the text says.
+fn parse(source: &Source) -> (diagnostic::Source, Hidden, Result<Option<Parsed>, Vec<Diagnostic>>) {
     let text = source.text.as_str();
     let shown = |secrets: &[Secret]| diagnostic::Source {
         path: source.file.as_str().into(),
@@ -159,10 +175,11 @@ fn parse(source: &Source) -> (diagnostic::Source, Result<Option<Parsed>, Vec<Dia
             let message = if is_hidden && error.message.contains("tag") { "this tag is not supported".to_owned() } else { error.message };
             let shared = shown(&secrets);
             let problem = Diagnostic { help: error.help, ..diagnostic_at(&shared, error.span, "", message) };
-            return (shared, Err(vec![problem]));
+            return (shared, Hidden::default(), Err(vec![problem]));
         }
     };
-    let shared = shown(&secrets::of_tree(text, tree.as_ref(), &shadowed));
+    let (secrets, hidden) = secrets::of_tree(text, tree.as_ref(), &shadowed);
+    let shared = shown(&secrets);
     let parsed = match tree {
         None => Ok(None),
         // `---` with nothing after it.
@@ -174,7 +191,7 @@ fn parse(source: &Source) -> (diagnostic::Source, Result<Option<Parsed>, Vec<Dia
             Ok(Some(Parsed { tree, value, problems }))
         }
     };
-    (shared, parsed)
+    (shared, hidden, parsed)
 }
 
 fn given_twice(twice: Twice, shared: &diagnostic::Source) -> Diagnostic {

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
+use crate::check::cut;
 use crate::yaml::{self, Entry, Kind, Node};
 
 /// Shortest text that is hidden wherever else it stands, in bytes: a shorter one would black out ordinary words.
@@ -26,7 +27,7 @@ pub struct Secret {
 /// Every secret of a document's text, in the order of the text; none overlaps another.
 pub fn secrets(text: &str) -> Vec<Secret> {
     match yaml::parse_whole(text) {
-        Ok((tree, shadowed)) => of_tree(text, tree.as_ref(), &shadowed),
+        Ok((tree, shadowed)) => of_tree(text, tree.as_ref(), &shadowed).0,
         Err(_) => of_lines(text),
     }
 }
@@ -56,8 +57,8 @@ pub(super) fn blanked(text: &str, secrets: &[Secret]) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The secrets of a text whose tree this is.
-pub(super) fn of_tree(text: &str, tree: Option<&Node>, shadowed: &[Entry]) -> Vec<Secret> {
+/// The secrets of a text whose tree this is, and what hides them in messages.
+pub(super) fn of_tree(text: &str, tree: Option<&Node>, shadowed: &[Entry]) -> (Vec<Secret>, Hidden) {
     let mut found = Found { text, secrets: Vec::new() };
     if let Some(tree) = tree {
         found.walk(tree, "");
@@ -66,9 +67,36 @@ pub(super) fn of_tree(text: &str, tree: Option<&Node>, shadowed: &[Entry]) -> Ve
         found.entry(entry, "<<");
     }
     let again = elsewhere(text, &found.secrets);
+    let hidden = Hidden::of(&found.secrets);
     found.secrets.extend(again);
     found.secrets.extend(comments(text));
-    apart(found.secrets)
+    (apart(found.secrets), hidden)
+}
+
+/// Values that no message repeats.
+#[derive(Default)]
+pub(super) struct Hidden {
+    /// The longest first.
+    values: Vec<String>,
+}
+
+impl Hidden {
+    fn of(secrets: &[Secret]) -> Self {
+        let lines = secrets.iter().flat_map(|secret| std::iter::once(secret.value.as_str()).chain(secret.value.lines())).map(str::trim);
+        // A long value is repeated in part.
+        let mut values: Vec<String> = lines.flat_map(|line| [line.to_owned(), cut(line).trim_end_matches('…').to_owned()]).collect();
+        values.retain(|value| !value.is_empty());
+        values.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        values.dedup();
+        Self { values }
+    }
+
+    /// A message without them. A short one is hidden where it is quoted: it may be a part of any word.
+    pub(super) fn hide(&self, message: &str) -> String {
+        self.values.iter().fold(message.to_owned(), |message, value| {
+            if value.len() >= ELSEWHERE_BYTES { message.replace(value, "***") } else { message.replace(&format!("`{value}`"), "`***`") }
+        })
+    }
 }
 
 /// Sorts, and makes one of those that overlap.
@@ -99,7 +127,7 @@ impl Found<'_> {
     /// No deeper than `yaml::DEPTH_LIMIT`, for each alias once more.
     fn walk(&mut self, node: &Node, path: &str) {
         match &node.kind {
-            Kind::Scalar { .. } => {}
+            Kind::Scalar { text, .. } => self.inline(text, &node.span),
             Kind::List(items) => {
                 for (index, item) in items.iter().enumerate() {
                     self.walk(item, &format!("{path}/{}", name_of(item).unwrap_or(&index.to_string())));
@@ -110,6 +138,7 @@ impl Found<'_> {
     }
 
     fn entry(&mut self, entry: &Entry, path: &str) {
+        self.inline(&entry.key, &entry.key_span);
         let path = format!("{path}/{}", entry.key);
         let scalar = matches!(entry.value.kind, Kind::Scalar { .. });
         if is_raw_secret(&entry.key) || (scalar && matches!(entry.key.as_str(), "secret" | "secretRef" | "secret_ref")) {
@@ -128,12 +157,38 @@ impl Found<'_> {
         }
     }
 
+    /// A key or a text that holds both the field and its value, as where the blank behind the colon is missing.
+    fn inline(&mut self, text: &str, span: &Range<usize>) {
+        let Some(value) = with_raw_secret(text).map(|at| &text[at..]).filter(|value| !value.is_empty()) else { return };
+        let written = self.text.get(span.clone()).unwrap_or_default();
+        let start = span.start + with_raw_secret(written).unwrap_or_default();
+        self.secrets.push(Secret { span: start..span.end, path: String::new(), value: value.to_owned() });
+    }
+
+    /// All that stands where one text is expected.
+    fn within(&mut self, node: &Node) {
+        let secret = |text: &String, span: &Range<usize>| Secret { span: span.clone(), path: String::new(), value: text.clone() };
+        match &node.kind {
+            Kind::Scalar { text, .. } => self.secrets.push(secret(text, &node.span)),
+            Kind::List(items) => items.iter().for_each(|item| self.within(item)),
+            Kind::Mapping(entries) => {
+                for entry in entries {
+                    self.secrets.push(secret(&entry.key, &entry.key_span));
+                    self.within(&entry.value);
+                }
+            }
+        }
+    }
+
     /// The value, with the tag and the anchor in front of it.
     fn value(&mut self, entry: &Entry, path: String) {
         let span = &entry.value.span;
         let value = match &entry.value.kind {
             Kind::Scalar { text, .. } => text.clone(),
-            _ => self.text.get(span.clone()).unwrap_or_default().to_owned(),
+            _ => {
+                self.within(&entry.value);
+                self.text.get(span.clone()).unwrap_or_default().to_owned()
+            }
         };
         let after_key = self.text.get(entry.key_span.end..).unwrap_or_default();
         let colon = after_key.find(':').map(|at| entry.key_span.end + at + 1);
@@ -208,6 +263,15 @@ fn after_raw_secret(line: &str) -> Option<usize> {
     let key = ["rawsecret", "raw_secret", "raw-secret"].into_iter().filter_map(|key| lower.find(key).map(|at| at + key.len())).min()?;
     let rest = &line[key..];
     Some(key + (rest.len() - rest.trim_start_matches([' ', '\t', '"', '\'', ':']).len()))
+}
+
+/// The same, where the key has a colon or an equals sign behind it.
+fn with_raw_secret(text: &str) -> Option<usize> {
+    let at = after_raw_secret(text)?;
+    let rest = &text[at..];
+    let is_field =
+        rest.starts_with('=') || text[..at].ends_with(|c: char| c == ':' || (c.is_whitespace() && text[..at].trim_end().ends_with(':')));
+    is_field.then(|| at + (rest.len() - rest.trim_start_matches([' ', '\t', '"', '\'', '=']).len()))
 }
 
 /// The same for a text that is no YAML: the rest of each line with the key in it, or with a key that could be it in disguise,
@@ -363,5 +427,52 @@ mod tests {
             let told = told(apply);
             assert!(!told.contains("hunter2"), "{told}");
         }
+    }
+
+    #[test]
+    fn no_problem_shows_what_stands_under_the_field_at_a_wrong_place() {
+        let wrong = "{rawSecret: hunter2-secret}";
+        let mut shown = Vec::new();
+        let mut see = |told: String| {
+            if told.contains("hunter2") {
+                shown.push(told);
+            }
+        };
+        for apply in [
+            format!("      A: {wrong}\n"),
+            format!("      env: [A: {wrong}]\n"),
+            format!("      env: {wrong}\n"),
+            format!("      env: {{A: {{value: {wrong}}}}}\n"),
+            format!("      env: {{A: {{secret: {wrong}}}}}\n"),
+            format!("      taskConfig: {wrong}\n"),
+            "      env: {A: {rawSecret:hunter2-secret}}\n".to_owned(),
+            "      A: {rawSecret:hunter2-secret}\n".to_owned(),
+            "      env: {A: {\"rawSecret: hunter2-secret\"}}\n".to_owned(),
+            "      env: {A: 'rawSecret: hunter2-secret'}\n".to_owned(),
+            "      env: {A: rawSecret=hunter2-secret}\n".to_owned(),
+            "      env:\n        - {name: A, rawSecret: hunter2-secret}\n".to_owned(),
+            "      env: {A: {rawSecret: {hunter2: 1, hunter2: 2}}}\n".to_owned(),
+            "      env: {A: {rawSecret: {hunter2-secret: {program: 1}}}}\n".to_owned(),
+            "      env: {A: {rawSecret: {program: hunter2}}, hunter2: {value: x, value: y}}\n".to_owned(),
+            "      env: {A: {rawSecret: hunter2}, hunter2: {rawSecret: x}, B: {hunter2: x}}\n".to_owned(),
+        ] {
+            see(told(&apply));
+        }
+        for text in [
+            format!("A: {wrong}\n"),
+            "rawSecret: hunter2-secret\n".to_owned(),
+            "rawSecret:hunter2-secret\n".to_owned(),
+            format!("runtime: {wrong}\n"),
+            format!("runtime:\n  name: r\n  A: {wrong}\n"),
+            format!("runtime:\n  name: {wrong}\n"),
+            format!("application:\n  name: a\n  releaseChannels: [{wrong}]\n"),
+            format!("service:\n  name: s\n  application: a\n  parameters: [{wrong}]\n  customRuntime: {{parameterValues: [{wrong}]}}\n"),
+            format!("service:\n  name: s\n  application: a\n  constants: [{{name: x, value: {wrong}}}]\n"),
+        ] {
+            let file = ConfigFile { path: "a.pvn.yaml".to_owned(), text, ..ConfigFile::default() };
+            let problems = super::super::read(&[file]).unwrap_err();
+            see(problems.iter().map(|problem| format!("{}\n{:?}\n", problem.render(false), problem.to_api())).collect());
+        }
+        assert!(shown.is_empty(), "{} of them\n{}", shown.len(), shown.join("\n----\n"));
     }
 }
