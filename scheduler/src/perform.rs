@@ -200,6 +200,10 @@ impl Performer {
             };
             let text = String::from_utf8(bytes)
                 .map_err(|_| never(format!("the secret in `{}` is not UTF-8 text, which an environment variable must be", variable.key)))?;
+            if text.contains('\0') {
+                let why = format!("the secret in `{}` holds a NUL character, which no environment variable can; set it anew", variable.key);
+                return Err(never(why));
+            }
             env.push((variable.key.clone(), text));
             secret_keys.push(variable.key.clone());
         }

@@ -56,6 +56,7 @@ pub use task::{
     Capabilities, EphemeralSource, Medium, Mount, Program, ResourceList, Resources, RetryConfig, SeLinuxOptions, SecretSource,
     SecurityContext, SecurityProfile, TaskConfig, TaskK8s, Volume, VolumeSource,
 };
+pub use texts::NO_NUL;
 
 /// The content of one document: exactly one of the top-level keys.
 #[derive(Debug, Clone, PartialEq)]

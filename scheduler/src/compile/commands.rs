@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use schema::config::{
-    CustomRuntime, Env, EnvValueKind, Exec, FetchMode, NO_PROGRAM_HELP, NotHere, ProxyRuntime, RuntimeKind, TaskConfig, not_here,
+    CustomRuntime, Env, EnvValueKind, Exec, FetchMode, NO_NUL, NO_PROGRAM_HELP, NotHere, ProxyRuntime, RuntimeKind, TaskConfig, not_here,
 };
 use schema::report::StructuredKind;
 use schema::status::JobKind;
@@ -236,7 +236,7 @@ impl Maker<'_> {
                     }
                 },
                 EnvValueKind::RawSecret(text) => match template::render(text, scope) {
-                    Ok(Rendered::Text(text)) => Some(EnvValue::Sealed(self.seal.seal(&text))),
+                    Ok(Rendered::Text(text)) => Some(EnvValue::Sealed(sealed(&text, self.seal, &place.field("rawSecret"), problems))),
                     Ok(Rendered::Unknown) => Some(EnvValue::Sealed(String::new())),
                     Ok(Rendered::Secret(secret)) => Some(secret.into()),
                     Err(errors) => {
@@ -300,6 +300,14 @@ fn check_passable(command: &Command, place: &Place, problems: &mut Problems) {
             check(format!("variable `{}`", variable.key), text, variable.key.len() + 1 + text.len());
         }
     }
+}
+
+/// A secret that is written in a config, sealed; what is wrong with it goes into `problems`, since nobody sees it any more later.
+pub(super) fn sealed(text: &str, seal: &dyn Seal, place: &Place, problems: &mut Problems) -> String {
+    if text.contains('\0') {
+        problems.add(place.problem(NO_NUL).help("leave it out; keep other bytes than text as base64"));
+    }
+    seal.seal(text)
 }
 
 /// A text that must not hold a secret; what is wrong goes into `problems`.

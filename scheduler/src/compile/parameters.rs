@@ -254,7 +254,9 @@ impl RuntimeValues<'_> {
         }
         let place = place.field("secret").field("rawSecret");
         match template::render(secret.raw_secret.as_deref().unwrap_or_default(), self.scope) {
-            Ok(Rendered::Text(clear)) => Some(Bound::Secret(SecretValue::Sealed(self.seal.seal(&clear)))),
+            Ok(Rendered::Text(clear)) => {
+                Some(Bound::Secret(SecretValue::Sealed(super::commands::sealed(&clear, self.seal, &place, problems))))
+            }
             Ok(Rendered::Secret(secret)) => Some(Bound::Secret(secret)),
             Ok(Rendered::Unknown) => Some(Bound::Secret(SecretValue::Sealed(String::new()))),
             Err(errors) => {

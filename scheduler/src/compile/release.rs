@@ -88,7 +88,7 @@ fn read(
 
 fn read_one(definition: &ParameterDefinition, text: &str, place: &Place, seal: &dyn Seal, problems: &mut Problems) -> Option<Given> {
     if matches!(definition.kind(), ParameterKind::Secret(_)) {
-        return Some(Given::Secret(SecretValue::Sealed(seal.seal(text))));
+        return Some(Given::Secret(SecretValue::Sealed(super::commands::sealed(text, seal, place, problems))));
     }
     match parameters::check_text(definition, text) {
         Ok(()) => Some(Given::Text(text.to_owned())),

@@ -2,6 +2,7 @@
 
 mod fields;
 mod formats;
+mod passable;
 mod places;
 mod references;
 mod rules;

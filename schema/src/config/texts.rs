@@ -12,6 +12,9 @@ use crate::selector::Selector;
 use crate::template::{Part, Template, TemplateError, mixed_secret, readable_secret, undefined};
 use crate::yaml::{self, Kind, Node};
 
+/// What is said of a text with such a character: environment and arguments end at it. Source: execve(2).
+pub const NO_NUL: &str = "a NUL character, which no program can be given";
+
 /// Every template and selector of the document that is malformed, and every name that cannot exist where it stands.
 pub(super) fn check(document: &Document) -> Vec<Diagnostic> {
     let mut texts = Texts { document, problems: Vec::new() };
@@ -230,6 +233,9 @@ impl Texts<'_> {
     }
 
     fn text(&mut self, text: &str, at: &str, names: &Names) {
+        if text.contains('\0') {
+            self.problems.push(self.document.problem(at, NO_NUL).help("leave it out; pass other bytes than text as a file, or as base64"));
+        }
         for error in names.check(text) {
             self.tell(at, if at.ends_with("/rawSecret") { error.in_secret() } else { error });
         }

@@ -102,6 +102,18 @@ fn environment_secrets_are_references() {
     assert!(!serde_json::to_string(&instance).unwrap().contains("\"hush\""));
 }
 
+#[test]
+fn a_nul_in_a_value_or_a_secret_is_refused_where_it_is_written() {
+    for (variables, expected) in [
+        (r#"{A: {value: "a\0b"}}"#, "runtime.custom.apply: variable `A` holds a NUL character, which no program can be given"),
+        (r#"{A: {rawSecret: "hush\0hush"}}"#, "runtime.custom.apply.env.A.rawSecret: a NUL character, which no program can be given"),
+    ] {
+        let text = changed(SMALL, &[("apply: {", &format!("apply: {{env: {variables}, "))]);
+        let problems = compiled(&text, "staging", "").map(drop).unwrap_err();
+        assert_eq!(lines(&problems).join("\n"), expected);
+    }
+}
+
 /// Where the jobs run when the proxy runtime is `proxy`, defined as `definition`.
 fn check_place(definition: &str, options: Options, expected: Result<Place, &str>) {
     let text = changed(&format!("{SMALL}---\nruntime:\n  name: proxy\n{definition}\n"), &[("runtime: local", "runtime: proxy")]);

@@ -194,6 +194,8 @@ fn secrets_go_by_reference_or_sealed_and_never_in_clear() {
     check_secret("string: '{{.Params.p}}'", "p=hush", Ok("TOKEN=[hush]"));
     check_secret("secret: {rawSecret: '{{.Params.p}}'}", "p=hush", Ok("TOKEN=[hush]"));
     check_secret("string: '{{.Params.p}}'", "", Ok("TOKEN="));
+    let nul = "service.customRuntime.parameterValues[0].secret.rawSecret: a NUL character, which no program can be given";
+    check_secret(r#"secret: {rawSecret: "hush\0hush"}"#, "", Err(nul));
     let clear = "service.customRuntime.parameterValues[0].string: parameter `s` is a secret, and its value stands here in clear";
     check_secret("string: hush", "", Err(clear));
 }

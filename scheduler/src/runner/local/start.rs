@@ -93,7 +93,8 @@ impl Inner {
             Err(error) => {
                 self.spares.take(&directory)?;
                 let why = format!("its wrapper {} cannot be started: {error}", wrapper.display());
-                Ok(Launch::Refused(End::NotStarted { why, surroundings: true }))
+                // A NUL in what it is given stays there however often it is tried.
+                Ok(Launch::Refused(End::NotStarted { why, surroundings: error.kind() != io::ErrorKind::InvalidInput }))
             }
         }
     }
