@@ -24,6 +24,7 @@ mod service;
 mod shared;
 mod task;
 mod texts;
+mod unmasked;
 
 pub use application::{
     Application, ChannelGroup, ChannelRuntime, ChannelTemplate, ManualApproval, Policy, Precondition, PreconditionKind, ReleaseChannel,
@@ -57,6 +58,7 @@ pub use task::{
     SecurityContext, SecurityProfile, TaskConfig, TaskK8s, Volume, VolumeSource,
 };
 pub use texts::NO_NUL;
+pub use unmasked::unmasked_secrets;
 
 /// The content of one document: exactly one of the top-level keys.
 #[derive(Debug, Clone, PartialEq)]

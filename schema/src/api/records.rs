@@ -119,6 +119,9 @@ body! {
         key: String,
         /// The number of the version just set.
         version: u64,
+        /// What is allowed and probably not meant: a value that is too short to be masked in what jobs print.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        warning: Option<String>,
     }
 }
 

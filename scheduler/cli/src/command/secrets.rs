@@ -59,6 +59,9 @@ pub async fn perform(command: Command, client: &Client, console: &mut Console) -
                 ));
             }
             let set: SecretVersion = client.put(&["v1", "secrets", &key], &SecretRequest { value: STANDARD.encode(value) }).await?;
+            if let Some(warning) = &set.warning {
+                console.say(&format!("warning: {warning}"))?;
+            }
             console.print(&set, |_| format!("{} is now at version {}\n", set.key, set.version))
         }
         Command::List => {

@@ -66,6 +66,15 @@ fn a_secret_is_read_from_stdin_less_one_line_end() {
 }
 
 #[test]
+fn a_secret_that_is_too_short_to_be_masked_is_set_with_a_warning() {
+    let warning = "secret `pass` is not masked in what jobs print";
+    let server = Server::answering([answer("PUT /v1/secrets/pass", 200, json!({"key": "pass", "version": 1, "warning": warning}))]);
+    let ran = run_with(Some(&server), &["secrets", "set", "pass"], b"abc", None);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "pass is now at version 1\n"));
+    assert!(ran.stderr.ends_with(&format!("warning: {warning}\n")), "{}", ran.stderr);
+}
+
+#[test]
 fn completions_are_made_for_each_shell() {
     for (shell, sign) in [("bash", "complete -F"), ("zsh", "#compdef pvnctl"), ("fish", "complete -c pvnctl")] {
         let ran = run_with(None, &["completion", shell], b"", None);

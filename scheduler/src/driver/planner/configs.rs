@@ -76,7 +76,8 @@ impl Planner {
         let releases =
             if request.push { self.plan_pushes(&configs, &given, &applied, request, caller, &mut left_out).await? } else { Vec::new() };
         let (pushed, releases): (Vec<_>, Vec<_>) = releases.into_iter().unzip();
-        let warnings = schema::config::shared_paths(configs.documents(), self.options.everything_local);
+        let mut warnings = schema::config::shared_paths(configs.documents(), self.options.everything_local);
+        warnings.extend(schema::config::unmasked_secrets(given.iter().map(|given| &*given.document)));
         let warnings = warnings.iter().map(schema::diagnostic::Diagnostic::to_api_warning).collect();
         // What was read is planned: it need not be held while thousands of rows are written.
         drop((configs, estate, applied));

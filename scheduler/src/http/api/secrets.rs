@@ -6,6 +6,7 @@ use axum::response::NoContent;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use schema::api::{Page, Secret, SecretRequest, SecretVersion};
+use schema::mask::SHORTEST_BYTES;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -42,8 +43,11 @@ async fn set(
     let value = STANDARD
         .decode(request.value)
         .map_err(|_| Error::bad_request("`value` is not base64 (standard alphabet, padded); `pvnctl secrets set` encodes it"))?;
+    let warning = (value.len() < SHORTEST_BYTES).then(|| {
+        format!("secret `{}` is not masked in what jobs print: it is shorter than {SHORTEST_BYTES} bytes; set a longer one", which.key)
+    });
     let version = api.driver.set_secret(which.key.clone(), value, caller).await?;
-    Ok(Json(SecretVersion { key: which.key, version }))
+    Ok(Json(SecretVersion { key: which.key, version, warning }))
 }
 
 async fn delete(State(api): State<Api>, Admin(caller): Admin, At(which): At<Which>) -> Result<NoContent> {

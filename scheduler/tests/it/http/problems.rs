@@ -97,3 +97,19 @@ async fn a_secret_that_is_not_base64_is_refused_without_repeating_it() {
     assert_eq!(answer.status, StatusCode::BAD_REQUEST);
     assert!(!answer.detail().contains("hunter2"), "{}", answer.detail());
 }
+
+#[tokio::test]
+async fn a_secret_that_is_too_short_to_be_masked_is_set_with_a_warning() {
+    let service = Service::start().await;
+    // Base64 of `12345` and of `123456`.
+    for (value, expected) in [("MTIzNDU=", true), ("MTIzNDU2", false)] {
+        let answer = service.ask(request("PUT", "/v1/secrets/x", Some("admin"), format!(r#"{{"value": "{value}"}}"#).into())).await;
+        assert_eq!(answer.status, StatusCode::OK);
+        let warning = answer.json()["warning"].as_str().map(str::to_owned);
+        assert_eq!(
+            warning.is_some_and(|warning| warning.starts_with("secret `x` is not masked in what jobs print: ")),
+            expected,
+            "{value}"
+        );
+    }
+}

@@ -1,7 +1,7 @@
-//! Values that no program can be given.
+//! Values that no program can be given, and secrets that cannot be masked.
 
 use super::documents;
-use crate::config::check_references;
+use crate::config::{check_references, unmasked_secrets};
 
 fn config(env: &str, values: &str) -> String {
     format!(
@@ -24,4 +24,22 @@ fn a_nul_is_refused_wherever_a_value_is_written() {
         assert_eq!(problem.message, "a NUL character, which no program can be given", "{path}");
         assert!(!problem.render(false).contains("hunter2"));
     }
+}
+
+#[test]
+fn a_secret_that_is_too_short_to_be_masked_is_told_and_not_shown() {
+    let text = config(
+        "A: {rawSecret: pw123}, B: {rawSecret: long-enough}, C: {rawSecret: '{{ .Params.p }}'}, D: {value: x}",
+        "{name: p, secret: {rawSecret: 'ab'}}",
+    );
+    let told = unmasked_secrets(&documents(&text));
+    let lines: Vec<_> = told.iter().map(|warning| format!("{}: {}", warning.path, warning.message)).collect();
+    assert_eq!(
+        lines,
+        [
+            "runtime.custom.apply.env.A.rawSecret: this secret is not masked in what jobs print: it is shorter than 6 bytes",
+            "service.customRuntime.parameterValues[0].secret.rawSecret: this secret is not masked in what jobs print: it is shorter than 6 bytes",
+        ]
+    );
+    assert!(told.iter().all(|warning| !warning.render(false).contains("pw123")));
 }
