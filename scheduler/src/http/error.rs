@@ -14,6 +14,64 @@ pub(super) const PROBLEM: &str = schema::wire::PROBLEM_CONTENT_TYPE;
 /// [`schema::wire::OFFSET_HEADER`], as HTTP/2 and this library write it.
 pub(super) const OFFSET: HeaderName = HeaderName::from_static("upload-offset");
 
+/// What kind of error it is: the last part of the problem's type, a stable word, and the status. The table in docs/api.md has each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    BadRequest,
+    Unauthorized,
+    Forbidden,
+    NotFound,
+    MethodNotAllowed,
+    IncompleteBody,
+    Conflict,
+    Gone,
+    TooLarge,
+    MediaType,
+    Config,
+    Internal,
+    Unreadable,
+    Unavailable,
+}
+
+impl Kind {
+    #[cfg(test)]
+    const ALL: [Self; 14] = [
+        Self::BadRequest,
+        Self::Unauthorized,
+        Self::Forbidden,
+        Self::NotFound,
+        Self::MethodNotAllowed,
+        Self::IncompleteBody,
+        Self::Conflict,
+        Self::Gone,
+        Self::TooLarge,
+        Self::MediaType,
+        Self::Config,
+        Self::Internal,
+        Self::Unreadable,
+        Self::Unavailable,
+    ];
+
+    const fn parts(self) -> (StatusCode, &'static str) {
+        match self {
+            Self::BadRequest => (StatusCode::BAD_REQUEST, "bad-request"),
+            Self::Unauthorized => (StatusCode::UNAUTHORIZED, "unauthorized"),
+            Self::Forbidden => (StatusCode::FORBIDDEN, "forbidden"),
+            Self::NotFound => (StatusCode::NOT_FOUND, "not-found"),
+            Self::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed"),
+            Self::IncompleteBody => (StatusCode::REQUEST_TIMEOUT, "incomplete-body"),
+            Self::Conflict => (StatusCode::CONFLICT, "conflict"),
+            Self::Gone => (StatusCode::GONE, "gone"),
+            Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too-large"),
+            Self::MediaType => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type"),
+            Self::Config => (StatusCode::UNPROCESSABLE_ENTITY, "config"),
+            Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
+            Self::Unreadable => (StatusCode::INTERNAL_SERVER_ERROR, "unreadable"),
+            Self::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "unavailable"),
+        }
+    }
+}
+
 /// An answer that is not 2xx.
 #[derive(Debug)]
 pub(super) struct Error(Box<Inner>);
@@ -31,8 +89,8 @@ struct Inner {
 pub(super) type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// `kind` is the last part of the problem's type, a stable word.
-    pub(super) fn new(status: StatusCode, kind: &str, detail: impl Into<String>) -> Self {
+    pub(super) fn new(kind: Kind, detail: impl Into<String>) -> Self {
+        let (status, kind) = kind.parts();
         let problem = Problem {
             kind: format!("/problems/{kind}"),
             title: status.canonical_reason().unwrap_or("Error").to_owned(),
@@ -59,61 +117,53 @@ impl Error {
     }
 
     pub(super) fn conflict(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::CONFLICT, "conflict", detail)
+        Self::new(Kind::Conflict, detail)
     }
 
     pub(super) fn gone(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::GONE, "gone", detail)
+        Self::new(Kind::Gone, detail)
     }
 
     pub(super) fn not_found(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::NOT_FOUND, "not-found", detail)
+        Self::new(Kind::NotFound, detail)
     }
 
     pub(super) fn bad_request(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "bad-request", detail)
+        Self::new(Kind::BadRequest, detail)
     }
 
     pub(super) fn unauthorized(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
+        Self::new(Kind::Unauthorized, detail)
     }
 
     pub(super) fn forbidden(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::FORBIDDEN, "forbidden", detail)
+        Self::new(Kind::Forbidden, detail)
     }
 
     pub(super) fn too_large(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail)
+        Self::new(Kind::TooLarge, detail)
     }
 
     pub(super) fn unavailable(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", detail)
+        Self::new(Kind::Unavailable, detail)
     }
 
     /// Our own fault. The cause is logged here, once, and not shown.
     pub(super) fn internal(cause: impl std::fmt::Display) -> Self {
         tracing::error!("failed to answer a request: {cause}");
-        Self::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "internal",
-            "this is a fault in pvn; the scheduler's log has the cause, please report it",
-        )
+        Self::new(Kind::Internal, "this is a fault in pvn; the scheduler's log has the cause, please report it")
     }
 
     /// The database holds what this program cannot have written; `why` names the row, which whoever mends it has to know.
     fn unreadable(why: &str) -> Self {
         tracing::error!("failed to answer a request: {why}");
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "unreadable", format!("a row of the database cannot be read: {why}"))
+        Self::new(Kind::Unreadable, format!("a row of the database cannot be read: {why}"))
     }
 
     fn config(problems: Vec<Diagnostic>) -> Self {
         let count = problems.len();
         let things = if count == 1 { "1 problem".to_owned() } else { format!("{count} problems") };
-        let mut error = Self::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "config",
-            format!("{things} in what was sent; nothing was stored, correct and send it again"),
-        );
+        let mut error = Self::new(Kind::Config, format!("{things} in what was sent; nothing was stored, correct and send it again"));
         error.0.problem.problems = problems;
         error
     }
@@ -169,5 +219,19 @@ impl IntoResponse for Error {
             response.headers_mut().insert(OFFSET, offset.into());
         }
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_type_of_problem_is_in_the_docs_with_its_status_and_no_other() {
+        let docs = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/api.md")).unwrap();
+        let rows: Vec<_> = docs.lines().filter_map(|line| line.split_once("| `/problems/")).collect();
+        let documented = rows.iter().map(|(status, rest)| (status.trim_matches(['|', ' ']), rest.split('`').next().unwrap_or_default()));
+        let known: Vec<_> = Kind::ALL.map(Kind::parts).iter().map(|(status, word)| (status.as_u16().to_string(), *word)).collect();
+        assert_eq!(documented.collect::<Vec<_>>(), known.iter().map(|(status, word)| (status.as_str(), *word)).collect::<Vec<_>>());
     }
 }

@@ -2,15 +2,15 @@
 
 use axum::body::Body as Raw;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::http::header;
 use axum::http::request::Parts;
-use axum::http::{StatusCode, header};
 use futures::StreamExt;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::Api;
-use super::error::{Error, Result};
+use super::error::{Error, Kind, Result};
 use super::limits::{BODY_BYTES, CONFIGS_BODY_BYTES, DRAIN_BYTES};
 use super::openapi::{Input, Operation, body, parameters};
 use crate::store::PageRequest;
@@ -121,11 +121,7 @@ async fn read_json<T: DeserializeOwned>(request: Request, limit: usize) -> Resul
         let kind = kind.to_str().unwrap_or_default();
         let essence = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         if essence != "application/json" && !essence.ends_with("+json") {
-            return Err(Error::new(
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "media-type",
-                format!("the body is `{kind}`; send JSON with `Content-Type: application/json`"),
-            ));
+            return Err(Error::new(Kind::MediaType, format!("the body is `{kind}`; send JSON with `Content-Type: application/json`")));
         }
     }
     parse_json(if bytes.is_empty() { b"{}" } else { &bytes })
@@ -172,7 +168,7 @@ pub(super) async fn read(body: Raw, limit: usize) -> Result<Vec<u8>> {
 
 /// A body that ended before its end.
 pub(super) fn incomplete(error: &axum::Error) -> Error {
-    Error::new(StatusCode::REQUEST_TIMEOUT, "incomplete-body", format!("the body did not arrive: {error}; send it again"))
+    Error::new(Kind::IncompleteBody, format!("the body did not arrive: {error}; send it again"))
 }
 
 /// A body of `total` bytes, as far as it was read.

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener};
 
 use axum::Router;
 use axum::extract::{ConnectInfo, Request};
-use axum::http::{Method, StatusCode, Uri};
+use axum::http::{Method, Uri};
 use axum::middleware::{AddExtension, Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum_server::accept::Accept;
@@ -18,7 +18,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::timeout::RequestBodyTimeoutLayer;
 
 use super::connections::Connections;
-use super::error::Error;
+use super::error::{Error, Kind};
 use super::limits::{BODY_SILENCE, CONNECTIONS, ConnectionLimits, REQUEST_TIMEOUT, STOP_WITHIN};
 use super::unread::read_to_the_end;
 use super::{Api, Tls};
@@ -99,11 +99,7 @@ async fn no_such_path(uri: Uri) -> Error {
 }
 
 async fn no_such_method(method: Method, uri: Uri) -> Error {
-    Error::new(
-        StatusCode::METHOD_NOT_ALLOWED,
-        "method-not-allowed",
-        format!("`{}` does not take {method}; the Allow header lists what it takes", uri.path()),
-    )
+    Error::new(Kind::MethodNotAllowed, format!("`{}` does not take {method}; the Allow header lists what it takes", uri.path()))
 }
 
 async fn in_time(request: Request, next: Next) -> Response {
@@ -124,7 +120,7 @@ fn after_panic(panic: Box<dyn Any + Send>) -> Response {
 
 #[cfg(test)]
 mod tests {
-    use axum::http::header;
+    use axum::http::{StatusCode, header};
 
     use super::*;
 

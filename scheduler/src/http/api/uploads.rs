@@ -16,7 +16,7 @@ use tokio_util::io::ReaderStream;
 use crate::blobs::HandOver;
 use crate::delivery::{FileTaken, Reported, StreamTaken, Upload, is_same};
 use crate::http::Api;
-use crate::http::error::{Error, OFFSET, Result};
+use crate::http::error::{Error, Kind, OFFSET, Result};
 use crate::http::extract::{At, parse_json, read};
 use crate::http::limits::REPORT_BODY_BYTES;
 use crate::http::lookup::no_job;
@@ -366,11 +366,9 @@ fn media_type(headers: &HeaderMap) -> Option<String> {
 
 fn check_type(headers: &HeaderMap, known: &[&str]) -> Result<()> {
     match media_type(headers) {
-        Some(found) if !known.contains(&found.as_str()) => Err(Error::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "media-type",
-            format!("the body is `{found}`; send raw bytes with `Content-Type: {}`", known[0]),
-        )),
+        Some(found) if !known.contains(&found.as_str()) => {
+            Err(Error::new(Kind::MediaType, format!("the body is `{found}`; send raw bytes with `Content-Type: {}`", known[0])))
+        }
         _ => Ok(()),
     }
 }
@@ -379,8 +377,7 @@ fn check_type(headers: &HeaderMap, known: &[&str]) -> Result<()> {
 fn refuse_form(headers: &HeaderMap) -> Result<()> {
     match media_type(headers) {
         Some(found) if found.starts_with("multipart/") => Err(Error::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "media-type",
+            Kind::MediaType,
             format!("the body is `{found}`, which wraps the bytes; send them raw, with curl by --data-binary or -T"),
         )),
         _ => Ok(()),
