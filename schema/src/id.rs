@@ -223,6 +223,11 @@ impl BlobId {
         Self(Sha256::digest(bytes).into())
     }
 
+    /// Whether it is the address of no bytes at all.
+    pub fn is_of_nothing(self) -> bool {
+        self.0 == EMPTY
+    }
+
     /// The address of what a reader gives up to its end, in flat memory.
     ///
     /// # Errors

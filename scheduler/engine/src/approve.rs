@@ -174,7 +174,7 @@ impl State {
         approval.votes.retain(|vote| vote.who != who);
         approval.votes.push(Vote { who: who.clone(), at: now, decision, reason });
         let yes = approval.votes.iter().filter(|vote| vote.decision == Decision::Approve).count();
-        let plan = approval.fingerprint.map_or_else(String::new, |digest| format!(", plan {digest}"));
+        let plan = approval.plan_digest().map_or_else(String::new, |digest| format!(", plan {digest}"));
         let what = format!("{} of {version}{plan}", name_of(approval));
         let sentence = if decision == Decision::Reject {
             approval.status = ApprovalStatus::Rejected;
@@ -361,7 +361,7 @@ fn retire(approval: &mut Approval) {
 
 /// A line of the log about an approval; its data says which one, of which plan, and how it stands.
 fn about(kind: &str, who: Option<String>, sentence: String, approval: &Approval) -> Action {
-    let (id, digest) = (approval.id.to_string(), approval.fingerprint.map(|digest| digest.to_string()));
+    let (id, digest) = (approval.id.to_string(), approval.plan_digest().map(|digest| digest.to_string()));
     let mut data = vec![("approval", id.as_str()), ("status", approval.status.as_str())];
     data.extend(digest.as_deref().map(|digest| ("planDigest", digest)));
     log(kind, who, sentence, &data)

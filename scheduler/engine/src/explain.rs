@@ -231,7 +231,7 @@ impl Chain<'_> {
     }
 
     fn approval(&mut self, approval: &Approval) {
-        let digest = approval.fingerprint.map_or_else(String::new, |digest| format!(", for {digest}"));
+        let digest = approval.plan_digest().map_or_else(String::new, |digest| format!(", for {digest}"));
         let yes: Vec<&str> =
             approval.votes.iter().filter(|vote| vote.decision == Decision::Approve).map(|vote| vote.who.as_str()).collect();
         if let Some(no) = approval.votes.iter().find(|vote| vote.decision == Decision::Reject) {
@@ -244,7 +244,8 @@ impl Chain<'_> {
         }
         let by = if yes.is_empty() { String::new() } else { format!(" ({})", yes.join(", ")) };
         let counted = format!("{} of {} people said yes{by}", yes.len(), approval.needed);
-        let (target, flags) = (self.target, decision_flags(approval.id, approval.fingerprint.map(|digest| digest.to_string()).as_deref()));
+        let (target, flags) =
+            (self.target, decision_flags(approval.id, approval.plan_digest().map(|digest| digest.to_string()).as_deref()));
         let text = format!(
             "{} is asked{digest}: {counted}; ends with `pvnctl services approve {target} {flags}`, or `pvnctl services reject {target} {flags}`",
             name_of(approval)

@@ -358,6 +358,14 @@ pub struct Approval {
     pub over: bool,
 }
 
+impl Approval {
+    /// What a yes has to name: the fingerprint, unless it is that of no bytes, where a fetch said nothing that anybody could look at
+    /// and name.
+    pub fn plan_digest(&self) -> Option<BlobId> {
+        self.fingerprint.filter(|digest| !digest.is_of_nothing())
+    }
+}
+
 /// What one person said.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Vote {

@@ -17,7 +17,7 @@ pub fn approval(approval: &Approval) -> api::Approval {
         kind: approval.kind,
         name: approval.name.clone(),
         status: approval.status,
-        plan_digest: approval.fingerprint.map(|fingerprint| fingerprint.to_string()),
+        plan_digest: approval.plan_digest().map(|fingerprint| fingerprint.to_string()),
         explanation: approval.explanation.clone(),
         needed: approval.needed,
         by: approval

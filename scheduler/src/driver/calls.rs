@@ -234,7 +234,7 @@ fn decision(kept: &Kept, request: DecisionRequest, decision: Decision, caller: &
     let mut pending = kept.state.pending_approvals().filter(|approval| named.is_none_or(|name| is_named(approval, name)));
     let Some(approval) = pending.next() else {
         let other = kept.state.pending_approvals().next().map_or_else(String::new, |other| {
-            let plan = other.fingerprint.map_or_else(String::new, |digest| format!(" for the plan {digest}"));
+            let plan = other.plan_digest().map_or_else(String::new, |digest| format!(" for the plan {digest}"));
             format!("; {} is asked{plan} now: {}", other.id, look(&kept.names))
         });
         let past = kept.state.approvals().iter().rev().find(|approval| named.is_none_or(|name| is_named(approval, name)));
@@ -261,10 +261,13 @@ fn decision(kept: &Kept, request: DecisionRequest, decision: Decision, caller: &
 
 /// Whether the person saw what is decided on: a yes names its plan, so that none is given to what came meanwhile.
 fn seen(request: &DecisionRequest, decision: Decision, approval: &Approval, names: &Names) -> Result<(), Refusal> {
-    let now = approval.fingerprint.map(|digest| digest.to_string());
+    // Also one of no bytes, as a client of before names it.
+    if request.plan_digest.as_ref().is_some_and(|seen| approval.fingerprint.is_some_and(|now| *seen == now.to_string())) {
+        return Ok(());
+    }
+    let now = approval.plan_digest().map(|digest| digest.to_string());
     let (label, look) = (names.label(), look(names));
     match (&request.plan_digest, now) {
-        (Some(seen), Some(now)) if *seen == now => Ok(()),
         (Some(seen), Some(now)) => Err(Refusal::Conflict(format!("the plan of {label} is not {seen} any more but {now}: {look}"))),
         (Some(seen), None) => Err(Refusal::Conflict(format!("{label} asks about no plan, and not about {seen}: {look}"))),
         (None, Some(now)) if decision == Decision::Approve && !request.any_plan => Err(Refusal::Invalid(format!(

@@ -5,13 +5,16 @@ use engine::event::{Event, Outcome, Seen};
 use engine::lanes::{Blocked, Lanes, Limit, Limits};
 use engine::{SITUATIONS, State, explain, situation, step};
 use schema::api::Explanation;
+use schema::id::BlobId;
 use schema::output::{ObjectStatus, RuntimeObject};
 use schema::schedule::Schedule;
 use schema::status::Reason;
 use schema::time::Timestamp;
 
 use crate::rules_12_to_17::{before_apply, grant_all, instance, limits};
-use crate::scenario::{ALONE, Apply, Fetch, GetInfo, START_MS, Scenario, apply_only, exit_code, newer, stable, structured, with_info};
+use crate::scenario::{
+    ALONE, Apply, Fetch, GetInfo, START_MS, Scenario, apply_only, exit_code, newer, plan, stable, structured, with_info,
+};
 
 #[test]
 fn rule_18_explain_of_a_full_limit_names_the_holder_and_its_job() {
@@ -311,12 +314,19 @@ fn rule_18_nobody_is_told_that_fetch_looks_where_there_is_none() {
 
 #[test]
 fn rule_18_the_way_out_of_an_approval_is_the_command_that_gives_it() {
-    let mut it = Scenario::new(before_apply());
-    it.run(Fetch, 2);
-    let told = explain(it.state(), &Lanes::new(limits(1, None), it.now), it.now, &|_| String::new(), "web --app a --channel c");
-    let cause = told.causes.iter().find(|cause| cause.code == "APPROVAL_PENDING").unwrap();
-    let approval = it.state().approvals().last().unwrap();
-    let plan = approval.fingerprint.map_or_else(String::new, |digest| format!(" --plan-digest {digest}"));
-    let command = format!("`pvnctl services approve web --app a --channel c --approval {}{plan}`", approval.id);
-    assert!(cause.message.contains(&command), "{}", cause.message);
+    let check = |seen: Seen, digest: Option<BlobId>| {
+        let mut it = Scenario::new(before_apply());
+        it.run_with(Fetch, 2, seen);
+        let told = explain(it.state(), &Lanes::new(limits(1, None), it.now), it.now, &|_| String::new(), "web --app a --channel c");
+        let cause = told.causes.iter().find(|cause| cause.code == "APPROVAL_PENDING").unwrap();
+        let approval = &engine::view::approvals(it.state())[0];
+        assert_eq!(approval.plan_digest, digest.map(|digest| digest.to_string()));
+        let plan = digest.map_or_else(String::new, |digest| format!(" --plan-digest {digest}"));
+        let command = format!("`pvnctl services approve web --app a --channel c --approval {}{plan}`", approval.id);
+        assert!(cause.message.contains(&command), "{}", cause.message);
+    };
+    check(plan("bytes 1", "one to add"), Some(BlobId::of(b"one to add")));
+    // Where it printed nothing, there is nothing that anybody could have looked at.
+    check(Seen { output: Some(BlobId::of(b"")), ..Seen::default() }, None);
+    check(Seen::default(), None);
 }
