@@ -113,6 +113,19 @@ pub enum ParameterKind<'a> {
     Blob(&'a BlobParameter),
 }
 
+impl ParameterKind<'_> {
+    /// Whether the definition has a value for where none is given.
+    pub fn has_default(&self) -> bool {
+        match self {
+            Self::String(string) => string.default_value.is_some(),
+            Self::Int(int) => int.default_value.is_some(),
+            Self::DockerImage(image) => image.default_tag.is_some(),
+            Self::Blob(blob) => blob.default_value.is_some(),
+            Self::Secret(_) | Self::Commit(_) => false,
+        }
+    }
+}
+
 impl ParameterDefinition {
     /// The one type that is given.
     ///

@@ -10,6 +10,9 @@ use crate::check::{nearest, quoted};
 use crate::diagnostic::Diagnostic;
 use crate::id::{ApplicationName, RuntimeName};
 
+/// The runtime that every scheduler has.
+const BUILT_IN_RUNTIME: &str = "local";
+
 /// Most names that a message lists.
 const LISTED_NAMES: usize = 24;
 
@@ -45,20 +48,32 @@ struct Given<'a> {
 }
 
 impl Given<'_> {
-    /// What the commands of a runtime ask for and cannot have on the scheduler's machine, where it is known that they run there.
+    /// A name that is taken, a place that runs no jobs, and what the commands of a runtime ask for and cannot have on the scheduler's
+    /// machine, where it is known that they run there.
     fn check_runtime(&self, document: &Document, runtime: &Runtime) -> Vec<Diagnostic> {
-        let RuntimeKind::Custom(custom) = runtime.kind() else { return Vec::new() };
+        let mut problems = Vec::new();
+        if runtime.name.as_str() == BUILT_IN_RUNTIME && !matches!(runtime.kind(), RuntimeKind::Local(_)) {
+            let message = format!("runtime `{BUILT_IN_RUNTIME}` is built in and runs processes here");
+            let help = "choose another name; `local: {root: DIR}` may change where its commands run";
+            problems.push(document.problem("/runtime/name", message).help(help));
+        }
+        let RuntimeKind::Custom(custom) = runtime.kind() else { return problems };
         let proxy = &custom.proxy_runtime.runtime;
+        if let Some(RuntimeKind::Custom(_)) = self.runtimes.get(proxy).map(|runtime| runtime.kind()) {
+            let message = format!("runtime `{proxy}` is of kind `custom`, which cannot run the jobs of another");
+            let help = "name `local`, a `fake` runtime or a Kubernetes runtime";
+            problems.push(document.problem("/runtime/custom/proxyRuntime/runtime", message).help(help));
+            return problems;
+        }
         let is_here = match self.runtimes.get(proxy).map(|runtime| runtime.kind()) {
             Some(kind) => matches!(kind, RuntimeKind::Local(_)),
-            None => proxy.as_str() == "local",
+            None => proxy.as_str() == BUILT_IN_RUNTIME,
         };
         if !is_here {
-            return Vec::new();
+            return problems;
         }
         let fetch = custom.fetch.as_ref().map(|fetch| ("fetch", fetch.exec()));
         let info = custom.get_info.as_ref().map(|info| ("getInfo", info.exec()));
-        let mut problems = Vec::new();
         for (name, exec) in [fetch, Some(("apply", custom.apply.exec())), info].into_iter().flatten() {
             let Exec::Task(task) = exec else { continue };
             let told = not_here(task, false).into_iter().map(|NotHere { field, message, help }| {
@@ -145,7 +160,7 @@ impl Given<'_> {
     /// Whether a service can stand on the runtime, as far as one can know.
     fn may_run_commands(&self, name: &RuntimeName) -> bool {
         let kind = self.runtimes.get(name).map(|runtime| runtime.kind());
-        name.as_str() != "local" && !matches!(kind, Some(RuntimeKind::Kubernetes(_) | RuntimeKind::Local(_)))
+        name.as_str() != BUILT_IN_RUNTIME && !matches!(kind, Some(RuntimeKind::Kubernetes(_) | RuntimeKind::Local(_)))
     }
 
     fn check_service(&self, document: &Document, service: &Service) -> Vec<Diagnostic> {
@@ -219,6 +234,22 @@ impl Given<'_> {
                     format!("/service/perReleaseChannel/{}", own.map_or(0, |(index, _)| index)),
                 ),
             ];
+            let given = |name: &str| {
+                blocks
+                    .iter()
+                    .flat_map(|(values, _)| values.iter())
+                    .flat_map(|values| &values.parameter_values)
+                    .any(|value| value.name == name)
+            };
+            for parameter in custom.parameters.iter().filter(|parameter| parameter.required && !parameter.kind().has_default()) {
+                if !given(&parameter.name) {
+                    let description = parameter.description.as_deref().map(|text| format!(" ({text})")).unwrap_or_default();
+                    let (name, channel) = (&parameter.name, &channel.name);
+                    let message = format!("parameter `{name}`{description} is required and has no value in release channel `{channel}`");
+                    let help = format!("runtime `{}` asks for it: give it under `customRuntime.parameterValues`", runtime.name);
+                    problems.push(document.problem("/service", message).help(help));
+                }
+            }
             for (values, at) in blocks {
                 for (index, value) in values.iter().flat_map(|values| &values.parameter_values).enumerate() {
                     if !known.contains(&value.name.as_str()) {

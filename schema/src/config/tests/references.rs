@@ -213,3 +213,41 @@ fn a_secret_amid_a_text_is_told() {
     let service = "service: {name: s, application: a, parameters: [{name: t, secret: {}}], customRuntime: {parameterValues: [{name: x, string: 'a{{.Params.t}}'}]}}\n";
     assert!(problems(service).contains("stands in the middle of other text"));
 }
+
+#[test]
+fn bad_input_parameter_that_a_runtime_requires_and_nobody_gives() {
+    let runtime = RUNTIME.replace("[{name: tag, string: {}}]", "[{name: tag, description: which image, required: true, string: {}}]");
+    let channels = "application: {name: a, releaseChannels: [{name: b, runtimes: [{runtime: r}]}, {name: c, runtimes: [{runtime: r}]}]}\n";
+    let service = |rest: &str| format!("{channels}{runtime}---\nservice:\n  name: s\n  application: a\n{rest}");
+    let message = "parameter `tag` (which image) is required and has no value in release channel";
+    let help = "(runtime `r` asks for it: give it under `customRuntime.parameterValues`)";
+    assert_eq!(problems(&service("")), format!("10 service: {message} `b` {help}\n10 service: {message} `c` {help}"));
+    let here = "[{releaseChannel: b, customRuntime: {parameterValues: [{name: tag, string: x}]}}]";
+    assert_eq!(problems(&service(&format!("  perReleaseChannel: {here}\n"))), format!("10 service: {message} `c` {help}"));
+    assert_eq!(problems(&service("  customRuntime: {parameterValues: [{name: tag, string: x}]}\n")), "");
+    let with_default = service("").replace("string: {}", "string: {defaultValue: x}");
+    assert_eq!(problems(&with_default), "");
+}
+
+#[test]
+fn bad_input_runtime_that_takes_the_built_in_name() {
+    let text = RUNTIME.replace("name: r\n", "name: local\n");
+    assert_eq!(
+        problems(&text),
+        "3 runtime.name: runtime `local` is built in and runs processes here (choose another name; `local: {root: DIR}` may change where \
+         its commands run)\n5 runtime.custom.proxyRuntime.runtime: runtime `local` is of kind `custom`, which cannot run the jobs of \
+         another (name `local`, a `fake` runtime or a Kubernetes runtime)"
+    );
+    assert_eq!(problems("runtime: {name: local, local: {root: x}}"), "");
+}
+
+#[test]
+fn bad_input_runtime_whose_jobs_are_to_run_on_one_that_runs_none() {
+    let text = RUNTIME.replace("runtime: local", "runtime: r");
+    let message =
+        "runtime `r` is of kind `custom`, which cannot run the jobs of another (name `local`, a `fake` runtime or a Kubernetes runtime)";
+    assert_eq!(problems(&text), format!("5 runtime.custom.proxyRuntime.runtime: {message}"));
+    for kind in ["fake: {}", "kubernetes: {}", "local: {}"] {
+        assert_eq!(problems(&format!("{}---\nruntime: {{name: r2, {kind}}}\n", RUNTIME.replace("runtime: local", "runtime: r2"))), "");
+    }
+}
