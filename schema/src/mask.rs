@@ -93,7 +93,8 @@ impl Secrets {
     }
 
     /// The secrets in `bytes`, and from where on more has to come before anything can be said; `last`: nothing more comes.
-    fn find(&self, bytes: &[u8], last: bool) -> Found {
+    /// `hold`: nothing of an escape is shown before all of it is there.
+    fn find(&self, bytes: &[u8], hold: bool, last: bool) -> Found {
         let found = self.plain.find(bytes, bytes, last);
         let mut open_from = found.open_from;
         let mut pieces: Vec<Piece> = found.ranges.into_iter().map(Piece::whole).collect();
@@ -106,7 +107,7 @@ impl Secrets {
         let (beside, open) = broken(bytes, true);
         pieces.extend(beside);
         open_from = open_from.min(open);
-        let decoded = Decoded::of(bytes, self.hold, last);
+        let decoded = Decoded::of(bytes, self.hold || hold, last);
         if let Some(decoded) = &decoded {
             let text = decoded.text();
             let found = self.plain.find(text, text, last);
@@ -214,9 +215,16 @@ pub struct Masker {
     held: Vec<u8>,
     /// Whether a backslash was shown last: together with what follows it may be a line break (`\\n`) as JSON writes one.
     after_backslash: bool,
+    is_document: bool,
 }
 
 impl Masker {
+    /// For a document (JSON), which has to stay one: a secret goes with the backslash before its first letter, so that a text that
+    /// ends with a backslash is shown only with what follows. Nobody waits for that as for a prompt.
+    pub fn of_document() -> Self {
+        Self { is_document: true, ..Self::default() }
+    }
+
     /// The next piece as it may be shown; `last` when nothing follows.
     pub fn push(&mut self, secrets: &Secrets, piece: &[u8], last: bool) -> Vec<u8> {
         let shown_before = usize::from(self.after_backslash);
@@ -224,7 +232,7 @@ impl Masker {
         bytes.extend_from_slice(&b"\\"[..shown_before]);
         bytes.append(&mut self.held);
         bytes.extend_from_slice(piece);
-        let found = secrets.find(&bytes, last);
+        let found = secrets.find(&bytes, self.is_document, last);
         let mut shown = Vec::with_capacity(bytes.len());
         // What may begin with a backslash holds it back, so nothing begins with one that was shown.
         let mut done = shown_before;

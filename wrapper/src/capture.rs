@@ -29,12 +29,12 @@ pub(crate) struct Capture {
 }
 
 impl Capture {
-    /// What comes out of `pipe` is this stream.
-    pub(crate) fn new(pipe: OwnedFd, stream: Stream, home: Option<&Home>, cap: u64) -> Self {
+    /// What comes out of `pipe` is this stream; a document, if the command is to print one there.
+    pub(crate) fn new(pipe: OwnedFd, stream: Stream, is_document: bool, home: Option<&Home>, cap: u64) -> Self {
         Self {
             pipe: Some(pipe),
             enlarged: false,
-            masker: Masker::default(),
+            masker: if is_document { Masker::of_document() } else { Masker::default() },
             tee: Tee::new(tee::own(stream)),
             store: Store::new(home, stream, cap),
             incomplete: false,

@@ -71,12 +71,13 @@ impl Shared<'_> {
         let escalation =
             escalate::Escalation::new(options.stop_signal, options.kill_after, time_left(), options.idle_timeout, Instant::now());
         let [stdout, stderr] = spool::Stream::ALL;
+        let is_document = options.expected(self.environment, way.is_of_the_job()).is_some();
         let outcome = supervise::watch(
             supervise::Watch {
                 root: started.pid,
                 captures: [
-                    capture::Capture::new(started.stdout, stdout, Some(&home), options.max_output),
-                    capture::Capture::new(started.stderr, stderr, Some(&home), options.max_output),
+                    capture::Capture::new(started.stdout, stdout, is_document, Some(&home), options.max_output),
+                    capture::Capture::new(started.stderr, stderr, false, Some(&home), options.max_output),
                 ],
                 secrets: self.secrets,
                 escalation,
