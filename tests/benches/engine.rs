@@ -86,6 +86,7 @@ fn instance(number: usize, now: Timestamp) -> Option<State> {
         apply_id: None,
         progress_deadline_ms: None,
         auto_rollback: false,
+        stable_before: false,
     };
     let (state, _) = step(State::new(id, now), Event::Desired(Box::new(desired)), now);
     Some(state)

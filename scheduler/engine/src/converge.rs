@@ -197,7 +197,7 @@ impl State {
 
     /// Channels that a gate wants stable and that have not been so at this version.
     fn unmet(&self) -> Vec<ChannelName> {
-        let gates = self.desired().map_or(&[][..], |desired| &desired.gates);
+        let gates = self.desired().filter(|desired| !desired.stable_before).map_or(&[][..], |desired| &desired.gates);
         let channels = gates.iter().filter_map(|gate| match gate {
             Gate::ChannelsStable { channels } => Some(channels),
             Gate::ManualApproval { .. } | Gate::SharedApproval { .. } => None,

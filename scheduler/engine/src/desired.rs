@@ -41,6 +41,10 @@ pub struct Desired {
     pub progress_deadline_ms: Option<i64>,
     /// Go back to the last converged release when stuck.
     pub auto_rollback: bool,
+    /// Whether this channel was converged at this version before: then [`Gate::ChannelsStable`] is met for it already, and the
+    /// channel can go back to it although the others have moved on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stable_before: bool,
 }
 
 /// What a fetch's answer means.
@@ -126,7 +130,8 @@ pub struct Window {
 /// A gate of the release.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Gate {
-    /// Each of these channels must be CONVERGED at this release's version; once met it stays met for the release.
+    /// Each of these channels must be CONVERGED at this release's version; once met it stays met for the release, and for every
+    /// other one that goes back to this version here.
     ChannelsStable {
         /// The channels, a selector already resolved; may be empty, which is met.
         channels: Vec<ChannelName>,

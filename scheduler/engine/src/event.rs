@@ -1,6 +1,6 @@
 //! Everything that can happen to a service instance. Late and repeated events are ordinary.
 
-use schema::id::{ApprovalId, BlobId, ChannelName, JobId};
+use schema::id::{ApprovalId, BlobId, ChannelName, JobId, ReleaseId};
 use schema::output::{Info, RuntimeObject};
 use schema::status::{Decision, JobKind};
 use schema::time::Timestamp;
@@ -83,6 +83,13 @@ pub enum Event {
     Retry {
         /// The person.
         who: String,
+    },
+    /// The rollback that was asked for cannot be done. It is asked for again when the release is stuck again.
+    RollbackRefused {
+        /// The release that is stuck.
+        from: ReleaseId,
+        /// Why, and what to do.
+        why: String,
     },
     /// A person asks to stop a job.
     Cancel {

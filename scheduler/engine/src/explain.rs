@@ -3,7 +3,7 @@
 //! would end it. It decides nothing: the situation comes from `converge.rs`, who holds a place from the lanes.
 
 use schema::api::{Cause, Explanation, decision_flags};
-use schema::id::{InstanceId, JobId};
+use schema::id::{ChannelName, InstanceId, JobId};
 use schema::status::{Decision, JobKind};
 use schema::time::Timestamp;
 
@@ -56,6 +56,9 @@ impl Chain<'_> {
         if state.pursuit.stuck {
             let deadline = state.desired().and_then(|desired| desired.progress_deadline_ms).unwrap_or(0);
             self.say("STUCK", format!("{version} did not converge within its progress deadline of {}", duration(deadline)), since, None);
+            if let Some(why) = &state.pursuit.rollback_refused {
+                self.say("ROLLBACK_REFUSED", format!("autoRollback takes nothing back: {why}"), None, None);
+            }
         }
         self.known(&situation);
         match &situation {
@@ -123,12 +126,18 @@ impl Chain<'_> {
                 );
             }
             Situation::Upstream(channels) => {
+                let names: Vec<&str> = channels.iter().map(ChannelName::as_str).collect();
+                let both = self.target.replacen(" --channel ", &format!(" --channels {},", names.join(",")), 1);
                 for channel in channels {
                     let at = match state.upstream.get(channel) {
                         Some(other) => format!("is converged at {other}"),
                         None => "is not converged".to_owned(),
                     };
-                    self.say("UPSTREAM_UNSTABLE", format!("channel `{channel}` {at}; ends when it is converged at {version}"), since, None);
+                    let text = format!(
+                        "channel `{channel}` {at}; ends when it is converged at {version}. Where {version} was not released to it, release to \
+                         both together with `pvnctl services push {both}`, or change the precondition"
+                    );
+                    self.say("UPSTREAM_UNSTABLE", text, since, None);
                 }
             }
             Situation::Ask(_) => {}

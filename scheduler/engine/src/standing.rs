@@ -2,6 +2,7 @@
 //! it. Called at the end of each step; a change of status or reason is written into the log.
 
 use schema::api::NextAction;
+use schema::id::ReleaseId;
 use schema::status::{JobKind, Reason, Status};
 use schema::time::Timestamp;
 
@@ -20,7 +21,8 @@ impl State {
         let at_a_gate = matches!(status, Status::WaitingManualApproval | Status::WaitingPreconditions);
         if self.pursuit.stuck && !final_anyway && !at_a_gate && reason != Some(Reason::ManualApprovalRejected) {
             let deadline = self.desired().and_then(|desired| desired.progress_deadline_ms).unwrap_or(0);
-            message = format!("not converged within the progress deadline of {}; {message}", duration(deadline));
+            let refused = self.pursuit.rollback_refused.as_ref().map_or_else(String::new, |why| format!(" and not taken back: {why}"));
+            message = format!("not converged within the progress deadline of {}{refused}; {message}", duration(deadline));
             status = Status::Failed;
             reason = Some(Reason::Stuck);
         }
@@ -35,6 +37,14 @@ impl State {
         }
         let since = if changed { now } else { self.standing.since };
         self.standing = Standing { status, reason, message, since, next_action_at };
+    }
+
+    /// Nothing went back, so a later rollback would not go round in circles.
+    pub(crate) fn rollback_refused(&mut self, from: ReleaseId, why: String) {
+        if self.pursuit.stuck && self.desired().is_some_and(|desired| desired.release == from) {
+            self.pursuit.rollback_refused = Some(why);
+            self.rollback_spent = false;
+        }
     }
 
     fn words(&self, situation: &Situation, now: Timestamp) -> (Status, Option<Reason>, String) {

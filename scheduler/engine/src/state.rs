@@ -253,6 +253,9 @@ pub(crate) struct Pursuit {
     pub(crate) stuck_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) stuck: bool,
+    /// Why it did not go back when it was stuck.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rollback_refused: Option<String>,
 }
 
 /// An apply and its retries.

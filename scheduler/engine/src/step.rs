@@ -45,6 +45,7 @@ pub fn step(mut state: State, event: Event, now: Timestamp) -> (State, Vec<Actio
         Event::Pause(paused) => state.pause(paused, now, &mut out),
         Event::Observe(observer) => state.observer = observer,
         Event::Retry { who } => state.retry(who, now, &mut out),
+        Event::RollbackRefused { from, why } => state.rollback_refused(from, why),
         Event::Cancel { job, who } => state.cancel(job, &who, now, &mut out),
     }
     state.settle(now, &mut out);
@@ -157,6 +158,7 @@ impl State {
         }
         pursuit.stuck_at = None;
         pursuit.stuck = true;
+        pursuit.rollback_refused = None;
         let back_to = self.converged.as_ref().filter(|converged| converged.release != desired.release);
         if let Some(to) = back_to.filter(|_| desired.auto_rollback && !self.rollback_spent) {
             self.rollback_spent = true;

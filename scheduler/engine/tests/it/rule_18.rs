@@ -330,3 +330,13 @@ fn rule_18_the_way_out_of_an_approval_is_the_command_that_gives_it() {
     check(Seen { output: Some(BlobId::of(b"")), ..Seen::default() }, None);
     check(Seen::default(), None);
 }
+
+#[test]
+fn rule_18_the_way_past_a_channel_that_has_another_version_is_a_release_to_both() {
+    let mut it = Scenario::new(Desired { gates: vec![stable(&["staging"])], ..exit_code() });
+    it.upstream("staging", Some("svc-0"));
+    it.run(Fetch, 2);
+    let told = explain(it.state(), &Lanes::new(limits(1, None), it.now), it.now, &|_| String::new(), "web --app a --channel eu");
+    let cause = told.causes.iter().find(|cause| cause.code == "UPSTREAM_UNSTABLE").unwrap();
+    assert!(cause.message.contains("`pvnctl services push web --app a --channels staging,eu`"), "{}", cause.message);
+}

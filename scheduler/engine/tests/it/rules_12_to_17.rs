@@ -10,7 +10,9 @@ use schema::id::{BlobId, InstanceId};
 use schema::status::{ApprovalStatus, Decision, JobKind};
 use schema::time::Timestamp;
 
-use crate::scenario::{ALONE, Apply, Fetch, GetInfo, START_MS, Scenario, apply_only, exit_code, manual, newer, plan, release, with_info};
+use crate::scenario::{
+    ALONE, Apply, Fetch, GetInfo, START_MS, Scenario, apply_only, exit_code, manual, newer, plan, release, stable, with_info,
+};
 
 pub(crate) fn before_apply() -> Desired {
     Desired { require_approval_before_apply: true, ..exit_code() }
@@ -59,6 +61,47 @@ fn rule_12_a_rollback_that_is_stuck_itself_does_not_go_round_in_circles() {
         it.is("FAILED STUCK");
     }
     assert_eq!(it.actions.iter().filter(|action| matches!(action, Action::Rollback { .. })).count(), 1);
+}
+
+#[test]
+fn rule_12_a_rollback_that_is_refused_says_why_and_is_asked_for_again_when_the_release_is_stuck_again() {
+    let mut it = Scenario::new(with_deadline());
+    it.run(Fetch, 0);
+    it.until(100);
+    let second = second_release(&it);
+    it.send(Event::Desired(Box::new(second)));
+    it.run(Fetch, 2);
+    it.run(Apply, 1);
+    it.until(160);
+    let refused = |number| Event::RollbackRefused { from: release(number), why: "`w` is missing".to_owned() };
+    it.send(refused(3));
+    assert!(!it.state().standing().message.contains("missing"), "another release's");
+    it.send(refused(2));
+    it.is("FAILED STUCK");
+    assert!(it.state().standing().message.contains("not taken back: `w` is missing"), "{}", it.state().standing().message);
+    let back = |it: &Scenario| it.actions.iter().filter(|action| matches!(action, Action::Rollback { .. })).count();
+    it.until(5_000);
+    assert_eq!(back(&it), 1);
+    it.send(Event::Retry { who: "ann".to_owned() });
+    it.until(10_000);
+    it.is("FAILED STUCK");
+    assert_eq!(back(&it), 2);
+    assert!(!it.state().standing().message.contains("missing"), "it is asked anew: {}", it.state().standing().message);
+}
+
+#[test]
+fn rule_12_a_channel_goes_back_to_a_version_that_it_had_past_the_channels_and_not_past_the_people() {
+    let gates = || Desired { gates: vec![stable(&["staging"]), manual(false, 1)], ..exit_code() };
+    let mut it = Scenario::new(Desired { stable_before: true, ..gates() });
+    it.upstream("staging", Some("svc-9"));
+    it.run(Fetch, 2);
+    it.is("WAITING_MANUAL_APPROVAL RUNTIME_OBJECT_APPLY_NEEDED");
+    it.approve("ann");
+    it.start(Apply);
+    let mut it = Scenario::new(gates());
+    it.upstream("staging", Some("svc-9"));
+    it.run(Fetch, 2);
+    it.is("WAITING_PRECONDITIONS RELEASE_CHANNEL_DEPENDENCY_UNMET");
 }
 
 #[test]

@@ -48,6 +48,7 @@ pub(crate) fn exit_code() -> Desired {
         apply_id: None,
         progress_deadline_ms: None,
         auto_rollback: false,
+        stable_before: false,
     }
 }
 
