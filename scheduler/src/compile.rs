@@ -26,10 +26,11 @@ mod template;
 mod value;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use engine::desired::Desired;
 use schema::api::{Diagnostic, PushRequest};
-use schema::config::{Application, Service};
+use schema::config::{Application, Body, Document, Service};
 use schema::id::{ChannelName, ReleaseId, RuntimeName};
 use schema::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -141,6 +142,32 @@ pub fn compile(
     let mut problems = Problems::default();
     let compiled = Subject { configs, options, seal, service, channel, release: Some(release) }.compile(&mut problems);
     configs.result(compiled, problems)?.ok_or_else(Vec::new)
+}
+
+/// The same for a release that was made before, whose service's config is not the one in force: `what` and `way` say of each problem
+/// which release it is of, and what to do.
+///
+/// # Errors
+/// As [`compile`], with the lines of `document`.
+pub fn compile_earlier(
+    configs: &Configs,
+    options: &Options,
+    document: &Arc<Document>,
+    channel: &Channel,
+    release: &Release<'_>,
+    seal: &dyn Seal,
+    (what, way): (&str, &str),
+) -> Result<CompiledInstance, Vec<Diagnostic>> {
+    let Body::Service(service) = document.body() else { return Err(Vec::new()) };
+    let mut problems = Problems::default();
+    let compiled = Subject { configs, options, seal, service, channel, release: Some(release) }.compile(&mut problems);
+    if problems.count() == 0 {
+        return compiled.ok_or_else(Vec::new);
+    }
+    problems.are_of(what, way);
+    let mut then = configs.clone();
+    then.put(document.clone());
+    Err(then.diagnostics(problems))
 }
 
 /// Everything that one service instance needs for a release: what the engine decides with, and the commands.

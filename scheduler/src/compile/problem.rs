@@ -153,6 +153,14 @@ impl Problems {
         }
     }
 
+    /// Adds to all of them what they are problems of, and what to do about that.
+    pub(super) fn are_of(&mut self, what: &str, way: &str) {
+        for problem in &mut self.found {
+            problem.message = format!("{} ({what})", problem.message);
+            problem.help = Some(problem.help.take().map_or_else(|| way.to_owned(), |help| format!("{help}; {way}")));
+        }
+    }
+
     /// How many there are.
     #[must_use]
     pub(super) fn count(&self) -> usize {

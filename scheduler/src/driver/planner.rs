@@ -21,6 +21,7 @@ use crate::runner::Runner;
 use crate::secrets::Sealer;
 use crate::store::{Store, StoreError, TokenRow};
 
+mod back;
 mod configs;
 mod diff;
 mod estate;

@@ -1,6 +1,6 @@
 //! Releases, what each means for its channels, and the compiled commands that they name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use engine::desired::Desired;
 use schema::api::{ChannelStatus, Page, Release};
@@ -38,7 +38,7 @@ pub struct ReleaseRow {
     pub created_at: Timestamp,
     /// By whom.
     pub created_by: String,
-    /// The release whose compiled form it took over.
+    /// The release whose values and version it took over.
     pub rolled_back_to: Option<ReleaseId>,
 }
 
@@ -252,6 +252,19 @@ impl Store {
         .fetch_optional(&self.read)
         .await?;
         row.as_ref().map(read_release).transpose()
+    }
+
+    /// The channels in which a service was ever converged at this version.
+    pub async fn converged_at(&self, service: ServiceId, version: &str) -> Result<BTreeSet<ChannelId>> {
+        let rows = sqlx::query(
+            "SELECT DISTINCT rc.channel_id FROM release_channels AS rc JOIN releases AS r ON r.id = rc.release_id
+             WHERE r.service_id = $1 AND r.version = $2 AND rc.converged_at IS NOT NULL",
+        )
+        .bind(service.to_string())
+        .bind(version)
+        .fetch_all(&self.read)
+        .await?;
+        rows.iter().map(|row| word(row, "channel_id")).collect()
     }
 
     /// Whether a version of a service is taken.

@@ -7,6 +7,7 @@ mod faults;
 mod people;
 mod poison;
 mod releases;
+mod rollbacks;
 mod round;
 mod secrets;
 mod words;

@@ -195,6 +195,9 @@ body! {
         release: ReleaseId,
         /// The version that it was given.
         version: String,
+        /// What is allowed and probably not meant, with what to do. Servers of before tell none.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        warnings: Vec<String>,
     }
 }
 

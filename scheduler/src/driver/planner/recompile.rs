@@ -91,9 +91,10 @@ impl Planner {
             let Some((_, row)) = stored.iter().find(|(name, _)| *name == channel.name) else { continue };
             match compile::compile(configs, &self.options, service, channel, &made, &seal) {
                 Ok(instance) => {
-                    // A rollback counts its deadline from when it was made, as its own row says.
                     let mut desired = instance.desired;
+                    // A rollback counts its deadline from when it was made, as its own row says, and where it was before, too.
                     desired.released_at = row.desired.released_at;
+                    desired.stable_before = row.desired.stable_before;
                     if desired != row.desired {
                         let instance_id = InstanceId::of(subject.service.id, row.channel);
                         plan.changes.push(Change::Compiled(desired.compiled, Box::new(instance.commands)));
@@ -115,7 +116,7 @@ impl Planner {
     }
 
     /// A service's document as it was when a release was made.
-    async fn released_service(&self, subject: &Subject<'_>, version: u64) -> Result<Document, Refusal> {
+    pub(super) async fn released_service(&self, subject: &Subject<'_>, version: u64) -> Result<Document, Refusal> {
         let key = DocumentKey {
             kind: DocumentKind::Service,
             application: subject.application.name.to_string(),

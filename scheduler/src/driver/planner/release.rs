@@ -13,6 +13,7 @@ use serde_json::json;
 use super::super::calls::Plan;
 use super::super::world::Names;
 use super::super::{Caller, Refusal};
+use super::back::waits_for_others;
 use super::estate::Concerned;
 use super::{Planner, RawSeal, entry};
 use crate::clock;
@@ -129,16 +130,18 @@ impl Planner {
         };
         plan.changes.push(Change::Service(ServiceRow { release_count: number, ..subject.service.clone() }));
         plan.changes.push(Change::Release(Box::new(row)));
+        // Nobody else has a version that is new.
+        let warnings = waits_for_others(subject, &compiled, &version, &BTreeMap::new());
         for instance in compiled {
             add_instance(plan, subject, id, instance);
         }
         let message = format!("{} releases {}/{} {version}", caller.who, subject.application.name, subject.service.name);
         plan.entries.push(of_service(subject, entry("release.created", caller, message, json!({"release": id, "version": version}))));
-        Ok(Pushed { release: id, version })
+        Ok(Pushed { release: id, version, warnings })
     }
 
     /// Secrets that the commands are to get and that nobody has set: told now, where somebody listens, rather than by every job.
-    async fn missing_secrets(&self, compiled: &[CompiledInstance]) -> Result<Vec<Diagnostic>, Refusal> {
+    pub(super) async fn missing_secrets(&self, compiled: &[CompiledInstance]) -> Result<Vec<Diagnostic>, Refusal> {
         let commands = compiled.iter().map(|instance| &instance.commands).filter(|commands| !matches!(commands.place, Place::Fake { .. }));
         let variables = commands.flat_map(|commands| commands.fetch.iter().chain([&commands.apply]).chain(&commands.get_info));
         let wanted: BTreeSet<(&str, u64)> = variables
@@ -194,8 +197,9 @@ impl Planner {
         };
         let ids = self.live_channels(&application).await?;
         let subject = Subject { application: &application, service: &service, channel_ids: &ids };
-        let channels = match &request.channels {
+        let channels = match request.channels.as_deref() {
             None => None,
+            Some([]) => return Err(no_channel()),
             Some(named) => {
                 let named: Result<BTreeSet<ChannelName>, Refusal> = named.iter().map(|text| channel_named(&subject, text)).collect();
                 Some(named?)
@@ -204,15 +208,16 @@ impl Planner {
         self.go_back(&subject, &target, channels.as_ref(), caller).await
     }
 
-    /// What the engine asks for. When it cannot be done, that is logged: the instance stays FAILED, which people see.
+    /// What the engine asks for. When it cannot be done, the instance stays FAILED and says why.
     pub(super) async fn auto_rollback(&mut self, names: &Names, from: ReleaseId, to: ReleaseId) {
-        let result = self.try_auto_rollback(names, from, to).await;
-        if let Err(why) = result {
+        let caller = Caller { who: ENGINE.to_owned(), origin: "local".to_owned() };
+        if let Err(why) = self.try_auto_rollback(names, from, to, &caller).await {
             tracing::warn!(instance = names.label(), %from, %to, %why, "the automatic rollback cannot be done");
+            self.tell_no_way_back(names, from, to, &caller, &why).await;
         }
     }
 
-    async fn try_auto_rollback(&mut self, names: &Names, from: ReleaseId, to: ReleaseId) -> Result<(), Refusal> {
+    async fn try_auto_rollback(&mut self, names: &Names, from: ReleaseId, to: ReleaseId, caller: &Caller) -> Result<(), Refusal> {
         let pursued = self.store.pursued(names.service.0).await?;
         if !pursued.contains(&(names.channel.0, from)) {
             // A newer release took over, or the rollback was made before a crash.
@@ -222,8 +227,7 @@ impl Planner {
         let target = self.store.release_row(to).await?.ok_or_else(|| Refusal::NotFound(format!("release {to} does not exist")))?;
         let ids = self.live_channels(&application).await?;
         let subject = Subject { application: &application, service: &service, channel_ids: &ids };
-        let caller = Caller { who: ENGINE.to_owned(), origin: "local".to_owned() };
-        self.go_back(&subject, &target, Some(&BTreeSet::from([names.channel.1.clone()])), &caller).await.map(drop)
+        self.go_back(&subject, &target, Some(&BTreeSet::from([names.channel.1.clone()])), caller).await.map(drop)
     }
 
     async fn go_back(
@@ -234,21 +238,25 @@ impl Planner {
         caller: &Caller,
     ) -> Result<Pushed, Refusal> {
         let label = format!("{}/{}", subject.application.name, subject.service.name);
-        let rows: Vec<_> =
-            self.store.release_channels(target.id).await?.into_iter().filter(|(name, _)| subject.channel_ids.contains_key(name)).collect();
-        if let Some(missing) = channels.into_iter().flatten().find(|name| rows.iter().all(|(row, _)| row != *name)) {
+        let rows = self.store.release_channels(target.id).await?.into_iter().map(|(name, _)| name);
+        let mut wanted: BTreeSet<ChannelName> = rows.filter(|name| subject.channel_ids.contains_key(name)).collect();
+        if let Some(missing) = channels.into_iter().flatten().find(|name| !wanted.contains(*name)) {
             return Err(Refusal::Conflict(format!(
                 "version {} of {label} was never released to {missing}; push it there instead",
                 target.version
             )));
         }
-        let rows: Vec<_> = rows.into_iter().filter(|(name, _)| channels.is_none_or(|named| named.contains(name))).collect();
-        if rows.is_empty() {
+        wanted.retain(|name| channels.is_none_or(|named| named.contains(name)));
+        if wanted.is_empty() {
             return Err(Refusal::Conflict(format!("version {} of {label} was released to no channel that is still there", target.version)));
         }
         let id = ReleaseId::from_bytes(clock::random());
         let number = subject.service.release_count + 1;
         let now = self.now();
+        let version = target.version.as_str();
+        let release = Release { id, version, released_at: now, values: &target.params };
+        let compiled = self.compile_back(subject, target, &release, &wanted).await?;
+        let warnings = waits_for_others(subject, &compiled, version, &self.pursued_versions(subject).await?);
         self.release_seq += 1;
         let mut plan = Plan::default();
         plan.changes.push(Change::Service(ServiceRow { release_count: number, ..subject.service.clone() }));
@@ -261,29 +269,14 @@ impl Planner {
             rolled_back_to: Some(target.id),
             ..target.clone()
         })));
-        for (channel, row) in rows {
-            let Some(names) = subject.names(&channel) else { continue };
-            let mut desired = row.desired;
-            desired.release = id;
-            desired.released_at = now;
-            let runtime = desired.runtime.clone();
-            let row = ReleaseChannelRow {
-                release: id,
-                channel: row.channel,
-                status: Status::Converging,
-                compiled: row.compiled,
-                desired: desired.clone(),
-                converged_at: None,
-            };
-            plan.changes.push(Change::ReleaseChannel(Box::new(row)));
-            plan.events.push((names.instance(), Event::Desired(Box::new(desired))));
-            plan.instances.push((names, runtime));
+        for instance in compiled {
+            add_instance(&mut plan, subject, id, instance);
         }
         let message = format!("{} takes {label} back to {}", caller.who, target.version);
         let data = json!({"release": id, "version": target.version, "to": target.id});
         plan.entries.push(of_service(subject, entry("release.rolled_back", caller, message, data)));
         self.commit(plan).await?;
-        Ok(Pushed { release: id, version: target.version.clone() })
+        Ok(Pushed { release: id, version: target.version.clone(), warnings })
     }
 
     /// The application and service of these names or ids.
@@ -362,10 +355,14 @@ fn channel_named(subject: &Subject<'_>, text: &str) -> Result<ChannelName, Refus
     })
 }
 
+fn no_channel() -> Refusal {
+    Refusal::Invalid("a release needs at least one channel; leave `channels` out to mean all".to_owned())
+}
+
 fn wanted(channels: &[Channel], subject: &Subject<'_>, named: Option<&[String]>) -> Result<BTreeSet<ChannelName>, Refusal> {
     match named {
         None => Ok(channels.iter().map(|channel| channel.name.clone()).collect()),
-        Some([]) => Err(Refusal::Invalid("a release needs at least one channel; leave `channels` out to mean all".to_owned())),
+        Some([]) => Err(no_channel()),
         Some(named) => named.iter().map(|text| channel_named(subject, text)).collect(),
     }
 }

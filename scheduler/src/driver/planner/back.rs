@@ -1,0 +1,133 @@
+//! What going back needs besides what any release needs: the values and the service's config of then, compiled against the runtimes
+//! and the application of now, and what is told when that cannot be. Called by `release`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use engine::desired::Gate;
+use engine::event::Event;
+use schema::id::{ChannelName, ReleaseId};
+use serde_json::json;
+
+use super::super::calls::Plan;
+use super::super::world::Names;
+use super::super::{Caller, Refusal};
+use super::estate::Concerned;
+use super::release::Subject;
+use super::{Planner, RawSeal, entry};
+use crate::compile::{self, CompiledInstance, Release};
+use crate::store::ReleaseRow;
+
+impl Planner {
+    /// An earlier release as `release`, in these channels. What it was compiled to then does not count: gates, windows, commands and
+    /// places are those of the documents in force.
+    pub(super) async fn compile_back(
+        &self,
+        subject: &Subject<'_>,
+        target: &ReleaseRow,
+        release: &Release<'_>,
+        wanted: &BTreeSet<ChannelName>,
+    ) -> Result<Vec<CompiledInstance>, Refusal> {
+        let (application, service) = (&subject.application.name, &subject.service.name);
+        let configs = self.estate(&Concerned::service(application, service)).await?.configs;
+        let document = Arc::new(self.released_service(subject, target.service_version).await?);
+        let of = configs.application(application);
+        let of = of.ok_or_else(|| Refusal::NotFound(format!("application `{application}` has no config")))?;
+        // No change of the service's present config can mend what was released.
+        let way = format!(
+            "{} was released with config version {} of the service; release what fits with `pvnctl services push {service} --app \
+             {application}`",
+            target.version, target.service_version
+        );
+        let words = (format!("of {}", target.version), way);
+        let channels = compile::channels(&configs, of).map_err(Refusal::Config)?;
+        let had = self.store.converged_at(subject.service.id, &target.version).await?;
+        let seal = RawSeal(&self.sealer);
+        let (mut compiled, mut problems) = (Vec::new(), Vec::new());
+        for channel in channels.iter().filter(|channel| wanted.contains(&channel.name)) {
+            let words = (words.0.as_str(), words.1.as_str());
+            match compile::compile_earlier(&configs, &self.options, &document, channel, release, &seal, words) {
+                Ok(mut instance) => {
+                    instance.desired.stable_before = subject.channel_ids.get(&channel.name).is_some_and(|id| had.contains(id));
+                    compiled.push(instance);
+                }
+                Err(found) => problems.extend(found.into_iter().filter(|problem| !problems.contains(problem)).collect::<Vec<_>>()),
+            }
+        }
+        problems.extend(self.missing_secrets(&compiled).await?);
+        if problems.is_empty() { Ok(compiled) } else { Err(Refusal::Config(problems)) }
+    }
+
+    /// Says to whoever looks why an instance does not go back by itself.
+    pub(super) async fn tell_no_way_back(&self, names: &Names, from: ReleaseId, to: ReleaseId, caller: &Caller, refusal: &Refusal) {
+        let version = match self.store.release_row(to).await {
+            Ok(Some(release)) => release.version,
+            _ => to.to_string(),
+        };
+        let ((_, application), (_, service), (_, channel)) = (&names.application, &names.service, &names.channel);
+        let why = match refusal {
+            Refusal::Config(problems) => problems.first().map_or_else(|| refusal.to_string(), |problem| problem.message.clone()),
+            other => other.to_string(),
+        };
+        let why = format!(
+            "{version} cannot be released as things are now: {why}; mend that and \
+             `pvnctl services rollback {service} --app {application} --to {version} --channels {channel}`, or release anew with \
+             `pvnctl services push {service} --app {application}`"
+        );
+        let message = format!("{} does not go back by itself: {why}", names.label());
+        let mut entry = entry("release.rollback_refused", caller, message, json!({"release": from, "to": to, "version": version}));
+        entry.application = Some(application.clone());
+        entry.service = Some(service.clone());
+        entry.channel = Some(channel.clone());
+        let plan = Plan { entries: vec![entry], events: vec![(names.instance(), Event::RollbackRefused { from, why })], ..Plan::default() };
+        if let Err(error) = self.commit(plan).await {
+            tracing::warn!(instance = names.label(), %error, "that the automatic rollback cannot be done could not be stored");
+        }
+    }
+
+    /// The versions that the channels of a service pursue.
+    pub(super) async fn pursued_versions(&self, subject: &Subject<'_>) -> Result<BTreeMap<ChannelName, String>, Refusal> {
+        let mut versions = BTreeMap::new();
+        for (channel, release) in self.store.pursued(subject.service.id).await? {
+            let Some((name, _)) = subject.channel_ids.iter().find(|(_, id)| **id == channel) else { continue };
+            if let Some(release) = self.store.release_row(release).await? {
+                versions.insert(name.clone(), release.version);
+            }
+        }
+        Ok(versions)
+    }
+}
+
+/// Channels of a release that wait for one that neither gets it with them nor pursues its version: that may never end.
+pub(super) fn waits_for_others(
+    subject: &Subject<'_>,
+    compiled: &[CompiledInstance],
+    version: &str,
+    elsewhere: &BTreeMap<ChannelName, String>,
+) -> Vec<String> {
+    let comes = |channel: &ChannelName| {
+        compiled.iter().any(|instance| instance.channel == *channel) || elsewhere.get(channel).is_some_and(|other| other == version)
+    };
+    let mut warnings = Vec::new();
+    for instance in compiled.iter().filter(|instance| !instance.desired.stable_before) {
+        let gates = instance.desired.gates.iter().filter_map(|gate| match gate {
+            Gate::ChannelsStable { channels } => Some(channels),
+            Gate::ManualApproval { .. } | Gate::SharedApproval { .. } => None,
+        });
+        let missing: BTreeSet<&ChannelName> = gates.flatten().filter(|channel| !comes(channel)).collect();
+        if missing.is_empty() {
+            continue;
+        }
+        let join = |with: &str, quote: &str| missing.iter().map(|name| format!("{quote}{name}{quote}")).collect::<Vec<_>>().join(with);
+        let (names, are) = (join(" and ", "`"), if missing.len() == 1 { "is" } else { "are" });
+        warnings.push(format!(
+            "`{0}` waits until {names} {are} converged at {version}, which was not released there: release to both together with \
+             `pvnctl services push {1} --app {2} --channels {3},{0}`, or change the precondition of `{0}`",
+            instance.channel,
+            subject.service.name,
+            subject.application.name,
+            join(",", ""),
+        ));
+    }
+    warnings
+}

@@ -1,0 +1,237 @@
+//! Going back: a release of the old values under the gates, the runtime and the commands of today.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use pvn_scheduler::driver::{Ask, Refusal};
+use pvn_scheduler::runner::JobSpec;
+use pvn_scheduler::store::{EventFilter, PageRequest};
+use schema::api::{PushRequest, RollbackRequest};
+use schema::status::{JobKind, Reason, Status};
+
+use super::round::{tidy_world, variable};
+use super::{Rig, TWO_CHANNELS, any_plan, caller, target};
+
+const WINDOW: &str = "{schedule: \"0 0 0 29 2 *\", duration: 1s}";
+
+fn to(version: &str, channels: Option<&[&str]>) -> RollbackRequest {
+    let channels = channels.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
+    RollbackRequest { version: Some(version.to_owned()), channels }
+}
+
+/// With a runtime that asks for `w`, which a service may give.
+pub(super) fn with_w(is_required: bool, given: bool) -> String {
+    let asked = format!(
+        "string: {{defaultValue: small}}\n    - {{name: w, {}}}",
+        if is_required { "required: true, string: {}" } else { "string: {defaultValue: w}" }
+    );
+    let text = TWO_CHANNELS.replace("string: {defaultValue: small}", &asked);
+    if given { text + "    - {name: w, string: given}\n" } else { text }
+}
+
+/// With a progress deadline and a way back, both short.
+fn goes_back(text: &str) -> String {
+    let policy = "  application: app\n  progressDeadline: 2s\n  autoRollback: {}\n  parameters";
+    text.replace("  application: app\n  parameters", policy)
+}
+
+/// A world that is as desired where the wanted version is what was applied last in the channel, and in which one version never comes
+/// right in one channel.
+fn sick(version: &'static str, channel: &'static str) -> impl Fn(&JobSpec) -> Option<i32> + Send + Sync + 'static {
+    let applied: Arc<Mutex<BTreeMap<String, String>>> = Arc::default();
+    move |spec| {
+        let (wanted, here) = (variable(spec, "PVN_SERVICE_VERSION"), variable(spec, "PVN_RELEASE_CHANNEL"));
+        let is_sick = (wanted.as_str(), here.as_str()) == (version, channel);
+        let mut applied = applied.lock().unwrap();
+        match spec.kind {
+            JobKind::Apply => {
+                applied.insert(here, if is_sick { "half of it".to_owned() } else { wanted });
+                Some(i32::from(is_sick))
+            }
+            _ => Some(if applied.get(&here) == Some(&wanted) { 0 } else { 2 }),
+        }
+    }
+}
+
+impl Rig {
+    async fn back(&self, request: RollbackRequest) -> Result<schema::api::Pushed, Refusal> {
+        self.handle.rollback("app".into(), "web".into(), request, caller("eve")).await
+    }
+
+    async fn releases(&self) -> u64 {
+        self.store.releases(&Default::default(), &PageRequest::default()).await.unwrap().total
+    }
+
+    /// Waits until both channels have converged at a version.
+    pub(super) async fn until_converged(&self, version: &str) {
+        for channel in ["staging", "production"] {
+            self.until(&format!("{channel} being converged at {version}"), async || {
+                let instance = self.instance(channel).await;
+                (instance.status == Status::Converged && instance.converged_version.as_deref() == Some(version)).then_some(())
+            })
+            .await;
+        }
+    }
+
+    fn last_apply(&self) -> JobSpec {
+        self.runner.seen.lock().unwrap().iter().rfind(|spec| spec.kind == JobKind::Apply).unwrap().clone()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p2_a_rollback_by_hand_passes_the_gates_of_today_and_runs_the_commands_of_today() {
+    let rig = Rig::start(sick("none", "none")).await;
+    let (head, rest) = TWO_CHANNELS.split_once("  - name: production").unwrap();
+    let text = format!("{head}---{}", rest.split_once("---").unwrap().1);
+    rig.request(&text, true).await.unwrap();
+    rig.until_status("staging", Status::Converged).await;
+    rig.push(&[("size", "large")]).await.unwrap();
+    rig.until("web-2", async || (rig.instance("staging").await.converged_version.as_deref() == Some("web-2")).then_some(())).await;
+    let today = text
+        .replace("  custom:\n", "  custom:\n    requireApprovalBeforeApply: true\n")
+        .replace("    apply:\n", &format!("    apply:\n      window: {WINDOW}\n"))
+        .replace("entrypoint: [do, ", "entrypoint: [do, anew, ")
+        .replace(
+            "runtimes: [{runtime: tool}]",
+            "runtimes: [{runtime: tool}]\n    preconditions: [{manualApproval: {name: cab, minApprovers: 2}}]",
+        );
+    rig.apply(&today).await.unwrap();
+    let applies = rig.runner.applies();
+
+    assert_eq!(rig.back(to("web-1", None)).await.unwrap().version, "web-1");
+    rig.until_status("staging", Status::WaitingManualApproval).await;
+    for who in ["ann", "bob", "cat"] {
+        rig.handle.ask(target("staging"), Ask::Approve(any_plan()), caller(who)).await.unwrap();
+    }
+    let shut = rig.until_status("staging", Status::WaitingPreconditions).await;
+    assert_eq!(shut.reason, Some(Reason::OutsideWindow));
+    assert_eq!(rig.runner.applies(), applies, "nothing runs before every gate of today is open");
+
+    rig.apply(&today.replace(&format!("      window: {WINDOW}\n"), "")).await.unwrap();
+    rig.until_status("staging", Status::Converged).await;
+    assert_eq!(rig.last_apply().command.argv, ["do", "anew", "medium"], "the command of today with the values of web-1");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p2_an_automatic_rollback_passes_the_gates_of_today_in_the_runtime_of_today() {
+    let rig = Rig::start(sick("web-2", "staging")).await;
+    rig.request(&goes_back(TWO_CHANNELS), true).await.unwrap();
+    rig.until_converged("web-1").await;
+    rig.push(&[]).await.unwrap();
+    rig.until("web-2 failing", async || (rig.instance("staging").await.reason == Some(Reason::ApplyFailed)).then_some(())).await;
+    let (tool, rest) = TWO_CHANNELS.split_once("---\n").unwrap();
+    let today = format!("{tool}---{}---\n{rest}", tool.replace("name: tool\n", "name: other\n"));
+    let today = today.replacen(
+        "  - name: staging\n    runtimes: [{runtime: tool}]\n",
+        "  - name: staging\n    runtimes: [{runtime: other}]\n    preconditions: [{manualApproval: {name: cab}}]\n",
+        1,
+    );
+    rig.apply(&goes_back(&today)).await.unwrap();
+    rig.until("the release that goes back", async || (rig.releases().await == 3).then_some(())).await;
+    let staging = rig.until_status("staging", Status::WaitingManualApproval).await;
+    assert_eq!((staging.runtime.as_str(), staging.desired_version.as_deref()), ("other", Some("web-1")), "{staging:?}");
+    let seen = rig.runner.seen.lock().unwrap().clone();
+    let applied: Vec<_> =
+        seen.iter().filter(|spec| spec.kind == JobKind::Apply).map(|spec| variable(spec, "PVN_SERVICE_VERSION")).collect();
+    assert_eq!(applied.iter().filter(|version| *version == "web-1").count(), 2, "nothing goes back before its yes: {applied:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p2_a_rollback_by_hand_that_does_not_compile_today_is_refused_with_what_to_do() {
+    let rig = Rig::start(tidy_world()).await;
+    rig.request(&with_w(false, false), true).await.unwrap();
+    rig.request(&with_w(false, true), true).await.unwrap();
+    rig.apply(&with_w(true, true)).await.unwrap();
+    let refused = rig.back(to("web-1", None)).await.unwrap_err();
+    let Refusal::Config(problems) = &refused else { panic!("{refused:?}") };
+    assert_eq!(problems.len(), 1, "once, not for each channel: {problems:?}");
+    let (message, help) = (&problems[0].message, &problems[0].snippet);
+    assert!(message.contains("parameter `w` is required") && message.contains("web-1"), "{message}");
+    assert!(help.contains("pvnctl services push web --app app"), "{help}");
+    assert_eq!(rig.releases().await, 2, "nothing is stored");
+    assert_eq!(rig.back(to("web-2", None)).await.unwrap().version, "web-2");
+
+    let secret = with_w(true, true).replace("name: do, ", "name: do, env: {TOKEN: {secret: {key: token}}}, ");
+    rig.apply(&secret).await.unwrap();
+    let refused = rig.back(to("web-2", None)).await.unwrap_err();
+    assert!(matches!(&refused, Refusal::Config(problems) if problems[0].message.contains("secret `token` does not exist")), "{refused:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p8_an_automatic_rollback_that_does_not_compile_today_is_not_done_and_says_so() {
+    let rig = Rig::start(sick("web-2", "staging")).await;
+    rig.request(&goes_back(&with_w(false, false)), true).await.unwrap();
+    rig.until_converged("web-1").await;
+    rig.request(&goes_back(&with_w(false, true)), true).await.unwrap();
+    rig.apply(&goes_back(&with_w(true, true))).await.unwrap();
+    let staging = rig.until("staging saying why it does not go back", async || {
+        Some(rig.instance("staging").await).filter(|staging| staging.message.contains("parameter `w` is required"))
+    });
+    let staging = staging.await;
+    assert_eq!((staging.status, staging.reason), (Status::Failed, Some(Reason::Stuck)));
+    let told = rig.handle.explain(target("staging")).await.unwrap();
+    let cause = told.causes.iter().find(|cause| cause.code == "ROLLBACK_REFUSED").unwrap();
+    assert!(cause.message.contains("web-1") && cause.message.contains("pvnctl services"), "{}", cause.message);
+    let filter = EventFilter { kind: Some("release.rollback_refused".into()), ..Default::default() };
+    assert_eq!(rig.store.events(&filter, &PageRequest::default()).await.unwrap().total, 1);
+    assert_eq!(rig.releases().await, 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rule_12_a_channel_goes_back_to_what_it_had_although_the_one_before_it_has_moved_on() {
+    let rig = Rig::start(sick("web-2", "production")).await;
+    rig.request(&goes_back(TWO_CHANNELS), true).await.unwrap();
+    rig.until_converged("web-1").await;
+    rig.push(&[]).await.unwrap();
+    let production = rig.until("production being back at web-1", async || {
+        let production = rig.instance("production").await;
+        (rig.releases().await == 3 && production.desired_version.as_deref() == Some("web-1")).then_some(production)
+    });
+    production.await;
+    rig.until_status("production", Status::Converged).await;
+    assert_eq!(rig.instance("staging").await.converged_version.as_deref(), Some("web-2"));
+    // A change of config leaves it as met.
+    rig.apply(&goes_back(&TWO_CHANNELS.replace("entrypoint: [look]", "entrypoint: [look, harder]"))).await.unwrap();
+    rig.until_status("production", Status::Converged).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rule_12_going_back_to_a_version_that_the_channel_never_had_waits_for_the_channel_before_it() {
+    let rig = Rig::start(sick("web-1", "production")).await;
+    rig.request(TWO_CHANNELS, true).await.unwrap();
+    rig.until_status("production", Status::Failed).await;
+    let channels = Some(vec!["staging".to_owned()]);
+    let request = PushRequest { channels, ..PushRequest::default() };
+    rig.handle.push("app".into(), "web".into(), request, caller("root")).await.unwrap();
+    rig.until("staging at web-2", async || (rig.instance("staging").await.converged_version.as_deref() == Some("web-2")).then_some(()))
+        .await;
+    let back = rig.back(to("web-1", Some(&["production"]))).await.unwrap();
+    let production = rig.until_status("production", Status::WaitingPreconditions).await;
+    assert_eq!(production.reason, Some(Reason::ReleaseChannelDependencyUnmet));
+    assert!(serde_json::to_value(back).unwrap()["warnings"][0].as_str().unwrap().contains("`staging`"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_push_past_the_channel_that_must_be_stable_first_is_warned_of_and_says_the_way() {
+    let rig = Rig::start(tidy_world()).await;
+    let first = rig.request(TWO_CHANNELS, true).await.unwrap();
+    assert!(first.warnings.is_empty(), "{first:?}");
+    rig.until_converged("web-1").await;
+    let request = PushRequest { channels: Some(vec!["production".to_owned()]), ..PushRequest::default() };
+    let pushed = rig.handle.push("app".into(), "web".into(), request, caller("root")).await.unwrap();
+    let warnings = serde_json::to_value(pushed).unwrap()["warnings"].clone();
+    let way = "pvnctl services push web --app app --channels staging,production";
+    let warning = warnings[0].as_str().unwrap_or_default();
+    assert!(warning.contains("`production` waits until `staging` is converged at web-2") && warning.contains(way), "{warnings}");
+    assert_eq!(warnings.as_array().unwrap().len(), 1);
+    let both = serde_json::to_value(rig.push(&[]).await.unwrap()).unwrap();
+    assert!(both.get("warnings").is_none(), "nothing to warn of: {both}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bad_input_going_back_in_no_channel_at_all_is_refused_as_a_push_is() {
+    let rig = Rig::start(tidy_world()).await;
+    rig.request(TWO_CHANNELS, true).await.unwrap();
+    let refused = rig.back(to("web-1", Some(&[]))).await.unwrap_err();
+    assert!(matches!(&refused, Refusal::Invalid(why) if why.contains("at least one channel")), "{refused:?}");
+}
