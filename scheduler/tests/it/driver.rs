@@ -6,6 +6,7 @@ mod configs;
 mod faults;
 mod people;
 mod poison;
+mod recompiles;
 mod releases;
 mod rollbacks;
 mod round;

@@ -14,6 +14,7 @@ use super::super::calls::Plan;
 use super::super::{Caller, Refusal};
 use super::estate::{Concerned, Estate, Services, key_of};
 use super::pieces::pieces;
+use super::recompile::Changed;
 use super::release::Subject;
 use super::{Planner, diff, entry};
 use crate::clock;
@@ -71,14 +72,16 @@ impl Planner {
             let row = self.plan_application(&mut plan, &configs, &estate, &given, &application.name).await?;
             applied.insert(application.name.clone(), row);
         }
-        let mut left_out = self.plan_recompiles(&mut plan, &configs, &given, &applied).await?;
-        self.plan_documents(&mut plan, &given, caller);
+        let mut left_out = Vec::new();
         let releases =
             if request.push { self.plan_pushes(&configs, &given, &applied, request, caller, &mut left_out).await? } else { Vec::new() };
         let (pushed, releases): (Vec<_>, Vec<_>) = releases.into_iter().unzip();
+        let change = Changed { configs: &configs, documents: &changed, given: &given, applied: &applied, pushed: &pushed, caller };
+        let kept = self.plan_recompiles(&mut plan, &change, &mut left_out).await?;
+        self.plan_documents(&mut plan, &given, caller);
         let mut warnings = schema::config::shared_paths(configs.documents(), self.options.everything_local);
         warnings.extend(schema::config::unmasked_secrets(given.iter().map(|given| &*given.document)));
-        let warnings = warnings.iter().map(schema::diagnostic::Diagnostic::to_api_warning).collect();
+        let warnings = warnings.iter().map(schema::diagnostic::Diagnostic::to_api_warning).chain(kept).collect();
         // What was read is planned: it need not be held while thousands of rows are written.
         drop((configs, estate, applied));
         let documents = given.into_iter().map(Given::shown).collect();

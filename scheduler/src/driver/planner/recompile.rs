@@ -1,56 +1,101 @@
 //! What a change of a runtime or an application means for what is released: it is compiled again. Called by `configs`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use engine::event::Event;
-use schema::api::LeftOut;
-use schema::config::{Body, Document};
+use schema::api::{Diagnostic, LeftOut, PushedService};
+use schema::config::{Body, Document, RuntimeKind};
 use schema::id::{ApplicationName, ChannelId, InstanceId, ReleaseId};
+use serde_json::json;
 
-use super::super::Refusal;
 use super::super::calls::Plan;
+use super::super::{Caller, Refusal};
 use super::configs::{Applied, Given};
 use super::release::Subject;
-use super::{Planner, RawSeal};
+use super::{Planner, RawSeal, entry};
 use crate::compile::{self, Channel, Configs, Release};
-use crate::store::{Change, DocumentKey, DocumentKind, ReleaseChannelRow};
+use crate::store::{Change, DocumentKey, DocumentKind, ReleaseChannelRow, ReleaseRow};
+
+/// A change of documents, with what it makes of the rows and which services it releases.
+pub(super) struct Changed<'a> {
+    /// All documents as they will be.
+    pub(super) configs: &'a Configs,
+    /// Those that are new or not as they were.
+    pub(super) documents: &'a BTreeSet<compile::DocumentKey>,
+    pub(super) given: &'a [Given],
+    pub(super) applied: &'a BTreeMap<ApplicationName, Applied>,
+    /// Whose release is replaced in the same call.
+    pub(super) pushed: &'a [PushedService],
+    pub(super) caller: &'a Caller,
+}
+
+/// What cannot be compiled any more.
+#[derive(Default)]
+struct Stale {
+    /// Because of the change, which is refused for it.
+    refused: Vec<Diagnostic>,
+    /// For a reason that is none of the change's: it stays as it is.
+    kept: Vec<Diagnostic>,
+}
+
+impl Changed<'_> {
+    fn is_changed(&self, wanted: impl Fn(&Body) -> bool) -> bool {
+        self.given.iter().any(|given| given.change == "changed" && wanted(given.document.body()))
+    }
+
+    /// Whether what a service is in a channel may follow from a document that changes.
+    fn touches(&self, application: &ApplicationName, channel: &Channel) -> bool {
+        let changes = |name| self.documents.contains(&compile::DocumentKey::Runtime(name));
+        let serves = |name| match self.configs.runtime(name).map(schema::config::Runtime::kind) {
+            Some(RuntimeKind::Custom(custom)) => changes(name.clone()) || changes(custom.proxy_runtime.runtime.clone()),
+            _ => changes(name.clone()),
+        };
+        self.documents.contains(&compile::DocumentKey::Application(application.clone()))
+            || channel.connections.iter().any(|connection| serves(&connection.runtime))
+    }
+
+    fn pushes(&self, subject: &Subject<'_>) -> bool {
+        let (application, service) = (&subject.application.name, &subject.service.name);
+        self.pushed.iter().any(|pushed| pushed.application == *application && pushed.service == *service)
+    }
+}
 
 impl Planner {
     /// A change of a runtime or an application makes no new version: what is released is compiled again, with the service's
-    /// config as it was released, and the instances where that means something fetch again. What cannot be read is left out.
+    /// config as it was released, and the instances where that means something fetch again. What cannot be read is left out, and
+    /// what cannot be compiled for a reason that is none of the change's stays as it is: returns what to say of that.
     pub(super) async fn plan_recompiles(
         &self,
         plan: &mut Plan,
-        configs: &Configs,
-        given: &[Given],
-        applied: &BTreeMap<ApplicationName, Applied>,
-    ) -> Result<Vec<LeftOut>, Refusal> {
-        let changed = |wanted: &dyn Fn(&Body) -> bool| given.iter().any(|given| given.change == "changed" && wanted(given.document.body()));
-        let runtime_changed = changed(&|body| matches!(body, Body::Runtime(_)));
-        let (mut problems, mut left_out) = (Vec::new(), Vec::new());
-        for (name, applied) in applied {
-            if !runtime_changed && !changed(&|body| matches!(body, Body::Application(application) if application.name == *name)) {
+        change: &Changed<'_>,
+        left_out: &mut Vec<LeftOut>,
+    ) -> Result<Vec<Diagnostic>, Refusal> {
+        let runtime_changed = change.is_changed(|body| matches!(body, Body::Runtime(_)));
+        let mut stale = Stale::default();
+        for (name, applied) in change.applied {
+            if !runtime_changed && !change.is_changed(|body| matches!(body, Body::Application(application) if application.name == *name)) {
                 continue;
             }
             for service in applied.services.keys() {
                 let Some(subject) = applied.subject(service) else { continue };
-                let done = self.recompile(plan, configs, &subject, &applied.channels, &mut problems).await?;
+                let done = self.recompile(plan, change, &subject, &applied.channels, &mut stale).await?;
                 left_out.extend(done.into_iter().map(|why| {
                     subject.left_out(&format!("the change is not in force for what is released of it, which cannot be read: {why}"))
                 }));
             }
         }
-        if problems.is_empty() { Ok(left_out) } else { Err(Refusal::Config(problems)) }
+        if stale.refused.is_empty() { Ok(stale.kept) } else { Err(Refusal::Config(stale.refused)) }
     }
 
     /// Compiles every release again that an instance of a service pursues. Returns of which rows it cannot be done.
     async fn recompile(
         &self,
         plan: &mut Plan,
-        configs: &Configs,
+        change: &Changed<'_>,
         subject: &Subject<'_>,
         channels: &[Channel],
-        problems: &mut Vec<schema::api::Diagnostic>,
+        stale: &mut Stale,
     ) -> Result<Vec<String>, Refusal> {
         let mut unreadable = Vec::new();
         let found = match self.store.pursued(subject.service.id).await.map_err(Refusal::from) {
@@ -64,7 +109,7 @@ impl Planner {
         for (id, of) in pursued {
             let of: Vec<&Channel> =
                 channels.iter().filter(|channel| subject.channel_ids.get(&channel.name).is_some_and(|id| of.contains(id))).collect();
-            match self.recompile_release(plan, configs, subject, id, &of, problems).await {
+            match self.recompile_release(plan, change, subject, id, &of, stale).await {
                 Err(Refusal::Unreadable(why)) => unreadable.push(why),
                 done => done?,
             }
@@ -75,21 +120,28 @@ impl Planner {
     async fn recompile_release(
         &self,
         plan: &mut Plan,
-        configs: &Configs,
+        change: &Changed<'_>,
         subject: &Subject<'_>,
         id: ReleaseId,
         channels: &[&Channel],
-        problems: &mut Vec<schema::api::Diagnostic>,
+        stale: &mut Stale,
     ) -> Result<(), Refusal> {
         let Some(release) = self.store.release_row(id).await? else { return Ok(()) };
-        let document = self.released_service(subject, release.service_version).await?;
-        let Body::Service(service) = document.body() else { return Ok(()) };
+        let document = Arc::new(self.released_service(subject, release.service_version).await?);
         let stored = self.store.release_channels(id).await?;
         let seal = RawSeal(&self.sealer);
         let made = Release { id, version: &release.version, released_at: release.created_at, values: &release.params };
+        // Not what is given is to blame: it was released with other values, or with the service's config of before.
+        let what = format!("of {}, which is released", release.version);
+        let way = format!(
+            "the change does not fit {}, which was released before and is pursued: give `--push` with the service's config, so that a new \
+             release takes its place at once, or release what fits first with {}",
+            release.version,
+            push_of(subject)
+        );
         for channel in channels {
             let Some((_, row)) = stored.iter().find(|(name, _)| *name == channel.name) else { continue };
-            match compile::compile(configs, &self.options, service, channel, &made, &seal) {
+            match compile::compile_earlier(change.configs, &self.options, &document, channel, &made, &seal, (&what, &way)) {
                 Ok(instance) => {
                     let mut desired = instance.desired;
                     // A rollback counts its deadline from when it was made, as its own row says, and where it was before, too.
@@ -106,9 +158,18 @@ impl Planner {
                         plan.events.push((instance_id, Event::Desired(Box::new(desired))));
                     }
                 }
+                // Its next release comes with the change.
+                Err(_) if change.pushes(subject) => {}
+                Err(found) if change.touches(&subject.application.name, channel) => {
+                    let new: Vec<_> = found.into_iter().filter(|problem| !stale.refused.contains(problem)).collect();
+                    stale.refused.extend(new);
+                }
                 Err(found) => {
-                    let new: Vec<_> = found.into_iter().filter(|problem| !problems.contains(problem)).collect();
-                    problems.extend(new);
+                    let kept = kept_as_it_is(found, subject, &release);
+                    if !stale.kept.contains(&kept) {
+                        plan.entries.push(not_recompiled(&kept, change.caller, subject, &release));
+                        stale.kept.push(kept);
+                    }
                 }
             }
         }
@@ -128,4 +189,37 @@ impl Planner {
         })?;
         super::estate::read(&stored)
     }
+}
+
+/// The command that makes a release which fits.
+fn push_of(subject: &Subject<'_>) -> String {
+    format!("`pvnctl services push {} --app {}`", subject.service.name, subject.application.name)
+}
+
+/// A release that the documents in force do not fit, with which the change has nothing to do.
+fn kept_as_it_is(problems: Vec<Diagnostic>, subject: &Subject<'_>, release: &ReleaseRow) -> Diagnostic {
+    let why = problems.into_iter().next().map(|problem| problem.message).unwrap_or_default();
+    let (application, service) = (&subject.application.name, &subject.service.name);
+    let message = format!(
+        "{0} of {application}/{service} stays as it was compiled before, because the configs in force do not fit it: {why}",
+        release.version
+    );
+    let help = format!("release what fits with {}", push_of(subject));
+    Diagnostic {
+        file: String::new(),
+        line: 0,
+        column: 0,
+        snippet: format!("warning: {message}\n  help: {help}"),
+        path: format!("{application}/{service}"),
+        message,
+        help: Some(help),
+    }
+}
+
+fn not_recompiled(kept: &Diagnostic, caller: &Caller, subject: &Subject<'_>, release: &ReleaseRow) -> schema::api::LogEntry {
+    let data = json!({"release": release.id, "version": release.version});
+    let mut entry = entry("release.not_recompiled", caller, kept.message.clone(), data);
+    entry.application = Some(subject.application.name.clone());
+    entry.service = Some(subject.service.name.clone());
+    entry
 }

@@ -1,0 +1,60 @@
+//! What a change of configs means for what is released already.
+
+use pvn_scheduler::driver::Refusal;
+use pvn_scheduler::store::{EventFilter, PageRequest};
+
+use super::rollbacks::with_w;
+use super::round::tidy_world;
+use super::{Rig, TWO_CHANNELS};
+
+/// `app` of one team on runtime `tool`, and what another team has beside it.
+fn two_teams(app: &str) -> String {
+    app.to_owned()
+        + "---\nruntime: {name: theirs, custom: {proxyRuntime: {runtime: local}, apply: {taskConfig: {program: {name: a, entrypoint: [a]}}}}}\n"
+        + "---\napplication: {name: shop, releaseChannels: [{name: only, runtimes: [{runtime: theirs}]}]}\n"
+        + "---\nservice: {name: cart, application: shop}\n"
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p5_a_release_that_does_not_compile_any_more_refuses_no_change_that_does_not_touch_it() {
+    let rig = Rig::start(tidy_world()).await;
+    rig.request(&two_teams(&with_w(false, false)), true).await.unwrap();
+    rig.request(&with_w(false, true), true).await.unwrap();
+    rig.apply(&with_w(true, true)).await.unwrap();
+    // As an older pvn went back: what is pursued lacks the value.
+    let rig = rig.edited("UPDATE releases SET service_version = 1 WHERE version = 'web-2'", tidy_world()).await;
+    let theirs = two_teams("").replace("entrypoint: [a]", "entrypoint: [b]");
+    let result = rig.apply(&theirs).await.expect("the change touches nothing of app");
+    assert_eq!(result.documents[0].change, "changed");
+    assert!(result.left_out.is_empty(), "what was asked for is done");
+    let told = &result.warnings;
+    assert_eq!(told.len(), 1, "once, not for each channel: {told:?}");
+    assert!(told[0].message.contains("web-2 of app/web") && told[0].message.contains("parameter `w` is required"), "{told:?}");
+    let filter = EventFilter { kind: Some("release.not_recompiled".into()), ..Default::default() };
+    let events = rig.store.events(&filter, &PageRequest::default()).await.unwrap();
+    assert_eq!((events.total, events.items[0].service.as_ref().unwrap().as_str()), (1, "web"));
+
+    let touching = [
+        with_w(true, true).replace("entrypoint: [look]", "entrypoint: [look, harder]"),
+        with_w(true, true).replace("  - name: staging\n", "  - name: staging\n    labels: [{label: tier, value: one}]\n"),
+    ];
+    for text in touching {
+        let refused = rig.apply(&text).await.unwrap_err();
+        assert!(matches!(&refused, Refusal::Config(problems) if problems[0].message.contains("`w`")), "{refused:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_required_parameter_and_its_value_come_in_one_apply_with_push() {
+    let rig = Rig::start(tidy_world()).await;
+    rig.request(TWO_CHANNELS, true).await.unwrap();
+    rig.until_converged("web-1").await;
+    let refused = rig.apply(&with_w(true, true)).await.unwrap_err();
+    let Refusal::Config(problems) = &refused else { panic!("{refused:?}") };
+    let (message, help) = (&problems[0].message, &problems[0].snippet);
+    assert!(message.contains("web-1") && message.contains("`w`"), "{message}");
+    assert!(help.contains("--push") && help.contains("pvnctl services push web --app app"), "{help}");
+    let result = rig.request(&with_w(true, true), true).await.expect("the new release has the value");
+    assert_eq!((result.pushed[0].version.as_str(), result.left_out.len()), ("web-2", 0));
+    rig.until_converged("web-2").await;
+}
