@@ -6,7 +6,7 @@ mod progress;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use schema::api::{Instance, Service};
+use schema::api::{Instance, Release, Service};
 use schema::status::Status;
 use tokio::time::Instant;
 
@@ -19,6 +19,9 @@ pub use progress::Progress;
 
 /// How often to look: a person sees no delay, and the server answers thousands of these a second.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// How many of a service's newest releases are looked at for one that was replaced between two looks: it is the second or third.
+const RELEASES_LOOKED_AT: usize = 20;
 
 /// What to wait for: one service.
 #[derive(Debug, Clone)]
@@ -134,7 +137,10 @@ pub async fn until_converged(client: &Client, goals: &[Goal], timeout: Duration,
                             progress.finish(console, goals, std::slice::from_ref(&Some(service.clone())))?;
                             return Err(failed(service, &channels));
                         }
-                        Verdict::Never(why) => return Err(Failure::user(why)),
+                        Verdict::Never(why) => {
+                            let failed = failed_before(client, goal, service).await;
+                            return Err(failed.unwrap_or_else(|| Failure::user(why)));
+                        }
                     }
                 }
                 Err(failure) if failure.is_passing() && (reached || !matches!(failure, Failure::Unreachable { .. })) => {
@@ -182,6 +188,27 @@ fn failed(service: &Service, channels: &[String]) -> Failure {
         service.name, service.application, channels[0], service.application, service.name
     );
     Failure::with_next(format!("{}/{} in {}", service.application, service.name, said.join("; ")), next).ending_with(2)
+}
+
+/// What to say when the version that is waited for FAILED before another one took its place: an automatic rollback may be faster than
+/// the next look. `None` when it did not, and when nobody can tell.
+async fn failed_before(client: &Client, goal: &Goal, service: &Service) -> Option<Failure> {
+    let (version, newest) = (goal.version.as_ref()?, service.version.as_ref()?);
+    let query = [("application", goal.application.clone()), ("service", goal.service.clone())];
+    let releases = client.list::<Release>(&["v1", "releases"], &query, Some(RELEASES_LOOKED_AT)).await.ok()?.items;
+    let release = releases.iter().find(|release| release.version == *version).filter(|_| version != newest)?;
+    let by = &releases.first()?.by;
+    let wanted = |name: &str| goal.wanted(service).any(|instance| instance.channel.as_str() == name);
+    let failed = release.channels.iter().filter(|channel| channel.status == Status::Failed && wanted(channel.channel.as_str()));
+    let channels: Vec<&str> = failed.map(|channel| channel.channel.as_str()).collect();
+    if channels.is_empty() {
+        return None;
+    }
+    let (application, service) = (&service.application, &service.name);
+    let message =
+        format!("{version} of {application}/{service} FAILED in {} and was replaced by {newest}, which {by} released", channels.join(", "));
+    let next = format!("see what became of it with `pvnctl jobs list --app {application} --service {service}` and `pvnctl jobs logs ID`");
+    Some(Failure::with_next(message, next).ending_with(2))
 }
 
 fn timed_out(client: &Client, goals: &[Goal], seen: &[Option<Service>], timeout: Duration, lost: bool) -> Failure {

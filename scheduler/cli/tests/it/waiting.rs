@@ -108,3 +108,41 @@ fn a_terminal_sees_one_table_that_moves() {
     assert_eq!(ran.stderr.matches("\u{1b}[2A\u{1b}[J").count(), 3, "{:?}", ran.stderr);
     assert!(ran.stderr.ends_with("as desired\n"), "{:?}", ran.stderr);
 }
+
+/// `push --wait` of `web-2`, in the place of which `web-1` came, when `web-2` stands so in `eu`.
+fn replaced(status: &str) -> crate::Ran {
+    let id = |number: u8| format!("rel-{}", number.to_string().repeat(32));
+    let release = |number: u8, version: &str, status: &str, by: &str| {
+        json!({
+            "release": id(number), "version": version, "application": "shop", "service": "web", "status": status, "createdAt": "2026-01-01T00:00:00.000Z",
+            "by": by, "channels": [{"channel": "eu", "status": status}], "params": {},
+        })
+    };
+    let list =
+        json!({"items": [release(3, "web-1", "CONVERGING", "pvn"), release(2, "web-2", status, "ann")], "nextCursor": null, "total": 2});
+    let pushed = json!({"release": id(2), "version": "web-2", "warnings": ["`eu` waits until `test` is converged at web-2"]});
+    let server = Server::answering([
+        answer("POST /v1/applications/shop/services/web/push", 200, pushed),
+        get("CONVERGING", "applying"),
+        answer("GET /v1/releases", 200, list),
+    ]);
+    run(&server, &["services", "push", "web", "--app", "shop", "--wait"])
+}
+
+#[test]
+fn a_pushed_release_that_failed_and_was_taken_back_before_anybody_looked_ends_with_2() {
+    let ran = replaced("FAILED");
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    insta::assert_snapshot!(ran.stderr, @r"
+    warning: `eu` waits until `test` is converged at web-2
+    error: web-2 of shop/web FAILED in eu and was replaced by web-1, which pvn released
+      help: see what became of it with `pvnctl jobs list --app shop --service web` and `pvnctl jobs logs ID`
+    ");
+}
+
+#[test]
+fn a_pushed_release_that_another_one_replaced_on_its_way_ends_with_1() {
+    let ran = replaced("REPLACED");
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    assert!(ran.stderr.contains("web-2 was replaced by web-1"), "{}", ran.stderr);
+}

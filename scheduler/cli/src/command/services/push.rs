@@ -62,6 +62,9 @@ pub(super) async fn released(
     console: &mut Console,
 ) -> Result<(), Failure> {
     console.print(pushed, |_| format!("released {} as {}\n", pushed.version, pushed.release))?;
+    for warning in &pushed.warnings {
+        console.say(&format!("warning: {warning}"))?;
+    }
     console.flush()?;
     let Some(patience) = wait else { return Ok(()) };
     let goal = Goal { application: service.app.clone(), service: service.service.clone(), channels, version: Some(pushed.version.clone()) };
