@@ -14,7 +14,7 @@ use super::super::{Caller, Refusal};
 use super::configs::{Applied, Given};
 use super::release::Subject;
 use super::{Planner, RawSeal, entry};
-use crate::compile::{self, Channel, Configs, Release};
+use crate::compile::{self, Channel, Configs, Options, Release};
 use crate::store::{Change, DocumentKey, DocumentKind, ReleaseChannelRow, ReleaseRow};
 
 /// A change of documents, with what it makes of the rows and which services it releases.
@@ -44,15 +44,19 @@ impl Changed<'_> {
         self.given.iter().any(|given| given.change == "changed" && wanted(given.document.body()))
     }
 
-    /// Whether what a service is in a channel may follow from a document that changes.
-    fn touches(&self, application: &ApplicationName, channel: &Channel) -> bool {
+    /// Whether what a service is in a channel, as it was released, may follow from a document that changes.
+    fn touches(&self, options: &Options, document: &Document, channel: &Channel) -> bool {
+        let Body::Service(service) = document.body() else { return true };
         let changes = |name| self.documents.contains(&compile::DocumentKey::Runtime(name));
         let serves = |name| match self.configs.runtime(name).map(schema::config::Runtime::kind) {
             Some(RuntimeKind::Custom(custom)) => changes(name.clone()) || changes(custom.proxy_runtime.runtime.clone()),
             _ => changes(name.clone()),
         };
-        self.documents.contains(&compile::DocumentKey::Application(application.clone()))
-            || channel.connections.iter().any(|connection| serves(&connection.runtime))
+        self.documents.contains(&compile::DocumentKey::Application(service.application.clone()))
+            || match compile::runtime(self.configs, options, service, channel) {
+                Some(runtime) => serves(&runtime),
+                None => channel.connections.iter().any(|connection| serves(&connection.runtime)),
+            }
     }
 
     fn pushes(&self, subject: &Subject<'_>) -> bool {
@@ -160,7 +164,7 @@ impl Planner {
                 }
                 // Its next release comes with the change.
                 Err(_) if change.pushes(subject) => {}
-                Err(found) if change.touches(&subject.application.name, channel) => {
+                Err(found) if change.touches(&self.options, &document, channel) => {
                     let new: Vec<_> = found.into_iter().filter(|problem| !stale.refused.contains(problem)).collect();
                     stale.refused.extend(new);
                 }

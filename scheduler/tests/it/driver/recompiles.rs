@@ -18,9 +18,15 @@ fn two_teams(app: &str) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn p5_a_release_that_does_not_compile_any_more_refuses_no_change_that_does_not_touch_it() {
     let rig = Rig::start(tidy_world()).await;
-    rig.request(&two_teams(&with_w(false, false)), true).await.unwrap();
-    rig.request(&with_w(false, true), true).await.unwrap();
-    rig.apply(&with_w(true, true)).await.unwrap();
+    // Theirs is offered where app is released, too, and app uses another one.
+    let app = |is_required, given| {
+        with_w(is_required, given)
+            .replace("runtimes: [{runtime: tool}]", "runtimes: [{runtime: tool}, {runtime: theirs}]")
+            .replace("  application: app\n  parameters", "  application: app\n  runtimeConnection: tool\n  parameters")
+    };
+    rig.request(&two_teams(&app(false, false)), true).await.unwrap();
+    rig.request(&app(false, true), true).await.unwrap();
+    rig.apply(&app(true, true)).await.unwrap();
     // As an older pvn went back: what is pursued lacks the value.
     let rig = rig.edited("UPDATE releases SET service_version = 1 WHERE version = 'web-2'", tidy_world()).await;
     let theirs = two_teams("").replace("entrypoint: [a]", "entrypoint: [b]");
@@ -35,8 +41,8 @@ async fn p5_a_release_that_does_not_compile_any_more_refuses_no_change_that_does
     assert_eq!((events.total, events.items[0].service.as_ref().unwrap().as_str()), (1, "web"));
 
     let touching = [
-        with_w(true, true).replace("entrypoint: [look]", "entrypoint: [look, harder]"),
-        with_w(true, true).replace("  - name: staging\n", "  - name: staging\n    labels: [{label: tier, value: one}]\n"),
+        app(true, true).replace("entrypoint: [look]", "entrypoint: [look, harder]"),
+        app(true, true).replace("  - name: staging\n", "  - name: staging\n    labels: [{label: tier, value: one}]\n"),
     ];
     for text in touching {
         let refused = rig.apply(&text).await.unwrap_err();
