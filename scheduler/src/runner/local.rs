@@ -122,7 +122,7 @@ impl LocalRunner {
         let spool = std::path::absolute(&settings.spool)?;
         let boot = Boot::open(&spool)?;
         let spares = Spares::open(&spool)?;
-        let instances = Instances::open(&settings.instances)?;
+        let instances = Instances::open(&settings.instances, &spool)?;
         let inner = Inner {
             settings: Settings { spool, ..settings },
             blobs,

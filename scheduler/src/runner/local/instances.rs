@@ -1,6 +1,6 @@
 //! The private directory of each service instance, which its jobs find in `PVN_INSTANCE_DIR`: it lasts from job to job, so that
-//! what one channel keeps there is never another's. Made before a job, removed when the instance is deleted for good. Beside it
-//! stands which apply was started last, for a database may be an older copy and know nothing of that one. Blocks.
+//! what one channel keeps there is never another's. Made before a job, removed when the instance is deleted for good. And which
+//! apply of it was started last, for a database may be an older copy and know nothing of that one. Blocks.
 
 use std::collections::HashSet;
 use std::io;
@@ -12,20 +12,24 @@ use schema::id::{InstanceId, JobId};
 /// What the name of a directory begins with that has no instance any more: no instance's id does.
 const TRASH: &str = "gone-";
 
-/// What the name of the file ends with that holds the id of an instance's last apply.
-const LAST_APPLY: &str = ".apply";
+/// Where the last applies are noted, below the spool directory: a file for each instance, which holds the id of the job.
+const APPLIES: &str = "applies";
 
 /// The directories of all instances.
 #[derive(Debug)]
 pub(super) struct Instances {
     root: PathBuf,
+    applies: PathBuf,
 }
 
 impl Instances {
-    /// Those below `root`, which is made if missing.
-    pub(super) fn open(root: &Path) -> io::Result<Self> {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(root)?;
-        Ok(Self { root: std::path::absolute(root)? })
+    /// Those below `root`; their applies are noted in `spool`. Both are made if missing.
+    pub(super) fn open(root: &Path, spool: &Path) -> io::Result<Self> {
+        let applies = spool.join(APPLIES);
+        for directory in [root, &applies] {
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        }
+        Ok(Self { root: std::path::absolute(root)?, applies })
     }
 
     /// Makes the directory of an instance, unless it is there. For our user alone.
@@ -51,7 +55,7 @@ impl Instances {
     }
 
     fn last_apply_file(&self, instance: InstanceId) -> PathBuf {
-        self.root.join(format!("{instance}{LAST_APPLY}"))
+        self.applies.join(instance.to_string())
     }
 
     /// Removes the directory of an instance. One that is not there is removed already.
@@ -72,11 +76,10 @@ impl Instances {
 
     /// Removes the directories of all instances but these, and what an earlier removal left.
     pub(super) fn retain(&self, kept: &HashSet<InstanceId>) -> io::Result<()> {
-        for entry in std::fs::read_dir(&self.root)? {
+        for entry in std::fs::read_dir(&self.root)?.chain(std::fs::read_dir(&self.applies)?) {
             let entry = entry?;
             let name = entry.file_name();
-            let of = name.to_str().map(|name| name.strip_suffix(LAST_APPLY).unwrap_or(name));
-            match of.and_then(|name| name.parse::<InstanceId>().ok()) {
+            match name.to_str().and_then(|name| name.parse::<InstanceId>().ok()) {
                 Some(instance) if !kept.contains(&instance) => self.remove(instance)?,
                 None if name.as_encoded_bytes().starts_with(TRASH.as_bytes()) => remove(&entry.path())?,
                 // What has another name is not ours.
@@ -103,7 +106,7 @@ mod tests {
     #[test]
     fn an_instance_keeps_its_directory_until_it_is_deleted_and_nobody_else_can_look_into_it() {
         let root = tempfile::tempdir().unwrap();
-        let instances = Instances::open(&root.path().join("instances")).unwrap();
+        let instances = Instances::open(&root.path().join("instances"), &root.path().join("spool")).unwrap();
         let [one, other] = [b"one", b"two"].map(|name| InstanceId::derive(&[name]));
         let path = instances.make(one).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
