@@ -3,14 +3,12 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use engine::lanes::{Limit, Limits};
 use futures::FutureExt;
-use schema::id::RuntimeId;
-use schema::status::Role;
 use schema::time::Timestamp;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -20,7 +18,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::belongs::{self, BelongsError};
 use crate::blobs::Blobs;
 use crate::clock::Clock;
-use crate::compile::{BUILT_IN_RUNTIME, Options};
+use crate::compile::Options;
 use crate::delivery::{self, Delivery, Tokens};
 use crate::driver::{self, Driver, Handle, Parts};
 use crate::http::{self, Api, Piece, ReadOutput, Tls, TlsError};
@@ -31,12 +29,13 @@ use crate::runner::Runner;
 use crate::runner::cluster::ClusterRunner;
 use crate::runner::local::{self, LocalRunner};
 use crate::runner::places::Places;
-use crate::secrets::{self, KEY_FILE, SealError, Sealer};
+use crate::secrets::{KEY_FILE, SealError, Sealer};
 use crate::settings::{Settings, SettingsError};
 use crate::spools;
-use crate::store::{Change, Commit, Lock, LockError, Owner, RuntimeRow, RuntimeSummary, Store, StoreError, TokenRow};
+use crate::store::{Lock, LockError, Owner, Store, StoreError};
 
 mod full;
+mod prepare;
 
 /// Name of the file in the data directory with the first admin token.
 pub const TOKEN_FILE: &str = "admin-token";
@@ -193,7 +192,7 @@ impl Daemon {
         let id = identity::of(data).map_err(io_error(format!("tell the data directory {}", data.display())))?;
         let store = Store::open_as(&database, sealer.clone(), &Owner::here(id, data, clock.now())).await?;
         belongs::note(data, &database, &store).await?;
-        prepare(&store, &clock, data).await?;
+        prepare::prepare(&store, &clock, data).await?;
         let spool = data.join("spool");
         let id = identity::of(&spool).map_err(io_error(format!("tell the spool directory {}", spool.display())))?;
         spools::note(&store, &clock, &id, &spool).await?;
@@ -356,39 +355,6 @@ fn limits(settings: &Settings) -> Limits {
 
 fn wrapper(settings: &Settings) -> Result<PathBuf, StartError> {
     local::find_wrapper(settings.wrapper.as_deref()).map_err(|why| StartError::Settings(SettingsError::Wrong(why)))
-}
-
-/// What must be in every database: the built-in runtime, and at the first start a token.
-async fn prepare(store: &Store, clock: &Clock, data: &Path) -> Result<(), StartError> {
-    let mut commit = Commit::default();
-    if !store.has_runtime(BUILT_IN_RUNTIME).await? {
-        let name = BUILT_IN_RUNTIME.parse().expect("the built-in runtime has a legal name");
-        let id = RuntimeId::derive(&[b"built-in", BUILT_IN_RUNTIME.as_bytes()]);
-        let summary = RuntimeSummary { labels: crate::compile::Configs::default().runtime_labels(&name), ..RuntimeSummary::default() };
-        let kind = "local".to_owned();
-        commit.changes.push(Change::Runtime(Box::new(RuntimeRow { id, name, kind, summary, config_version: 0, created_at: clock.now() })));
-    }
-    if !store.has_tokens().await? {
-        commit.changes.push(Change::Token(first_token(clock, data)?));
-    }
-    if !commit.is_empty() {
-        store.commit(&commit).await?;
-    }
-    Ok(())
-}
-
-/// The first admin token. Its file is written before its row, and read when it is there already: a crash between the two
-/// leaves no file whose token opens nothing.
-fn first_token(clock: &Clock, data: &Path) -> Result<TokenRow, StartError> {
-    let path = data.join(TOKEN_FILE);
-    let (text, row) = driver::new_token("admin", Role::Admin, clock.now());
-    match std::fs::read_to_string(&path) {
-        Ok(found) if !found.trim().is_empty() => Ok(TokenRow { hash: TokenRow::hash(found.trim()), ..row }),
-        _ => {
-            secrets::write_private(&path, &text).map_err(io_error(format!("write the first token to {}", path.display())))?;
-            Ok(row)
-        }
-    }
 }
 
 /// Reads jobs' output: of one that ended from the blobs, of one that runs from what it uploaded or from its spool.
