@@ -23,13 +23,14 @@ use crate::delivery::{self, Delivery, Tokens};
 use crate::driver::{self, Driver, Handle, Parts};
 use crate::http::{self, Api, Piece, ReadOutput, Tls, TlsError};
 use crate::identity;
+use crate::key::{self, KeyError};
 use crate::private;
 use crate::retention::Retention;
 use crate::runner::Runner;
 use crate::runner::cluster::ClusterRunner;
 use crate::runner::local::{self, LocalRunner};
 use crate::runner::places::Places;
-use crate::secrets::{KEY_FILE, SealError, Sealer};
+use crate::secrets::{KEY_FILE, SealError};
 use crate::settings::{Settings, SettingsError};
 use crate::spools;
 use crate::store::{Lock, LockError, Owner, Store, StoreError};
@@ -73,6 +74,9 @@ pub enum StartError {
     /// The key cannot be used.
     #[error(transparent)]
     Seal(#[from] SealError),
+    /// The key is not there, or is another one.
+    #[error(transparent)]
+    Key(KeyError),
     /// The database cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -101,6 +105,16 @@ pub enum StartError {
         /// What the system said.
         source: io::Error,
     },
+}
+
+impl From<KeyError> for StartError {
+    fn from(error: KeyError) -> Self {
+        match error {
+            KeyError::Seal(error) => Self::Seal(error),
+            KeyError::Store(error) => Self::Store(error),
+            refused => Self::Key(refused),
+        }
+    }
 }
 
 /// Why a running daemon ended without being asked to.
@@ -187,10 +201,12 @@ impl Daemon {
         listener.set_nonblocking(true).map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
 
-        let sealer = Sealer::open(&settings.secret_key_file.clone().unwrap_or_else(|| data.join(KEY_FILE)))?;
+        let key_file = settings.secret_key_file.clone().unwrap_or_else(|| data.join(KEY_FILE));
+        let sealer = key::open(&key_file, &database).await?;
         private::database(&database).map_err(io_error(format!("make the database {}", database.display())))?;
         let id = identity::of(data).map_err(io_error(format!("tell the data directory {}", data.display())))?;
         let store = Store::open_as(&database, sealer.clone(), &Owner::here(id, data, clock.now())).await?;
+        key::note(&store, &key_file, &database).await?;
         belongs::note(data, &database, &store).await?;
         prepare::prepare(&store, &clock, data).await?;
         let spool = data.join("spool");

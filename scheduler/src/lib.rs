@@ -12,6 +12,7 @@ pub mod dev;
 pub mod driver;
 pub mod http;
 mod identity;
+pub mod key;
 pub mod offline;
 pub mod perform;
 mod private;

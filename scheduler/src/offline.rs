@@ -10,8 +10,9 @@ use clap::Args;
 use crate::belongs::{self, BelongsError};
 use crate::blobs::Blobs;
 use crate::clock::Clock;
+use crate::key::{self, KeyError};
 use crate::retention::{Policy, Retention, reserve};
-use crate::secrets::{KEY_FILE, Sealer};
+use crate::secrets::KEY_FILE;
 use crate::settings::Settings;
 use crate::store::{Lock, Owner, Store, StoreError};
 use crate::{identity, private};
@@ -56,9 +57,11 @@ impl Place {
         private::data_directory(&self.data_dir, &database).with_context(|| unusable(&self.data_dir))?;
         let lock = Lock::take(&self.data_dir)?;
         belongs::check(&self.data_dir, &database).await?;
-        let sealer = Sealer::open(&self.key_file())?;
+        let key = self.key_file();
+        let sealer = key::open(&key, &database).await?;
         let id = identity::of(&self.data_dir).with_context(|| format!("failed to tell the data directory {}", self.data_dir.display()))?;
         let store = Store::open_as(&database, sealer, &Owner::here(id, &self.data_dir, Clock::System.now())).await?;
+        key::note(&store, &key, &database).await?;
         Ok((lock, store))
     }
 }
@@ -106,6 +109,10 @@ pub async fn prune(arguments: &PruneArguments) -> anyhow::Result<String> {
         // Where it cannot even be read without room, it is checked again when there is some.
         match belongs::check(&place.data_dir, &database).await {
             Ok(()) | Err(BelongsError::Store(StoreError::Unavailable(_))) => {}
+            Err(refused) => return Err(refused.into()),
+        }
+        match key::refused(&place.key_file(), &database).await {
+            Ok(()) | Err(KeyError::Store(StoreError::Unavailable(_))) => {}
             Err(refused) => return Err(refused.into()),
         }
         let blobs = Blobs::open(&place.data_dir.join("blobs"))

@@ -78,19 +78,28 @@ impl Sealer {
         self.job_token_key
     }
 
-    /// Reads the key file; makes it, with a fresh key, when it is not there.
+    /// Reads the key file; makes it, with a fresh key, when it is not there: `key` says when it may be.
     ///
     /// # Errors
     /// [`SealError`] when the file cannot be used, holds something else, or is readable by others.
     pub fn open(path: &Path) -> Result<Self, SealError> {
+        if let Some(found) = Self::read(path)? {
+            return Ok(found);
+        }
+        let key = clock::random::<32>();
+        write_private(path, &hex(&key)).map_err(|source| SealError::KeyFile { path: path.to_owned(), source })?;
+        Ok(Self::with_key(key))
+    }
+
+    /// Reads the key file; `None` when it is not there.
+    ///
+    /// # Errors
+    /// As of [`Sealer::open`].
+    pub fn read(path: &Path) -> Result<Option<Self>, SealError> {
         let at = |source| SealError::KeyFile { path: path.to_owned(), source };
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                let text = hex(&clock::random::<32>());
-                write_private(path, &text).map_err(at)?;
-                text
-            }
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(at(error)),
         };
         let mode = std::fs::metadata(path).map_err(at)?.permissions().mode() & 0o7777;
@@ -98,7 +107,7 @@ impl Sealer {
             return Err(SealError::Open { path: path.to_owned(), mode });
         }
         let key = unhex(text.trim()).ok_or_else(|| SealError::Malformed { path: path.to_owned() })?;
-        Ok(Self::with_key(key))
+        Ok(Some(Self::with_key(key)))
     }
 
     /// Ciphertext of `plain` as base64 text, which opens only with the same `purpose`.

@@ -26,6 +26,7 @@ mod full_disk;
 mod fuzz;
 mod gates;
 mod house;
+mod keys;
 mod left;
 mod logs;
 mod one_path;

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Place;
 use crate::clock::Clock;
+use crate::key;
 use crate::secrets::KEY_FILE;
 use crate::store;
 
@@ -83,6 +84,12 @@ pub async fn backup(arguments: &BackupArguments) -> anyhow::Result<String> {
     let home = tempfile::Builder::new().prefix(".pvn-backup-").tempdir_in(directory).with_context(at)?;
     let copy = home.path().join(DATABASE);
     let snapshot = store::snapshot(&database, &copy).await?;
+    let key = with_key.then(|| place.key_file());
+    if let Some(key) = &key
+        && key::check(key, &database, &snapshot.key)?.is_none()
+    {
+        bail!("there is no key file {}, and nothing that is sealed; leave out --with-key", key.display());
+    }
     let manifest = Manifest {
         format: FORMAT,
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -97,7 +104,6 @@ pub async fn backup(arguments: &BackupArguments) -> anyhow::Result<String> {
         },
         perhaps: snapshot.digests.into_iter().collect(),
     };
-    let key = with_key.then(|| place.key_file());
     let partial = home.path().join("backup.tar");
     let (copied, missing) = {
         let (partial, copy) = (partial.clone(), copy.clone());

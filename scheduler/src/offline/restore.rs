@@ -85,7 +85,14 @@ pub async fn restore(arguments: &RestoreArguments) -> anyhow::Result<String> {
         );
     }
     let store = Store::open(&made.join(DATABASE), Sealer::open(&key)?).await?;
-    store.check_key().await?;
+    if !store.note_key().await? {
+        bail!(
+            "{} was sealed with another key than the one that {}; give the one of that time, the file `{KEY_FILE}` of the data directory that \
+             was backed up, with --secret-key-file",
+            file.display(),
+            secret_key_file.as_ref().map_or_else(|| "is in it".to_owned(), |given| format!("is in {}", given.display()))
+        );
+    }
     let now = Clock::System.now();
     let left = left::told(&store).await?;
     store.become_restored(now, &hex(&clock::random::<16>()), &left).await?;

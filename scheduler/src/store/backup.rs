@@ -7,11 +7,11 @@ use std::path::Path;
 use futures::TryStreamExt;
 use schema::id::BlobId;
 use schema::time::Timestamp;
+use sqlx::Connection as _;
 use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::{Connection as _, Row as _};
 
 use super::row::get;
-use super::{Connection, MIGRATIONS, Result, Store, StoreError, meta};
+use super::{Connection, KeyMark, MIGRATIONS, Result, Store, StoreError, meta};
 use crate::retention::Named;
 
 /// When the database was restored from a backup; there until a person says that it may act.
@@ -32,6 +32,8 @@ pub struct Snapshot {
     pub blobs: Option<BTreeSet<BlobId>>,
     /// What else the states of instances name, some of which is blobs: a digest does not say of what it is.
     pub digests: BTreeSet<BlobId>,
+    /// What tells its key.
+    pub key: KeyMark,
 }
 
 fn unavailable(path: &Path) -> impl Fn(sqlx::Error) -> StoreError {
@@ -64,8 +66,9 @@ pub async fn snapshot(database: &Path, to: &Path) -> Result<Snapshot> {
     if let Some(blobs) = &blobs {
         digests.retain(|digest| !blobs.contains(digest));
     }
+    let key = KeyMark::read(&mut copy).await?;
     copy.close().await?;
-    Ok(Snapshot { migration, blobs, digests })
+    Ok(Snapshot { migration, blobs, digests, key })
 }
 
 async fn migration(connection: &mut Connection, path: &Path) -> Result<i64> {
@@ -152,27 +155,5 @@ impl Store {
             Err(StoreError::Corrupt(why)) => Err(StoreError::Corrupt(format!("{why}{mend}"))),
             Err(error) => Err(error),
         }
-    }
-
-    /// Opens one thing that is sealed, to see whether the key is the right one. What holds nothing sealed takes any key.
-    ///
-    /// # Errors
-    /// [`StoreError::Sealed`] when it is another key.
-    pub async fn check_key(&self) -> Result<()> {
-        let secret: Option<String> = sqlx::query_scalar("SELECT key FROM secrets LIMIT 1").fetch_optional(&self.read).await?;
-        if let Some(key) = secret {
-            self.secret(&key, 0).await?;
-        }
-        let document = sqlx::query("SELECT kind, application, name FROM documents LIMIT 1").fetch_optional(&self.read).await?;
-        if let Some(row) = document {
-            let kind = super::DocumentKind::of(row.try_get("kind")?);
-            let key = kind.map(|kind| {
-                Ok::<_, StoreError>(super::DocumentKey { kind, application: row.try_get("application")?, name: row.try_get("name")? })
-            });
-            if let Some(key) = key.transpose()? {
-                self.document(&key).await?;
-            }
-        }
-        Ok(())
     }
 }

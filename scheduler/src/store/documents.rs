@@ -62,7 +62,7 @@ pub struct StoredDocument {
     pub created_by: String,
 }
 
-fn purpose(key: &DocumentKey, version: u64) -> String {
+pub(super) fn purpose(key: &DocumentKey, version: u64) -> String {
     format!("{} document `{}/{}` version {version}", key.kind.as_str(), key.application, key.name)
 }
 

@@ -10,7 +10,7 @@ use super::row::{count, get, instant, json, named, readable, word};
 use super::{Connection, PageRequest, Result, Row, Store};
 use crate::compile::Commands;
 
-fn purpose(key: &str, version: u64) -> String {
+pub(super) fn purpose(key: &str, version: u64) -> String {
     format!("secret `{key}` version {version}")
 }
 

@@ -1,0 +1,186 @@
+//! The key file beside the database that is sealed with it. Called by `daemon` and by what is done by hand, before the database is
+//! opened. What always holds: no key is made where the database has one, because with another key nothing of it opens, and what is
+//! sealed with that is lost when the right one comes back.
+
+use std::path::{Path, PathBuf};
+
+use crate::secrets::{SealError, Sealer};
+use crate::store::{self, KeyMark, Store, StoreError};
+
+/// Why a key is not used with a database.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// There is none.
+    #[error(
+        "the key file {} is not there, and the database {} is sealed with its key: secrets and configs open with no other one, so none was made. {PUT_BACK}",
+        key.display(), database.display()
+    )]
+    Missing {
+        /// Where it should be.
+        key: PathBuf,
+        /// What is sealed with it.
+        database: PathBuf,
+    },
+    /// It is another one.
+    #[error(
+        "the database {} is sealed with another key than the one in {}: secrets and configs do not open with it, so nothing was changed. {PUT_BACK}",
+        database.display(), key.display()
+    )]
+    Other {
+        /// The file with the wrong one.
+        key: PathBuf,
+        /// What is sealed with another.
+        database: PathBuf,
+    },
+    /// The file cannot be used.
+    #[error(transparent)]
+    Seal(#[from] SealError),
+    /// The database cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What both say.
+const PUT_BACK: &str = "Find the right one (the copy that was kept apart, a backup made with --with-key, or the data directory that the \
+                        database was used from before) and put it back there with mode 0600, or name it with --secret-key-file. When it is \
+                        lost, what is sealed is lost: begin with a new data directory, and give it configs and secrets anew";
+
+/// The key in this file, for this database. It is made where there is none and nothing is sealed.
+///
+/// # Errors
+/// [`KeyError`] with what to do; then no file was made.
+pub(crate) async fn open(key: &Path, database: &Path) -> Result<Sealer, KeyError> {
+    let mark = store::peek_key(database).await?;
+    match check(key, database, &mark)? {
+        Some(sealer) => Ok(sealer),
+        None => Ok(Sealer::open(key)?),
+    }
+}
+
+/// Whether this is not the key of the database, before anything is done to either.
+///
+/// # Errors
+/// [`KeyError`] with what to do.
+pub(crate) async fn refused(key: &Path, database: &Path) -> Result<(), KeyError> {
+    let mark = store::peek_key(database).await?;
+    check(key, database, &mark).map(drop)
+}
+
+/// The key in this file, if it is this database's, of which `mark` tells; `None` when neither has one.
+///
+/// # Errors
+/// [`KeyError`] with what to do.
+pub(crate) fn check(key: &Path, database: &Path, mark: &KeyMark) -> Result<Option<Sealer>, KeyError> {
+    match Sealer::read(key)? {
+        Some(sealer) if mark.fits(&sealer) => Ok(Some(sealer)),
+        Some(_) => Err(other(key, database)),
+        None if mark.is_sealed() => Err(KeyError::Missing { key: key.to_owned(), database: database.to_owned() }),
+        None => Ok(None),
+    }
+}
+
+/// Notes in a database that was opened with this key that it is its own: the one that it is sealed with from now on.
+///
+/// # Errors
+/// [`KeyError::Other`] when another daemon has given it one meanwhile.
+pub(crate) async fn note(store: &Store, key: &Path, database: &Path) -> Result<(), KeyError> {
+    if store.note_key().await? { Ok(()) } else { Err(other(key, database)) }
+}
+
+fn other(key: &Path, database: &Path) -> KeyError {
+    KeyError::Other { key: key.to_owned(), database: database.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use schema::status::Role;
+    use schema::time::Timestamp;
+
+    use super::*;
+    use crate::secrets::KEY_FILE;
+    use crate::store::{Change, Commit, TokenRow};
+
+    struct Rig {
+        directory: tempfile::TempDir,
+    }
+
+    impl Rig {
+        fn new() -> Self {
+            Self { directory: tempfile::tempdir().unwrap() }
+        }
+
+        fn key(&self) -> PathBuf {
+            self.directory.path().join(KEY_FILE)
+        }
+
+        fn database(&self) -> PathBuf {
+            self.directory.path().join("pvn.db")
+        }
+
+        async fn open(&self) -> Result<Store, KeyError> {
+            let sealer = open(&self.key(), &self.database()).await?;
+            let store = Store::open(&self.database(), sealer).await?;
+            note(&store, &self.key(), &self.database()).await?;
+            Ok(store)
+        }
+
+        /// Seals a secret with whatever key is there, as a pvn did that asked for no check.
+        async fn seals(&self, key: &str) {
+            let store = Store::open(&self.database(), Sealer::open(&self.key()).unwrap()).await.unwrap();
+            let at = Timestamp::from_millis(1);
+            let change = Change::Secret { key: key.to_owned(), version: 1, value: b"hush".to_vec(), at, by: "eve".to_owned() };
+            store.commit(&Commit { changes: vec![change], ..Commit::default() }).await.unwrap();
+            store.close().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_new_database_gets_a_key_and_from_then_on_opens_with_no_other_one() {
+        let rig = Rig::new();
+        rig.open().await.unwrap().close().await;
+        let saved = rig.directory.path().join("saved");
+        std::fs::rename(rig.key(), &saved).unwrap();
+        let refused = rig.open().await.unwrap_err();
+        assert!(matches!(&refused, KeyError::Missing { .. }) && !rig.key().exists(), "{refused}");
+        Sealer::open(&rig.key()).unwrap();
+        let refused = rig.open().await.unwrap_err();
+        assert!(matches!(&refused, KeyError::Other { .. }), "{refused}");
+        std::fs::rename(&saved, rig.key()).unwrap();
+        rig.open().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_database_without_a_check_value_is_told_by_what_is_sealed_in_it() {
+        let rig = Rig::new();
+        rig.seals("one").await;
+        rig.seals("two").await;
+        let saved = rig.directory.path().join("saved");
+        std::fs::rename(rig.key(), &saved).unwrap();
+        assert!(matches!(rig.open().await, Err(KeyError::Missing { .. })));
+        // A start of before, which made a key.
+        rig.seals("three").await;
+        assert!(matches!(rig.open().await, Err(KeyError::Other { .. })), "most is sealed with the first");
+        std::fs::rename(&saved, rig.key()).unwrap();
+        let store = rig.open().await.unwrap();
+        assert_eq!(store.secret("one", 0).await.unwrap().unwrap().1, b"hush");
+    }
+
+    #[tokio::test]
+    async fn a_database_in_which_nothing_is_sealed_takes_any_key_once() {
+        let rig = Rig::new();
+        let store = Store::open(&rig.database(), Sealer::with_key([7; 32])).await.unwrap();
+        let token = TokenRow {
+            name: "admin".to_owned(),
+            role: Role::Admin,
+            hash: TokenRow::hash("x"),
+            created_at: Timestamp::from_millis(1),
+            expires_at: None,
+            revoked_at: None,
+        };
+        store.commit(&Commit { changes: vec![Change::Token(token)], ..Commit::default() }).await.unwrap();
+        store.close().await;
+        rig.open().await.unwrap().close().await;
+        std::fs::remove_file(rig.key()).unwrap();
+        assert!(matches!(rig.open().await, Err(KeyError::Missing { .. })));
+    }
+}
