@@ -78,6 +78,17 @@ impl Store {
         Ok(found.unsigned_abs())
     }
 
+    /// How many tokens of this role beside that of this name open the door until somebody revokes them.
+    pub async fn lasting_tokens_beside(&self, role: Role, name: &str) -> Result<u64> {
+        let found: i64 =
+            sqlx::query_scalar("SELECT COUNT(*) FROM tokens WHERE role = $1 AND name <> $2 AND revoked_at IS NULL AND expires_at IS NULL")
+                .bind(role.as_str())
+                .bind(name)
+                .fetch_one(&self.read)
+                .await?;
+        Ok(found.unsigned_abs())
+    }
+
     /// Whether there is a token at all, valid or not.
     pub async fn has_tokens(&self) -> Result<bool> {
         let found: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM tokens").fetch_one(&self.read).await?;

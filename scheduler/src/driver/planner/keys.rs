@@ -99,10 +99,19 @@ impl Planner {
         if !token.is_valid(now) {
             return Err(Refusal::Conflict(format!("token `{name}` is not valid any more already")));
         }
-        if token.role == Role::Admin && self.store.valid_tokens(Role::Admin, now).await? <= 1 {
-            return Err(Refusal::Conflict(format!(
-                "`{name}` is the last admin token; make another one first, or nobody can administer this scheduler"
-            )));
+        // One that expires is of no help: soon it is none.
+        if token.role == Role::Admin && self.store.lasting_tokens_beside(Role::Admin, &name).await? == 0 {
+            if token.expires_at.is_none() {
+                return Err(Refusal::Conflict(format!(
+                    "`{name}` is the last admin token that does not expire; make another one first, with `pvnctl auth token create NAME \
+                     --role admin` and without --valid-for, or nobody can administer this scheduler once the others have expired"
+                )));
+            }
+            if self.store.valid_tokens(Role::Admin, now).await? <= 1 {
+                return Err(Refusal::Conflict(format!(
+                    "`{name}` is the last admin token; make another one first, or nobody can administer this scheduler"
+                )));
+            }
         }
         let entry = entry("token.revoked", caller, format!("{} revokes the token `{name}`", caller.who), json!({"name": name}));
         self.commit(Plan { changes: vec![Change::TokenRevoked { name, at: now }], entries: vec![entry], ..Plan::default() }).await

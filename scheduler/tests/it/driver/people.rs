@@ -87,6 +87,26 @@ async fn secrets_count_their_versions_and_names_of_tokens_are_never_used_again()
     assert!(last.to_string().contains("last admin token"), "{last}");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_last_admin_token_that_does_not_expire_is_not_revoked_whoever_else_is_admin_for_a_while() {
+    let rig = Rig::start(tidy_world()).await;
+    let make = async |name: &str, valid_for_seconds| {
+        let request = TokenRequest { name: name.into(), role: Role::Admin, valid_for_seconds };
+        rig.handle.create_token(request, caller("eve")).await.unwrap();
+    };
+    let revoke = async |name: &str| rig.handle.revoke_token(name.into(), caller("eve")).await;
+    make("tmp", Some(3600)).await;
+    let last = revoke("tmp").await.unwrap_err();
+    assert!(matches!(&last, Refusal::Conflict(why) if why.contains("last admin token")), "{last}");
+    make("root", None).await;
+    let last = revoke("root").await.unwrap_err();
+    assert!(matches!(&last, Refusal::Conflict(why) if why.contains("does not expire") && why.contains("--valid-for")), "{last}");
+    make("other", None).await;
+    revoke("root").await.unwrap();
+    revoke("tmp").await.unwrap();
+    revoke("other").await.unwrap_err();
+}
+
 /// Three channels that each ask a person, on a runtime that only applies: nothing moves by itself.
 const THREE_GATES: &str = r#"
 runtime:
