@@ -112,6 +112,17 @@ impl Store {
 }
 
 pub(super) async fn insert(connection: &mut Connection, token: &TokenRow) -> Result<()> {
+    let other: Option<String> = sqlx::query_scalar("SELECT name FROM tokens WHERE LOWER(name) = LOWER($1) AND name <> $1 LIMIT 1")
+        .bind(&token.name)
+        .fetch_optional(&mut *connection)
+        .await?;
+    if let Some(other) = other {
+        return Err(StoreError::Conflict(format!(
+            "a token named `{other}` exists, or existed: names differ by more than upper and lower case, so that one person is not taken for \
+             two; choose another than `{}`",
+            token.name
+        )));
+    }
     let done = sqlx::query(
         "INSERT INTO tokens (id, name, role, hash, created_at, expires_at, revoked_at) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING",
     )

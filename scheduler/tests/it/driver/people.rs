@@ -107,6 +107,19 @@ async fn the_last_admin_token_that_does_not_expire_is_not_revoked_whoever_else_i
     revoke("other").await.unwrap_err();
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_tokens_differ_by_more_than_case_so_that_nobody_is_two_people() {
+    let rig = Rig::start(tidy_world()).await;
+    let make = async |name: &str| {
+        let request = TokenRequest { name: name.into(), role: Role::Approver, valid_for_seconds: None };
+        rig.handle.create_token(request, caller("eve")).await
+    };
+    make("Alice").await.unwrap();
+    let again = make("alice").await.unwrap_err();
+    assert!(matches!(&again, Refusal::Conflict(why) if why.contains("`Alice`") && why.contains("case")), "{again}");
+    make("alice2").await.unwrap();
+}
+
 /// Three channels that each ask a person, on a runtime that only applies: nothing moves by itself.
 const THREE_GATES: &str = r#"
 runtime:
