@@ -320,6 +320,14 @@ impl Delivery {
         }
     }
 
+    /// At most `limit` bytes of what is kept under this digest, from `offset` on; `None` when it is not kept. Blocks on the disk.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn kept(&self, blob: BlobId, offset: u64, limit: usize) -> io::Result<Option<Vec<u8>>> {
+        self.inner.blobs.read(blob, offset, limit)
+    }
+
     /// Lets go of everything; uploads that are under way end with "stopping".
     pub async fn detach(&self) {
         self.inner.stop.cancel();

@@ -175,7 +175,7 @@ pub struct Seen {
     pub plan: Option<BlobId>,
     /// The output file named `plan-explanation`.
     pub explanation: Option<BlobId>,
-    /// Its text for people, cut at 64 KiB.
+    /// Its text for people; of more than 64 KiB head and tail.
     pub explanation_text: Option<String>,
     /// Digest of what the fetch printed (of the normalised objects in structured mode).
     pub output: Option<BlobId>,

@@ -83,5 +83,5 @@ async fn read(blobs: &Blobs, performer: &Performer, job: JobId, end: &mut End) -
     if let Some(secrets) = &secrets {
         end.hide(secrets);
     }
-    words::read(blobs, end, secrets).await
+    words::read(blobs, job, end, secrets).await
 }

@@ -9,10 +9,11 @@ use engine::event::{Outcome, Seen};
 use schema::id::BlobId;
 use schema::output::{FetchOutput, GetInfoOutput, RuntimeObject};
 use schema::report::{OutputError, Report, Structured};
+use schema::spool::EXPLANATION;
 use schema::status::{JobKind, JobStatus};
 use schema::time::Timestamp;
 
-use super::words::{EXPLANATION, Words};
+use super::words::Words;
 use crate::runner::End;
 
 /// Name of the output file that an apply can be handed.

@@ -4,19 +4,20 @@
 
 use std::io;
 
-use schema::id::BlobId;
+use schema::id::{BlobId, JobId};
 use schema::mask::{Masker, Secrets};
 use schema::report::Report;
+use schema::spool::EXPLANATION;
 
 use crate::blobs::Blobs;
 use crate::runner::End;
 
-/// Name of the output file that people are shown.
-pub(super) const EXPLANATION: &str = "plan-explanation";
-
 /// Most bytes of an explanation that are kept beside the state: enough for a plan of some hundred resources; all of it
 /// is in the blob. 64 KiB.
 const EXPLANATION_LIMIT_BYTES: usize = 64 << 10;
+
+/// How many of them are its end, where it is cut: tools sum up there, and what is hidden in a long text is put there.
+const TAIL_BYTES: usize = 16 << 10;
 
 /// Bytes of a stream's start or end in which a line is looked for: many times what a line holds, one read.
 const LOOK_BYTES: usize = 4 << 10;
@@ -27,7 +28,7 @@ const LINE_LIMIT_CHARS: usize = 160;
 /// The words of one job.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Words {
-    /// Text of the explanation, cut at [`EXPLANATION_LIMIT_BYTES`].
+    /// Text of the explanation; of one longer than [`EXPLANATION_LIMIT_BYTES`] head and tail.
     pub(super) explanation: Option<String>,
     /// First line of stdout that is not blank; read unless the job ended with 0.
     pub(super) stdout: Option<String>,
@@ -61,7 +62,7 @@ fn failed(report: &Report) -> bool {
 
 /// Reads the words of a job whose streams and files are in the blob store, without the secrets that it was given: not every
 /// job has a wrapper of ours that hides them. What cannot be read is left out: it is for people only.
-pub(super) async fn read(blobs: &Blobs, end: &End, secrets: Option<Secrets>) -> Words {
+pub(super) async fn read(blobs: &Blobs, job: JobId, end: &End, secrets: Option<Secrets>) -> Words {
     let End::Reported(report) = end else { return Words::default() };
     if !has_any(end) {
         return Words::default();
@@ -80,20 +81,29 @@ pub(super) async fn read(blobs: &Blobs, end: &End, secrets: Option<Secrets>) -> 
             let whole = bytes.len() < limit;
             Some((hide(bytes, whole), whole))
         };
-        let end = |id| {
+        let end = |id, limit| {
             // A secret that begins before what is read is over within the margin, which nobody is shown.
             let margin = secrets.as_ref().map_or(0, |secrets| 2 * secrets.longest());
-            let (bytes, is_whole) = tell(id, tail(&blobs, id, LOOK_BYTES + margin))?;
+            let (bytes, is_whole) = tell(id, tail(&blobs, id, limit + margin))?;
             let Some(secrets) = &secrets else { return Some(bytes) };
             let mut masker = Masker::default();
             let (before, shown) = bytes.split_at(if is_whole { 0 } else { margin.min(bytes.len()) });
             masker.push(secrets, before, false);
             Some(masker.push(secrets, shown, true))
         };
+        let explained = |id| {
+            let size = tell(id, blobs.size(id))?;
+            if size <= EXPLANATION_LIMIT_BYTES as u64 {
+                let (bytes, _) = start(id, EXPLANATION_LIMIT_BYTES + 1)?;
+                return Some(String::from_utf8_lossy(&bytes).into_owned());
+            }
+            let (head, _) = start(id, EXPLANATION_LIMIT_BYTES - TAIL_BYTES)?;
+            Some(cut(job, size, &head, &end(id, TAIL_BYTES)?))
+        };
         Words {
-            explanation: explanation.and_then(|id| start(id, EXPLANATION_LIMIT_BYTES + 1)).map(|(bytes, whole)| cut(&bytes, whole)),
+            explanation: explanation.and_then(explained),
             stdout: stdout.and_then(|id| start(id, LOOK_BYTES)).and_then(|(bytes, _)| first_line(&bytes)),
-            stderr: stderr.and_then(end).and_then(|bytes| last_line(&bytes)),
+            stderr: stderr.and_then(|id| end(id, LOOK_BYTES)).and_then(|bytes| last_line(&bytes)),
         }
     };
     tokio::task::spawn_blocking(reading).await.unwrap_or_default()
@@ -117,14 +127,36 @@ fn tell<T>(blob: BlobId, read: io::Result<Option<T>>) -> Option<T> {
     })
 }
 
-/// Cuts a text for people at its limit, at a whole character, and says so.
-fn cut(bytes: &[u8], whole: bool) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    if whole && text.len() <= EXPLANATION_LIMIT_BYTES {
-        return text.into_owned();
+/// What is shown of a text of `size` bytes that is too long: its head, its tail, both in whole lines where lines are not too long,
+/// and between them the command that prints all of it.
+fn cut(job: JobId, size: u64, head: &[u8], tail: &[u8]) -> String {
+    let is_end = |byte: &u8| *byte == b'\n';
+    let head = match head.iter().rposition(is_end) {
+        Some(at) if head.len() - at <= LOOK_BYTES => &head[..at],
+        _ => whole_characters(head),
+    };
+    let tail = match tail.iter().position(is_end) {
+        Some(at) if at < LOOK_BYTES => &tail[at + 1..],
+        _ => &tail[tail.iter().take_while(|byte| is_inner(**byte)).count()..],
+    };
+    format!(
+        "{}\n… cut: these are head and tail of {size} bytes; all of them: `pvnctl jobs files {job} {EXPLANATION}` …\n{}",
+        String::from_utf8_lossy(head),
+        String::from_utf8_lossy(tail)
+    )
+}
+
+/// Whether a byte is not the first of its character.
+fn is_inner(byte: u8) -> bool {
+    byte & 0xc0 == 0x80
+}
+
+/// The text without the character at its end that is cut.
+fn whole_characters(text: &[u8]) -> &[u8] {
+    match text.utf8_chunks().last() {
+        Some(last) if last.invalid().len() < 4 => &text[..text.len() - last.invalid().len()],
+        _ => text,
     }
-    let end = (0..=EXPLANATION_LIMIT_BYTES.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-    format!("{}\n… cut at 64 KiB; the whole text is in the output file `{EXPLANATION}` of the fetch", &text[..end])
 }
 
 fn first_line(bytes: &[u8]) -> Option<String> {
@@ -198,10 +230,32 @@ mod tests {
     }
 
     #[test]
-    fn a_long_explanation_is_cut_and_says_so() {
-        assert_eq!(cut(b"short", true), "short");
-        let long = cut("ä".repeat(40_000).as_bytes(), false);
-        assert!(long.contains("… cut at 64 KiB") && long.len() < EXPLANATION_LIMIT_BYTES + 200);
+    fn a_line_that_is_too_long_is_cut_at_whole_characters() {
+        let (head, tail) = ("ä".repeat(LOOK_BYTES), "ö".repeat(LOOK_BYTES));
+        let shown = cut(JobId::from_bytes([7; 16]), 1 << 20, &head.as_bytes()[..head.len() - 1], &tail.as_bytes()[1..]);
+        assert!(shown.starts_with('ä') && shown.ends_with('ö') && shown.contains("1048576 bytes") && !shown.contains('\u{fffd}'));
+    }
+
+    #[tokio::test]
+    async fn a_long_explanation_shows_head_and_tail_and_the_command_that_prints_all_of_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let blobs = Blobs::open(&directory.path().join("blobs")).unwrap();
+        let secret = "hunter2-secret";
+        for margin in 0..2 * secret.len() {
+            let text = format!(
+                "Plan: 1 to add\n{}{secret}{}\nDESTROY production-db\n",
+                "ä+ bucket\n".repeat(20_000),
+                "x".repeat(TAIL_BYTES - 30 - margin)
+            );
+            let id = blobs.put(text.as_bytes(), Keep::Lazy).unwrap();
+            let files = vec![serde_json::from_value(json!({"name": EXPLANATION, "contentBlobId": id})).unwrap()];
+            let end = End::Reported(Box::new(Report { exit_code: Some(2), files, ..Report::default() }));
+            let job = JobId::from_bytes([7; 16]);
+            let told = read(&blobs, job, &end, Secrets::of(&[secret.as_bytes()])).await.explanation.unwrap();
+            assert!(told.starts_with("Plan: 1 to add\n") && told.ends_with("\nDESTROY production-db\n"), "{margin}");
+            assert!(told.contains(&format!("`pvnctl jobs files {job} plan-explanation`")), "{margin}");
+            assert!(told.len() < EXPLANATION_LIMIT_BYTES + 300 && !told.contains("hunter2") && !told.contains("-secret"), "{margin}");
+        }
     }
 
     #[tokio::test]
@@ -217,14 +271,14 @@ mod tests {
             });
             End::Reported(Box::new(serde_json::from_value(whole).unwrap()))
         };
-        assert_eq!(read(&blobs, &report(0, json!([])), None).await, Words::default());
-        let words = read(&blobs, &report(2, json!([])), None).await;
+        assert_eq!(read(&blobs, JobId::from_bytes([7; 16]), &report(0, json!([])), None).await, Words::default());
+        let words = read(&blobs, JobId::from_bytes([7; 16]), &report(2, json!([])), None).await;
         assert_eq!((words.stdout.as_deref(), words.stderr.as_deref()), (Some("2 to add"), Some("no credentials")));
         assert_eq!(words.headline().as_deref(), Some("2 to add"));
         let explained = json!([{"name": EXPLANATION, "contentBlobId": put("Plan: 1 to add\nmore")}]);
-        let words = read(&blobs, &report(2, explained.clone()), None).await;
+        let words = read(&blobs, JobId::from_bytes([7; 16]), &report(2, explained.clone()), None).await;
         assert_eq!(words.headline().as_deref(), Some("Plan: 1 to add"));
-        let words = read(&blobs, &report(0, explained), None).await;
+        let words = read(&blobs, JobId::from_bytes([7; 16]), &report(0, explained), None).await;
         assert_eq!((words.explanation.as_deref(), words.stderr), (Some("Plan: 1 to add\nmore"), None));
     }
 
@@ -242,7 +296,7 @@ mod tests {
                 "stdoutBlobId": put(&text), "stderrBlobId": put(&text), "files": [{"name": EXPLANATION, "contentBlobId": put(&text)}],
             });
             let end = End::Reported(Box::new(serde_json::from_value(whole).unwrap()));
-            let words = read(&blobs, &end, Secrets::of(&[secret.as_bytes()])).await;
+            let words = read(&blobs, JobId::from_bytes([7; 16]), &end, Secrets::of(&[secret.as_bytes()])).await;
             let told = format!("{words:?} {:?}", words.headline());
             assert!(!told.contains("hunter2-sec") && !told.contains("aHVudGVy") && told.contains("***"), "{}", &told[..200]);
         }
@@ -257,7 +311,7 @@ mod tests {
             let text = format!("{}{secret}{}", "x".repeat(2 * LOOK_BYTES), "y".repeat(LOOK_BYTES - within));
             let id = blobs.put(text.as_bytes(), Keep::Lazy).unwrap();
             let report = Report { exit_code: Some(1), stderr_blob_id: Some(id), ..Report::default() };
-            let words = read(&blobs, &End::Reported(Box::new(report)), Secrets::of(&[secret.as_bytes()])).await;
+            let words = read(&blobs, JobId::from_bytes([7; 16]), &End::Reported(Box::new(report)), Secrets::of(&[secret.as_bytes()])).await;
             assert!(words.stderr.as_deref().is_some_and(|said| said.starts_with("***y")), "{within}: {:?}", words.stderr);
         }
     }

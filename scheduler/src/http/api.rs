@@ -3,6 +3,7 @@
 mod applications;
 mod configs;
 mod events;
+mod files;
 mod instances;
 mod jobs;
 mod logs;
@@ -26,6 +27,7 @@ pub(super) fn routes() -> Routes {
         releases::routes,
         jobs::routes,
         logs::routes,
+        files::routes,
         runtimes::routes,
         events::routes,
         configs::routes,

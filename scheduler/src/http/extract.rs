@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Api;
 use super::error::{Error, Kind, Result};
-use super::limits::{BODY_BYTES, CONFIGS_BODY_BYTES, DRAIN_BYTES};
+use super::limits::{BODY_BYTES, CONFIGS_BODY_BYTES, DRAIN_BYTES, OUTPUT_PIECE_BYTES};
 use super::openapi::{Input, Operation, body, parameters};
 use crate::store::PageRequest;
 
@@ -73,6 +73,15 @@ pub(super) struct Paging {
 /// A request for a page.
 pub(super) fn page(cursor: Option<String>, limit: Option<u32>) -> PageRequest {
     PageRequest { cursor, limit }
+}
+
+/// How many bytes of an output to answer with. None would be taken for its end.
+pub(super) fn piece_bytes(limit: Option<u64>) -> Result<usize> {
+    match limit {
+        None => Ok(OUTPUT_PIECE_BYTES),
+        Some(0) => Err(Error::bad_request("`limit` is at least 1 byte; without it as much is sent as there is, 1 MiB at most")),
+        Some(limit) => Ok(usize::try_from(limit).unwrap_or(usize::MAX).min(OUTPUT_PIECE_BYTES)),
+    }
 }
 
 /// A JSON body of at most 1 MiB. An absent one is read as `{}`.

@@ -2,6 +2,7 @@
 
 mod access;
 mod document;
+mod files;
 mod limits;
 mod lists;
 mod problems;

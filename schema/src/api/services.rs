@@ -103,7 +103,7 @@ body! {
         status: ApprovalStatus,
         /// The fingerprint of what is approved: of the explanation, else of the plan, else of what fetch saw.
         plan_digest: Option<String>,
-        /// What the plan would do, for people (text of `plan-explanation`, cut at 64 KiB).
+        /// What the plan would do, for people (text of `plan-explanation`; of more than 64 KiB head and tail, with the command that prints all of it between them).
         explanation: Option<String>,
         /// How many different people must say yes.
         needed: u32,

@@ -1,6 +1,7 @@
 //! `pvnctl jobs`: every execution of a command, and what it printed.
 
 mod cancel;
+mod files;
 mod get;
 mod list;
 pub mod logs;
@@ -24,6 +25,8 @@ pub enum Command {
     },
     /// Write a job's stdout to stdout and its stderr to stderr, byte for byte
     Logs(logs::Arguments),
+    /// List the files that a job left, or write one to stdout, byte for byte
+    Files(files::Arguments),
     /// Stop a job: TERM, then KILL
     Cancel {
         /// The job's id
@@ -40,6 +43,7 @@ pub async fn perform(command: Command, client: &Client, console: &mut Console) -
         Command::List(arguments) => list::perform(arguments, client, console).await,
         Command::Get { job } => get::perform(&job, client, console).await,
         Command::Logs(arguments) => logs::perform(&arguments, client, console).await,
+        Command::Files(arguments) => files::perform(&arguments, client, console).await,
         Command::Cancel { job } => cancel::perform(&job, client, console).await,
     }
 }

@@ -41,6 +41,32 @@ fn a_limit_asks_for_no_more_than_it_prints() {
 }
 
 #[test]
+fn a_file_of_a_job_is_written_byte_for_byte_and_its_files_are_listed() {
+    let file = |offset: usize, body: &[u8]| {
+        bytes(&format!("GET /v1/jobs/job-1/files/plan-explanation?offset={offset}&limit=1048576"), "application/octet-stream", body)
+    };
+    let mut one = job(1);
+    one["report"] = json!({
+        "exitCode": 2, "stdoutBytes": 0, "stderrBytes": 0, "version": "1", "startTimestampNs": "0", "durationNs": "0",
+        "files": [{"name": "plan-explanation", "contentBlobId": format!("sha256:{}", "1".repeat(64))}, {"name": "plan", "error": "it is not there"}],
+    });
+    let server =
+        Server::answering([file(0, b"\xff\x1b[1m+ a\n"), file(9, b"DESTROY"), file(16, b""), answer("GET /v1/jobs/job-1", 200, one)]);
+    let ran = run(&server, &["jobs", "files", "job-1", "plan-explanation"]);
+    assert_eq!((ran.code, ran.stdout_bytes.as_slice()), (0, &b"\xff\x1b[1m+ a\nDESTROY"[..]), "{}", ran.stderr);
+    let ran = run(&server, &["jobs", "files", "job-1"]);
+    let lines: Vec<_> = ran.stdout.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    assert_eq!(
+        lines,
+        ["FILE CONTENT ERROR", &format!("plan-explanation sha256:{}", "1".repeat(64)), "plan it is not there"],
+        "{}",
+        ran.stderr
+    );
+    let ran = run(&server, &["jobs", "files", "job-1", "-o", "json"]);
+    assert_eq!(serde_json::from_str::<Value>(&ran.stdout).unwrap()[1], json!({"name": "plan", "error": "it is not there"}));
+}
+
+#[test]
 fn an_empty_list_is_an_empty_array_and_a_word_to_people() {
     let server = Server::answering([answer("GET /v1/jobs", 200, json!({"items": [], "total": 0}))]);
     assert_eq!(run(&server, &["jobs", "list", "-o", "json"]).stdout, "[]\n");

@@ -19,8 +19,8 @@ use super::events::{sse, stream_permit, wants_stream};
 use super::jobs;
 use crate::http::access::Viewer;
 use crate::http::error::{Error, Result};
-use crate::http::extract::{At, Query};
-use crate::http::limits::{OUTPUT_EVENT_BYTES, OUTPUT_LOOK_EVERY, OUTPUT_PIECE_BYTES};
+use crate::http::extract::{At, Query, piece_bytes};
+use crate::http::limits::{OUTPUT_EVENT_BYTES, OUTPUT_LOOK_EVERY};
 use crate::http::openapi::{About, Operation, Output, Routes, about};
 use crate::http::{Api, Piece};
 
@@ -64,7 +64,7 @@ struct From {
     stream: Option<StreamName>,
     /// From which byte on, for bytes.
     offset: Option<u64>,
-    /// Most bytes, at most 1 MiB.
+    /// Most bytes, at least 1, at most 1 MiB.
     limit: Option<u64>,
     /// From which byte of stdout on, for events.
     stdout_offset: Option<u64>,
@@ -100,8 +100,7 @@ async fn logs(
             ));
         }
     };
-    let limit = from.limit.map_or(OUTPUT_PIECE_BYTES, |limit| usize::try_from(limit).unwrap_or(usize::MAX).min(OUTPUT_PIECE_BYTES));
-    let bytes = read(&api, &job, stream, from.offset.unwrap_or(0), limit).await?;
+    let bytes = read(&api, &job, stream, from.offset.unwrap_or(0), piece_bytes(from.limit)?).await?;
     Ok(Printed(([(header::CONTENT_TYPE, "application/octet-stream"), (header::CACHE_CONTROL, "no-store")], bytes).into_response()))
 }
 

@@ -20,7 +20,7 @@ use serde_json::Value;
 use super::{Service, request, token};
 use crate::store::at;
 
-async fn job(service: &Service, status: JobStatus) -> JobRow {
+pub(super) async fn job(service: &Service, status: JobStatus) -> JobRow {
     let store = &service.rig.store;
     let app = store.find_application("app").await.unwrap().unwrap();
     let channel = store.find_channel(app.id, "staging").await.unwrap().unwrap();

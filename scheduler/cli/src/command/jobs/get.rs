@@ -2,11 +2,12 @@
 
 use schema::api::Job;
 
+use super::files::table;
 use super::list::rows;
 use crate::client::Client;
 use crate::console::{Console, Paper};
 use crate::failure::Failure;
-use crate::table::{Table, harmless};
+use crate::table::harmless;
 
 /// Prints the job.
 pub(super) async fn perform(job: &str, client: &Client, console: &mut Console) -> Result<(), Failure> {
@@ -40,15 +41,7 @@ fn page(job: &Job, paper: &Paper) -> String {
         text += &format!("output error at `{}`: {}\n", error.pointer, harmless(&error.message));
     }
     if !report.files.is_empty() {
-        let mut files = Table::new(["FILE", "CONTENT", "ERROR"]);
-        for file in &report.files {
-            files.row([
-                file.name.as_str().into(),
-                file.content_blob_id.map(|id| id.to_string()).unwrap_or_default().into(),
-                file.error.as_deref().unwrap_or_default().into(),
-            ]);
-        }
-        text += &format!("\n{}", paper.table(&files));
+        text += &format!("\n{}", paper.table(&table(&report.files)));
     }
     text
 }
