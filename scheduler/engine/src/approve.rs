@@ -15,6 +15,9 @@ use crate::desired::{Desired, Gate};
 use crate::state::{APPROVALS_KEPT, Approval, Finding, State, Vote};
 use crate::step::log;
 
+/// Most characters of a description within a sentence: a dozen lines of a terminal. The API has all of it.
+const WORDS_LIMIT_CHARS: usize = 1_000;
+
 /// Who asks for an approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asker {
@@ -110,7 +113,8 @@ impl State {
         if let Some(question) = question(&desired, asker) {
             let approval = self.make(&desired, &question, now);
             let what = name_of(&approval);
-            out.push(about("approval.asked", None, format!("{what} is asked for {}", desired.version), &approval));
+            let words = words_of(&approval).map_or_else(String::new, |words| format!(": {words}"));
+            out.push(about("approval.asked", None, format!("{what} is asked for {}{words}", desired.version), &approval));
             self.approvals.retain(|old| old.id != approval.id);
             self.approvals.push(approval);
         }
@@ -364,12 +368,23 @@ fn about(kind: &str, who: Option<String>, sentence: String, approval: &Approval)
     let (id, digest) = (approval.id.to_string(), approval.plan_digest().map(|digest| digest.to_string()));
     let mut data = vec![("approval", id.as_str()), ("status", approval.status.as_str())];
     data.extend(digest.as_deref().map(|digest| ("planDigest", digest)));
+    data.extend(approval.description.as_deref().map(|words| ("description", words)));
     log(kind, who, sentence, &data)
 }
 
 /// When what is asked for or given now is too old.
 fn expiry(desired: Option<&Desired>, now: Timestamp) -> Option<Timestamp> {
     desired?.approval_timeout_ms.map(|ms| now.plus_ms(ms.max(1)))
+}
+
+/// What the config tells the people who are asked, on one line and not too long for a sentence.
+pub(crate) fn words_of(approval: &Approval) -> Option<String> {
+    let line = approval.description.as_ref()?.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(WORDS_LIMIT_CHARS) {
+        _ if line.is_empty() => None,
+        Some((end, _)) => Some(format!("{}…", &line[..end])),
+        None => Some(line),
+    }
 }
 
 /// An approval in the middle of a sentence.

@@ -8,7 +8,7 @@ use schema::status::{Decision, JobKind};
 use schema::time::Timestamp;
 
 use crate::action::StopReason;
-use crate::approve::name_of;
+use crate::approve::{name_of, words_of};
 use crate::converge::Situation;
 use crate::event::Wait;
 use crate::lanes::{Blocked, Holder, Lanes};
@@ -253,10 +253,11 @@ impl Chain<'_> {
         }
         let by = if yes.is_empty() { String::new() } else { format!(" ({})", yes.join(", ")) };
         let counted = format!("{} of {} people said yes{by}", yes.len(), approval.needed);
+        let words = words_of(approval).map_or_else(String::new, |words| format!(", with the words \"{words}\""));
         let (target, flags) =
             (self.target, decision_flags(approval.id, approval.plan_digest().map(|digest| digest.to_string()).as_deref()));
         let text = format!(
-            "{} is asked{digest}: {counted}; ends with `pvnctl services approve {target} {flags}`, or `pvnctl services reject {target} {flags}`",
+            "{} is asked{digest}{words}: {counted}; ends with `pvnctl services approve {target} {flags}`, or `pvnctl services reject {target} {flags}`",
             name_of(approval)
         );
         self.say("APPROVAL_PENDING", text, Some(approval.requested_at), approval.expires_at);

@@ -16,6 +16,7 @@ pub fn approval(approval: &Approval) -> api::Approval {
         id: approval.id,
         kind: approval.kind,
         name: approval.name.clone(),
+        description: approval.description.clone(),
         status: approval.status,
         plan_digest: approval.plan_digest().map(|fingerprint| fingerprint.to_string()),
         explanation: approval.explanation.clone(),

@@ -99,6 +99,8 @@ body! {
         kind: ApprovalKind,
         /// The name that the config gave it.
         name: Option<String>,
+        /// What the config tells the people who are asked.
+        description: Option<String>,
         /// How it stands.
         status: ApprovalStatus,
         /// The fingerprint of what is approved: of the explanation, else of the plan, else of what fetch saw.

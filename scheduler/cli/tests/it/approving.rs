@@ -19,7 +19,7 @@ fn instance(status: &str, plan: Option<&str>) -> Value {
         "message": "1 to add", "desiredVersion": "web-3", "convergedVersion": null, "since": "2026-01-01T00:00:00.000Z", "nextActionAt": null,
         "lastFetchAt": null, "objects": [], "info": [], "paused": false, "observer": false,
         "approvals": [{
-            "id": ID, "kind": "apply", "name": "qa", "status": status, "planDigest": plan, "explanation": plan.map(|_| "+ one bucket\n"),
+            "id": ID, "kind": "apply", "name": "qa", "description": "Look at the\u{202e} quota first", "status": status, "planDigest": plan, "explanation": plan.map(|_| "+ one bucket\n"),
             "needed": 1, "by": if status == "PENDING" { json!([]) } else { by }, "requestedAt": "2026-01-01T00:00:00.000Z", "expiresAt": null,
         }],
     })
@@ -61,6 +61,19 @@ fn p2_the_commands_that_services_get_prints_mean_this_approval_and_this_plan() {
 }
 
 #[test]
+fn services_get_shows_what_the_config_tells_the_people_who_are_asked() {
+    let service = json!({
+        "id": format!("svc-{}", "0".repeat(32)), "name": "web", "application": "shop", "version": "web-3",
+        "channels": [instance("PENDING", Some(PLAN))],
+    });
+    let server = Server::answering([answer("GET /v1/applications/shop/services/web", 200, service)]);
+    let ran = run_with(Some(&server), &["services", "get", "web", "--app", "shop"], b"", None);
+    assert!(ran.stdout.contains("0 of 1 said yes\nLook at the quota first\n+ one bucket\n"), "{}", ran.stdout);
+    let ran = run_with(Some(&server), &["services", "get", "web", "--app", "shop", "-o", "json"], b"", None);
+    assert!(ran.stdout.contains("\"description\": \"Look at the"), "{}", ran.stdout);
+}
+
+#[test]
 fn services_get_says_who_approved_which_plan() {
     let service = json!({
         "id": format!("svc-{}", "0".repeat(32)), "name": "web", "application": "shop", "version": "web-3",
@@ -96,7 +109,9 @@ fn p2_on_a_terminal_the_plan_is_shown_and_the_yes_is_for_it_alone() {
         let server = server(Some(PLAN));
         let ran = approve(&server, &[], typed, Some(100));
         assert_eq!((ran.code == 0, sent(&server)), (yes, bound(Some(PLAN)).filter(|_| yes)), "{typed:?}: {}", ran.stderr);
-        let shown = format!("shop/web in eu asks for approval `qa` of web-3:\n+ one bucket\nplan {PLAN}\nApprove this? [y/N] ");
+        let shown = format!(
+            "shop/web in eu asks for approval `qa` of web-3:\nLook at the quota first\n+ one bucket\nplan {PLAN}\nApprove this? [y/N] "
+        );
         assert!(ran.stderr.starts_with(&shown), "{}", ran.stderr);
         assert_eq!(ran.stderr.contains("error: nothing was approved"), !yes, "{}", ran.stderr);
     }

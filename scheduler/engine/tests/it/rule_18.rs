@@ -1,6 +1,6 @@
 //! Explain: every state in which an instance can wait says what would end it.
 
-use engine::desired::{Cadence, Desired, Window};
+use engine::desired::{Cadence, Desired, Gate, Window};
 use engine::event::{Event, Outcome, Seen};
 use engine::lanes::{Blocked, Lanes, Limit, Limits};
 use engine::{SITUATIONS, State, explain, situation, step};
@@ -33,6 +33,22 @@ fn rule_18_explain_of_a_full_limit_names_the_holder_and_its_job() {
         full.message,
         format!("1 of 1 places for apply in runtime `runtime` are taken by web/staging with {job} since {now}; it is next")
     );
+}
+
+#[test]
+fn rule_18_what_the_config_tells_the_people_who_are_asked_is_told_and_logged() {
+    let gate =
+        Gate::ManualApproval { name: None, description: Some("look at\nthe quota".to_owned()), every_action: true, min_approvers: 1 };
+    let mut it = Scenario::new(Desired { gates: vec![gate], ..exit_code() });
+    it.run(Fetch, 2);
+    let asked = it.logged("approval.asked").next().unwrap();
+    assert!(asked.message.ends_with(": look at the quota"), "{}", asked.message);
+    assert_eq!(asked.data.get("description").map(String::as_str), Some("look at\nthe quota"));
+    let told = explain(it.state(), &Lanes::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
+    let cause = told.causes.iter().find(|cause| cause.code == "APPROVAL_PENDING").unwrap();
+    assert!(cause.message.contains(", with the words \"look at the quota\""), "{}", cause.message);
+    let shown = serde_json::to_value(engine::view::approvals(it.state())).unwrap();
+    assert_eq!(shown[0]["description"], "look at\nthe quota");
 }
 
 #[test]

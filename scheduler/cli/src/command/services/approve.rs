@@ -85,6 +85,6 @@ fn agreed(
     if asked.explanation.is_none() {
         console.say(&one_line(&now.message))?;
     }
-    console.talk(&decision::plan(asked))?;
+    console.talk(&decision::asked(asked))?;
     console.ask("Approve this?")
 }

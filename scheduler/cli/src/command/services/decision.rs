@@ -64,11 +64,12 @@ pub(super) fn yes(approval: &Approval) -> usize {
     approval.by.iter().filter(|vote| vote.decision == Decision::Approve).count()
 }
 
-/// The plan for people: what it would do, as far as fetch told, and its digest.
-pub(super) fn plan(approval: &Approval) -> String {
-    let explanation = approval.explanation.as_ref().map_or_else(String::new, |text| format!("{}\n", harmless(text.trim_end())));
+/// What people have to know: what the config tells them, what the plan would do, as far as fetch told, and its digest.
+pub(super) fn asked(approval: &Approval) -> String {
+    let texts = [&approval.description, &approval.explanation];
+    let texts: String = texts.into_iter().flatten().map(|text| format!("{}\n", harmless(text.trim_end()))).collect();
     let digest = approval.plan_digest.as_ref().map_or_else(String::new, |digest| format!("plan {}\n", one_line(digest)));
-    explanation + &digest
+    texts + &digest
 }
 
 /// The commands that answer exactly this approval, as it is now.

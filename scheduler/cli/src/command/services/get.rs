@@ -107,7 +107,8 @@ fn versions(object: &RuntimeObject) -> String {
 fn pending(service: &Service, instance: &Instance, approval: &Approval, paper: &Paper) -> String {
     let name = approval.name.as_ref().map(|name| format!(" `{name}`")).unwrap_or_default();
     let said = format!("{} of {} said yes", decision::yes(approval), approval.needed);
-    let text = format!("\n{}{}", paper.heading(&format!("{} asks for approval{name}: {said}", instance.channel)), decision::plan(approval));
+    let text =
+        format!("\n{}{}", paper.heading(&format!("{} asks for approval{name}: {said}", instance.channel)), decision::asked(approval));
     let [approve, reject] = decision::commands(service.application.as_str(), service.name.as_str(), instance.channel.as_str(), approval);
     text + &format!("approve it: {approve}\nreject it:  {reject}\n")
 }
