@@ -9,11 +9,13 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+mod unique;
+
 use super::Api;
 use super::error::{Error, Kind, Result};
 use super::limits::{BODY_BYTES, CONFIGS_BODY_BYTES, DRAIN_BYTES, OUTPUT_PIECE_BYTES};
 use super::openapi::{Input, Operation, body, parameters};
-use crate::store::PageRequest;
+use crate::store::{PAGE_DEFAULT, PAGE_LIMIT, PageRequest};
 
 /// The variable parts of the path.
 pub(super) struct At<T>(pub(super) T);
@@ -71,8 +73,11 @@ pub(super) struct Paging {
 }
 
 /// A request for a page.
-pub(super) fn page(cursor: Option<String>, limit: Option<u32>) -> PageRequest {
-    PageRequest { cursor, limit }
+pub(super) fn page(cursor: Option<String>, limit: Option<u32>) -> Result<PageRequest> {
+    if limit == Some(0) {
+        return Err(Error::bad_request(format!("`limit` is 1 to {PAGE_LIMIT}; without it a page has {PAGE_DEFAULT} items")));
+    }
+    Ok(PageRequest { cursor, limit })
 }
 
 /// How many bytes of an output to answer with. None would be taken for its end.
@@ -133,7 +138,15 @@ async fn read_json<T: DeserializeOwned>(request: Request, limit: usize) -> Resul
             return Err(Error::new(Kind::MediaType, format!("the body is `{kind}`; send JSON with `Content-Type: application/json`")));
         }
     }
-    parse_json(if bytes.is_empty() { b"{}" } else { &bytes })
+    let bytes: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
+    unique::check(bytes).map_err(unreadable)?;
+    parse_json(bytes)
+}
+
+fn unreadable(error: serde_path_to_error::Error<serde_json::Error>) -> Error {
+    let path = error.path().to_string();
+    let at = if path == "." || path == "?" { String::new() } else { format!(" at `{path}`") };
+    Error::bad_request(format!("the body cannot be read{at}: {}", error.inner()))
 }
 
 /// A JSON body as a value, or what is wrong with it and where. All of ours are objects; serde would also take a list of a
@@ -143,11 +156,7 @@ pub(super) fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
         return Err(Error::bad_request("the body cannot be read: expected an object, found an array"));
     }
     let mut json = serde_json::Deserializer::from_slice(bytes);
-    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-        let path = error.path().to_string();
-        let at = if path == "." || path == "?" { String::new() } else { format!(" at `{path}`") };
-        Error::bad_request(format!("the body cannot be read{at}: {}", error.inner()))
-    })?;
+    let value = serde_path_to_error::deserialize(&mut json).map_err(unreadable)?;
     json.end().map_err(|error| Error::bad_request(format!("the body goes on after its JSON value: {error}")))?;
     Ok(value)
 }

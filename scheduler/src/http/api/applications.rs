@@ -28,7 +28,7 @@ struct Which {
 }
 
 async fn list(State(api): State<Api>, _: Viewer, Query(paging): Query<Paging>) -> Result<Json<Page<ApplicationSummary>>> {
-    Ok(Json(api.store.applications(&page(paging.cursor, paging.limit)).await?))
+    Ok(Json(api.store.applications(&page(paging.cursor, paging.limit)?).await?))
 }
 
 async fn get(State(api): State<Api>, _: Viewer, At(which): At<Which>) -> Result<Json<Application>> {

@@ -74,7 +74,7 @@ async fn events(State(api): State<Api>, Viewer(token): Viewer, headers: HeaderMa
     let (application, service, channel) = scope.names();
     let mut filter = EventFilter { application, service, channel, kind: list.kind, audit: list.audit, after: list.after };
     if !wants_stream(&headers) {
-        let page = api.store.events(&filter, &page(list.cursor, list.limit)).await?;
+        let page = api.store.events(&filter, &page(list.cursor, list.limit)?).await?;
         return Ok(Entries(axum::Json(page).into_response()));
     }
     let permit = stream_permit(&api.streams)?;
@@ -91,7 +91,7 @@ async fn events(State(api): State<Api>, Viewer(token): Viewer, headers: HeaderMa
     };
     let (last, behind) = match after {
         Some(seq) => (seq, true),
-        None => (api.store.events(&EventFilter::default(), &page(None, Some(1))).await?.items.first().map_or(0, |entry| entry.seq), false),
+        None => (api.store.events(&EventFilter::default(), &page(None, Some(1))?).await?.items.first().map_or(0, |entry| entry.seq), false),
     };
     let follower = Follower { store: api.store.clone(), news, filter, last, behind, ready: VecDeque::new(), _permit: permit };
     Ok(Entries(sse(follower.stream(), api, token)))

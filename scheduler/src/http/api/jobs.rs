@@ -57,7 +57,7 @@ async fn list(State(api): State<Api>, _: Viewer, Query(list): Query<List>) -> Re
         kind: list.kind,
         status: list.status,
     };
-    Ok(Json(api.store.jobs(&filter, &page(list.cursor, list.limit)).await?))
+    Ok(Json(api.store.jobs(&filter, &page(list.cursor, list.limit)?).await?))
 }
 
 async fn get(State(api): State<Api>, _: Viewer, At(which): At<Which>) -> Result<Json<Job>> {

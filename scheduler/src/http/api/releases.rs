@@ -44,7 +44,7 @@ struct Which {
 async fn list(State(api): State<Api>, _: Viewer, Query(list): Query<List>) -> Result<Json<Page<Release>>> {
     let scope = scope(&api, list.application.as_deref(), list.service.as_deref(), None).await?;
     let filter = ReleaseFilter { application: scope.application.map(|row| row.id), service: scope.service.map(|row| row.id) };
-    Ok(Json(api.store.releases(&filter, &page(list.cursor, list.limit)).await?))
+    Ok(Json(api.store.releases(&filter, &page(list.cursor, list.limit)?).await?))
 }
 
 async fn get(State(api): State<Api>, _: Viewer, At(which): At<Which>) -> Result<Json<Release>> {

@@ -29,7 +29,7 @@ struct Which {
 }
 
 async fn list(State(api): State<Api>, _: Viewer, Query(paging): Query<Paging>) -> Result<Json<Page<Runtime>>> {
-    Ok(Json(api.store.runtimes(&page(paging.cursor, paging.limit)).await?))
+    Ok(Json(api.store.runtimes(&page(paging.cursor, paging.limit)?).await?))
 }
 
 async fn get(State(api): State<Api>, _: Viewer, At(which): At<Which>) -> Result<Json<Runtime>> {

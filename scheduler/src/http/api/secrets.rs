@@ -30,7 +30,7 @@ struct Which {
 }
 
 async fn list(State(api): State<Api>, _: Viewer, Query(paging): Query<Paging>) -> Result<Json<Page<Secret>>> {
-    Ok(Json(api.store.secrets(&page(paging.cursor, paging.limit)).await?))
+    Ok(Json(api.store.secrets(&page(paging.cursor, paging.limit)?).await?))
 }
 
 async fn set(

@@ -50,7 +50,7 @@ struct Which {
 async fn list(State(api): State<Api>, _: Viewer, Query(list): Query<List>) -> Result<Json<Page<ServiceSummary>>> {
     let scope = scope(&api, list.application.as_deref(), None, None).await?;
     let filter = ServiceFilter { application: scope.application.map(|row| row.id), status: list.status, name: list.name };
-    Ok(Json(api.store.services(&filter, &page(list.cursor, list.limit)).await?))
+    Ok(Json(api.store.services(&filter, &page(list.cursor, list.limit)?).await?))
 }
 
 async fn get(State(api): State<Api>, _: Viewer, At(which): At<Which>) -> Result<Json<Service>> {

@@ -28,7 +28,7 @@ struct Which {
 }
 
 async fn list(State(api): State<Api>, _: Admin, Query(paging): Query<Paging>) -> Result<Json<Page<Token>>> {
-    Ok(Json(api.store.tokens(&page(paging.cursor, paging.limit)).await?))
+    Ok(Json(api.store.tokens(&page(paging.cursor, paging.limit)?).await?))
 }
 
 async fn create(State(api): State<Api>, Admin(caller): Admin, Body(request): Body<TokenRequest>) -> Result<Json<NewToken>> {

@@ -84,7 +84,7 @@ async fn a_page_is_bounded_whatever_is_asked() {
         commit.changes.push(Change::Service(row));
     }
     service.rig.store.commit(&commit).await.unwrap();
-    for (query, items) in [("", 100), ("?limit=7", 7), ("?limit=100000", 1000), ("?limit=0", 1)] {
+    for (query, items) in [("", 100), ("?limit=7", 7), ("?limit=100000", 1000)] {
         let page = service.get(&format!("/v1/services{query}")).await.json();
         assert_eq!(page["items"].as_array().unwrap().len(), items, "{query}");
         assert_eq!(page["total"], 1101);

@@ -50,6 +50,9 @@ async fn a_wrong_query_is_named() {
         ("/v1/jobs?kind=nonsense", "kind: unknown variant `nonsense`"),
         ("/v1/jobs?nonsense=1", "unknown field `nonsense`, expected one of"),
         ("/v1/jobs?limit=-1", "limit: invalid digit"),
+        ("/v1/jobs?limit=0", "`limit` is 1 to 1000"),
+        ("/v1/services?limit=0", "`limit` is 1 to 1000"),
+        ("/v1/tokens?limit=0", "`limit` is 1 to 1000"),
     ] {
         let answer = service.get(path).await;
         assert_eq!(answer.status, StatusCode::BAD_REQUEST);
@@ -65,6 +68,8 @@ async fn malformed_json_unknown_field_and_wrong_type_are_named_with_their_path()
         ("{", "the body cannot be read: EOF while parsing an object at line 1 column 1"),
         (r#"{"parms": {}}"#, "unknown field `parms`, expected one of `params`"),
         (r#"{"paramsForChannel": {"eu": {"a": 1}}}"#, "at `paramsForChannel.eu.a`: invalid type: integer `1`, expected a string"),
+        (r#"{"params": {"n": "1", "n": "2"}}"#, "at `params`: the key `n` is there twice"),
+        (r#"{"paramsForChannel": {"eu": {"a": "1"}, "eu": {}}}"#, "at `paramsForChannel`: the key `eu` is there twice"),
         (r#"{} {}"#, "the body goes on after its JSON value"),
         ("[]", "the body cannot be read: expected an object, found an array"),
     ] {
