@@ -12,6 +12,7 @@ pub mod report;
 pub mod schedule;
 pub mod schemas;
 pub mod selector;
+pub mod shown;
 pub mod spool;
 pub mod status;
 pub mod template;

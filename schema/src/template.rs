@@ -5,6 +5,7 @@
 use std::fmt::Write;
 
 use crate::check::nearest_first;
+use crate::shown::steers;
 
 /// Most names that an error lists; the nearest come first.
 const NAMES_SHOWN: usize = 12;
@@ -195,6 +196,6 @@ fn first_line(tag: &str) -> String {
 /// The start of a text, for messages.
 fn shown(text: &str) -> String {
     const SHOWN_CHARS: usize = 60;
-    let line: String = text.chars().take(SHOWN_CHARS).map(|character| if character.is_control() { ' ' } else { character }).collect();
+    let line: String = text.chars().take(SHOWN_CHARS).map(|character| if steers(character) { ' ' } else { character }).collect();
     if text.chars().nth(SHOWN_CHARS).is_some() { format!("{line}…") } else { line }
 }

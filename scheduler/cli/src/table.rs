@@ -2,6 +2,7 @@
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{Attribute, Color, ContentArrangement};
+use schema::shown::steers;
 use schema::status::{ApprovalStatus, JobStatus, Status};
 
 /// How a cell is coloured.
@@ -142,14 +143,14 @@ pub fn one_line(text: &str) -> String {
         if !line.is_empty() {
             line.push(' ');
         }
-        line.extend(part.chars().filter(|character| !character.is_control()));
+        line.extend(part.chars().filter(|character| !steers(*character)));
     }
     line
 }
 
-/// The text without control characters other than line ends and tabs.
+/// The text without control characters ([`steers`]) other than line ends and tabs.
 pub fn harmless(text: &str) -> String {
-    text.chars().filter(|character| !character.is_control() || matches!(character, '\n' | '\t')).collect()
+    text.chars().filter(|character| !steers(*character) || matches!(character, '\n' | '\t')).collect()
 }
 
 #[cfg(test)]
@@ -177,6 +178,12 @@ mod tests {
         let text = sample().render(Some(40), false);
         assert!(text.lines().all(|line| line.chars().count() <= 40), "{text}");
         assert!(text.lines().count() > 3, "{text}");
+    }
+
+    #[test]
+    fn nothing_that_steers_a_terminal_or_turns_a_text_round_is_shown() {
+        let text = "\u{1b}[31mkeep\u{202e}yortsed \u{2066}\u{61c}\u{200f}\u{9b}db\u{2069}";
+        assert_eq!((one_line(text), harmless(text)), ("[31mkeepyortsed db".to_owned(), "[31mkeepyortsed db".to_owned()));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use schema::api::PushRequest;
 use schema::config::{ParameterDefinition, ParameterKind, Service};
 use schema::id::ChannelName;
+use schema::shown::steers;
 
 use super::channels::Channel;
 use super::commands::render_text;
@@ -127,7 +128,7 @@ pub(super) fn bundle_name(service: &Service, values: &Values, problems: &mut Pro
     }
     let legal = !name.is_empty()
         && name.len() <= VERSION_LIMIT_BYTES
-        && !name.chars().any(|character| character.is_whitespace() || character.is_control());
+        && !name.chars().any(|character| character.is_whitespace() || steers(character));
     if !legal {
         let problem = place.problem(format!("`{name}` cannot name a version: it must be 1 to {VERSION_LIMIT_BYTES} bytes without blanks"));
         problems.add(problem.help(format!("`bundleName` is `{text}`; check the values of its parameters")));

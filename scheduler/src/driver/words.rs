@@ -7,6 +7,7 @@ use std::io;
 use schema::id::{BlobId, JobId};
 use schema::mask::{Masker, Secrets};
 use schema::report::Report;
+use schema::shown::steers;
 use schema::spool::EXPLANATION;
 
 use crate::blobs::Blobs;
@@ -181,7 +182,7 @@ fn plain(line: &[u8]) -> Option<String> {
         match next {
             '\u{1b}' => skip_sequence(&mut rest),
             '\t' => kept.push(' '),
-            control if control.is_control() => {}
+            other if steers(other) => {}
             other => kept.push(other),
         }
     }
@@ -220,6 +221,7 @@ mod tests {
         check("\u{1b}[1;31mError:\u{1b}[0m no\tsuch bucket\n\u{1b}[0m\n", Some("Error: no such bucket"), Some("Error: no such bucket"));
         check("10 %\r20 %\rdone\u{7}\r", Some("10 %"), Some("done"));
         check("a\u{1b}(Bb\u{1b}", Some("aBb"), Some("aBb"));
+        check("keep \u{202e}bd\u{2069}", Some("keep bd"), Some("keep bd"));
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::shown::steers;
+
 /// A problem at one place of a document.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Problem {
@@ -132,7 +134,7 @@ pub(crate) fn found_words(value: &Value, notation: Notation) -> String {
 
 /// The beginning of a text, on one line.
 pub(crate) fn cut(text: &str) -> String {
-    let line: String = text.chars().take(FOUND_CHARS).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let line: String = text.chars().take(FOUND_CHARS).map(|c| if steers(c) { ' ' } else { c }).collect();
     if text.chars().nth(FOUND_CHARS).is_some() { format!("{line}…") } else { line }
 }
 

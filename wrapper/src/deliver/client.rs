@@ -326,7 +326,9 @@ impl Answer {
         let problem: Option<serde_json::Value> = serde_json::from_slice(&self.body).ok();
         let word = |name: &str| problem.as_ref().and_then(|problem| problem.get(name)).and_then(|value| value.as_str());
         match word("detail").or_else(|| word("title")) {
-            Some(words) => format!("{} ({})", self.status, words.chars().filter(|c| !c.is_control()).take(300).collect::<String>()),
+            Some(words) => {
+                format!("{} ({})", self.status, words.chars().filter(|c| !schema::shown::steers(*c)).take(300).collect::<String>())
+            }
             None => self.status.to_string(),
         }
     }

@@ -50,7 +50,7 @@ impl Holder {
     pub(super) fn read(file: &mut File) -> Option<Self> {
         let mut text = String::new();
         file.take(LIMIT_BYTES).read_to_string(&mut text).ok()?;
-        let mut words = text.split_whitespace().map(|word| word.chars().filter(|c| !c.is_control()).collect::<String>());
+        let mut words = text.split_whitespace().map(|word| word.chars().filter(|c| !schema::shown::steers(*c)).collect::<String>());
         let (job, pid, host) = (words.next()?, words.next()?.parse().ok()?, words.next().unwrap_or_else(|| NONE.to_owned()));
         Some(Self { job, pid: Pid::from_raw(pid), host, is_of_the_job: words.next().is_none_or(|role| role != PART) })
     }
