@@ -14,7 +14,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use super::Api;
-pub(super) use describe::{Described, Input, Output, body, parameters};
+pub(super) use describe::{Bytes, Described, Input, Output, body, parameters};
 
 /// Where the document is served.
 const PATH: &str = "/openapi.json";

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use axum::http::header;
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use schema::report::OutputFile;
 use schema::spool::EXPLANATION;
 use schemars::JsonSchema;
@@ -13,28 +13,13 @@ use crate::http::Api;
 use crate::http::access::Viewer;
 use crate::http::error::{Error, Result};
 use crate::http::extract::{At, Query, piece_bytes};
-use crate::http::openapi::{About, Operation, Output, Routes, about};
+use crate::http::openapi::{About, Bytes, Routes, about};
 
 pub(super) fn routes(routes: Routes) -> Routes {
     let description = "The bytes from `offset`, at most 1 MiB; an empty answer is the end. Only `plan-explanation`, which is masked before it \
                        is kept, is handed out; a plan and other files are for commands alone, because they may hold secrets: 403.";
     let summary = "A file that a job left for people";
     routes.get("/v1/jobs/{job}/files/{name}", file, About { description, ..about("getJobFile", "jobs", summary) })
-}
-
-/// Bytes of a file.
-struct Bytes(Response);
-
-impl IntoResponse for Bytes {
-    fn into_response(self) -> Response {
-        self.0
-    }
-}
-
-impl Output for Bytes {
-    fn describe(operation: &mut Operation<'_>) {
-        operation.answer("200", "Bytes.", Some(("application/octet-stream", serde_json::json!({}))));
-    }
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -20,7 +20,7 @@ use crate::http::error::{Error, Kind, OFFSET, Result};
 use crate::http::extract::{At, parse_json, read};
 use crate::http::limits::REPORT_BODY_BYTES;
 use crate::http::lookup::no_job;
-use crate::http::openapi::{About, Operation, Output, Routes, about};
+use crate::http::openapi::{About, Bytes, Operation, Output, Routes, about};
 use crate::http::upload::{Job, Marked, Pieces, Raw, said};
 
 /// [`schema::wire::LENGTH_HEADER`], as HTTP/2 and this library write it.
@@ -153,21 +153,6 @@ impl Output for Sent {
         let schema = operation.schemas.subschema_for::<StoredFile>().to_value();
         operation.answer("201", "The file is complete.", Some(("application/json", schema)));
         Next::describe(operation);
-    }
-}
-
-/// A file's bytes.
-struct Bytes(Response);
-
-impl IntoResponse for Bytes {
-    fn into_response(self) -> Response {
-        self.0
-    }
-}
-
-impl Output for Bytes {
-    fn describe(operation: &mut Operation<'_>) {
-        operation.answer("200", "The bytes.", Some(("application/octet-stream", serde_json::json!({}))));
     }
 }
 

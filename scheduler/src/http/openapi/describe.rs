@@ -2,10 +2,10 @@
 
 use std::future::Future;
 
+use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::HeaderMap;
-use axum::response::NoContent;
-use axum::{Json, response::Response};
+use axum::response::{IntoResponse, NoContent, Response};
 use schema::api::Problem;
 use schemars::JsonSchema;
 use serde_json::{Value, json};
@@ -70,6 +70,21 @@ impl<T: JsonSchema> Output for Json<T> {
 impl Output for NoContent {
     fn describe(operation: &mut Operation<'_>) {
         operation.answer("204", "Done; nothing to add.", None);
+    }
+}
+
+/// An answer that is the bytes of a file.
+pub(in crate::http) struct Bytes(pub(in crate::http) Response);
+
+impl IntoResponse for Bytes {
+    fn into_response(self) -> Response {
+        self.0
+    }
+}
+
+impl Output for Bytes {
+    fn describe(operation: &mut Operation<'_>) {
+        operation.answer("200", "The bytes.", Some(("application/octet-stream", json!({}))));
     }
 }
 
