@@ -22,8 +22,7 @@ pub(super) fn parts(value: &[u8]) -> Vec<&[u8]> {
 /// for JSON that was escaped as a whole, and because decoding drops backslashes at the end.
 pub(super) fn written(plain: &[u8]) -> Vec<Vec<u8>> {
     let mut forms = vec![plain.to_owned()];
-    let pairs: [&[(&[u8], &[u8])]; 6] = [
-        &[(b" ", b"+")],
+    let pairs: [&[(&[u8], &[u8])]; 5] = [
         // YAML, SQL and PowerShell; CSV.
         &[(b"'", b"''")],
         &[(b"\"", b"\"\"")],
@@ -46,6 +45,9 @@ pub(super) fn written(plain: &[u8]) -> Vec<Vec<u8>> {
             forms.extend(text.chars().map(|character| u8::try_from(character).ok()).collect::<Option<Vec<u8>>>());
         }
     }
+    // A form of an address writes a blank so, also one in JSON.
+    let with_plus: Vec<_> = forms.iter().filter(|form| form.contains(&b' ')).map(|form| replaced(form, &[(b" ", b"+")])).collect();
+    forms.extend(with_plus);
     forms.sort_unstable();
     forms.dedup();
     forms
