@@ -3,8 +3,9 @@
 //! apply of it was started last, for a database may be an older copy and know nothing of that one. Blocks.
 
 use std::collections::HashSet;
-use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use schema::id::{InstanceId, JobId};
@@ -51,7 +52,8 @@ impl Instances {
 
     /// Notes that an apply of an instance is about to be started. Not synced: after a crash of the machine nothing runs.
     pub(super) fn note_apply(&self, instance: InstanceId, job: JobId) -> io::Result<()> {
-        std::fs::write(self.last_apply_file(instance), job.to_string())
+        let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(self.last_apply_file(instance))?;
+        file.write_all(job.to_string().as_bytes())
     }
 
     fn last_apply_file(&self, instance: InstanceId) -> PathBuf {
