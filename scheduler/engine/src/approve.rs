@@ -2,7 +2,7 @@
 //! step; [`State::askers`] is read by `converge.rs`.
 //!
 //! An approval of kind `apply` is bound to the fingerprint of the work. One of kind `manual` holds for the release in this
-//! channel, from the first apply on whatever its plan is; until then it is for the plan that was shown, if there is one. One of
+//! channel, from the first apply on whatever its plan is; until then it is for the plan that was shown in words, if there is one. One of
 //! kind `shared` holds for the release. All of them are for the commands of the moment. One that is `over` (used, withdrawn,
 //! replaced, expired) opens nothing ever again.
 
@@ -102,9 +102,10 @@ impl State {
         self.approvals.iter().any(|approval| live(approval) && approval.kind == ApprovalKind::Apply && approval.fingerprint == fingerprint)
     }
 
-    /// Whether approvals of kind `manual` are for the plan that was shown: there is one, and no apply of the release has begun.
+    /// Whether approvals of kind `manual` are for the plan that was shown: there is one in words, for the bytes of a plan differ each
+    /// time, and no apply of the release has begun.
     fn binds_manual(&self) -> bool {
-        self.work().is_some_and(|work| work.plan.is_some() || work.explanation.is_some()) && self.pursuit.chain.is_none()
+        self.work().is_some_and(|work| work.explanation.is_some()) && self.pursuit.chain.is_none()
     }
 
     /// Asks people.
@@ -282,7 +283,9 @@ impl State {
         for approval in self.approvals.iter_mut().filter(|approval| !approval.over) {
             // One without a name is known by its words, for its place may be another's now.
             let is_same = |question: &&Question<'_>| {
-                let is_known = question.name.is_some() || question.description == approval.description.as_deref();
+                let is_known = question.name.is_some()
+                    || question.description == approval.description.as_deref()
+                    || approval.status == ApprovalStatus::Rejected;
                 question.gate == approval.gate && question.kind == approval.kind && is_known
             };
             let Some(question) = questions.iter().find(is_same) else {

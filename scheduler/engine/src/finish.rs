@@ -204,6 +204,8 @@ impl State {
             &[("job", &job.id.to_string())],
         ));
         match end {
+            // What a config changed meanwhile is no order to apply.
+            ApplyEnd::Succeeded if job.release == desired.release && desired.fetch.is_none() => self.applied = Some(desired.apply_key()),
             ApplyEnd::Succeeded => self.applied.clone_from(&job.apply_key),
             // It never ran.
             ApplyEnd::Misfired(_) => {}

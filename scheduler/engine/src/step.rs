@@ -12,7 +12,7 @@ use crate::converge::Situation;
 use crate::desired::{Desired, Gate};
 use crate::event::{Event, Outcome, Wait};
 use crate::limits::{LANE_PATIENCE_MS, LINGERING_FETCHES, OVERTIME_MS, STOP_DEADLINE_MS};
-use crate::state::{ApplyEnd, Converged, Job, Look, Pursuit, State, Telling, Wants};
+use crate::state::{ApplyEnd, Converged, Finding, Job, Look, Pursuit, State, Telling, Wants};
 
 /// Takes one event into account. Total and deterministic; every event in every state has an answer.
 ///
@@ -239,7 +239,7 @@ impl State {
             self.withdraw_for_commands();
             self.pursuit.other_commands = true;
         }
-        if same_release && desired.fetch.is_none() && self.standing.status.is_converged() {
+        if same_release && desired.fetch.is_none() && old.as_deref().is_some_and(|old| self.was_as_desired(old)) {
             // Where no fetch can tell, what was converged stays so: an order to apply is a release, never a config.
             self.applied = Some(desired.apply_key());
         }
@@ -264,6 +264,11 @@ impl State {
         let met = self.upstream.iter().filter(|(_, version)| **version == desired.version).map(|(channel, _)| channel.clone());
         self.pursuit.met.extend(met);
         self.desired = Some(desired);
+    }
+
+    /// Whether nothing was left to do for what was desired so far, whatever its status shows: paused, say, or not seen for a while.
+    fn was_as_desired(&self, old: &Desired) -> bool {
+        if old.fetch.is_none() { self.applied == Some(old.apply_key()) } else { self.look.finding == Finding::Clean }
     }
 
     fn delete(&mut self, out: &mut Vec<Action>) {

@@ -1,7 +1,7 @@
 //! Gates that a config takes away, adds or changes while their release waits at them (rules 7 and 15).
 
 use engine::desired::{Desired, Gate};
-use engine::event::Event;
+use engine::event::{Event, Seen};
 use schema::id::BlobId;
 use schema::status::{ApprovalStatus, Decision, Status};
 
@@ -144,6 +144,20 @@ fn p2_where_no_fetch_can_tell_a_config_is_no_order_to_apply() {
     assert!(!it.wants(Apply));
     it.recompiled(&newer(&second, 2));
     it.is("CONVERGED");
+    // While it is paused, and while an apply runs.
+    let third = Desired { apply_id: Some("z".to_owned()), ..first.clone() };
+    it.send(Event::Pause(true));
+    it.recompiled(&newer(&third, 2));
+    it.send(Event::Pause(false));
+    it.is("CONVERGED");
+    let mut it = Scenario::new(first.clone());
+    it.approve("ann");
+    let apply = it.start(Apply).job;
+    it.begins(apply);
+    it.recompiled(&second);
+    let done = it.exited(0, Seen::default());
+    it.ends(apply, done);
+    it.is("CONVERGED");
     // Without a fetch from now on.
     let mut it = Scenario::new(exit_code());
     it.run(Fetch, 0);
@@ -196,6 +210,18 @@ fn p8_a_yes_without_a_name_is_for_the_words_that_were_shown() {
     it.approve("alice");
     it.recompiled(&gated(&[gate("security must agree")]));
     assert!(!it.wants(Apply));
-    it.approve("bob");
+    it.reject("bob");
+    it.recompiled(&gated(&[gate("security must agree!")]));
+    it.is("FAILED MANUAL_APPROVAL_REJECTED");
+}
+
+#[test]
+fn a_yes_to_a_plan_without_words_outlives_its_bytes() {
+    let mut it = Scenario::new(gated(&[manual(false, 2)]));
+    for (second, who) in [(0, "ann"), (40, "bob")] {
+        let bytes = format!("at {second}");
+        it.until(second).run_with(Fetch, 2, Seen { plan: Some(BlobId::of(bytes.as_bytes())), ..Seen::default() });
+        it.approve(who);
+    }
     it.start(Apply);
 }
