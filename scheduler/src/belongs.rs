@@ -15,6 +15,9 @@ use crate::{clock, private};
 /// Name of the file in the data directory.
 pub(crate) const FILE: &str = "database";
 
+/// What the name begins with of the directory that a restore works in until it is whole.
+pub(crate) const RESTORING: &str = ".pvn-restore-";
+
 /// Why a data directory is not used with a database.
 #[derive(Debug, thiserror::Error)]
 pub enum BelongsError {
@@ -30,6 +33,17 @@ pub enum BelongsError {
         belongs_to: PathBuf,
         /// The database that it was to be used with.
         database: PathBuf,
+    },
+    /// A restore into it was killed.
+    #[error(
+        "the data directory {} holds what a restore left that was interrupted (`{left}`), so it is no data directory yet; remove all that is in it and restore again, or give another --data-dir",
+        directory.display()
+    )]
+    HalfRestored {
+        /// The data directory.
+        directory: PathBuf,
+        /// What is left in it.
+        left: String,
     },
     /// The note cannot be read or written.
     #[error("failed to read or write {}, which says which database the data directory belongs to", path.display())]
@@ -56,8 +70,11 @@ fn what(database: &Path, belongs_to: &Path) -> String {
 /// Makes sure that the directory belongs to this database or to none yet. Changes neither.
 ///
 /// # Errors
-/// [`BelongsError::Other`] with what to do.
+/// [`BelongsError::Other`] and [`BelongsError::HalfRestored`] with what to do.
 pub(crate) async fn check(directory: &Path, database: &Path) -> Result<(), BelongsError> {
+    if let Some(left) = left_by_restore(directory) {
+        return Err(BelongsError::HalfRestored { directory: directory.to_owned(), left });
+    }
     let Some((noted, belongs_to)) = read(directory)? else { return Ok(()) };
     if store::peek(database).await?.is_some_and(|id| id == noted) {
         return Ok(());
@@ -77,6 +94,12 @@ pub(crate) async fn note(directory: &Path, database: &Path, store: &Store) -> Re
     }
     let file = directory.join(FILE);
     private::replace(&file, format!("{id} {}\n", path.display()).as_bytes()).map_err(|source| BelongsError::Io { path: file, source })
+}
+
+/// The name of the directory that a restore into this one works in, if there is one.
+pub(crate) fn left_by_restore(directory: &Path) -> Option<String> {
+    let names = std::fs::read_dir(directory).ok()?.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.into_iter().find(|name| name.starts_with(RESTORING))
 }
 
 fn absolute(path: &Path) -> PathBuf {

@@ -131,8 +131,8 @@ fn a_backup_of_a_working_daemon_restores_to_one_that_only_looks_until_it_is_acti
     assert!(done(&["activate", "--data-dir", text(&data)]).contains("nothing was changed"));
 }
 
-#[test]
-fn a_backup_misses_no_digest_that_is_of_no_blob() {
+/// A scheduler that has ended, with one service that converged.
+fn converged() -> Scheduler {
     let mut scheduler = Scheduler::stopped();
     let _files = Files::new(scheduler.home());
     scheduler.run(&Start::default());
@@ -140,25 +140,25 @@ fn a_backup_misses_no_digest_that_is_of_no_blob() {
     scheduler.ok(&["services", "push", "s0", "--app", "app"]);
     scheduler.channel_becomes("s0", "c0", "CONVERGED");
     scheduler.stop();
+    scheduler
+}
+
+/// The same, and its backup with the key.
+fn backed_up() -> (Scheduler, PathBuf) {
+    let scheduler = converged();
+    let file = scheduler.home().join("backup.tar");
+    done(&["backup", text(&file), "--with-key", "--data-dir", text(&scheduler.data())]);
+    (scheduler, file)
+}
+
+#[test]
+fn a_backup_misses_no_digest_that_is_of_no_blob() {
+    let scheduler = converged();
     // From here on the database knows every blob that it names.
     done(&["prune", "--data-dir", text(&scheduler.data())]);
     let file = scheduler.home().join("backup.tar");
     let told = done(&["backup", text(&file), "--data-dir", text(&scheduler.data())]);
     assert!(!told.contains("are not there"), "{told}");
-}
-
-/// A scheduler that has ended, with one service that converged, and its backup with the key.
-fn backed_up() -> (Scheduler, PathBuf) {
-    let mut scheduler = Scheduler::stopped();
-    let _files = Files::new(scheduler.home());
-    scheduler.run(&Start::default());
-    scheduler.apply(&Files::configs(1, 1));
-    scheduler.ok(&["services", "push", "s0", "--app", "app"]);
-    scheduler.channel_becomes("s0", "c0", "CONVERGED");
-    scheduler.stop();
-    let file = scheduler.home().join("backup.tar");
-    done(&["backup", text(&file), "--with-key", "--data-dir", text(&scheduler.data())]);
-    (scheduler, file)
 }
 
 fn small_disk(test: &str, path: &Path, size: &str) -> Option<SmallDisk> {
@@ -218,4 +218,7 @@ fn what_is_no_backup_is_refused_and_leaves_nothing() {
     std::fs::create_dir_all(data.join(".pvn-restore-x")).expect("a directory can be made");
     let refused = program(&["restore", text(&file), "--data-dir", text(&data)]);
     assert!(!refused.status.success() && said(&refused).contains("interrupted"), "{}", said(&refused));
+    let refused = program(&["serve", "--listen", "127.0.0.1:0", "--data-dir", text(&data)]);
+    assert!(!refused.status.success() && said(&refused).contains("interrupted"), "{}", said(&refused));
+    assert!(!data.join("pvn.db").exists() && !data.join("secret.key").exists(), "nothing is begun there");
 }

@@ -25,9 +25,6 @@ use crate::{driver, private};
 /// Longest manifest or key that is read, bytes: both are some lines.
 const SMALL_BYTES: u64 = 64 << 10;
 
-/// What everything is written in, until it is whole.
-const WORK_PREFIX: &str = ".pvn-restore-";
-
 /// What is in every new file system of that kind. Source: mklost+found(8).
 const MADE_BY_EXT4: &str = "lost+found";
 
@@ -113,15 +110,14 @@ pub async fn restore(arguments: &RestoreArguments) -> anyhow::Result<String> {
 /// A directory that nothing is in, but what a file system makes by itself, or none.
 fn check_empty(directory: &Path) -> anyhow::Result<()> {
     let Ok(entries) = std::fs::read_dir(directory) else { return Ok(()) };
-    let names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).filter(|name| name != MADE_BY_EXT4).collect();
-    if let Some(left) = names.iter().map(|name| name.to_string_lossy()).find(|name| name.starts_with(WORK_PREFIX)) {
+    if let Some(left) = belongs::left_by_restore(directory) {
         bail!(
             "{} holds what a restore left that was interrupted (`{left}`); remove all that is in it and say this again, or name another \
              data directory with --data-dir",
             directory.display()
         );
     }
-    if !names.is_empty() {
+    if entries.flatten().any(|entry| entry.file_name() != MADE_BY_EXT4) {
         bail!("{} is not empty; name a new data directory with --data-dir", directory.display());
     }
     Ok(())
@@ -146,7 +142,7 @@ impl<'a> New<'a> {
             Err(error) => return Err(error),
         };
         // For our user alone.
-        let work = tempfile::Builder::new().prefix(WORK_PREFIX).tempdir_in(directory)?;
+        let work = tempfile::Builder::new().prefix(belongs::RESTORING).tempdir_in(directory)?;
         Ok(Self { directory, is_ours, work })
     }
 
