@@ -104,6 +104,12 @@ fn nothing_is_held_back_that_is_no_beginning_of_a_secret() {
 }
 
 #[test]
+fn a_secret_in_json_in_an_address_of_a_form_is_known() {
+    let form = "b=%7B%22p%22%3A+%22my+%5C%22pass%5C%22+word%22%7D";
+    check(&[r#"my "pass" word"#], form, "b=%7B%22p%22%3A+%22***%22%7D");
+}
+
+#[test]
 fn a_document_stays_one_wherever_a_read_cuts_it() {
     let secrets = Secrets::of(&[b"hunter22"]).unwrap();
     let text = br#"{"name": "\u0068unter22"}"#;
