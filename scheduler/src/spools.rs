@@ -5,8 +5,6 @@
 //! came: that such a job has no directory in it does not prove that it never started, nor that it is gone. So the database
 //! keeps the id of its spool directory, and the number of the newest job that was decided before this one came.
 
-use schema::api::LogEntry;
-
 use crate::clock::Clock;
 use crate::store::{Change, Commit, Result, Store, StoreError};
 
@@ -40,18 +38,7 @@ pub(crate) async fn note(store: &Store, clock: &Clock, id: &str, path: &std::pat
         );
         tracing::warn!("{message}");
         commit.changes.push(Change::Meta(SPOOL_AFTER, counters.job.to_string()));
-        commit.events.push(LogEntry {
-            seq: counters.event.unsigned_abs() + 1,
-            at: clock.now(),
-            kind: "spool.replaced".to_owned(),
-            actor: None,
-            origin: None,
-            application: None,
-            service: None,
-            channel: None,
-            message,
-            data: serde_json::json!({"jobs": under_way}),
-        });
+        commit.tell(&counters, clock.now(), "spool.replaced", message, serde_json::json!({"jobs": under_way}));
     }
     store.commit(&commit).await
 }

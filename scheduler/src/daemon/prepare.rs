@@ -3,7 +3,6 @@
 
 use std::path::Path;
 
-use schema::api::LogEntry;
 use schema::id::RuntimeId;
 use schema::status::Role;
 
@@ -34,18 +33,8 @@ pub(super) async fn prepare(store: &Store, clock: &Clock, data: &Path) -> Result
                 data.join(TOKEN_FILE).display()
             );
             tracing::warn!("{message}");
-            commit.events.push(LogEntry {
-                seq: store.counters().await?.event.unsigned_abs() + 1,
-                at: clock.now(),
-                kind: "token.created".to_owned(),
-                actor: None,
-                origin: None,
-                application: None,
-                service: None,
-                channel: None,
-                message,
-                data: serde_json::json!({"name": name, "role": Role::Admin}),
-            });
+            let data = serde_json::json!({"name": name, "role": Role::Admin});
+            commit.tell(&store.counters().await?, clock.now(), "token.created", message, data);
         }
     }
     if !commit.is_empty() {

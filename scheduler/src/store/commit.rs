@@ -7,8 +7,8 @@ use schema::time::Timestamp;
 use sqlx::Connection as _;
 
 use super::{
-    ApplicationRow, ChannelRow, Connection, InstanceRow, JobRow, PendingAction, ReleaseChannelRow, ReleaseRow, Result, RuntimeRow,
-    ServiceRow, Store, StoredDocument, TokenRow, actions, events, instances, jobs,
+    ApplicationRow, ChannelRow, Connection, Counters, InstanceRow, JobRow, PendingAction, ReleaseChannelRow, ReleaseRow, Result,
+    RuntimeRow, ServiceRow, Store, StoredDocument, TokenRow, actions, events, instances, jobs,
 };
 use crate::compile::Commands;
 
@@ -100,6 +100,22 @@ impl Commit {
     /// Rows that it writes or removes, at most.
     pub fn rows(&self) -> usize {
         self.changes.len() + self.instances.len() + self.jobs.len() + self.actions.len() + self.performed.len() + self.events.len()
+    }
+
+    /// Adds what nobody asked for to the log, as its next entry after those that are stored.
+    pub fn tell(&mut self, stored: &Counters, at: Timestamp, kind: &str, message: String, data: serde_json::Value) {
+        self.events.push(LogEntry {
+            seq: stored.event.unsigned_abs() + 1 + self.events.len() as u64,
+            at,
+            kind: kind.to_owned(),
+            actor: None,
+            origin: None,
+            application: None,
+            service: None,
+            channel: None,
+            message,
+            data,
+        });
     }
 
     /// Whether there is nothing to write.

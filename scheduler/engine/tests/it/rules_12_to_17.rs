@@ -24,18 +24,20 @@ fn with_deadline() -> Desired {
     Desired { progress_deadline_ms: Some(60_000), auto_rollback: true, ..exit_code() }
 }
 
-fn second_release(it: &Scenario) -> Desired {
-    Desired { released_at: it.now, ..newer(&with_deadline(), 2) }
+/// The first release has arrived, and a fetch of the second one, made at second 100, has found work.
+fn at_the_second_release() -> Scenario {
+    let mut it = Scenario::new(with_deadline());
+    it.run(Fetch, 0);
+    it.until(100);
+    let second = Desired { released_at: it.now, ..newer(&with_deadline(), 2) };
+    it.send(Event::Desired(Box::new(second)));
+    it.run(Fetch, 2);
+    it
 }
 
 #[test]
 fn rule_12_a_release_past_its_progress_deadline_is_stuck_and_goes_back_once() {
-    let mut it = Scenario::new(with_deadline());
-    it.run(Fetch, 0);
-    it.until(100);
-    let second = second_release(&it);
-    it.send(Event::Desired(Box::new(second)));
-    it.run(Fetch, 2);
+    let mut it = at_the_second_release();
     it.run(Apply, 0);
     it.until(159).run(Fetch, 2);
     it.is("CONVERGING RUNTIME_OBJECT_APPLY_NEEDED");
@@ -65,12 +67,7 @@ fn rule_12_a_rollback_that_is_stuck_itself_does_not_go_round_in_circles() {
 
 #[test]
 fn rule_12_a_rollback_that_is_refused_says_why_and_is_asked_for_again_when_the_release_is_stuck_again() {
-    let mut it = Scenario::new(with_deadline());
-    it.run(Fetch, 0);
-    it.until(100);
-    let second = second_release(&it);
-    it.send(Event::Desired(Box::new(second)));
-    it.run(Fetch, 2);
+    let mut it = at_the_second_release();
     it.run(Apply, 1);
     it.until(160);
     let refused = |number| Event::RollbackRefused { from: release(number), why: "`w` is missing".to_owned() };

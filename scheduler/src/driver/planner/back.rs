@@ -13,9 +13,10 @@ use super::super::calls::Plan;
 use super::super::world::Names;
 use super::super::{Caller, Refusal};
 use super::estate::Concerned;
-use super::release::Subject;
+use super::recompile::push_of;
+use super::release::{Subject, compile_each};
 use super::{Planner, RawSeal, entry};
-use crate::compile::{self, CompiledInstance, Release};
+use crate::compile::{self, Channel, CompiledInstance, Release};
 use crate::store::ReleaseRow;
 
 impl Planner {
@@ -35,27 +36,21 @@ impl Planner {
         let of = of.ok_or_else(|| Refusal::NotFound(format!("application `{application}` has no config")))?;
         // No change of the service's present config can mend what was released.
         let way = format!(
-            "{} was released with config version {} of the service; release what fits with `pvnctl services push {service} --app \
-             {application}`",
-            target.version, target.service_version
+            "{} was released with config version {} of the service; release what fits with {}",
+            target.version,
+            target.service_version,
+            push_of(application, service)
         );
-        let words = (format!("of {}", target.version), way);
+        let what = format!("of {}", target.version);
         let channels = compile::channels(&configs, of).map_err(Refusal::Config)?;
         let had = self.store.converged_at(subject.service.id, &target.version).await?;
         let seal = RawSeal(&self.sealer);
-        let (mut compiled, mut problems) = (Vec::new(), Vec::new());
-        for channel in channels.iter().filter(|channel| wanted.contains(&channel.name)) {
-            let words = (words.0.as_str(), words.1.as_str());
-            match compile::compile_earlier(&configs, &self.options, &document, channel, release, &seal, words) {
-                Ok(mut instance) => {
-                    instance.desired.stable_before = subject.channel_ids.get(&channel.name).is_some_and(|id| had.contains(id));
-                    compiled.push(instance);
-                }
-                Err(found) => problems.extend(found.into_iter().filter(|problem| !problems.contains(problem)).collect::<Vec<_>>()),
-            }
-        }
-        problems.extend(self.missing_secrets(&compiled).await?);
-        if problems.is_empty() { Ok(compiled) } else { Err(Refusal::Config(problems)) }
+        let compile = |channel: &Channel| {
+            let mut instance = compile::compile_earlier(&configs, &self.options, &document, channel, release, &seal, (&what, &way))?;
+            instance.desired.stable_before = subject.channel_ids.get(&channel.name).is_some_and(|id| had.contains(id));
+            Ok(instance)
+        };
+        self.whole(compile_each(&channels, wanted, compile)).await
     }
 
     /// Says to whoever looks why an instance does not go back by itself.
@@ -71,8 +66,8 @@ impl Planner {
         };
         let why = format!(
             "{version} cannot be released as things are now: {why}; mend that and \
-             `pvnctl services rollback {service} --app {application} --to {version} --channels {channel}`, or release anew with \
-             `pvnctl services push {service} --app {application}`"
+             `pvnctl services rollback {service} --app {application} --to {version} --channels {channel}`, or release anew with {}",
+            push_of(application, service)
         );
         let message = format!("{} does not go back by itself: {why}", names.label());
         let mut entry = entry("release.rollback_refused", caller, message, json!({"release": from, "to": to, "version": version}));

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use engine::event::Event;
 use schema::api::{Diagnostic, LeftOut, PushedService};
 use schema::config::{Body, Document, RuntimeKind};
-use schema::id::{ApplicationName, ChannelId, InstanceId, ReleaseId};
+use schema::id::{ApplicationName, ChannelId, InstanceId, ReleaseId, ServiceName};
 use serde_json::json;
 
 use super::super::calls::Plan;
 use super::super::{Caller, Refusal};
 use super::configs::{Applied, Given};
-use super::release::Subject;
+use super::release::{Subject, add_new, of_service};
 use super::{Planner, RawSeal, entry};
 use crate::compile::{self, Channel, Configs, Options, Release};
 use crate::store::{Change, DocumentKey, DocumentKind, ReleaseChannelRow, ReleaseRow};
@@ -141,7 +141,7 @@ impl Planner {
             "the change does not fit {}, which was released before and is pursued: give `--push` with the service's config, so that a new \
              release takes its place at once, or release what fits first with {}",
             release.version,
-            push_of(subject)
+            push_of(&subject.application.name, &subject.service.name)
         );
         for channel in channels {
             let Some((_, row)) = stored.iter().find(|(name, _)| *name == channel.name) else { continue };
@@ -165,8 +165,7 @@ impl Planner {
                 // Its next release comes with the change.
                 Err(_) if change.pushes(subject) => {}
                 Err(found) if change.touches(&self.options, &document, channel) => {
-                    let new: Vec<_> = found.into_iter().filter(|problem| !stale.refused.contains(problem)).collect();
-                    stale.refused.extend(new);
+                    add_new(&mut stale.refused, found);
                 }
                 Err(found) => {
                     let kept = kept_as_it_is(found, subject, &release);
@@ -196,8 +195,8 @@ impl Planner {
 }
 
 /// The command that makes a release which fits.
-fn push_of(subject: &Subject<'_>) -> String {
-    format!("`pvnctl services push {} --app {}`", subject.service.name, subject.application.name)
+pub(super) fn push_of(application: &ApplicationName, service: &ServiceName) -> String {
+    format!("`pvnctl services push {service} --app {application}`")
 }
 
 /// A release that the documents in force do not fit, with which the change has nothing to do.
@@ -208,7 +207,7 @@ fn kept_as_it_is(problems: Vec<Diagnostic>, subject: &Subject<'_>, release: &Rel
         "{0} of {application}/{service} stays as it was compiled before, because the configs in force do not fit it: {why}",
         release.version
     );
-    let help = format!("release what fits with {}", push_of(subject));
+    let help = format!("release what fits with {}", push_of(application, service));
     Diagnostic {
         file: String::new(),
         line: 0,
@@ -222,8 +221,5 @@ fn kept_as_it_is(problems: Vec<Diagnostic>, subject: &Subject<'_>, release: &Rel
 
 fn not_recompiled(kept: &Diagnostic, caller: &Caller, subject: &Subject<'_>, release: &ReleaseRow) -> schema::api::LogEntry {
     let data = json!({"release": release.id, "version": release.version});
-    let mut entry = entry("release.not_recompiled", caller, kept.message.clone(), data);
-    entry.application = Some(subject.application.name.clone());
-    entry.service = Some(subject.service.name.clone());
-    entry
+    of_service(subject, entry("release.not_recompiled", caller, kept.message.clone(), data))
 }

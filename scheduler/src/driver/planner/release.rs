@@ -100,21 +100,8 @@ impl Planner {
         let id = ReleaseId::from_bytes(clock::random());
         let released_at = self.now();
         let release = Release { id, version: &version, released_at, values: &values };
-        let mut compiled = Vec::new();
-        let mut problems = Vec::new();
-        for channel in channels {
-            if !wanted.contains(&channel.name) {
-                continue;
-            }
-            match compile::compile(configs, &self.options, document, channel, &release, &seal) {
-                Ok(instance) => compiled.push(instance),
-                Err(found) => problems.extend(found.into_iter().filter(|problem| !problems.contains(problem)).collect::<Vec<_>>()),
-            }
-        }
-        problems.extend(self.missing_secrets(&compiled).await?);
-        if !problems.is_empty() {
-            return Err(Refusal::Config(problems));
-        }
+        let compile = |channel: &Channel| compile::compile(configs, &self.options, document, channel, &release, &seal);
+        let compiled = self.whole(compile_each(channels, &wanted, compile)).await?;
         self.release_seq += 1;
         let row = ReleaseRow {
             id,
@@ -138,6 +125,12 @@ impl Planner {
         let message = format!("{} releases {}/{} {version}", caller.who, subject.application.name, subject.service.name);
         plan.entries.push(of_service(subject, entry("release.created", caller, message, json!({"release": id, "version": version}))));
         Ok(Pushed { release: id, version, warnings })
+    }
+
+    /// All that was wanted, when nothing is wrong with any of it and all its secrets are there.
+    pub(super) async fn whole(&self, (compiled, mut problems): Tried) -> Result<Vec<CompiledInstance>, Refusal> {
+        problems.extend(self.missing_secrets(&compiled).await?);
+        if problems.is_empty() { Ok(compiled) } else { Err(Refusal::Config(problems)) }
     }
 
     /// Secrets that the commands are to get and that nobody has set: told now, where somebody listens, rather than by every job.
@@ -334,7 +327,32 @@ pub(super) fn add_instance(plan: &mut Plan, subject: &Subject<'_>, release: Rele
     plan.instances.push((names, runtime));
 }
 
-fn of_service(subject: &Subject<'_>, mut entry: schema::api::LogEntry) -> schema::api::LogEntry {
+/// What channels of a release are compiled to, and what is wrong with the others, each problem once.
+pub(super) type Tried = (Vec<CompiledInstance>, Vec<Diagnostic>);
+
+/// Compiles the channels that are wanted.
+pub(super) fn compile_each(
+    channels: &[Channel],
+    wanted: &BTreeSet<ChannelName>,
+    compile: impl Fn(&Channel) -> Result<CompiledInstance, Vec<Diagnostic>>,
+) -> Tried {
+    let (mut compiled, mut problems) = (Vec::new(), Vec::new());
+    for channel in channels.iter().filter(|channel| wanted.contains(&channel.name)) {
+        match compile(channel) {
+            Ok(instance) => compiled.push(instance),
+            Err(found) => add_new(&mut problems, found),
+        }
+    }
+    (compiled, problems)
+}
+
+/// Adds the problems that are not among them yet: channels have most of theirs in common.
+pub(super) fn add_new(problems: &mut Vec<Diagnostic>, found: Vec<Diagnostic>) {
+    let new: Vec<_> = found.into_iter().filter(|problem| !problems.contains(problem)).collect();
+    problems.extend(new);
+}
+
+pub(super) fn of_service(subject: &Subject<'_>, mut entry: schema::api::LogEntry) -> schema::api::LogEntry {
     entry.application = Some(subject.application.name.clone());
     entry.service = Some(subject.service.name.clone());
     entry
