@@ -11,10 +11,12 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 
 use self::decoded::{BACKSLASHES_LIMIT, Decoded};
+use self::document::Document;
 use self::patterns::{Found, Patterns};
 use self::unbroken::Unbroken;
 
 mod decoded;
+mod document;
 mod forms;
 mod patterns;
 mod unbroken;
@@ -215,14 +217,15 @@ pub struct Masker {
     held: Vec<u8>,
     /// Whether a backslash was shown last: together with what follows it may be a line break (`\\n`) as JSON writes one.
     after_backslash: bool,
-    is_document: bool,
+    document: Option<Document>,
 }
 
 impl Masker {
-    /// For a document (JSON), which has to stay one: a secret goes with the backslash before its first letter, so that a text that
-    /// ends with a backslash is shown only with what follows. Nobody waits for that as for a prompt.
+    /// For a document (JSON), which has to stay one: quotes around strings stay, and a secret goes with the backslash before its
+    /// first letter, so that a text that ends with a backslash is shown only with what follows. Nobody waits for that as for a
+    /// prompt.
     pub fn of_document() -> Self {
-        Self { is_document: true, ..Self::default() }
+        Self { document: Some(Document::default()), ..Self::default() }
     }
 
     /// The next piece as it may be shown; `last` when nothing follows.
@@ -232,20 +235,34 @@ impl Masker {
         bytes.extend_from_slice(&b"\\"[..shown_before]);
         bytes.append(&mut self.held);
         bytes.extend_from_slice(piece);
-        let found = secrets.find(&bytes, self.is_document, last);
+        let found = secrets.find(&bytes, self.document.is_some(), last);
         let mut shown = Vec::with_capacity(bytes.len());
         // What may begin with a backslash holds it back, so nothing begins with one that was shown.
         let mut done = shown_before;
         for range in found.ranges {
-            shown.extend_from_slice(&bytes[done..range.start.max(done)]);
-            shown.extend_from_slice(MASK);
+            let from = range.start.max(done);
+            self.show(&bytes[done..from], &mut shown);
+            match &mut self.document {
+                Some(document) => document.mask(&bytes[from..range.end], &mut shown),
+                None => shown.extend_from_slice(MASK),
+            }
             done = range.end;
         }
         let open_from = found.open_from.max(done);
-        shown.extend_from_slice(&bytes[done..open_from]);
+        self.show(&bytes[done..open_from], &mut shown);
+        if let Some(document) = self.document.as_mut().filter(|_| last) {
+            document.end(&mut shown);
+        }
         self.held = bytes.split_off(open_from);
         self.after_backslash = bytes.last() == Some(&b'\\');
         shown
+    }
+
+    fn show(&mut self, bytes: &[u8], shown: &mut Vec<u8>) {
+        match &mut self.document {
+            Some(document) => document.show(bytes, shown),
+            None => shown.extend_from_slice(bytes),
+        }
     }
 }
 

@@ -48,7 +48,7 @@ impl Document {
 
     /// Adds to `shown` what stands in place of a secret.
     pub(super) fn mask(&mut self, bytes: &[u8], shown: &mut Vec<u8>) {
-        let keeps_structure = self.clone().is_in_one_string(bytes);
+        let keeps_structure = self.clone().keeps_to_one_string(bytes);
         let mut is_told = !keeps_structure;
         if is_told {
             shown.extend_from_slice(MASK);
@@ -78,7 +78,7 @@ impl Document {
     }
 
     /// Whether all of it but structure is within one string.
-    fn is_in_one_string(mut self, bytes: &[u8]) -> bool {
+    fn keeps_to_one_string(mut self, bytes: &[u8]) -> bool {
         let (mut strings, mut is_counted) = (0, false);
         for byte in bytes {
             self.settle(*byte, &mut Vec::new());

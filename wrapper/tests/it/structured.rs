@@ -36,6 +36,17 @@ fn json_valid_is_in_the_report() {
 }
 
 #[test]
+fn a_secret_with_a_quote_at_its_end_leaves_the_document_whole() {
+    for secret in ["hunter22\"", "\"hunter22", "hunter22\\"] {
+        let with = |text: &str| serde_json::json!({"objects": [{"name": "web", "objectType": "X", "message": format!("key {text}")}]});
+        let wrapper = Wrapper::new(&["--expect", "fetch"], &["cat", "document"]).env("PVN_SECRET_KEYS", "KEY").env("KEY", secret);
+        std::fs::write(wrapper.path("document"), with(secret).to_string()).unwrap();
+        let run = wrapper.run();
+        assert_eq!(run.report.structured.unwrap().value, Some(with("***")), "{secret}: {}", run.stderr);
+    }
+}
+
+#[test]
 fn bad_input_output_that_is_not_json_is_shown() {
     check(b"Refreshing state...\n", Some(("", "Refreshing state")));
     check(b"", Some(("", "")));
