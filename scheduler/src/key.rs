@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::secrets::{SealError, Sealer};
-use crate::store::{self, KeyMark, Store, StoreError};
+use crate::store::{self, Fit, KeyMark, Store, StoreError};
 
 /// Why a key is not used with a database.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +31,24 @@ pub enum KeyError {
         key: PathBuf,
         /// What is sealed with another.
         database: PathBuf,
+    },
+    /// It is a later one.
+    #[error(
+        "the database {0} is sealed with two keys, and the one in {1} is the later: it opens {opens} of {tried} secrets and configs, but \
+         not the oldest. A pvn of before made it when it found none, so nothing was changed. Put the first key back there (the copy that \
+         was kept apart, or a backup made with --with-key) and set anew what does not open with it. Or, when the first is lost, go on \
+         with this one: sqlite3 '{0}' \"INSERT OR REPLACE INTO meta (key, value) VALUES ('key_check', '')\"",
+        database.display(), key.display()
+    )]
+    Later {
+        /// The file with it.
+        key: PathBuf,
+        /// What is sealed with another one before.
+        database: PathBuf,
+        /// How many things it opens.
+        opens: usize,
+        /// Of how many.
+        tried: usize,
     },
     /// The file cannot be used.
     #[error(transparent)]
@@ -72,8 +90,12 @@ pub(crate) async fn refused(key: &Path, database: &Path) -> Result<(), KeyError>
 /// [`KeyError`] with what to do.
 pub(crate) fn check(key: &Path, database: &Path, mark: &KeyMark) -> Result<Option<Sealer>, KeyError> {
     match Sealer::read(key)? {
-        Some(sealer) if mark.fits(&sealer) => Ok(Some(sealer)),
-        Some(_) => Err(other(key, database)),
+        Some(sealer) => {
+            if let Some(error) = unfit(&mark.fit(&sealer), key, database) {
+                return Err(error);
+            }
+            Ok(Some(sealer))
+        }
         None if mark.is_sealed() => Err(KeyError::Missing { key: key.to_owned(), database: database.to_owned() }),
         None => Ok(None),
     }
@@ -84,17 +106,37 @@ pub(crate) fn check(key: &Path, database: &Path, mark: &KeyMark) -> Result<Optio
 /// # Errors
 /// [`KeyError::Other`] when another daemon has given it one meanwhile.
 pub(crate) async fn note(store: &Store, key: &Path, database: &Path) -> Result<(), KeyError> {
-    if store.note_key().await? { Ok(()) } else { Err(other(key, database)) }
+    let fit = store.note_key().await?;
+    match &fit {
+        Fit::Right { others } if !others.is_empty() => tracing::warn!(
+            "{} of what is in {} is sealed with another key than the one in {}, which a pvn of before made when it found none: give it \
+             anew ({})",
+            others.len(),
+            database.display(),
+            key.display(),
+            others.join(", ")
+        ),
+        _ => {}
+    }
+    unfit(&fit, key, database).map_or(Ok(()), Err)
 }
 
-fn other(key: &Path, database: &Path) -> KeyError {
-    KeyError::Other { key: key.to_owned(), database: database.to_owned() }
+fn unfit(fit: &Fit, key: &Path, database: &Path) -> Option<KeyError> {
+    let (key, database) = (key.to_owned(), database.to_owned());
+    match *fit {
+        Fit::Right { .. } => None,
+        Fit::Later { opens, tried } => Some(KeyError::Later { key, database, opens, tried }),
+        Fit::Wrong => Some(KeyError::Other { key, database }),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use schema::status::Role;
     use schema::time::Timestamp;
+    use sqlx::Connection as _;
 
     use super::*;
     use crate::secrets::KEY_FILE;
@@ -102,11 +144,12 @@ mod tests {
 
     struct Rig {
         directory: tempfile::TempDir,
+        sealed: Cell<i64>,
     }
 
     impl Rig {
         fn new() -> Self {
-            Self { directory: tempfile::tempdir().unwrap() }
+            Self { directory: tempfile::tempdir().unwrap(), sealed: Cell::new(0) }
         }
 
         fn key(&self) -> PathBuf {
@@ -127,7 +170,8 @@ mod tests {
         /// Seals a secret with whatever key is there, as a pvn did that asked for no check.
         async fn seals(&self, key: &str) {
             let store = Store::open(&self.database(), Sealer::open(&self.key()).unwrap()).await.unwrap();
-            let at = Timestamp::from_millis(1);
+            self.sealed.set(self.sealed.get() + 1);
+            let at = Timestamp::from_millis(self.sealed.get());
             let change = Change::Secret { key: key.to_owned(), version: 1, value: b"hush".to_vec(), at, by: "eve".to_owned() };
             store.commit(&Commit { changes: vec![change], ..Commit::default() }).await.unwrap();
             store.close().await;
@@ -159,10 +203,35 @@ mod tests {
         assert!(matches!(rig.open().await, Err(KeyError::Missing { .. })));
         // A start of before, which made a key.
         rig.seals("three").await;
-        assert!(matches!(rig.open().await, Err(KeyError::Other { .. })), "most is sealed with the first");
+        rig.seals("four").await;
+        rig.seals("five").await;
+        let refused = rig.open().await.unwrap_err();
+        assert!(matches!(refused, KeyError::Later { opens: 3, tried: 5, .. }), "the oldest are sealed with the first: {refused}");
+        let later = rig.directory.path().join("later");
+        std::fs::rename(rig.key(), &later).unwrap();
         std::fs::rename(&saved, rig.key()).unwrap();
         let store = rig.open().await.unwrap();
         assert_eq!(store.secret("one", 0).await.unwrap().unwrap().1, b"hush");
+        store.close().await;
+        std::fs::rename(&later, rig.key()).unwrap();
+        assert!(matches!(rig.open().await, Err(KeyError::Other { .. })));
+    }
+
+    #[tokio::test]
+    async fn the_later_of_two_keys_is_taken_when_somebody_empties_the_check_value() {
+        let rig = Rig::new();
+        rig.seals("one").await;
+        std::fs::remove_file(rig.key()).unwrap();
+        rig.seals("two").await;
+        let told = rig.open().await.unwrap_err().to_string();
+        let (_, statement) = told.split_once(" \"").unwrap();
+        let mut database = sqlx::SqliteConnection::connect(rig.database().to_str().unwrap()).await.unwrap();
+        sqlx::query(sqlx::AssertSqlSafe(statement.trim_end_matches('"').to_owned())).execute(&mut database).await.unwrap();
+        database.close().await.unwrap();
+        rig.open().await.unwrap().close().await;
+        std::fs::remove_file(rig.key()).unwrap();
+        Sealer::open(&rig.key()).unwrap();
+        assert!(matches!(rig.open().await, Err(KeyError::Other { .. })), "noted once");
     }
 
     #[tokio::test]

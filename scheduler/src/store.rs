@@ -56,7 +56,7 @@ pub use documents::{DocumentKey, DocumentKind, StoredDocument};
 pub use events::EventFilter;
 pub use instances::{Damage, InstanceRow, LoadedInstance, ServiceFilter, shown as shown_instance};
 pub use jobs::{JobFilter, JobRow};
-pub use key::{KeyMark, peek_key};
+pub use key::{Fit, KeyMark, peek_key};
 pub use lease::{LEASE, Owner};
 pub use lock::{Lock, LockError};
 pub use meta::Counters;

@@ -19,7 +19,7 @@ use crate::blobs::{Blobs, Keep};
 use crate::clock::{self, Clock};
 use crate::daemon::TOKEN_FILE;
 use crate::secrets::{self, KEY_FILE, Sealer, hex};
-use crate::store::{Change, Commit, Store};
+use crate::store::{Change, Commit, Fit, Store};
 use crate::{driver, private};
 
 /// Longest manifest or key that is read, bytes: both are some lines.
@@ -82,7 +82,7 @@ pub async fn restore(arguments: &RestoreArguments) -> anyhow::Result<String> {
         );
     }
     let store = Store::open(&made.join(DATABASE), Sealer::open(&key)?).await?;
-    if !store.note_key().await? {
+    if !matches!(store.note_key().await?, Fit::Right { .. }) {
         bail!(
             "{} was sealed with another key than the one that {}; give the one of that time, the file `{KEY_FILE}` of the data directory that \
              was backed up, with --secret-key-file",

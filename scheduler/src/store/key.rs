@@ -15,15 +15,41 @@ const KEY_CHECK: &str = "key_check";
 /// What the check value is sealed for, and what it says.
 const PURPOSE: &str = "which key this database is sealed with";
 
-/// Oldest rows of each table that are tried where there is no check value: a few would tell the key, more bear damaged ones.
+/// Oldest rows of each table that are tried where there is no check value.
 const SAMPLES: i64 = 100;
 
 /// What tells whether a key is the one that a database is sealed with.
 #[derive(Debug, Default)]
 pub struct KeyMark {
     check: Option<String>,
-    /// Purpose and sealed text of what is sealed, where there is no check value.
-    samples: Vec<(String, String)>,
+    /// What is sealed, oldest first, where there is no check value.
+    samples: Vec<Sample>,
+}
+
+#[derive(Debug)]
+struct Sample {
+    at: i64,
+    purpose: String,
+    sealed: String,
+}
+
+/// What a key is to a database.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Fit {
+    /// The one that it is sealed with. What an older pvn sealed with another one after it is named.
+    Right {
+        /// What of it does not open.
+        others: Vec<String>,
+    },
+    /// One that an older pvn made where it found none: it opens some, but not the oldest.
+    Later {
+        /// How many things it opens.
+        opens: usize,
+        /// Of how many.
+        tried: usize,
+    },
+    /// Another one.
+    Wrong,
 }
 
 impl KeyMark {
@@ -32,13 +58,18 @@ impl KeyMark {
         self.check.is_some() || !self.samples.is_empty()
     }
 
-    /// Whether this is the key; any is, where nothing is sealed. Without a check value it has to open at least half of what is
-    /// tried: a pvn of before made a new key where it found none, and then a few things are sealed with that.
-    pub fn fits(&self, sealer: &Sealer) -> bool {
-        let opens = |purpose: &str, sealed: &str| sealer.unseal(purpose, sealed).is_ok();
-        match &self.check {
-            Some(check) => opens(PURPOSE, check),
-            None => self.samples.iter().filter(|(purpose, sealed)| opens(purpose, sealed)).count() * 2 >= self.samples.len(),
+    /// What this key is to it; any is right, where nothing is sealed or somebody emptied the check value.
+    pub fn fit(&self, sealer: &Sealer) -> Fit {
+        if let Some(check) = &self.check {
+            let is_right = check.is_empty() || sealer.unseal(PURPOSE, check).is_ok();
+            return if is_right { Fit::Right { others: Vec::new() } } else { Fit::Wrong };
+        }
+        let (opened, others): (Vec<_>, Vec<_>) =
+            self.samples.iter().partition(|sample| sealer.unseal(&sample.purpose, &sample.sealed).is_ok());
+        match (self.samples.first(), opened.first()) {
+            (Some(_), None) => Fit::Wrong,
+            (Some(oldest), Some(first)) if !std::ptr::eq(oldest, *first) => Fit::Later { opens: opened.len(), tried: self.samples.len() },
+            _ => Fit::Right { others: others.iter().map(|sample| sample.purpose.clone()).collect() },
         }
     }
 
@@ -52,18 +83,22 @@ impl KeyMark {
         let check = sqlx::query("SELECT value FROM meta WHERE key = $1").bind(KEY_CHECK).fetch_optional(&mut *connection).await?;
         if let Some(row) = check {
             // One that is no text opens with no key.
-            return Ok(Self { check: Some(get(&row, "value").unwrap_or_default()), samples: Vec::new() });
+            let check = get(&row, "value").unwrap_or_else(|_| "no text".to_owned());
+            return Ok(Self { check: Some(check), samples: Vec::new() });
         }
         let mut samples = Vec::new();
-        for row in sqlx::query("SELECT key, version, sealed FROM secrets ORDER BY created_at LIMIT $1")
+        for row in sqlx::query("SELECT created_at, key, version, sealed FROM secrets ORDER BY created_at LIMIT $1")
             .bind(SAMPLES)
             .fetch_all(&mut *connection)
             .await?
         {
-            let columns = || Ok::<_, StoreError>((secrets::purpose(get(&row, "key")?, count(&row, "version")?), get(&row, "sealed")?));
+            let columns = || {
+                let purpose = secrets::purpose(get(&row, "key")?, count(&row, "version")?);
+                Ok::<_, StoreError>(Sample { at: get(&row, "created_at")?, purpose, sealed: get(&row, "sealed")? })
+            };
             samples.extend(columns().ok());
         }
-        for row in sqlx::query("SELECT kind, application, name, version, source FROM documents ORDER BY created_at LIMIT $1")
+        for row in sqlx::query("SELECT created_at, kind, application, name, version, source FROM documents ORDER BY created_at LIMIT $1")
             .bind(SAMPLES)
             .fetch_all(&mut *connection)
             .await?
@@ -71,10 +106,12 @@ impl KeyMark {
             let columns = || {
                 let Some(kind) = DocumentKind::of(get(&row, "kind")?) else { return Ok(None) };
                 let key = DocumentKey { kind, application: get(&row, "application")?, name: get(&row, "name")? };
-                Ok::<_, StoreError>(Some((documents::purpose(&key, count(&row, "version")?), get(&row, "source")?)))
+                let purpose = documents::purpose(&key, count(&row, "version")?);
+                Ok::<_, StoreError>(Some(Sample { at: get(&row, "created_at")?, purpose, sealed: get(&row, "source")? }))
             };
             samples.extend(columns().ok().flatten());
         }
+        samples.sort_by_key(|sample: &Sample| sample.at);
         Ok(Self { check: None, samples })
     }
 }
@@ -97,20 +134,17 @@ pub async fn peek_key(database: &Path) -> Result<KeyMark> {
 }
 
 impl Store {
-    /// Whether the key that this was opened with is the one that the database is sealed with; from then on it is, if it was sealed
-    /// with none.
+    /// What the key that this was opened with is to the database; the right one is from then on noted as such.
     ///
     /// # Errors
     /// When the database cannot be used.
-    pub async fn note_key(&self) -> Result<bool> {
+    pub async fn note_key(&self) -> Result<Fit> {
         let mut writer = self.write.acquire().await?;
         let mark = KeyMark::read(&mut writer).await?;
-        if !mark.fits(&self.sealer) {
-            return Ok(false);
-        }
-        if mark.check.is_none() {
+        let fit = mark.fit(&self.sealer);
+        if matches!(fit, Fit::Right { .. }) && mark.check.is_none_or(|check| check.is_empty()) {
             meta::set(&mut writer, KEY_CHECK, &self.sealer.seal(PURPOSE, PURPOSE.as_bytes())).await?;
         }
-        Ok(true)
+        Ok(fit)
     }
 }
