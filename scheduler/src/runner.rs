@@ -228,6 +228,15 @@ pub trait Runner: std::fmt::Debug + Send + Sync + 'static {
     /// runs.
     fn recover(&self, unfinished: Vec<JobId>) -> futures::future::BoxFuture<'_, Vec<JobId>>;
 
+    /// Jobs of which it has kept what a restart must know, whatever the database says of them.
+    fn recorded(&self) -> Vec<JobId> {
+        Vec::new()
+    }
+
+    /// These of them the database does not know, as an older copy of it would not: what runs of them goes on. Called before
+    /// [`Self::recover`].
+    fn spare(&self, _unknown: Vec<JobId>) {}
+
     /// Those of these jobs that it knows otherwise than by the spool directory on this machine.
     fn known_elsewhere(&self, _jobs: &[JobId]) -> Vec<JobId> {
         Vec::new()

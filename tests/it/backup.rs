@@ -1,5 +1,6 @@
 //! `backup` of a daemon that works, `restore` into a new directory, and what the copy may do before and after `activate`.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -159,6 +160,28 @@ fn a_backup_misses_no_digest_that_is_of_no_blob() {
     let file = scheduler.home().join("backup.tar");
     let told = done(&["backup", text(&file), "--data-dir", text(&scheduler.data())]);
     assert!(!told.contains("are not there"), "{told}");
+}
+
+#[test]
+fn the_jobs_of_a_restored_copy_are_none_of_the_originals() {
+    let (mut original, file) = backed_up();
+    let root = original.home().to_owned();
+    let mut copy = Scheduler::stopped();
+    done(&["restore", text(&file), "--data-dir", text(&copy.data())]);
+    copy.run(&Start { root: Some(&root), ..Start::default() });
+    original.run(&Start::default());
+    let fetches = |scheduler: &Scheduler| {
+        wait::until("some fetches of its own", || {
+            let jobs = scheduler.json(&["jobs", "list", "--app", "app", "--service", "s0", "--kind", "fetch"]);
+            let jobs = jobs.as_array().expect("a list").iter().map(|job| (job["id"].to_string(), job["createdAt"].to_string()));
+            let jobs: BTreeMap<_, _> = jobs.collect();
+            (jobs.len() >= 6).then_some(jobs)
+        })
+    };
+    let (own, theirs) = (fetches(&copy), fetches(&original));
+    // What was before the backup they have in common.
+    let same: Vec<_> = own.iter().filter(|(id, at)| theirs.get(*id).is_some_and(|other| other != *at)).collect();
+    assert!(same.is_empty() && own != theirs, "{same:?} in {own:?} and {theirs:?}");
 }
 
 fn small_disk(test: &str, path: &Path, size: &str) -> Option<SmallDisk> {

@@ -85,6 +85,7 @@ pub(super) async fn recover(
     if is_placed {
         runner.retain_instances(kept.chain(broken_ids.iter().copied()).collect(), known(&jobs)).await;
     }
+    runner.spare(unknown(store, runner).await?);
     let (gone_out_of_sight, jobs) = out_of_sight(jobs, runner, lost_up_to);
     let never_started: BTreeSet<JobId> = runner.recover(known(&jobs)).await.into_iter().collect();
     world.out_of_reach = out_of_reach;
@@ -242,6 +243,19 @@ fn usable(mut loaded: LoadedInstance) -> Result<(Kept, bool), (Box<LoadedInstanc
     let LoadedInstance { application, service, channel, runtime, revision, is_broken, .. } = loaded;
     let names = Arc::new(Names { application, service, channel });
     Ok((Kept { names, runtime, state, revision, wake: None }, is_broken))
+}
+
+/// The jobs that the runner has recorded and the database does not know.
+async fn unknown(store: &Store, runner: &dyn Runner) -> Result<Vec<JobId>, StoreError> {
+    let mut unknown = Vec::new();
+    for job in runner.recorded() {
+        match store.job_row(job).await {
+            Ok(Some(_)) | Err(StoreError::Corrupt(_)) => {}
+            Ok(None) => unknown.push(job),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(unknown)
 }
 
 /// Those of these jobs that were decided for a spool directory that is not there any more, and the others.

@@ -28,6 +28,10 @@ const SMALL_BYTES: u64 = 64 << 10;
 /// What is in every new file system of that kind. Source: mklost+found(8).
 const MADE_BY_EXT4: &str = "lost+found";
 
+/// A copy leaves out at least so many numbers of jobs for each instance: more than the original gives out until somebody notices
+/// that both run. How many more is random, so that two copies differ.
+const SKIPPED_MIN: u32 = 1 << 24;
+
 const EXAMPLES: &str = "\
 The copy starts as with --observer: it looks, and applies nothing, until `pvn-scheduler activate`. Of jobs that were under
 way it does not know whether they run. A new admin token is in its data directory.
@@ -92,7 +96,7 @@ pub async fn restore(arguments: &RestoreArguments) -> anyhow::Result<String> {
     }
     let now = Clock::System.now();
     let left = left::told(&store).await?;
-    store.become_restored(now, &hex(&clock::random::<16>()), &left).await?;
+    store.become_restored(now, &hex(&clock::random::<16>()), SKIPPED_MIN | u32::from_le_bytes(clock::random()), &left).await?;
     let (text, token) = driver::new_token(&format!("restored-{}", now.as_millis()), Role::Admin, now);
     secrets::write_private(&made.join(TOKEN_FILE), &text).with_context(at)?;
     store.commit(&Commit { changes: vec![Change::Token(token)], ..Commit::default() }).await?;

@@ -47,6 +47,7 @@ mod record;
 mod rights;
 mod sight;
 mod stop;
+mod strangers;
 mod waits;
 mod watch;
 
@@ -55,6 +56,7 @@ use clusters::Clusters;
 use leave::Owner;
 pub use leave::Owns;
 use record::{Record, Records};
+use strangers::Strangers;
 use watch::Watches;
 
 /// Time between two tries to end or take away what is left of a job in a cluster that is away, or does not let us. Nothing waits for
@@ -85,6 +87,8 @@ struct Inner {
     warned: AtomicBool,
     /// Jobs whose Pods are known to be over and which are not forgotten yet.
     finished: Mutex<HashSet<JobId>>,
+    /// Jobs of which something is recorded and that the database does not know.
+    strangers: Strangers,
     /// Places that may still be checked at the same time.
     checks: Arc<Semaphore>,
 }
@@ -117,6 +121,7 @@ impl ClusterRunner {
             authorities,
             warned: AtomicBool::new(false),
             finished: Mutex::default(),
+            strangers: Strangers::default(),
             checks: Arc::new(Semaphore::new(check::CHECKS_LIMIT)),
             followed,
         };
@@ -125,6 +130,7 @@ impl ClusterRunner {
 
     /// Starts a job, or takes up the one of this id that was started before. What comes of it is news.
     pub fn start(&self, spec: JobSpec) {
+        self.inner.strangers.meet(spec.job);
         self.follow(spec.job, |inner, stops| async move { inner.run(spec, stops).await });
     }
 
@@ -146,9 +152,7 @@ impl ClusterRunner {
                 Ok(_) => never_started.push(*job),
                 Err(error) => {
                     tracing::error!(%job, %error, "what is known of a job on a cluster cannot be read");
-                    let why = format!("what was known of it cannot be read: {error}");
-                    let end = End::Unknown { why, report: None };
-                    self.inner.followed.tell(&self.inner.news, Told::Ended { job: *job, end, gone: false }).await;
+                    self.inner.tell_unknown(*job, format!("what was known of it cannot be read: {error}")).await;
                 }
             }
         }
@@ -176,6 +180,9 @@ impl ClusterRunner {
         let is_finished = self.inner.finished.lock().expect("nobody panics with the lock").remove(&job);
         let record = self.inner.records.get(job).ok().flatten();
         let Some(record) = record.filter(|_| !is_finished) else { return self.inner.remove(job) };
+        if self.inner.strangers.has(job) && record.uid.is_some() {
+            return self.let_be(job, record);
+        }
         // While it cannot be done the job is remembered, also over a restart.
         let inner = self.inner.clone();
         self.inner.followed.tasks.spawn(async move {
@@ -224,7 +231,11 @@ impl Inner {
         // Whoever asks for a start again finds what was begun before.
         let before = self.records.get(job).ok().flatten();
         if let Some(record) = before.clone().filter(|record| record.uid.is_some()) {
-            return self.take_up(job, record, stops).await;
+            // Of one that the database did not know when this daemon started nothing is expected yet.
+            return match self.delivery.expect(&spec, &self.news).await {
+                Ok(_) => self.take_up(job, record, stops).await,
+                Err(error) => self.tell_unknown(job, format!("its uploads cannot be expected: {error}")).await,
+            };
         }
         let (learned, gone) = match self.begin(&spec, before.is_some(), &mut stops).await {
             Ok(follower) => follower.until_over(&mut stops).await,
@@ -237,6 +248,11 @@ impl Inner {
     async fn take_up(self: Arc<Self>, job: JobId, record: Record, mut stops: mpsc::Receiver<()>) {
         let (learned, gone) = self.again(job, record, &mut stops).await.until_over(&mut stops).await;
         self.delivery.settle(job, learned, gone).await;
+    }
+
+    async fn tell_unknown(&self, job: JobId, why: String) {
+        let end = End::Unknown { why, report: None };
+        self.followed.tell(&self.news, Told::Ended { job, end, gone: false }).await;
     }
 
     fn remove(&self, job: JobId) {

@@ -45,6 +45,14 @@ impl Runner for Places {
         })
     }
 
+    fn recorded(&self) -> Vec<JobId> {
+        self.cluster.recorded()
+    }
+
+    fn spare(&self, unknown: Vec<JobId>) {
+        self.cluster.spare(unknown);
+    }
+
     fn known_elsewhere(&self, jobs: &[JobId]) -> Vec<JobId> {
         jobs.iter().copied().filter(|job| self.cluster.knows(*job)).collect()
     }

@@ -108,8 +108,9 @@ async fn named_digests(copy: &mut Connection) -> Result<BTreeSet<BlobId>> {
 
 impl Store {
     /// Makes a restored database one of its own: jobs of the original cannot report to it, nobody waits for the daemon that had
-    /// it, and it observes until a person says otherwise, who is told what is `left` of the original.
-    pub async fn become_restored(&self, at: Timestamp, lineage: &str, left: &str) -> Result<()> {
+    /// it, and it observes until a person says otherwise, who is told what is `left` of the original. Its instances leave out
+    /// `skipped` numbers of jobs, so that no job of it is one of the original's: on a cluster both would be one Job.
+    pub async fn become_restored(&self, at: Timestamp, lineage: &str, skipped: u32, left: &str) -> Result<()> {
         let mut writer = self.write.acquire().await?;
         let mut transaction = writer.begin_with("BEGIN IMMEDIATE").await?;
         meta::set(&mut transaction, RESTORED, &at.to_string()).await?;
@@ -117,6 +118,10 @@ impl Store {
         meta::set(&mut transaction, LEFT, left).await?;
         sqlx::query("DELETE FROM meta WHERE key = $1").bind(super::database_id::DATABASE_ID).execute(&mut *transaction).await?;
         sqlx::query("UPDATE owner SET epoch = epoch + 1, released = 1").execute(&mut *transaction).await?;
+        // One that cannot be read stands still anyway.
+        let skip = "UPDATE instances SET state = json_set(state, '$.jobs', json_extract(state, '$.jobs') + $1) \
+                    WHERE json_valid(state) AND json_type(state, '$.jobs') = 'integer'";
+        sqlx::query(skip).bind(i64::from(skipped)).execute(&mut *transaction).await?;
         transaction.commit().await?;
         Ok(())
     }

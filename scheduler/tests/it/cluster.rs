@@ -9,6 +9,7 @@ mod leave;
 mod logs;
 mod restarts;
 mod stops;
+mod strangers;
 mod tries;
 mod waits;
 

@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::ask::{Refused, ask};
-use super::clusters::Key;
+use super::clusters::{Cluster, Key};
 use super::follow::{AWAY_WITHIN, DELETED_WITHIN, FIELD_MANAGER, Follower};
 use super::hidden::Hidden;
 use super::job::{self, Objects};
@@ -187,9 +187,9 @@ impl Inner {
         let Ok(cluster) = self.clusters.get(&record.place).await else { return false };
         let jobs: Api<Job> = Api::namespaced(cluster.client.clone(), &record.place.namespace);
         let until = Instant::now() + AWAY_WITHIN;
-        let found = match ask(&cluster, false, until, "looking for its Job", || jobs.get(&record.name)).await {
-            Ok(found) if found.uid() == record.uid => found,
-            Ok(_) | Err(Refused::NotFound(_)) => return true,
+        let found = match its_job(&cluster, &jobs, record, until).await {
+            Ok(Some(found)) => found,
+            Ok(None) => return true,
             Err(_) => return false,
         };
         let is_suspended = found.spec.as_ref().is_some_and(|spec| spec.suspend == Some(true));
@@ -200,7 +200,8 @@ impl Inner {
         let patch = Patch::Merge(json!({"metadata": {"uid": record.uid}, "spec": {"activeDeadlineSeconds": END_NOW_S}}));
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         let ended = ask(&cluster, false, until, "ending its Job", || jobs.patch(&record.name, &params, &patch)).await;
-        matches!(ended, Ok(_) | Err(Refused::NotFound(_)))
+        // Until it is over it is remembered, or the next apply of its instance would take it for a stranger.
+        matches!(ended, Err(Refused::NotFound(_)))
     }
 
     /// Its Pod is over, so that nothing of it is left to be ended.
@@ -233,6 +234,12 @@ impl Inner {
 impl Follower {
     /// The uid of the Job, suspended, with everything that it needs.
     async fn make(&mut self, wanted: &ClusterJob, objects: &Objects, tried_before: bool, deadline: Instant) -> Result<String, Never> {
+        if self.record.is_apply
+            && let Err(why) = self.is_alone(wanted, tried_before, deadline).await
+        {
+            self.is_unmade = !tried_before;
+            return Err(why);
+        }
         let (uid, is_job_older) = self.make_job(wanted, objects, tried_before, deadline).await?;
         self.make_secret(objects, &uid, tried_before && !is_job_older, deadline).await?;
         self.teller.tell(None);
@@ -299,6 +306,15 @@ impl Follower {
             }
         };
         self.ask_until(deadline, May::Always, "making its Secret", create).await.map_err(|(refused, _)| told(refused))
+    }
+}
+
+/// The Job of this record, if it is still there.
+pub(super) async fn its_job(cluster: &Cluster, jobs: &Api<Job>, record: &Record, until: Instant) -> Result<Option<Job>, Refused> {
+    match ask(cluster, false, until, "looking for its Job", || jobs.get(&record.name)).await {
+        Ok(found) => Ok(Some(found).filter(|found| found.uid() == record.uid)),
+        Err(Refused::NotFound(_)) => Ok(None),
+        Err(refused) => Err(refused),
     }
 }
 

@@ -22,6 +22,12 @@ use crate::runner::{ClusterJob, JobSpec, wrapped};
 /// Label of the job's id; everything of ours has it.
 pub(super) const JOB_LABEL: &str = "pvn.dev/job";
 
+/// Labels of what a job is, and of its instance.
+const KIND_LABEL: &str = "pvn.dev/kind";
+const APPLICATION_LABEL: &str = "pvn.dev/application";
+const SERVICE_LABEL: &str = "pvn.dev/service";
+const CHANNEL_LABEL: &str = "pvn.dev/channel";
+
 /// Most characters of the service's name in the name of a Job: with kind, id and what Kubernetes adds for the Pod a name stays
 /// within the 63 that a label may have.
 const SERVICE_LIMIT: usize = 16;
@@ -167,12 +173,19 @@ fn name(job: JobId, kind: JobKind, service: &str) -> String {
 fn labels(spec: &JobSpec, cluster: &ClusterJob) -> Vec<(&'static str, String)> {
     vec![
         (JOB_LABEL, spec.job.to_string()),
-        ("pvn.dev/kind", spec.kind.to_string()),
-        ("pvn.dev/application", cluster.application.to_string()),
-        ("pvn.dev/service", cluster.service.to_string()),
-        ("pvn.dev/channel", cluster.channel.to_string()),
+        (KIND_LABEL, spec.kind.to_string()),
+        (APPLICATION_LABEL, cluster.application.to_string()),
+        (SERVICE_LABEL, cluster.service.to_string()),
+        (CHANNEL_LABEL, cluster.channel.to_string()),
         ("pvn.dev/runtime", cluster.place.runtime.to_string()),
     ]
+}
+
+/// Selects the applies of a job's instance.
+pub(super) fn applies_of(cluster: &ClusterJob) -> String {
+    let ClusterJob { application, service, channel, .. } = cluster;
+    let kind = JobKind::Apply;
+    format!("{KIND_LABEL}={kind},{APPLICATION_LABEL}={application},{SERVICE_LABEL}={service},{CHANNEL_LABEL}={channel}")
 }
 
 /// The secret values, and what the wrapper needs to reach us, which is one too.

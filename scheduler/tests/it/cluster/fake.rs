@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Request, State};
-use axum::http::{Method, StatusCode};
+use axum::extract::{Query, Request, State};
+use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use futures::StreamExt;
 use serde_json::{Value, json};
@@ -310,10 +310,17 @@ impl Fake {
         (StatusCode::CREATED, self.change(&mut world, &path, object))
     }
 
-    fn list(&self, path: &str) -> Value {
+    fn list(&self, path: &str, uri: &Uri) -> Value {
         let world = self.world.lock().unwrap();
         let below = format!("{path}/");
-        let items: Vec<&Value> = world.objects.iter().filter(|(name, _)| name.starts_with(&below)).map(|(_, object)| object).collect();
+        let Query(asked) = Query::<BTreeMap<String, String>>::try_from_uri(uri).unwrap();
+        let selector = asked.get("labelSelector").map(String::as_str).unwrap_or_default();
+        let is_wanted = |object: &Value| {
+            let mut labels = selector.split(',').filter_map(|label| label.split_once('='));
+            labels.all(|(key, value)| object["metadata"]["labels"][key] == value)
+        };
+        let all = world.objects.iter().filter(|(name, _)| name.starts_with(&below)).map(|(_, object)| object);
+        let items: Vec<&Value> = all.filter(|object| is_wanted(object)).collect();
         json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": world.version.to_string()}, "items": items})
     }
 
@@ -400,7 +407,9 @@ async fn answer(State(fake): State<Fake>, request: Request) -> Response {
         Method::GET if path == "/version" => (StatusCode::OK, version()),
         Method::GET if is_watch => return fake.watch(&path, query),
         Method::GET if path.ends_with("/log") => return fake.world.lock().unwrap().log.clone().into_response(),
-        Method::GET if ["/jobs", "/pods", "/events"].iter().any(|list| path.ends_with(list)) => (StatusCode::OK, fake.list(&path)),
+        Method::GET if ["/jobs", "/pods", "/events"].iter().any(|list| path.ends_with(list)) => {
+            (StatusCode::OK, fake.list(&path, &parts.uri))
+        }
         Method::GET => match fake.world.lock().unwrap().objects.get(&path).cloned() {
             Some(object) => (StatusCode::OK, object),
             None => return status(404),

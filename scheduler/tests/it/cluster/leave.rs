@@ -136,7 +136,10 @@ async fn a_cluster_that_refuses_connections_gives_the_place_back_soon_and_nothin
     std::fs::write(world.dir.path().join("kubeconfig"), format!("{before}127.0.0.1:{port}{after}")).unwrap();
     world.runner.start(world.spec());
     let end = world.end().await;
-    assert!(end.starts_with("gone, never, surroundings: making its Job: the cluster does not answer: "), "{end}");
+    assert!(
+        end.starts_with("gone, never, surroundings: looking for other applies of its instance: the cluster does not answer: "),
+        "{end}"
+    );
     world.runner.forget(job_id()).await;
     assert!(!world.runner.knows(job_id()), "there is nothing to take away later");
 }

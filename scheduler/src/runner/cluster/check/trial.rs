@@ -21,6 +21,7 @@ use tokio::time::Instant;
 
 use super::super::clusters::Clusters;
 use super::super::job::JOB_LABEL;
+use super::super::strangers::Strangers;
 use super::super::watch::Watches;
 use super::super::{ClusterRunner, Inner};
 use crate::clock;
@@ -88,6 +89,7 @@ impl Inner {
                 followed,
                 warned: AtomicBool::new(true),
                 finished: Mutex::default(),
+                strangers: Strangers::default(),
                 checks: self.checks.clone(),
             }),
         };

@@ -1,0 +1,94 @@
+//! Jobs on a cluster that the database does not know, because it is an older copy or a restored one.
+
+use pvn_scheduler::runner::JobSpec;
+use schema::id::JobId;
+use schema::status::JobKind;
+use serde_json::{Value, json};
+
+use super::ends::running;
+use super::{World, job_id};
+
+const OTHER: &str = "/apis/batch/v1/namespaces/n/jobs/other";
+
+fn other_id() -> JobId {
+    JobId::derive(&[b"another"])
+}
+
+/// An apply of a channel that somebody let go.
+fn other(channel: &str) -> Value {
+    let labels = json!({
+        "pvn.dev/job": other_id().to_string(), "pvn.dev/kind": JobKind::Apply.to_string(), "pvn.dev/application": "app", "pvn.dev/service": "svc",
+        "pvn.dev/channel": channel,
+    });
+    let spec = json!({"suspend": false, "template": {"spec": {"containers": []}}});
+    json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "other", "namespace": "n", "labels": labels}, "spec": spec})
+}
+
+/// The end of a Job, as the cluster tells it.
+fn over(mut job: Value) -> Value {
+    job["status"] = json!({"conditions": [{"type": "Complete", "status": "True"}]});
+    job
+}
+
+const HELD: &str = "gone, never, surroundings: an apply of this instance runs already, which the database does not know: the Job other in \
+                    the namespace n. It is waited for; who does not want that deletes it with kubectl";
+
+#[tokio::test]
+async fn p1_no_apply_is_made_beside_one_of_its_instance_that_the_database_does_not_know() {
+    let mut world = World::new().await;
+    world.fake.put(OTHER, other("c"));
+    world.runner.start(world.spec());
+    assert_eq!(world.end().await, HELD);
+    assert_eq!(world.fake.count("PATCH", "/jobs/"), 0);
+    assert_eq!(world.fake.count("POST", "/secrets"), 0);
+
+    for beside in [over(other("c")), other("c2")] {
+        let mut world = World::new().await;
+        world.fake.put(OTHER, beside);
+        world.runner.start(world.spec());
+        assert_eq!(world.end().await, "gone, exit Some(0)");
+    }
+}
+
+#[tokio::test]
+async fn p1_p6_a_job_that_an_older_copy_of_the_database_does_not_know_goes_on_and_holds_its_instance() {
+    let mut world = World::new().await;
+    world.let_go().await;
+    world.fake.pod(json!({}), running());
+    assert_eq!(world.told().await, "runs");
+    world.restart().await;
+    let asked = world.fake.count("GET", "/jobs/");
+    let changed = world.fake.count("PATCH", "/jobs/");
+    world.runner.spare(world.runner.recorded());
+    assert_eq!(world.runner.recover(&[]).await, []);
+    world.until("it to be looked for", |fake| fake.count("GET", "/jobs/") > asked).await;
+
+    let next = JobSpec { job: other_id(), ..world.spec() };
+    world.runner.start(next);
+    let end = world.end().await;
+    assert!(end.starts_with("gone, never, surroundings: an apply of this instance runs already"), "{end}");
+    assert_eq!((world.fake.count("PATCH", "/jobs/"), world.fake.count("DELETE", "/jobs/")), (changed, 0));
+
+    world.fake.job(|job| *job = over(job.take()));
+    world.restart().await;
+    world.runner.spare(vec![job_id()]);
+    world.runner.recover(&[]).await;
+    let runner = world.runner.clone();
+    world.until("it to be forgotten", |_| !runner.knows(job_id())).await;
+}
+
+#[tokio::test]
+async fn a_job_that_an_older_copy_of_the_database_decides_again_is_the_one_that_runs() {
+    let mut world = World::new().await;
+    world.let_go().await;
+    world.restart().await;
+    world.runner.spare(world.runner.recorded());
+    world.runner.recover(&[]).await;
+    let changed = world.fake.count("PATCH", "/jobs/");
+    world.runner.start(world.spec());
+    world.fake.exit_with(9);
+    world.fake.set_runs(true);
+    assert_eq!(world.end().await, "gone, exit Some(9)");
+    assert_eq!(world.fake.count("PATCH", "/jobs/"), changed);
+    assert!(world.runner.knows(job_id()));
+}
