@@ -136,7 +136,6 @@ mod tests {
 
     use schema::status::Role;
     use schema::time::Timestamp;
-    use sqlx::Connection as _;
 
     use super::*;
     use crate::secrets::KEY_FILE;
@@ -225,9 +224,7 @@ mod tests {
         rig.seals("two").await;
         let told = rig.open().await.unwrap_err().to_string();
         let (_, statement) = told.split_once(" \"").unwrap();
-        let mut database = sqlx::SqliteConnection::connect(rig.database().to_str().unwrap()).await.unwrap();
-        sqlx::query(sqlx::AssertSqlSafe(statement.trim_end_matches('"').to_owned())).execute(&mut database).await.unwrap();
-        database.close().await.unwrap();
+        store::by_hand(&rig.database(), statement.trim_end_matches('"')).await;
         rig.open().await.unwrap().close().await;
         std::fs::remove_file(rig.key()).unwrap();
         Sealer::open(&rig.key()).unwrap();

@@ -56,6 +56,8 @@ pub use documents::{DocumentKey, DocumentKind, StoredDocument};
 pub use events::EventFilter;
 pub use instances::{Damage, InstanceRow, LoadedInstance, ServiceFilter, shown as shown_instance};
 pub use jobs::{JobFilter, JobRow};
+#[cfg(test)]
+pub(crate) use key::by_hand;
 pub use key::{Fit, KeyMark, peek_key};
 pub use lease::{LEASE, Owner};
 pub use lock::{Lock, LockError};

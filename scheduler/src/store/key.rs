@@ -148,3 +148,11 @@ impl Store {
         Ok(fit)
     }
 }
+
+/// Does what a message tells a person to do with `sqlite3`.
+#[cfg(test)]
+pub(crate) async fn by_hand(database: &Path, statement: &str) {
+    let mut connection = Connection::connect_with(&SqliteConnectOptions::new().filename(database)).await.unwrap();
+    sqlx::query(sqlx::AssertSqlSafe(statement.to_owned())).execute(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+}
