@@ -173,6 +173,7 @@ impl Delivery {
             expires_at: spec.timeout_ms.map(|timeout| now.plus_ms(timeout).plus_ms(TOKEN_SLACK_MS)),
             inputs: spec.inputs.clone(),
             expect: spec.command.expect,
+            ends_with_its_container: spec.cluster.as_ref().is_some_and(|cluster| cluster.place.wrapper_image.is_none()),
         };
         let known = self.entry(spec.job);
         let entry = match known {
@@ -201,7 +202,7 @@ impl Delivery {
         for Left { order, staging, report } in found {
             let entry = self.enter(order, staging, news);
             taken.push(entry.order.job);
-            if let Some(report) = report {
+            if let Some(report) = report.filter(|_| !entry.order.ends_with_its_container) {
                 let (end, gone) = Learned::delivered(report).end(String::new);
                 self.inner.tasks.spawn(self.inner.clone().tell_end(entry, end, gone));
             }
@@ -266,11 +267,16 @@ impl Delivery {
     pub async fn settle(&self, job: JobId, learned: Learned, gone: bool) {
         let Some(entry) = self.entry(job) else { return };
         let staging = entry.staging.clone().lock_owned().await;
-        let (end, wrapper_gone) = learned.end(|| "nobody told how it ended".to_owned());
-        let (blobs, kept, expect) = (self.inner.blobs.clone(), end.clone(), entry.order.expect);
         if entry.state.lock().expect("nobody panics with the lock").over {
             return;
         }
+        let delivered = if entry.order.ends_with_its_container { self.kept_report(&entry).await } else { None };
+        if let Some(report) = delivered {
+            let (end, wrapper_gone) = learned.with_report_of_an_image(report).end(String::new);
+            return self.inner.clone().tell_end(entry, end, gone && wrapper_gone).await;
+        }
+        let (end, wrapper_gone) = learned.end(|| "nobody told how it ended".to_owned());
+        let (blobs, kept, expect) = (self.inner.blobs.clone(), end.clone(), entry.order.expect);
         let (staging, salvaged) = self
             .inner
             .blocking
@@ -286,6 +292,19 @@ impl Delivery {
         });
         self.inner.clone().tell_end(entry, end, gone && wrapper_gone).await;
         drop(staging);
+    }
+
+    async fn kept_report(&self, entry: &Entry) -> Option<Box<Report>> {
+        let directory = entry.directory.clone();
+        self.inner.blocking.run(move || Staging::report(&directory)).await.unwrap_or_else(|error| {
+            tracing::error!(job = %entry.order.job, %error, "the report of a job cannot be read; its end is told without it");
+            None
+        })
+    }
+
+    /// Whether the job has a report that waits for the end of its container.
+    pub fn has_report(&self, job: JobId) -> bool {
+        self.entry(job).is_some_and(|entry| entry.order.ends_with_its_container && Staging::has_report(&entry.directory))
     }
 
     /// Forgets a job whose end is stored, with all that is here of it; whoever waits to hear that their report is accepted

@@ -37,6 +37,10 @@ pub struct Report {
     /// Whether the declared timeout ended it.
     #[serde(default)]
     pub timed_out: bool,
+    /// The signal that asked the run to stop, when neither its own deadlines nor the scheduler did: somebody deleted its Pod, say.
+    /// Then no exit code says that the command is done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped_by: Option<String>,
     /// Whether the child had to be killed because it did not heed the first signal in time.
     #[serde(default)]
     pub killed_after_grace: bool,

@@ -33,6 +33,8 @@ pub(crate) struct Escalation {
     /// Whether it was the scheduler that asked first: its request and the TERM that the kubelet sends for the same reason
     /// are one.
     cancelled: bool,
+    /// The signal by which somebody asked first, when neither the scheduler nor a deadline did.
+    pub(crate) stopped_by: Option<Number>,
     /// Whether the declared timeout, or the one without output, ended it.
     pub(crate) timed_out: bool,
     /// Whether KILL was sent because the first request was not heeded in time.
@@ -50,6 +52,7 @@ impl Escalation {
             kill_at: None,
             killed: false,
             cancelled: false,
+            stopped_by: None,
             timed_out: false,
             killed_after_grace: false,
         }
@@ -88,6 +91,7 @@ impl Escalation {
             // It was asked already, and many tools take a second request for "at once".
             (true, true) if std::mem::take(&mut self.cancelled) => None,
             (true, false) => {
+                self.stopped_by = Some(number);
                 self.kill_at = now.checked_add(self.kill_after);
                 Some(Send::Ask(sent))
             }

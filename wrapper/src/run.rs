@@ -18,7 +18,7 @@ use crate::spawn::Refusal;
 use crate::store::{Kept, Place};
 use crate::terminal::Terminal;
 use crate::writer::say;
-use crate::{capture, escalate, exit, last_words, outputs, report, spawn, supervise};
+use crate::{capture, escalate, exit, last_words, outputs, report, signals, spawn, supervise};
 
 /// What every step of a run may look at.
 pub(crate) struct Shared<'a> {
@@ -103,6 +103,7 @@ impl Shared<'_> {
         let mut code = outcome.status.map_or(128 + 9, exit::of_child);
         report::set_status(&mut report, outcome.status);
         report.timed_out = outcome.escalation.timed_out;
+        report.stopped_by = outcome.escalation.stopped_by.map(signals::name);
         report.killed_after_grace = outcome.escalation.killed_after_grace;
         report.oom_killed = outcome.oom_killed;
         report.leaked = outcome.leaked;

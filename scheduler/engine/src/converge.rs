@@ -160,7 +160,7 @@ impl State {
             match end {
                 ApplyEnd::Failed(_) if waits || blind || !looks => return Situation::ApplyFailed(again_at),
                 ApplyEnd::Unknown(_) if waits || blind || !looks => return Situation::ApplyUnknown(again_at),
-                ApplyEnd::Succeeded if waits && !blind => return Situation::Grace(chain.again_at),
+                ApplyEnd::Succeeded | ApplyEnd::SucceededLeaving(_) if waits && !blind => return Situation::Grace(chain.again_at),
                 ApplyEnd::Retryable(_) if waits => return Situation::Retrying(chain.again_at),
                 ApplyEnd::Misfired(_) if waits => return Situation::Misfired(chain.again_at),
                 _ => {}

@@ -229,7 +229,7 @@ impl Chain<'_> {
         let Some(chain) = &self.state.pursuit.chain else { return };
         let Some(end) = &chain.end else { return };
         let code = match end {
-            ApplyEnd::Succeeded => "APPLIED",
+            ApplyEnd::Succeeded | ApplyEnd::SucceededLeaving(_) => "APPLIED",
             ApplyEnd::Retryable(_) => "RETRYABLE_EXIT",
             ApplyEnd::Misfired(_) => "NOT_STARTED",
             ApplyEnd::Failed(_) => "APPLY_FAILED",

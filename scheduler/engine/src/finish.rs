@@ -183,7 +183,8 @@ impl State {
         let attempts = &desired.apply.retryable_exit_codes;
         let end = match (outcome, &job.stop) {
             (_, Some(StopReason::Person(who))) => ApplyEnd::Cancelled(who.clone()),
-            (Outcome::Exited { code: 0, .. }, _) => ApplyEnd::Succeeded,
+            (Outcome::Exited { code: 0, said, .. }, _) if said.is_empty() => ApplyEnd::Succeeded,
+            (Outcome::Exited { code: 0, said, .. }, _) => ApplyEnd::SucceededLeaving(said),
             (Outcome::NotStarted { why, .. }, Some(_)) => ApplyEnd::Failed(format!("{}: {why}", overdue(job))),
             (Outcome::Unknown { why, .. }, _) => ApplyEnd::Unknown(why),
             (Outcome::Exited { .. }, Some(_)) | (Outcome::TimedOut, _) => ApplyEnd::Failed(timed_out(job)),
@@ -205,8 +206,10 @@ impl State {
         ));
         match end {
             // What a config changed meanwhile is no order to apply.
-            ApplyEnd::Succeeded if job.release == desired.release && desired.fetch.is_none() => self.applied = Some(desired.apply_key()),
-            ApplyEnd::Succeeded => self.applied.clone_from(&job.apply_key),
+            ApplyEnd::Succeeded | ApplyEnd::SucceededLeaving(_) if job.release == desired.release && desired.fetch.is_none() => {
+                self.applied = Some(desired.apply_key());
+            }
+            ApplyEnd::Succeeded | ApplyEnd::SucceededLeaving(_) => self.applied.clone_from(&job.apply_key),
             // It never ran.
             ApplyEnd::Misfired(_) => {}
             // How far it came nobody knows, so nothing counts as applied.

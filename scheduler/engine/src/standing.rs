@@ -10,7 +10,7 @@ use crate::action::Action;
 use crate::approve::name_of;
 use crate::converge::Situation;
 use crate::limits::LANE_PATIENCE_MS;
-use crate::state::{Finding, Job, Standing, State};
+use crate::state::{ApplyEnd, Finding, Job, Standing, State};
 use crate::step::{duration, in_words, log};
 
 impl State {
@@ -123,7 +123,12 @@ impl State {
                 (Status::Converging, reason, format!("{after}waits for fetch to tell how things are now{error}"))
             }
             Situation::Grace(until) => {
-                (Status::Converging, work_reason, format!("{version} is applied, and its effect has until {until} to show; {}", what()))
+                let left = match chain_end() {
+                    Some((_, _, ApplyEnd::SucceededLeaving(left))) => format!("its apply {left}; "),
+                    _ => String::new(),
+                };
+                let message = format!("{version} is applied, and its effect has until {until} to show; {left}{}", what());
+                (Status::Converging, work_reason, message)
             }
             Situation::Observing => {
                 (Status::Converging, work_reason, format!("observer mode: it would apply {version} now, but only looks; {}", what()))

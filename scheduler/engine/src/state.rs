@@ -285,6 +285,8 @@ pub(crate) struct Chain {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum ApplyEnd {
     Succeeded,
+    /// It succeeded, and what it left behind was stopped: what, as the end of the sentence "the job …".
+    SucceededLeaving(String),
     /// A retryable exit code, with another attempt to come.
     Retryable(i32),
     /// Never started, through no fault of the command.

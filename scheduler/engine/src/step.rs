@@ -404,6 +404,7 @@ pub(crate) fn log(kind: &str, actor: Option<String>, message: String, data: &[(&
 pub(crate) fn in_words(end: &ApplyEnd) -> String {
     match end {
         ApplyEnd::Succeeded => "succeeded".to_owned(),
+        ApplyEnd::SucceededLeaving(what) => format!("succeeded and {what}"),
         ApplyEnd::Retryable(code) => format!("ended with the retryable exit code {code}"),
         ApplyEnd::Misfired(why) => format!("could not be started: {why}"),
         ApplyEnd::Failed(why) => why.clone(),

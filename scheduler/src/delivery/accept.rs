@@ -46,6 +46,8 @@ pub(super) struct Asked {
     pub(super) expect: Option<StructuredKind>,
     /// Whether it was ended because its time is over, which its wrapper need not know.
     pub(super) timed_out: bool,
+    /// Whether the sender is told that it is accepted before the driver has stored it.
+    pub(super) answers_first: bool,
 }
 
 /// Looks whether a report can be accepted, and accepts it.
@@ -85,14 +87,15 @@ pub(super) fn judge(staging: &mut Staging, mut report: Box<Report>, asked: Asked
         return Ok(Verdict::Wanted(wanted));
     }
     staging.close();
+    let keep = if asked.answers_first { Keep::Synced } else { Keep::Lazy };
     for (stream, at) in found {
         let id = match at {
             At::Inline(bytes, id) => {
-                blobs.put(&bytes, Keep::Lazy)?;
+                blobs.put(&bytes, keep)?;
                 Some(id)
             }
             At::Uploaded(id) => {
-                blobs.take(staging.stream(stream).path(), id, Keep::Lazy)?;
+                blobs.take(staging.stream(stream).path(), id, keep)?;
                 Some(id)
             }
             _ => None,
@@ -106,7 +109,7 @@ pub(super) fn judge(staging: &mut Staging, mut report: Box<Report>, asked: Asked
     }
     report.timed_out |= asked.timed_out;
     check_output(&mut report, asked.expect, blobs)?;
-    staging.keep_report(&report)?;
+    staging.keep_report(&report, asked.answers_first)?;
     Ok(Verdict::Accepted(report))
 }
 

@@ -63,6 +63,10 @@ pub(super) struct Order {
     /// What it is to print, if a document.
     #[serde(default)]
     pub(super) expect: Option<StructuredKind>,
+    /// Whether its report alone does not end it: whoever put the wrapper into the image may run more beside it, so that the job is
+    /// over when its container is.
+    #[serde(default)]
+    pub(super) ends_with_its_container: bool,
 }
 
 /// What became of a piece of a declared file.
@@ -160,9 +164,15 @@ impl Staging {
         read(&directory.join(REPORT))
     }
 
-    /// Keeps the accepted report. Not synced: until the driver has stored it nobody was told that it is accepted.
-    pub(super) fn keep_report(&mut self, report: &Report) -> io::Result<()> {
-        write(&self.path, REPORT, report, false)
+    /// Whether there is one.
+    pub(super) fn has_report(directory: &Path) -> bool {
+        directory.join(REPORT).exists()
+    }
+
+    /// Keeps the accepted report; synced when its sender is told so before the driver has stored it.
+    pub(super) fn keep_report(&mut self, report: &Report, is_synced: bool) -> io::Result<()> {
+        write(&self.path, REPORT, report, is_synced)?;
+        if is_synced { File::open(&self.path)?.sync_all() } else { Ok(()) }
     }
 
     /// Takes nothing new any more.

@@ -44,6 +44,10 @@ pub enum StreamTaken {
 pub enum Reported {
     /// The job's end is stored, which may be this report: the database knows.
     Stored,
+    /// It is kept, and the job ends with its container.
+    Kept,
+    /// Another one was kept before.
+    Second,
     /// Bytes are missing or wrong.
     Wanted(Wanted),
     /// It contradicts itself; why, for people.
@@ -194,7 +198,8 @@ impl Upload {
         self.inner.blocking.run(move || blobs.hand_over(blob)).await.map(|found| Some((blob, found)))
     }
 
-    /// Takes the report, if all that it names is here; returns when the job's end is stored.
+    /// Takes the report, if all that it names is here; returns when the job's end is stored, or when it is kept for the end of the
+    /// job's container.
     ///
     /// # Errors
     /// Any [`UploadError`]; sending it again is right.
@@ -207,13 +212,20 @@ impl Upload {
             drop(staging);
             return self.stored().await;
         }
+        let waits = self.entry.order.ends_with_its_container;
+        if waits && let Some(kept) = self.kept_report().await? {
+            return Ok(if accept::is_same(&kept, &report) { Reported::Kept } else { Reported::Second });
+        }
         // On its own, so that a client that goes away does not cut it in half.
         let (inner, entry) = (self.inner.clone(), self.entry.clone());
         let judged = self.inner.tasks.spawn(async move {
             let blobs = inner.blobs.clone();
-            let asked = Asked { expect: entry.order.expect, timed_out: entry.timed_out.load(Ordering::Relaxed) };
+            let timed_out = entry.timed_out.load(Ordering::Relaxed);
+            let asked = Asked { expect: entry.order.expect, timed_out, answers_first: waits };
             let (staging, verdict) = inner.blocking.run(move || judge(staging, report, asked, &blobs)).await;
-            if let Ok(Verdict::Accepted(report)) = &verdict {
+            if let Ok(Verdict::Accepted(report)) = &verdict
+                && !waits
+            {
                 let (end, gone) = Learned::delivered(report.clone()).end(String::new);
                 inner.tell_end(entry, end, gone).await;
             }
@@ -223,11 +235,18 @@ impl Upload {
         });
         let verdict = judged.await.map_err(|_| UploadError::Stopping)?;
         match verdict? {
+            Verdict::Accepted(_) if waits => Ok(Reported::Kept),
             Verdict::Accepted(_) => self.stored().await,
             Verdict::Wanted(wanted) => Ok(Reported::Wanted(wanted)),
             Verdict::Wrong(why) => Ok(Reported::Wrong(why)),
             Verdict::TooMuch(why) => Ok(Reported::TooMuch(why)),
         }
+    }
+
+    /// The report that was kept for the end of the job's container.
+    async fn kept_report(&self) -> io::Result<Option<Box<Report>>> {
+        let directory = self.entry.directory.clone();
+        self.inner.blocking.run(move || Staging::report(&directory)).await
     }
 
     /// Waits until the job's end is stored.

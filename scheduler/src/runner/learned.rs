@@ -22,6 +22,9 @@ use schema::time::Timestamp;
 
 use super::End;
 
+/// What the wrapper ends with when its command was fine and what it left is not. Source: docs/wrapper.md, `EX_DATAERR` of sysexits(3).
+const BAD_OUTPUT_CODE: i32 = 65;
+
 /// What is known of how a job ended, one slot a way.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Learned {
@@ -67,6 +70,21 @@ impl Learned {
     /// A report that was delivered.
     pub fn delivered(report: Box<Report>) -> Self {
         Self { delivered: Some(report), ..Self::default() }
+    }
+
+    /// Adds the report of a wrapper that its image brings, whose container is over. What else ran in that container the wrapper does
+    /// not know: where the container failed otherwise than the wrapper did, that counts.
+    #[must_use]
+    pub fn with_report_of_an_image(self, mut report: Box<Report>) -> Self {
+        let of_wrapper = if report.bad_output.is_some() { Some(BAD_OUTPUT_CODE) } else { report.exit_code };
+        if let (Some(exit), Some(own)) = (self.exit.filter(|exit| exit.code != 0), of_wrapper)
+            && exit.code != own
+        {
+            report.exit_code = Some(exit.code);
+            report.oom_killed |= exit.oom_killed;
+            (report.structured, report.bad_output) = (None, None);
+        }
+        Self { delivered: Some(report), ..self }
     }
 
     /// Adds what was learned later.
@@ -152,6 +170,25 @@ mod tests {
             End::Unknown { why, .. } => assert_eq!((expected, why.as_str()), (None, "nobody told")),
             End::NotStarted { .. } => panic!("it started"),
         }
+    }
+
+    #[test]
+    fn the_report_of_an_image_counts_unless_its_container_failed_otherwise() {
+        let with = |exit_code: i32, bad: bool, container: i32| {
+            let bad_output = bad.then(|| "wrong".to_owned());
+            let report = Box::new(Report { exit_code: Some(exit_code), bad_output, ..Report::default() });
+            let (End::Reported(report), true) =
+                (Learned { exit: Some(exit(container)), ..Learned::default() }).with_report_of_an_image(report).end(String::new)
+            else {
+                panic!("it is reported")
+            };
+            (report.exit_code, report.bad_output.is_some())
+        };
+        assert_eq!(with(0, false, 0), (Some(0), false));
+        assert_eq!(with(2, false, 2), (Some(2), false));
+        assert_eq!(with(0, true, 65), (Some(0), true));
+        assert_eq!(with(0, false, 9), (Some(9), false), "the script failed after the wrapper");
+        assert_eq!(with(3, false, 0), (Some(3), false), "the script reported a failure and ended well");
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod fake;
 mod leave;
 mod logs;
 mod restarts;
+mod scripts;
 mod stops;
 mod strangers;
 mod tries;

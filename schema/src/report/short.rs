@@ -40,11 +40,13 @@ impl Report {
         for text in [&mut short.hostname, &mut short.start_timestamp_ns, &mut short.duration_ns, &mut short.version] {
             cut(text, 32);
         }
-        if let Some(signal) = &mut short.signal {
+        for signal in short.signal.iter_mut().chain(&mut short.stopped_by) {
             cut(signal, 32);
         }
         short.within(limit).unwrap_or_else(|| {
-            let least = Self { exit_code: self.exit_code, surroundings: self.surroundings, timed_out: self.timed_out, ..Self::default() };
+            let stopped_by = short.stopped_by.clone();
+            let Self { exit_code, surroundings, timed_out, .. } = *self;
+            let least = Self { exit_code, surroundings, timed_out, stopped_by, ..Self::default() };
             least.within(usize::MAX).expect("a report is JSON")
         })
     }
@@ -106,7 +108,7 @@ mod tests {
         ) -> Report {
             Report {
                 exit_code, signal, exec_error, bad_output, hostname, oom_killed, timed_out, truncated,
-                killed_after_grace: true, core_dumped: true, surroundings: true, output_incomplete: true,
+                stopped_by: Some("SIGTERM".into()), killed_after_grace: true, core_dumped: true, surroundings: true, output_incomplete: true,
                 stdout_bytes: bytes, stderr_bytes: bytes, lost_bytes: bytes, stdout_head_bytes: Some(bytes), stderr_head_bytes: Some(bytes),
                 stdout_blob_id: Some(BlobId::of(b"a")), stderr_blob_id: Some(BlobId::of(b"b")),
                 stdout_inline: inline,
@@ -130,7 +132,7 @@ mod tests {
             prop_assert!(text.len() <= TERMINATION_LIMIT_BYTES, "{} bytes", text.len());
             let short: Report = serde_json::from_slice(&text).unwrap();
             let facts = |report: &Report| {
-                (report.exit_code, report.signal.clone(), report.oom_killed, report.timed_out, report.stdout_bytes, report.stdout_blob_id,
+                (report.exit_code, [report.signal.clone(), report.stopped_by.clone()], report.oom_killed, report.timed_out, report.stdout_bytes, report.stdout_blob_id,
                  report.stderr_blob_id, report.stdout_head_bytes, report.lost_bytes)
             };
             prop_assert_eq!(facts(&short), facts(&report));

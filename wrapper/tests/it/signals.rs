@@ -71,6 +71,7 @@ fn term_trapped_output_after_it_kept() {
     running.signal(TERM);
     let run = running.wait();
     assert_eq!((run.code, run.text().as_str(), run.report.killed_after_grace), (3, "bye\n", false));
+    assert_eq!(run.report.stopped_by.as_deref(), Some("SIGTERM"), "its exit code says nothing of what it was to do");
 }
 
 #[test]
@@ -145,6 +146,7 @@ fn term_swept_over_the_first_5_ms_is_not_lost() {
 
 fn check_timed_out(run: &Run) {
     assert_eq!((run.report.timed_out, run.report.signal.as_deref(), run.code), (true, Some("SIGTERM"), 143));
+    assert_eq!(run.report.stopped_by, None, "its own deadline did");
 }
 
 #[test]

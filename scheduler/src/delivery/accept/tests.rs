@@ -10,7 +10,14 @@ use super::*;
 fn world() -> (tempfile::TempDir, Staging, Blobs) {
     let directory = tempfile::tempdir().unwrap();
     let blobs = Blobs::open(&directory.path().join("blobs")).unwrap();
-    let order = Order { job: JobId::derive(&[b"x"]), attempt: 1, expires_at: None, inputs: Vec::new(), expect: None };
+    let order = Order {
+        job: JobId::derive(&[b"x"]),
+        attempt: 1,
+        expires_at: None,
+        inputs: Vec::new(),
+        expect: None,
+        ends_with_its_container: false,
+    };
     std::fs::create_dir(directory.path().join("uploads")).unwrap();
     let (staging, _) = Staging::make(directory.path().join("uploads/x"), order).unwrap();
     (directory, staging, blobs)

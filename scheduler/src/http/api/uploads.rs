@@ -317,8 +317,9 @@ async fn take_report(api: &Api, job: &Job, request: Request) -> Result<Json<Acce
             Reported::Wanted(wanted) => return Err(Error::wanted(wanted)),
             Reported::Wrong(why) => return Err(Error::bad_request(why)),
             Reported::TooMuch(why) => return Err(Error::too_large(why)),
-            // What is stored decides, the same for the first and for every later report.
-            Reported::Stored => {}
+            Reported::Kept => return Ok(Json(Accepted { accepted: true })),
+            // What is stored decides, the same for the first and for every later report; of what will be, the first.
+            Reported::Stored | Reported::Second => {}
         }
     }
     let id = job.token.job;
@@ -330,6 +331,9 @@ async fn take_report(api: &Api, job: &Job, request: Request) -> Result<Json<Acce
         return Err(Error::not_found(format!("{id} is not a job that uploads, or not as attempt {}", job.token.attempt)));
     }
     job.late(api, &row, "another report", "job.late_report", said(&report)).await?;
+    if row.ended_at.is_none() {
+        return Err(Error::conflict(format!("{id} has another report already; this one changes nothing and is noted, stop sending")));
+    }
     Err(Error::conflict(format!("{id} ended otherwise before ({}); this report changes nothing and is noted, stop sending", row.status)))
 }
 

@@ -252,7 +252,9 @@ impl Follower {
             let untold = self.teller.due();
             let lost_at = course.lost_at.as_ref().map(|(_, at)| *at);
             let is_ending = course.timed_out || course.line.is_some();
-            let listens = course.started && !is_ending && !self.record.tries_again && !self.inner.delivery.hears(self.job);
+            // What its image brings may run more after the wrapper.
+            let is_ours = self.record.place.wrapper_image.is_some();
+            let listens = course.started && !is_ending && is_ours && !self.record.tries_again && !self.inner.delivery.hears(self.job);
             let times_out_at = course.times_out_at.filter(|_| is_listed && course.started && !is_ending);
             let is_overdue = is_listed && (!course.started || course.deleted) && !sight.lacks_its_pod();
             tokio::select! {
@@ -394,8 +396,11 @@ impl Follower {
     }
 
     fn subject(&self, course: &Course) -> Subject<'_> {
-        let Course { deleted, started, timed_out, .. } = *course;
-        Subject { container: &self.record.container, tries_again: self.record.tries_again, deleted, started, timed_out }
+        let Course { deleted, started, .. } = *course;
+        // Only a scheduler that was away lets the cluster end it at its deadline.
+        let is_late = self.record.end_by.is_some_and(|by| self.inner.clock.now() >= by);
+        let ended_by_us = course.asked > 0 || course.timed_out || is_late;
+        Subject { container: &self.record.container, tries_again: self.record.tries_again, deleted, started, ended_by_us }
     }
 
     /// Deletes the Job of what has not started.
@@ -406,6 +411,10 @@ impl Follower {
             (course.absent_at, course.is_absent) = (None, false);
         }
         self.delete().await;
+    }
+
+    fn is_told(&self) -> bool {
+        self.inner.delivery.is_told(self.job) || self.inner.delivery.has_report(self.job)
     }
 
     /// The last word: what it waited for if it was given up, and the log where nothing was delivered.
@@ -431,7 +440,7 @@ impl Follower {
         if let Some(exit) = &learned.exit {
             let is_late = || exit.ended_at.zip(self.record.end_by).is_some_and(|(ended, by)| ended >= by);
             learned.timed_out |= exit.code != 0 && course.asked == 0 && is_late();
-            if let Some(pod) = sight.pod.as_ref().filter(|_| !self.inner.delivery.is_told(self.job)) {
+            if let Some(pod) = sight.pod.as_ref().filter(|_| !self.is_told()) {
                 learned = self.read_log(pod, learned).await;
             }
         }

@@ -43,7 +43,7 @@ const WRAPPER_USER: i64 = 65532;
 const WRAPPER_DIRECTORY: &str = "/pvn";
 
 /// Name of the volume and of the container that put it there.
-const WRAPPER: &str = "pvn-wrapper";
+pub(super) const WRAPPER: &str = "pvn-wrapper";
 
 /// Directory in the container, and name of the volume, with those who may vouch for the scheduler; and the file in it, which is
 /// called so in the Secret too.

@@ -10,6 +10,7 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ContainerState, ContainerStateTerminated, ContainerStatus, Pod, PodCondition, PodStatus};
 use schema::time::Timestamp;
 
+use super::job;
 use super::waits::Wait;
 use crate::runner::learned::{self, Exit, Learned, Never};
 
@@ -67,8 +68,8 @@ pub(super) struct Subject<'a> {
     pub(super) deleted: bool,
     /// Whether its command is known to have started, whatever its status says now.
     pub(super) started: bool,
-    /// Whether we ended it because its time is over.
-    pub(super) timed_out: bool,
+    /// Whether it was ended because we asked for that, or because its time is over.
+    pub(super) ended_by_us: bool,
 }
 
 /// What it means.
@@ -174,7 +175,12 @@ fn look_at_failure(pod: &Pod, status: &PodStatus, main: Option<&ContainerStatus>
     let waits = main.is_some_and(|main| !was_made(main) && state(main).is_some_and(|state| state.waiting.is_some()));
     let is_unmade = waits && (disruption.is_none() || init_failure(status).is_some());
     let never_started = !started && (!had_node(pod) || is_refused(status) || is_unmade);
-    if never_started { never(init_failure(status).unwrap_or(why), true) } else { lost(&why, false) }
+    match init_failure(status) {
+        // What the user's own container does in its place has effects: it is not done again and again.
+        Some((whose, failed)) if never_started => never(failed, whose == job::WRAPPER || disruption.is_some()),
+        None if never_started => never(why, true),
+        _ => lost(&why, false),
+    }
 }
 
 /// Whether a node refused a Pod, so that nothing of it was ever made there. Source: `rejectPod` of the kubelet, and the reasons of
@@ -204,14 +210,14 @@ fn look_at_end(pod: &Pod, job_gone: bool, status: &PodStatus, ended: &ContainerS
         started_at: ended.started_at.as_ref().map(time),
         ended_at: ended.finished_at.as_ref().map(time),
     };
-    // Of a command that somebody else ended, 0 does not say that it is done; nor does any code that nobody could read.
+    // Of a command that somebody else ended, no code says what it found or did; nor does one that nobody could read.
     let was_ended = disruption(status).or_else(|| {
         if reason == "ContainerStatusUnknown" {
             return Some(words(Some(reason), Some(said), "its end was not seen"));
         }
         let whose = if job_gone { "its Job" } else { "its Pod" };
-        let is_deleted = pod.metadata.deletion_timestamp.is_some() && !subject.timed_out;
-        (is_deleted && exit.code == 0).then(|| format!("{whose} was deleted while it ran"))
+        let is_deleted = pod.metadata.deletion_timestamp.is_some() && !subject.ended_by_us;
+        is_deleted.then(|| format!("{whose} was deleted while it ran"))
     });
     match (was_ended, message) {
         (Some(why), None) => lost(&why, true),
@@ -286,11 +292,12 @@ fn waits_for(status: &PodStatus, main: Option<&ContainerStatus>) -> Option<Wait>
     None
 }
 
-fn init_failure(status: &PodStatus) -> Option<String> {
+/// The init container that failed, and how.
+fn init_failure(status: &PodStatus) -> Option<(&str, String)> {
     status.init_container_statuses.iter().flatten().find_map(|container| {
         let ended = ended(container).filter(|ended| ended.exit_code != 0)?;
         let said = words(ended.reason.as_deref(), ended.message.as_deref(), "it failed");
-        Some(format!("its init container `{}` ended with {}: {said}", container.name, ended.exit_code))
+        Some((container.name.as_str(), format!("its init container `{}` ended with {}: {said}", container.name, ended.exit_code)))
     })
 }
 

@@ -39,6 +39,15 @@ fn disrupted(fake: &Fake, reason: &str) {
     fake.pod(json!({}), status);
 }
 
+/// An init container of this name has failed.
+fn init(fake: &Fake, name: &str) {
+    let failed =
+        |name: &str, state: Value| json!({"name": name, "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state});
+    let mut all = status("Failed", &json!({"waiting": {"reason": "PodInitializing"}}));
+    all["initContainerStatuses"] = json!([failed(name, json!({"terminated": {"exitCode": 4, "reason": "Error"}}))]);
+    fake.pod(json!({}), all);
+}
+
 const ROWS: &[Row] = &[
     (From::Running, |fake| fake.pod(json!({}), ended(137, "OOMKilled")), "gone, exit Some(137) by OOM"),
     (
@@ -113,6 +122,15 @@ const ROWS: &[Row] = &[
         |fake| fake.pod(json!({"deletionTimestamp": "2026-01-01T00:00:00Z"}), ended(0, "Completed")),
         "gone, unknown: its Pod was deleted while it ran",
     ),
+    // Whatever it says of itself when it was asked to end: 2 would be work for an apply.
+    (
+        From::Running,
+        |fake| fake.pod(json!({"deletionTimestamp": "2026-01-01T00:00:00Z"}), ended(2, "Error")),
+        "gone, unknown: its Pod was deleted while it ran",
+    ),
+    (From::LetGo, |fake| init(fake, "pvn-wrapper"), "gone, never, surroundings: its init container `pvn-wrapper` ended with 4: Error"),
+    // It has effects of its own, and the command's attempts are not its.
+    (From::LetGo, |fake| init(fake, "migrate"), "gone, never: its init container `migrate` ended with 4: Error"),
     (
         From::LetGo,
         |fake| fake.pod(json!({}), json!({"phase": "Failed", "reason": "OutOfcpu", "message": "m"})),
@@ -218,6 +236,6 @@ async fn p1_a_job_that_somebody_suspended_while_it_ran_cannot_be_resumed_unseen(
     job["spec"]["suspend"] = true.into();
     world.fake.put(&format!("/apis/batch/v1/namespaces/n/jobs/{}", job["metadata"]["name"].as_str().unwrap()), job);
     world.fake.pod(json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 30}), ended(143, "Error"));
-    assert_eq!(world.end().await, "gone, exit Some(143)");
+    assert_eq!(world.end().await, "gone, unknown: its Pod was deleted while it ran");
     assert_eq!(world.fake.object("/jobs/"), None);
 }

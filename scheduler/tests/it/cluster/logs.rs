@@ -17,7 +17,10 @@ fn report(code: i32) -> Value {
 #[tokio::test]
 async fn p1_a_marked_line_that_a_running_command_prints_ends_nothing() {
     let mut world = World::new().await;
-    world.let_go().await;
+    let mut spec = world.spec();
+    spec.cluster.as_mut().unwrap().place.wrapper_image = Some("pvn-wrapper".to_owned());
+    spec.command.job.as_mut().unwrap()["spec"]["template"]["spec"]["containers"][0]["command"] = json!(["do"]);
+    world.let_go_as(spec).await;
     // As `kubectl logs` of another job of ours prints it.
     world.fake.log(&format!("looking\npvn-wrapper-report: {}\n", report(0)));
     world.fake.pod(json!({}), running());

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-const ONCE: Subject<'_> = Subject { container: "main", tries_again: false, deleted: false, started: false, timed_out: false };
+const ONCE: Subject<'_> = Subject { container: "main", tries_again: false, deleted: false, started: false, ended_by_us: false };
 
 fn pod(status: Value) -> Pod {
     serde_json::from_value(json!({"metadata": {"name": "p"}, "status": status})).unwrap()
