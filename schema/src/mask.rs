@@ -2,8 +2,8 @@
 //! all that leaves it, and by the scheduler for what no wrapper of ours has masked.
 //!
 //! Text is looked through as it stands and, where it has escapes, with them decoded (`decoded`), for the value; and both without
-//! line breaks (`unbroken`) for the forms that programs break into lines (base64). All of it is linear, and what is held back until
-//! more comes is bounded by the longest form.
+//! line breaks (`unbroken`) for the forms that programs break into lines (base64). All of it is linear, the preparation too, and what is
+//! held back until more comes is bounded by the longest form.
 
 use std::borrow::Cow;
 use std::ffi::OsString;

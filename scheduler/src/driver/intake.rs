@@ -80,8 +80,14 @@ async fn read(blobs: &Blobs, performer: &Performer, job: JobId, end: &mut End) -
             return Words::default();
         }
     };
-    if let Some(secrets) = &secrets {
-        end.hide(secrets);
-    }
-    words::read(blobs, job, end, secrets).await
+    let Some(secrets) = secrets else { return words::read(blobs, job, end, None).await };
+    let mut hidden = end.clone();
+    // A report may be long, and the loop has others to hear.
+    let hide = move || {
+        hidden.hide(&secrets);
+        (hidden, secrets)
+    };
+    let (hidden, secrets) = tokio::task::spawn_blocking(hide).await.expect("masking does not panic");
+    *end = hidden;
+    words::read(blobs, job, end, Some(secrets)).await
 }

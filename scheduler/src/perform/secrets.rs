@@ -35,7 +35,9 @@ impl Performer {
             // Which fetch it was nobody says of an apply that is over, so it may have had any version.
             values.extend(self.values(fetch, &commands.place, Timestamp::from_millis(0)).await?);
         }
-        Ok(Secrets::of(&values.iter().map(Vec::as_slice).collect::<Vec<_>>()))
+        // Long ones take some tenths of a second, in which nobody else may wait.
+        let prepare = move || Secrets::of(&values.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        tokio::task::spawn_blocking(prepare).await.map_err(|died| later(format!("failed to prepare for masking: {died}")))
     }
 
     /// The secrets that the fetch had whose files an apply is handed, as they were then and as they were set since, less those that

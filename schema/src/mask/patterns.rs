@@ -1,12 +1,19 @@
 //! Finds many texts at once in another that comes piece by piece, and where one of them may begin that is cut off by the end. Called
 //! by `mask`.
 //!
-//! What always holds: looking through a text takes time in proportion to it, and to the patterns at most once for each piece,
-//! however often either repeats itself.
+//! What always holds: preparing takes time in proportion to the patterns; looking through a text in proportion to it, and to the
+//! patterns at most once for each piece; however often either repeats itself. The one exception are patterns of which one is the
+//! beginning of another that repeats itself (two rules of hyphens): then the longer may be tried at each end of the shorter.
 
 use std::ops::Range;
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::automaton::Automaton;
+use aho_corasick::nfa::contiguous::NFA;
+use aho_corasick::{Anchored, Input, MatchKind};
+
+/// By so many first bytes a pattern is looked for, many bytes of the text at a time. More would be compared in vain at every place
+/// of a text that goes on as a pattern does.
+const HEAD_BYTES: usize = 8;
 
 /// A prefix of this many bytes tells most texts apart: where it is the same, comparing the rest counts as work.
 const NEAR_BYTES: usize = 8;
@@ -17,7 +24,10 @@ const PATIENCE: usize = 4;
 /// Texts to find.
 pub(super) struct Patterns {
     patterns: Vec<Vec<u8>>,
-    finder: AhoCorasick,
+    /// Finds where one may begin.
+    heads: NFA,
+    /// Finds them from there on. No DFA: to make one of a pattern takes the square of its length where it repeats itself.
+    finder: NFA,
     /// The patterns by their first byte: a key of many lines has a thousand.
     by_first: Vec<Vec<usize>>,
     pub(super) longest: usize,
@@ -35,12 +45,40 @@ impl Patterns {
     pub(super) fn of(mut patterns: Vec<Vec<u8>>) -> Self {
         patterns.sort();
         patterns.dedup();
-        let finder = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&patterns);
+        let finder = NFA::builder().match_kind(MatchKind::LeftmostLongest).prefilter(false).build(&patterns);
+        let mut heads: Vec<&[u8]> = patterns.iter().map(|pattern| &pattern[..pattern.len().min(HEAD_BYTES)]).collect();
+        heads.dedup();
+        let heads = NFA::builder().match_kind(MatchKind::LeftmostFirst).build(heads);
         let mut by_first = vec![Vec::new(); 256];
         patterns.iter().enumerate().for_each(|(which, pattern)| by_first[usize::from(pattern[0])].push(which));
         let longest = patterns.iter().map(Vec::len).max().unwrap_or(0);
-        // The only failure is more pattern text than fits into 32 bits, which no environment can hold.
-        Self { finder: finder.expect("an environment is smaller than 4 GiB"), patterns, by_first, longest }
+        // The only failure is more pattern text than fits into 31 bits, which no environment can hold.
+        let (heads, finder) = (heads.expect("an environment is smaller than 2 GiB"), finder.expect("an environment is smaller than 2 GiB"));
+        Self { patterns, heads, finder, by_first, longest }
+    }
+
+    /// The first one in `bytes` from `from` on, and of those that begin there the longest.
+    fn next(&self, bytes: &[u8], from: usize) -> Option<Range<usize>> {
+        let nothing = self.finder.start_state(Anchored::No).ok()?;
+        let (mut at, mut state, mut found) = (from, nothing, None);
+        loop {
+            if state == nothing {
+                // Nothing has been found then: after that the finder knows no way back to its beginning.
+                let head = self.heads.try_find(&Input::new(bytes).range(at..)).ok()??;
+                count(head.end() - at);
+                at = head.start();
+            }
+            let Some(byte) = bytes.get(at) else { return found };
+            (state, at) = (self.finder.next_state(Anchored::No, state, *byte), at + 1);
+            count(1);
+            if self.finder.is_dead(state) {
+                return found;
+            }
+            if self.finder.is_match(state) {
+                let length = self.finder.pattern_len(self.finder.match_pattern(state, 0));
+                found = Some(at - length..at);
+            }
+        }
     }
 
     /// All of them in `bytes`, of which `certain` is the part whose end may be the start of another.
@@ -50,9 +88,9 @@ impl Patterns {
         let mut found = Found { ranges: Vec::new(), open_from: open_from(0) };
         let mut done = 0;
         // A secret that begins before anything unfinished is a secret whatever comes.
-        while let Some(next) = self.finder.find(&bytes[done..]).filter(|next| done + next.start() < found.open_from) {
-            found.ranges.push(done + next.start()..done + next.end());
-            done += next.end();
+        while let Some(next) = self.next(bytes, done).filter(|next| next.start < found.open_from) {
+            done = next.end;
+            found.ranges.push(next);
             if done > found.open_from {
                 found.open_from = open_from(done).max(done);
             }
@@ -163,11 +201,13 @@ fn count(_bytes: usize) {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
 
-    /// Work for a text of `size` bytes that comes in pieces.
-    fn work(secret: &[u8], text: &[u8]) -> usize {
-        let patterns = Patterns::of(vec![secret.to_owned()]);
+    /// Work for a text that comes in pieces.
+    fn work(secrets: &[Vec<u8>], text: &[u8]) -> usize {
+        let patterns = Patterns::of(secrets.to_vec());
         let before = COMPARED.get();
         patterns.find(text, text, false);
         COMPARED.get() - before
@@ -175,20 +215,47 @@ mod tests {
 
     #[test]
     fn what_repeats_itself_takes_time_in_proportion() {
+        let with_others = |secret: Vec<u8>| {
+            let others = ["Q12345", "R23456", "S34567", "T45678", "U56789"].map(|other| other.as_bytes().to_vec());
+            [vec![secret], others.to_vec()].concat()
+        };
         // The text goes on as the secret does, almost to its end, wherever that begins.
         let of = |size: usize| {
             let secret = [vec![b'a'; size], b"b".to_vec()].concat();
             let text = [vec![b'a'; size - 1], b"c".to_vec()].concat();
-            work(&secret, &text)
+            work(&[secret], &text)
         };
         let periodic = |size: usize| {
             let secret = [b"abcabcab".repeat(size / 8), b"x".to_vec()].concat();
             let text = [b"abcabcab".repeat(size / 8), b"y".to_vec()].concat();
-            work(&secret, &text)
+            work(&[secret], &text)
         };
-        for work in [&of as &dyn Fn(usize) -> usize, &periodic] {
+        // A text several times as long, which nothing cuts off; and one full of secrets.
+        let longer = |size: usize| work(&with_others([vec![b'a'; size], b"b".to_vec()].concat()), &vec![b'a'; 4 * size]);
+        let full = |size: usize| work(&with_others(vec![b'a'; size / 8]), &vec![b'a'; 4 * size]);
+        for work in [&of as &dyn Fn(usize) -> usize, &periodic, &longer, &full] {
             let (once, twice) = (work(4_000), work(8_000));
             assert!(once > 0 && twice <= once * 5 / 2, "{once} and {twice} bytes compared");
+        }
+    }
+
+    #[test]
+    fn what_repeats_itself_is_prepared_in_time_in_proportion() {
+        // The least of some tries: the machine may be busy.
+        let least = |size: usize, of: &dyn Fn(usize) -> Vec<u8>| {
+            let once = || {
+                let (secret, began) = (of(size), Instant::now());
+                Patterns::of(vec![secret[1..].to_vec(), secret]);
+                began.elapsed()
+            };
+            (0..5).map(|_| once()).min().unwrap()
+        };
+        let rules = |size: usize| [b"user: a\n".as_slice(), &vec![b'-'; size], b"\npassword: b"].concat();
+        let one = |size: usize| vec![b'A'; size];
+        let two = |size: usize| b"ab".repeat(size / 2);
+        for of in [&one as &dyn Fn(usize) -> Vec<u8>, &two, &rules] {
+            let (once, more) = (least(5_000, of), least(20_000, of));
+            assert!(more <= once * 8, "{once:?}, and {more:?} for four times as much");
         }
     }
 

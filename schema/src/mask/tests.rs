@@ -442,3 +442,17 @@ fn text_full_of_escapes_is_held_back_no_longer_than_other_text() {
         }
     }
 }
+
+#[test]
+fn the_longest_secret_is_prepared_at_once_whatever_it_is_made_of() {
+    // As long as a variable may be. Minutes, if it grew with the square of the length.
+    let lines = |line: &str| line.repeat(100_000 / line.len());
+    let rule = format!("user: a\n{}\npassword: hunter2hunter2", "-".repeat(2_000));
+    for secret in [lines("A"), lines("ab"), lines("\\u0041"), lines("%41&"), lines("abcdefgh\n"), rule] {
+        let began = std::time::Instant::now();
+        let secrets = Secrets::of(&[secret.as_bytes()]).unwrap();
+        assert_eq!(secrets.hide(&format!("<{}>", STANDARD.encode(&secret))), "<***>");
+        assert_eq!(secrets.hide(&format!("<{}>", secret.trim_end())), "<***>");
+        assert!(began.elapsed().as_secs() < 20, "{:?} for {:?}", began.elapsed(), &secret[..20]);
+    }
+}

@@ -76,7 +76,7 @@ impl Inner {
         let now = self.clock.now();
         let given = spec.env.iter().filter(|(key, _)| spec.secret_keys.contains(key)).map(|(_, value)| value.clone());
         let secrets: Vec<String> = given.chain(spec.hidden.iter().map(|value| value.to_string_lossy().into_owned())).collect();
-        let hidden = Hidden::of(secrets.iter().map(String::as_str));
+        let hidden = Hidden::of(secrets.clone()).await;
         let mut record = Record {
             place: wanted.place.clone(),
             name: objects.name.clone(),
@@ -144,7 +144,7 @@ impl Inner {
             tokio::time::sleep(CONNECT_AGAIN).await;
         };
         let view = self.watches.view(&cluster, Key::of(&record.place), &record.place.namespace, job, false);
-        let hidden = Hidden::unsealed(&record.secrets, &self.sealer).unwrap_or_else(|error| {
+        let hidden = Hidden::unsealed(&record.secrets, &self.sealer).await.unwrap_or_else(|error| {
             tracing::error!(%job, %error, "the secrets of a job on a cluster cannot be hidden in what the cluster says of it");
             Hidden::default()
         });

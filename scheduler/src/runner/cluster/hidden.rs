@@ -24,10 +24,10 @@ impl std::fmt::Debug for Hidden {
 }
 
 impl Hidden {
-    /// These values.
-    pub(super) fn of<'a>(values: impl IntoIterator<Item = &'a str>) -> Self {
-        let values: Vec<&[u8]> = values.into_iter().map(str::as_bytes).collect();
-        Self(Secrets::of(&values).map(Arc::new))
+    /// These values. Long ones are prepared for some tenths of a second, in which nobody else may wait.
+    pub(super) async fn of(values: Vec<String>) -> Self {
+        let prepare = move || Secrets::of(&values.iter().map(String::as_bytes).collect::<Vec<_>>());
+        Self(tokio::task::spawn_blocking(prepare).await.expect("preparing to mask does not panic").map(Arc::new))
     }
 
     /// Values as they are kept on disk; empty when there are none.
@@ -40,12 +40,12 @@ impl Hidden {
     ///
     /// # Errors
     /// When they were sealed with another key.
-    pub(super) fn unsealed(sealed: &str, sealer: &Sealer) -> Result<Self, SealError> {
+    pub(super) async fn unsealed(sealed: &str, sealer: &Sealer) -> Result<Self, SealError> {
         if sealed.is_empty() {
             return Ok(Self::default());
         }
         let values: Vec<String> = serde_json::from_slice(&sealer.unseal(PURPOSE, sealed)?).unwrap_or_default();
-        Ok(Self::of(values.iter().map(String::as_str)))
+        Ok(Self::of(values).await)
     }
 
     /// The text without them.
@@ -74,10 +74,10 @@ impl Hidden {
 mod tests {
     use super::*;
 
-    #[test]
-    fn what_is_hidden_is_what_a_wrapper_hides() {
+    #[tokio::test]
+    async fn what_is_hidden_is_what_a_wrapper_hides() {
         let secret = "pa'ss w$rd/+&=:@!(x)*~;,?";
-        let hidden = Hidden::of([secret, "short"]);
+        let hidden = Hidden::of(vec![secret.to_owned(), "short".to_owned()]).await;
         for form in [
             r#"pa'"'"'ss w$rd/+&=:@!(x)*~;,?"#,
             "pa%27ss%20w$rd%2F+&=:@%21%28x%29%2A~%3B%2C%3F",
@@ -88,20 +88,31 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_head_ends_before_what_may_begin_a_secret() {
-        let hidden = Hidden::of(["hunter22"]);
+    #[tokio::test]
+    async fn a_head_ends_before_what_may_begin_a_secret() {
+        let hidden = Hidden::of(vec!["hunter22".to_owned()]).await;
         assert_eq!(hidden.hide_head(b"hunter22 hunt".to_vec(), false), b"*** ");
         assert_eq!(hidden.hide_head(b"hunter22 hunt".to_vec(), true), b"*** hunt");
     }
 
-    #[test]
-    fn what_is_kept_is_sealed_and_comes_back() {
+    #[tokio::test]
+    async fn what_is_kept_is_sealed_and_comes_back() {
         let sealer = Sealer::with_key([7; 32]);
         let sealed = Hidden::sealed(&["hunter22".to_owned()], &sealer);
         assert!(!sealed.contains("hunter22"));
-        assert_eq!(Hidden::unsealed(&sealed, &sealer).unwrap().hide("x hunter22"), "x ***");
-        assert!(Hidden::unsealed(&sealed, &Sealer::with_key([8; 32])).is_err());
-        assert_eq!(Hidden::unsealed(&Hidden::sealed(&[], &sealer), &sealer).unwrap().hide("x"), "x");
+        assert_eq!(Hidden::unsealed(&sealed, &sealer).await.unwrap().hide("x hunter22"), "x ***");
+        assert!(Hidden::unsealed(&sealed, &Sealer::with_key([8; 32])).await.is_err());
+        assert_eq!(Hidden::unsealed(&Hidden::sealed(&[], &sealer), &sealer).await.unwrap().hide("x"), "x");
+    }
+    #[tokio::test]
+    async fn nobody_waits_while_a_long_secret_is_prepared() {
+        let mut others = 0;
+        let hidden = tokio::select! {
+            biased;
+            hidden = Hidden::of(vec!["A".repeat(100_000)]) => hidden,
+            () = async { loop { others += 1; tokio::time::sleep(std::time::Duration::from_millis(1)).await } } => unreachable!(),
+        };
+        assert_eq!(hidden.hide(&"A".repeat(100_000)), "***");
+        assert!(others > 1, "{others} turns of the others");
     }
 }
