@@ -175,5 +175,6 @@ pub(super) fn forms(plain: Vec<Vec<u8>>) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
         all.sort_unstable();
         all.dedup();
     }
-    all.into_iter().filter(|form| !form.is_empty()).partition(|form| form.trim_ascii().len() >= SHORTEST_BYTES || plain.contains(form))
+    let is_long = |form: &Vec<u8>| form.trim_ascii().len() >= SHORTEST_BYTES || (form.len() >= SHORTEST_BYTES && plain.contains(form));
+    all.into_iter().filter(|form| !form.is_empty()).partition(is_long)
 }

@@ -40,10 +40,9 @@ pub(super) fn written(plain: &[u8]) -> Vec<Vec<u8>> {
             forms.push(self::json(&json).into_bytes());
         }
         forms.push(json.into_bytes());
-        // What escapes of bytes make of it where they are of characters (Python's `\xe4`).
-        if !plain.is_ascii() {
-            forms.extend(text.chars().map(|character| u8::try_from(character).ok()).collect::<Option<Vec<u8>>>());
-        }
+        // What escapes of bytes make of it where they are of characters: of all that fit (Python's ascii() writes `\xe4`, and `\u20ac`
+        // beside it), and of those that are not to be seen (its repr()).
+        forms.extend([with_bytes(text, |_| true), with_bytes(text, |byte| matches!(byte, 0x80..=0xa0 | 0xad))]);
     }
     // A form of an address writes a blank so, also one in JSON.
     let with_plus: Vec<_> = forms.iter().filter(|form| form.contains(&b' ')).map(|form| replaced(form, &[(b" ", b"+")])).collect();
@@ -106,6 +105,18 @@ fn replaced(bytes: &[u8], pairs: &[(&[u8], &[u8])]) -> Vec<u8> {
         };
     }
     text
+}
+
+/// With one byte for each character beyond ASCII of which one is the number and is `chosen`.
+fn with_bytes(text: &str, chosen: fn(u8) -> bool) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    for character in text.chars() {
+        match u8::try_from(character) {
+            Ok(byte) if chosen(byte) => bytes.push(byte),
+            _ => bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+    bytes
 }
 
 /// As a string of JSON, without its quotes.

@@ -361,7 +361,7 @@ fn a_secret_of_several_lines_is_known_escaped() {
 #[test]
 fn escapes_without_an_end_are_held_back_to_a_limit() {
     let secrets = Secrets::of(&[b"hunter22", b"\"quoted\""]).unwrap();
-    for endless in ["\\", "25", "amp;", "0", "\\u005c"] {
+    for endless in ["\\", "25", "amp;", "0", "uuml", "\\u005c"] {
         for begin in ["", "hun", "hun%", "hun&", "hun&#", "hun\\"] {
             let mut masker = Masker::default();
             masker.push(&secrets, begin.as_bytes(), false);
@@ -455,4 +455,22 @@ fn the_longest_secret_is_prepared_at_once_whatever_it_is_made_of() {
         assert_eq!(secrets.hide(&format!("<{}>", secret.trim_end())), "<***>");
         assert!(began.elapsed().as_secs() < 20, "{:?} for {:?}", began.elapsed(), &secret[..20]);
     }
+}
+
+#[test]
+fn characters_of_one_byte_beside_others_are_known_escaped() {
+    // Python's ascii(), its repr() (which escapes what is not to be seen), and PHP's htmlentities.
+    check_forms(
+        "Grüße€uro-2026",
+        &[
+            ("ascii()", r"Gr\xfc\xdfe\u20acuro-2026"),
+            ("in JSON", r"Gr\\xfc\\xdfe\\u20acuro-2026"),
+            ("PHP", "Gr&uuml;&szlig;e&euro;uro-2026"),
+        ],
+    );
+    check_forms("pass–wörd 2026", &[("ascii()", r"pass\u2013w\xf6rd 2026"), ("PHP, twice", "pass&amp;ndash;w&amp;ouml;rd 2026")]);
+    check_forms("Été\u{a0}2026 – œuvre", &[("repr()", r"Été\xa02026 – œuvre"), ("PHP", "&Eacute;t&eacute;&nbsp;2026 &ndash; &oelig;uvre")]);
+    check_forms("κωδικός-2026", &[("PHP", "&kappa;&omega;&delta;&iota;&kappa;ό&sigmaf;-2026")]);
+    check(&["äöüß"], r"<\xe4\xf6\xfc\xdf>", "<***>");
+    check(&["first ä€ line\nsecond ö€ line"], r"<first \xe4\u20ac line\nsecond \xf6\u20ac line|second \xf6\u20ac line>", "<***|***>");
 }

@@ -4,6 +4,8 @@
 //! What was escaped several times (JSON in JSON, `%25`, `&amp;`) is decoded in one go, so that no escape depends on what stands
 //! before it.
 
+mod names;
+
 /// How often the mark of an escape may itself have been escaped: with JSON twice as many backslashes each time.
 pub(in crate::mask) const BACKSLASHES_LIMIT: usize = 32;
 const AGAIN_LIMIT: usize = 4;
@@ -137,15 +139,12 @@ fn markup(text: &[u8]) -> Read {
         [b'#', ..] => return until(text, 1, 10, b';'),
         _ => {}
     }
-    for (name, byte) in [(b"lt;".as_slice(), b'<'), (b"gt;", b'>'), (b"quot;", b'"'), (b"apos;", b'\'')] {
-        if text.starts_with(name) {
-            return Ok((Meaning::Byte(byte), name.len()));
-        }
-        if name.starts_with(text) {
-            return Err(Stop::Cut);
-        }
+    let length = text.iter().take(names::LIMIT_BYTES + 1).take_while(|byte| byte.is_ascii_alphanumeric()).count();
+    match text.get(length) {
+        None if names::begins(text) => Err(Stop::Cut),
+        Some(b';') => names::number(&text[..length]).map(|number| (character(number), length + 1)).ok_or(Stop::Not),
+        _ => Err(Stop::Not),
     }
-    Err(Stop::Not)
 }
 
 /// An escape whose mark may have been escaped with `again` behind it.
