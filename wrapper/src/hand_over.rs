@@ -236,12 +236,14 @@ impl Http {
             Ok(token) => last_words::marked_line(&line::write(&job, &token, &report), is_within_a_line),
             Err(why) => say(&format!("the report is not written into the log, where nobody could believe it: {why}")),
         };
+        let nowhere_else = streams.each_ref().map(Kept::is_in_memory);
         let last = Last::new(report.clone(), streams.map(|kept| (Where::of(kept.place), kept.kept)), attempted, to_send);
         if self.spool.is_none() {
             // One that was refused before the start had none; now there may be something to keep.
             self.spool = self.make_spool().ok();
         }
-        if let Some(Err(error)) = self.spool.as_ref().map(|spool| spool.report(&last.text())) {
+        let unkept = self.spool.as_mut().and_then(|spool| spool.report(&last.report, nowhere_else).err());
+        if let Some(error) = &unkept {
             say(&format!("the report is not kept until it is delivered: {error}"));
         }
         let url = self.delivery.target.url.clone();
@@ -257,7 +259,14 @@ impl Http {
             }
             (Outcome::GaveUp(why), Some(spool)) => {
                 let at = spool.directory().display();
-                say(&format!("the report was not delivered to {url}: {why}; it is kept: `pvn-wrapper resume {at}` tries again"));
+                let kept = match unkept {
+                    None => format!("it is kept: `pvn-wrapper resume {at}` tries again"),
+                    Some(error) => format!(
+                        "nor could it be kept: {error}. How the command ended only this log tells; `pvn-wrapper resume {at}` \
+                         delivers what there is of its output"
+                    ),
+                };
+                say(&format!("the report was not delivered to {url}: {why}; {kept}"));
             }
             (Outcome::GaveUp(why), None) => say(&format!("the report was not delivered to {url}: {why}")),
         }

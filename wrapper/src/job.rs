@@ -15,14 +15,13 @@ use schema::time::Timestamp;
 
 use crate::args::DELIVER_FOR;
 use crate::outputs;
+use crate::room::Room;
 use crate::store::Kept;
-
-mod room;
 
 /// The job that this process runs. Whoever holds it is the only one who does.
 pub(crate) struct Job {
     directory: PathBuf,
-    room: room::Room,
+    room: Room,
     /// Locked as long as we live; the kernel lets go of it.
     _claim: File,
 }
@@ -57,7 +56,7 @@ impl Job {
         }
         let text = serde_json::to_vec(&Claim::Wrapper { pid: rustix::process::getpid().as_raw_nonzero().get(), at: now });
         (&claim).write_all(&text.expect("a claim is JSON")).map_err(faulty)?;
-        Ok(Self { directory: directory.to_owned(), room: room::Room::take(directory), _claim: claim })
+        Ok(Self { directory: directory.to_owned(), room: Room::take(directory), _claim: claim })
     }
 
     /// Where its files are.
@@ -68,7 +67,7 @@ impl Job {
     /// Puts the report in place, whole or not at all. On a full disk it tries for as long as a report is delivered elsewhere: that we
     /// live, and hold the claim, tells the daemon that the job is not over.
     pub(crate) fn report(&mut self, report: &Report, streams: &[Kept; 2]) -> io::Result<()> {
-        self.room.put(&self.directory, report, streams, DELIVER_FOR)
+        self.room.put(&self.directory, report, streams.each_ref().map(Kept::is_in_memory), DELIVER_FOR)
     }
 }
 

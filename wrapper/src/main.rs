@@ -29,6 +29,7 @@ mod quick;
 mod raw;
 mod report;
 mod resume;
+mod room;
 mod run;
 mod signals;
 mod spawn;

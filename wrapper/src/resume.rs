@@ -32,7 +32,7 @@ pub(crate) fn resume(directory: &Path, deliver_for: Duration) -> u8 {
 }
 
 fn deliver(directory: &Path, deliver_for: Duration) -> Result<(), String> {
-    let (spool, about) = Spool::open(directory).map_err(|error| error.to_string())?;
+    let (mut spool, about) = Spool::open(directory).map_err(|error| error.to_string())?;
     let environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
     // The scheduler may have moved meanwhile.
     let url = environment.iter().find(|(key, value)| key == URL_VARIABLE && !value.is_empty());
@@ -44,8 +44,11 @@ fn deliver(directory: &Path, deliver_for: Duration) -> Result<(), String> {
         None => {
             let report = unknown(&spool, &about).map_err(unreadable)?;
             // The next one who resumes must say the same.
-            let text = serde_json::to_vec(&report).expect("a report is JSON");
-            spool.report(&text).map_err(|error| format!("{} cannot be written: {error}", directory.display()))?;
+            match spool.report(&report, [false; 2]) {
+                // Made of what is there, it comes out the same without being kept, unless a stream was cut for it.
+                Err(error) if report.truncated => return Err(format!("{} cannot be written: {error}", directory.display())),
+                _ => say(&format!("how the run in {} ended is not known, and the last of its output may be missing", directory.display())),
+            }
             report
         }
     };

@@ -323,6 +323,11 @@ impl Store {
 }
 
 impl Kept {
+    /// Whether what is kept is in no file.
+    pub(crate) fn is_in_memory(&self) -> bool {
+        matches!(self.place, Place::Memory(_))
+    }
+
     /// The bytes, if they are no more than `limit`.
     pub(crate) fn read(&self, limit: u64) -> io::Result<Option<Vec<u8>>> {
         match &self.place {

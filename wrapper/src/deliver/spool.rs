@@ -7,6 +7,7 @@
 //!   run.json        whose it is and where it goes; no token. Before the command starts
 //!   stdout, stderr  as stored so far, from the moment that a stream is large or old enough to be watched
 //!   files/NAME      declared outputs, copied
+//!   report.json.new room for the report, taken before the command starts, whatever fills the disk afterwards
 //!   report.json     by rename, after everything else; its absence says that the end is not known
 //! ```
 //!
@@ -19,6 +20,7 @@ use std::fs::{DirBuilder, File, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::OFlags;
 use schema::id::BlobId;
@@ -26,6 +28,7 @@ use schema::report::Report;
 use schema::spool::{CLAIM, FILES, REPORT, REPORT_TEMPORARY, Stream};
 use serde::{Deserialize, Serialize};
 
+use crate::room::Room;
 use crate::writer::say;
 use crate::{locks, outputs, store};
 
@@ -63,6 +66,7 @@ pub(crate) struct About {
 #[derive(Debug)]
 pub(crate) struct Spool {
     directory: PathBuf,
+    room: Room,
     _lock: File,
 }
 
@@ -87,7 +91,7 @@ impl Spool {
         let (mut kept, mut said) = (None, false);
         let directory = if is_others(directory) { directory.join(WITHIN) } else { directory.to_owned() };
         for place in std::iter::once(directory.clone()).chain((1..=PLACES_LIMIT).map(|number| beside(&directory, number))) {
-            let spool = match if has_others_files(&place) { Err(io::ErrorKind::WouldBlock.into()) } else { Self::lock(&place) } {
+            let mut spool = match if has_others_files(&place) { Err(io::ErrorKind::WouldBlock.into()) } else { Self::lock(&place) } {
                 Ok(spool) => spool,
                 Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::PermissionDenied) => {
                     kept = Some(error);
@@ -107,6 +111,7 @@ impl Spool {
             }
             spool.clear();
             spool.write(RUN, &serde_json::to_vec(about)?)?;
+            spool.room = Room::take(&spool.directory);
             return Ok(spool);
         }
         Err(kept.unwrap_or_else(|| io::ErrorKind::WouldBlock.into()))
@@ -143,7 +148,7 @@ impl Spool {
         match lock.try_lock() {
             // Whoever had it may have removed it meanwhile with all the rest.
             Ok(()) if !locks::is_at(&lock, &directory.join(LOCK)) => Err(io::Error::from(io::ErrorKind::WouldBlock)),
-            Ok(()) => Ok(Self { directory: directory.to_owned(), _lock: lock }),
+            Ok(()) => Ok(Self { directory: directory.to_owned(), room: Room::default(), _lock: lock }),
             Err(TryLockError::WouldBlock) => Err(io::Error::from(io::ErrorKind::WouldBlock)),
             Err(TryLockError::Error(error)) => Err(error),
         }
@@ -195,10 +200,11 @@ impl Spool {
         Ok((to, blob))
     }
 
-    /// Puts the report in place, whole or not at all as far as a killed process goes; [`Self::sync`] is for the rest.
-    pub(crate) fn report(&self, text: &[u8]) -> io::Result<()> {
-        self.write(REPORT_TEMPORARY, text)?;
-        std::fs::rename(self.directory.join(REPORT_TEMPORARY), self.directory.join(REPORT))
+    /// Puts the report in place, whole or not at all as far as a killed process goes; [`Self::sync`] is for the rest. Where there is
+    /// no room for all of it, without the streams that it carries; those that are `nowhere_else` count as lost in it.
+    pub(crate) fn report(&mut self, report: &Report, nowhere_else: [bool; 2]) -> io::Result<()> {
+        // What is kept is what somebody delivers later; who delivers now does not wait for it.
+        self.room.put(&self.directory, report, nowhere_else, Duration::ZERO)
     }
 
     /// Sees to it that what is here outlives the machine.
@@ -309,14 +315,14 @@ mod tests {
     fn what_is_left_can_be_taken_over_and_is_removed_with_nothing_else() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("spool");
-        let spool = Spool::make(&path, &about()).unwrap();
+        let mut spool = Spool::make(&path, &about()).unwrap();
         std::fs::write(path.join("mine"), "x").unwrap();
         let output = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(output.path(), "plan").unwrap();
         let (kept, blob) = spool.keep("plan", File::open(output.path()).unwrap()).unwrap();
         assert_eq!(blob, BlobId::of(b"plan"));
         assert_eq!(std::fs::read(kept).unwrap(), b"plan");
-        spool.report(&serde_json::to_vec(&Report { exit_code: Some(3), ..Report::default() }).unwrap()).unwrap();
+        spool.report(&Report { exit_code: Some(3), ..Report::default() }, [false; 2]).unwrap();
         spool.sync().unwrap();
         assert!(matches!(Spool::open(&path), Err(OpenError::Busy(_))));
         drop(spool);
@@ -345,10 +351,10 @@ mod tests {
         let path = directory.path().join("spool");
         let of = |job: &str| About { job: job.into(), ..about() };
         let leave = |job: &str, exit_code| {
-            let spool = Spool::make(&path, &of(job)).unwrap();
+            let mut spool = Spool::make(&path, &of(job)).unwrap();
             std::fs::write(spool.stream(Stream::Stdout), "x").unwrap();
             if let Some(code) = exit_code {
-                spool.report(&serde_json::to_vec(&Report { exit_code: Some(code), ..Report::default() }).unwrap()).unwrap();
+                spool.report(&Report { exit_code: Some(code), ..Report::default() }, [false; 2]).unwrap();
             }
             spool.directory().to_owned()
         };
@@ -388,7 +394,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let spool = Spool::make(directory.path(), &about()).unwrap();
         assert!(spool.left_report().unwrap().is_none());
-        spool.report(b"{\"exitCode\": 0").unwrap();
+        std::fs::write(directory.path().join(REPORT), b"{\"exitCode\": 0").unwrap();
         assert!(spool.left_report().unwrap().is_none());
     }
 

@@ -1,5 +1,5 @@
-//! Room for the report of a local job, taken before its command starts: a disk that is full when the command ends takes no result
-//! from anybody. Called by [`super::Job`].
+//! Room for the report in a spool directory, taken before the command starts: a disk that is full when the command ends, be it of
+//! what the command printed, takes no result from anybody. Called by `job` and `deliver::spool`.
 //!
 //! The file that becomes the report is made at the start, with blocks of its own; a report that fits writes into these. One that is
 //! larger is cut, or waits until there is room.
@@ -16,7 +16,6 @@ use rustix::fs::FallocateFlags;
 use schema::report::Report;
 use schema::spool;
 
-use crate::store::{Kept, Place};
 use crate::writer::say;
 
 /// Room that is taken, bytes: a report without streams and structured output has about 700, and some files' names and left-over
@@ -28,7 +27,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 const PAUSE_MOST: Duration = Duration::from_secs(2);
 
 /// The file that becomes the report.
-pub(super) struct Room {
+#[derive(Debug, Default)]
+pub(crate) struct Room {
     /// `None` when it could not be made.
     file: Option<File>,
     /// Whether something was written into it in vain, which may be longer than what comes next.
@@ -37,7 +37,7 @@ pub(super) struct Room {
 
 impl Room {
     /// Takes the room. What cannot be had is tried again when the report is there.
-    pub(super) fn take(directory: &Path) -> Self {
+    pub(crate) fn take(directory: &Path) -> Self {
         let file = open(directory).ok();
         if let Some(file) = &file {
             // A file system that cannot set room aside, or has none now.
@@ -46,15 +46,16 @@ impl Room {
         Self { file, is_used: false }
     }
 
-    /// Puts the report in place, whole or not at all. Without room for all of it the small streams go that it carries, and count as
-    /// lost; what a structured output is needed for cannot be done without it, so it goes only when nothing else helped for `patience`.
-    pub(super) fn put(&mut self, directory: &Path, report: &Report, streams: &[Kept; 2], patience: Duration) -> io::Result<()> {
+    /// Puts the report in place, whole or not at all. Without room for all of it the small streams go that it carries, and those that
+    /// are `nowhere_else` count as lost; what a structured output is needed for cannot be done without it, so it goes only when nothing
+    /// else helped for `patience`.
+    pub(crate) fn put(&mut self, directory: &Path, report: &Report, nowhere_else: [bool; 2], patience: Duration) -> io::Result<()> {
         let whole = serde_json::to_vec(report)?;
         let Err(error) = self.write(directory, &whole) else { return Ok(()) };
         if !passes(&error) {
             return Err(error);
         }
-        let short = without_streams(report, streams);
+        let short = without_streams(report, nowhere_else);
         let fitting = short.shortened(usize::try_from(ROOM_BYTES).unwrap_or(usize::MAX));
         let keeps_all = report.structured.is_none() || fitting == serde_json::to_vec(&short)?;
         let until = Instant::now() + patience;
@@ -106,7 +107,12 @@ impl Room {
 }
 
 fn open(directory: &Path) -> io::Result<File> {
-    File::options().write(true).create(true).truncate(true).mode(0o600).open(directory.join(spool::REPORT_TEMPORARY))
+    let path = directory.join(spool::REPORT_TEMPORARY);
+    match std::fs::remove_file(&path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        // Nothing that is there is opened, and no symlink followed.
+        _ => File::options().write(true).create_new(true).mode(0o600).open(path),
+    }
 }
 
 /// Whether an error may pass without anybody touching the job's directory.
@@ -114,14 +120,14 @@ fn passes(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::OutOfMemory | ErrorKind::ReadOnlyFilesystem)
 }
 
-/// The report without the streams that it alone carries, whose bytes are lost by that.
-fn without_streams(report: &Report, [stdout, stderr]: &[Kept; 2]) -> Report {
+/// The report without its streams; the bytes of those that are nowhere else are lost by that.
+fn without_streams(report: &Report, [stdout, stderr]: [bool; 2]) -> Report {
     let mut short = report.clone();
-    for (kept, inline, blob) in
+    for (is_lost, inline, blob) in
         [(stdout, &mut short.stdout_inline, &mut short.stdout_blob_id), (stderr, &mut short.stderr_inline, &mut short.stderr_blob_id)]
     {
         if let Some(text) = inline.take()
-            && matches!(kept.place, Place::Memory(_))
+            && is_lost
         {
             short.lost_bytes += STANDARD.decode(text).map_or(0, |bytes| bytes.len() as u64);
             *blob = None;
