@@ -2,10 +2,10 @@
 //! by `mask`.
 //!
 //! What always holds: preparing takes time in proportion to the patterns; looking through a text in proportion to it, and to the
-//! patterns at most once for each piece; however often either repeats itself. The one exception are patterns of which one is the
-//! beginning of another that repeats itself (two rules of hyphens): then the longer may be tried at each end of the shorter.
+//! patterns at most some times for each piece; however often either repeats itself.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use aho_corasick::automaton::Automaton;
 use aho_corasick::nfa::contiguous::NFA;
@@ -18,7 +18,7 @@ const HEAD_BYTES: usize = 8;
 /// A prefix of this many bytes tells most texts apart: where it is the same, comparing the rest counts as work.
 const NEAR_BYTES: usize = 8;
 
-/// Times the longest pattern: so much may be compared in vain before all beginnings are found in one go.
+/// Times the longest pattern: so much may be compared in vain before all beginnings, or all patterns, are found in one go.
 const PATIENCE: usize = 4;
 
 /// Texts to find.
@@ -28,6 +28,8 @@ pub(super) struct Patterns {
     heads: NFA,
     /// Finds them from there on. No DFA: to make one of a pattern takes the square of its length where it repeats itself.
     finder: NFA,
+    /// Finds where they end that are read backwards, for texts in which one begins as another, everywhere.
+    backwards: OnceLock<NFA>,
     /// The patterns by their first byte: a key of many lines has a thousand.
     by_first: Vec<Vec<usize>>,
     pub(super) longest: usize,
@@ -54,11 +56,11 @@ impl Patterns {
         let longest = patterns.iter().map(Vec::len).max().unwrap_or(0);
         // The only failure is more pattern text than fits into 31 bits, which no environment can hold.
         let (heads, finder) = (heads.expect("an environment is smaller than 2 GiB"), finder.expect("an environment is smaller than 2 GiB"));
-        Self { patterns, heads, finder, by_first, longest }
+        Self { patterns, heads, finder, backwards: OnceLock::new(), by_first, longest }
     }
 
-    /// The first one in `bytes` from `from` on, and of those that begin there the longest.
-    fn next(&self, bytes: &[u8], from: usize) -> Option<Range<usize>> {
+    /// The first one in `bytes` from `from` on, and of those that begin there the longest. And up to where was looked for a longer.
+    fn next(&self, bytes: &[u8], from: usize) -> Option<(Range<usize>, usize)> {
         let nothing = self.finder.start_state(Anchored::No).ok()?;
         let (mut at, mut state, mut found) = (from, nothing, None);
         loop {
@@ -68,11 +70,11 @@ impl Patterns {
                 count(head.end() - at);
                 at = head.start();
             }
-            let Some(byte) = bytes.get(at) else { return found };
+            let Some(byte) = bytes.get(at) else { return found.map(|found| (found, at)) };
             (state, at) = (self.finder.next_state(Anchored::No, state, *byte), at + 1);
             count(1);
             if self.finder.is_dead(state) {
-                return found;
+                return found.map(|found| (found, at));
             }
             if self.finder.is_match(state) {
                 let length = self.finder.pattern_len(self.finder.match_pattern(state, 0));
@@ -81,15 +83,44 @@ impl Patterns {
         }
     }
 
+    /// For each place the length of the longest one that begins there, or 0: nothing is looked at twice.
+    fn all(&self, bytes: &[u8]) -> Vec<usize> {
+        let backwards = self.backwards.get_or_init(|| {
+            let patterns = self.patterns.iter().map(|pattern| pattern.iter().rev().copied().collect::<Vec<u8>>());
+            NFA::builder().match_kind(MatchKind::Standard).prefilter(false).build(patterns).expect("an environment is smaller than 2 GiB")
+        });
+        let mut lengths = vec![0; bytes.len()];
+        let Ok(mut state) = backwards.start_state(Anchored::No) else { return lengths };
+        for (byte, length) in bytes.iter().zip(&mut lengths).rev() {
+            state = backwards.next_state(Anchored::No, state, *byte);
+            if backwards.is_match(state) {
+                // The first one is that of the state itself, the others are shorter.
+                *length = backwards.pattern_len(backwards.match_pattern(state, 0));
+            }
+        }
+        count(bytes.len());
+        lengths
+    }
+
     /// All of them in `bytes`, of which `certain` is the part whose end may be the start of another.
     pub(super) fn find(&self, bytes: &[u8], certain: &[u8], last: bool) -> Found {
         let mut beginnings = Beginnings::of(self, certain, PATIENCE * self.longest);
         let mut open_from = |from: usize| if last { bytes.len() } else { beginnings.first(from.min(certain.len())) };
         let mut found = Found { ranges: Vec::new(), open_from: open_from(0) };
-        let mut done = 0;
+        let (mut done, mut patience) = (0, PATIENCE * self.longest);
+        let mut all: Option<(usize, Vec<usize>)> = None;
         // A secret that begins before anything unfinished is a secret whatever comes.
-        while let Some(next) = self.next(bytes, done).filter(|next| next.start < found.open_from) {
+        loop {
+            let next = match &all {
+                None => self.next(bytes, done),
+                Some((from, lengths)) => following(lengths, done - from).map(|next| (next.start + from..next.end + from, next.end + from)),
+            };
+            let Some((next, seen)) = next.filter(|(next, _)| next.start < found.open_from) else { break };
             done = next.end;
+            patience = patience.saturating_sub(seen - done);
+            if patience == 0 && all.is_none() {
+                all = Some((done, self.all(&bytes[done..])));
+            }
             found.ranges.push(next);
             if done > found.open_from {
                 found.open_from = open_from(done).max(done);
@@ -100,6 +131,12 @@ impl Patterns {
         }
         found
     }
+}
+
+/// The first pattern at `from` or later, of which these are the lengths at each place.
+fn following(lengths: &[usize], from: usize) -> Option<Range<usize>> {
+    let at = from + lengths[from..].iter().position(|length| *length > 0)?;
+    Some(at..at + lengths[at])
 }
 
 /// Where a pattern may begin that is cut off by the end of a text.
@@ -233,7 +270,9 @@ mod tests {
         // A text several times as long, which nothing cuts off; and one full of secrets.
         let longer = |size: usize| work(&with_others([vec![b'a'; size], b"b".to_vec()].concat()), &vec![b'a'; 4 * size]);
         let full = |size: usize| work(&with_others(vec![b'a'; size / 8]), &vec![b'a'; 4 * size]);
-        for work in [&of as &dyn Fn(usize) -> usize, &periodic, &longer, &full] {
+        // The beginning of a secret is another one, and everywhere.
+        let nested = |size: usize| work(&[vec![b'a'; 8], [vec![b'a'; size], b"b".to_vec()].concat()], &vec![b'a'; 4 * size]);
+        for work in [&of as &dyn Fn(usize) -> usize, &periodic, &longer, &full, &nested] {
             let (once, twice) = (work(4_000), work(8_000));
             assert!(once > 0 && twice <= once * 5 / 2, "{once} and {twice} bytes compared");
         }
@@ -256,6 +295,29 @@ mod tests {
         for of in [&one as &dyn Fn(usize) -> Vec<u8>, &two, &rules] {
             let (once, more) = (least(20_000, of), least(80_000, of));
             assert!(more <= once * 8 + Duration::from_millis(100), "{once:?}, and {more:?} for four times as much");
+        }
+    }
+
+    #[test]
+    fn both_ways_find_the_same_patterns() {
+        let patterns = ["aa", "aaaab", "ab", "abba", "bb", "aabb", "abababa"].map(|pattern| pattern.as_bytes().to_vec());
+        let patterns = Patterns::of(patterns.to_vec());
+        for length in 1..=11_u32 {
+            for number in 0..1_u32 << length {
+                let text: Vec<u8> = (0..length).map(|bit| b'a' + u8::from(number >> bit & 1 == 1)).collect();
+                let lengths = patterns.all(&text);
+                for from in 0..=text.len() {
+                    let next = patterns.next(&text, from).map(|(next, _)| next);
+                    let of = |at: usize| patterns.patterns.iter().filter(|p| text[at..].starts_with(p)).map(Vec::len).max();
+                    let expected = (from..text.len()).find_map(|at| of(at).map(|length| at..at + length));
+                    assert_eq!(
+                        (&next, &following(&lengths, from)),
+                        (&expected, &expected),
+                        "{} from {from}",
+                        String::from_utf8_lossy(&text)
+                    );
+                }
+            }
         }
     }
 
