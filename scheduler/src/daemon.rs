@@ -26,6 +26,7 @@ use crate::identity;
 use crate::key::{self, KeyError};
 use crate::private;
 use crate::retention::Retention;
+use crate::retention::reserve::Way;
 use crate::runner::Runner;
 use crate::runner::cluster::ClusterRunner;
 use crate::runner::local::{self, LocalRunner};
@@ -84,16 +85,10 @@ pub enum StartError {
     #[error("{0} is taken, perhaps by another pvn-scheduler; stop that one, or give another --listen")]
     Taken(SocketAddr),
     /// The disk is full, also with the reserve.
-    #[error(
-        "the disk of the data directory {} has {free_kib} KiB left, too few to start, and the reserve {reserve}; make room on that disk, or remove what is not kept any more with `pvn-scheduler prune --data-dir {}`", directory.display(), directory.display()
-    )]
+    #[error("{full}")]
     NoRoom {
-        /// The data directory.
-        directory: PathBuf,
-        /// What is free there.
-        free_kib: u64,
-        /// The reserve, and what became of it.
-        reserve: String,
+        /// What there is, and what to do.
+        full: String,
         /// What failed.
         source: Box<StartError>,
     },
@@ -191,7 +186,7 @@ impl Daemon {
         let database = settings.database_file()?;
         private::data_directory(data, &database).map_err(io_error(format!("use the data directory {}", data.display())))?;
         let lock = Lock::take(data)?;
-        let way = full::Way::make(&database);
+        let way = Way::make(&database);
         belongs::check(data, &database).await?;
         let refused = |error: io::Error| match error.kind() {
             io::ErrorKind::AddrInUse => StartError::Taken(settings.listen),
@@ -213,7 +208,7 @@ impl Daemon {
         let id = identity::of(&spool).map_err(io_error(format!("tell the spool directory {}", spool.display())))?;
         spools::note(&store, &clock, &id, &spool).await?;
         let blobs = Blobs::open(&data.join("blobs")).map_err(io_error(format!("open the blobs in {}", data.display())))?;
-        way.prune(&store, &blobs, settings.retain, &clock).await;
+        full::prune(&way, &store, &blobs, settings.retain, &clock).await;
         let (news, news_in) = mpsc::channel(NEWS_LIMIT);
         let root = settings.local_root.clone().expect("absolute settings say where");
         let wrapper = wrapper(settings)?;
@@ -261,6 +256,7 @@ impl Daemon {
             observer: settings.observer || restored.is_some(),
             options: Options { everything_local: settings.all_local },
         };
+        // Before anything is started that would use it.
         let reserve = way.take_back();
         let Driver { handle, done: driver } = Driver::start(parts, stop.child_token()).await?;
         let retention = Retention::of_daemon(store.clone(), blobs.clone(), settings.retain, clock.clone(), runner.clone(), reserve);

@@ -11,7 +11,8 @@ use crate::belongs::{self, BelongsError};
 use crate::blobs::Blobs;
 use crate::clock::Clock;
 use crate::key::{self, KeyError};
-use crate::retention::{Policy, Retention, reserve};
+use crate::retention::reserve::{self, Way};
+use crate::retention::{Policy, Retention};
 use crate::secrets::KEY_FILE;
 use crate::settings::Settings;
 use crate::store::{Lock, Owner, Store, StoreError};
@@ -101,10 +102,10 @@ pub async fn prune(arguments: &PruneArguments) -> anyhow::Result<String> {
     let place = &arguments.place;
     let database = place.database()?;
     private::check_owner(&place.data_dir, &database).with_context(|| unusable(&place.data_dir))?;
-    let free = || rustix::fs::statvfs(&place.data_dir).map_or(0, |disk| disk.f_bavail.saturating_mul(disk.f_frsize));
+    let free = || reserve::free_bytes(&database).unwrap_or(0) >> 20;
     let before = free();
     // Whatever was half written goes first: that needs no room, and opening the database may.
-    let (_lock, store, blobs, reserve) = {
+    let (blobs, way) = {
         let held = Lock::take(&place.data_dir)?;
         // Where it cannot even be read without room, it is checked again when there is some.
         match belongs::check(&place.data_dir, &database).await {
@@ -117,12 +118,29 @@ pub async fn prune(arguments: &PruneArguments) -> anyhow::Result<String> {
         }
         let blobs = Blobs::open(&place.data_dir.join("blobs"))
             .with_context(|| format!("failed to open the blobs in {}", place.data_dir.display()))?;
-        let reserve = reserve::beside(&database);
-        reserve::give_up(&reserve).with_context(|| format!("failed to give up {}", reserve.display()))?;
         drop(held);
-        let (lock, store) = place.open().await?;
-        (lock, store, blobs, reserve)
+        (blobs, Way::make(&database))
     };
+    let said = remove(arguments, blobs, &way).await.or_else(|error| full(place, error))?;
+    let reserve = way.take_back();
+    let aside = match std::fs::metadata(&reserve) {
+        Ok(reserve) => format!("{} MiB are set aside for a full disk", reserve.len() >> 20),
+        Err(_) => format!("nothing is set aside for a full disk: that needs {} MiB of room", reserve::ROOM_BYTES >> 20),
+    };
+    Ok(format!("{said}; {before} MiB were free and {} MiB are; {aside}", free()))
+}
+
+/// Adds to an error of a full disk what to do.
+fn full<T>(place: &Place, error: anyhow::Error) -> anyhow::Result<T> {
+    match reserve::full(&place.data_dir, &place.database()?) {
+        Some(full) => Err(error.context(full)),
+        None => Err(error),
+    }
+}
+
+/// Goes through everything once. Returns what was removed, in words.
+async fn remove(arguments: &PruneArguments, blobs: Blobs, way: &Way) -> anyhow::Result<String> {
+    let (_lock, store) = arguments.place.open().await?;
     let numbers = store.pruned();
     let retention = Retention {
         store: store.clone(),
@@ -130,14 +148,17 @@ pub async fn prune(arguments: &PruneArguments) -> anyhow::Result<String> {
         policy: arguments.retain,
         clock: Clock::System,
         spool: None,
-        reserve: reserve.clone(),
+        reserve: way.reserve().to_owned(),
         numbers: numbers.clone(),
         pause: Duration::ZERO,
         // Nothing is under way that could need a blob again.
         grace: Duration::ZERO,
     };
     retention.pass().await?;
-    let mut said = format!("removed: {numbers}");
+    let mut said = match numbers.to_string() {
+        none if none.is_empty() => "nothing was to be removed".to_owned(),
+        removed => format!("removed: {removed}"),
+    };
     if arguments.compact {
         store.compact().await?;
         said += "; the database was written anew";
@@ -145,8 +166,7 @@ pub async fn prune(arguments: &PruneArguments) -> anyhow::Result<String> {
         said += "; the database was made by an older pvn and keeps what is free in it: add --compact once to have it given back";
     }
     store.close().await;
-    reserve::make(&reserve);
-    Ok(format!("{said}; {} MiB were free and {} MiB are", before >> 20, free() >> 20))
+    Ok(said)
 }
 
 /// What can be typed after `activate`.
@@ -161,7 +181,8 @@ pub struct ActivateArguments {
 /// # Errors
 /// With what to do.
 pub async fn activate(arguments: &ActivateArguments) -> anyhow::Result<String> {
-    let (_lock, store) = arguments.place.open().await?;
+    let place = &arguments.place;
+    let (_lock, store) = place.open().await.or_else(|error| full(place, error))?;
     let left = store.activate().await?;
     store.close().await;
     Ok(match left {

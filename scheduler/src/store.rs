@@ -183,9 +183,22 @@ impl From<sqlx::Error> for StoreError {
             }
             sqlx::Error::ColumnDecode { .. } | sqlx::Error::ColumnNotFound(_) | sqlx::Error::Decode(_) => Self::Corrupt(error.to_string()),
             sqlx::Error::PoolTimedOut => Self::Unavailable(format!("no connection was free for {} s", ACQUIRE_TIMEOUT.as_secs())),
-            _ => Self::Unavailable(error.to_string()),
+            _ => Self::Unavailable(said(&error)),
         }
     }
+}
+
+/// What the database said; a full disk by its name, for which it has several codes.
+fn said(error: &sqlx::Error) -> String {
+    /// Source: sqlite.org/rescode.html: `SQLITE_FULL`, and `SQLITE_IOERR_SHMSIZE`, with which opening fails.
+    const FULL: [&str; 2] = ["13", "4874"];
+    let is_full = error.as_database_error().and_then(|error| error.code()).is_some_and(|code| FULL.contains(&&*code));
+    if is_full { format!("its disk has no room left ({error})") } else { error.to_string() }
+}
+
+/// What became of using the database at this path.
+fn unavailable(path: &Path) -> impl Fn(sqlx::Error) -> StoreError + Copy {
+    move |error| StoreError::Unavailable(format!("{}: {}", path.display(), said(&error)))
 }
 
 /// What every function here returns.
@@ -275,7 +288,7 @@ impl Store {
         if owner.is_some() {
             one_path::hold(path)?;
         }
-        let at = |error: sqlx::Error| StoreError::Unavailable(format!("{}: {error}", path.display()));
+        let at = unavailable(path);
         let options = SqliteConnectOptions::new()
             .filename(path)
             .create_if_missing(true)
@@ -305,6 +318,7 @@ impl Store {
                 let known = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or(0);
                 StoreError::Newer { path: path.to_owned(), found, known }
             }
+            MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => at(error),
             error => StoreError::Unavailable(format!("{}: failed to bring the tables up to date: {error}", path.display())),
         })?;
         let lease = match owner {

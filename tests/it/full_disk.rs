@@ -2,12 +2,13 @@
 //! lost, and there is a daemon to read from. The disk of the outside world has room throughout.
 
 use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
 
 use serde_json::Value;
 use tests::disk::SmallDisk;
 use tests::files::Files;
 use tests::scheduler::{Scheduler, Start};
-use tests::{skip, wait};
+use tests::{programs, skip, wait};
 
 /// Large enough for the reserve beside the database.
 const SIZE: &str = "100m";
@@ -140,5 +141,53 @@ fn p9_a_daemon_starts_on_a_full_disk_reads_and_starts_nothing_new() {
     disk.free();
     readiness(&scheduler, 200);
     wait::until("the drift to be repaired", || files.state("s0", "c0"));
+    scheduler.kill();
+}
+
+/// What is done by hand to the data of a scheduler that does not run, and what it said.
+fn by_hand(scheduler: &Scheduler, command: &str) -> (Output, String) {
+    let output = Command::new(programs::program("pvn-scheduler")).arg(command).arg("--data-dir").arg(scheduler.data()).output();
+    let output = output.expect("the program can be started");
+    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    (output, said)
+}
+
+#[test]
+fn prune_on_a_full_disk_sets_aside_again_what_it_did_not_need() {
+    let mut scheduler = Scheduler::stopped();
+    let Some(disk) = small_disk("prune_on_a_full_disk_sets_aside_again_what_it_did_not_need", &scheduler) else { return };
+    stopped_on_a_full_disk(&mut scheduler, &disk);
+    for _ in 0..2 {
+        let (output, said) = by_hand(&scheduler, "prune");
+        assert!(output.status.success() && said.contains("nothing was to be removed"), "{said}");
+        let reserve = std::fs::metadata(scheduler.data().join("pvn.db-reserve"));
+        assert!(reserve.is_ok_and(|reserve| reserve.len() >= 7 << 20), "nothing needed it: {said}");
+        // Somebody else takes what there is.
+        disk.fill();
+    }
+    scheduler.run(&Start::default());
+    readiness(&scheduler, 503);
+    scheduler.kill();
+}
+
+#[test]
+fn a_full_disk_without_a_reserve_is_named_with_what_to_do() {
+    let mut scheduler = Scheduler::stopped();
+    let Some(disk) = small_disk("a_full_disk_without_a_reserve_is_named_with_what_to_do", &scheduler) else { return };
+    stopped_on_a_full_disk(&mut scheduler, &disk);
+    std::fs::remove_file(scheduler.data().join("pvn.db-reserve")).expect("there is one");
+    disk.fill();
+    let served = scheduler.is_refused(&Start::default());
+    let (pruned, activated) = (by_hand(&scheduler, "prune").1, by_hand(&scheduler, "activate").1);
+    for said in [served, pruned, activated] {
+        for part in ["0 KiB left", "is used up, or was never made", "make 8 MiB of room"] {
+            assert!(said.contains(part), "no {part}: {said}");
+        }
+    }
+    disk.free();
+    let (output, said) = by_hand(&scheduler, "prune");
+    assert!(output.status.success(), "{said}");
+    scheduler.run(&Start::default());
+    readiness(&scheduler, 200);
     scheduler.kill();
 }

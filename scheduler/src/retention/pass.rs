@@ -50,6 +50,16 @@ impl Retention {
     /// # Errors
     /// When the disk or the database fails; what was removed until then is.
     pub async fn pass(&self) -> Result<()> {
+        let mut is_given_up = false;
+        let passed = self.go_through(&mut is_given_up).await;
+        if is_given_up {
+            // What nothing needed of it is there for the next time: others fill the disk too.
+            reserve::take_back(&self.reserve);
+        }
+        passed
+    }
+
+    async fn go_through(&self, is_given_up: &mut bool) -> Result<()> {
         let now = self.clock.now();
         let before = self.numbers.to_string();
         self.numbers.begin();
@@ -58,6 +68,7 @@ impl Retention {
         let rows = match self.rows(&named, now).await {
             // Without any room the database cannot even remove: with the reserve it can.
             Err(PassError::Store(StoreError::Unavailable(why))) if !self.store.has_room() && reserve::give_up(&self.reserve)? => {
+                *is_given_up = true;
                 tracing::warn!(why, "the disk is full; the room that was set aside for that is used to remove what is not kept any more");
                 self.rows(&named, now).await
             }

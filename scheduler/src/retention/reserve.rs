@@ -12,7 +12,84 @@ use rustix::fs::FallocateFlags;
 const RESERVE_BYTES: u64 = 8 << 20;
 
 /// No reserve is made on a disk that has less room than this: it would be missed.
-const ROOM_BYTES: u64 = 8 * RESERVE_BYTES;
+pub const ROOM_BYTES: u64 = 8 * RESERVE_BYTES;
+
+/// Room that opening the database may need, bytes: bringing the tables up to date writes into the log what it changes.
+const OPENING_BYTES: u64 = 8 << 20;
+
+/// With less than this something is held to have failed for want of room: what the store asks for before it writes.
+const NO_ROOM_BYTES: u64 = 1 << 20;
+
+/// The reserve of a database that is to be opened, which makes way where there is little room.
+#[derive(Debug)]
+pub struct Way {
+    reserve: PathBuf,
+    is_given_up: bool,
+}
+
+impl Way {
+    /// Gives the reserve up when there is little room.
+    pub fn make(database: &Path) -> Self {
+        let reserve = beside(database);
+        let is_given_up = match free_bytes(&reserve) {
+            Some(free) if free < OPENING_BYTES => give_up(&reserve).unwrap_or_else(|error| {
+                tracing::warn!(%error, path = %reserve.display(), "the room that was set aside for a full disk cannot be given up");
+                false
+            }),
+            _ => false,
+        };
+        if is_given_up {
+            tracing::warn!("the disk of {} is full; the room that was set aside for that is used", database.display());
+        }
+        Self { reserve, is_given_up }
+    }
+
+    /// Where the reserve is.
+    pub fn reserve(&self) -> &Path {
+        &self.reserve
+    }
+
+    /// Whether it had to make way.
+    pub fn is_given_up(&self) -> bool {
+        self.is_given_up
+    }
+
+    /// Takes back what is left of it, or makes one, where there is room for it now. Returns where it is.
+    pub fn take_back(self) -> PathBuf {
+        if !self.is_given_up {
+            make(&self.reserve);
+        }
+        self.reserve.clone()
+    }
+}
+
+/// It is taken back also when what it made way for has failed.
+impl Drop for Way {
+    fn drop(&mut self) {
+        if self.is_given_up {
+            take_back(&self.reserve);
+        }
+    }
+}
+
+/// That the disk of a database is full, and what to do; `None` while there is room, or the disk does not tell.
+pub fn full(data: &Path, database: &Path) -> Option<String> {
+    let reserve = beside(database);
+    let free = free_bytes(&reserve).filter(|free| *free < NO_ROOM_BYTES)?;
+    let prune = format!("`pvn-scheduler prune --data-dir {}`", data.display());
+    let advice = if reserve.exists() {
+        format!("make room on that disk, or remove what is not kept any more with {prune}, for which {} is set aside", reserve.display())
+    } else {
+        format!(
+            "the reserve {} is used up, or was never made (a disk with less than {} MiB of room gets none), so {prune} cannot work either: \
+             make {} MiB of room on that disk first",
+            reserve.display(),
+            ROOM_BYTES >> 20,
+            OPENING_BYTES >> 20
+        )
+    };
+    Some(format!("the disk that holds {} has {} KiB left, too few to use it; {advice}", database.display(), free >> 10))
+}
 
 /// Where it is.
 pub fn beside(database: &Path) -> PathBuf {

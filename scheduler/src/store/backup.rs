@@ -11,7 +11,7 @@ use sqlx::Connection as _;
 use sqlx::sqlite::SqliteConnectOptions;
 
 use super::row::get;
-use super::{Connection, KeyMark, MIGRATIONS, Result, Store, StoreError, meta};
+use super::{Connection, KeyMark, MIGRATIONS, Result, Store, StoreError, meta, unavailable};
 use crate::retention::Named;
 
 /// When the database was restored from a backup; there until a person says that it may act.
@@ -34,11 +34,6 @@ pub struct Snapshot {
     pub digests: BTreeSet<BlobId>,
     /// What tells its key.
     pub key: KeyMark,
-}
-
-fn unavailable(path: &Path) -> impl Fn(sqlx::Error) -> StoreError {
-    let path = path.to_owned();
-    move |error| StoreError::Unavailable(format!("{}: {error}", path.display()))
 }
 
 /// Writes a copy of the database as it is at this moment to a new file. Daemon and readers go on meanwhile.

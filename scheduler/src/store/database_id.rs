@@ -7,7 +7,7 @@ use sqlx::Connection as _;
 use sqlx::sqlite::SqliteConnectOptions;
 
 use super::row::{get, named};
-use super::{Connection, Result, Store, StoreError, meta, one_path};
+use super::{Connection, Result, Store, StoreError, meta, one_path, unavailable};
 
 /// The number.
 pub(super) const DATABASE_ID: &str = "database_id";
@@ -22,7 +22,7 @@ pub async fn peek(database: &Path) -> Result<Option<String>> {
         return Ok(None);
     }
     one_path::hold(database)?;
-    let unavailable = |error: sqlx::Error| StoreError::Unavailable(format!("{}: {error}", database.display()));
+    let unavailable = unavailable(database);
     let options = SqliteConnectOptions::new().filename(database).read_only(true).busy_timeout(super::BUSY_TIMEOUT);
     let mut connection = Connection::connect_with(&options).await.map_err(unavailable)?;
     let tables: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = 'meta'")

@@ -6,7 +6,7 @@ use sqlx::sqlite::SqliteConnectOptions;
 use std::path::Path;
 
 use super::row::{count, get};
-use super::{Connection, DocumentKey, DocumentKind, Result, Store, StoreError, documents, meta, one_path, secrets};
+use super::{Connection, DocumentKey, DocumentKind, Result, Store, StoreError, documents, meta, one_path, secrets, unavailable};
 use crate::secrets::Sealer;
 
 /// The check value.
@@ -125,7 +125,7 @@ pub async fn peek_key(database: &Path) -> Result<KeyMark> {
         return Ok(KeyMark::default());
     }
     one_path::hold(database)?;
-    let unavailable = |error: sqlx::Error| StoreError::Unavailable(format!("{}: {error}", database.display()));
+    let unavailable = unavailable(database);
     let options = SqliteConnectOptions::new().filename(database).read_only(true).busy_timeout(super::BUSY_TIMEOUT);
     let mut connection = Connection::connect_with(&options).await.map_err(unavailable)?;
     let mark = KeyMark::read(&mut connection).await;
