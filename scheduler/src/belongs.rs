@@ -3,14 +3,16 @@
 //! Beside the database the directory holds what only that one can explain: the spool directories of jobs that run, and what
 //! service instances keep in `instances/`. To another database all of it is left over from nothing that it knows, and it would
 //! throw it away and start again what runs. So the file `database` holds the id of the database and, for people, its path.
-//! The database itself may go to another data directory, as when that one takes it over.
+//! The database itself may go to another data directory, as when that one takes it over. A copy of its file may not, while the one
+//! that was copied is in use: they hear nothing of each other, and both would apply.
 
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::secrets::hex;
-use crate::store::{self, Store, StoreError};
-use crate::{clock, private};
+use crate::store::{self, Lock, Store, StoreError, Told};
+use crate::{clock, identity, private};
 
 /// Name of the file in the data directory.
 pub(crate) const FILE: &str = "database";
@@ -33,6 +35,23 @@ pub enum BelongsError {
         belongs_to: PathBuf,
         /// The database that it was to be used with.
         database: PathBuf,
+    },
+    /// The database is a copy of one that is in use.
+    #[error(
+        "the database {} is a copy of {}, which the pvn-scheduler with pid {pid} and the data directory {} uses at this moment: both would \
+         apply the same things, so nothing was changed. To look at a copy, make it with `pvn-scheduler backup` and `pvn-scheduler restore`: \
+         that one observes and applies nothing. To go on with this one in the place of the original, stop that scheduler for good",
+        database.display(), original.display(), owner.display()
+    )]
+    Copy {
+        /// The copy.
+        database: PathBuf,
+        /// What it is a copy of.
+        original: PathBuf,
+        /// The data directory that the original is used from.
+        owner: PathBuf,
+        /// By which process.
+        pid: String,
     },
     /// A restore into it was killed.
     #[error(
@@ -67,29 +86,68 @@ fn what(database: &Path, belongs_to: &Path) -> String {
     }
 }
 
-/// Makes sure that the directory belongs to this database or to none yet. Changes neither.
+/// Makes sure that the directory, whose lock is ours, belongs to this database or to none yet, and that the database is no copy of
+/// one that is in use. Changes neither.
 ///
 /// # Errors
-/// [`BelongsError::Other`] and [`BelongsError::HalfRestored`] with what to do.
+/// [`BelongsError::Other`], [`BelongsError::Copy`] and [`BelongsError::HalfRestored`] with what to do.
 pub(crate) async fn check(directory: &Path, database: &Path) -> Result<(), BelongsError> {
     if let Some(left) = left_by_restore(directory) {
         return Err(BelongsError::HalfRestored { directory: directory.to_owned(), left });
     }
-    let Some((noted, belongs_to)) = read(directory)? else { return Ok(()) };
-    if store::peek(database).await?.is_some_and(|id| id == noted) {
-        return Ok(());
+    let noted = read(directory)?;
+    let told = store::peek(database).await?;
+    if let Some((noted, belongs_to)) = noted
+        && told.id.as_ref() != Some(&noted)
+    {
+        return Err(BelongsError::Other { directory: directory.to_owned(), belongs_to, database: absolute(database) });
     }
-    Err(BelongsError::Other { directory: directory.to_owned(), belongs_to, database: absolute(database) })
+    copied(directory, database, &told).map_or(Ok(()), Err)
 }
 
-/// Notes that the directory belongs to this database, which is open. Once it does, only a new path of it is noted.
+/// That the database is a copy, when the one that had it last uses the original: somebody holds the lock of its data directory,
+/// which belongs to this database and not to this file. Of one on another machine, or in a container that shows nothing of its
+/// directory here, nobody can tell.
+fn copied(directory: &Path, database: &Path, told: &Told) -> Option<BelongsError> {
+    let (id, owner) = (told.id.as_ref()?, told.owner.as_ref()?);
+    if file(&owner.path)? == file(directory)? || !identity::is_of(&owner.path, &owner.data_directory) {
+        return None;
+    }
+    let (theirs, original) = read(&owner.path).ok()??;
+    // By the same file they hear of each other, and the lease decides.
+    if theirs != *id || file(&original)? == file(database)? {
+        return None;
+    }
+    let pid = Lock::holder(&owner.path)?;
+    Some(BelongsError::Copy { database: absolute(database), original, owner: owner.path.clone(), pid })
+}
+
+/// Which file or directory this is; `None` where there is none, or it cannot be told.
+fn file(path: &Path) -> Option<(u64, u64)> {
+    std::fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
+}
+
+/// Notes that the directory belongs to this database, which is open. Once it does, only a new path of it is noted, and said.
 ///
 /// # Errors
 /// When the database or the directory cannot be written.
 pub(crate) async fn note(directory: &Path, database: &Path, store: &Store) -> Result<(), BelongsError> {
     let id = store.id_or(&hex(&clock::random::<16>())).await?;
     let path = absolute(database);
-    if read(directory)?.is_some_and(|noted| noted == (id.clone(), path.clone())) {
+    let noted = read(directory)?;
+    let before = store.lies_at(&path).await?.map(PathBuf::from);
+    if let Some(before) = before.or_else(|| noted.clone().filter(|(noted, _)| *noted == id).map(|(_, path)| path)).filter(|it| *it != path)
+    {
+        tracing::warn!(
+            "the database {} was last used at {}: it was moved there, or is a copy. A copy applies as its original does, so no \
+             pvn-scheduler may use {} from now on, on whatever machine; to look at a copy, make it with `pvn-scheduler backup` and \
+             `pvn-scheduler restore`",
+            path.display(),
+            before.display(),
+            before.display()
+        );
+    }
+    if noted.is_some_and(|noted| noted == (id.clone(), path.clone())) {
         return Ok(());
     }
     let file = directory.join(FILE);

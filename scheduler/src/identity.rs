@@ -43,6 +43,11 @@ pub(crate) fn of(directory: &Path) -> io::Result<String> {
     Ok(id)
 }
 
+/// Whether this directory has that id, as far as can be told without changing it.
+pub(crate) fn is_of(directory: &Path, id: &str) -> bool {
+    std::fs::read_to_string(directory.join(FILE)).is_ok_and(|text| text.split_once(' ').is_some_and(|(found, _)| found == id))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -51,7 +51,7 @@ pub use actions::PendingAction;
 pub use applications::{ApplicationRow, ChannelRow, ChannelSummary, RuntimeRow, RuntimeSummary, ServiceRow};
 pub use backup::{Snapshot, snapshot};
 pub use commit::{Change, Commit};
-pub use database_id::peek;
+pub use database_id::{Told, peek};
 pub use documents::{DocumentKey, DocumentKind, StoredDocument};
 pub use events::EventFilter;
 pub use instances::{Damage, InstanceRow, LoadedInstance, ServiceFilter, shown as shown_instance};

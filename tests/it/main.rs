@@ -17,6 +17,7 @@ mod cluster_rights;
 mod cluster_ways;
 mod cluster_world;
 mod convergence;
+mod copied;
 mod dev;
 mod docs;
 mod docs_commands;

@@ -111,7 +111,9 @@ impl Store {
         meta::set(&mut transaction, RESTORED, &at.to_string()).await?;
         meta::set(&mut transaction, LINEAGE, lineage).await?;
         meta::set(&mut transaction, LEFT, left).await?;
-        sqlx::query("DELETE FROM meta WHERE key = $1").bind(super::database_id::DATABASE_ID).execute(&mut *transaction).await?;
+        for of_the_original in [super::database_id::DATABASE_ID, super::database_id::DATABASE_PATH] {
+            sqlx::query("DELETE FROM meta WHERE key = $1").bind(of_the_original).execute(&mut *transaction).await?;
+        }
         sqlx::query("UPDATE owner SET epoch = epoch + 1, released = 1").execute(&mut *transaction).await?;
         // One that cannot be read stands still anyway.
         let skip = "UPDATE instances SET state = json_set(state, '$.jobs', json_extract(state, '$.jobs') + $1) \

@@ -7,19 +7,30 @@ use sqlx::Connection as _;
 use sqlx::sqlite::SqliteConnectOptions;
 
 use super::row::{get, named};
-use super::{Connection, Result, Store, StoreError, meta, one_path, unavailable};
+use super::{Connection, Owner, Result, Store, StoreError, lease, meta, one_path, unavailable};
 
 /// The number.
 pub(super) const DATABASE_ID: &str = "database_id";
 
-/// The number of the database in this file, which is not changed by that; `None` when there is no database, or it has none
-/// because only an older pvn has used it so far.
+/// Where the database lay when a daemon used it last.
+pub(super) const DATABASE_PATH: &str = "database_path";
+
+/// What a database tells of itself.
+#[derive(Debug, Default)]
+pub struct Told {
+    /// The number; `None` when there is no database, or it has none because only an older pvn has used it so far.
+    pub id: Option<String>,
+    /// Who had it last.
+    pub owner: Option<Owner>,
+}
+
+/// What the database in this file tells, which is not changed by that.
 ///
 /// # Errors
 /// When the file is there and cannot be read, or is in use by another path.
-pub async fn peek(database: &Path) -> Result<Option<String>> {
+pub async fn peek(database: &Path) -> Result<Told> {
     if std::fs::metadata(database).map_or(0, |metadata| metadata.len()) == 0 {
-        return Ok(None);
+        return Ok(Told::default());
     }
     one_path::hold(database)?;
     let unavailable = unavailable(database);
@@ -30,8 +41,9 @@ pub async fn peek(database: &Path) -> Result<Option<String>> {
         .await
         .map_err(unavailable)?;
     let id = if tables == 0 { Ok(None) } else { read(&mut connection).await };
+    let owner = lease::last(&mut connection).await;
     connection.close().await.map_err(unavailable)?;
-    id
+    Ok(Told { id: id?, owner })
 }
 
 async fn read(connection: &mut Connection) -> Result<Option<String>> {
@@ -56,5 +68,24 @@ impl Store {
         }
         meta::set(&mut writer, DATABASE_ID, new).await?;
         Ok(new.to_owned())
+    }
+
+    /// Notes that the database lies here. Returns where it lay before, if that is noted and was another place.
+    ///
+    /// # Errors
+    /// When the database cannot be used.
+    pub async fn lies_at(&self, path: &Path) -> Result<Option<String>> {
+        let path = path.to_string_lossy();
+        let before = match self.meta(DATABASE_PATH).await {
+            // Of use to people alone.
+            Err(StoreError::Corrupt(_)) => None,
+            other => other?,
+        };
+        if before.as_deref() == Some(&*path) {
+            return Ok(None);
+        }
+        let mut writer = self.write.acquire().await?;
+        meta::set(&mut writer, DATABASE_PATH, &path).await?;
+        Ok(before)
     }
 }

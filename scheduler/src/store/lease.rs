@@ -101,6 +101,12 @@ async fn read(connection: &mut Connection) -> Result<Option<Seen>> {
     row.map(|row| named("owner", &["id"], &row, columns(&row))).transpose()
 }
 
+/// Who had the database last, as far as that can be read.
+pub(super) async fn last(connection: &mut Connection) -> Option<Owner> {
+    // Whoever opens the database says why it cannot be read; one that nobody had yet has no such table.
+    read(connection).await.ok().flatten().map(|seen| seen.owner)
+}
+
 /// What only people read of the owner may say anything; without the rest nobody can tell whose the database is.
 fn columns(row: &Row) -> Result<Seen> {
     let free = "; when no daemon runs on this database, `sqlite3 FILE \"DELETE FROM owner\"` frees it";
@@ -137,7 +143,7 @@ pub(super) async fn wait(pool: &sqlx::Pool<Db>, path: &Path, wanted: &Owner) -> 
         return Ok(Some(first.epoch));
     }
     tracing::warn!(
-        "{} was last used by {}; waiting to see for {} s whether it is still there",
+        "{} was last used by {}; waiting to see for {} s whether it still uses this file",
         path.display(),
         first.owner,
         LEASE.as_secs()
@@ -153,7 +159,12 @@ pub(super) async fn wait(pool: &sqlx::Pool<Db>, path: &Path, wanted: &Owner) -> 
             return Err(StoreError::Owned { path: path.to_owned(), owner: Box::new(now.owner) });
         }
     }
-    tracing::warn!("nothing was heard of {} for {} s; its database is taken over", first.owner, LEASE.as_secs());
+    tracing::warn!(
+        "nothing was heard of {} for {} s; its database is taken over. If this is a copy of a file that it uses, stop this daemon: both \
+         would apply",
+        first.owner,
+        LEASE.as_secs()
+    );
     Ok(Some(first.epoch))
 }
 

@@ -58,6 +58,16 @@ impl Lock {
         let _unwritten = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{}", std::process::id()));
         Ok(Self { _file: file })
     }
+
+    /// The pid of the one that has a directory, as it wrote it; `None` when nobody has, or that cannot be told.
+    pub fn holder(directory: &Path) -> Option<String> {
+        let mut file = File::open(directory.join(LOCK_FILE)).ok()?;
+        // One that nobody has is ours for that moment only.
+        let Err(TryLockError::WouldBlock) = file.try_lock_shared() else { return None };
+        let mut pid = String::new();
+        file.read_to_string(&mut pid).ok()?;
+        Some(pid.trim().to_owned())
+    }
 }
 
 #[cfg(test)]
@@ -70,7 +80,9 @@ mod tests {
         let first = Lock::take(dir.path()).unwrap();
         let error = Lock::take(dir.path()).unwrap_err().to_string();
         assert!(error.contains(&format!("pid {}", std::process::id())), "{error}");
+        assert_eq!(Lock::holder(dir.path()), Some(std::process::id().to_string()));
         drop(first);
+        assert_eq!(Lock::holder(dir.path()), None);
         Lock::take(dir.path()).unwrap();
     }
 }
