@@ -64,7 +64,7 @@ fn a_backup_of_a_working_daemon_restores_to_one_that_only_looks_until_it_is_acti
 
     let file = original.home().join("backup.tar");
     let told = done(&["backup", text(&file), "--data-dir", text(&original.data())]);
-    assert!(told.contains("the key is not in it") && !told.contains("are not there"), "{told}");
+    assert!(told.contains("the key is not in it") && told.contains("in clear") && !told.contains("are not there"), "{told}");
     let again = program(&["backup", text(&file), "--data-dir", text(&original.data())]);
     assert!(!again.status.success() && said(&again).contains("is there already"), "{}", said(&again));
     assert_eq!(original.channel("s0", "c0")["status"], "CONVERGED", "the daemon goes on");

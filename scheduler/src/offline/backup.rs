@@ -115,7 +115,9 @@ pub async fn backup(arguments: &BackupArguments) -> anyhow::Result<String> {
     let size = std::fs::metadata(file).map_or(0, |metadata| metadata.len());
     let lost = if missing == 0 { String::new() } else { format!(", {missing} that the database names are not there") };
     let key = if *with_key { "the key is in it" } else { "the key is not in it: keep it apart" };
-    Ok(format!("{}: {} MiB, {copied} blobs{lost}; {key}", file.display(), size >> 20))
+    let clear = "what jobs printed and left (output, plans, explanations) is in it in clear, and plans may hold secrets: let nobody read it \
+                 who may not know those";
+    Ok(format!("{}: {} MiB, {copied} blobs{lost}; {key}; {clear}", file.display(), size >> 20))
 }
 
 /// Every blob on the disk.
