@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use clap::Args;
 use futures::future::OptionFuture;
-use pvnctl::client::{Client, Events};
+use pvnctl::client::{Client, Events, Token};
 use pvnctl::console::Console;
 use pvnctl::failure::Failure;
 use pvnctl::files::Files;
@@ -180,9 +180,11 @@ impl Session {
     ) -> Result<Self, Failure> {
         let address = reachable(address);
         let server = format!("http://{address}");
-        let token = std::fs::read_to_string(data_dir.join(pvnctl::discover::TOKEN_FILE))
+        let file = data_dir.join(pvnctl::discover::TOKEN_FILE);
+        let token = std::fs::read_to_string(&file)
             .map_err(|error| Failure::user(format!("cannot read the admin token in {}: {error}", data_dir.display())))?;
-        let client = Client::new(&server, None, Some(token.trim().to_owned()))?;
+        let token = Token { text: token.trim().to_owned(), origin: file.display().to_string() };
+        let client = Client::new(&server, None, Some(token))?;
         let place = if address == USUAL { String::new() } else { format!("PVN_SERVER={server} ") };
         let prefix = format!("{place}PVN_DATA_DIR={} ", shell_word(&data_dir));
         console.data(&story::banner(&server, &prefix, console.colours_stdout()))?;
@@ -250,7 +252,7 @@ impl Session {
                 self.complaint = None;
                 Ok(())
             }
-            Err(failure @ (Failure::Refused(_) | Failure::Config(_))) => self.wait_out(&failure, console),
+            Err(failure @ (Failure::Refused(_) | Failure::Token { .. } | Failure::Config(_))) => self.wait_out(&failure, console),
             Err(other) => Err(other),
         }
     }

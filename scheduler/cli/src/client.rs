@@ -2,6 +2,7 @@
 //! [`Failure::Refused`] with the server's own words; every wait on the network has a limit.
 
 mod sse;
+mod tls;
 
 use std::fmt::Display;
 use std::path::Path;
@@ -40,7 +41,16 @@ pub struct Listed<T> {
 pub struct Client {
     http: reqwest::Client,
     base: Url,
-    token: Option<String>,
+    token: Option<Token>,
+}
+
+/// What opens the door.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Token {
+    /// The word.
+    pub text: String,
+    /// Where it was found, for people.
+    pub origin: String,
 }
 
 /// Whether the address names this machine by its loopback interface.
@@ -79,7 +89,7 @@ impl Client {
     ///
     /// # Errors
     /// When `server` is no such address.
-    pub fn new(server: &str, authorities: Option<Authorities>, token: Option<String>) -> Result<Self, Failure> {
+    pub fn new(server: &str, authorities: Option<Authorities>, token: Option<Token>) -> Result<Self, Failure> {
         let wrong =
             |why: &str| Failure::with_next(format!("`{server}` is not the address of a scheduler: {why}"), "write it as http://HOST:PORT");
         if !["http://", "https://"].iter().any(|scheme| server.starts_with(scheme)) {
@@ -193,10 +203,8 @@ impl Client {
             request = request.header("last-event-id", id);
         }
         let answer = self.sent(request).await?;
-        let server = self.server().to_owned();
-        let bytes = answer.bytes_stream().map(move |piece| {
-            piece.map(|bytes| bytes.to_vec()).map_err(|error| Failure::Unreachable { server: server.clone(), why: cause(&error) })
-        });
+        let client = self.clone();
+        let bytes = answer.bytes_stream().map(move |piece| piece.map(|bytes| bytes.to_vec()).map_err(|error| client.unreachable(&error)));
         Ok(Events::new(bytes.boxed()))
     }
 
@@ -205,7 +213,7 @@ impl Client {
         url.path_segments_mut().map_err(|()| Failure::user(format!("`{}` cannot carry a path", self.base)))?.pop_if_empty().extend(path);
         let mut request = self.http.request(method, url).query(query).header("accept", "application/json");
         if let Some(token) = &self.token {
-            request = request.bearer_auth(token);
+            request = request.bearer_auth(&token.text);
         }
         Ok(request)
     }
@@ -217,7 +225,13 @@ impl Client {
         }
         let status = answer.status();
         let body = self.body(answer).await?;
-        Err(Failure::Refused(Box::new(problem(self.server(), status, &body))))
+        let problem = Box::new(problem(self.server(), status, &body));
+        Err(match &self.token {
+            Some(token) if status == StatusCode::UNAUTHORIZED => {
+                Failure::Token { server: self.server().to_owned(), origin: token.origin.clone(), problem }
+            }
+            _ => Failure::Refused(problem),
+        })
     }
 
     async fn body(&self, answer: reqwest::Response) -> Result<Vec<u8>, Failure> {
@@ -244,7 +258,11 @@ impl Client {
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> Failure {
-        Failure::Unreachable { server: self.server().to_owned(), why: cause(error) }
+        let server = self.server().to_owned();
+        match tls::told(error) {
+            Some(told) => Failure::Unreachable { server, why: told.why, next: Some(told.next) },
+            None => Failure::Unreachable { server, why: cause(error), next: None },
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::args::Global;
-use crate::client::{Authorities, Client, is_local};
+use crate::client::{Authorities, Client, Token, is_local};
 use crate::failure::Failure;
 
 /// Name of the file in the data directory in which the scheduler leaves its first admin token.
@@ -33,9 +33,9 @@ struct Environment {
 
 /// The token to use, if one is found. The file in the default data directory is only sent to this machine: a token that
 /// nobody named must not reach a stranger.
-fn token(server: &str, file: Option<&Path>, environment: Environment) -> Result<Option<String>, Failure> {
+fn token(server: &str, file: Option<&Path>, environment: Environment) -> Result<Option<Token>, Failure> {
     if let Some(path) = file {
-        return read(path).map(Some).map_err(|why| {
+        return read(path).map(|text| found(text, path.display().to_string())).map_err(|why| {
             Failure::with_next(
                 format!("cannot read the token file {}: {why}", path.display()),
                 "name a file that holds nothing but the token",
@@ -43,7 +43,7 @@ fn token(server: &str, file: Option<&Path>, environment: Environment) -> Result<
         });
     }
     if let Some(token) = environment.token {
-        return Ok(Some(token.trim().to_owned()));
+        return Ok(found(token.trim().to_owned(), "PVN_AUTH_TOKEN".to_owned()));
     }
     if environment.data_dir.is_none() && !is_local(server) {
         return Ok(None);
@@ -57,9 +57,13 @@ fn token(server: &str, file: Option<&Path>, environment: Environment) -> Result<
     };
     match path.try_exists() {
         Ok(false) => Ok(None),
-        Ok(true) => read(&path).map(Some).map_err(cannot),
+        Ok(true) => read(&path).map(|text| found(text, path.display().to_string())).map_err(cannot),
         Err(error) => Err(cannot(error.to_string())),
     }
+}
+
+fn found(text: String, origin: String) -> Option<Token> {
+    Some(Token { text, origin })
 }
 
 fn read(path: &Path) -> Result<String, String> {
@@ -84,7 +88,7 @@ mod tests {
     fn check(server: &str, file: Option<&Path>, token_variable: Option<&str>, data_dir: Option<&Path>, expected: Option<&str>) {
         let environment =
             Environment { token: token_variable.map(str::to_owned), data_dir: data_dir.map(|dir| dir.as_os_str().to_owned()) };
-        assert_eq!(token(server, file, environment).unwrap().as_deref(), expected);
+        assert_eq!(token(server, file, environment).unwrap().map(|token| token.text).as_deref(), expected);
     }
 
     #[test]

@@ -24,6 +24,18 @@ pub enum Failure {
         server: String,
         /// What the network says.
         why: String,
+        /// What to do, where that is not to start the server.
+        next: Option<String>,
+    },
+    /// The server answered that it does not take the token.
+    #[error("{server} refuses the token from {origin}: {}", .problem.detail)]
+    Token {
+        /// The address used.
+        server: String,
+        /// Where the token was found.
+        origin: String,
+        /// What the server said.
+        problem: Box<Problem>,
     },
     /// The server answered with an error.
     #[error("{}", .0.detail)]
@@ -42,6 +54,16 @@ pub enum Failure {
 /// Whether a TLS handshake met bytes that are none of TLS. Source: the words of rustls for `InvalidMessage`.
 fn speaks_no_tls(why: &str) -> bool {
     why.contains("received corrupt message")
+}
+
+/// Whether an answer began with bytes that are none of HTTP, as an alert of TLS does. Source: the words of hyper.
+fn speaks_another_language(why: &str) -> bool {
+    why.contains("invalid http version")
+}
+
+/// Whether the server knows the token that it refuses: it expired, or was revoked. Source: the words of the scheduler's `access`.
+fn is_known(problem: &Problem) -> bool {
+    !problem.detail.contains("is not one of this scheduler's")
 }
 
 fn count(problems: usize) -> String {
@@ -90,7 +112,17 @@ impl Failure {
     pub fn next(&self) -> Option<String> {
         match self {
             Self::User { next, .. } => next.clone(),
-            Self::Unreachable { server, why } if server.starts_with("https://") && speaks_no_tls(why) => Some(format!(
+            Self::Unreachable { next: Some(next), .. } => Some(next.clone()),
+            Self::Unreachable { server, why, .. } if server.starts_with("http://") && speaks_another_language(why) => Some(format!(
+                "whoever listens there speaks no HTTP, it may speak TLS: say --server {}",
+                server.replacen("http://", "https://", 1)
+            )),
+            Self::Token { problem, .. } if !is_known(problem) => Some(
+                "another scheduler may listen there: say where the one of this token does with --server or PVN_SERVER; or give another token with --token-file FILE or PVN_AUTH_TOKEN"
+                    .to_owned(),
+            ),
+            Self::Token { .. } => Some("give another token with --token-file FILE or PVN_AUTH_TOKEN".to_owned()),
+            Self::Unreachable { server, why, .. } if server.starts_with("https://") && speaks_no_tls(why) => Some(format!(
                 "whoever listens there speaks no TLS: say --server {}, or start the scheduler with --tls-cert and --tls-key",
                 server.replacen("https://", "http://", 1)
             )),

@@ -37,6 +37,23 @@ fn a_missing_token_says_where_tokens_come_from() {
 }
 
 #[test]
+fn a_token_that_is_refused_is_named_with_the_server_and_where_it_came_from() {
+    let detail = "the token is not one of this scheduler's";
+    let problem = json!({"type": "/problems/unauthorized", "title": "Unauthorized", "status": 401, "detail": detail});
+    let server = Server::answering([answer("GET /v1/services", 401, problem)]);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "wrong").unwrap();
+    let path = file.path().to_str().unwrap();
+    check(
+        &run(&server, &["services", "list", "--token-file", path]),
+        &format!(
+            "error: {} refuses the token from {path}: {detail}\n  help: another scheduler may listen there: say where the one of this token does with --server or PVN_SERVER; or give another token with --token-file FILE or PVN_AUTH_TOKEN",
+            server.url()
+        ),
+    );
+}
+
+#[test]
 fn config_problems_are_shown_with_their_lines() {
     let snippet = "error: unknown field `nmae`\n --> a.pvn.yaml:2:3\n  |\n2 |   nmae: x\n  |   ^^^^\nhelp: did you mean `name`?";
     let problem = json!({
