@@ -173,7 +173,10 @@ fn find(name: &OsStr, environment: &[(OsString, OsString)]) -> Result<PathBuf, R
     }
     match seen_but_not_executable {
         Some(file) => Ok(file),
-        None => not_found(format!("`{}` was not found on PATH ({})", name.to_string_lossy(), path.to_string_lossy())),
+        None => {
+            let shown = name.to_string_lossy();
+            not_found(format!("`{shown}` was not found on PATH ({}){}", path.to_string_lossy(), of_a_blank(&shown)))
+        }
     }
 }
 
@@ -212,7 +215,11 @@ fn refused(name: &OsStr, path: &Path, error: std::io::Error) -> Refusal {
 /// ENOENT for a file that is there means the interpreter of a script, or the loader of a program.
 fn not_there(shown: &str, path: &Path) -> String {
     if !path.exists() {
-        return format!("`{shown}` was not found");
+        let place = match std::env::current_dir() {
+            Ok(directory) if path.is_relative() => format!(" in {}", directory.display()),
+            _ => String::new(),
+        };
+        return format!("`{shown}` was not found{place}{}", of_a_blank(shown));
     }
     let mut line = Vec::new();
     // 256 bytes is as much as the kernel reads of it (BINPRM_BUF_SIZE).
@@ -220,9 +227,26 @@ fn not_there(shown: &str, path: &Path) -> String {
     let first = line.split(|byte| *byte == b'\n').next().unwrap_or_default();
     match (read, first.strip_prefix(b"#!")) {
         (Ok(_), Some(rest)) => {
-            let interpreter = rest.trim_ascii().split(|byte| matches!(byte, b' ' | b'\t')).next().unwrap_or_default();
+            // Up to a blank, as the kernel takes it: it knows nothing of carriage returns.
+            let interpreter = rest.trim_ascii_start().split(|byte| matches!(byte, b' ' | b'\t')).next().unwrap_or_default();
+            if interpreter.ends_with(b"\r") {
+                return format!(
+                    "the first line of `{shown}` ends with a carriage return, so that its interpreter was not found: save it with the line \
+                     ends of Unix (`sed -i 's/\\r$//' FILE`)"
+                );
+            }
             format!("the interpreter `{}` of `{shown}` was not found", OsString::from_vec(interpreter.to_owned()).to_string_lossy())
         }
         _ => format!("the loader of `{shown}` was not found: it was built for another system"),
+    }
+}
+
+/// What is added for a name with a blank in it. Its words are not repeated: a secret among them would no more be one piece, and
+/// not be masked.
+fn of_a_blank(name: &str) -> &'static str {
+    if name.contains([' ', '\t']) {
+        "; its name has a blank in it: where that begins an argument, write each as an item of its own, as in `[./work.sh, --now]`"
+    } else {
+        ""
     }
 }

@@ -46,8 +46,20 @@ fn check_refused(wrapper: Wrapper, code: i32, named: &str) {
 #[test]
 fn enoent_is_127() {
     check_refused(Wrapper::new(&[], &["no-such-command"]), 127, "`no-such-command` was not found on PATH");
-    check_refused(Wrapper::new(&[], &["./no-such-file"]), 127, "`./no-such-file` was not found");
+    let wrapper = Wrapper::new(&[], &["./no-such-file"]);
+    let named = format!("`./no-such-file` was not found in {}", wrapper.directory.path().display());
+    check_refused(wrapper, 127, &named);
+    check_refused(Wrapper::new(&[], &["/no/such/file"]), 127, "`/no/such/file` was not found");
     check_refused(Wrapper::new(&[], &[""]), 127, "empty");
+}
+
+#[test]
+fn a_command_line_in_one_word_is_told_from_a_program() {
+    const NAMED: &str = "its name has a blank in it: where that begins an argument";
+    let wrapper = Wrapper::new(&[], &["./file --now"]);
+    write_program(&wrapper.path("file"), b"#!/bin/sh\n", 0o755);
+    check_refused(wrapper, 127, NAMED);
+    check_refused(Wrapper::new(&[], &["sh -c true"]), 127, NAMED);
 }
 
 #[test]
@@ -80,6 +92,13 @@ fn a_program_for_another_machine_is_126() {
 #[test]
 fn a_missing_interpreter_is_127_and_named() {
     check_file(b"#!/no/such/interpreter -x\n", 0o755, 127, "`/no/such/interpreter`");
+}
+
+#[test]
+fn a_script_with_the_line_ends_of_another_system_is_named_as_that() {
+    check_file(b"#!/bin/sh\r\ntrue\r\n", 0o755, 127, "the first line of `./file` ends with a carriage return");
+    // There it is an argument of the interpreter, which is not there whatever it is given.
+    check_file(b"#!/no/such/interpreter -x\r\n", 0o755, 127, "the interpreter `/no/such/interpreter` of `./file` was not found");
 }
 
 #[test]
