@@ -64,7 +64,10 @@ impl Chain<'_> {
         match &situation {
             Situation::Deleted => self.say(
                 "DELETED",
-                "the service or the channel is no longer wanted; configuring it again and `pvnctl services push` bring it back".into(),
+                format!(
+                    "a config took the release channel away; once the config has it again, `pvnctl services push {}` brings it back",
+                    self.target.replacen(" --channel ", " --channels ", 1)
+                ),
                 since,
                 None,
             ),

@@ -63,7 +63,7 @@ impl State {
             None => "a new release or `pvnctl services retry` tries again".to_owned(),
         };
         match situation {
-            Situation::Deleted => (Status::Deleted, None, with_running(self.main.as_deref(), "no longer wanted")),
+            Situation::Deleted => (Status::Deleted, None, with_running(self.main.as_deref(), GONE)),
             Situation::NoRelease => (Status::Converging, Some(Reason::NoCurrentState), "no release yet".to_owned()),
             Situation::Paused => {
                 (Status::Paused, None, with_running(self.main.as_deref(), "paused by a person; `pvnctl services resume` goes on"))
@@ -236,6 +236,10 @@ fn what_it_waits_for(job: &Job) -> String {
     let until = job.starts_by().map_or_else(String::new, |at| format!(" (until {at})"));
     format!("; {} {} waits{until}: {}", job.kind, job.id, wait.why)
 }
+
+/// Wherever people see it they see the channel too, so the config has it again.
+const GONE: &str = "no longer wanted, because a config took the release channel away; a release (`pvnctl services push`) brings it back once \
+                    the config has the channel again";
 
 fn with_running(job: Option<&Job>, message: &str) -> String {
     match job.filter(|job| job.kind == JobKind::Apply) {

@@ -173,6 +173,13 @@ impl Loop {
         let events: Vec<(InstanceId, Event)> = match ask {
             Ask::Approve(request) => match decision(kept, request, Decision::Approve, caller, &label) {
                 Ok(event) => self.world.siblings(names.service.0).into_iter().map(|sibling| (sibling, event.clone())).collect(),
+        if kept.state.is_deleted() && matches!(ask, Ask::Pause | Ask::Resume | Ask::Retry) {
+            return Err(Refusal::Conflict(format!(
+                "{label} is DELETED, because a config took the release channel away: nothing runs or waits there; once the config has the \
+                 channel again, {} brings it back",
+                names.push()
+            )));
+        }
                 Err(why) => return Err(why),
             },
             Ask::Reject(request) => match decision(kept, request, Decision::Reject, caller, &label) {

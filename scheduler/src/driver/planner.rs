@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use schema::api::{ConfigsRequest, ConfigsResult, LogEntry, NewToken, PushRequest, Pushed, RollbackRequest, TokenRequest};
+use schema::api::{ConfigsRequest, ConfigsResult, Diagnostic, LogEntry, NewToken, PushRequest, Pushed, RollbackRequest, TokenRequest};
 use schema::id::{ReleaseId, RuntimeName};
 use schema::status::Role;
 use schema::time::Timestamp;
@@ -25,6 +25,7 @@ mod back;
 mod configs;
 mod diff;
 mod estate;
+mod gone;
 mod keys;
 mod pieces;
 mod places;
@@ -157,6 +158,19 @@ impl From<StoreError> for Refusal {
             StoreError::Corrupt(why) => Self::Unreadable(why),
             error => Self::Unavailable(error.to_string()),
         }
+    }
+}
+
+/// What is allowed and probably not meant, about something that has no line in a file.
+fn warning(path: String, message: String, help: String) -> Diagnostic {
+    Diagnostic {
+        file: String::new(),
+        line: 0,
+        column: 0,
+        snippet: format!("warning: {message}\n  help: {help}"),
+        path,
+        message,
+        help: Some(help),
     }
 }
 

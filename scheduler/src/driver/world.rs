@@ -41,6 +41,16 @@ impl Names {
     pub fn target(&self) -> String {
         format!("{} --app {} --channel {}", self.service.1, self.application.1, self.channel.1)
     }
+
+    /// The command that makes a release for it alone.
+    pub(super) fn push(&self) -> String {
+        push_of_channel(&self.application.1, &self.service.1, &self.channel.1)
+    }
+}
+
+/// The command that makes a release of a service in one channel.
+pub(super) fn push_of_channel(application: &ApplicationName, service: &ServiceName, channel: &ChannelName) -> String {
+    format!("`pvnctl services push {service} --app {application} --channels {channel}`")
 }
 
 /// One instance.

@@ -368,6 +368,20 @@ impl Store {
         Ok(readable(rows, |row| Ok((word(row, "application")?, word(row, "service")?)))?.0)
     }
 
+    /// The services that are released in a channel and wanted there, by name, each with how it stands and its version.
+    pub async fn released_in(&self, channel: ChannelId) -> Result<Vec<(ServiceName, Status, String)>> {
+        let rows = sqlx::query(
+            "SELECT s.name, i.status, i.desired_version FROM instances AS i JOIN services AS s ON s.id = i.service_id
+             WHERE i.channel_id = $1 AND i.desired_version IS NOT NULL AND i.status <> $2 ORDER BY s.name",
+        )
+        .bind(channel.to_string())
+        .bind(Status::Deleted.as_str())
+        .fetch_all(&self.read)
+        .await?;
+        let released = |row: &Row| Ok((word(row, "name")?, word(row, "status").unwrap_or(Status::Broken), get(row, "desired_version")?));
+        Ok(readable(rows, released)?.0)
+    }
+
     /// The release that each instance of a service pursues now.
     pub async fn pursued(&self, service: ServiceId) -> Result<Vec<(ChannelId, ReleaseId)>> {
         let rows = sqlx::query("SELECT channel_id, release_id FROM instances WHERE service_id = $1 AND release_id IS NOT NULL")

@@ -4,6 +4,7 @@ mod broken;
 mod clocks;
 mod configs;
 mod faults;
+mod gone;
 mod people;
 mod poison;
 mod recompiles;

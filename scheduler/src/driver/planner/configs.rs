@@ -40,6 +40,8 @@ pub(super) struct Applied {
     pub(super) channels: Vec<Channel>,
     ids: BTreeMap<ChannelName, ChannelId>,
     pub(super) services: BTreeMap<ServiceName, ServiceRow>,
+    /// Channels that the change takes away.
+    pub(super) gone: Vec<ChannelRow>,
 }
 
 impl Planner {
@@ -81,7 +83,9 @@ impl Planner {
         self.plan_documents(&mut plan, &given, caller);
         let mut warnings = schema::config::shared_paths(configs.documents(), self.options.everything_local);
         warnings.extend(schema::config::unmasked_secrets(given.iter().map(|given| &*given.document)));
-        let warnings = warnings.iter().map(schema::diagnostic::Diagnostic::to_api_warning).chain(kept).collect();
+        // What is lost comes last, where it is read before the question.
+        let gone = self.warn_of_gone(&applied).await?;
+        let warnings = warnings.iter().map(schema::diagnostic::Diagnostic::to_api_warning).chain(kept).chain(gone).collect();
         // What was read is planned: it need not be held while thousands of rows are written.
         drop((configs, estate, applied));
         let documents = given.into_iter().map(Given::shown).collect();
@@ -240,8 +244,8 @@ impl Planner {
             }
             services.insert(service.name.clone(), service_row);
         }
-        let ids = self.plan_channels(plan, &row, &channels, &before, &services);
-        let applied = Applied { row, channels, ids, services };
+        let (ids, gone) = self.plan_channels(plan, &row, &channels, before, &services);
+        let applied = Applied { row, channels, ids, services, gone };
         for service in wanted {
             let Some(subject) = applied.subject(&service.name) else { continue };
             for channel in &applied.channels {
@@ -274,9 +278,9 @@ impl Planner {
         plan: &mut Plan,
         application: &ApplicationRow,
         channels: &[Channel],
-        before: &[ChannelRow],
+        before: Vec<ChannelRow>,
         services: &BTreeMap<ServiceName, ServiceRow>,
-    ) -> BTreeMap<ChannelName, ChannelId> {
+    ) -> (BTreeMap<ChannelName, ChannelId>, Vec<ChannelRow>) {
         let mut ids = BTreeMap::new();
         for (position, channel) in (0..).zip(channels) {
             let stored = before.iter().find(|row| row.name == channel.name);
@@ -294,11 +298,13 @@ impl Planner {
                 plan.changes.push(Change::Channel(Box::new(row)));
             }
         }
-        for gone in before.iter().filter(|row| row.deleted_at.is_none() && !ids.contains_key(&row.name)) {
+        let goes = |row: &ChannelRow| row.deleted_at.is_none() && !ids.contains_key(&row.name);
+        let gone: Vec<ChannelRow> = before.into_iter().filter(goes).collect();
+        for gone in &gone {
             plan.changes.push(Change::Channel(Box::new(ChannelRow { deleted_at: Some(self.now()), ..gone.clone() })));
             plan.events.extend(services.values().map(|service| (InstanceId::of(service.id, gone.id), Event::Deleted)));
         }
-        ids
+        (ids, gone)
     }
 }
 

@@ -13,7 +13,7 @@ use super::super::calls::Plan;
 use super::super::{Caller, Refusal};
 use super::configs::{Applied, Given};
 use super::release::{Subject, add_new, of_service};
-use super::{Planner, RawSeal, entry};
+use super::{Planner, RawSeal, entry, warning};
 use crate::compile::{self, Channel, Configs, Options, Release};
 use crate::store::{Change, DocumentKey, DocumentKind, ReleaseChannelRow, ReleaseRow};
 
@@ -208,15 +208,7 @@ fn kept_as_it_is(problems: Vec<Diagnostic>, subject: &Subject<'_>, release: &Rel
         release.version
     );
     let help = format!("release what fits with {}", push_of(application, service));
-    Diagnostic {
-        file: String::new(),
-        line: 0,
-        column: 0,
-        snippet: format!("warning: {message}\n  help: {help}"),
-        path: format!("{application}/{service}"),
-        message,
-        help: Some(help),
-    }
+    warning(format!("{application}/{service}"), message, help)
 }
 
 fn not_recompiled(kept: &Diagnostic, caller: &Caller, subject: &Subject<'_>, release: &ReleaseRow) -> schema::api::LogEntry {

@@ -94,8 +94,9 @@ async fn ask(arguments: &Arguments, request: &ConfigsRequest, client: &Client, c
         ));
     }
     let result: ConfigsResult = client.post(&["v1", "configs"], request).await?;
-    console.warn(&result.warnings)?;
     console.talk(&diff::render(&result, console.colours_stderr()))?;
+    // Below the diff, which may be long: right above the question.
+    console.warn(&result.warnings)?;
     console.say(&diff::summary(&result, false))?;
     let question = match (diff::changes(&result), arguments.push) {
         (0, false) => return Ok(true),

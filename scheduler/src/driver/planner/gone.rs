@@ -1,0 +1,49 @@
+//! What a config takes away when a release channel goes, told before and when it happens: a slip in a channel's name looks just like
+//! it, and nothing of it can be undone. Called by `configs`.
+
+use std::collections::BTreeMap;
+
+use schema::api::Diagnostic;
+use schema::id::ApplicationName;
+
+use super::super::Refusal;
+use super::super::world::push_of_channel;
+use super::configs::Applied;
+use super::{Planner, warning};
+
+/// Most services of one channel that are named each; of more it is said how many they are. Source: two screens of a terminal.
+const NAMED_LIMIT: usize = 20;
+
+impl Planner {
+    /// What is released in the channels that go, service by service.
+    pub(super) async fn warn_of_gone(&self, applied: &BTreeMap<ApplicationName, Applied>) -> Result<Vec<Diagnostic>, Refusal> {
+        let mut warnings = Vec::new();
+        for (application, applied) in applied {
+            for channel in &applied.gone {
+                let released = self.store.released_in(channel.id).await?;
+                let more = released.len().saturating_sub(NAMED_LIMIT);
+                for (service, status, version) in released.into_iter().take(NAMED_LIMIT) {
+                    let message = format!(
+                        "release channel `{0}` goes: {application}/{service} in it ({status} at {version}) is not wanted any more; what pvn \
+                         keeps for it (its PVN_INSTANCE_DIR) is removed",
+                        channel.name
+                    );
+                    let help = format!(
+                        "a channel under another name is another channel: give it its name back if only that was meant to change. What was \
+                         applied stays as it is outside of pvn, and nobody looks after it. Once the config has the channel again, \
+                         {} brings it back, with an empty directory",
+                        push_of_channel(application, &service, &channel.name)
+                    );
+                    warnings.push(warning(format!("{application}/{service}"), message, help));
+                }
+                if more > 0 {
+                    let message =
+                        format!("with release channel `{}` go {more} more services of {application}, in the same way", channel.name);
+                    let help = format!("`pvnctl services list --app {application}` shows all of them, with their channels");
+                    warnings.push(warning(application.to_string(), message, help));
+                }
+            }
+        }
+        Ok(warnings)
+    }
+}

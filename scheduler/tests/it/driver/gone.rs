@@ -1,0 +1,82 @@
+//! A release channel that a config takes away: what people are told before it happens, and how it comes back.
+
+use pvn_scheduler::driver::{Ask, Refusal};
+use schema::api::{ConfigFile, ConfigsRequest, ConfigsResult};
+use schema::status::Status;
+
+use super::round::tidy_world;
+use super::{Rig, TWO_CHANNELS, caller, target};
+
+fn warnings(result: &ConfigsResult) -> Vec<&str> {
+    result.warnings.iter().map(|warning| warning.message.as_str()).collect()
+}
+
+/// The config with a slip in the name of `production`.
+fn mistyped() -> String {
+    TWO_CHANNELS.replace("name: production", "name: prodution")
+}
+
+async fn dry_run(rig: &Rig, text: &str) -> ConfigsResult {
+    let file = ConfigFile { path: "test.pvn.yaml".into(), text: text.into(), ..ConfigFile::default() };
+    let request = ConfigsRequest { files: vec![file], dry_run: true, ..ConfigsRequest::default() };
+    rig.handle.apply_configs(request, caller("root")).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_channel_that_goes_is_told_of_for_each_service_by_a_dry_run_and_by_the_apply() {
+    let rig = Rig::start(tidy_world()).await;
+    rig.apply(TWO_CHANNELS).await.unwrap();
+    assert!(warnings(&dry_run(&rig, &mistyped()).await).is_empty(), "of what was never released nothing is lost");
+    rig.push(&[]).await.unwrap();
+    rig.until_status("production", Status::Converged).await;
+    assert!(warnings(&dry_run(&rig, TWO_CHANNELS).await).is_empty());
+
+    let told = "release channel `production` goes: app/web in it (CONVERGED at web-1) is not wanted any more; what pvn keeps for it (its \
+                PVN_INSTANCE_DIR) is removed";
+    let looked = dry_run(&rig, &mistyped()).await;
+    assert_eq!(warnings(&looked), [told]);
+    let help = looked.warnings[0].help.as_deref().unwrap_or_default();
+    assert!(help.contains("`pvnctl services push web --app app --channels production`"), "{help}");
+    assert!(looked.warnings[0].snippet.contains(told) && looked.warnings[0].snippet.contains(help), "{}", looked.warnings[0].snippet);
+    assert_eq!(rig.instance("production").await.status, Status::Converged, "a dry run changes nothing");
+
+    assert_eq!(warnings(&rig.apply(&mistyped()).await.unwrap()), [told]);
+    assert!(warnings(&rig.apply(&mistyped()).await.unwrap()).is_empty(), "it is gone already");
+    // What is there and not wanted any more can be lost no second time.
+    rig.apply(TWO_CHANNELS).await.unwrap();
+    assert!(warnings(&dry_run(&rig, &mistyped()).await).is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_many_services_in_a_channel_that_goes_the_first_are_named_and_the_others_counted() {
+    let rig = Rig::start(|_| Some(0)).await;
+    let (estate, _) = TWO_CHANNELS.split_once("---\nservice:").unwrap();
+    let many = (10..35).fold(estate.to_owned(), |yaml, number| yaml + &format!("---\nservice: {{name: s{number}x, application: app}}\n"));
+    rig.request(&many, true).await.unwrap();
+    let told = dry_run(&rig, &many.replace("name: production", "name: prodution")).await;
+    let told = warnings(&told);
+    assert_eq!(told.len(), 21, "{told:#?}");
+    assert!(told[0].contains("app/s10x in it ("), "{told:#?}");
+    assert!(told[20].contains("`production`") && told[20].contains("5 more services"), "{told:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deleted_channel_that_is_configured_again_names_the_push_and_takes_no_other_orders() {
+    let rig = Rig::start(tidy_world()).await;
+    rig.request(TWO_CHANNELS, true).await.unwrap();
+    rig.until_status("production", Status::Converged).await;
+    rig.apply(&mistyped()).await.unwrap();
+    rig.apply(TWO_CHANNELS).await.unwrap();
+    let back = rig.instance("production").await;
+    assert_eq!(back.status, Status::Deleted);
+    assert!(back.message.contains("`pvnctl services push`"), "{}", back.message);
+    let push = "`pvnctl services push web --app app --channels production`";
+    let explained = rig.handle.explain(target("production")).await.unwrap();
+    assert!(explained.causes.iter().any(|cause| cause.code == "DELETED" && cause.message.contains(push)), "{explained:#?}");
+    for ask in [Ask::Retry, Ask::Pause, Ask::Resume] {
+        let refused = rig.handle.ask(target("production"), ask, caller("eve")).await.unwrap_err();
+        assert!(matches!(&refused, Refusal::Conflict(why) if why.contains("DELETED") && why.contains(push)), "{refused}");
+    }
+    rig.push(&[]).await.unwrap();
+    rig.until_status("production", Status::Converged).await;
+}
