@@ -91,7 +91,7 @@ impl Loop {
     pub(super) fn read_only(&mut self, call: Call) -> Option<Call> {
         match call {
             Call::Explain { instance, reply } => {
-                let explanation = match self.world.instances.get(&instance) {
+                let mut explanation = match self.world.instances.get(&instance) {
                     Some(kept) => {
                         let name = |other| self.world.short_name(other);
                         Ok(engine::explain(&kept.state, &self.world.lanes, self.clock.now(), &name, &kept.names.target()))
@@ -101,6 +101,9 @@ impl Loop {
                         None => Err(Refusal::NotFound("the service does not exist in that channel".to_owned())),
                     },
                 };
+                if let Ok(explanation) = &mut explanation {
+                    self.tell_red(explanation);
+                }
                 drop(reply.send(explanation));
                 None
             }
@@ -170,9 +173,6 @@ impl Loop {
         };
         let names = kept.names.clone();
         let label = names.label();
-        let events: Vec<(InstanceId, Event)> = match ask {
-            Ask::Approve(request) => match decision(kept, request, Decision::Approve, caller, &label) {
-                Ok(event) => self.world.siblings(names.service.0).into_iter().map(|sibling| (sibling, event.clone())).collect(),
         if kept.state.is_deleted() && matches!(ask, Ask::Pause | Ask::Resume | Ask::Retry) {
             return Err(Refusal::Conflict(format!(
                 "{label} is DELETED, because a config took the release channel away: nothing runs or waits there; once the config has the \
@@ -180,6 +180,9 @@ impl Loop {
                 names.push()
             )));
         }
+        let events: Vec<(InstanceId, Event)> = match ask {
+            Ask::Approve(request) => match decision(kept, request, Decision::Approve, caller, &label) {
+                Ok(event) => self.world.siblings(names.service.0).into_iter().map(|sibling| (sibling, event.clone())).collect(),
                 Err(why) => return Err(why),
             },
             Ask::Reject(request) => match decision(kept, request, Decision::Reject, caller, &label) {

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use schema::api::{Cause, Explanation, NextAction};
 use tokio::time::Instant;
 
 use super::batch::Batch;
@@ -74,6 +75,19 @@ impl Loop {
         };
         self.retry = Some(Retry { at: Instant::now() + wait, wait, why: why.clone() });
         self.health.send_replace(Health::Degraded { why, since });
+    }
+
+    /// While nothing can be stored that comes before whatever else an instance waits for, and nothing else comes next.
+    pub(super) fn tell_red(&self, explanation: &mut Explanation) {
+        let (Some(retry), Health::Degraded { why, since }) = (&self.retry, &*self.health.borrow()) else { return };
+        let message = format!(
+            "the scheduler can store nothing ({why}), so it starts nothing and takes note of nothing that has ended; it tries again by \
+             itself, and this ends when that works: make room on the disk, or end what holds the database"
+        );
+        let first = Cause { code: "NOTHING_STORED".to_owned(), message, since: Some(*since), until: None };
+        explanation.causes.insert(0, first);
+        let wait_ms = i64::try_from(retry.at.saturating_duration_since(Instant::now()).as_millis()).unwrap_or(i64::MAX);
+        explanation.next = vec![NextAction { action: "store".to_owned(), at: self.clock.now().plus_ms(wait_ms) }];
     }
 
     pub(super) fn recovered(&mut self) {

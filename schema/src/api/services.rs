@@ -171,7 +171,7 @@ body! {
 body! {
     /// Something that will happen by itself.
     NextAction {
-        /// What: `fetch`, `apply`, `getInfo`, or `deadline: …`.
+        /// What: `fetch`, `apply`, `getInfo`, `deadline: …`, or `store`: whether something can be stored again is tried.
         action: String,
         /// When.
         at: Timestamp,

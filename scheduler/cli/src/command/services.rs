@@ -4,6 +4,7 @@ mod approve;
 mod decision;
 mod explain;
 mod get;
+mod ill;
 mod list;
 mod push;
 mod reject;

@@ -6,6 +6,7 @@ mod approving;
 mod arguments;
 mod configs;
 mod errors;
+mod ill;
 mod output;
 mod server;
 mod suggestions;

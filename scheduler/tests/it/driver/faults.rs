@@ -68,12 +68,21 @@ async fn database_locked_starts_nothing_new_and_reading_goes_on() {
     let mut health = rig.handle.health();
     assert!(matches!(&*health.borrow(), Health::Degraded { .. }));
     assert!(matches!(rig.handle.ask(target("staging"), Ask::Pause, caller("eve")).await, Err(Refusal::Unavailable(_))));
-    assert_eq!(rig.handle.explain(target("staging")).await.unwrap().status, Status::Converging);
+    let explained = rig.handle.explain(target("staging")).await.unwrap();
+    assert_eq!(explained.status, Status::Converging);
+    let Health::Degraded { why, since } = health.borrow().clone() else { panic!("it stores nothing") };
+    let first = &explained.causes[0];
+    assert_eq!((first.code.as_str(), first.since), ("NOTHING_STORED", Some(since)), "{explained:#?}");
+    assert!(first.message.contains(&why) && first.message.contains("ends"), "{}", first.message);
+    let next: Vec<_> = explained.next.iter().map(|next| next.action.as_str()).collect();
+    assert_eq!(next, ["store"], "nothing else happens before that");
     assert_eq!(rig.instance("staging").await.desired_version, None);
     assert!(rig.runner.kinds().is_empty(), "nothing is started that was not stored");
 
     held.rollback().await.unwrap();
     tokio::time::timeout(super::PATIENCE, health.wait_for(|health| *health == Health::Ready)).await.unwrap().unwrap();
+    let explained = rig.handle.explain(target("staging")).await.unwrap();
+    assert!(explained.causes.iter().all(|cause| cause.code != "NOTHING_STORED"), "{explained:#?}");
     assert_eq!(rig.push(&[]).await.unwrap().version, "web-1");
     rig.until_status("production", Status::Converged).await;
 }

@@ -3,6 +3,7 @@
 use clap::Args;
 use schema::api::Explanation;
 
+use super::ill;
 use crate::args::ChannelArgument;
 use crate::client::Client;
 use crate::console::{Console, Paper};
@@ -21,7 +22,8 @@ pub struct Arguments {
 /// Prints the chain of causes.
 pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mut Console) -> Result<(), Failure> {
     let explanation: Explanation = client.get(&arguments.instance.path("explain"), &[]).await?;
-    console.print(&explanation, |paper| page(&arguments.instance, &explanation, paper))
+    console.print(&explanation, |paper| page(&arguments.instance, &explanation, paper))?;
+    ill::note(client, console).await
 }
 
 fn page(instance: &ChannelArgument, explanation: &Explanation, paper: &Paper) -> String {

@@ -5,7 +5,7 @@ use schema::api::{Approval, ApprovalVote, Instance, Service};
 use schema::output::{ObjectStatus, RuntimeObject};
 use schema::status::ApprovalStatus;
 
-use super::decision;
+use super::{decision, ill};
 use crate::args::ServiceArgument;
 use crate::client::Client;
 use crate::console::{Console, Paper};
@@ -24,7 +24,8 @@ pub struct Arguments {
 /// Prints the service.
 pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mut Console) -> Result<(), Failure> {
     let service: Service = client.get(&arguments.service.path(), &[]).await?;
-    console.print(&service, |paper| page(&service, paper))
+    console.print(&service, |paper| page(&service, paper))?;
+    ill::note(client, console).await
 }
 
 fn page(service: &Service, paper: &Paper) -> String {

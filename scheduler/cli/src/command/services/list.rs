@@ -4,6 +4,7 @@ use clap::Args;
 use schema::api::ServiceSummary;
 use schema::status::Status;
 
+use super::ill;
 use crate::client::Client;
 use crate::console::Console;
 use crate::failure::Failure;
@@ -34,7 +35,8 @@ pub(super) async fn perform(arguments: Arguments, client: &Client, console: &mut
         .filter_map(|(key, value)| Some((key, value?)))
         .collect();
     let services = client.list::<ServiceSummary>(&["v1", "services"], &query, arguments.limit).await?;
-    console.print_list(&services, "no services; make some with `pvnctl configs apply`", table)
+    console.print_list(&services, "no services; make some with `pvnctl configs apply`", table)?;
+    ill::note(client, console).await
 }
 
 fn table(services: &[ServiceSummary]) -> Table {
