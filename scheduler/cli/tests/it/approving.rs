@@ -125,3 +125,43 @@ fn what_cannot_be_shown_is_left_for_the_server_to_refuse() {
     let ran = approve(&server, &[], b"", None);
     assert_eq!((ran.code, ran.stderr.as_str()), (1, "error: no approval is pending\n"));
 }
+
+/// `eu` and `us` behind one approval of one version, `asia` behind it at another, and `home` behind none.
+fn shared() -> [crate::server::Answer; 4] {
+    let channel = |name: &str, version: &str| {
+        let mut instance = instance("PENDING", None);
+        (instance["channel"], instance["desiredVersion"]) = (json!(name), json!(version));
+        (instance["approvals"][0]["kind"], instance["approvals"][0]["name"]) = (json!("shared"), json!("go"));
+        instance
+    };
+    let channels = [channel("home", "web-3"), channel("eu", "web-3"), channel("us", "web-3"), channel("asia", "web-2")];
+    let service =
+        json!({"id": format!("svc-{}", "0".repeat(32)), "name": "web", "application": "shop", "version": "web-3", "channels": channels});
+    let behind = |name: &str, preconditions: Value| json!({"id": format!("rch-{}", "0".repeat(32)), "name": name, "group": null, "runtimes": [], "preconditions": preconditions, "labels": {}});
+    let gate = json!([{"sharedManualApproval": {"name": "go", "minApprovers": 1}}]);
+    let release_channels = [behind("home", json!([])), behind("eu", gate.clone()), behind("us", gate.clone()), behind("asia", gate)];
+    let application =
+        json!({"id": format!("app-{}", "0".repeat(32)), "name": "shop", "releaseChannels": release_channels, "services": ["web"]});
+    let mut answered = channels[1].clone();
+    answered["approvals"][0]["by"] = instance("APPROVED", None)["approvals"][0]["by"].clone();
+    [
+        answer(APPROVE, 200, answered),
+        answer(INSTANCE, 200, channels[1].clone()),
+        answer("GET /v1/applications/shop/services/web", 200, service),
+        answer("GET /v1/applications/shop", 200, application),
+    ]
+}
+
+#[test]
+fn a_shared_approval_says_which_other_channels_it_lets_go_before_and_after() {
+    let server = Server::answering(shared());
+    let ran = approve(&server, &[], b"y\n", Some(100));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let (question, answer) = ran.stderr.split_once("[y/N]").unwrap();
+    assert!(question.contains("`go` is shared: a yes also lets `us` go"), "{question}");
+    assert!(answer.contains("approved shop/web in eu and us: approval `go`"), "{answer}");
+    // Whoever is not asked is told afterwards.
+    let server = Server::answering(shared());
+    let ran = approve(&server, &["--yes"], b"", None);
+    assert!(ran.stderr.contains("approved shop/web in eu and us: approval `go`"), "{}", ran.stderr);
+}

@@ -36,18 +36,19 @@ pub struct Arguments {
 pub(super) async fn perform(arguments: Arguments, client: &Client, console: &mut Console) -> Result<(), Failure> {
     let Arguments { common: Common { instance, reason, approval, plan_digest }, yes } = arguments;
     let mut request = DecisionRequest { approval, reason, plan_digest, any_plan: false };
+    let others = decision::others(&instance, request.approval.as_deref(), client).await;
     if request.plan_digest.is_none() {
         let now: Instance = client.get(&instance.own_path(), &[]).await?;
         // Of none or two the server says what is wrong.
         if let Some(asked) = only_one(&now, request.approval.as_deref()) {
-            if !yes && !agreed(&instance, &now, asked, request.approval.as_deref(), console)? {
+            if !yes && !agreed(&instance, &now, &others, asked, request.approval.as_deref(), console)? {
                 return Err(Failure::user("nothing was approved"));
             }
             request.approval = Some(asked.id.to_string());
             request.plan_digest.clone_from(&asked.plan_digest);
         }
     }
-    decision::send("approve", &instance, &request, client, console).await
+    decision::send("approve", &instance, &others, &request, client, console).await
 }
 
 /// The approval that is meant, if that is clear.
@@ -62,6 +63,7 @@ fn only_one<'a>(now: &'a Instance, named: Option<&str>) -> Option<&'a Approval> 
 fn agreed(
     instance: &ChannelArgument,
     now: &Instance,
+    others: &[String],
     asked: &Approval,
     named: Option<&str>,
     console: &mut Console,
@@ -86,5 +88,10 @@ fn agreed(
         console.say(&one_line(&now.message))?;
     }
     console.talk(&decision::asked(asked))?;
+    if !others.is_empty() {
+        let quoted: Vec<_> = others.iter().map(|other| format!("`{other}`")).collect();
+        let (name, names) = (one_line(asked.name.as_deref().unwrap_or_default()), decision::listed(&quoted));
+        console.say(&format!("`{name}` is shared: a yes also lets {names} go, where nothing else holds it back"))?;
+    }
     console.ask("Approve this?")
 }

@@ -1,8 +1,8 @@
 //! What `services approve` and `reject` share, and how an approval is shown wherever people see one.
 
 use clap::Args;
-use schema::api::{Approval, DecisionRequest, Instance, decision_flags};
-use schema::status::{ApprovalStatus, Decision};
+use schema::api::{Application, Approval, DecisionRequest, Instance, Service, decision_flags};
+use schema::status::{ApprovalKind, ApprovalStatus, Decision, Status};
 
 use crate::args::ChannelArgument;
 use crate::client::Client;
@@ -27,10 +27,45 @@ pub(super) struct Common {
     pub(super) plan_digest: Option<String>,
 }
 
-/// Sends a decision and says what was decided on.
+/// The other channels in which the answer to a shared approval counts too: behind the same gate, at the same version, and with
+/// something left to do. None where the approval is not shared, or where that cannot be asked.
+pub(super) async fn others(instance: &ChannelArgument, named: Option<&str>, client: &Client) -> Vec<String> {
+    let Ok(service) = client.get::<Service>(&instance.service.path(), &[]).await else { return Vec::new() };
+    let is_here = |other: &Instance| instance.channel == other.channel.as_str() || instance.channel == other.channel_id.to_string();
+    let Some(here) = service.channels.iter().find(|other| is_here(other)) else { return Vec::new() };
+    let pending = here.approvals.iter().filter(|approval| approval.status == ApprovalStatus::Pending);
+    let is_named =
+        |approval: &&Approval| named.is_none_or(|name| approval.id.to_string() == name || approval.name.as_deref() == Some(name));
+    let asked = pending.filter(is_named).find(|approval| approval.kind == ApprovalKind::Shared);
+    let Some(gate) = asked.and_then(|approval| approval.name.as_deref()) else { return Vec::new() };
+    let Ok(application) = client.get::<Application>(&["v1", "applications", &instance.service.app], &[]).await else { return Vec::new() };
+    let is_behind = |channel: &Instance| {
+        let of = application.release_channels.iter().find(|of| of.name == channel.channel);
+        of.is_some_and(|of| of.preconditions.iter().any(|condition| condition["sharedManualApproval"]["name"] == gate))
+    };
+    let waits = |channel: &&Instance| {
+        channel.channel != here.channel
+            && channel.desired_version == here.desired_version
+            && !matches!(channel.status, Status::Converged | Status::Deleted)
+            && is_behind(channel)
+    };
+    service.channels.iter().filter(waits).map(|channel| channel.channel.to_string()).collect()
+}
+
+/// Names in a sentence: `eu`, `eu and us`, `eu, us and asia`.
+pub(super) fn listed(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+/// Sends a decision and says what was decided on, also in the `others`.
 pub(super) async fn send(
     what: &str,
     instance: &ChannelArgument,
+    others: &[String],
     request: &DecisionRequest,
     client: &Client,
     console: &mut Console,
@@ -43,7 +78,11 @@ pub(super) async fn send(
     };
     let decided = now.approvals.iter().filter(|approval| !approval.by.is_empty()).find(named);
     let of = decided.map_or_else(String::new, |approval| format!(": {}", describe(approval)));
-    console.done(&now, &format!("{done} {}{of}; it is {}: {}", instance.say(), now.status, now.message))
+    let channels: Vec<String> = std::iter::once(&instance.channel).chain(others).cloned().collect();
+    let (service, channels) = (&instance.service, listed(&channels));
+    let line = format!("{done} {}/{} in {channels}{of}; ", service.app, service.service);
+    let whose = if others.is_empty() { "it".to_owned() } else { format!("{} in {}", service.service, instance.channel) };
+    console.done(&now, &format!("{line}{whose} is {}: {}", now.status, now.message))
 }
 
 /// An approval in a few words: its name, its plan, and how many have said yes while that is not enough.
