@@ -140,6 +140,7 @@ impl State {
             gate: question.gate.clone(),
             name: question.name.map(str::to_owned),
             description: question.description.map(str::to_owned),
+            asked_for: Some((desired.release, desired.version.clone())),
             status: ApprovalStatus::Pending,
             fingerprint: self.fingerprint(),
             explanation: self.work().and_then(|work| work.explanation.clone()),

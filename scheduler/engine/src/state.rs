@@ -340,6 +340,9 @@ pub struct Approval {
     /// What the config tells the people who are asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
+    /// The release that it is asked for, with its version; `None` where it was asked for before this was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_for: Option<(ReleaseId, String)>,
     /// How it stands.
     pub status: ApprovalStatus,
     /// The fingerprint of the work that it is about. An approval of kind `apply` is bound to it.

@@ -17,6 +17,8 @@ pub fn approval(approval: &Approval) -> api::Approval {
         kind: approval.kind,
         name: approval.name.clone(),
         description: approval.description.clone(),
+        release: approval.asked_for.as_ref().map(|(release, _)| *release),
+        version: approval.asked_for.as_ref().map(|(_, version)| version.clone()),
         status: approval.status,
         plan_digest: approval.plan_digest().map(|fingerprint| fingerprint.to_string()),
         explanation: approval.explanation.clone(),

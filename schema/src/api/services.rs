@@ -101,6 +101,10 @@ body! {
         name: Option<String>,
         /// What the config tells the people who are asked.
         description: Option<String>,
+        /// The release that it was asked for; unknown of one that an earlier pvn asked for.
+        release: Option<ReleaseId>,
+        /// The version of that release.
+        version: Option<String>,
         /// How it stands.
         status: ApprovalStatus,
         /// The fingerprint of what is approved: of the explanation, else of the plan, else of what fetch saw.

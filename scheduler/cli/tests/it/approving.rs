@@ -165,3 +165,20 @@ fn a_shared_approval_says_which_other_channels_it_lets_go_before_and_after() {
     let ran = approve(&server, &["--yes"], b"", None);
     assert!(ran.stderr.contains("approved shop/web in eu and us: approval `go`"), "{}", ran.stderr);
 }
+
+#[test]
+fn an_approval_of_an_earlier_version_is_not_shown_as_if_it_were_of_this_one() {
+    let shown = |version: &str| {
+        let mut instance = instance("APPROVED", Some(PLAN));
+        instance["approvals"][0]["version"] = json!(version);
+        let service = json!({
+            "id": format!("svc-{}", "0".repeat(32)), "name": "web", "application": "shop", "version": "web-3", "channels": [instance],
+        });
+        let server = Server::answering([answer("GET /v1/applications/shop/services/web", 200, service)]);
+        run_with(Some(&server), &["services", "get", "web", "--app", "shop"], b"", None).stdout
+    };
+    let earlier = shown("web-2");
+    assert!(earlier.contains(&format!("approval `qa` of plan {PLAN} for web-2, not for web-3, in eu is APPROVED by eve ")), "{earlier}");
+    let present = shown("web-3");
+    assert!(present.contains(&format!("approval `qa` of plan {PLAN} in eu is APPROVED by eve ")), "{present}");
+}

@@ -95,9 +95,15 @@ async fn a_shared_approval_is_decided_once_for_every_channel_of_the_release() {
             &format!("  - name: staging\n    runtimes: [{{runtime: tool}}]\n    {gate}"),
         )
         .replace("preconditions:\n    - releaseChannelStable: {releaseChannel: staging}", gate);
-    rig.request(&text, true).await.unwrap();
+    let pushed = rig.request(&text, true).await.unwrap().pushed;
     rig.until_status("staging", Status::WaitingManualApproval).await;
     rig.until_status("production", Status::WaitingManualApproval).await;
+    let application = rig.store.application("app").await.unwrap().unwrap();
+    let gates: Vec<_> =
+        application.release_channels.iter().map(|channel| &channel.preconditions[0]["sharedManualApproval"]["name"]).collect();
+    assert_eq!(gates, ["launch", "launch"], "by this the client knows which channels it lets go");
+    let approval = rig.instance("production").await.approvals.remove(0);
+    assert_eq!((approval.version.as_deref(), approval.release), (Some("web-1"), Some(pushed[0].release)));
     let ask = pvn_scheduler::driver::Ask::Approve(super::any_plan());
     rig.handle.ask(super::target("staging"), ask, caller("eve")).await.unwrap();
     rig.until_status("staging", Status::Converged).await;

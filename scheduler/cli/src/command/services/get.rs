@@ -126,5 +126,10 @@ fn decided(instance: &Instance) -> String {
         format!("{} {} ago{why}", one_line(&vote.who), when::ago(vote.when, now))
     };
     let by: Vec<_> = approval.by.iter().map(said).collect();
-    format!("\n{} in {} is {} by {}\n", decision::describe(approval), instance.channel, approval.status, by.join(", "))
+    let other = approval.version.as_ref().filter(|version| instance.desired_version.as_ref().is_some_and(|now| now != *version));
+    let other = other.map_or_else(String::new, |version| {
+        let now = instance.desired_version.as_deref().unwrap_or_default();
+        format!(" for {}, not for {},", one_line(version), one_line(now))
+    });
+    format!("\n{}{other} in {} is {} by {}\n", decision::describe(approval), instance.channel, approval.status, by.join(", "))
 }
