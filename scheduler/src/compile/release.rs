@@ -10,8 +10,9 @@ use schema::shown::steers;
 
 use super::channels::Channel;
 use super::commands::render_text;
+use super::parameters::Bound;
 use super::problem::{DocumentKey, Place, Problems};
-use super::template::Scope;
+use super::template::{self, Scope};
 use super::value::{Given, Seal, SecretValue, Values};
 use super::{nearest, parameters};
 
@@ -111,17 +112,42 @@ pub(super) fn bundle_scope(service: &Service) -> Scope {
     scope
 }
 
+/// Says of required parameters without a value, or with one for single channels only, that the version's name needs them.
+fn missing_in_name(text: &str, scope: &Scope, missing: &[&ParameterDefinition], problems: &mut Problems) {
+    for definition in missing {
+        let mut others = scope.clone();
+        let with = |scope: &mut Scope, definition| parameters::insert(scope, definition, Some(Bound::Unknown));
+        for other in missing.iter().filter(|other| other.name != definition.name) {
+            let _ = with(&mut others, other);
+        }
+        let mut all = others.clone();
+        let _ = with(&mut all, definition);
+        // Only what is wrong without this one, and right with it, is for its lack.
+        if template::render(text, &others).is_err() && template::render(text, &all).is_ok() {
+            let help = format!("give it with `--param {}=…`: `bundleName` names the version with it, in all channels", definition.name);
+            let place = Place::of_release(format!("params.{}", definition.name));
+            problems.add(parameters::missing(definition, &place, help));
+        }
+    }
+}
+
 /// The name that the config gives the version of a release with these values; `None` when it gives none.
 pub(super) fn bundle_name(service: &Service, values: &Values, problems: &mut Problems) -> Option<String> {
     let text = service.bundle_name.as_ref()?;
     let mut scope = bundle_scope(service);
+    let mut missing = Vec::new();
     for definition in &service.parameters {
         let given = values.get(None, &definition.name).and_then(|given| parameters::from_release(definition, given).ok());
-        // One that is required, and given for single channels only, is no name here.
-        let _ = parameters::insert(&mut scope, definition, given);
+        if parameters::insert(&mut scope, definition, given).is_err() {
+            missing.push(definition);
+        }
+    }
+    let before = problems.count();
+    missing_in_name(text, &scope, &missing, problems);
+    if problems.count() > before {
+        return None;
     }
     let place = Place::of(DocumentKey::Service(service.application.clone(), service.name.clone())).field("bundleName");
-    let before = problems.count();
     let name = render_text(text, &scope, &place, problems);
     if problems.count() > before {
         return None;

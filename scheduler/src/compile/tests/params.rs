@@ -224,6 +224,26 @@ fn values_not_given_are_kept_as_long_as_their_parameter_is() {
     assert_eq!(values("b=5", Some(&first)).unwrap(), values("a=1 b=5 staging:a=3", None).unwrap());
 }
 
+#[test]
+fn a_required_value_that_is_missing_is_told_as_such_where_the_name_of_the_version_needs_it() {
+    let named = |params: &str, definitions: &str| {
+        let with = format!("  application: app\n  bundleName: 'site-{{{{.Params.p}}}}'\n  parameters: [{definitions}]\n");
+        let configs = configs(&changed(SMALL, &[("  application: app\n", &with)]));
+        let service = configs.services().next().unwrap();
+        let channels = super::super::channels(&configs, configs.application(&service.application).unwrap()).unwrap();
+        let values = super::super::values(&configs, service, &channels, &request(params), None, &Brackets).unwrap();
+        super::super::bundle_name(&configs, service, &values)
+    };
+    for params in ["", "staging:p=1"] {
+        let told = named(params, "{name: p, required: true, string: {}}, {name: q, required: true, string: {}}").unwrap_err();
+        assert_eq!(lines(&told), ["params.p: parameter `p` is required and has no value"], "{params}");
+        let help = told[0].help.as_deref().unwrap_or_default();
+        assert!(help.contains("`--param p=…`") && help.contains("`bundleName`"), "{help}");
+    }
+    assert_eq!(named("p=1", "{name: p, required: true, string: {}}").unwrap().as_deref(), Some("site-1"));
+    assert_eq!(named("p=1", "{name: p, string: {}}, {name: q, required: true, string: {}}").unwrap().as_deref(), Some("site-1"));
+}
+
 /// The version's name when `bundleName` is this.
 fn check_bundle_name(bundle_name: &str, params: &str, expected: Result<Option<&str>, &str>) {
     let text = changed(
