@@ -7,6 +7,7 @@ use schema::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::desired::Desired;
+use crate::state::RolledBack;
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,6 +64,9 @@ pub enum Event {
         channel: ChannelName,
         /// The version at which it is CONVERGED now, if it is.
         converged_version: Option<String>,
+        /// What was taken back there by itself to that version.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rolled_back: Option<Box<RolledBack>>,
     },
     /// A person decided on an approval. For a shared one every instance of the release gets the event.
     Decided {

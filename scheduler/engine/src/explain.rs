@@ -60,6 +60,15 @@ impl Chain<'_> {
                 self.say("ROLLBACK_REFUSED", format!("autoRollback takes nothing back: {why}"), None, None);
             }
         }
+        if let Some(back) = state.rolled_back().filter(|_| situation != Situation::Deleted) {
+            let text = format!(
+                "{} did not converge within its progress deadline of {}, so autoRollback took the channel back to {}; a new release ends that",
+                back.from,
+                duration(back.deadline_ms),
+                back.to
+            );
+            self.say("ROLLED_BACK", text, Some(back.at), None);
+        }
         self.known(&situation);
         match &situation {
             Situation::Deleted => self.say(
@@ -136,6 +145,16 @@ impl Chain<'_> {
                         Some(other) => format!("is converged at {other}"),
                         None => "is not converged".to_owned(),
                     };
+                    if let Some(back) = state.taken_back_in(channel) {
+                        let text = format!(
+                            "channel `{channel}` {at}: {version} did not converge there within its progress deadline of {}, and autoRollback took \
+                             it back at {}; ends with a new release that converges there: `pvnctl services push {both}`",
+                            duration(back.deadline_ms),
+                            back.at
+                        );
+                        self.say("UPSTREAM_UNSTABLE", text, since, None);
+                        continue;
+                    }
                     let text = format!(
                         "channel `{channel}` {at}; ends when it is converged at {version}. Where {version} was not released to it, release to \
                          both together with `pvnctl services push {both}`, or change the precondition"

@@ -2,7 +2,7 @@
 //! it. Called at the end of each step; a change of status or reason is written into the log.
 
 use schema::api::NextAction;
-use schema::id::ReleaseId;
+use schema::id::{ChannelName, ReleaseId};
 use schema::status::{JobKind, Reason, Status};
 use schema::time::Timestamp;
 
@@ -10,7 +10,7 @@ use crate::action::Action;
 use crate::approve::name_of;
 use crate::converge::Situation;
 use crate::limits::LANE_PATIENCE_MS;
-use crate::state::{ApplyEnd, Finding, Job, Standing, State};
+use crate::state::{ApplyEnd, Finding, Job, RolledBack, Standing, State};
 use crate::step::{duration, in_words, log};
 
 impl State {
@@ -43,6 +43,7 @@ impl State {
     pub(crate) fn rollback_refused(&mut self, from: ReleaseId, why: String) {
         if self.pursuit.stuck && self.desired().is_some_and(|desired| desired.release == from) {
             self.pursuit.rollback_refused = Some(why);
+            self.rolled_back = None;
             self.rollback_spent = false;
         }
     }
@@ -136,7 +137,13 @@ impl State {
             Situation::Upstream(channels) => {
                 let names: Vec<String> = channels.iter().map(|channel| format!("`{channel}`")).collect();
                 let are = if names.len() == 1 { "is" } else { "are" };
-                let message = format!("waits until {} {are} converged at {version}; {}", names.join(" and "), what());
+                let is_back = channels.iter().any(|channel| self.taken_back_in(channel).is_some());
+                let back = if is_back {
+                    format!("; {version} got stuck there and was taken back, so that takes a new release")
+                } else {
+                    String::new()
+                };
+                let message = format!("waits until {} {are} converged at {version}{back}; {}", names.join(" and "), what());
                 (Status::WaitingPreconditions, Some(Reason::ReleaseChannelDependencyUnmet), message)
             }
             Situation::Ask(_) => (Status::WaitingManualApproval, work_reason, what()),
@@ -159,6 +166,11 @@ impl State {
             }
             Situation::Ready(_) => self.ready_in_words(now, work_reason, &what()),
         }
+    }
+
+    /// That the version which is desired here was taken back in another channel, which will therefore not come to it.
+    pub(crate) fn taken_back_in(&self, channel: &ChannelName) -> Option<&RolledBack> {
+        self.upstream_back.get(channel).filter(|back| self.desired().is_some_and(|desired| desired.version == back.from))
     }
 
     fn applying_in_words(&self, version: &str) -> String {

@@ -75,6 +75,12 @@ pub struct State {
     /// At which version the channels that our gates name are CONVERGED.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) upstream: BTreeMap<ChannelName, String>,
+    /// What was taken back by itself in those channels, where they are still there.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) upstream_back: BTreeMap<ChannelName, RolledBack>,
+    /// What was taken back here by itself, until another version is desired than the one it went back to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rolled_back: Option<Box<RolledBack>>,
     /// The newest release that was seen converged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) converged: Option<Converged>,
@@ -325,6 +331,19 @@ pub struct Converged {
     pub at: Timestamp,
 }
 
+/// A release that did not converge in time and was taken back by itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RolledBack {
+    /// Its version.
+    pub from: String,
+    /// The version that it was taken back to.
+    pub to: String,
+    /// Its `progressDeadline`, milliseconds.
+    pub deadline_ms: i64,
+    /// When it was stuck.
+    pub at: Timestamp,
+}
+
 /// An approval asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Approval {
@@ -417,6 +436,8 @@ impl State {
             telling: Telling::default(),
             approvals: Vec::new(),
             upstream: BTreeMap::new(),
+            upstream_back: BTreeMap::new(),
+            rolled_back: None,
             converged: None,
             applied: None,
             rollback_spent: false,

@@ -12,7 +12,7 @@ use crate::converge::Situation;
 use crate::desired::{Desired, Gate};
 use crate::event::{Event, Outcome, Wait};
 use crate::limits::{LANE_PATIENCE_MS, LINGERING_FETCHES, OVERTIME_MS, STOP_DEADLINE_MS};
-use crate::state::{ApplyEnd, Converged, Finding, Job, Look, Pursuit, State, Telling, Wants};
+use crate::state::{ApplyEnd, Converged, Finding, Job, Look, Pursuit, RolledBack, State, Telling, Wants};
 
 /// Takes one event into account. Total and deterministic; every event in every state has an answer.
 ///
@@ -40,7 +40,7 @@ pub fn step(mut state: State, event: Event, now: Timestamp) -> (State, Vec<Actio
         Event::JobStarted { job, at } => state.started(job, at, now),
         Event::JobWaits { job, wait } => state.waits(job, wait, now, &mut out),
         Event::JobEnded { job, outcome } => state.finish(job, outcome, now, &mut out),
-        Event::Upstream { channel, converged_version } => state.hear(channel, converged_version),
+        Event::Upstream { channel, converged_version, rolled_back } => state.hear(channel, converged_version, rolled_back),
         Event::Decided { approval, who, decision, reason } => state.decide(approval, who, decision, reason, now, &mut out),
         Event::Pause(paused) => state.pause(paused, now, &mut out),
         Event::Observe(observer) => state.observer = observer,
@@ -162,6 +162,7 @@ impl State {
         let back_to = self.converged.as_ref().filter(|converged| converged.release != desired.release);
         if let Some(to) = back_to.filter(|_| desired.auto_rollback && !self.rollback_spent) {
             self.rollback_spent = true;
+            self.rolled_back = Some(Box::new(RolledBack { from: desired.version.clone(), to: to.version.clone(), deadline_ms, at: now }));
             out.push(Action::Rollback { from: desired.release, to: to.release });
         }
     }
@@ -228,6 +229,8 @@ impl State {
         let same_commands = old.as_ref().is_some_and(|old| old.compiled == desired.compiled);
         self.deleted = false;
         if !same_release {
+            // The release that goes back has the version of the one that it goes back to.
+            self.rolled_back = self.rolled_back.take().filter(|back| back.to == desired.version);
             self.withdraw_all();
             self.pursuit = Pursuit::default();
             let objects = std::mem::take(&mut self.look.objects);
@@ -261,6 +264,7 @@ impl State {
             self.telling.due = Some(now);
         }
         self.upstream.retain(|channel, _| names(&desired, channel));
+        self.upstream_back.retain(|channel, _| names(&desired, channel));
         let met = self.upstream.iter().filter(|(_, version)| **version == desired.version).map(|(channel, _)| channel.clone());
         self.pursuit.met.extend(met);
         self.desired = Some(desired);
@@ -293,8 +297,12 @@ impl State {
         }
     }
 
-    fn hear(&mut self, channel: ChannelName, converged_version: Option<String>) {
+    fn hear(&mut self, channel: ChannelName, converged_version: Option<String>, rolled_back: Option<Box<RolledBack>>) {
         let Some(desired) = self.desired.as_deref().filter(|desired| names(desired, &channel)) else { return };
+        match rolled_back {
+            Some(back) => drop(self.upstream_back.insert(channel.clone(), *back)),
+            None => drop(self.upstream_back.remove(&channel)),
+        }
         match converged_version {
             None => {
                 self.upstream.remove(&channel);

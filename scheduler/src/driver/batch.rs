@@ -171,7 +171,7 @@ impl Batch {
             self.changes.push(Change::ReleaseStatus { release, channel, status, at });
         }
         if kept.state.converged_version() != converged.as_deref() {
-            queue.extend(dependents(world, &kept.names, kept.state.converged_version().map(str::to_owned)));
+            queue.extend(dependents(world, &kept.names, Some(&kept.state)));
         }
         if is_desired {
             queue.extend(upstream_of(world, &kept).map(|event| (id, event)));
@@ -425,9 +425,16 @@ fn waits_for(world: &World, id: InstanceId, channel: &ChannelName) -> bool {
     world.instances.get(&id).is_some_and(|kept| gate_channels(kept).any(|named| named == channel))
 }
 
+/// How a channel stands; without a state nobody knows.
+fn upstream(channel: &ChannelName, state: Option<&State>) -> Event {
+    let converged_version = state.and_then(State::converged_version).map(str::to_owned);
+    let rolled_back = state.and_then(State::rolled_back).cloned().map(Box::new);
+    Event::Upstream { channel: channel.clone(), converged_version, rolled_back }
+}
+
 /// What those are told who wait for the channel of this instance.
-pub(super) fn dependents(world: &World, names: &Names, converged_version: Option<String>) -> Vec<(InstanceId, Event)> {
-    let event = Event::Upstream { channel: names.channel.1.clone(), converged_version };
+pub(super) fn dependents(world: &World, names: &Names, state: Option<&State>) -> Vec<(InstanceId, Event)> {
+    let event = upstream(&names.channel.1, state);
     let siblings = world.siblings(names.service.0).into_iter();
     siblings.filter(|other| waits_for(world, *other, &names.channel.1)).map(|other| (other, event.clone())).collect()
 }
@@ -438,13 +445,7 @@ pub(super) fn upstream_of(world: &World, kept: &Kept) -> impl Iterator<Item = Ev
     let named: Vec<ChannelName> = gate_channels(kept).cloned().collect();
     let of =
         |channel: &ChannelName| siblings.iter().filter_map(|id| world.instances.get(id)).find(|other| other.names.channel.1 == *channel);
-    let told: Vec<Event> = named
-        .iter()
-        .filter_map(|channel| {
-            let converged_version = of(channel)?.state.converged_version().map(str::to_owned);
-            Some(Event::Upstream { channel: channel.clone(), converged_version })
-        })
-        .collect();
+    let told: Vec<Event> = named.iter().filter_map(|channel| Some(upstream(channel, Some(&of(channel)?.state)))).collect();
     told.into_iter()
 }
 

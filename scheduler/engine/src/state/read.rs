@@ -5,7 +5,7 @@ use schema::output::{Info, RuntimeObject};
 use schema::status::{ApprovalStatus, JobKind, Status};
 use schema::time::Timestamp;
 
-use super::{Approval, Converged, Job, Standing, State};
+use super::{Approval, Converged, Job, RolledBack, Standing, State};
 use crate::desired::Desired;
 
 impl State {
@@ -83,6 +83,11 @@ impl State {
     /// The version at which it is CONVERGED now, if it is: what `Event::Upstream` tells the other channels.
     pub fn converged_version(&self) -> Option<&str> {
         if self.standing.status == Status::Converged { self.desired().map(|desired| desired.version.as_str()) } else { None }
+    }
+
+    /// What was taken back here by itself, while what it went back to is desired.
+    pub fn rolled_back(&self) -> Option<&RolledBack> {
+        self.rolled_back.as_deref().filter(|back| self.desired().is_some_and(|desired| desired.version == back.to))
     }
 
     /// Whether a person paused it.

@@ -255,7 +255,7 @@ impl Scenario {
     }
 
     pub(crate) fn upstream(&mut self, channel: &str, version: Option<&str>) {
-        self.send(Event::Upstream { channel: channel.parse().unwrap(), converged_version: version.map(str::to_owned) });
+        self.send(Event::Upstream { channel: channel.parse().unwrap(), converged_version: version.map(str::to_owned), rolled_back: None });
     }
 
     pub(crate) fn status(&self) -> String {

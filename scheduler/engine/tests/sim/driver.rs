@@ -348,7 +348,8 @@ impl Driver {
         if instance.is_multiple_of(2) && self.told[instance] != version {
             self.told[instance].clone_from(&version);
             let delay = self.random.between(0, 50);
-            let event = Event::Upstream { channel: "staging".parse().unwrap(), converged_version: version };
+            let rolled_back = state.rolled_back().cloned().map(Box::new);
+            let event = Event::Upstream { channel: "staging".parse().unwrap(), converged_version: version, rolled_back };
             self.after(delay, Happening::Deliver(instance + 1, Box::new(event)));
         }
     }
@@ -380,7 +381,8 @@ impl Driver {
         for instance in 0..self.states.len() {
             if instance.is_multiple_of(2) {
                 let converged_version = self.states[instance].converged_version().map(str::to_owned);
-                let event = Event::Upstream { channel: "staging".parse().unwrap(), converged_version };
+                let rolled_back = self.states[instance].rolled_back().cloned().map(Box::new);
+                let event = Event::Upstream { channel: "staging".parse().unwrap(), converged_version, rolled_back };
                 self.after(0, Happening::Deliver(instance + 1, Box::new(event)));
             }
             let jobs: Vec<_> = self.states[instance].jobs_in_flight().map(|job| (job.id, job.started_at.is_some())).collect();

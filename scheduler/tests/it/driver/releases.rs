@@ -82,6 +82,21 @@ async fn rule_12_a_release_past_its_deadline_goes_back_by_itself() {
             .filter(|staging| staging.status == Status::Converged && staging.desired_version.as_deref() == Some("web-1"))
     });
     staging.await;
+    let causes = async |channel: &str, code: &str| {
+        let told = rig.handle.explain(super::target(channel)).await.unwrap();
+        told.causes.into_iter().find(|cause| cause.code == code).unwrap_or_else(|| panic!("{channel} tells no {code}")).message
+    };
+    let back = causes("staging", "ROLLED_BACK").await;
+    assert!(back.contains("web-2 did not converge within its progress deadline of 1s") && back.contains("back to web-1"), "{back}");
+    let behind = causes("production", "UPSTREAM_UNSTABLE").await;
+    assert!(behind.contains("web-2 did not converge there") && behind.contains("a new release"), "{behind}");
+    assert!(!behind.contains("Where web-2 was not released to it"), "{behind}");
+    let shown = rig.instance("production").await.message;
+    assert!(shown.contains("web-2 got stuck there and was taken back"), "{shown}");
+    rig.push(&[]).await.unwrap();
+    rig.until_status("production", Status::Converged).await;
+    let told = rig.handle.explain(super::target("staging")).await.unwrap();
+    assert!(told.causes.iter().all(|cause| cause.code != "ROLLED_BACK"), "another release: {told:#?}");
     rig.until("the rollback being noted as done", async || rig.store.pending_actions().await.unwrap().0.is_empty().then_some(())).await;
 }
 
