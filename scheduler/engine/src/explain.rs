@@ -62,7 +62,8 @@ impl Chain<'_> {
         }
         if let Some(back) = state.rolled_back().filter(|_| situation != Situation::Deleted) {
             let text = format!(
-                "{} did not converge within its progress deadline of {}, so autoRollback took the channel back to {}; a new release ends that",
+                "{} did not converge within its progress deadline of {}, so autoRollback took the channel back to {}; \
+                 a new release ends that",
                 back.from,
                 duration(back.deadline_ms),
                 back.to
@@ -147,8 +148,8 @@ impl Chain<'_> {
                     };
                     if let Some(back) = state.taken_back_in(channel) {
                         let text = format!(
-                            "channel `{channel}` {at}: {version} did not converge there within its progress deadline of {}, and autoRollback took \
-                             it back at {}; ends with a new release that converges there: `pvnctl services push {both}`",
+                            "channel `{channel}` {at}: {version} did not converge there within its progress deadline of {}, and \
+                             autoRollback took it back at {}; ends with a new release that converges there: `pvnctl services push {both}`",
                             duration(back.deadline_ms),
                             back.at
                         );

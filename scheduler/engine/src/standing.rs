@@ -250,8 +250,8 @@ fn what_it_waits_for(job: &Job) -> String {
 }
 
 /// Wherever people see it they see the channel too, so the config has it again.
-const GONE: &str = "no longer wanted, because a config took the release channel away; a release (`pvnctl services push`) brings it back once \
-                    the config has the channel again";
+const GONE: &str = "no longer wanted, because a config took the release channel away; a release (`pvnctl services push`) brings it back \
+                    once the config has the channel again";
 
 fn with_running(job: Option<&Job>, message: &str) -> String {
     match job.filter(|job| job.kind == JobKind::Apply) {

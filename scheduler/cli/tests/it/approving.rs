@@ -137,7 +137,10 @@ fn shared() -> [crate::server::Answer; 4] {
     let channels = [channel("home", "web-3"), channel("eu", "web-3"), channel("us", "web-3"), channel("asia", "web-2")];
     let service =
         json!({"id": format!("svc-{}", "0".repeat(32)), "name": "web", "application": "shop", "version": "web-3", "channels": channels});
-    let behind = |name: &str, preconditions: Value| json!({"id": format!("rch-{}", "0".repeat(32)), "name": name, "group": null, "runtimes": [], "preconditions": preconditions, "labels": {}});
+    let behind = |name: &str, preconditions: Value| {
+        let id = format!("rch-{}", "0".repeat(32));
+        json!({"id": id, "name": name, "group": null, "runtimes": [], "preconditions": preconditions, "labels": {}})
+    };
     let gate = json!([{"sharedManualApproval": {"name": "go", "minApprovers": 1}}]);
     let release_channels = [behind("home", json!([])), behind("eu", gate.clone()), behind("us", gate.clone()), behind("asia", gate)];
     let application =

@@ -24,8 +24,8 @@ impl Planner {
                 let more = released.len().saturating_sub(NAMED_LIMIT);
                 for (service, status, version) in released.into_iter().take(NAMED_LIMIT) {
                     let message = format!(
-                        "release channel `{0}` goes: {application}/{service} in it ({status} at {version}) is not wanted any more; what pvn \
-                         keeps for it (its PVN_INSTANCE_DIR) is removed",
+                        "release channel `{0}` goes: {application}/{service} in it ({status} at {version}) is not wanted any more; \
+                         what pvn keeps for it (its PVN_INSTANCE_DIR) is removed",
                         channel.name
                     );
                     let help = format!(
