@@ -122,3 +122,45 @@ fn p2_a_plan_that_came_while_the_question_stood_on_the_terminal_is_not_approved(
     assert_eq!(scheduler.channel("s", "c")["approvals"][0]["status"], "PENDING");
     assert!(!scheduler.home().join("done").exists(), "nothing was applied");
 }
+
+/// A service whose channel waits for `gate`, with a plan that is the same whatever its apply does.
+fn gated(gate: &str) -> (Scheduler, impl Fn(&Scheduler, &str) -> String) {
+    let configs = format!(
+        "runtime:\n  name: r\n  custom:\n    proxyRuntime: {{runtime: local}}\n    fetch:\n      pollInterval: 1s\n      taskConfig: {{program: \
+         {{name: look, entrypoint: [sh, -c], cmd: ['[ -e done ] || {{ echo one bucket more; exit 2; }}']}}}}\n    apply:\n      taskConfig: {{program: \
+         {{name: do, entrypoint: [sh, -c], cmd: ['COMMAND']}}}}\n---\napplication: {{name: app, releaseChannels: [{{name: c, runtimes: [{{runtime: \
+         r}}], preconditions: [{gate}]}}]}}\n---\nservice: {{name: s, application: app}}\n"
+    );
+    let apply = move |scheduler: &Scheduler, command: &str| scheduler.apply(&configs.replace("COMMAND", command));
+    let scheduler = Scheduler::start();
+    apply(&scheduler, "touch done");
+    scheduler.ok(&["services", "push", "s", "--app", "app"]);
+    scheduler.channel_becomes("s", "c", "WAITING_MANUAL_APPROVAL");
+    (scheduler, apply)
+}
+
+#[test]
+fn p2_commands_that_came_while_the_question_stood_on_the_terminal_are_not_approved() {
+    for gate in ["{manualApproval: {name: qa}}", "{sharedManualApproval: {name: qa}}"] {
+        let (scheduler, apply) = gated(gate);
+        let (old, first) = (printed(&scheduler), scheduler.channel("s", "c")["approvals"][0].clone());
+        let mut terminal = Terminal::start(&scheduler.client(TYPED));
+        terminal.shows("Approve this? [y/N]");
+        apply(&scheduler, "touch everything.gone done");
+        let second = wait::until("what is asked anew", || {
+            let newest = scheduler.channel("s", "c")["approvals"][0].clone();
+            (newest["status"] == "PENDING" && newest["id"] != first["id"]).then_some(newest)
+        });
+        assert_eq!(second["planDigest"], first["planDigest"], "{gate}: the plan does not tell");
+        terminal.types("y\n");
+        assert_eq!(terminal.ends().code(), Some(1), "{gate}: {}", terminal.text());
+        let refused = scheduler.pvnctl(&old);
+        assert_eq!(refused.status.code(), Some(1), "{gate}: {}", said(&refused));
+        assert!(said(&refused).contains("pvnctl services get"), "{gate}: it says what to look at: {}", said(&refused));
+        assert_eq!(scheduler.channel("s", "c")["approvals"][0]["status"], "PENDING", "{gate}");
+        assert!(!scheduler.home().join("done").exists(), "{gate}: nothing was applied");
+        scheduler.ok(&printed(&scheduler).iter().map(String::as_str).collect::<Vec<_>>());
+        scheduler.channel_becomes("s", "c", "CONVERGED");
+        assert!(scheduler.home().join("everything.gone").exists(), "{gate}: what was shown last runs");
+    }
+}

@@ -3,8 +3,9 @@
 //!
 //! An approval of kind `apply` is bound to the fingerprint of the work. One of kind `manual` holds for the release in this
 //! channel, from the first apply on whatever its plan is; until then it is for the plan that was shown in words, if there is one. One of
-//! kind `shared` holds for the release. All of them are for the commands of the moment. One that is `over` (used, withdrawn,
-//! replaced, expired) opens nothing ever again.
+//! kind `shared` holds for the release. All of them are for the commands of the moment: other commands are another question, under
+//! another id, so that nobody says yes to what was not shown. One that is `over` (used, withdrawn, replaced, expired) opens nothing
+//! ever again.
 
 use schema::id::{ApprovalId, BlobId};
 use schema::status::{ApprovalKind, ApprovalStatus, Decision};
@@ -59,9 +60,12 @@ fn question(desired: &Desired, asker: Asker) -> Option<Question<'_>> {
     }
 }
 
-/// The id that a shared approval has in every instance of the release.
+/// The id that a shared approval has in every instance of the release, for the commands that they all have now.
 fn shared_id(desired: &Desired, name: &str) -> ApprovalId {
-    ApprovalId::derive(&[b"shared", desired.release.as_bytes(), name.as_bytes()])
+    let commands = desired.shared_for.map(|commands| commands.to_string());
+    let parts: [&[u8]; 3] = [b"shared", desired.release.as_bytes(), name.as_bytes()];
+    let parts: Vec<&[u8]> = parts.into_iter().chain(commands.as_deref().map(str::as_bytes)).collect();
+    ApprovalId::derive(&parts)
 }
 
 impl State {
@@ -263,12 +267,23 @@ impl State {
         }
     }
 
-    /// The commands changed: what was approved is not what would run. A yes that an apply has used stays as it was.
+    /// The commands changed: what was approved is not what would run, and what was shown to whoever is about to answer is not what is
+    /// asked about. A yes that an apply has used stays as it was.
     pub(crate) fn withdraw_for_commands(&mut self) {
+        self.withdraw_kinds(&[ApprovalKind::Apply, ApprovalKind::Manual, ApprovalKind::Shared]);
+    }
+
+    /// The commands of another channel changed, which shares approvals with this one.
+    pub(crate) fn withdraw_for_others(&mut self) {
+        if !self.pursuit.arrived || self.pursuit.other_commands {
+            self.withdraw_kinds(&[ApprovalKind::Shared]);
+        }
+    }
+
+    fn withdraw_kinds(&mut self, kinds: &[ApprovalKind]) {
         let was_used = self.pursuit.arrived || self.pursuit.chain.is_some();
-        for approval in self.approvals.iter_mut().filter(|approval| live(approval)) {
+        for approval in self.approvals.iter_mut().filter(|approval| live(approval) && kinds.contains(&approval.kind)) {
             match approval.kind {
-                ApprovalKind::Manual | ApprovalKind::Shared if approval.votes.is_empty() => {}
                 ApprovalKind::Manual | ApprovalKind::Shared if was_used => retire(approval),
                 ApprovalKind::Apply | ApprovalKind::Manual | ApprovalKind::Shared => withdraw(approval),
             }

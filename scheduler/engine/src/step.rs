@@ -241,6 +241,8 @@ impl State {
             self.look.fresh = false;
             self.withdraw_for_commands();
             self.pursuit.other_commands = true;
+        } else if old.as_ref().is_some_and(|old| old.shared_for != desired.shared_for) {
+            self.withdraw_for_others();
         }
         if same_release && desired.fetch.is_none() && old.as_deref().is_some_and(|old| self.was_as_desired(old)) {
             // Where no fetch can tell, what was converged stays so: an order to apply is a release, never a config.

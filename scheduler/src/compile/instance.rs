@@ -102,8 +102,9 @@ impl<'a> Subject<'a> {
             apply_id,
             progress_deadline_ms: self.service.progress_deadline.map(Duration::as_ms),
             auto_rollback: self.service.auto_rollback.as_ref().is_some_and(|rollback| !rollback.disabled),
-            // What a channel had before the driver knows.
+            // What a channel had before, and what became of the others, the driver knows.
             stable_before: false,
+            shared_for: None,
         };
         Some(CompiledInstance {
             channel: self.channel.name.clone(),

@@ -24,6 +24,13 @@ impl Scenario {
         }
         self
     }
+
+    /// The same, and all is well.
+    fn recompiled_clean(&mut self, desired: &Desired) {
+        self.send(Event::Desired(Box::new(desired.clone())));
+        self.run(Fetch, 0);
+        self.is("CONVERGED");
+    }
 }
 
 /// A release that waits at the first gates goes on under the second ones, and nobody is asked for the first any more.
@@ -91,7 +98,8 @@ fn rule_07_a_release_that_has_arrived_is_past_its_gates() {
 
 /// The same release with commands that nobody has seen.
 fn other_commands(desired: &Desired) -> Desired {
-    Desired { compiled: BlobId::of(b"other commands"), ..desired.clone() }
+    let shared_for = Some(BlobId::of(format!("not {:?}", desired.shared_for).as_bytes()));
+    Desired { compiled: BlobId::of(b"other commands"), shared_for, ..desired.clone() }
 }
 
 #[test]
@@ -116,6 +124,58 @@ fn p2_a_yes_is_for_the_commands_of_its_moment() {
     assert!(!it.wants(Apply));
     it.approve("ann");
     it.start(Apply);
+}
+
+#[test]
+fn p2_a_yes_to_a_question_about_other_commands_counts_for_nothing() {
+    for gates in [vec![manual(false, 1)], vec![manual(true, 1)], vec![shared(1)], vec![shared(1), manual(false, 1)]] {
+        for desired in [gated(&gates), Desired { gates: gates.clone(), ..apply_only() }] {
+            let mut it = Scenario::new(desired.clone());
+            if desired.fetch.is_some() {
+                it.run(Fetch, 2);
+            }
+            let asked = it.pending();
+            it.recompiled(&other_commands(&desired));
+            assert_ne!(it.pending(), asked, "{gates:?}: another question has another name");
+            it.decide(asked, "ann", Decision::Approve);
+            assert!(!it.wants(Apply), "{gates:?}: ann has not seen them");
+            it.recompiled(&Desired { shared_for: Some(BlobId::of(b"back again")), ..desired.clone() });
+            it.decide(asked, "ann", Decision::Approve);
+            assert!(!it.wants(Apply), "{gates:?}: a question that was withdrawn stays so");
+            for _ in &gates {
+                it.approve("ann");
+            }
+            it.start(Apply);
+        }
+    }
+}
+
+#[test]
+fn p2_a_shared_approval_is_for_the_commands_of_all_its_channels_and_one_in_all_of_them() {
+    let desired = gated(&[shared(1)]);
+    let [mut here, mut there] = [Scenario::new(desired.clone()), Scenario::new(desired.clone())];
+    here.run(Fetch, 2);
+    there.run(Fetch, 2);
+    let old = here.pending();
+    assert_eq!(there.pending(), old);
+    // The commands of the one channel change, what is shared of them in both.
+    let changed = other_commands(&desired);
+    here.recompiled(&changed);
+    there.recompiled(&Desired { shared_for: changed.shared_for, ..desired.clone() });
+    let new = here.pending();
+    assert_eq!(there.pending(), new, "one question for both");
+    for it in [&mut here, &mut there] {
+        it.decide(old, "ann", Decision::Approve);
+        assert!(!it.wants(Apply), "it was asked about other commands");
+        it.decide(new, "ann", Decision::Approve);
+        assert!(it.wants(Apply));
+    }
+    // Where the release has arrived, nothing is asked that its own commands do not ask.
+    there.run(Apply, 0);
+    there.run(Fetch, 0);
+    there.recompiled_clean(&Desired { shared_for: Some(BlobId::of(b"once more")), ..desired.clone() });
+    there.until(400).run(Fetch, 2);
+    there.start(Apply);
 }
 
 #[test]

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use engine::desired::{Desired, Gate};
 use engine::event::Event;
 use schema::api::{Diagnostic, LeftOut, PushedService};
 use schema::config::{Body, Document, RuntimeKind};
-use schema::id::{ApplicationName, ChannelId, InstanceId, ReleaseId, ServiceName};
+use schema::id::{ApplicationName, BlobId, ChannelId, InstanceId, ReleaseId, ServiceName};
 use serde_json::json;
 
 use super::super::calls::Plan;
@@ -14,7 +15,7 @@ use super::super::{Caller, Refusal};
 use super::configs::{Applied, Given};
 use super::release::{Subject, add_new, of_service};
 use super::{Planner, RawSeal, entry, warning};
-use crate::compile::{self, Channel, Configs, Options, Release};
+use crate::compile::{self, Channel, Commands, CompiledInstance, Configs, Options, Release};
 use crate::store::{Change, DocumentKey, DocumentKind, ReleaseChannelRow, ReleaseRow};
 
 /// A change of documents, with what it makes of the rows and which services it releases.
@@ -143,24 +144,15 @@ impl Planner {
             release.version,
             push_of(&subject.application.name, &subject.service.name)
         );
+        let mut instances = Vec::new();
         for channel in channels {
             let Some((_, row)) = stored.iter().find(|(name, _)| *name == channel.name) else { continue };
             match compile::compile_earlier(change.configs, &self.options, &document, channel, &made, &seal, (&what, &way)) {
-                Ok(instance) => {
-                    let mut desired = instance.desired;
+                Ok(CompiledInstance { mut desired, commands, .. }) => {
                     // A rollback counts its deadline from when it was made, as its own row says, and where it was before, too.
                     desired.released_at = row.desired.released_at;
                     desired.stable_before = row.desired.stable_before;
-                    if desired != row.desired {
-                        let instance_id = InstanceId::of(subject.service.id, row.channel);
-                        plan.changes.push(Change::Compiled(desired.compiled, Box::new(instance.commands)));
-                        plan.changes.push(Change::ReleaseChannel(Box::new(ReleaseChannelRow {
-                            compiled: desired.compiled,
-                            desired: desired.clone(),
-                            ..row.clone()
-                        })));
-                        plan.events.push((instance_id, Event::Desired(Box::new(desired))));
-                    }
+                    instances.push((row, desired, Some(commands)));
                 }
                 // Its next release comes with the change.
                 Err(_) if change.pushes(subject) => {}
@@ -168,6 +160,7 @@ impl Planner {
                     add_new(&mut stale.refused, found);
                 }
                 Err(found) => {
+                    instances.push((row, row.desired.clone(), None));
                     let kept = kept_as_it_is(found, subject, &release);
                     if !stale.kept.contains(&kept) {
                         plan.entries.push(not_recompiled(&kept, change.caller, subject, &release));
@@ -175,6 +168,20 @@ impl Planner {
                     }
                 }
             }
+        }
+        let shared_for = shared_for(&instances);
+        for (row, desired, commands) in instances {
+            let desired = Desired { shared_for, ..desired };
+            if desired == row.desired {
+                continue;
+            }
+            plan.changes.extend(commands.map(|commands| Change::Compiled(desired.compiled, Box::new(commands))));
+            plan.changes.push(Change::ReleaseChannel(Box::new(ReleaseChannelRow {
+                compiled: desired.compiled,
+                desired: desired.clone(),
+                ..row.clone()
+            })));
+            plan.events.push((InstanceId::of(subject.service.id, row.channel), Event::Desired(Box::new(desired))));
         }
         Ok(())
     }
@@ -192,6 +199,19 @@ impl Planner {
         })?;
         super::estate::read(&stored)
     }
+}
+
+/// What the shared approvals of a release are for, of its instances as they were and as they will be: something new when the commands
+/// of one of them change.
+fn shared_for(instances: &[(&ReleaseChannelRow, Desired, Option<Commands>)]) -> Option<BlobId> {
+    let before = instances.iter().find_map(|(row, ..)| row.desired.shared_for);
+    let shares = |gate: &Gate| matches!(gate, Gate::SharedApproval { .. });
+    let is_shared = instances.iter().any(|(row, desired, _)| desired.gates.iter().chain(&row.desired.gates).any(shares));
+    if !is_shared || instances.iter().all(|(row, desired, _)| row.desired.compiled == desired.compiled) {
+        return before;
+    }
+    let commands: Vec<_> = instances.iter().map(|(row, desired, _)| (row.channel, desired.compiled)).collect();
+    Some(BlobId::of(&serde_json::to_vec(&(before, commands)).expect("digests are plain data")))
 }
 
 /// The command that makes a release which fits.

@@ -126,6 +126,56 @@ async fn a_shared_approval_is_decided_once_for_every_channel_of_the_release() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p2_a_shared_approval_is_asked_anew_in_all_channels_when_the_commands_of_one_change() {
+    let rig = Rig::start(tidy_world()).await;
+    let gate = "preconditions:\n    - sharedManualApproval: {name: launch}";
+    let (tool, _) = TWO_CHANNELS.split_once("---").unwrap();
+    let text = TWO_CHANNELS
+        .replace(
+            "  - name: staging\n    runtimes: [{runtime: tool}]",
+            &format!("  - name: staging\n    runtimes: [{{runtime: other}}]\n    {gate}"),
+        )
+        .replace("preconditions:\n    - releaseChannelStable: {releaseChannel: staging}", gate)
+        + "---"
+        + &tool.replace("name: tool", "name: other").replace("[do, ", "[make, ");
+    rig.request(&text, true).await.unwrap();
+    let asked = async |old: &str| {
+        let mut ids = Vec::new();
+        for channel in ["staging", "production"] {
+            let what = format!("{channel} asking");
+            let id = rig.until(&what, async || {
+                let approvals = rig.instance(channel).await.approvals;
+                let pending = approvals.into_iter().find(|approval| approval.status == schema::status::ApprovalStatus::Pending);
+                pending.map(|approval| approval.id.to_string()).filter(|id| id != old)
+            });
+            ids.push(id.await);
+        }
+        assert_eq!(ids[0], ids[1], "one question for both channels");
+        ids.remove(0)
+    };
+    let approve = async |channel: &str, approval: &str| {
+        let request = schema::api::DecisionRequest { approval: Some(approval.to_owned()), ..super::any_plan() };
+        rig.handle.ask(super::target(channel), pvn_scheduler::driver::Ask::Approve(request), caller("eve")).await
+    };
+    let first = asked("").await;
+    // Back and forth: no question comes twice.
+    rig.apply(&text.replace("[make, ", "[rm, ")).await.unwrap();
+    let second = asked(&first).await;
+    rig.apply(&text).await.unwrap();
+    let third = asked(&second).await;
+    assert_ne!(third, first);
+    for channel in ["staging", "production"] {
+        for old in [&first, &second] {
+            let refused = approve(channel, old).await.unwrap_err();
+            assert!(matches!(&refused, Refusal::Conflict(why) if why.contains(&third)), "{refused:?}");
+        }
+    }
+    approve("production", &third).await.unwrap();
+    rig.until_status("staging", Status::Converged).await;
+    rig.until_status("production", Status::Converged).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bad_input_reference_to_nothing_a_release_is_refused_over_a_secret_that_nobody_has_set() {
     let rig = Rig::start(tidy_world()).await;
     let with = |reference: &str| TWO_CHANNELS.replace("name: do, ", &format!("name: do, env: {{TOKEN: {{secret: {reference}}}}}, "));
