@@ -210,7 +210,7 @@ impl Store {
         row.as_ref().map(read_release).transpose()
     }
 
-    /// The release of a service that has this version.
+    /// The newest release of a service that has this version. All of them have the same values and the same service's config.
     pub async fn release_of_version(&self, service: ServiceId, version: &str) -> Result<Option<ReleaseRow>> {
         let row = sqlx::query("SELECT * FROM releases WHERE service_id = $1 AND version = $2 ORDER BY number DESC LIMIT 1")
             .bind(service.to_string())
@@ -259,6 +259,19 @@ impl Store {
         let rows = sqlx::query(
             "SELECT DISTINCT rc.channel_id FROM release_channels AS rc JOIN releases AS r ON r.id = rc.release_id
              WHERE r.service_id = $1 AND r.version = $2 AND rc.converged_at IS NOT NULL",
+        )
+        .bind(service.to_string())
+        .bind(version)
+        .fetch_all(&self.read)
+        .await?;
+        rows.iter().map(|row| word(row, "channel_id")).collect()
+    }
+
+    /// The channels to which any release of a service of this version went.
+    pub async fn channels_of_version(&self, service: ServiceId, version: &str) -> Result<BTreeSet<ChannelId>> {
+        let rows = sqlx::query(
+            "SELECT DISTINCT rc.channel_id FROM release_channels AS rc JOIN releases AS r ON r.id = rc.release_id
+             WHERE r.service_id = $1 AND r.version = $2",
         )
         .bind(service.to_string())
         .bind(version)

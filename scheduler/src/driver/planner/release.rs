@@ -231,8 +231,10 @@ impl Planner {
         caller: &Caller,
     ) -> Result<Pushed, Refusal> {
         let label = format!("{}/{}", subject.application.name, subject.service.name);
-        let rows = self.store.release_channels(target.id).await?.into_iter().map(|(name, _)| name);
-        let mut wanted: BTreeSet<ChannelName> = rows.filter(|name| subject.channel_ids.contains_key(name)).collect();
+        // Also one that went back to it, which may have been for a single channel.
+        let had = self.store.channels_of_version(subject.service.id, &target.version).await?;
+        let mut wanted: BTreeSet<ChannelName> =
+            subject.channel_ids.iter().filter(|(_, id)| had.contains(id)).map(|(name, _)| name.clone()).collect();
         if let Some(missing) = channels.into_iter().flatten().find(|name| !wanted.contains(*name)) {
             return Err(Refusal::Conflict(format!(
                 "version {} of {label} was never released to {missing}; push it there instead",

@@ -113,6 +113,32 @@ async fn p2_a_rollback_by_hand_passes_the_gates_of_today_and_runs_the_commands_o
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_version_can_be_gone_back_to_in_every_channel_that_had_it_in_any_release() {
+    let rig = Rig::start(sick("none", "none")).await;
+    rig.request(TWO_CHANNELS, true).await.unwrap();
+    rig.until_converged("web-1").await;
+    rig.push(&[]).await.unwrap();
+    rig.until_converged("web-2").await;
+    rig.back(to("web-1", Some(&["production"]))).await.unwrap();
+    rig.back(to("web-1", Some(&["staging"]))).await.expect("its first release went there");
+    rig.until_converged("web-1").await;
+    rig.back(to("web-2", Some(&["staging"]))).await.unwrap();
+    rig.back(to("web-2", None)).await.unwrap();
+    rig.until_converged("web-2").await;
+    rig.back(to("web-1", Some(&["production"]))).await.unwrap();
+    let back = async || (rig.instance("production").await.converged_version.as_deref() == Some("web-1")).then_some(());
+    rig.until("production being back at web-1", back).await;
+    rig.push(&[]).await.unwrap();
+    rig.until_converged("web-8").await;
+    rig.back(RollbackRequest::default()).await.unwrap();
+    rig.until_converged("web-1").await;
+    let request = PushRequest { channels: Some(vec!["staging".to_owned()]), ..PushRequest::default() };
+    rig.handle.push("app".into(), "web".into(), request, caller("eve")).await.unwrap();
+    let refused = rig.back(to("web-10", Some(&["production"]))).await.unwrap_err();
+    assert!(refused.to_string().contains("was never released to production"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn p2_an_automatic_rollback_passes_the_gates_of_today_in_the_runtime_of_today() {
     let rig = Rig::start(sick("web-2", "staging")).await;
     rig.request(&goes_back(TWO_CHANNELS), true).await.unwrap();
