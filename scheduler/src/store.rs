@@ -59,7 +59,7 @@ pub use jobs::{JobFilter, JobRow};
 #[cfg(test)]
 pub(crate) use key::by_hand;
 pub use key::{Fit, KeyMark, peek_key};
-pub use lease::{LEASE, Owner};
+pub use lease::{LEASE, Owner, Unrenewed};
 pub use lock::{Lock, LockError};
 pub use meta::Counters;
 pub use prune::{JobGroup, OldEntry};

@@ -53,6 +53,21 @@ fn p9_database_locked_starts_nothing_new_visibly_and_reading_goes_on() {
 }
 
 #[test]
+fn p9_readiness_is_red_while_the_database_is_locked_also_when_nothing_is_due() {
+    if skip::tool("python3").is_none() {
+        return skip::skipped("p9_readiness_is_red_while_the_database_is_locked", "python3 is not on PATH");
+    }
+    let scheduler = Scheduler::start();
+    readiness(&scheduler, 200);
+    let lock = DatabaseLock::take(&scheduler.data().join("pvn.db"));
+    readiness(&scheduler, 503);
+    let (_, why) = scheduler.get("/readyz").expect("it answers");
+    assert!(why.contains("nothing new is started since") && why.contains("locked"), "{why}");
+    drop(lock);
+    readiness(&scheduler, 200);
+}
+
+#[test]
 fn p9_disk_full_starts_nothing_new_visibly_and_recovers() {
     let mut scheduler = Scheduler::stopped();
     let data = scheduler.data();

@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use schema::time::Timestamp;
 use sqlx::Connection as _;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::row::{flag, get, instant, named, number, small};
@@ -29,6 +30,9 @@ use crate::clock;
 
 /// How often the owner says that it is there.
 const RENEW_EVERY: Duration = Duration::from_secs(5);
+
+/// How soon it tries again when it could not.
+const RENEW_AGAIN: Duration = Duration::from_secs(1);
 
 /// How long after the last time it said so an owner starts things without asking the database first.
 const HOLD: Duration = Duration::from_secs(12);
@@ -85,6 +89,17 @@ pub(super) struct Lease {
     place: (PathBuf, Option<(u64, u64)>),
     /// Until when, in the time of [`clock::elapsed`], milliseconds.
     held_until: Arc<AtomicU64>,
+    /// Why it could not be renewed the last time, and since when.
+    unrenewed: watch::Sender<Option<Unrenewed>>,
+}
+
+/// That the owner cannot say that it is there: nothing can be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unrenewed {
+    /// Why.
+    pub why: String,
+    /// Since when.
+    pub since: Timestamp,
 }
 
 /// The row.
@@ -197,7 +212,7 @@ pub(super) async fn take(pool: &sqlx::Pool<Db>, path: &Path, wanted: &Owner, see
     .execute(&mut *transaction)
     .await?;
     transaction.commit().await?;
-    let lease = Lease { epoch, place: (path.to_owned(), file_at(path)?), held_until: Arc::default() };
+    let lease = Lease { epoch, place: (path.to_owned(), file_at(path)?), held_until: Arc::default(), unrenewed: watch::Sender::new(None) };
     lease.hold_from(asked);
     Ok(lease)
 }
@@ -262,9 +277,23 @@ impl Store {
         if self.is_held() { Ok(()) } else { self.renew().await }
     }
 
-    /// Says that we are there.
+    /// Why the database is not known to be writable, although nothing else was to be written. Takes no time.
+    pub fn unrenewed(&self) -> Option<Unrenewed> {
+        self.lease.as_ref().and_then(|lease| lease.unrenewed.borrow().clone())
+    }
+
+    /// Says that we are there, and remembers whether that went well.
     async fn renew(&self) -> Result<()> {
         let Some(lease) = &self.lease else { return Ok(()) };
+        let renewed = self.try_renew(lease).await;
+        lease.unrenewed.send_modify(|unrenewed| {
+            let since = unrenewed.as_ref().map_or_else(|| clock::Clock::System.now(), |before| before.since);
+            *unrenewed = renewed.as_ref().err().map(|error| Unrenewed { why: error.to_string(), since });
+        });
+        renewed
+    }
+
+    async fn try_renew(&self, lease: &Lease) -> Result<()> {
         lease.check_place()?;
         let asked = clock::elapsed();
         let mut writer = self.write.acquire().await?;
@@ -283,10 +312,12 @@ impl Store {
     /// and comes back with the first renewal.
     pub async fn keep_lease(&self) -> StoreError {
         loop {
-            tokio::time::sleep(RENEW_EVERY).await;
+            let was_renewed = self.unrenewed().is_none();
+            tokio::time::sleep(if was_renewed { RENEW_EVERY } else { RENEW_AGAIN }).await;
             match self.renew().await {
                 Err(lost @ (StoreError::Lost(_) | StoreError::Removed(_))) => return lost,
-                Err(error) => tracing::warn!(%error, "the lease of the database could not be renewed; trying again"),
+                Err(error) if was_renewed => tracing::warn!(%error, "the lease of the database could not be renewed; trying again"),
+                Err(error) => tracing::debug!(%error, "the lease of the database could still not be renewed"),
                 Ok(()) => {}
             }
         }

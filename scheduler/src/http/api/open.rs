@@ -15,6 +15,7 @@ use crate::http::access;
 use crate::http::error::{Error, Result};
 use crate::http::extract::At;
 use crate::http::openapi::{Operation, Output, Routes, about};
+use crate::store::Unrenewed;
 
 pub(super) fn routes(routes: Routes) -> Routes {
     routes
@@ -52,7 +53,13 @@ async fn healthz() -> axum::Json<Health> {
 async fn readyz(State(api): State<Api>) -> Result<axum::Json<Readiness>> {
     // Reading is asked, deciding tells: it knows how its last commit went.
     api.store.counters().await?;
-    let health = api.driver.health().borrow().clone();
+    let mut health = api.driver.health().borrow().clone();
+    // Where nothing is due nothing is stored, and deciding cannot know; whoever keeps the database does.
+    if health == driver::Health::Ready
+        && let Some(Unrenewed { why, since }) = api.store.unrenewed()
+    {
+        health = driver::Health::Degraded { why, since };
+    }
     match health {
         driver::Health::Ready => {
             let lost = match api.driver.lost().await {
