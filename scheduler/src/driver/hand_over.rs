@@ -16,10 +16,10 @@ use std::sync::Arc;
 
 use engine::Start;
 use engine::action::StartJob;
-use schema::id::JobId;
+use schema::id::{InstanceId, JobId};
 use schema::time::Timestamp;
 
-use super::batch::Task;
+use super::batch::{Task, is_over};
 use super::intake::Arrived;
 use super::planner;
 use super::recover::never;
@@ -49,6 +49,9 @@ impl Loop {
                 self.deferred.push(task);
                 continue;
             }
+            if matches!(&task, Task::ForgetInstance(id) if self.is_wanted(*id)) {
+                continue;
+            }
             let turn = match &task {
                 Task::Start(start, _) => match self.look_at(start) {
                     Ok(turn) => Some(turn),
@@ -63,6 +66,11 @@ impl Loop {
             };
             self.performing.spawn(perform(self.performer.clone(), self.planner.clone(), task, turn));
         }
+    }
+
+    /// Whether an instance that was over is one again, or is not known to be over: then it keeps what it has.
+    fn is_wanted(&self, id: InstanceId) -> bool {
+        self.world.broken.contains_key(&id) || self.world.instances.get(&id).is_some_and(|kept| !is_over(&kept.state))
     }
 
     /// Whether this start may be performed now. `Err` says whether the engine has to decide about it once more.

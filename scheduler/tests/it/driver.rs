@@ -28,7 +28,7 @@ use pvn_scheduler::runner::{End, JobSpec, Runner, Told};
 use pvn_scheduler::secrets::Sealer;
 use pvn_scheduler::store::{Store, StoreError};
 use schema::api::{ConfigFile, ConfigsRequest, ConfigsResult, DecisionRequest, Instance, PushRequest};
-use schema::id::JobId;
+use schema::id::{InstanceId, JobId};
 use schema::report::Report;
 use schema::status::{JobKind, Status};
 use sqlx::Connection as _;
@@ -56,6 +56,12 @@ pub(crate) struct Scripted {
     pub(crate) silent: Arc<std::sync::atomic::AtomicBool>,
     /// Namespaces that its clusters do not have.
     pub(crate) absent: Arc<Mutex<BTreeSet<String>>>,
+    /// Namespaces about which nobody answers.
+    pub(crate) unanswered: Arc<Mutex<BTreeSet<String>>>,
+    /// Held by a test so that nothing is forgotten meanwhile; how many wait for that.
+    pub(crate) memory: Arc<tokio::sync::RwLock<()>>,
+    pub(crate) waiting: Arc<std::sync::atomic::AtomicUsize>,
+    pub(crate) deleted: Arc<Mutex<Vec<InstanceId>>>,
 }
 
 impl std::fmt::Debug for Scripted {
@@ -125,10 +131,21 @@ impl Runner for Scripted {
 
     fn forget(&self, jobs: Vec<JobId>) -> BoxFuture<'_, ()> {
         self.forgotten.lock().unwrap().extend(jobs);
+        Box::pin(async {
+            self.waiting.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            drop(self.memory.read().await);
+        })
+    }
+
+    fn forget_instance(&self, instance: InstanceId) -> BoxFuture<'_, ()> {
+        self.deleted.lock().unwrap().push(instance);
         Box::pin(async {})
     }
 
     fn absent(&self, mut places: Vec<ClusterPlace>) -> BoxFuture<'_, Vec<ClusterPlace>> {
+        if places.iter().any(|place| self.unanswered.lock().unwrap().contains(&place.namespace)) {
+            return Box::pin(std::future::pending());
+        }
         places.retain(|place| self.absent.lock().unwrap().contains(&place.namespace));
         Box::pin(async { places })
     }
@@ -189,6 +206,10 @@ impl Rig {
             forgotten: Arc::default(),
             silent: Arc::default(),
             absent: Arc::default(),
+            unanswered: Arc::default(),
+            memory: Arc::default(),
+            waiting: Arc::default(),
+            deleted: Arc::default(),
         };
         let stop = CancellationToken::new();
         let limit = Limit { total: 8, per_runtime: None };

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 use schema::id::{InstanceId, JobId};
 
+use crate::clock;
+
 /// What the name of a directory begins with that has no instance any more: no instance's id does.
 const TRASH: &str = "gone-";
 
@@ -60,15 +62,16 @@ impl Instances {
         self.applies.join(instance.to_string())
     }
 
-    /// Removes the directory of an instance. One that is not there is removed already.
+    /// Removes the directory of an instance. One that is not there is removed already. What is there when this is called goes, and
+    /// nothing that is made later: it may take minutes.
     pub(super) fn remove(&self, instance: InstanceId) -> io::Result<()> {
         match std::fs::remove_file(self.last_apply_file(instance)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        // Under another name first: an instance that comes back meanwhile begins with an empty one.
-        let trash = self.root.join(format!("{TRASH}{instance}"));
-        remove(&trash)?;
+        // Under a name that no other removal has, and before anything is waited for: an instance that comes back meanwhile begins with
+        // an empty one, and keeps it.
+        let trash = self.root.join(format!("{TRASH}{instance}-{}", u128::from_le_bytes(clock::random())));
         match std::fs::rename(self.root.join(instance.to_string()), &trash) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),
@@ -128,5 +131,18 @@ mod tests {
         instances.remove(one).unwrap();
         instances.remove(one).unwrap();
         assert_eq!(std::fs::read_dir(root.path().join("instances")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_removal_takes_what_is_there_when_it_is_asked_for_however_long_an_earlier_one_takes() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().join("instances");
+        let instances = Instances::open(&root, &root.join("spool")).unwrap();
+        let one = InstanceId::derive(&[b"one"]);
+        instances.make(one).unwrap();
+        // What cannot be removed stands for what takes long.
+        std::fs::write(root.join(format!("{TRASH}{one}")), "").unwrap();
+        instances.remove(one).unwrap();
+        assert!(!root.join(one.to_string()).exists());
     }
 }

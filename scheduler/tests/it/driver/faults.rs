@@ -127,3 +127,29 @@ async fn p7_a_job_that_was_stopped_before_it_started_is_not_started_after_a_cras
     rig.until("it to be over", async || rig.store.job(job).await.unwrap().filter(|job| job.status == JobStatus::Cancelled)).await;
     assert!(rig.runner.seen.lock().unwrap().iter().all(|spec| spec.job != job), "it is not started");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_instance_that_is_wanted_again_is_not_forgotten_for_what_was_before() {
+    let rig = Rig::start(tidy_world()).await;
+    rig.request(TWO_CHANNELS, true).await.unwrap();
+    rig.until_status("production", Status::Converged).await;
+    // So much is to be forgotten that the rest has to wait.
+    let held = rig.runner.memory.clone().write_owned().await;
+    let before = rig.runner.waiting.load(Ordering::SeqCst);
+    rig.until("so many to wait", async || {
+        rig.handle.run_once(target("staging"), JobKind::Fetch, caller("eve")).await.ok();
+        (rig.runner.waiting.load(Ordering::SeqCst) >= before + 32).then_some(())
+    })
+    .await;
+    let (head, rest) = TWO_CHANNELS.split_once("  - name: production").unwrap();
+    let without = format!("{head}---{}", rest.split_once("---").unwrap().1);
+    rig.apply(&without).await.unwrap();
+    rig.apply(TWO_CHANNELS).await.unwrap();
+    rig.push(&[]).await.unwrap();
+    drop(held);
+    let arrived = async || (rig.instance("production").await.converged_version.as_deref() == Some("web-2")).then_some(());
+    rig.until("production being at web-2", arrived).await;
+    assert_eq!(*rig.runner.deleted.lock().unwrap(), []);
+    rig.apply(&without).await.unwrap();
+    rig.until("it to be forgotten", async || (rig.runner.deleted.lock().unwrap().len() == 1).then_some(())).await;
+}
