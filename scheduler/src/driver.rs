@@ -56,10 +56,13 @@ pub use run::Fatal;
 pub use world::Names;
 
 use calls::{Call, Reply};
-use planner::Request;
+use planner::{Asked, Planned, Request};
 
 /// Calls that wait for the loop; it takes many at a time, so this is some batches' worth.
 const CALLS_LIMIT: usize = 1024;
+
+/// How often clusters are asked for what one request names: more than once only where other configs are applied in between.
+const ASKED_LIMIT: usize = 5;
 
 /// News of the log that a slow reader may fall behind before it misses some.
 const LOG_LIMIT: usize = 1024;
@@ -243,7 +246,7 @@ impl Driver {
             store: store.clone(),
             clock: clock.clone(),
         };
-        let planner = planner::Planner { store, clock, sealer, options, runner: handle.runner.clone(), calls, release_seq };
+        let planner = planner::Planner { store, clock, sealer, options, calls, release_seq };
         let done = tokio::spawn(async move {
             // The helpers end with the loop: nothing is left that nobody waits for.
             let helpers_stop = stop.child_token();
@@ -280,7 +283,20 @@ impl Handle {
     /// # Errors
     /// [`Refusal::Config`] with every problem; [`Refusal::Unavailable`].
     pub async fn apply_configs(&self, request: ConfigsRequest, caller: Caller) -> Result<ConfigsResult, Refusal> {
-        self.plan(|reply| Request::Configs { request: Box::new(request), caller, reply }).await
+        let request = Arc::new(request);
+        let mut asked = Asked::default();
+        for _ in 0..ASKED_LIMIT {
+            let (request, caller, known) = (request.clone(), caller.clone(), asked.clone());
+            match self.plan(|reply| Request::Configs { request, asked: known, caller, reply }).await? {
+                Planned::Done(result) => return Ok(*result),
+                // Here, where nobody else waits for the answer.
+                Planned::Ask(places) => {
+                    let absent = self.runner.absent(places.clone()).await;
+                    asked = Asked { places, absent };
+                }
+            }
+        }
+        Err(Refusal::Unavailable("other configs were applied again and again meanwhile; nothing was changed, try again".to_owned()))
     }
 
     /// Makes a release of a service.

@@ -17,7 +17,6 @@ use super::{Caller, Refusal};
 use crate::clock::Clock;
 use crate::compile::{ClusterPlace, Options, Seal};
 use crate::perform::RAW_SECRET;
-use crate::runner::Runner;
 use crate::secrets::Sealer;
 use crate::store::{Store, StoreError, TokenRow};
 
@@ -39,7 +38,7 @@ const QUEUE_LIMIT: usize = 64;
 /// What can be asked.
 #[derive(Debug)]
 pub(super) enum Request {
-    Configs { request: Box<ConfigsRequest>, caller: Caller, reply: Reply<ConfigsResult> },
+    Configs { request: Arc<ConfigsRequest>, asked: Asked, caller: Caller, reply: Reply<Planned> },
     Push { application: String, service: String, request: PushRequest, caller: Caller, reply: Reply<Pushed> },
     Rollback { application: String, service: String, request: RollbackRequest, caller: Caller, reply: Reply<Pushed> },
     AutoRollback { names: Arc<Names>, from: ReleaseId, to: ReleaseId, reply: oneshot::Sender<()> },
@@ -48,6 +47,22 @@ pub(super) enum Request {
     CreateToken { request: TokenRequest, caller: Caller, reply: Reply<NewToken> },
     RevokeToken { name: String, caller: Caller, reply: Reply<()> },
     Places { runtime: String, caller: Caller, reply: Reply<(RuntimeName, Vec<ClusterPlace>)> },
+}
+
+/// What came of configs.
+#[derive(Debug)]
+pub(super) enum Planned {
+    Done(Box<ConfigsResult>),
+    /// Nothing yet: whether these places are there has to be asked first. Clusters may not answer, so the planner does not ask them.
+    Ask(Vec<ClusterPlace>),
+}
+
+/// What clusters said of places.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Asked {
+    pub(super) places: Vec<ClusterPlace>,
+    /// Those of them that are known not to be there.
+    pub(super) absent: Vec<ClusterPlace>,
 }
 
 /// The way to the planner.
@@ -76,8 +91,6 @@ pub(super) struct Planner {
     pub(super) clock: Clock,
     pub(super) sealer: Sealer,
     pub(super) options: Options,
-    /// To ask clusters what is there; jobs are the loop's.
-    pub(super) runner: Arc<dyn Runner>,
     pub(super) calls: mpsc::Sender<Call>,
     /// The number of the newest release over all services.
     pub(super) release_seq: i64,
@@ -108,7 +121,9 @@ impl Planner {
     async fn serve(&mut self, request: Request) {
         // A caller that no longer waits is no error.
         match request {
-            Request::Configs { request, caller, reply } => drop(reply.send(self.apply_configs(&request, &caller).await)),
+            Request::Configs { request, asked, caller, reply } => {
+                drop(reply.send(self.apply_configs(&request, &asked, &caller).await));
+            }
             Request::Push { application, service, request, caller, reply } => {
                 drop(reply.send(self.push(&application, &service, &request, &caller).await));
             }

@@ -16,7 +16,7 @@ use super::estate::{Concerned, Estate, Services, key_of};
 use super::pieces::pieces;
 use super::recompile::Changed;
 use super::release::Subject;
-use super::{Planner, diff, entry};
+use super::{Asked, Planned, Planner, diff, entry};
 use crate::clock;
 use crate::compile::{self, Channel, Configs};
 use crate::store::{
@@ -45,7 +45,7 @@ pub(super) struct Applied {
 }
 
 impl Planner {
-    pub(super) async fn apply_configs(&mut self, request: &ConfigsRequest, caller: &Caller) -> Result<ConfigsResult, Refusal> {
+    pub(super) async fn apply_configs(&mut self, request: &ConfigsRequest, asked: &Asked, caller: &Caller) -> Result<Planned, Refusal> {
         let documents = config::read(&request.files)
             .map_err(|problems| Refusal::Config(problems.iter().map(schema::diagnostic::Diagnostic::to_api).collect()))?;
         let estate = self.estate(&self.concerned(&documents).await?).await?;
@@ -61,11 +61,13 @@ impl Planner {
             return Err(Refusal::Config(problems));
         }
         let given_places = if self.options.everything_local { Vec::new() } else { compile::given_places(&configs, &changed) };
-        if !given_places.is_empty() {
-            let absent = self.runner.absent(given_places).await;
-            if !absent.is_empty() {
-                return Err(Refusal::Config(compile::absent_namespaces(&configs, &absent)));
-            }
+        // Whatever was applied since they were asked for, only what is known of these places counts.
+        if given_places.iter().any(|place| !asked.places.contains(place)) {
+            return Ok(Planned::Ask(given_places));
+        }
+        let absent: Vec<_> = given_places.into_iter().filter(|place| asked.absent.contains(place)).collect();
+        if !absent.is_empty() {
+            return Err(Refusal::Config(compile::absent_namespaces(&configs, &absent)));
         }
         let mut plan = Plan::default();
         let mut applied = BTreeMap::new();
@@ -92,7 +94,8 @@ impl Planner {
         if !request.dry_run && (request.push || !changed.is_empty()) {
             self.commit_pieces(plan, releases).await?;
         }
-        Ok(ConfigsResult { warnings, documents, pushed: if request.dry_run { Vec::new() } else { pushed }, left_out })
+        let pushed = if request.dry_run { Vec::new() } else { pushed };
+        Ok(Planned::Done(Box::new(ConfigsResult { warnings, documents, pushed, left_out })))
     }
 
     /// Commits the configs, and the releases with them or after them.

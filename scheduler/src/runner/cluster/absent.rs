@@ -15,7 +15,7 @@ use super::ClusterRunner;
 use super::clusters::Clusters;
 use crate::compile::ClusterPlace;
 
-/// Longest wait for all clusters together. Whoever applies configs waits, and so do others who change something meanwhile.
+/// Longest wait for all clusters together. Only whoever applies configs that name them waits.
 const ASKED_WITHIN: Duration = Duration::from_secs(5);
 
 /// Namespaces that are asked for in one go; the first jobs tell of the rest. Some more than one cluster's throttle lets through

@@ -216,3 +216,24 @@ async fn p5_a_service_whose_newest_release_cannot_be_read_is_left_out_of_an_appl
         assert!(whys.iter().all(|why| why.contains("table releases") && why.contains("column params")), "{whys:?}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p9_a_cluster_that_does_not_answer_holds_up_only_the_configs_that_name_it() {
+    let rig = Rig::start(tidy_world()).await;
+    rig.apply(TWO_CHANNELS).await.unwrap();
+    rig.runner.unanswered.lock().unwrap().insert("mine".to_owned());
+    let text = TWO_CHANNELS
+        .replace("{runtime: local}", "{runtime: k8s, containerOrchestration: {k8s: {namespace: mine}}}")
+        .replace("program: {name: ", "program: {image: i, name: ")
+        + "---\nruntime: {name: k8s, kubernetes: {}}\n";
+    let waits = std::pin::pin!(rig.apply(&text));
+    let others = async {
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        rig.push(&[]).await.unwrap();
+        rig.until_status("production", Status::Converged).await;
+    };
+    tokio::select! {
+        done = waits => panic!("{done:?}"),
+        done = tokio::time::timeout(super::PATIENCE, others) => done.expect("others are not held up"),
+    }
+}
