@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use engine::State;
 use engine::action::{Action, StopReason};
 use engine::event::Event;
 use engine::state::Approval;
@@ -195,6 +196,7 @@ impl Loop {
                 if kept.state.desired().is_none() {
                     return Err(Refusal::Conflict(format!("{label} has no release yet; make one with `pvnctl services push`")));
                 }
+                retry_now(&kept.state, &label)?;
                 vec![(id, Event::Retry { who: caller.who.clone() })]
             }
         };
@@ -285,6 +287,21 @@ fn seen(request: &DecisionRequest, decision: Decision, approval: &Approval, name
         ))),
         (None, _) => Ok(()),
     }
+}
+
+/// Whether a person's wish for another try does something now: nobody would remember it.
+fn retry_now(state: &State, label: &str) -> Result<(), Refusal> {
+    if state.is_deleted() {
+        return Err(Refusal::Conflict(format!("{label} is no longer wanted; there is nothing to try again")));
+    }
+    let Some(job) = state.jobs_in_flight().find(|job| job.kind == JobKind::Apply) else { return Ok(()) };
+    Err(Refusal::Conflict(match job.stop {
+        None => format!(
+            "an apply of {label} is under way; ask again when it is over, or stop it with `pvnctl jobs cancel {}` and ask then",
+            job.id
+        ),
+        Some(_) => format!("the apply {} of {label} is being stopped; ask again when it is over", job.id),
+    }))
 }
 
 fn look(names: &Names) -> String {

@@ -57,6 +57,28 @@ async fn a_dry_run_is_on_record_and_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_retry_that_would_do_nothing_is_refused_with_what_to_do() {
+    let rig = Rig::start(|spec| (spec.kind == JobKind::Fetch).then_some(2)).await;
+    rig.request(TWO_CHANNELS, true).await.unwrap();
+    let filter = JobFilter { kind: Some(JobKind::Apply), ..JobFilter::default() };
+    let apply = rig.until("the apply being RUNNING", async || {
+        let page = rig.store.jobs(&filter, &PageRequest::default()).await.unwrap();
+        page.items.into_iter().find(|job| job.status == JobStatus::Running).map(|job| job.id)
+    });
+    let apply = apply.await;
+    let retry = async |channel: &str| rig.handle.ask(target(channel), Ask::Retry, caller("eve")).await;
+    let refused = retry("staging").await.unwrap_err();
+    assert!(matches!(&refused, Refusal::Conflict(why) if why.contains(&format!("jobs cancel {apply}"))), "{refused:?}");
+    rig.handle.cancel_job(apply, caller("eve")).await.unwrap();
+    rig.until_status("staging", Status::Failed).await;
+    retry("staging").await.unwrap();
+    let (head, rest) = TWO_CHANNELS.split_once("  - name: production").unwrap();
+    rig.apply(&format!("{head}---{}", rest.split_once("---").unwrap().1)).await.unwrap();
+    let refused = retry("production").await.unwrap_err();
+    assert!(matches!(refused, Refusal::NotFound(_) | Refusal::Conflict(_)), "{refused:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_that_is_over_or_unknown_cannot_be_cancelled() {
     let rig = Rig::start(tidy_world()).await;
     rig.request(TWO_CHANNELS, true).await.unwrap();
