@@ -7,7 +7,8 @@
 //! Deadlines of jobs in flight follow elapsed time: a job that was given an hour has it, whatever the clock on the wall
 //! says meanwhile. The driver, which has a steady clock beside the wall's, tells how far the wall has jumped
 //! ([`crate::event::Event::ClockStepped`]). Where nobody can know that (another machine took over) the wall's time counts,
-//! and no deadline is farther away than one that begins now.
+//! and no deadline is farther away than one that begins now. The progress deadline of a release follows elapsed time as well, and
+//! of that only what there was a daemon for that could go on.
 
 use schema::time::Timestamp;
 
@@ -36,8 +37,30 @@ impl State {
         self.seen_at
     }
 
+    /// Whether it has a deadline that follows elapsed time.
+    pub fn follows_elapsed_time(&self) -> bool {
+        self.jobs_in_flight().next().is_some() || self.is_pressed()
+    }
+
+    /// Whether its release has a progress deadline that runs.
+    pub fn is_pressed(&self) -> bool {
+        self.pursuit.stuck_at.is_some()
+    }
+
     /// The wall clock jumped by so much against elapsed time.
     pub(crate) fn clock_stepped(&mut self, by_ms: i64) {
+        self.move_jobs(by_ms);
+        self.pursuit.stuck_at = self.pursuit.stuck_at.map(|at| at.plus_ms(by_ms));
+    }
+
+    /// The same while nobody looked: a release has as much time left as it had then, whatever the clock did.
+    pub(crate) fn clock_stepped_unseen(&mut self, by_ms: i64, looked_at: Timestamp, now: Timestamp) {
+        self.move_jobs(by_ms);
+        let away_ms = now.since_ms(self.seen_at.max(looked_at));
+        self.pursuit.stuck_at = self.pursuit.stuck_at.map(|at| at.plus_ms(away_ms));
+    }
+
+    fn move_jobs(&mut self, by_ms: i64) {
         for job in self.jobs_mut() {
             job.deadline = job.deadline.map(|at| at.plus_ms(by_ms));
             job.waits.iter_mut().for_each(|wait| wait.until = wait.until.plus_ms(by_ms));
@@ -50,6 +73,8 @@ impl State {
         for job in self.jobs_mut() {
             job.deadline = job.deadline.map(|at| at.max(soonest));
         }
+        // And before a release is taken back; a fetch can look, too.
+        self.pursuit.stuck_at = self.pursuit.stuck_at.map(|at| at.max(soonest));
         // Whatever the machine said of its clocks: no time that has passed gives a job more of it.
         self.bound_deadlines(now);
     }
@@ -60,6 +85,8 @@ impl State {
             job.deadline = job.deadline.map(|at| at.min(longest));
             job.waits.iter_mut().for_each(|wait| wait.until = wait.until.min(longest));
         }
+        let longest_ms = self.desired().and_then(|desired| desired.progress_deadline_ms).unwrap_or(0).max(RECOVERY_MS);
+        self.pursuit.stuck_at = self.pursuit.stuck_at.map(|at| at.min(now.plus_ms(longest_ms)));
     }
 
     fn jobs_mut(&mut self) -> impl Iterator<Item = &mut Job> {
@@ -70,7 +97,7 @@ impl State {
         let before =
             self.main.as_mut().and_then(|job| job.chain_before.as_mut()).map(|chain| [&mut chain.grace_until, &mut chain.again_at]);
         let chain = self.pursuit.chain.as_mut().map(|chain| [&mut chain.grace_until, &mut chain.again_at]);
-        let pursuit = [&mut self.pursuit.ready_since, &mut self.pursuit.window_at, &mut self.pursuit.stuck_at];
+        let pursuit = [&mut self.pursuit.ready_since, &mut self.pursuit.window_at];
         let dues = [&mut self.look.due, &mut self.telling.due];
         let approvals = self.approvals.iter_mut().map(|approval| &mut approval.expires_at);
         let maybe = pursuit.into_iter().chain(dues).chain(approvals).flatten();

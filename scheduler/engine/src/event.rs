@@ -19,15 +19,18 @@ pub enum Event {
     Deleted,
     /// Time may have passed. Sent at [`crate::next_wake`], and harmless at any other moment.
     Tick,
-    /// The wall clock jumped against elapsed time; sent to whoever has a job in flight, and to all when it was set back.
+    /// The wall clock jumped against elapsed time; sent to whoever has a deadline that runs, and to all when it was set back.
     ClockStepped {
         /// By so many milliseconds: ahead, or back if negative.
         by_ms: i64,
     },
-    /// The daemon is back. Sent before anything else to whoever has a job in flight, and to all that are ahead of the clock.
+    /// The daemon is back, or can store things again. Sent before anything else to whoever has a deadline that runs, and to all that
+    /// are ahead of the clock.
     Recovered {
         /// By how much the wall clock jumped against elapsed time meanwhile, milliseconds; 0 where nobody knows.
         stepped_ms: i64,
+        /// Until when, by the clock of then, there was certainly a daemon that could go on.
+        looked_at: Timestamp,
     },
     /// The lane has room for a job of this kind. Every gate is checked again before it is used.
     Granted(JobKind),
@@ -94,6 +97,11 @@ pub enum Event {
         from: ReleaseId,
         /// Why, and what to do.
         why: String,
+    },
+    /// The rollback that was asked for is not carried out, because [`crate::go_back_now`] said so. Nothing went back.
+    RollbackDropped {
+        /// The release that was stuck.
+        from: ReleaseId,
     },
     /// A person asks to stop a job.
     Cancel {

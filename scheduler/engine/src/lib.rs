@@ -43,6 +43,7 @@ mod finish;
 pub mod lanes;
 pub mod limits;
 mod observed;
+mod progress;
 pub mod retry;
 mod standing;
 mod start;
@@ -52,6 +53,7 @@ pub mod view;
 
 pub use converge::{SITUATIONS, situation};
 pub use explain::explain;
+pub use progress::{GoBack, go_back_now};
 pub use start::{Start, start_now, void_start};
 pub use state::State;
 pub use step::{next_wake, step};

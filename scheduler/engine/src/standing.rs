@@ -2,7 +2,7 @@
 //! it. Called at the end of each step; a change of status or reason is written into the log.
 
 use schema::api::NextAction;
-use schema::id::{ChannelName, ReleaseId};
+use schema::id::ChannelName;
 use schema::status::{JobKind, Reason, Status};
 use schema::time::Timestamp;
 
@@ -37,15 +37,6 @@ impl State {
         }
         let since = if changed { now } else { self.standing.since };
         self.standing = Standing { status, reason, message, since, next_action_at };
-    }
-
-    /// Nothing went back, so a later rollback would not go round in circles.
-    pub(crate) fn rollback_refused(&mut self, from: ReleaseId, why: String) {
-        if self.pursuit.stuck && self.desired().is_some_and(|desired| desired.release == from) {
-            self.pursuit.rollback_refused = Some(why);
-            self.rolled_back = None;
-            self.rollback_spent = false;
-        }
     }
 
     fn words(&self, situation: &Situation, now: Timestamp) -> (Status, Option<Reason>, String) {

@@ -254,7 +254,7 @@ pub(crate) struct Pursuit {
     /// When the window opens or shuts, if that is what matters now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) window_at: Option<Timestamp>,
-    /// When it is STUCK. Runs only while no gate holds the release up.
+    /// When it is STUCK. Runs only while no gate and no person holds the release up, and there is a daemon that could go on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) stuck_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "is_false")]

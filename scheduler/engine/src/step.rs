@@ -20,8 +20,10 @@ use crate::state::{ApplyEnd, Converged, Finding, Job, Look, Pursuit, RolledBack,
 /// meanwhile.
 pub fn step(mut state: State, event: Event, now: Timestamp) -> (State, Vec<Action>) {
     let mut out = Vec::new();
-    if let Event::ClockStepped { by_ms: stepped_ms } | Event::Recovered { stepped_ms } = event {
-        state.clock_stepped(stepped_ms);
+    match event {
+        Event::ClockStepped { by_ms } => state.clock_stepped(by_ms),
+        Event::Recovered { stepped_ms, looked_at } => state.clock_stepped_unseen(stepped_ms, looked_at, now),
+        _ => {}
     }
     let now = state.take_time(now);
     match event {
@@ -46,6 +48,7 @@ pub fn step(mut state: State, event: Event, now: Timestamp) -> (State, Vec<Actio
         Event::Observe(observer) => state.observer = observer,
         Event::Retry { who } => state.retry(who, now, &mut out),
         Event::RollbackRefused { from, why } => state.rollback_refused(from, why),
+        Event::RollbackDropped { from } => state.rollback_dropped(from, now, &mut out),
         Event::Cancel { job, who } => state.cancel(job, &who, now, &mut out),
     }
     state.settle(now, &mut out);
@@ -129,41 +132,6 @@ impl State {
         let Some(desired) = self.desired.as_deref() else { return };
         if self.converged.as_ref().is_none_or(|converged| converged.release != desired.release) {
             self.converged = Some(Converged { release: desired.release, version: desired.version.clone(), at: now });
-        }
-    }
-
-    /// The progress deadline runs while nothing but the release itself is to blame; a gate or a person stops it, and
-    /// past the gate it starts anew.
-    fn mind_progress(&mut self, situation: &Situation, now: Timestamp, out: &mut Vec<Action>) {
-        let Some(desired) = self.desired.as_deref() else { return };
-        let held_up = match situation {
-            Situation::Deleted | Situation::NoRelease | Situation::Paused | Situation::Converged => true,
-            Situation::Cancelled | Situation::Observing | Situation::Upstream(_) | Situation::Approval(_) => true,
-            Situation::Rejected(_) | Situation::WindowShut(_) => true,
-            Situation::Ready(_) => self.pursuit.ready_since.is_some_and(|since| now.since_ms(since) >= LANE_PATIENCE_MS),
-            _ => false,
-        };
-        let pursuit = &mut self.pursuit;
-        if held_up || pursuit.arrived || pursuit.stuck {
-            pursuit.stuck_at = None;
-            return;
-        }
-        let Some(deadline_ms) = desired.progress_deadline_ms else {
-            pursuit.stuck_at = None;
-            return;
-        };
-        let stuck_at = *pursuit.stuck_at.get_or_insert(now.plus_ms(deadline_ms.max(1)));
-        if stuck_at > now {
-            return;
-        }
-        pursuit.stuck_at = None;
-        pursuit.stuck = true;
-        pursuit.rollback_refused = None;
-        let back_to = self.converged.as_ref().filter(|converged| converged.release != desired.release);
-        if let Some(to) = back_to.filter(|_| desired.auto_rollback && !self.rollback_spent) {
-            self.rollback_spent = true;
-            self.rolled_back = Some(Box::new(RolledBack { from: desired.version.clone(), to: to.version.clone(), deadline_ms, at: now }));
-            out.push(Action::Rollback { from: desired.release, to: to.release });
         }
     }
 

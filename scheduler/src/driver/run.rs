@@ -154,7 +154,7 @@ impl Loop {
         let red = self.retry.clone();
         let wake = self.world.timers.next().into_iter().chain(self.world.lanes.next_wake(self.turned_at)).chain(self.next_once()).min();
         let performed = (!self.performed.is_empty()).then(|| Instant::now() + NOTE_DELAY);
-        let note = self.jobs_noted.values().copied().chain(performed).min();
+        let note = self.jobs_noted.values().copied().chain(performed).chain([self.steps.look_noted]).min();
         let mut inputs = Vec::new();
         let held = red.is_none() && !(self.held.is_empty() && self.late.is_empty());
         tokio::select! {
@@ -431,6 +431,7 @@ impl Loop {
         if self.retry.is_none() {
             let now = Instant::now();
             self.jobs_noted.values_mut().for_each(|due| *due = now);
+            self.steps.look_noted = now;
             self.turn(Vec::new()).await?;
         }
         Ok(())

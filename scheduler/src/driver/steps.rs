@@ -1,9 +1,16 @@
 //! How far the wall clock has jumped against elapsed time: while the daemon runs by its steady clock, across a restart in
 //! the same boot of the machine by how long that is up. Where neither helps, on another machine say, the wall's time counts.
+//! And for how long there was no daemon that could go on: by when it last noted that there was one, and while nothing can be stored.
 
+use std::time::Duration;
+
+use engine::State;
 use engine::event::Event;
 use engine::limits::CLOCK_SLACK_MS;
+use schema::time::Timestamp;
+use tokio::time::Instant;
 
+use super::Health;
 use super::batch::Batch;
 use super::run::Loop;
 use crate::clock::{Clock, Reading};
@@ -11,6 +18,12 @@ use crate::store::{Change, Store, StoreError};
 
 /// Where the last run noted how its wall clock stood to its boot.
 const META: &str = "clock";
+
+/// Where it notes that it is there, for progress deadlines.
+const LOOKED: &str = "looked_at";
+
+/// How often it does while a progress deadline runs: what a crash loses of it is given to the release, and a commit costs little.
+const LOOKED_EVERY: Duration = Duration::from_secs(30);
 
 /// Wall clock less steady clock, in this process.
 #[derive(Debug)]
@@ -20,6 +33,10 @@ pub(super) struct Steps {
     noted: Option<(String, i64)>,
     /// What the last run tells; taken once the instances know.
     pub(super) while_down_ms: Option<i64>,
+    /// When the last run was certainly there, by its clock.
+    looked_at: Timestamp,
+    /// When that is noted next.
+    pub(super) look_noted: Instant,
 }
 
 fn offset_ms(reading: Reading) -> i64 {
@@ -38,17 +55,20 @@ impl Steps {
     /// # Errors
     /// When the database cannot be read.
     pub(super) async fn since_last_run(store: &Store, clock: &Clock) -> Result<Self, StoreError> {
-        let noted = match store.meta(META).await {
+        let read = async |key| match store.meta(key).await {
             // As after a restart of the machine: the wall's time counts.
-            Err(StoreError::Corrupt(_)) => None,
-            other => other?,
+            Err(StoreError::Corrupt(_)) => Ok(None),
+            other => other,
         };
+        let looked_at = read(LOOKED).await?.and_then(|text| text.parse().ok()).unwrap_or(Timestamp::from_millis(0));
+        let noted = read(META).await?;
         let noted = noted.as_deref().and_then(|text| text.split_once(' ')).and_then(|(id, ms)| Some((id.to_owned(), ms.parse().ok()?)));
         let stepped_ms = match (&noted, note(clock)) {
             (Some((before, then_ms)), Some((boot, now_ms))) if *before == boot => now_ms.saturating_sub(*then_ms),
             _ => 0,
         };
-        Ok(Self { offset_ms: offset_ms(clock.read()), noted, while_down_ms: Some(stepped_ms) })
+        let offset_ms = offset_ms(clock.read());
+        Ok(Self { offset_ms, noted, while_down_ms: Some(stepped_ms), looked_at, look_noted: Instant::now() })
     }
 
     /// That the instances know is stored: from here on only what comes after counts.
@@ -68,14 +88,28 @@ impl Loop {
         if jumped {
             tracing::warn!(by_ms, "the wall clock jumped; deadlines of what runs follow elapsed time");
         }
+        let no_store_since = match &*self.health.borrow() {
+            Health::Degraded { since, .. } => Some(*since),
+            Health::Ready => None,
+        };
+        // As one event: by the time of the second, deadlines would count from the clock as it is now already.
         if let Some(stepped_ms) = self.steps.while_down_ms {
-            // As one event: by the time of the second, deadlines would count from the clock as it is now already.
-            let (now, stepped_ms) = (batch.now, stepped_ms.saturating_add(by_ms));
-            self.tell_all(batch, &Event::Recovered { stepped_ms }, |state| {
-                state.jobs_in_flight().next().is_some() || state.seen_at() > now
+            let (now, stepped_ms, looked_at) = (batch.now, stepped_ms.saturating_add(by_ms), self.steps.looked_at);
+            self.tell_all(batch, &Event::Recovered { stepped_ms, looked_at }, |state| {
+                state.follows_elapsed_time() || state.seen_at() > now
             });
+        } else if let Some(looked_at) = no_store_since {
+            let is_stepped = |state: &State| jumped && (by_ms < 0 || state.follows_elapsed_time());
+            let event = Event::Recovered { stepped_ms: by_ms, looked_at };
+            self.tell_all(batch, &event, |state| state.is_pressed() || is_stepped(state));
         } else if jumped {
-            self.tell_all(batch, &Event::ClockStepped { by_ms }, |state| by_ms < 0 || state.jobs_in_flight().next().is_some());
+            self.tell_all(batch, &Event::ClockStepped { by_ms }, |state| by_ms < 0 || state.follows_elapsed_time());
+        }
+        if self.steps.look_noted <= Instant::now() {
+            self.steps.look_noted = Instant::now() + LOOKED_EVERY;
+            if self.world.instances.values().any(|kept| kept.state.is_pressed()) {
+                batch.changes.push(Change::Meta(LOOKED, batch.now.to_string()));
+            }
         }
         if (jumped || self.steps.while_down_ms.is_some())
             && let Some((boot, ms)) = note(&self.clock)

@@ -231,9 +231,19 @@ impl Rig {
 
     /// Stops it softly and starts it again over the same database, with jobs that do something else; what ran goes on.
     pub(crate) async fn restart(self, play: impl Fn(&JobSpec) -> Option<i32> + Send + Sync + 'static) -> Self {
+        self.restart_after(|| {}, play).await
+    }
+
+    /// The same, and something happens while it is down.
+    pub(crate) async fn restart_after(
+        self,
+        happens: impl FnOnce(),
+        play: impl Fn(&JobSpec) -> Option<i32> + Send + Sync + 'static,
+    ) -> Self {
         self.stop.cancel();
         self.done.await.unwrap().unwrap();
         self.store.close().await;
+        happens();
         Self::start_in(self.dir, Arc::new(play), self.runner.running, self.clock).await
     }
 

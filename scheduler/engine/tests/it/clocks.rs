@@ -54,8 +54,9 @@ fn rule_13_what_ended_while_the_daemon_was_down_is_heard_before_its_deadline_cou
     it.run(Fetch, 2);
     let apply = it.start(Apply);
     it.begins(apply.job);
+    let looked_at = it.now;
     it.now = it.now.plus_ms(7_200_000);
-    assert_eq!(it.send(Event::Recovered { stepped_ms: 0 }), []);
+    assert_eq!(it.send(Event::Recovered { stepped_ms: 0, looked_at }), []);
     let outcome = it.exited(0, Default::default());
     it.ends(apply.job, outcome);
     it.is("CONVERGING RUNTIME_OBJECT_APPLY_NEEDED");
@@ -69,7 +70,8 @@ fn rule_13_a_machine_that_tells_nonsense_of_its_clock_gives_no_job_more_time() {
     it.run(Fetch, 2);
     let apply = it.start(Apply);
     it.begins(apply.job);
-    it.send(Event::Recovered { stepped_ms: 864_000_000 });
+    let looked_at = it.now;
+    it.send(Event::Recovered { stepped_ms: 864_000_000, looked_at });
     it.until(661);
     assert_eq!(it.stops().len(), 1);
 }
@@ -78,8 +80,9 @@ fn rule_13_a_machine_that_tells_nonsense_of_its_clock_gives_no_job_more_time() {
 fn rule_17_a_clock_set_back_over_a_restart_does_not_stop_polling() {
     let mut it = Scenario::new(exit_code());
     it.run(Fetch, 0);
+    let looked_at = it.now;
     it.now = it.now.plus_ms(-86_400_000);
-    it.send(Event::Recovered { stepped_ms: 0 });
+    it.send(Event::Recovered { stepped_ms: 0, looked_at });
     it.until(-86_400 + 331);
     assert!(it.wants(Fetch), "in steady state it looks every 300 s and a tenth at most");
 }

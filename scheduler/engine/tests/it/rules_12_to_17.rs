@@ -20,12 +20,12 @@ pub(crate) fn before_apply() -> Desired {
 
 // ---- rule 12 ----
 
-fn with_deadline() -> Desired {
+pub(crate) fn with_deadline() -> Desired {
     Desired { progress_deadline_ms: Some(60_000), auto_rollback: true, ..exit_code() }
 }
 
 /// The first release has arrived, and a fetch of the second one, made at second 100, has found work.
-fn at_the_second_release() -> Scenario {
+pub(crate) fn at_the_second_release() -> Scenario {
     let mut it = Scenario::new(with_deadline());
     it.run(Fetch, 0);
     it.until(100);

@@ -17,6 +17,7 @@ pub(crate) const ALONE: ServiceId = ServiceId::from_bytes([7; 16]);
 /// Second 0 of every scenario.
 pub(crate) const START_MS: i64 = 1_782_900_000_000;
 
+#[derive(Clone)]
 pub(crate) struct Scenario {
     state: Option<State>,
     pub(crate) now: Timestamp,

@@ -7,7 +7,7 @@ use engine::action::{Action, StartJob};
 use engine::desired::Desired;
 use engine::event::{Event, Outcome, Wait};
 use engine::lanes::{Lanes, Limit, Limits};
-use engine::{Start, State, explain, next_wake, start_now, step, void_start};
+use engine::{GoBack, Start, State, explain, go_back_now, next_wake, start_now, step, void_start};
 use schema::id::{BlobId, InstanceId, JobId, ReleaseId, ServiceId};
 use schema::status::{ApprovalKind, JobKind, Status};
 use schema::time::Timestamp;
@@ -38,6 +38,8 @@ enum Happening {
     Deliver(usize, Box<Event>),
     /// A start that waited for its turn is handed over.
     HandOver(usize, Box<StartJob>),
+    /// A rollback that waited for its turn is carried out.
+    GoBack(usize, Action),
     /// A process ends by itself.
     End(JobId),
     /// An immortal is gone at last.
@@ -216,6 +218,7 @@ impl Driver {
         match happening {
             Happening::Deliver(instance, event) => self.handle(instance, *event),
             Happening::HandOver(instance, start) => self.hand_over(instance, *start),
+            Happening::GoBack(instance, action) => self.go_back(instance, action),
             Happening::End(job) => {
                 let now = self.wall();
                 self.world.end(job, now);
@@ -371,7 +374,10 @@ impl Driver {
                 self.world.stop(job);
                 self.tell_later(job);
             }
-            Action::Rollback { .. } => self.after_release(instance / 2),
+            Action::Rollback { .. } => {
+                let delay = if self.random.one_in(2) { self.random.between(1, 120_000) } else { 0 };
+                self.after(delay, Happening::GoBack(instance, action));
+            }
             Action::Log(_) => {}
         }
     }

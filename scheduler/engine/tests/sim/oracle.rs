@@ -158,6 +158,7 @@ impl Oracle {
                 Action::Rollback { from, .. } => {
                     let account = &mut self.accounts[instance];
                     assert!(!account.rolled_back.contains(from), "a release goes back once");
+                    assert!(!account.observer && !account.paused && !account.cancelled, "nothing goes back that waits for a person");
                     account.rolled_back.push(*from);
                 }
                 Action::Withdraw { .. } | Action::Log(_) => {}
@@ -211,6 +212,7 @@ impl Oracle {
                 account.fresh = None;
                 account.grants.values_mut().filter(|grant| grant.rejected).for_each(|grant| grant.spent = true);
             }
+            Event::RollbackDropped { from } => account.rolled_back.retain(|release| release != from),
             Event::Upstream { converged_version: Some(version), .. } => account.heard.push(version.clone()),
             Event::Cancel { job, .. } => {
                 if let Some(flight) = self.flights.get_mut(job) {

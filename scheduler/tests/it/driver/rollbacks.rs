@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use pvn_scheduler::clock::{Clock, Manual};
 use pvn_scheduler::driver::{Ask, Refusal};
-use pvn_scheduler::runner::JobSpec;
-use pvn_scheduler::store::{EventFilter, PageRequest};
+use pvn_scheduler::runner::{JobSpec, Told};
+use pvn_scheduler::store::{EventFilter, JobFilter, PageRequest};
 use schema::api::{PushRequest, RollbackRequest};
-use schema::status::{JobKind, Reason, Status};
+use schema::status::{JobKind, JobStatus, Reason, Status};
+use schema::time::Timestamp;
 
 use super::round::{tidy_world, variable};
-use super::{Rig, TWO_CHANNELS, any_plan, caller, target};
+use super::{Rig, TWO_CHANNELS, any_plan, caller, report, target};
 
 const WINDOW: &str = "{schedule: \"0 0 0 29 2 *\", duration: 1s}";
 
@@ -260,4 +262,29 @@ async fn bad_input_going_back_in_no_channel_at_all_is_refused_as_a_push_is() {
     rig.request(TWO_CHANNELS, true).await.unwrap();
     let refused = rig.back(to("web-1", Some(&[]))).await.unwrap_err();
     assert!(matches!(&refused, Refusal::Invalid(why) if why.contains("at least one channel")), "{refused:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p5_neither_a_clock_that_is_set_nor_the_time_without_a_daemon_takes_a_release_back() {
+    let clock = Manual::starting_at(Timestamp::from_millis(1_900_000_000_000));
+    let rig = Rig::start_at(Clock::Manual(clock.clone()), |spec| (spec.kind == JobKind::Fetch).then_some(0)).await;
+    let text = goes_back(TWO_CHANNELS).replace("progressDeadline: 2s", "progressDeadline: 8s");
+    rig.request(&text, true).await.unwrap();
+    rig.until_converged("web-1").await;
+    let rig = rig.restart(|spec| (spec.kind == JobKind::Fetch).then_some(2)).await;
+    rig.push(&[]).await.unwrap();
+    let applying = async || {
+        let running = JobFilter { kind: Some(JobKind::Apply), status: Some(JobStatus::Running), ..JobFilter::default() };
+        rig.store.jobs(&running, &PageRequest::default()).await.unwrap().items.first().map(|job| job.id)
+    };
+    let apply = rig.until("the apply of web-2", applying).await;
+    clock.advance_ms(1_000);
+    clock.set(Clock::Manual(clock.clone()).now().plus_ms(3_600_000));
+    assert_eq!(rig.handle.explain(target("staging")).await.unwrap().status, Status::Converging, "it has 7 of its 8 s left");
+    let rig = rig.restart_after(|| clock.advance_ms(900_000), |_| Some(0)).await;
+    assert_eq!(rig.handle.explain(target("staging")).await.unwrap().status, Status::Converging, "nobody looked meanwhile");
+    // It ended well meanwhile, which is told now.
+    rig.runner.tell(Told::Ended { job: apply, end: report(Some(0), None), gone: true });
+    rig.until_converged("web-2").await;
+    assert_eq!(rig.releases().await, 2, "nothing went back");
 }

@@ -14,7 +14,7 @@ impl Driver {
         self.offset_ms += by_ms;
         self.whole = true;
         for instance in 0..self.states.len() {
-            if by_ms < 0 || self.states[instance].jobs_in_flight().next().is_some() {
+            if by_ms < 0 || self.states[instance].follows_elapsed_time() {
                 self.handle(instance, Event::ClockStepped { by_ms });
             }
         }
@@ -24,6 +24,7 @@ impl Driver {
 
     /// It may have jumped while the daemon was down; in the same boot of the machine that is known, elsewhere it is not.
     pub(super) fn clock_while_down(&mut self) {
+        let looked_at = self.wall();
         if !self.calm && self.random.one_in(3) {
             self.offset_ms += self.random.between(-7_200, 7_200) * 500;
         }
@@ -35,8 +36,8 @@ impl Driver {
         let now = self.wall();
         for instance in 0..self.states.len() {
             let state = &self.states[instance];
-            if state.jobs_in_flight().next().is_some() || state.seen_at() > now {
-                self.handle(instance, Event::Recovered { stepped_ms });
+            if state.follows_elapsed_time() || state.seen_at() > now {
+                self.handle(instance, Event::Recovered { stepped_ms, looked_at });
             }
         }
         self.whole = false;

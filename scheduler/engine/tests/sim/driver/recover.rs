@@ -82,4 +82,19 @@ impl Driver {
         self.waiting.remove(&job);
         self.spawn(instance, start);
     }
+
+    /// Carries a rollback out that was decided, if it still is.
+    pub(super) fn go_back(&mut self, instance: usize, action: Action) {
+        let Action::Rollback { from, .. } = action else { return };
+        match go_back_now(&self.states[instance], from, self.wall()) {
+            GoBack::Now => self.after_release(instance / 2),
+            GoBack::Later => self.after(5_000, Happening::GoBack(instance, action)),
+            GoBack::Dropped(_) => {
+                self.handle(instance, Event::RollbackDropped { from });
+                if self.crashed {
+                    self.pending.push((instance, action));
+                }
+            }
+        }
+    }
 }

@@ -1,0 +1,109 @@
+//! The progress deadline of a release, and going back when it has passed. Called by the step, and by the driver at the moment in
+//! which it carries a rollback out: between the decision and that moment the release may have arrived, or a person may have come.
+
+use schema::id::ReleaseId;
+use schema::time::Timestamp;
+
+use crate::action::Action;
+use crate::converge::Situation;
+use crate::limits::{LANE_PATIENCE_MS, LINGERING_FETCHES};
+use crate::state::{ApplyEnd, RolledBack, State};
+use crate::step::log;
+
+/// Whether a rollback that was decided is carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GoBack {
+    /// It is.
+    Now,
+    /// The last apply went well, and the fetch that says whether it is all well has not answered.
+    Later,
+    /// It is not any more, why as the end of the sentence "it is not taken back: …". [`crate::event::Event::RollbackDropped`] says so.
+    Dropped(&'static str),
+}
+
+/// Whether what was decided as [`Action::Rollback`] is carried out now.
+pub fn go_back_now(state: &State, from: ReleaseId, now: Timestamp) -> GoBack {
+    let Some(desired) = state.desired().filter(|_| !state.is_deleted()) else { return GoBack::Dropped("it is no longer wanted") };
+    if desired.release != from {
+        return GoBack::Dropped("another release took its place");
+    }
+    if state.observer {
+        return GoBack::Dropped("observer mode was turned on");
+    }
+    match state.situate_idle(now) {
+        Situation::Paused => GoBack::Dropped("it was paused"),
+        Situation::Converged => GoBack::Dropped("it is as desired by now"),
+        Situation::Cancelled => GoBack::Dropped("a person cancelled its apply"),
+        Situation::Unsettled(_) => GoBack::Dropped("an earlier job of it may still run, which a person has to decide about"),
+        _ if !state.pursuit.stuck => GoBack::Dropped("it was tried again, or has arrived meanwhile"),
+        Situation::Looking if state.look.misses == 0 && state.has_just_applied() => GoBack::Later,
+        _ => GoBack::Now,
+    }
+}
+
+impl State {
+    /// The progress deadline runs while nothing but the release itself is to blame; a gate or a person stops it, and
+    /// past the gate it starts anew.
+    pub(crate) fn mind_progress(&mut self, situation: &Situation, now: Timestamp, out: &mut Vec<Action>) {
+        let Some(desired) = self.desired.as_deref() else { return };
+        let held_up = self.is_held_up(situation, now);
+        let pursuit = &mut self.pursuit;
+        let deadline_ms = desired.progress_deadline_ms.filter(|_| !held_up && !pursuit.arrived && !pursuit.stuck);
+        let Some(deadline_ms) = deadline_ms else {
+            pursuit.stuck_at = None;
+            return;
+        };
+        let stuck_at = *pursuit.stuck_at.get_or_insert(now.plus_ms(deadline_ms.max(1)));
+        if stuck_at > now {
+            return;
+        }
+        pursuit.stuck_at = None;
+        pursuit.stuck = true;
+        pursuit.rollback_refused = None;
+        let back_to = self.converged.as_ref().filter(|converged| converged.release != desired.release);
+        if let Some(to) = back_to.filter(|_| desired.auto_rollback && !self.rollback_spent) {
+            self.rollback_spent = true;
+            self.rolled_back = Some(Box::new(RolledBack { from: desired.version.clone(), to: to.version.clone(), deadline_ms, at: now }));
+            out.push(Action::Rollback { from: desired.release, to: to.release });
+        }
+    }
+
+    /// Whether something else than the release keeps it from arriving: a gate, a person who has to do something, or that pvn only looks.
+    fn is_held_up(&self, situation: &Situation, now: Timestamp) -> bool {
+        if self.observer {
+            return true;
+        }
+        match situation {
+            Situation::Deleted | Situation::NoRelease | Situation::Paused | Situation::Converged => true,
+            Situation::Cancelled | Situation::Observing | Situation::Upstream(_) | Situation::Approval(_) => true,
+            Situation::Rejected(_) | Situation::WindowShut(_) | Situation::Unsettled(_) => true,
+            Situation::Ready(_) => self.pursuit.ready_since.is_some_and(|since| now.since_ms(since) >= LANE_PATIENCE_MS),
+            // Nobody looks before a person has said that it may.
+            _ => self.lingering.len() >= LINGERING_FETCHES,
+        }
+    }
+
+    /// Whether the newest apply went well, as far as it says itself.
+    fn has_just_applied(&self) -> bool {
+        self.pursuit.chain.as_ref().is_some_and(|chain| matches!(chain.end, Some(ApplyEnd::Succeeded | ApplyEnd::SucceededLeaving(_))))
+    }
+
+    /// Nothing went back, so a later rollback would not go round in circles.
+    pub(crate) fn rollback_refused(&mut self, from: ReleaseId, why: String) {
+        if self.pursuit.stuck && self.desired().is_some_and(|desired| desired.release == from) {
+            self.pursuit.rollback_refused = Some(why);
+            self.rolled_back = None;
+            self.rollback_spent = false;
+        }
+    }
+
+    /// Nothing went back either, and nothing is wrong with going back: past what came between, the deadline starts anew as past a gate.
+    pub(crate) fn rollback_dropped(&mut self, from: ReleaseId, now: Timestamp, out: &mut Vec<Action>) {
+        let GoBack::Dropped(why) = go_back_now(self, from, now) else { return };
+        self.rolled_back = None;
+        self.rollback_spent = false;
+        self.pursuit.stuck = false;
+        let message = format!("the automatic rollback that was decided is not done: {why}");
+        out.push(log("release.rollback_dropped", None, message, &[("release", &from.to_string())]));
+    }
+}

@@ -1,0 +1,181 @@
+//! The progress deadline (rule 12) counts elapsed time in which there was a daemon that could go on, and in which no person was needed.
+
+use engine::action::Action;
+use engine::desired::Desired;
+use engine::event::{Event, Outcome};
+use engine::{GoBack, go_back_now};
+use schema::id::JobId;
+use schema::time::Timestamp;
+
+use crate::rules_12_to_17::{at_the_second_release, with_deadline};
+use crate::scenario::{Apply, Fetch, START_MS, Scenario, newer, release};
+
+fn rollbacks(it: &Scenario) -> usize {
+    it.actions.iter().filter(|action| matches!(action, Action::Rollback { .. })).count()
+}
+
+/// Its apply runs since second 100, it is stuck at second 160, and this second is 110.
+fn while_its_apply_runs() -> (Scenario, JobId) {
+    let mut it = at_the_second_release();
+    let apply = it.start(Apply);
+    it.begins(apply.job);
+    it.until(110);
+    (it, apply.job)
+}
+
+fn second(second: i64) -> Timestamp {
+    Timestamp::from_millis(START_MS + second * 1_000)
+}
+
+#[test]
+fn rule_12_a_clock_that_is_set_takes_no_release_back() {
+    for seconds in [3_600, -3_600] {
+        let (mut it, _) = while_its_apply_runs();
+        it.now = it.now.plus_ms(seconds * 1_000);
+        it.send(Event::ClockStepped { by_ms: seconds * 1_000 });
+        it.until(159 + seconds);
+        it.is("CONVERGING RUNTIME_OBJECT_APPLY_NEEDED");
+        assert_eq!(rollbacks(&it), 0, "{seconds}");
+        it.until(160 + seconds);
+        it.is("FAILED STUCK");
+        assert_eq!(rollbacks(&it), 1, "{seconds}");
+    }
+}
+
+#[test]
+fn rule_17_what_went_well_while_there_was_no_daemon_is_not_taken_back() {
+    let (mut it, job) = while_its_apply_runs();
+    it.now = second(1_000);
+    it.send(Event::Recovered { stepped_ms: 0, looked_at: second(110) });
+    let outcome = it.exited(0, Default::default());
+    it.ends(job, outcome);
+    it.run(Fetch, 0);
+    it.is("CONVERGED");
+    assert_eq!(rollbacks(&it), 0);
+}
+
+#[test]
+fn rule_12_a_copy_that_only_looks_takes_nothing_back() {
+    let (mut it, _) = while_its_apply_runs();
+    it.send(Event::Observe(true));
+    it.until(10_000);
+    assert_eq!(rollbacks(&it), 0);
+    it.send(Event::Observe(false));
+    it.until(10_059);
+    it.is("CONVERGING RUNTIME_OBJECT_APPLY_NEEDED");
+    it.until(10_060);
+    assert_eq!(rollbacks(&it), 1);
+}
+
+#[test]
+fn rule_12_what_may_still_run_is_for_a_person_and_stops_the_progress_deadline() {
+    let (mut it, job) = while_its_apply_runs();
+    it.ends(job, Outcome::Unknown { why: "lost".to_owned(), gone: false });
+    it.until(5_000);
+    it.is("FAILED APPLY_FAILED");
+    assert_eq!(rollbacks(&it), 0);
+    it.ends(job, Outcome::Cancelled { gone: true });
+    it.until(20_000);
+    assert_eq!(rollbacks(&it), 1);
+}
+
+#[test]
+fn rule_17_a_release_has_as_much_time_left_after_a_restart_as_before_and_a_minute_at_least() {
+    for (looked_at, stuck_at) in [(110, 1_060), (100, 1_060), (95, 1_060)] {
+        let mut it = while_its_apply_runs().0;
+        it.now = second(1_000);
+        it.send(Event::Recovered { stepped_ms: 0, looked_at: second(looked_at) });
+        it.until(stuck_at - 1);
+        assert_eq!(rollbacks(&it), 0, "{looked_at}");
+        it.until(stuck_at);
+        assert_eq!(rollbacks(&it), 1, "{looked_at}");
+    }
+    // The clock may have been set meanwhile, and the last look may be older than what is stored of the instance.
+    for now in [-5_000, 5_000] {
+        let mut it = Scenario::new(Desired { progress_deadline_ms: Some(600_000), ..with_deadline() });
+        it.until(200);
+        it.now = second(now);
+        it.send(Event::Recovered { stepped_ms: 0, looked_at: second(40) });
+        it.until(now + 399);
+        it.is("CONVERGING NO_CURRENT_STATE");
+        it.until(now + 400);
+        it.is("FAILED STUCK");
+    }
+}
+
+// ---- a rollback that was decided, when it is carried out ----
+
+/// Stuck at second 160, while its apply runs.
+fn stuck() -> (Scenario, JobId) {
+    let (mut it, job) = while_its_apply_runs();
+    it.until(160);
+    assert_eq!(rollbacks(&it), 1);
+    (it, job)
+}
+
+fn decided(it: &Scenario) -> GoBack {
+    go_back_now(it.state(), release(2), it.now)
+}
+
+#[test]
+fn rule_12_a_rollback_is_decided_again_when_it_is_carried_out() {
+    type Happens = fn(&mut Scenario, JobId);
+    let cases: [(&str, Happens); 6] = [
+        ("as desired", |it, job| {
+            let outcome = it.exited(0, Default::default());
+            it.ends(job, outcome);
+            it.run(Fetch, 0);
+        }),
+        ("paused", |it, _| drop(it.send(Event::Pause(true)))),
+        ("observer", |it, _| drop(it.send(Event::Observe(true)))),
+        ("cancelled", |it, job| {
+            it.send(Event::Cancel { job, who: "ann".to_owned() });
+            it.ends(job, Outcome::Cancelled { gone: true });
+        }),
+        ("tried again", |it, job| {
+            let outcome = it.exited(1, Default::default());
+            it.ends(job, outcome);
+            it.send(Event::Retry { who: "ann".to_owned() });
+        }),
+        ("another release", |it, _| {
+            let third = Desired { released_at: it.now, ..newer(&with_deadline(), 3) };
+            it.send(Event::Desired(Box::new(third)));
+        }),
+    ];
+    for (why, happens) in cases {
+        let (mut it, job) = stuck();
+        assert_eq!(decided(&it), GoBack::Now);
+        happens(&mut it, job);
+        assert!(matches!(decided(&it), GoBack::Dropped(said) if said.contains(why)), "{why}: {:?}", decided(&it));
+        it.send(Event::RollbackDropped { from: release(2) });
+        assert_eq!(it.logged("release.rollback_dropped").count(), 1);
+        // What is wrong after that goes back all the same.
+        it.send(Event::Pause(false));
+        it.send(Event::Observe(false));
+        if why == "cancelled" {
+            it.send(Event::Retry { who: "ann".to_owned() });
+        }
+        if why == "as desired" {
+            let fourth = Desired { released_at: it.now, ..newer(&with_deadline(), 4) };
+            it.send(Event::Desired(Box::new(fourth)));
+        }
+        it.until(10_000);
+        assert_eq!(rollbacks(&it), 2, "{why}: {:?}", it.state().standing());
+    }
+}
+
+#[test]
+fn rule_12_a_rollback_waits_for_the_fetch_after_an_apply_that_went_well() {
+    let (mut it, job) = stuck();
+    let outcome = it.exited(0, Default::default());
+    it.ends(job, outcome);
+    assert_eq!(decided(&it), GoBack::Later);
+    let mut other = it.clone();
+    it.run(Fetch, 2);
+    assert_eq!(decided(&it), GoBack::Now, "there is still work");
+    other.run(Fetch, 1);
+    assert_eq!(decided(&other), GoBack::Now, "and where fetch cannot tell nobody waits for ever");
+    it.send(Event::RollbackDropped { from: release(2) });
+    it.is("FAILED STUCK");
+    assert_eq!(it.logged("release.rollback_dropped").count(), 0, "what is not over is not dropped");
+}
