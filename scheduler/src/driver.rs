@@ -35,6 +35,7 @@ mod batch;
 mod broken;
 mod calls;
 mod checks;
+mod going_back;
 mod hand_over;
 mod intake;
 mod metrics;
@@ -230,6 +231,7 @@ impl Driver {
             numbers: Numbers::default(),
             waiting: recovered.tasks,
             performing: JoinSet::new(),
+            going_back: going_back::GoingBack::default(),
             deferred: Vec::new(),
             jobs_noted: recovered.handed.into_iter().map(|job| (job, tokio::time::Instant::now())).collect(),
             performed: Vec::new(),

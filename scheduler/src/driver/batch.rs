@@ -10,12 +10,13 @@ use engine::desired::Gate;
 use engine::event::Event;
 use engine::state::State;
 use schema::api::LogEntry;
-use schema::id::{ChannelName, InstanceId, JobId, ReleaseId};
+use schema::id::{ChannelName, InstanceId, JobId};
 use schema::status::{JobStatus, Status};
 use schema::time::Timestamp;
 
 use super::Caller;
 use super::broken::{Stopped, guarded};
+use super::going_back::Rollback;
 use super::outcome::Ending;
 use super::world::{Kept, Names, World};
 use crate::perform::Claim;
@@ -29,7 +30,7 @@ pub(super) enum Task {
     /// Stop a job; the number is the pending action's.
     Stop(i64, JobId),
     /// Make a release that goes back.
-    Rollback { action: i64, names: Arc<Names>, from: ReleaseId, to: ReleaseId },
+    Rollback(Rollback),
     /// Tell the runner that the ends of these jobs are stored.
     Forget(Vec<JobId>),
     /// Tell the runner that this instance is deleted for good.
@@ -54,6 +55,8 @@ pub(super) struct Batch {
     pub(super) changes: Vec<Change>,
     actions: Vec<PendingAction>,
     pub(super) performed: Vec<i64>,
+    /// Rollbacks about which this batch stores what came of them.
+    pub(super) settled: Vec<i64>,
     events: Vec<LogEntry>,
     pub(super) tasks: Vec<Task>,
     /// Jobs whose ends this batch stores, or that are over already.
@@ -80,6 +83,7 @@ impl Batch {
             changes: Vec::new(),
             actions: Vec::new(),
             performed: Vec::new(),
+            settled: Vec::new(),
             events: Vec::new(),
             tasks: Vec::new(),
             ended: Vec::new(),
@@ -226,7 +230,7 @@ impl Batch {
             Action::Withdraw { job, why } => self.end_job(world, job, &Ending::withdrawn(why, self.now)),
             Action::Rollback { from, to } => {
                 let id = self.pending(world, kept.state.instance(), action);
-                self.tasks.push(Task::Rollback { action: id, names: kept.names.clone(), from, to });
+                self.tasks.push(Task::Rollback(Rollback { action: id, names: kept.names.clone(), from, to }));
             }
             Action::Log(LogLine { kind, actor, message, data }) => {
                 let data = data.into_iter().map(|(key, value)| (key, value.into())).collect::<serde_json::Map<_, _>>();
@@ -383,7 +387,7 @@ impl Batch {
             instances,
             jobs: self.jobs.iter().filter_map(job).collect(),
             actions: std::mem::take(&mut self.actions),
-            performed: self.performed.clone(),
+            performed: self.performed.iter().chain(&self.settled).copied().collect(),
             events: std::mem::take(&mut self.events),
         }
     }

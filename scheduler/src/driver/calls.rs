@@ -14,6 +14,7 @@ use schema::status::{Decision, JobKind};
 use tokio::sync::oneshot;
 
 use super::batch::{Batch, Task};
+use super::going_back::Rollback;
 use super::run::Loop;
 use super::world::{Kept, Names};
 use super::{Ask, Caller, Refusal, Remark};
@@ -45,16 +46,19 @@ pub(super) struct Plan {
     pub(super) instances: Vec<(Arc<Names>, RuntimeName)>,
     /// What is sent to instances, in order.
     pub(super) events: Vec<(InstanceId, Event)>,
+    /// The automatic rollback that this is, or whose refusal it is: stored only while that is still wanted.
+    pub(super) rollback: Option<Rollback>,
 }
 
 impl Plan {
     /// Takes in another one, which comes after this one.
     pub(super) fn append(&mut self, other: Self) {
-        let Self { changes, entries, instances, events } = other;
+        let Self { changes, entries, instances, events, rollback } = other;
         self.changes.extend(changes);
         self.entries.extend(entries);
         self.instances.extend(instances);
         self.events.extend(events);
+        self.rollback = self.rollback.take().or(rollback);
     }
 }
 
@@ -132,10 +136,15 @@ impl Loop {
                 Ok(job) => answers.push(Answer::later(reply, job)),
                 Err(why) => drop(reply.send(Err(why))),
             },
-            Call::Plan { plan, reply } => {
-                self.plan(batch, *plan);
-                plans.push(Answer::later(reply, ()));
-            }
+            Call::Plan { plan, reply } => match self.settle(batch, plan.rollback.as_ref()) {
+                Ok(is_wanted) => {
+                    if is_wanted {
+                        self.plan(batch, *plan);
+                    }
+                    plans.push(Answer::later(reply, ()));
+                }
+                Err(why) => drop(reply.send(Err(why))),
+            },
             Call::Remark { remark, reply } => {
                 let Remark { instance, kind, message, data } = *remark;
                 let names = self.world.names(instance).cloned();
@@ -316,7 +325,7 @@ fn is_named(approval: &Approval, name: &str) -> bool {
 pub(super) fn again(pending: PendingAction, names: Option<Arc<Names>>) -> Option<Task> {
     match (pending.action, names) {
         (Action::Stop { job, .. }, _) => Some(Task::Stop(pending.id, job)),
-        (Action::Rollback { from, to }, Some(names)) => Some(Task::Rollback { action: pending.id, names, from, to }),
+        (Action::Rollback { from, to }, Some(names)) => Some(Task::Rollback(Rollback { action: pending.id, names, from, to })),
         _ => None,
     }
 }

@@ -21,7 +21,6 @@ use schema::time::Timestamp;
 
 use super::batch::{Task, is_over};
 use super::intake::Arrived;
-use super::planner;
 use super::recover::never;
 use super::run::{Done, Loop};
 use super::words::Words;
@@ -29,7 +28,8 @@ use super::world::Kept;
 use crate::perform::{Claim, Performer, Started};
 use crate::runner::{End, Leave};
 
-/// Tasks that are performed at a time. Each is one short call of the runner; more would only queue up there.
+/// Tasks that are performed at a time. Each is one short call of the runner; more would only queue up there. Rollbacks, which wait
+/// for the planner, are not among them.
 const PERFORM_LIMIT: usize = 32;
 
 /// Why a start is over that a person or a deadline stopped.
@@ -45,6 +45,10 @@ impl Loop {
     pub(super) fn perform_waiting(&mut self) {
         while self.performing.len() < PERFORM_LIMIT {
             let Some(task) = self.waiting.pop_front() else { return };
+            if let Task::Rollback(rollback) = task {
+                self.going_back.add(rollback);
+                continue;
+            }
             if matches!(&task, Task::Stop(_, job) if self.world.starts.contains_key(job)) {
                 self.deferred.push(task);
                 continue;
@@ -64,7 +68,7 @@ impl Loop {
                 },
                 _ => None,
             };
-            self.performing.spawn(perform(self.performer.clone(), self.planner.clone(), task, turn));
+            self.performing.spawn(perform(self.performer.clone(), task, turn));
         }
     }
 
@@ -156,7 +160,7 @@ pub(super) fn never_began(end: &End, kept: Option<&Kept>, job: JobId, now: Times
     may_pass && kept.is_some_and(|kept| engine::void_start(&kept.state, now) == Some(job))
 }
 
-async fn perform(performer: Arc<Performer>, planner: planner::Queue, task: Task, turn: Option<Turn>) -> Done {
+async fn perform(performer: Arc<Performer>, task: Task, turn: Option<Turn>) -> Done {
     match task {
         Task::Start(start, names) => {
             let Turn { claim, until } = turn.unwrap_or_else(|| Turn { claim: Arc::default(), until: None });
@@ -170,10 +174,8 @@ async fn perform(performer: Arc<Performer>, planner: planner::Queue, task: Task,
             performer.stop(job);
             Done::Performed(Some(action))
         }
-        Task::Rollback { action, names, from, to } => {
-            planner.roll_back(names, from, to).await;
-            Done::Performed(Some(action))
-        }
+        // The planner's, see `going_back`.
+        Task::Rollback(rollback) => Done::WentBack { rollback, is_settled: false },
         Task::Forget(jobs) => {
             performer.forget(jobs).await;
             Done::Performed(None)

@@ -5,14 +5,14 @@
 use std::sync::Arc;
 
 use schema::api::{ConfigsRequest, ConfigsResult, Diagnostic, LogEntry, NewToken, PushRequest, Pushed, RollbackRequest, TokenRequest};
-use schema::id::{ReleaseId, RuntimeName};
+use schema::id::RuntimeName;
 use schema::status::Role;
 use schema::time::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::calls::{Call, Plan, Reply};
-use super::world::Names;
+use super::going_back::Rollback;
 use super::{Caller, Refusal};
 use crate::clock::Clock;
 use crate::compile::{ClusterPlace, Options, Seal};
@@ -41,7 +41,7 @@ pub(super) enum Request {
     Configs { request: Arc<ConfigsRequest>, asked: Asked, caller: Caller, reply: Reply<Planned> },
     Push { application: String, service: String, request: PushRequest, caller: Caller, reply: Reply<Pushed> },
     Rollback { application: String, service: String, request: RollbackRequest, caller: Caller, reply: Reply<Pushed> },
-    AutoRollback { names: Arc<Names>, from: ReleaseId, to: ReleaseId, reply: oneshot::Sender<()> },
+    AutoRollback { rollback: Rollback, reply: oneshot::Sender<bool> },
     SetSecret { key: String, value: Vec<u8>, caller: Caller, reply: Reply<u64> },
     DeleteSecret { key: String, caller: Caller, reply: Reply<()> },
     CreateToken { request: TokenRequest, caller: Caller, reply: Reply<NewToken> },
@@ -75,13 +75,10 @@ impl Queue {
         (Self(sender), receiver)
     }
 
-    /// An instance goes back to an earlier release. Returns when that is done or can never be done.
-    pub(super) async fn roll_back(&self, names: Arc<Names>, from: ReleaseId, to: ReleaseId) {
+    /// An instance goes back to an earlier release. Returns whether what came of it is stored; a planner that is gone stores nothing.
+    pub(super) async fn roll_back(&self, rollback: Rollback) -> bool {
         let (reply, done) = oneshot::channel();
-        if self.0.send(Request::AutoRollback { names, from, to, reply }).await.is_ok() {
-            // A planner that is gone leaves the action pending for the next start.
-            let _ = done.await;
-        }
+        self.0.send(Request::AutoRollback { rollback, reply }).await.is_ok() && done.await.unwrap_or(false)
     }
 }
 
@@ -130,10 +127,7 @@ impl Planner {
             Request::Rollback { application, service, request, caller, reply } => {
                 drop(reply.send(self.rollback(&application, &service, &request, &caller).await));
             }
-            Request::AutoRollback { names, from, to, reply } => {
-                self.auto_rollback(&names, from, to).await;
-                let _ = reply.send(());
-            }
+            Request::AutoRollback { rollback, reply } => drop(reply.send(self.auto_rollback(&rollback).await)),
             Request::SetSecret { key, value, caller, reply } => drop(reply.send(self.set_secret(key, value, &caller).await)),
             Request::DeleteSecret { key, caller, reply } => drop(reply.send(self.delete_secret(key, &caller).await)),
             Request::CreateToken { request, caller, reply } => drop(reply.send(self.create_token(request, &caller).await)),

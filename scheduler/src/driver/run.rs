@@ -29,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::batch::{Batch, Task};
 use super::calls::{Answer, Call};
+use super::going_back::{GoingBack, Rollback};
 use super::hand_over::never_began;
 use super::intake::Arrived;
 use super::outcome::{self, Asked};
@@ -70,6 +71,11 @@ pub(super) enum Done {
     Handed(JobId),
     Over(Box<Arrived>),
     Performed(Option<i64>),
+    /// A rollback: whether what came of it is stored, and its action with it.
+    WentBack {
+        rollback: Rollback,
+        is_settled: bool,
+    },
     /// A start that was withdrawn, or whose time had passed.
     Unclaimed(Task),
 }
@@ -99,6 +105,7 @@ pub(super) struct Loop {
     /// (rollbacks).
     pub(super) waiting: VecDeque<Task>,
     pub(super) performing: JoinSet<Done>,
+    pub(super) going_back: GoingBack,
     /// Starts about which the engine has to decide once more before they are performed.
     pub(super) late: Vec<Task>,
     /// Stops of jobs whose start is waiting or being performed: a stop that overtook its start would be lost.
@@ -137,6 +144,7 @@ impl Loop {
         self.turn(Vec::new()).await?;
         while !self.stop.is_cancelled() {
             self.perform_waiting();
+            self.go_back();
             let inputs = self.gather().await;
             if self.stop.is_cancelled() {
                 break;
@@ -154,7 +162,8 @@ impl Loop {
         let red = self.retry.clone();
         let wake = self.world.timers.next().into_iter().chain(self.world.lanes.next_wake(self.turned_at)).chain(self.next_once()).min();
         let performed = (!self.performed.is_empty()).then(|| Instant::now() + NOTE_DELAY);
-        let note = self.jobs_noted.values().copied().chain(performed).chain([self.steps.look_noted]).min();
+        let due = self.going_back.next().into_iter().chain([self.steps.look_noted]);
+        let note = self.jobs_noted.values().copied().chain(performed).chain(due).min();
         let mut inputs = Vec::new();
         let held = red.is_none() && !(self.held.is_empty() && self.late.is_empty());
         tokio::select! {
@@ -163,6 +172,7 @@ impl Loop {
             Some(call) = self.calls.recv() => inputs.push(Input::Call(Box::new(call))),
             Some(arrived) = self.arrivals.recv(), if red.is_none() => inputs.push(Input::Arrived(Box::new(arrived))),
             Some(done) = self.performing.join_next(), if !self.performing.is_empty() => inputs.extend(finished(done)),
+            Some(done) = self.going_back.under_way.join_next(), if !self.going_back.under_way.is_empty() => inputs.extend(finished(done)),
             () = self.clock.sleep_until(wake.unwrap_or(Timestamp::from_millis(i64::MAX))), if red.is_none() && wake.is_some() => {}
             () = tokio::time::sleep_until(note.unwrap_or_else(Instant::now)), if red.is_none() && note.is_some() => {}
             () = tokio::time::sleep_until(red.as_ref().map_or_else(Instant::now, |retry| retry.at)), if red.is_some() => {}
@@ -290,6 +300,11 @@ impl Loop {
                 }
             }
             Done::Performed(action) => self.performed.extend(action),
+            Done::WentBack { rollback, is_settled } => {
+                if !is_settled {
+                    self.going_back.again(rollback);
+                }
+            }
             Done::Unclaimed(start) => self.late.push(start),
             Done::Over(arrived) => {
                 self.started(arrived.job());
@@ -418,6 +433,8 @@ impl Loop {
 
     /// The daemon stops: what is under way may finish, and the last notes are written. Jobs go on.
     async fn finish(mut self) -> Result<(), Fatal> {
+        // Nobody commits their plans any more.
+        self.going_back.under_way.shutdown().await;
         let rest = async {
             while let Some(done) = self.performing.join_next().await {
                 if let Some(Input::Done(done)) = finished(done) {

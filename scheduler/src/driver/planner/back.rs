@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use engine::desired::Gate;
 use engine::event::Event;
-use schema::id::{ChannelName, ReleaseId};
+use schema::id::ChannelName;
 use serde_json::json;
 
 use super::super::calls::Plan;
-use super::super::world::Names;
+use super::super::going_back::Rollback;
 use super::super::{Caller, Refusal};
 use super::estate::Concerned;
 use super::recompile::push_of;
@@ -53,8 +53,10 @@ impl Planner {
         self.whole(compile_each(&channels, wanted, compile)).await
     }
 
-    /// Says to whoever looks why an instance does not go back by itself.
-    pub(super) async fn tell_no_way_back(&self, names: &Names, from: ReleaseId, to: ReleaseId, caller: &Caller, refusal: &Refusal) {
+    /// Says to whoever looks why an instance does not go back by itself. Returns whether that is stored.
+    pub(super) async fn tell_no_way_back(&self, rollback: &Rollback, caller: &Caller, refusal: &Refusal) -> bool {
+        let Rollback { names, from, to, .. } = rollback;
+        let (from, to) = (*from, *to);
         let version = match self.store.release_row(to).await {
             Ok(Some(release)) => release.version,
             _ => to.to_string(),
@@ -74,9 +76,14 @@ impl Planner {
         entry.application = Some(application.clone());
         entry.service = Some(service.clone());
         entry.channel = Some(channel.clone());
-        let plan = Plan { entries: vec![entry], events: vec![(names.instance(), Event::RollbackRefused { from, why })], ..Plan::default() };
-        if let Err(error) = self.commit(plan).await {
-            tracing::warn!(instance = names.label(), %error, "that the automatic rollback cannot be done could not be stored");
+        let events = vec![(names.instance(), Event::RollbackRefused { from, why })];
+        let plan = Plan { entries: vec![entry], events, rollback: Some(rollback.clone()), ..Plan::default() };
+        match self.commit(plan).await {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::warn!(instance = names.label(), %error, "that the automatic rollback cannot be done is not stored yet");
+                false
+            }
         }
     }
 

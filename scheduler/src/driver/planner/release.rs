@@ -11,6 +11,7 @@ use schema::status::Status;
 use serde_json::json;
 
 use super::super::calls::Plan;
+use super::super::going_back::Rollback;
 use super::super::world::Names;
 use super::super::{Caller, Refusal};
 use super::back::waits_for_others;
@@ -198,29 +199,34 @@ impl Planner {
                 Some(named?)
             }
         };
-        self.go_back(&subject, &target, channels.as_ref(), caller).await
+        self.go_back(&subject, &target, channels.as_ref(), caller, None).await
     }
 
-    /// What the engine asks for. When it cannot be done, the instance stays FAILED and says why.
-    pub(super) async fn auto_rollback(&mut self, names: &Names, from: ReleaseId, to: ReleaseId) {
+    /// What the engine asks for. When it cannot be done, the instance stays FAILED and says why. Returns whether what came of it is
+    /// stored.
+    pub(super) async fn auto_rollback(&mut self, rollback: &Rollback) -> bool {
         let caller = Caller { who: ENGINE.to_owned(), origin: "local".to_owned() };
-        if let Err(why) = self.try_auto_rollback(names, from, to, &caller).await {
-            tracing::warn!(instance = names.label(), %from, %to, %why, "the automatic rollback cannot be done");
-            self.tell_no_way_back(names, from, to, &caller, &why).await;
+        let refused = match self.try_auto_rollback(rollback, &caller).await {
+            Ok(()) => return true,
+            Err(refused) => refused,
+        };
+        let Rollback { names, from, to, .. } = rollback;
+        // It passes, and is no word about the release.
+        if let Refusal::Unavailable(why) = &refused {
+            tracing::warn!(instance = names.label(), %from, %to, why, "the automatic rollback cannot be done yet; it is tried again");
+            return false;
         }
+        tracing::warn!(instance = names.label(), %from, %to, why = %refused, "the automatic rollback cannot be done");
+        self.tell_no_way_back(rollback, &caller, &refused).await
     }
 
-    async fn try_auto_rollback(&mut self, names: &Names, from: ReleaseId, to: ReleaseId, caller: &Caller) -> Result<(), Refusal> {
-        let pursued = self.store.pursued(names.service.0).await?;
-        if !pursued.contains(&(names.channel.0, from)) {
-            // A newer release took over, or the rollback was made before a crash.
-            return Ok(());
-        }
+    async fn try_auto_rollback(&mut self, rollback: &Rollback, caller: &Caller) -> Result<(), Refusal> {
+        let Rollback { names, to, .. } = rollback;
         let (application, service) = self.find(names.application.1.as_str(), names.service.1.as_str()).await?;
-        let target = self.store.release_row(to).await?.ok_or_else(|| Refusal::NotFound(format!("release {to} does not exist")))?;
+        let target = self.store.release_row(*to).await?.ok_or_else(|| Refusal::NotFound(format!("release {to} does not exist")))?;
         let ids = self.live_channels(&application).await?;
         let subject = Subject { application: &application, service: &service, channel_ids: &ids };
-        self.go_back(&subject, &target, Some(&BTreeSet::from([names.channel.1.clone()])), caller).await.map(drop)
+        self.go_back(&subject, &target, Some(&BTreeSet::from([names.channel.1.clone()])), caller, Some(rollback)).await.map(drop)
     }
 
     async fn go_back(
@@ -229,6 +235,7 @@ impl Planner {
         target: &ReleaseRow,
         channels: Option<&BTreeSet<ChannelName>>,
         caller: &Caller,
+        automatic: Option<&Rollback>,
     ) -> Result<Pushed, Refusal> {
         let label = format!("{}/{}", subject.application.name, subject.service.name);
         // Also one that went back to it, which may have been for a single channel.
@@ -255,7 +262,7 @@ impl Planner {
         let elsewhere = self.pursued_versions(subject).await;
         let warnings = elsewhere.map_or_else(|_| Vec::new(), |elsewhere| waits_for_others(subject, &compiled, version, &elsewhere));
         self.release_seq += 1;
-        let mut plan = Plan::default();
+        let mut plan = Plan { rollback: automatic.cloned(), ..Plan::default() };
         plan.changes.push(Change::Service(ServiceRow { release_count: number, ..subject.service.clone() }));
         plan.changes.push(Change::Release(Box::new(ReleaseRow {
             id,

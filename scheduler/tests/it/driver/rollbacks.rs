@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use engine::action::Action;
 use pvn_scheduler::clock::{Clock, Manual};
-use pvn_scheduler::driver::{Ask, Refusal};
+use pvn_scheduler::driver::{Ask, Health, Refusal};
 use pvn_scheduler::runner::{JobSpec, Told};
 use pvn_scheduler::store::{EventFilter, JobFilter, PageRequest};
 use schema::api::{PushRequest, RollbackRequest};
 use schema::status::{JobKind, JobStatus, Reason, Status};
 use schema::time::Timestamp;
+use sqlx::Connection as _;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 
 use super::round::{tidy_world, variable};
 use super::{Rig, TWO_CHANNELS, any_plan, caller, report, target};
@@ -262,6 +265,78 @@ async fn bad_input_going_back_in_no_channel_at_all_is_refused_as_a_push_is() {
     rig.request(TWO_CHANNELS, true).await.unwrap();
     let refused = rig.back(to("web-1", Some(&[]))).await.unwrap_err();
     assert!(matches!(&refused, Refusal::Invalid(why) if why.contains("at least one channel")), "{refused:?}");
+}
+
+/// The pending action of a rollback in `staging`, from `web-2` to `web-1`, as a daemon that crashed had decided it.
+async fn decided(rig: &Rig) -> String {
+    let releases = rig.store.releases(&Default::default(), &PageRequest::default()).await.unwrap().items;
+    let id = |version: &str| releases.iter().find(|release| release.version == version).unwrap().release;
+    let action = serde_json::to_string(&Action::Rollback { from: id("web-2"), to: id("web-1") }).unwrap();
+    format!(
+        "INSERT INTO pending_actions SELECT 1000000, id, '{action}', 0 FROM instances
+         WHERE channel_id = (SELECT id FROM channels WHERE name = 'staging')"
+    )
+}
+
+async fn until_nothing_is_pending(rig: &Rig) {
+    rig.until("what came of the rollback", async || rig.store.pending_actions().await.unwrap().0.is_empty().then_some(())).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p2_a_rollback_that_was_decided_is_not_done_when_the_release_has_arrived_or_is_paused() {
+    for paused in [false, true] {
+        let rig = Rig::start(sick(if paused { "web-2" } else { "none" }, "staging")).await;
+        rig.request(&goes_back(TWO_CHANNELS).replace("  autoRollback: {}\n", ""), true).await.unwrap();
+        rig.until_converged("web-1").await;
+        rig.push(&[]).await.unwrap();
+        if paused {
+            rig.until("web-2 being stuck", async || (rig.instance("staging").await.reason == Some(Reason::Stuck)).then_some(())).await;
+            rig.handle.ask(target("staging"), Ask::Pause, caller("eve")).await.unwrap();
+        } else {
+            rig.until_converged("web-2").await;
+        }
+        let sql = decided(&rig).await;
+        let rig = rig.edited(&sql, tidy_world()).await;
+        until_nothing_is_pending(&rig).await;
+        assert_eq!(rig.releases().await, 2, "paused: {paused}");
+        let filter = EventFilter { kind: Some("release.rollback_dropped".into()), ..Default::default() };
+        assert_eq!(rig.store.events(&filter, &PageRequest::default()).await.unwrap().total, 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p5_a_rollback_that_was_decided_before_a_crash_is_done_after_it() {
+    let rig = Rig::start(sick("web-2", "staging")).await;
+    rig.request(&goes_back(TWO_CHANNELS).replace("  autoRollback: {}\n", ""), true).await.unwrap();
+    rig.until_converged("web-1").await;
+    rig.push(&[]).await.unwrap();
+    rig.until("web-2 being stuck", async || (rig.instance("staging").await.reason == Some(Reason::Stuck)).then_some(())).await;
+    let sql = decided(&rig).await;
+    let rig = rig.edited(&sql, sick("web-2", "staging")).await;
+    until_nothing_is_pending(&rig).await;
+    assert_eq!(rig.releases().await, 3);
+    assert_eq!(rig.instance("staging").await.desired_version.as_deref(), Some("web-1"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p5_a_rollback_that_cannot_be_stored_stays_pending_and_is_done_when_it_can() {
+    let rig = Rig::start(sick("web-2", "staging")).await;
+    rig.request(&goes_back(TWO_CHANNELS), true).await.unwrap();
+    rig.until_converged("web-1").await;
+    let options = SqliteConnectOptions::new().filename(rig.dir.path().join("pvn.db"));
+    let mut other = SqliteConnection::connect_with(&options).await.unwrap();
+    let full = "CREATE TRIGGER full BEFORE INSERT ON releases WHEN NEW.rolled_back_to IS NOT NULL BEGIN SELECT RAISE(ABORT, 'full'); END";
+    sqlx::query(full).execute(&mut other).await.unwrap();
+    let mut health = rig.handle.health();
+    rig.push(&[]).await.unwrap();
+    for degraded in [true, false, true, false] {
+        let is_so = |health: &Health| matches!(health, Health::Degraded { .. }) == degraded;
+        tokio::time::timeout(super::PATIENCE, health.wait_for(is_so)).await.expect("it is tried twice").unwrap();
+    }
+    assert_eq!(rig.store.pending_actions().await.unwrap().0.len(), 1, "it stays pending");
+    sqlx::query("DROP TRIGGER full").execute(&mut other).await.unwrap();
+    rig.until("the release that goes back", async || (rig.releases().await == 3).then_some(())).await;
+    until_nothing_is_pending(&rig).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
