@@ -113,7 +113,8 @@ message! {
 }
 
 message! {
-    /// People say yes once for all channels that name the same approval.
+    /// People say yes once for all channels that name the same approval. When the commands of one of them change, all of them that are
+    /// not converged yet ask anew.
     SharedManualApproval {
         /// The shared name.
         #[schemars(length(min = 1))]
