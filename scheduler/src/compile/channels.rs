@@ -89,10 +89,6 @@ pub(super) fn resolve(configs: &Configs, application: &Application, problems: &m
 
 fn connections(configs: &Configs, runtimes: &[ChannelRuntime], place: &Place, problems: &mut Problems) -> Vec<Connection> {
     let mut connections = Vec::new();
-    if runtimes.is_empty() {
-        problems
-            .add(place.problem("the channel has no runtime").help("name one under `runtimes`, as in `runtimes: [{runtime: my-runtime}]`"));
-    }
     for (index, entry) in runtimes.iter().enumerate() {
         let place = place.field("runtimes").item(index);
         if configs.runtime(&entry.runtime).is_none() {

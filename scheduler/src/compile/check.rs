@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use schema::config::{Application, CustomRuntime, Runtime, RuntimeKind, Service};
+use schema::config::{CustomRuntime, Runtime, RuntimeKind, Service};
 use schema::id::ApplicationName;
 
 use super::channels::{self, Channel};
@@ -35,7 +35,7 @@ pub(super) fn check(configs: &Configs, options: &Options, changed: Option<&BTree
         check_runtime(configs, options, runtime, &mut problems);
     }
     for application in configs.applications() {
-        let found = check_application(configs, application, &mut problems);
+        let found = channels::resolve(configs, application, &mut problems);
         channels.insert(application.name.clone(), found);
     }
     for service in configs.services() {
@@ -87,27 +87,11 @@ fn check_custom(configs: &Configs, options: &Options, runtime: &Runtime, custom:
     }
 }
 
-fn check_application(configs: &Configs, application: &Application, problems: &mut Problems) -> Vec<Channel> {
-    let channels = channels::resolve(configs, application, problems);
-    let place = Place::of(DocumentKey::Application(application.name.clone()));
-    if application.release_channels.is_empty() && application.release_channel_groups.is_empty() {
-        let problem = place.problem(format!("application `{}` has no release channels", application.name));
-        problems.add(problem.help("add `releaseChannels: [{name: …, runtimes: [{runtime: …}]}]`"));
-    }
-    channels
-}
-
 fn check_service(configs: &Configs, options: &Options, service: &Service, channels: Option<&[Channel]>, problems: &mut Problems) {
     let key = DocumentKey::Service(service.application.clone(), service.name.clone());
     let place = Place::of(key.clone());
     parameters::check_definitions(&service.parameters, &place.field("parameters"), problems);
     check_unsupported(service, &place, problems);
-    let rolls_back = service.auto_rollback.as_ref().is_some_and(|rollback| !rollback.disabled);
-    if rolls_back && service.progress_deadline.is_none() {
-        let problem =
-            place.field("autoRollback").problem("`autoRollback` needs a `progressDeadline`: nothing says when a release is stuck");
-        problems.add(problem.help("add for example `progressDeadline: 1800s`"));
-    }
     check_bundle_name(service, &place, problems);
     let Some(channels) = channels else {
         let problem = place.field("application").problem(format!("unknown application `{}`", service.application));

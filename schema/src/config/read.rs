@@ -110,7 +110,7 @@ fn read_parsed(
         Err(_) => None,
     };
     if let Some(body) = &body {
-        let found = rules::check(body, &source.attachments);
+        let found = rules::check(body, &source.attachments, is_whole);
         problems.extend(found.into_iter().map(|rule| Diagnostic { help: rule.help, ..at(&rule.pointer, rule.message) }));
     }
     let Some(body) = body.filter(|_| problems.is_empty()) else {

@@ -25,9 +25,10 @@ pub(super) struct Broken {
     pub(super) help: Option<String>,
 }
 
-/// Everything of one document that breaks a rule.
-pub(super) fn check(body: &Body, attachments: &BTreeMap<String, String>) -> Vec<Broken> {
-    let mut rules = Rules { broken: Vec::new(), attachments };
+/// Everything of one document that breaks a rule. What is missing is told of a whole document alone: of another one, what was
+/// wrong by itself has been taken out.
+pub(super) fn check(body: &Body, attachments: &BTreeMap<String, String>, is_whole: bool) -> Vec<Broken> {
+    let mut rules = Rules { broken: Vec::new(), attachments, is_whole };
     match body {
         Body::Runtime(runtime) => rules.runtime(runtime, "/runtime"),
         Body::Application(application) => rules.application(application, "/application"),
@@ -39,6 +40,7 @@ pub(super) fn check(body: &Body, attachments: &BTreeMap<String, String>) -> Vec<
 struct Rules<'a> {
     broken: Vec<Broken>,
     attachments: &'a BTreeMap<String, String>,
+    is_whole: bool,
 }
 
 impl Rules<'_> {
@@ -194,10 +196,18 @@ impl Rules<'_> {
     }
 
     fn application(&mut self, application: &Application, at: &str) {
+        if self.is_whole && application.release_channels.is_empty() && application.release_channel_groups.is_empty() {
+            self.add(at, format!("application `{}` has no release channels", application.name));
+            self.help("add `releaseChannels: [{name: …, runtimes: [{runtime: …}]}]`");
+        }
         let names = application.release_channels.iter().map(|channel| channel.name.as_str());
         self.unique(names, "release channel", |index| format!("{at}/releaseChannels/{index}/name"));
         for (index, channel) in application.release_channels.iter().enumerate() {
             let at = format!("{at}/releaseChannels/{index}");
+            if self.is_whole && channel.runtimes.is_empty() {
+                self.add(&at, "the channel has no runtime");
+                self.help("name one under `runtimes`, as in `runtimes: [{runtime: my-runtime}]`");
+            }
             let connections = channel.runtimes.iter().map(|entry| entry.name.as_ref().map_or(entry.runtime.as_str(), |name| name.as_str()));
             self.unique(connections, "runtime connection", |index| format!("{at}/runtimes/{index}"));
             self.channel(&channel.constants, &channel.preconditions, &at, false);
@@ -254,6 +264,11 @@ impl Rules<'_> {
         self.blocks(service, at);
         let why = "every release would be stuck before it could converge";
         self.at_least_a_second(service.progress_deadline, "progressDeadline", why, at);
+        let rolls_back = service.auto_rollback.as_ref().is_some_and(|rollback| !rollback.disabled);
+        if self.is_whole && rolls_back && service.progress_deadline.is_none() {
+            self.add(format!("{at}/autoRollback"), "`autoRollback` needs a `progressDeadline`: nothing says when a release is stuck");
+            self.help("add for example `progressDeadline: 1800s`");
+        }
         let channels = service.per_release_channel.iter().map(|own| own.release_channel.as_str());
         self.unique(channels, "release channel", |index| format!("{at}/perReleaseChannel/{index}/releaseChannel"));
         for (index, own) in service.per_release_channel.iter().enumerate() {

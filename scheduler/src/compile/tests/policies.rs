@@ -97,8 +97,6 @@ fn progress_deadline_and_auto_rollback() {
     assert_eq!((desired.progress_deadline_ms, desired.auto_rollback), (Some(1_800_000), true));
     let desired = compiled(&service("progressDeadline: 30m\n  autoRollback: {disabled: true}"), "staging", "").unwrap().desired;
     assert!(!desired.auto_rollback);
-    let problems = super::super::check(&configs(&service("autoRollback: {}")), &Options::default(), None);
-    assert_eq!(lines(&problems), ["service.autoRollback: `autoRollback` needs a `progressDeadline`: nothing says when a release is stuck"]);
 }
 
 #[test]

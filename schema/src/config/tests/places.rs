@@ -7,7 +7,7 @@ use crate::api::ConfigFile;
 use crate::config::{DOCUMENT_PROBLEM_LIMIT, FILE_LIMIT_BYTES, PROBLEM_LIMIT, Source, read, read_source, references};
 use crate::diagnostic::{Diagnostic, dotted, pointer};
 
-const TWO: &str = "# first\napplication:\n  name: a\n---\n\n# second\nservice:\n  name: s\n  application: a\n  env:\n    A:\n      value: \"x {{.Params.y}} {{.Params.z}}\"\n  per_release_channel:\n  - release_channel: p\n";
+const TWO: &str = "# first\napplication:\n  {name: a, releaseChannels: [{name: p, runtimes: [{runtime: r}]}]}\n---\n\n# second\nservice:\n  name: s\n  application: a\n  env:\n    A:\n      value: \"x {{.Params.y}} {{.Params.z}}\"\n  per_release_channel:\n  - release_channel: p\n";
 
 #[track_caller]
 fn check_place(problem: &Diagnostic, expected: (usize, usize, &str)) {
@@ -60,7 +60,7 @@ fn a_path_and_a_pointer_are_the_same_place() {
 #[test]
 fn a_document_keeps_its_own_text_and_reads_back_from_it() {
     let read_twice = documents(TWO);
-    assert_eq!(read_twice[0].source().text, "# first\napplication:\n  name: a\n");
+    assert_eq!(read_twice[0].source().text, "# first\napplication:\n  {name: a, releaseChannels: [{name: p, runtimes: [{runtime: r}]}]}\n");
     assert_eq!(read_twice[1].source().first_line, 4);
     let stored = serde_json::to_string(read_twice[1].source()).unwrap();
     let again = read_source(serde_json::from_str::<Source>(&stored).unwrap()).unwrap().unwrap();

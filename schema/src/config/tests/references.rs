@@ -72,7 +72,7 @@ fn a_document_that_is_not_given_is_not_missed() {
 
 #[test]
 fn bad_input_precondition_on_no_channel() {
-    let text = "application: {name: a, releaseChannels: [{name: b, preconditions: [{releaseChannelStable: {releaseChannel: c}}]}]}";
+    let text = "application: {name: a, releaseChannels: [{name: b, runtimes: [{runtime: r}], preconditions: [{releaseChannelStable: {releaseChannel: c}}]}]}";
     assert_eq!(
         problems(text),
         "1 application.releaseChannels[0].preconditions[0].releaseChannelStable.releaseChannel: unknown release channel `c` (there are: `b`)"
@@ -83,7 +83,7 @@ fn bad_input_precondition_on_no_channel() {
 fn bad_input_cycle() {
     let channel = |name: &str, after: &[&str]| {
         let after: Vec<_> = after.iter().map(|name| format!("{{releaseChannelStable: {{releaseChannel: {name}}}}}")).collect();
-        format!("  - {{name: {name}, preconditions: [{}]}}\n", after.join(", "))
+        format!("  - {{name: {name}, runtimes: [{{runtime: r}}], preconditions: [{}]}}\n", after.join(", "))
     };
     let application = |channels: &[String]| format!("application:\n  name: a\n  releaseChannels:\n{}", channels.concat());
     let text = application(&[channel("a", &["c"]), channel("b", &["a"]), channel("c", &["b", "d"]), channel("d", &[])]);

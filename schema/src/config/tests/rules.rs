@@ -7,7 +7,7 @@ fn names_are_not_given_twice() {
     let yaml = r#"application:
   name: a
   releaseChannels:
-  - {name: staging, constants: [{name: c, string: {value: x}}, {name: c, string: {value: y}}]}
+  - {name: staging, runtimes: [{runtime: r}], constants: [{name: c, string: {value: x}}, {name: c, string: {value: y}}]}
   - {name: staging, runtimes: [{runtime: r}, {runtime: s, name: r}]}
 ---
 service:
@@ -23,10 +23,10 @@ runtime:
 "#;
     insta::assert_snapshot!(problems(yaml), @r#"
         error: constant `c` is given twice
-         --> app.pvn.yaml:4:71
+         --> app.pvn.yaml:4:97
           |
-        4 |   - {name: staging, constants: [{name: c, string: {value: x}}, {name: c, string: {value: y}}]}
-          |                                                                       ^ application.releaseChannels[0].constants[1].name
+        4 |   - {name: staging, runtimes: [{runtime: r}], constants: [{name: c, string: {value: x}}, {name: c, string: {value: y}}]}
+          |                                                                                                 ^ application.releaseChannels[0].constants[1].name
 
         error: release channel `staging` is given twice
          --> app.pvn.yaml:5:12
@@ -394,5 +394,43 @@ fn p8_two_approvals_of_one_name_are_refused_for_one_yes_would_count_for_both() {
           |
         8 |     - manualApproval: {name: qa, minApprovers: 3}
           |                              ^^ application.releaseChannels[0].preconditions[2].manualApproval.name
+        ");
+}
+
+/// What needs no server to be seen, `pvnctl configs validate` tells: a pipeline that validates does not pass what is refused later.
+#[test]
+fn bad_input_what_can_never_be_applied() {
+    let yaml = r#"application: {name: a}
+---
+application: {name: b, releaseChannels: [{name: prod}]}
+---
+service: {name: s, application: b, autoRollback: {}}
+---
+service: {name: t, application: b, autoRollback: {disabled: true}}
+"#;
+    insta::assert_snapshot!(problems(yaml), @r"
+        error: application `a` has no release channels
+         --> app.pvn.yaml:1:14
+          |
+        1 | application: {name: a}
+          |              ^^^^^^^^^ application
+          |
+          = help: add `releaseChannels: [{name: …, runtimes: [{runtime: …}]}]`
+
+        error: the channel has no runtime
+         --> app.pvn.yaml:3:42
+          |
+        3 | application: {name: b, releaseChannels: [{name: prod}]}
+          |                                          ^^^^^^^^^^^^ application.releaseChannels[0]
+          |
+          = help: name one under `runtimes`, as in `runtimes: [{runtime: my-runtime}]`
+
+        error: `autoRollback` needs a `progressDeadline`: nothing says when a release is stuck
+         --> app.pvn.yaml:5:50
+          |
+        5 | service: {name: s, application: b, autoRollback: {}}
+          |                                                  ^^ service.autoRollback
+          |
+          = help: add for example `progressDeadline: 1800s`
         ");
 }

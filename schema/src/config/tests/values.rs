@@ -97,7 +97,7 @@ fn aliases_are_the_same_field() {
 
 #[test]
 fn several_documents_stand_in_one_file() {
-    let yaml = "# head\n---\napplication: {name: a}\n--- # second\nservice: {name: s, application: a}\n...\n# tail\n---\n\n---\nruntime: {name: r}\n";
+    let yaml = "# head\n---\napplication: {name: a, releaseChannels: [{name: p, runtimes: [{runtime: r}]}]}\n--- # second\nservice: {name: s, application: a}\n...\n# tail\n---\n\n---\nruntime: {name: r}\n";
     let kinds: Vec<_> = documents(yaml).iter().map(|document| format!("{} {}", document.kind(), document.name())).collect();
     assert_eq!(kinds, ["application a", "service s", "runtime r"]);
     assert!(documents("# only a comment\n").is_empty());

@@ -182,7 +182,7 @@ runtime:
 
 #[test]
 fn bad_input_two_of_a_kind() {
-    let yaml = r#"application: {name: a}
+    let yaml = r#"application: {name: a, releaseChannels: [{name: p, runtimes: [{runtime: r}]}]}
 ---
 service: {name: s, application: a}
 ---
@@ -191,6 +191,7 @@ service: {name: s, application: b}
 application:
   # the same again
   name: a
+  releaseChannels: [{name: p, runtimes: [{runtime: r}]}]
 "#;
     insta::assert_snapshot!(problems(yaml), @r#"
         error: application `a` is given twice; the first is at app.pvn.yaml:1
