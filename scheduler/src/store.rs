@@ -34,6 +34,7 @@ mod jobs;
 mod key;
 mod lease;
 mod lock;
+mod locked;
 mod meta;
 mod one_path;
 mod prune;
@@ -275,7 +276,7 @@ impl Store {
     }
 
     /// The same for a daemon, which owns it from then on until it is closed, or another one takes it over. Waits up to
-    /// [`LEASE`] when another one had it last and did not let go of it.
+    /// [`LEASE`] when another one had it last and did not let go of it, and for a while for a program that has it locked.
     ///
     /// # Errors
     /// Those of [`Store::open`]; [`StoreError::Owned`] when another daemon has it; [`StoreError::Paths`] when it has more than one
@@ -310,7 +311,11 @@ impl Store {
         // Before the tables are changed under somebody's feet.
         let asked = clock::elapsed();
         let seen = match owner {
-            Some(owner) => lease::wait(&write, path, owner).await?,
+            Some(owner) => {
+                let seen = lease::wait(&write, path, owner).await?;
+                locked::wait(&write, path, locked::PATIENCE).await?;
+                seen
+            }
             None => None,
         };
         MIGRATIONS.run(&write).await.map_err(|error| match error {
