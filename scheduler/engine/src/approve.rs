@@ -96,6 +96,22 @@ impl State {
         })
     }
 
+    /// What this asker asks for, in the middle of a sentence.
+    pub(crate) fn asked_by(&self, asker: Asker) -> Option<String> {
+        question(self.desired()?, asker).map(|question| named(question.kind, question.name))
+    }
+
+    /// The first approval that is given now and is too old at `at`.
+    pub(crate) fn lapses_before(&self, at: Timestamp) -> Option<&Approval> {
+        let given = self.askers().filter_map(|asker| self.standing_approval(asker)).map(|at| &self.approvals[at]);
+        given.filter(|approval| approval.expires_at.is_some_and(|expires_at| expires_at <= at)).min_by_key(|approval| approval.expires_at)
+    }
+
+    /// Those that are asked for or given: each of them may get too old.
+    pub(crate) fn live_approvals(&self) -> impl Iterator<Item = &Approval> {
+        self.approvals.iter().filter(|approval| live(approval))
+    }
+
     fn fingerprint(&self) -> Option<BlobId> {
         self.work().and_then(|work| work.fingerprint)
     }
@@ -408,10 +424,14 @@ pub(crate) fn words_of(approval: &Approval) -> Option<String> {
 
 /// An approval in the middle of a sentence.
 pub(crate) fn name_of(approval: &Approval) -> String {
-    match (approval.kind, &approval.name) {
+    named(approval.kind, approval.name.as_deref())
+}
+
+fn named(kind: ApprovalKind, name: Option<&str>) -> String {
+    match (kind, name) {
         (ApprovalKind::Manual, Some(name)) => format!("approval `{name}`"),
         (ApprovalKind::Manual, None) => "the release's approval".to_owned(),
-        (ApprovalKind::Shared, name) => format!("shared approval `{}`", name.as_deref().unwrap_or_default()),
+        (ApprovalKind::Shared, name) => format!("shared approval `{}`", name.unwrap_or_default()),
         (ApprovalKind::Apply, Some(name)) => format!("approval `{name}` of this apply"),
         (ApprovalKind::Apply, None) => "the approval of this apply".to_owned(),
     }

@@ -59,6 +59,21 @@ pub(crate) enum Situation {
     Ready(Option<Timestamp>),
 }
 
+/// A gate that keeps back an apply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ShutGate {
+    /// These channels are not stable at this version.
+    Upstream(Vec<ChannelName>),
+    /// People have to be asked.
+    Ask(Asker),
+    /// Index of the approval that people were asked for.
+    Approval(usize),
+    /// Index of the approval that was refused.
+    Rejected(usize),
+    /// The window opens then, or never.
+    Window(Option<Timestamp>),
+}
+
 macro_rules! situations {
     ($($pattern:pat => $name:literal,)*) => {
         /// Name of every situation there is; one with and without an instant at which it ends are two.
@@ -171,28 +186,41 @@ impl State {
 
     /// The gates in order: preconditions, approvals, window. The last one, the lane, is decided over all instances.
     fn situate_gates(&self, now: Timestamp) -> Situation {
+        match self.shut_gates(now).next() {
+            Some(ShutGate::Upstream(channels)) => Situation::Upstream(channels),
+            _ if self.observer => Situation::Observing,
+            Some(ShutGate::Ask(asker)) => Situation::Ask(asker),
+            Some(ShutGate::Approval(at)) => Situation::Approval(at),
+            Some(ShutGate::Rejected(at)) => Situation::Rejected(at),
+            Some(ShutGate::Window(opens_at)) => Situation::WindowShut(opens_at),
+            None => Situation::Ready(match self.window(now) {
+                Some(WindowNow::Open { shuts_at }) => Some(shuts_at),
+                Some(WindowNow::Shut { .. }) | None => None,
+            }),
+        }
+    }
+
+    /// The gates that would keep back an apply at `at`, in order, as far as is known now.
+    pub(crate) fn shut_gates(&self, at: Timestamp) -> impl Iterator<Item = ShutGate> {
         let unmet = self.unmet();
-        if !unmet.is_empty() {
-            return Situation::Upstream(unmet);
-        }
-        if self.observer {
-            return Situation::Observing;
-        }
-        for asker in self.askers() {
-            match self.standing_approval(asker) {
-                None => return Situation::Ask(asker),
-                Some(at) => match self.approvals[at].status {
-                    ApprovalStatus::Approved => {}
-                    ApprovalStatus::Rejected => return Situation::Rejected(at),
-                    ApprovalStatus::Pending | ApprovalStatus::Expired => return Situation::Approval(at),
-                },
-            }
-        }
-        match self.desired().and_then(|desired| desired.apply.window.as_ref()).map(|window| window_at(window, now)) {
-            None => Situation::Ready(None),
-            Some(WindowNow::Open { shuts_at }) => Situation::Ready(Some(shuts_at)),
-            Some(WindowNow::Shut { opens_at }) => Situation::WindowShut(opens_at),
-        }
+        let upstream = (!unmet.is_empty()).then_some(ShutGate::Upstream(unmet));
+        let people = self.askers().filter_map(|asker| match self.standing_approval(asker) {
+            None => Some(ShutGate::Ask(asker)),
+            Some(at) => match self.approvals[at].status {
+                ApprovalStatus::Approved => None,
+                ApprovalStatus::Rejected => Some(ShutGate::Rejected(at)),
+                ApprovalStatus::Pending | ApprovalStatus::Expired => Some(ShutGate::Approval(at)),
+            },
+        });
+        let window = std::iter::once_with(move || match self.window(at) {
+            Some(WindowNow::Shut { opens_at }) => Some(ShutGate::Window(opens_at)),
+            Some(WindowNow::Open { .. }) | None => None,
+        });
+        upstream.into_iter().chain(people).chain(window.flatten())
+    }
+
+    fn window(&self, at: Timestamp) -> Option<WindowNow> {
+        Some(window_at(self.desired()?.apply.window.as_ref()?, at))
     }
 
     /// Channels that a gate wants stable and that have not been so at this version.

@@ -131,12 +131,9 @@ impl Chain<'_> {
                 self.say("GRACE_PERIOD", text.into(), None, Some(*until));
             }
             Situation::Observing => {
-                self.say(
-                    "OBSERVER",
-                    "observer mode: it looks and never applies; ends when observer mode is turned off".into(),
-                    since,
-                    None,
-                );
+                let then = state.conditions(self.now).map_or_else(String::new, |conditions| format!(", and then once {conditions}"));
+                let text = format!("observer mode: it looks and never applies; ends when observer mode is turned off{then}");
+                self.say("OBSERVER", text, since, None);
             }
             Situation::Upstream(channels) => {
                 let names: Vec<&str> = channels.iter().map(ChannelName::as_str).collect();
@@ -166,7 +163,12 @@ impl Chain<'_> {
             Situation::Ask(_) => {}
             Situation::Approval(at) => self.approval(&state.approvals[*at]),
             Situation::Rejected(at) => self.approval(&state.approvals[*at]),
-            Situation::WindowShut(Some(at)) => self.say("WINDOW_SHUT", "the apply window is shut until then".into(), since, Some(*at)),
+            Situation::WindowShut(Some(at)) => {
+                self.say("WINDOW_SHUT", "the apply window is shut until then".into(), since, Some(*at));
+                if let Some(approval) = state.lapses_before(*at) {
+                    self.say("APPROVAL_LAPSES", state.lapses(*at).unwrap_or_default(), Some(approval.requested_at), approval.expires_at);
+                }
+            }
             Situation::WindowShut(None) => {
                 self.say(
                     "WINDOW_SHUT",
@@ -239,7 +241,8 @@ impl Chain<'_> {
     fn again(&mut self, what: &str, at: Option<Timestamp>) {
         match at {
             Some(at) => {
-                self.say("GRACE_PERIOD", format!("{what}; `pvnctl services retry` does not wait"), None, Some(at));
+                let once = self.state.conditions(at).map_or_else(String::new, |conditions| format!(", once {conditions}"));
+                self.say("GRACE_PERIOD", format!("{what}{once}; `pvnctl services retry` does not wait for the time"), None, Some(at));
                 if at <= self.state.seen_at() {
                     self.looks();
                 }

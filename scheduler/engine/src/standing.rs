@@ -8,7 +8,7 @@ use schema::time::Timestamp;
 
 use crate::action::Action;
 use crate::approve::name_of;
-use crate::converge::Situation;
+use crate::converge::{ShutGate, Situation};
 use crate::limits::LANE_PATIENCE_MS;
 use crate::state::{ApplyEnd, Finding, Job, RolledBack, Standing, State};
 use crate::step::{duration, in_words, log};
@@ -51,7 +51,10 @@ impl State {
             None => format!("apply of {version} ended"),
         };
         let again = |at: &Option<Timestamp>| match at {
-            Some(at) => format!("tried again after {at} if fetch still sees work, or at once with `pvnctl services retry`"),
+            Some(at) => match self.conditions(*at) {
+                Some(conditions) => format!("tried again after {at} if fetch still sees work, once {conditions}"),
+                None => format!("tried again after {at} if fetch still sees work, or at once with `pvnctl services retry`"),
+            },
             None => "a new release or `pvnctl services retry` tries again".to_owned(),
         };
         match situation {
@@ -123,7 +126,8 @@ impl State {
                 (Status::Converging, work_reason, message)
             }
             Situation::Observing => {
-                (Status::Converging, work_reason, format!("observer mode: it would apply {version} now, but only looks; {}", what()))
+                let when = self.conditions(now).map_or_else(|| "now".to_owned(), |conditions| format!("once {conditions}"));
+                (Status::Converging, work_reason, format!("observer mode: it would apply {version} {when}, but only looks; {}", what()))
             }
             Situation::Upstream(channels) => {
                 let names: Vec<String> = channels.iter().map(|channel| format!("`{channel}`")).collect();
@@ -153,7 +157,9 @@ impl State {
             }
             Situation::WindowShut(opens_at) => {
                 let opens = opens_at.map_or_else(|| "never opens again: change its schedule".to_owned(), |at| format!("opens at {at}"));
-                (Status::WaitingPreconditions, Some(Reason::OutsideWindow), format!("outside the apply window, which {opens}; {}", what()))
+                let lapses = opens_at.and_then(|at| self.lapses(at)).map_or_else(String::new, |lapses| format!("; {lapses}"));
+                let message = format!("outside the apply window, which {opens}{lapses}; {}", what());
+                (Status::WaitingPreconditions, Some(Reason::OutsideWindow), message)
             }
             Situation::Ready(_) => self.ready_in_words(now, work_reason, &what()),
         }
@@ -200,11 +206,10 @@ impl State {
         add("fetch".to_owned(), self.look.due.filter(|_| idle && self.looks()));
         let has_work =
             !self.deleted && !self.paused && !self.observer && self.pursuit.chain.as_ref().is_some_and(|chain| chain.end.is_some());
-        let again = self.pursuit.chain.as_ref().filter(|_| idle && has_work).filter(|_| self.waits_for_time());
-        add("apply".to_owned(), again.map(|chain| chain.again_at));
+        add("apply".to_owned(), self.again_by_itself().filter(|_| idle && has_work));
         add("apply".to_owned(), self.wants.apply);
         let shut = self.pursuit.window_at.filter(|_| self.pursuit.ready_since.is_none());
-        add("apply".to_owned(), shut);
+        add("apply".to_owned(), shut.filter(|opens_at| self.lapses_before(*opens_at).is_none()));
         add("getInfo".to_owned(), self.telling.due.filter(|_| self.side.is_none() && !self.deleted));
         if let Some(job) = self.main.as_deref() {
             let what = match (&job.stop, job.started_at) {
@@ -215,7 +220,7 @@ impl State {
             let waits = job.stop.is_none() && job.started_at.is_none();
             add(format!("deadline: {what} {}", job.kind), if waits { job.starts_by() } else { job.deadline });
         }
-        for approval in self.pending_approvals() {
+        for approval in self.live_approvals().filter(|_| !self.applying()) {
             add("deadline: approval".to_owned(), approval.expires_at);
         }
         add("deadline: progress".to_owned(), self.pursuit.stuck_at);
@@ -223,13 +228,43 @@ impl State {
         next
     }
 
-    /// Whether the next apply waits for nothing but time (and a fetch).
-    fn waits_for_time(&self) -> bool {
-        match self.situate(self.seen_at) {
-            Situation::ApplyFailed(at) | Situation::ApplyUnknown(at) => at.is_some(),
-            Situation::Retrying(_) | Situation::Misfired(_) | Situation::Grace(_) => true,
-            _ => false,
+    /// When the next apply comes if it waits for nothing but time (and a fetch).
+    fn again_by_itself(&self) -> Option<Timestamp> {
+        let at = match self.situate(self.seen_at) {
+            Situation::ApplyFailed(at) | Situation::ApplyUnknown(at) => at,
+            Situation::Retrying(at) | Situation::Misfired(at) | Situation::Grace(at) => Some(at),
+            _ => None,
+        }?;
+        match self.shut_gates(at).next() {
+            None => Some(at),
+            Some(ShutGate::Window(opens_at)) => opens_at.filter(|opens_at| self.lapses_before(*opens_at).is_none()),
+            Some(ShutGate::Upstream(_) | ShutGate::Ask(_) | ShutGate::Approval(_) | ShutGate::Rejected(_)) => None,
         }
+    }
+
+    /// What would have to come about before an apply at `at`, after "once"; `None` when nothing is in its way.
+    pub(crate) fn conditions(&self, at: Timestamp) -> Option<String> {
+        let words = |gate| match gate {
+            ShutGate::Upstream(channels) => {
+                let names: Vec<String> = channels.iter().map(|channel| format!("`{channel}`")).collect();
+                let are = if names.len() == 1 { "is" } else { "are" };
+                format!("{} {are} converged at its version", names.join(" and "))
+            }
+            ShutGate::Ask(asker) => format!("{} is asked for and given", self.asked_by(asker).unwrap_or_default()),
+            ShutGate::Approval(at) => format!("{} is given", name_of(&self.approvals[at])),
+            ShutGate::Rejected(at) => format!("{}, which was rejected, is asked for anew and given", name_of(&self.approvals[at])),
+            ShutGate::Window(Some(opens_at)) => format!("the apply window opens at {opens_at}"),
+            ShutGate::Window(None) => "the schedule of the apply window has an instant left".to_owned(),
+        };
+        let words: Vec<String> = self.shut_gates(at).map(words).collect();
+        (!words.is_empty()).then(|| words.join(" and "))
+    }
+
+    /// That what is approved is too old by then.
+    pub(crate) fn lapses(&self, by: Timestamp) -> Option<String> {
+        let approval = self.lapses_before(by)?;
+        let at = approval.expires_at.map_or_else(String::new, |at| format!(" at {at}"));
+        Some(format!("{} lapses before that{at}, and is asked for again (`approvalTimeout`)", name_of(approval)))
     }
 }
 

@@ -99,6 +99,9 @@ mod tests {
         let error = wait(&store.write, &path, Duration::ZERO).await.unwrap_err();
         assert!(matches!(error, StoreError::Unavailable(_)));
         let text = error.to_string();
-        assert!(text.contains("another program has kept it locked for 0 s") && text.contains(&format!("`fuser {}`", path.display())), "{text}");
+        assert!(
+            text.contains("another program has kept it locked for 0 s") && text.contains(&format!("`fuser {}`", path.display())),
+            "{text}"
+        );
     }
 }

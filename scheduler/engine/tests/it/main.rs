@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
 mod clocks;
+mod foretold;
 mod progress;
 mod regate;
 mod rule_18;

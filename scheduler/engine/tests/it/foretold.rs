@@ -1,0 +1,98 @@
+//! What is foretold comes: a message, a cause or a next action names an apply only where nothing else has to come first.
+
+use engine::desired::{Desired, Window};
+use engine::event::Event;
+use engine::explain;
+use engine::lanes::Lanes;
+use schema::api::Explanation;
+use schema::schedule::Schedule;
+
+use crate::rules_12_to_17::{before_apply, limits};
+use crate::scenario::{Apply, Fetch, Scenario, exit_code, manual};
+
+/// Second 0 is 10:00; the window opens at 11:00 for an hour.
+fn windowed(desired: Desired) -> Desired {
+    let mut desired = desired;
+    let opens = Schedule::parse("0 0 11 * * *", None).unwrap();
+    desired.apply.window = Some(Window { opens, duration_ms: 3_600_000 });
+    desired
+}
+
+#[track_caller]
+fn says(it: &Scenario, what: &str) {
+    let message = &it.state().standing().message;
+    assert!(message.contains(what), "`{message}` does not say `{what}`");
+}
+
+fn explained(it: &Scenario) -> Explanation {
+    explain(it.state(), &Lanes::new(limits(1, None), it.now), it.now, &|_| String::new(), "")
+}
+
+fn next_applies(it: &Scenario) -> Vec<f64> {
+    let next = explained(it).next;
+    next.iter().filter(|next| next.action == "apply").map(|next| it.seconds(next.at)).collect()
+}
+
+fn causes(it: &Scenario) -> Vec<String> {
+    explained(it).causes.into_iter().map(|cause| cause.code).collect()
+}
+
+#[test]
+fn rule_10_an_observer_says_what_would_have_to_come_first() {
+    let mut it = Scenario::new(windowed(Desired { gates: vec![manual(false, 1)], ..before_apply() }));
+    it.send(Event::Observe(true));
+    it.run(Fetch, 2);
+    says(
+        &it,
+        "it would apply svc-1 once approval `qa` is asked for and given and the approval of this apply is asked for and given and \
+         the apply window opens at 2026-07-01T11:00:00.000Z, but only looks",
+    );
+    assert_eq!(it.asked_so_far(), 0);
+    assert!(next_applies(&it).is_empty());
+}
+
+#[test]
+fn rule_18_no_apply_is_foretold_that_needs_a_person_first() {
+    let mut it = Scenario::new(before_apply());
+    it.run(Fetch, 2);
+    it.approve("ann");
+    it.run(Apply, 1);
+    it.is("FAILED APPLY_FAILED");
+    says(&it, "if fetch still sees work, once the approval of this apply is asked for and given");
+    assert!(next_applies(&it).is_empty(), "{:?}", next_applies(&it));
+    let mut free = Scenario::new(exit_code());
+    free.run(Fetch, 2);
+    free.run(Apply, 1);
+    says(&free, "or at once with `pvnctl services retry`");
+    assert_eq!(next_applies(&free).len(), 1);
+}
+
+#[test]
+fn rule_18_an_apply_after_a_failed_one_waits_for_its_window() {
+    let mut it = Scenario::new(windowed(exit_code()));
+    it.run(Fetch, 2);
+    it.until(3_599).run(Fetch, 2);
+    it.until(3_600);
+    let apply = it.start(Apply);
+    it.begins(apply.job);
+    it.until(7_199);
+    let outcome = it.exited(1, Default::default());
+    it.ends(apply.job, outcome);
+    it.is("FAILED APPLY_FAILED");
+    says(&it, "once the apply window opens at 2026-07-02T11:00:00.000Z");
+    assert_eq!(next_applies(&it), [86_400.0 + 3_600.0]);
+}
+
+#[test]
+fn rule_18_a_yes_that_lapses_before_the_window_opens_foretells_no_apply() {
+    for (timeout_ms, lapses) in [(60_000, true), (7_200_000, false)] {
+        let mut it = Scenario::new(Desired { approval_timeout_ms: Some(timeout_ms), ..windowed(before_apply()) });
+        it.run(Fetch, 2);
+        it.approve("ann");
+        it.is("WAITING_PRECONDITIONS OUTSIDE_WINDOW");
+        assert_eq!(next_applies(&it).is_empty(), lapses);
+        assert_eq!(causes(&it).iter().any(|code| code == "APPROVAL_LAPSES"), lapses);
+        let message = it.state().standing().message.clone();
+        assert_eq!(message.contains("the approval of this apply lapses before that at 2026-07-01T10:01:00.000Z"), lapses, "{message}");
+    }
+}
