@@ -87,6 +87,7 @@ fn instance(number: usize, now: Timestamp) -> Option<State> {
         progress_deadline_ms: None,
         auto_rollback: false,
         stable_before: false,
+        is_rollback: false,
         shared_for: None,
     };
     let (state, _) = step(State::new(id, now), Event::Desired(Box::new(desired)), now);

@@ -45,6 +45,9 @@ pub struct Desired {
     /// channel can go back to it although the others have moved on.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stable_before: bool,
+    /// Whether the release went back to an earlier one: then it is not taken back by itself, for that would lead to what was left.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_rollback: bool,
     /// What the shared approvals are for, besides the release: another value wherever the commands of one of its channels change, the
     /// same one in all of them. `None` = the commands with which it was released.
     #[serde(default, skip_serializing_if = "Option::is_none")]

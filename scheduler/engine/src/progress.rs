@@ -60,6 +60,10 @@ impl State {
         pursuit.stuck_at = None;
         pursuit.stuck = true;
         pursuit.rollback_refused = None;
+        if desired.auto_rollback && desired.is_rollback {
+            pursuit.rollback_refused = Some(format!("{} is itself what it went back to", desired.version));
+            return;
+        }
         let back_to = self.converged.as_ref().filter(|converged| converged.release != desired.release);
         if let Some(to) = back_to.filter(|_| desired.auto_rollback && !self.rollback_spent) {
             self.rollback_spent = true;

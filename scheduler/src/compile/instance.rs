@@ -104,6 +104,7 @@ impl<'a> Subject<'a> {
             auto_rollback: self.service.auto_rollback.as_ref().is_some_and(|rollback| !rollback.disabled),
             // What a channel had before, and what became of the others, the driver knows.
             stable_before: false,
+            is_rollback: false,
             shared_for: None,
         };
         Some(CompiledInstance {

@@ -240,15 +240,18 @@ impl Store {
         Ok(readable(rows.iter(), |row| read_release(row))?.0)
     }
 
-    /// The newest release of a service that was converged in some channel, but of another version than the newest of all.
-    pub async fn last_converged_release(&self, service: ServiceId) -> Result<Option<ReleaseRow>> {
+    /// The newest release that was converged in a channel before the version came there that it pursues now.
+    pub async fn converged_before(&self, service: ServiceId, channel: ChannelId) -> Result<Option<ReleaseRow>> {
         let row = sqlx::query(
-            "SELECT * FROM releases AS r WHERE r.service_id = $1
-             AND r.version <> (SELECT n.version FROM releases AS n WHERE n.service_id = $1 ORDER BY n.number DESC LIMIT 1)
-             AND EXISTS (SELECT 1 FROM release_channels AS rc WHERE rc.release_id = r.id AND rc.converged_at IS NOT NULL)
-             ORDER BY number DESC LIMIT 1",
+            "SELECT r.* FROM releases AS r JOIN release_channels AS rc ON rc.release_id = r.id
+             WHERE r.service_id = $1 AND rc.channel_id = $2 AND rc.converged_at IS NOT NULL
+             AND r.number < (SELECT MIN(same.number) FROM instances AS i JOIN releases AS now ON now.id = i.release_id
+                             JOIN releases AS same ON same.service_id = $1 AND same.version = now.version
+                             WHERE i.service_id = $1 AND i.channel_id = $2)
+             ORDER BY r.number DESC LIMIT 1",
         )
         .bind(service.to_string())
+        .bind(channel.to_string())
         .fetch_optional(&self.read)
         .await?;
         row.as_ref().map(read_release).transpose()

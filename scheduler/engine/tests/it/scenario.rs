@@ -50,6 +50,7 @@ pub(crate) fn exit_code() -> Desired {
         progress_deadline_ms: None,
         auto_rollback: false,
         stable_before: false,
+        is_rollback: false,
         shared_for: None,
     }
 }

@@ -65,6 +65,7 @@ pub(crate) fn configure(random: &mut Random, production: bool) -> Desired {
         progress_deadline_ms: random.one_in(3).then(|| random.between(60, 3_600) * 1_000),
         auto_rollback: random.one_in(2),
         stable_before: false,
+        is_rollback: false,
         shared_for: None,
     }
 }

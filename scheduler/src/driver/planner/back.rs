@@ -20,6 +20,45 @@ use crate::compile::{self, Channel, CompiledInstance, Release};
 use crate::store::ReleaseRow;
 
 impl Planner {
+    /// What channels had before what they pursue now: the release to go back to, the channels that go, and what is to be said of the
+    /// others. Never forward to what somebody has left.
+    ///
+    /// # Errors
+    /// [`Refusal::Conflict`] when one that is named had nothing, when none had, or when they had different versions, because a
+    /// release has one.
+    pub(super) async fn before(
+        &self,
+        subject: &Subject<'_>,
+        named: Option<&BTreeSet<ChannelName>>,
+    ) -> Result<(ReleaseRow, BTreeSet<ChannelName>, Vec<String>), Refusal> {
+        let (application, service) = (&subject.application.name, &subject.service.name);
+        let command = format!("pvnctl services rollback {service} --app {application}");
+        let (mut had, mut without) = (BTreeMap::new(), Vec::new());
+        for (name, id) in subject.channel_ids.iter().filter(|(name, _)| named.is_none_or(|named| named.contains(*name))) {
+            match self.store.converged_before(subject.service.id, *id).await? {
+                Some(release) => _ = had.insert(name.clone(), release),
+                None => without.push(format!("`{name}` was never converged at an earlier version than what it pursues")),
+            }
+        }
+        let mut targets = had.values();
+        let Some(target) = targets.next().filter(|_| named.is_none() || without.is_empty()) else {
+            let why = if without.is_empty() { "it has no channel".to_owned() } else { without.join("; ") };
+            return Err(Refusal::Conflict(format!(
+                "there is no version to take {application}/{service} back to: {why}; name a version with `{command} --to VERSION`"
+            )));
+        };
+        if targets.any(|other| other.version != target.version) {
+            let each: Vec<String> = had.iter().map(|(channel, release)| format!("`{channel}` {}", release.version)).collect();
+            return Err(Refusal::Conflict(format!(
+                "the channels of {application}/{service} had different versions before: {}; take each back by itself, with `{command} \
+                 --channels CHANNEL`, or name the version for all with `--to VERSION`",
+                each.join(", ")
+            )));
+        }
+        let warnings = without.into_iter().map(|why| format!("not taken back: {why}")).collect();
+        Ok((target.clone(), had.into_keys().collect(), warnings))
+    }
+
     /// An earlier release as `release`, in these channels. What it was compiled to then does not count: gates, windows, commands and
     /// places are those of the documents in force.
     pub(super) async fn compile_back(
@@ -47,6 +86,7 @@ impl Planner {
         let seal = RawSeal(&self.sealer);
         let compile = |channel: &Channel| {
             let mut instance = compile::compile_earlier(&configs, &self.options, &document, channel, release, &seal, (&what, &way))?;
+            instance.desired.is_rollback = true;
             instance.desired.stable_before = subject.channel_ids.get(&channel.name).is_some_and(|id| had.contains(id));
             Ok(instance)
         };

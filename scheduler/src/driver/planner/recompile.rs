@@ -152,6 +152,7 @@ impl Planner {
                     // A rollback counts its deadline from when it was made, as its own row says, and where it was before, too.
                     desired.released_at = row.desired.released_at;
                     desired.stable_before = row.desired.stable_before;
+                    desired.is_rollback = row.desired.is_rollback;
                     instances.push((row, desired, Some(commands)));
                 }
                 // Its next release comes with the change.

@@ -177,18 +177,6 @@ impl Planner {
         caller: &Caller,
     ) -> Result<Pushed, Refusal> {
         let (application, service) = self.find(application, service).await?;
-        let label = format!("{}/{}", application.name, service.name);
-        let target = match &request.version {
-            Some(version) => self.store.release_of_version(service.id, version).await?.ok_or_else(|| {
-                Refusal::NotFound(format!("{label} has no version `{version}`; `pvnctl releases list` shows those that it has"))
-            })?,
-            None => self.store.last_converged_release(service.id).await?.ok_or_else(|| {
-                Refusal::Conflict(format!(
-                    "no earlier version of {label} was ever converged, so there is none to go back to; name one with `pvnctl services rollback {} --app {} --to VERSION`",
-                    service.name, application.name
-                ))
-            })?,
-        };
         let ids = self.live_channels(&application).await?;
         let subject = Subject { application: &application, service: &service, channel_ids: &ids };
         let channels = match request.channels.as_deref() {
@@ -199,6 +187,16 @@ impl Planner {
                 Some(named?)
             }
         };
+        let Some(version) = &request.version else {
+            let (target, channels, warnings) = self.before(&subject, channels.as_ref()).await?;
+            let mut pushed = self.go_back(&subject, &target, Some(&channels), caller, None).await?;
+            pushed.warnings.extend(warnings);
+            return Ok(pushed);
+        };
+        let target = self.store.release_of_version(service.id, version).await?.ok_or_else(|| {
+            let label = format!("{}/{}", application.name, service.name);
+            Refusal::NotFound(format!("{label} has no version `{version}`; `pvnctl releases list` shows those that it has"))
+        })?;
         self.go_back(&subject, &target, channels.as_ref(), caller, None).await
     }
 

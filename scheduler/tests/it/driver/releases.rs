@@ -44,7 +44,7 @@ async fn rollback_goes_back_to_the_last_converged_version_as_it_was() {
     .await;
     rig.apply(TWO_CHANNELS).await.unwrap();
     let nothing = rig.handle.rollback("app".into(), "web".into(), RollbackRequest::default(), caller("eve")).await.unwrap_err();
-    assert!(nothing.to_string().contains("none to go back to"), "{nothing}");
+    assert!(nothing.to_string().contains("there is no version to take app/web back to"), "{nothing}");
 
     rig.push(&[("size", "small")]).await.unwrap();
     rig.until_status("production", Status::Converged).await;

@@ -135,12 +135,71 @@ async fn a_version_can_be_gone_back_to_in_every_channel_that_had_it_in_any_relea
     rig.until("production being back at web-1", back).await;
     rig.push(&[]).await.unwrap();
     rig.until_converged("web-8").await;
-    rig.back(RollbackRequest::default()).await.unwrap();
+    rig.back(to("web-1", None)).await.unwrap();
     rig.until_converged("web-1").await;
     let request = PushRequest { channels: Some(vec!["staging".to_owned()]), ..PushRequest::default() };
     rig.handle.push("app".into(), "web".into(), request, caller("eve")).await.unwrap();
     let refused = rig.back(to("web-10", Some(&["production"]))).await.unwrap_err();
     assert!(refused.to_string().contains("was never released to production"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rolling_back_without_a_version_goes_by_what_each_channel_had_and_never_forward() {
+    let rig = Rig::start(sick("web-2", "production")).await;
+    rig.request(&goes_back(TWO_CHANNELS), true).await.unwrap();
+    rig.until_converged("web-1").await;
+    rig.push(&[]).await.unwrap();
+    let taken_back = async || {
+        let (good, back) = (rig.instance("staging").await, rig.instance("production").await);
+        let versions = (good.converged_version.as_deref(), back.desired_version.as_deref());
+        (versions == (Some("web-2"), Some("web-1")) && back.status == Status::Converged).then_some(())
+    };
+    rig.until("web-2 in staging alone, and production taken back", taken_back).await;
+
+    // Not web-2 again, which was never right in production.
+    let only = |channel: &str| RollbackRequest { version: None, channels: Some(vec![channel.to_owned()]) };
+    let refused = rig.back(only("production")).await.unwrap_err().to_string();
+    assert!(refused.contains("`production` was never converged at an earlier version than what it pursues"), "{refused}");
+    let pushed = rig.back(RollbackRequest::default()).await.unwrap();
+    assert_eq!((pushed.version.as_str(), pushed.warnings.len()), ("web-1", 1), "{:?}", pushed.warnings);
+    rig.until_converged("web-1").await;
+    let refused = rig.back(RollbackRequest::default()).await.unwrap_err().to_string();
+    assert!(refused.contains("there is no version to take app/web back to") && refused.contains("--to VERSION"), "{refused}");
+
+    rig.push(&[]).await.unwrap();
+    rig.until_converged("web-5").await;
+    rig.back(to("web-1", Some(&["staging"]))).await.unwrap();
+    let back = async || (rig.instance("staging").await.converged_version.as_deref() == Some("web-1")).then_some(());
+    rig.until("staging at web-1", back).await;
+    rig.push(&[]).await.unwrap();
+    rig.until_converged("web-7").await;
+    let refused = rig.back(RollbackRequest::default()).await.unwrap_err().to_string();
+    assert!(refused.contains("had different versions before: `production` web-5, `staging` web-1"), "{refused}");
+    rig.back(only("production")).await.unwrap();
+    let back = async || (rig.instance("production").await.converged_version.as_deref() == Some("web-5")).then_some(());
+    rig.until("production at web-5", back).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rule_12_what_a_person_went_back_to_is_not_taken_back_to_what_they_left() {
+    let is_down = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let (down, world) = (is_down.clone(), tidy_world());
+    let rig = Rig::start(move |spec: &JobSpec| if down.load(std::sync::atomic::Ordering::SeqCst) { Some(2) } else { world(spec) }).await;
+    rig.request(&goes_back(TWO_CHANNELS), true).await.unwrap();
+    rig.until_converged("web-1").await;
+    rig.push(&[]).await.unwrap();
+    rig.until_converged("web-2").await;
+    is_down.store(true, std::sync::atomic::Ordering::SeqCst);
+    rig.back(to("web-1", None)).await.unwrap();
+    let stuck = rig
+        .until("the rollback being stuck", async || {
+            let staging = rig.instance("staging").await;
+            (staging.reason == Some(Reason::Stuck)).then_some(staging)
+        })
+        .await;
+    assert_eq!(stuck.desired_version.as_deref(), Some("web-1"));
+    assert!(stuck.message.contains("not taken back: web-1 is itself what it went back to"), "{}", stuck.message);
+    assert_eq!(rig.releases().await, 3);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
