@@ -123,9 +123,10 @@ impl State {
     }
 
     /// Whether approvals of kind `manual` are for the plan that was shown: there is one in words, for the bytes of a plan differ each
-    /// time, and no apply of the release has begun.
+    /// time, and no command of an apply of the release has begun. One that could not be started has not.
     fn binds_manual(&self) -> bool {
-        self.work().is_some_and(|work| work.explanation.is_some()) && self.pursuit.chain.is_none()
+        let begun = self.pursuit.chain.as_ref().is_some_and(|chain| chain.begun);
+        self.work().is_some_and(|work| work.explanation.is_some()) && !begun
     }
 
     /// Asks people.
@@ -274,9 +275,14 @@ impl State {
         }
     }
 
-    /// There is nothing left to approve: what is asked is withdrawn, and what was granted for an apply that never came.
-    pub(crate) fn withdraw_for_clean(&mut self) {
+    /// There is nothing to approve now: what is asked is withdrawn, and what was granted for an apply that never came. Votes on a shared
+    /// one stay until the channel has arrived, because in the other channels they count on under the same id.
+    pub(crate) fn withdraw_for_nothing_to_do(&mut self) {
+        let is_clean = self.look.finding == Finding::Clean;
         for approval in self.approvals.iter_mut().filter(|approval| live(approval)) {
+            if approval.kind == ApprovalKind::Shared && !is_clean {
+                continue;
+            }
             if approval.status == ApprovalStatus::Pending || approval.kind == ApprovalKind::Apply {
                 withdraw(approval);
             }

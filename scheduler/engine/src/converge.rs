@@ -144,7 +144,7 @@ impl State {
         } else if self.paused {
             Situation::Paused
         } else if desired.fetch.is_none() {
-            if self.applied.as_deref() == Some(desired.apply_key().as_str()) { Situation::Converged } else { self.situate_work(now) }
+            if self.is_applied(desired) { Situation::Converged } else { self.situate_work(now) }
         } else {
             match &self.look.finding {
                 Finding::Nothing => Situation::Unlooked,

@@ -4,7 +4,7 @@
 
 use schema::api::{Cause, Explanation, decision_flags};
 use schema::id::{ChannelName, InstanceId, JobId};
-use schema::status::{Decision, JobKind};
+use schema::status::{ApprovalKind, Decision, JobKind};
 use schema::time::Timestamp;
 
 use crate::action::StopReason;
@@ -87,8 +87,13 @@ impl Chain<'_> {
             }
             Situation::Applying => {}
             Situation::Converged if state.desired().is_some_and(|desired| desired.fetch.is_none()) => {
-                let text =
-                    format!("{version} was applied; the runtime has no fetch, so nobody looks for drift; a new release applies again");
+                let has_id = state.desired().is_some_and(|desired| desired.apply_id.is_some());
+                let (is, again) = if has_id {
+                    ("has the `applyId` of what was applied last, or was itself applied", "a release with another `applyId` applies")
+                } else {
+                    ("was applied", "a new release applies again")
+                };
+                let text = format!("{version} {is}; the runtime has no fetch, so nobody looks for drift; {again}");
                 self.say("CONVERGED", text, since, None);
             }
             Situation::Converged => self.say("CONVERGED", format!("{version} is as desired; fetch keeps looking for drift"), since, None),
@@ -273,8 +278,9 @@ impl Chain<'_> {
             let why = no.reason.as_ref().map_or_else(String::new, |why| format!(": {why}"));
             let text = format!("{} rejected {} {}{digest}{why}", no.who, name_of(approval), approval.id);
             self.say("APPROVAL_REJECTED", text, Some(no.at), None);
-            let text = "ends with `pvnctl services retry`, which asks anew, a new release, or a fetch that finds something else";
-            self.say("WAITS_FOR_PERSON", text.into(), None, None);
+            let found = if approval.kind == ApprovalKind::Apply { "something else" } else { "nothing left to do" };
+            let text = format!("ends with `pvnctl services retry`, which asks anew, a new release, or a fetch that finds {found}");
+            self.say("WAITS_FOR_PERSON", text, None, None);
             return;
         }
         let by = if yes.is_empty() { String::new() } else { format!(" ({})", yes.join(", ")) };
@@ -290,7 +296,11 @@ impl Chain<'_> {
     }
 
     fn names_of(&self, holders: &[Holder], held: usize) -> String {
-        let name = |holder: &Holder| format!("{} with {} since {}", (self.name)(holder.instance), holder.job, holder.since);
+        let name = |holder: &Holder| {
+            let lost =
+                if holder.is_given_up { " (given up and may still run, until `pvnctl services retry` there says otherwise)" } else { "" };
+            format!("{} with {} since {}{lost}", (self.name)(holder.instance), holder.job, holder.since)
+        };
         let mut names: Vec<String> = holders.iter().map(name).collect();
         if held > holders.len() {
             names.push(format!("{} more", held - holders.len()));

@@ -127,7 +127,7 @@ impl State {
         if self.work().is_some() {
             self.rebind();
         } else {
-            self.withdraw_for_clean();
+            self.withdraw_for_nothing_to_do();
         }
     }
 
@@ -180,6 +180,7 @@ impl State {
         if outcome.may_still_run() {
             self.unsettled = Some(job.id);
         }
+        let ran = matches!(outcome, Outcome::Exited { .. } | Outcome::BadOutput { .. } | Outcome::TimedOut);
         let attempts = &desired.apply.retryable_exit_codes;
         let end = match (outcome, &job.stop) {
             (_, Some(StopReason::Person(who))) => ApplyEnd::Cancelled(who.clone()),
@@ -207,9 +208,11 @@ impl State {
         match end {
             // What a config changed meanwhile is no order to apply.
             ApplyEnd::Succeeded | ApplyEnd::SucceededLeaving(_) if job.release == desired.release && desired.fetch.is_none() => {
-                self.applied = Some(desired.apply_key());
+                self.applied = Some(if job.runtime == desired.runtime { desired.apply_key() } else { desired.release.to_string() });
             }
-            ApplyEnd::Succeeded | ApplyEnd::SucceededLeaving(_) => self.applied.clone_from(&job.apply_key),
+            ApplyEnd::Succeeded | ApplyEnd::SucceededLeaving(_) => {
+                self.applied = job.apply_key.clone().filter(|_| job.runtime == desired.runtime);
+            }
             // It never ran.
             ApplyEnd::Misfired(_) => {}
             // How far it came nobody knows, so nothing counts as applied.
@@ -223,6 +226,8 @@ impl State {
         }
         if job.release == desired.release {
             self.after_apply(&desired, end, ended_at);
+            let same_commands = job.compiled == desired.compiled;
+            self.pursuit.chain.iter_mut().for_each(|chain| chain.begun |= ran && same_commands);
         }
         self.desired = Some(desired);
     }

@@ -66,6 +66,9 @@ pub struct Holder {
     pub job: JobId,
     /// Since when.
     pub since: Timestamp,
+    /// Whether the job was given up and may still run. Such an apply keeps its place where the config counts applies
+    /// (`maxConcurrency`), because people use that as a lock; the daemon's own places it does not take.
+    pub is_given_up: bool,
 }
 
 /// Why a place is not free yet, for explain.
@@ -151,8 +154,17 @@ struct Lane {
 struct Entry {
     service: Option<ServiceId>,
     wants: [Option<(usize, Timestamp)>; 3],
-    holds: [Option<(usize, Timestamp, JobId)>; 3],
+    holds: [Option<Hold>; 3],
     cap: Option<(usize, u32)>,
+}
+
+/// A place that is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Hold {
+    runtime: usize,
+    since: Timestamp,
+    job: JobId,
+    is_given_up: bool,
 }
 
 const KINDS: [JobKind; 3] = [JobKind::Apply, JobKind::Fetch, JobKind::GetInfo];
@@ -196,7 +208,11 @@ impl Lanes {
             entry.cap = desired.max_concurrency.filter(|_| !state.is_deleted()).map(|cap| (runtime, cap));
         }
         for job in state.jobs_in_flight() {
-            entry.holds[index(job.kind)] = Some((self.runtime(&job.runtime), job.decided_at, job.id));
+            let runtime = self.runtime(&job.runtime);
+            entry.holds[index(job.kind)] = Some(Hold { runtime, since: job.decided_at, job: job.id, is_given_up: false });
+        }
+        if let (Some((runtime, _)), Some(job), None) = (entry.cap, state.unsettled_apply(), entry.holds[APPLY]) {
+            entry.holds[APPLY] = Some(Hold { runtime, since: state.standing().since, job, is_given_up: true });
         }
         self.replace(state.instance(), entry);
     }
@@ -210,7 +226,7 @@ impl Lanes {
     ) {
         let mut entry = Entry { service: Some(service), ..Entry::default() };
         for (kind, runtime, since, job) in jobs {
-            entry.holds[index(kind)] = Some((self.runtime(runtime), since, job));
+            entry.holds[index(kind)] = Some(Hold { runtime: self.runtime(runtime), since, job, is_given_up: false });
         }
         self.replace(instance, entry);
     }
@@ -295,8 +311,8 @@ impl Lanes {
     }
 
     fn holder(&self, instance: InstanceId, lane: usize) -> Option<Holder> {
-        let (_, since, job) = self.entries.get(&instance)?.holds[lane]?;
-        Some(Holder { instance, job, since })
+        let Hold { since, job, is_given_up, .. } = self.entries.get(&instance)?.holds[lane]?;
+        Some(Holder { instance, job, since, is_given_up })
     }
 
     fn largest(&self, lane: usize) -> Vec<(RuntimeName, usize, Holder)> {
@@ -382,19 +398,19 @@ impl Lanes {
             if let Some((runtime, since)) = old.wants[lane] {
                 self.lanes[lane][runtime].unqueue(before, (since, instance));
             }
-            if let Some((runtime, since, _)) = old.holds[lane] {
-                self.lanes[lane][runtime].release(before, (since, instance));
-                self.held[lane] -= 1;
+            if let Some(hold) = old.holds[lane] {
+                self.lanes[lane][hold.runtime].release(before, (hold.since, instance));
+                self.held[lane] -= usize::from(!hold.is_given_up);
             }
-            if let Some((runtime, since, _)) = new.holds[lane] {
-                self.lanes[lane][runtime].hold(after, (since, instance));
-                self.held[lane] += 1;
+            if let Some(hold) = new.holds[lane] {
+                self.lanes[lane][hold.runtime].hold(after, (hold.since, instance));
+                self.held[lane] += usize::from(!hold.is_given_up);
             }
             if let Some((runtime, since)) = new.wants[lane] {
                 self.enqueue(lane, runtime, after, (since, instance));
             }
             let touched = [old.wants[lane].map(|want| want.0), new.wants[lane].map(|want| want.0)];
-            let released = [old.holds[lane].map(|hold| hold.0), new.holds[lane].map(|hold| hold.0)];
+            let released = [old.holds[lane].map(|hold| hold.runtime), new.holds[lane].map(|hold| hold.runtime)];
             let capped = if lane == APPLY { [old.cap.map(|cap| cap.0), new.cap.map(|cap| cap.0)] } else { [None, None] };
             for runtime in touched.into_iter().chain(released).chain(capped).flatten() {
                 self.show(lane, runtime);

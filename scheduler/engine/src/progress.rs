@@ -6,7 +6,7 @@ use schema::time::Timestamp;
 
 use crate::action::Action;
 use crate::converge::Situation;
-use crate::limits::{LANE_PATIENCE_MS, LINGERING_FETCHES};
+use crate::limits::{LANE_PATIENCE_MS, LINGERING_FETCHES, RECOVERY_MS};
 use crate::state::{ApplyEnd, RolledBack, State};
 use crate::step::log;
 
@@ -57,19 +57,29 @@ impl State {
         if stuck_at > now {
             return;
         }
+        if self.cannot_look(now) {
+            self.pursuit.stuck_at = Some(now.plus_ms(deadline_ms.clamp(1, RECOVERY_MS)));
+            return;
+        }
+        let pursuit = &mut self.pursuit;
         pursuit.stuck_at = None;
         pursuit.stuck = true;
         pursuit.rollback_refused = None;
-        if desired.auto_rollback && desired.is_rollback {
-            pursuit.rollback_refused = Some(format!("{} is itself what it went back to", desired.version));
+        if !desired.auto_rollback {
             return;
         }
-        let back_to = self.converged.as_ref().filter(|converged| converged.release != desired.release);
-        if let Some(to) = back_to.filter(|_| desired.auto_rollback && !self.rollback_spent) {
-            self.rollback_spent = true;
-            self.rolled_back = Some(Box::new(RolledBack { from: desired.version.clone(), to: to.version.clone(), deadline_ms, at: now }));
-            out.push(Action::Rollback { from: desired.release, to: to.release });
-        }
+        let why_not = match self.converged.as_ref().filter(|converged| converged.version != desired.version) {
+            _ if desired.is_rollback => format!("{} is itself what it went back to", desired.version),
+            _ if self.rollback_spent => "it went back once already, and nothing has converged here since".to_owned(),
+            None => "no other version was ever converged here".to_owned(),
+            Some(to) => {
+                self.rollback_spent = true;
+                self.rolled_back =
+                    Some(Box::new(RolledBack { from: desired.version.clone(), to: to.version.clone(), deadline_ms, at: now }));
+                return out.push(Action::Rollback { from: desired.release, to: to.release });
+            }
+        };
+        pursuit.rollback_refused = Some(why_not);
     }
 
     /// Whether something else than the release keeps it from arriving: a gate, a person who has to do something, or that pvn only looks.
@@ -82,9 +92,22 @@ impl State {
             Situation::Cancelled | Situation::Observing | Situation::Upstream(_) | Situation::Approval(_) => true,
             Situation::Rejected(_) | Situation::WindowShut(_) | Situation::Unsettled(_) => true,
             Situation::Ready(_) => self.pursuit.ready_since.is_some_and(|since| now.since_ms(since) >= LANE_PATIENCE_MS),
+            // It comes after the end of an apply of another one.
+            Situation::Applying => {
+                self.main.as_ref().is_some_and(|job| self.desired().is_none_or(|desired| desired.release != job.release))
+            }
+            // The surroundings are to blame.
+            Situation::Misfired(_) => true,
             // Nobody looks before a person has said that it may.
             _ => self.lingering.len() >= LINGERING_FETCHES,
         }
+    }
+
+    /// Whether a fetch is due that gets no place, or that the surroundings keep from starting: then nobody knows whether the release is
+    /// stuck, and its time goes on until somebody could look.
+    pub(crate) fn cannot_look(&self, now: Timestamp) -> bool {
+        let waits = self.wants.fetch.is_some_and(|since| now.since_ms(since) >= LANE_PATIENCE_MS);
+        waits || self.look.misfires > 0
     }
 
     /// Whether the newest apply went well, as far as it says itself.

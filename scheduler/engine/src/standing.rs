@@ -223,7 +223,7 @@ impl State {
         for approval in self.live_approvals().filter(|_| !self.applying()) {
             add("deadline: approval".to_owned(), approval.expires_at);
         }
-        add("deadline: progress".to_owned(), self.pursuit.stuck_at);
+        add("deadline: progress".to_owned(), self.pursuit.stuck_at.filter(|_| !self.cannot_look(self.seen_at)));
         next.sort_by_key(|next| next.at);
         next
     }

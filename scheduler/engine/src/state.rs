@@ -285,6 +285,9 @@ pub(crate) struct Chain {
     /// Starts in a row that the surroundings prevented.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) misfires: u32,
+    /// Whether a command of it began, with the commands of now: from then on a plan that differs is what is left to do.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) begun: bool,
 }
 
 /// How an apply ended.

@@ -195,7 +195,7 @@ impl State {
             return;
         }
         let same_commands = old.as_ref().is_some_and(|old| old.compiled == desired.compiled);
-        self.deleted = false;
+        let was_deleted = std::mem::take(&mut self.deleted);
         if !same_release {
             // The release that goes back has the version of the one that it goes back to.
             self.rolled_back = self.rolled_back.take().filter(|back| back.to == desired.version);
@@ -209,12 +209,17 @@ impl State {
             self.look.fresh = false;
             self.withdraw_for_commands();
             self.pursuit.other_commands = true;
+            self.pursuit.chain.iter_mut().for_each(|chain| chain.begun = false);
         } else if old.as_ref().is_some_and(|old| old.shared_for != desired.shared_for) {
             self.withdraw_for_others();
         }
+        let same_place = !was_deleted && old.as_ref().is_some_and(|old| old.runtime == desired.runtime);
         if same_release && desired.fetch.is_none() && old.as_deref().is_some_and(|old| self.was_as_desired(old)) {
-            // Where no fetch can tell, what was converged stays so: an order to apply is a release, never a config.
-            self.applied = Some(desired.apply_key());
+            // Where no fetch can tell, what was converged stays so: an order to apply is a release, never a config. In another place
+            // that holds for this release alone, because nothing was applied there.
+            self.applied = Some(if same_place { desired.apply_key() } else { desired.release.to_string() });
+        } else if !same_place {
+            self.applied = None;
         }
         if same_release {
             self.regate(&desired, now);
@@ -242,7 +247,12 @@ impl State {
 
     /// Whether nothing was left to do for what was desired so far, whatever its status shows: paused, say, or not seen for a while.
     fn was_as_desired(&self, old: &Desired) -> bool {
-        if old.fetch.is_none() { self.applied == Some(old.apply_key()) } else { self.look.finding == Finding::Clean }
+        if old.fetch.is_none() { self.is_applied(old) } else { self.look.finding == Finding::Clean }
+    }
+
+    /// Without fetch: whether this is what was applied last, as far as is known.
+    pub(crate) fn is_applied(&self, desired: &Desired) -> bool {
+        self.applied.as_ref().is_some_and(|applied| *applied == desired.apply_key() || *applied == desired.release.to_string())
     }
 
     fn delete(&mut self, out: &mut Vec<Action>) {
@@ -300,7 +310,10 @@ impl State {
             // From when it is told: the wall clock may have jumped since it started, and its wrapper keeps the exact time.
             job.deadline = job.timeout_ms.map(|ms| now.plus_ms(ms).plus_ms(OVERTIME_MS));
         }
-        if let (Some(chain), Some(ms)) = (self.pursuit.chain.as_mut().filter(|chain| chain.job == id && chain.attempt == 1), grace_ms) {
+        let same_commands = self.desired.as_deref().is_some_and(|desired| desired.compiled == job.compiled);
+        let Some(chain) = self.pursuit.chain.as_mut().filter(|chain| chain.job == id) else { return };
+        chain.begun |= same_commands;
+        if let Some(ms) = grace_ms.filter(|_| chain.attempt == 1) {
             chain.grace_until = at.plus_ms(ms);
         }
     }

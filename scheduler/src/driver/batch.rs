@@ -96,7 +96,7 @@ impl Batch {
     /// behind it. An instance that the engine leaves in a state that must not be stops there, and it alone.
     pub(super) fn send(&mut self, world: &mut World, id: InstanceId, event: Event, caller: Option<&Caller>) {
         let mut queue = VecDeque::from([(id, event)]);
-        // Ends: an Upstream event is sent only when a converged version changed, and the graph of channels has no cycle.
+        // Ends: an Upstream event is sent only when what a channel shows to others changed, and the graph of channels has no cycle.
         while let Some((id, event)) = queue.pop_front() {
             self.step(world, id, event, caller, &mut queue);
         }
@@ -120,7 +120,7 @@ impl Batch {
         }
         let is_desired = matches!(event, Event::Desired(_));
         let standing = (kept.state.standing().status, kept.state.desired().map(|desired| desired.release));
-        let converged = kept.state.converged_version().map(str::to_owned);
+        let shown = (kept.state.converged_version().map(str::to_owned), kept.state.rolled_back().cloned());
         let flying: Vec<JobId> = kept.state.jobs_in_flight().map(|job| job.id).collect();
 
         let was_over = is_over(&kept.state);
@@ -174,7 +174,7 @@ impl Batch {
             }
             self.changes.push(Change::ReleaseStatus { release, channel, status, at });
         }
-        if kept.state.converged_version() != converged.as_deref() {
+        if (kept.state.converged_version(), kept.state.rolled_back()) != (shown.0.as_deref(), shown.1.as_ref()) {
             queue.extend(dependents(world, &kept.names, Some(&kept.state)));
         }
         if is_desired {

@@ -225,7 +225,7 @@ request! {
 request! {
     /// Body of `POST …/rollback`.
     RollbackRequest {
-        /// To which version; absent means the last one that converged.
+        /// To which version; absent means the one that the channels were converged at before.
         version: Option<String>,
         /// Only these channels; absent means all.
         channels: Option<Vec<String>>,

@@ -59,6 +59,11 @@ impl State {
         self.unsettled.into_iter().chain(self.lingering.iter().copied())
     }
 
+    /// The apply that was given up and may still run.
+    pub(crate) fn unsettled_apply(&self) -> Option<JobId> {
+        self.unsettled.filter(|job| self.given_up_kind(*job) == JobKind::Apply)
+    }
+
     /// Which command a job that was given up ran.
     pub(crate) fn given_up_kind(&self, job: JobId) -> JobKind {
         if self.lingering.contains(&job) { JobKind::Fetch } else { JobKind::Apply }

@@ -75,7 +75,7 @@ fn rule_12_what_may_still_run_is_for_a_person_and_stops_the_progress_deadline() 
     it.is("FAILED APPLY_FAILED");
     assert_eq!(rollbacks(&it), 0);
     it.ends(job, Outcome::Cancelled { gone: true });
-    it.until(20_000);
+    it.until_without_answer(20_000);
     assert_eq!(rollbacks(&it), 1);
 }
 
@@ -93,12 +93,12 @@ fn rule_17_a_release_has_as_much_time_left_after_a_restart_as_before_and_a_minut
     // The clock may have been set meanwhile, and the last look may be older than what is stored of the instance.
     for now in [-5_000, 5_000] {
         let mut it = Scenario::new(Desired { progress_deadline_ms: Some(600_000), ..with_deadline() });
-        it.until(200);
+        it.until_without_answer(200);
         it.now = second(now);
         it.send(Event::Recovered { stepped_ms: 0, looked_at: second(40) });
-        it.until(now + 399);
-        it.is("CONVERGING NO_CURRENT_STATE");
-        it.until(now + 400);
+        it.until_without_answer(now + 399);
+        it.is("CONVERGING FETCH_FAILED");
+        it.until_without_answer(now + 400);
         it.is("FAILED STUCK");
     }
 }
@@ -155,11 +155,18 @@ fn rule_12_a_rollback_is_decided_again_when_it_is_carried_out() {
         if why == "cancelled" {
             it.send(Event::Retry { who: "ann".to_owned() });
         }
+        if why == "another release" {
+            // Which it waits for without blame.
+            it.until_without_answer(5_000);
+            assert_eq!(rollbacks(&it), 1);
+            let outcome = it.exited(1, Default::default());
+            it.ends(job, outcome);
+        }
         if why == "as desired" {
             let fourth = Desired { released_at: it.now, ..newer(&with_deadline(), 4) };
             it.send(Event::Desired(Box::new(fourth)));
         }
-        it.until(10_000);
+        it.until_without_answer(10_000);
         assert_eq!(rollbacks(&it), 2, "{why}: {:?}", it.state().standing());
     }
 }
@@ -178,4 +185,59 @@ fn rule_12_a_rollback_waits_for_the_fetch_after_an_apply_that_went_well() {
     it.send(Event::RollbackDropped { from: release(2) });
     it.is("FAILED STUCK");
     assert_eq!(it.logged("release.rollback_dropped").count(), 0, "what is not over is not dropped");
+}
+
+// ---- what is not the release's to answer for ----
+
+#[test]
+fn rule_12_time_behind_another_apply_or_without_a_place_does_not_count() {
+    // The apply of the release before runs on.
+    let (mut it, job) = while_its_apply_runs();
+    let third = Desired { released_at: it.now, ..newer(&with_deadline(), 3) };
+    it.send(Event::Desired(Box::new(third)));
+    it.until(1_000);
+    it.is("CONVERGING");
+    let outcome = it.exited(0, Default::default());
+    it.ends(job, outcome);
+    it.run(Fetch, 1);
+    it.until_without_answer(1_059);
+    assert_eq!(rollbacks(&it), 0);
+    it.until_without_answer(1_061);
+    assert_eq!(rollbacks(&it), 1, "its own time counts from there");
+
+    // Its fetch gets no place, and then none because the surroundings are to blame.
+    let mut it = Scenario::new(with_deadline());
+    it.run(Fetch, 0);
+    let second = Desired { released_at: it.now, ..newer(&with_deadline(), 2) };
+    it.send(Event::Desired(Box::new(second)));
+    it.until(1_000);
+    it.is("CONVERGING NO_CURRENT_STATE");
+    let fetch = it.start(Fetch);
+    it.ends(fetch.job, Outcome::NotStarted { why: "no disk".to_owned(), surroundings: true });
+    it.until(2_000);
+    assert_eq!(rollbacks(&it), 0);
+}
+
+#[test]
+fn rule_12_why_nothing_goes_back_is_said() {
+    let mut it = Scenario::new(with_deadline());
+    it.run(Fetch, 1);
+    it.until_without_answer(60);
+    let says = |it: &Scenario, what: &str| assert!(it.state().standing().message.contains(what), "{}", it.state().standing().message);
+    says(&it, "not taken back: no other version was ever converged here");
+    it.run(Fetch, 0);
+    let mut number = 1;
+    let mut next = |it: &mut Scenario, desired: Desired| {
+        number += 1;
+        it.send(Event::Desired(Box::new(Desired { released_at: it.now, ..newer(&desired, number) })));
+        let later = it.seconds(it.now) as i64 + 70;
+        it.until_without_answer(later);
+    };
+    next(&mut it, with_deadline());
+    assert_eq!(rollbacks(&it), 1);
+    next(&mut it, Desired { is_rollback: true, ..with_deadline() });
+    says(&it, "svc-3 is itself what it went back to");
+    next(&mut it, with_deadline());
+    says(&it, "not taken back: it went back once already, and nothing has converged here since");
+    assert_eq!(rollbacks(&it), 1);
 }

@@ -39,13 +39,13 @@ pub(crate) fn at_the_second_release() -> Scenario {
 fn rule_12_a_release_past_its_progress_deadline_is_stuck_and_goes_back_once() {
     let mut it = at_the_second_release();
     it.run(Apply, 0);
-    it.until(159).run(Fetch, 2);
-    it.is("CONVERGING RUNTIME_OBJECT_APPLY_NEEDED");
-    it.until(160);
+    it.until_without_answer(159);
+    it.is("CONVERGING FETCH_FAILED");
+    it.until_without_answer(160);
     it.is("FAILED STUCK");
     let back = Action::Rollback { from: release(2), to: release(1) };
     assert_eq!(it.actions.iter().filter(|action| **action == back).count(), 1);
-    it.until(100_000);
+    it.until_without_answer(10_000);
     assert_eq!(it.actions.iter().filter(|action| matches!(action, Action::Rollback { .. })).count(), 1);
 }
 
@@ -59,7 +59,7 @@ fn rule_12_a_rollback_that_is_stuck_itself_does_not_go_round_in_circles() {
         it.run(Fetch, 2);
         it.run(Apply, 1);
         let later = it.seconds(it.now) as i64 + 100;
-        it.until(later);
+        it.until_without_answer(later);
         it.is("FAILED STUCK");
     }
     assert_eq!(it.actions.iter().filter(|action| matches!(action, Action::Rollback { .. })).count(), 1);
@@ -69,7 +69,7 @@ fn rule_12_a_rollback_that_is_stuck_itself_does_not_go_round_in_circles() {
 fn rule_12_a_rollback_that_is_refused_says_why_and_is_asked_for_again_when_the_release_is_stuck_again() {
     let mut it = at_the_second_release();
     it.run(Apply, 1);
-    it.until(160);
+    it.until_without_answer(160);
     let refused = |number| Event::RollbackRefused { from: release(number), why: "`w` is missing".to_owned() };
     it.send(refused(3));
     assert!(!it.state().standing().message.contains("missing"), "another release's");
@@ -77,10 +77,10 @@ fn rule_12_a_rollback_that_is_refused_says_why_and_is_asked_for_again_when_the_r
     it.is("FAILED STUCK");
     assert!(it.state().standing().message.contains("not taken back: `w` is missing"), "{}", it.state().standing().message);
     let back = |it: &Scenario| it.actions.iter().filter(|action| matches!(action, Action::Rollback { .. })).count();
-    it.until(5_000);
+    it.until_without_answer(5_000);
     assert_eq!(back(&it), 1);
     it.send(Event::Retry { who: "ann".to_owned() });
-    it.until(10_000);
+    it.until_without_answer(10_000);
     it.is("FAILED STUCK");
     assert_eq!(back(&it), 2);
     assert!(!it.state().standing().message.contains("missing"), "it is asked anew: {}", it.state().standing().message);
@@ -105,7 +105,7 @@ fn rule_12_a_channel_goes_back_to_a_version_that_it_had_past_the_channels_and_no
 fn rule_12_without_an_earlier_release_or_disabled_nothing_goes_back() {
     let mut it = Scenario::new(with_deadline());
     it.run(Fetch, 1);
-    it.until(60);
+    it.until_without_answer(60);
     it.is("FAILED STUCK");
     assert!(!it.actions.iter().any(|action| matches!(action, Action::Rollback { .. })));
     it.run(Fetch, 0);
@@ -122,22 +122,22 @@ fn rule_12_people_and_gates_stop_the_progress_deadline() {
     it.run(Apply, 0);
     it.run(Fetch, 2);
     it.is("CONVERGING RUNTIME_OBJECT_APPLY_NEEDED");
-    it.until(100_060);
+    it.until_without_answer(100_060);
     it.is("FAILED STUCK");
 }
 
 #[test]
 fn rule_12_a_changed_progress_deadline_counts_from_the_change() {
     let mut it = Scenario::new(with_deadline());
-    it.until(50).send(Event::Desired(Box::new(Desired { progress_deadline_ms: Some(30_000), ..with_deadline() })));
-    it.until(79);
-    it.is("CONVERGING NO_CURRENT_STATE");
-    it.until(80);
+    it.until_without_answer(50).send(Event::Desired(Box::new(Desired { progress_deadline_ms: Some(30_000), ..with_deadline() })));
+    it.until_without_answer(79);
+    it.is("CONVERGING FETCH_FAILED");
+    it.until_without_answer(80);
     it.is("FAILED STUCK");
     let mut it = Scenario::new(with_deadline());
-    it.until(50).send(Event::Desired(Box::new(Desired { progress_deadline_ms: None, ..with_deadline() })));
-    it.until(100_000);
-    it.is("CONVERGING NO_CURRENT_STATE");
+    it.until_without_answer(50).send(Event::Desired(Box::new(Desired { progress_deadline_ms: None, ..with_deadline() })));
+    it.until_without_answer(100_000);
+    it.is("CONVERGING FETCH_FAILED");
 }
 
 // ---- rule 13 ----

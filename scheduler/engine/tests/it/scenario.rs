@@ -145,6 +145,19 @@ impl Scenario {
         self
     }
 
+    /// The same, and every fetch that is due before then is run and fails.
+    pub(crate) fn until_without_answer(&mut self, second: i64) -> &mut Self {
+        let target = Timestamp::from_millis(START_MS + second * 1_000);
+        loop {
+            if self.now < target && self.wants(JobKind::Fetch) {
+                self.run(JobKind::Fetch, 1);
+            }
+            let Some(at) = next_wake(self.state()).filter(|at| *at <= target) else { return self.until(second) };
+            self.now = at;
+            self.send(Event::Tick);
+        }
+    }
+
     /// The second at which the next Tick is due.
     pub(crate) fn wakes_at(&self) -> Option<f64> {
         next_wake(self.state()).map(|at| at.since_ms(Timestamp::from_millis(START_MS)) as f64 / 1_000.0)

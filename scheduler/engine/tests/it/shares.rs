@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use engine::desired::Desired;
-use engine::event::Event;
+use engine::event::{Event, Outcome};
 use engine::lanes::{Lanes, Limit, Limits};
 use engine::{State, explain, step};
 use schema::id::{InstanceId, ServiceId};
 use schema::status::JobKind;
 use schema::time::Timestamp;
 
-use crate::scenario::{START_MS, exit_code};
+use crate::rules_12_to_17::{grant_all, instance, limits};
+use crate::scenario::{ALONE, START_MS, apply_only, exit_code};
 
 struct Daemon {
     lanes: Lanes,
@@ -93,5 +94,36 @@ fn few_places_are_all_used() {
         (0..50).for_each(|_| daemon.add("a", 1));
         daemon.grant();
         assert_eq!(daemon.held_by("a"), alone, "of {total}");
+    }
+}
+
+#[test]
+fn rule_08_an_apply_that_may_still_run_keeps_its_place_where_the_config_counts_applies() {
+    for (max_concurrency, waits) in [(Some(1), true), (Some(2), false), (None, false)] {
+        let now = Timestamp::from_millis(START_MS);
+        let desired = || Desired { max_concurrency, ..apply_only() };
+        let mut states: Vec<State> = (0..2).map(|number| instance(number, desired(), now.plus_ms(number as i64))).collect();
+        let mut lanes = Lanes::new(limits(1, None), now);
+        lanes.update(&states[0], ALONE);
+        grant_all(&mut lanes, &mut states, now);
+        let job = states[0].jobs_in_flight().next().unwrap().id;
+        let lost = Event::JobEnded { job, outcome: Outcome::Unknown { why: "lost".to_owned(), gone: false } };
+        states[0] = step(states[0].clone(), lost, now).0;
+        states.iter().for_each(|state| lanes.update(state, ALONE));
+        assert_eq!(grant_all(&mut lanes, &mut states, now).is_empty(), waits, "{max_concurrency:?}");
+        if !waits {
+            continue;
+        }
+        let late = now.plus_ms(60_000);
+        let waiting = step(states[1].clone(), Event::Tick, late).0;
+        let told = explain(&waiting, &lanes, late, &|_| "web/staging".to_owned(), "");
+        let full = &told.causes.iter().find(|cause| cause.code == "LIMIT_FULL").unwrap().message;
+        assert!(
+            full.contains(&format!("web/staging with {job}")) && full.contains("may still run, until `pvnctl services retry`"),
+            "{full}"
+        );
+        states[0] = step(states[0].clone(), Event::JobEnded { job, outcome: Outcome::Cancelled { gone: true } }, late).0;
+        lanes.update(&states[0], ALONE);
+        assert_eq!(grant_all(&mut lanes, &mut states, late), [JobKind::Apply]);
     }
 }

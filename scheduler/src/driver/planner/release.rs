@@ -93,8 +93,11 @@ impl Planner {
         let From { channels, newest } = from;
         let wanted = wanted(channels, subject, request.channels.as_deref())?;
         let seal = RawSeal(&self.sealer);
-        let earlier = newest.as_ref().map(|release| &release.params);
-        let values = compile::values(configs, document, channels, request, earlier, &seal).map_err(Refusal::Config)?;
+        let earlier = match newest {
+            Some(newest) => Some(self.values_kept(subject, newest).await?),
+            None => None,
+        };
+        let values = compile::values(configs, document, channels, request, earlier.as_ref(), &seal).map_err(Refusal::Config)?;
         let number = subject.service.release_count + 1;
         let named = compile::bundle_name(configs, document, &values).map_err(Refusal::Config)?;
         let version = self.free_version(subject.service, named, number).await?;

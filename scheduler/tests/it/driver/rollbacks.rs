@@ -181,6 +181,29 @@ async fn rolling_back_without_a_version_goes_by_what_each_channel_had_and_never_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_push_after_a_rollback_of_one_channel_keeps_what_each_channel_has() {
+    let rig = Rig::start(sick("none", "none")).await;
+    rig.request(TWO_CHANNELS, true).await.unwrap();
+    rig.until_converged("web-1").await;
+    rig.push(&[("size", "large")]).await.unwrap();
+    rig.until_converged("web-2").await;
+    rig.back(to("web-1", Some(&["staging"]))).await.unwrap();
+    let back = async || (rig.instance("staging").await.converged_version.as_deref() == Some("web-1")).then_some(());
+    rig.until("staging at web-1", back).await;
+    rig.push(&[]).await.unwrap();
+    rig.until_converged("web-4").await;
+    let sizes: BTreeMap<String, String> = {
+        let seen = rig.runner.seen.lock().unwrap();
+        let applies = seen.iter().filter(|spec| spec.kind == JobKind::Apply && variable(spec, "PVN_SERVICE_VERSION") == "web-4");
+        applies.map(|spec| (variable(spec, "PVN_RELEASE_CHANNEL"), spec.command.argv.last().unwrap().clone())).collect()
+    };
+    assert_eq!((sizes["staging"].as_str(), sizes["production"].as_str()), ("medium", "large"));
+    rig.push(&[("size", "small")]).await.unwrap();
+    rig.until_converged("web-5").await;
+    assert_eq!(rig.last_apply().command.argv.last().map(String::as_str), Some("small"), "what is given for all counts for all");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rule_12_what_a_person_went_back_to_is_not_taken_back_to_what_they_left() {
     let is_down = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let (down, world) = (is_down.clone(), tidy_world());

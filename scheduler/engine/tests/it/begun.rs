@@ -1,0 +1,147 @@
+//! What counts as begun and as applied: a start that came to nothing is no apply, other commands are another question, another place
+//! has nothing applied in it.
+
+use engine::desired::{Desired, Gate};
+use engine::event::{Event, Outcome};
+use schema::id::BlobId;
+use schema::output::{ObjectStatus, ObjectVersion, RuntimeObject};
+
+use crate::scenario::{Apply, Fetch, Scenario, apply_only, exit_code, manual, newer, plan, structured};
+
+fn asks_once() -> Desired {
+    Desired { gates: vec![manual(false, 1)], ..exit_code() }
+}
+
+#[test]
+fn p8_a_start_that_came_to_nothing_leaves_a_yes_with_the_plan_it_was_given_for() {
+    for surroundings in [true, false] {
+        let mut it = Scenario::new(asks_once());
+        it.run_with(Fetch, 2, plan("a", "1 to add"));
+        it.approve("ann");
+        let apply = it.start(Apply);
+        it.ends(apply.job, Outcome::NotStarted { why: "not found".to_owned(), surroundings });
+        it.send(Event::Pause(true));
+        it.send(Event::Pause(false));
+        let mut same = it.clone();
+        it.run_with(Fetch, 2, plan("b", "17 to destroy"));
+        it.until(10_000);
+        it.is("WAITING_MANUAL_APPROVAL RUNTIME_OBJECT_APPLY_NEEDED");
+        it.declines(Apply);
+        same.run_with(Fetch, 2, plan("a", "1 to add"));
+        same.until(10_000);
+        if surroundings {
+            same.start(Apply);
+        }
+    }
+}
+
+#[test]
+fn p8_what_is_left_after_an_apply_that_ran_needs_no_other_yes() {
+    let mut it = Scenario::new(asks_once());
+    it.run_with(Fetch, 2, plan("a", "2 to add"));
+    it.approve("ann");
+    it.run(Apply, 1);
+    it.run_with(Fetch, 2, plan("b", "1 to add"));
+    it.until(10_000);
+    if it.wants(Fetch) {
+        it.run_with(Fetch, 2, plan("b", "1 to add"));
+    }
+    it.start(Apply);
+}
+
+#[test]
+fn p8_a_yes_to_other_commands_is_for_the_plan_that_was_shown_with_them() {
+    let mut it = Scenario::new(asks_once());
+    it.run_with(Fetch, 2, plan("a", "1 to add"));
+    it.approve("ann");
+    it.run(Apply, 1);
+    it.send(Event::Desired(Box::new(Desired { compiled: BlobId::of(b"others"), ..asks_once() })));
+    it.until(600).run_with(Fetch, 2, plan("b", "2 to add"));
+    it.is("WAITING_MANUAL_APPROVAL RUNTIME_OBJECT_APPLY_NEEDED");
+    it.approve("ann");
+    it.send(Event::Pause(true));
+    it.send(Event::Pause(false));
+    it.run_with(Fetch, 2, plan("c", "17 to destroy"));
+    it.is("WAITING_MANUAL_APPROVAL RUNTIME_OBJECT_APPLY_NEEDED");
+}
+
+fn with_id(id: &str, runtime: &str) -> Desired {
+    let runtime = runtime.parse().unwrap();
+    Desired { apply_id: Some(id.to_owned()), runtime, ..apply_only() }
+}
+
+#[test]
+fn an_apply_id_holds_for_the_place_in_which_it_was_applied() {
+    let applied = || {
+        let mut it = Scenario::new(with_id("c1", "one"));
+        it.run(Apply, 0);
+        it.is("CONVERGED");
+        it
+    };
+    let mut same = applied();
+    same.send(Event::Desired(Box::new(newer(&with_id("c1", "one"), 2))));
+    same.is("CONVERGED");
+
+    let mut pushed = applied();
+    pushed.send(Event::Desired(Box::new(newer(&with_id("c1", "two"), 2))));
+    pushed.run(Apply, 0);
+    pushed.is("CONVERGED");
+
+    let mut moved = applied();
+    moved.send(Event::Desired(Box::new(with_id("c1", "two"))));
+    moved.is("CONVERGED");
+    moved.send(Event::Desired(Box::new(newer(&with_id("c1", "two"), 2))));
+    moved.run(Apply, 0);
+    moved.send(Event::Desired(Box::new(newer(&with_id("c1", "two"), 3))));
+    moved.is("CONVERGED");
+
+    let mut back = applied();
+    back.send(Event::Deleted);
+    back.send(Event::Desired(Box::new(newer(&with_id("c1", "one"), 2))));
+    back.run(Apply, 0);
+
+    // The runtime changes while the apply runs.
+    let mut during = Scenario::new(with_id("c1", "one"));
+    let apply = during.start(Apply);
+    during.begins(apply.job);
+    during.send(Event::Desired(Box::new(with_id("c1", "two"))));
+    let outcome = during.exited(0, Default::default());
+    during.ends(apply.job, outcome);
+    during.is("CONVERGED");
+    during.send(Event::Desired(Box::new(newer(&with_id("c1", "two"), 2))));
+    during.start(Apply);
+}
+
+#[test]
+fn votes_on_a_shared_approval_stay_while_the_channel_has_not_arrived() {
+    let gate = Gate::SharedApproval { name: "cab".to_owned(), description: None, min_approvers: 2 };
+    let mut it = Scenario::new(Desired { gates: vec![gate], ..structured() });
+    let object = |version: &str, status| {
+        let version = ObjectVersion {
+            version: version.to_owned(),
+            active: true,
+            drifted: false,
+            replicas: None,
+            available_replicas: None,
+            target_replicas: None,
+        };
+        let object = RuntimeObject {
+            name: "web".to_owned(),
+            object_type: String::new(),
+            versions: vec![version],
+            status,
+            message: String::new(),
+            external_links: Vec::new(),
+            debug_events: Vec::new(),
+        };
+        engine::event::Seen { objects: Some(Ok(vec![object])), ..Default::default() }
+    };
+    it.run_with(Fetch, 0, object("old", ObjectStatus::Succeeded));
+    it.approve("ann");
+    let asked = it.pending();
+    it.until(600).run_with(Fetch, 0, object("svc-1", ObjectStatus::Pending));
+    it.until(1_200).run_with(Fetch, 0, object("old", ObjectStatus::Succeeded));
+    assert_eq!(it.pending(), asked);
+    it.approve("bob");
+    it.start(Apply);
+}
