@@ -200,7 +200,7 @@ impl Daemon {
         let sealer = key::open(&key_file, &database).await?;
         private::database(&database).map_err(io_error(format!("make the database {}", database.display())))?;
         let id = identity::of(data).map_err(io_error(format!("tell the data directory {}", data.display())))?;
-        let store = Store::open_as(&database, sealer.clone(), &Owner::here(id, data, clock.now())).await?;
+        let store = Store::open_as(&database, sealer.clone(), &Owner::here(id, data, clock.now())).await?.beside(data);
         key::note(&store, &key_file, &database).await?;
         belongs::note(data, &database, &store).await?;
         prepare::prepare(&store, &clock, data).await?;

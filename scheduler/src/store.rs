@@ -60,7 +60,7 @@ pub use jobs::{JobFilter, JobRow};
 #[cfg(test)]
 pub(crate) use key::by_hand;
 pub use key::{Fit, KeyMark, peek_key};
-pub use lease::{LEASE, Owner, Unrenewed};
+pub use lease::{LEASE, Owner, RENEW_AGAIN, Unrenewed};
 pub use lock::{Lock, LockError};
 pub use meta::Counters;
 pub use prune::{JobGroup, OldEntry};
@@ -263,6 +263,8 @@ pub struct Store {
     lease: Option<Lease>,
     /// What retention removed.
     pruned: Arc<Numbers>,
+    /// Where a change needs room besides: what it decides is written there.
+    beside: Option<PathBuf>,
 }
 
 impl Store {
@@ -337,7 +339,7 @@ impl Store {
         let options = options.pragma("query_only", "ON");
         let read = pool.clone().max_connections(OWN_READERS).connect_with(options.clone()).await.map_err(at)?;
         let lists = pool.max_connections(LIST_READERS).connect_with(options).await.map_err(at)?;
-        Ok(Self { path: path.to_owned(), write, read, lists, sealer, lease, pruned: Arc::default() })
+        Ok(Self { path: path.to_owned(), write, read, lists, sealer, lease, pruned: Arc::default(), beside: None })
     }
 
     /// Waits for what is under way, lets go of the database and closes the files.
@@ -353,25 +355,32 @@ impl Store {
         self.pruned.clone()
     }
 
-    /// Whether the disk has room for a change. A disk that does not tell is tried.
-    pub fn has_room(&self) -> bool {
-        self.free_bytes().is_none_or(|free| free >= ROOM_BYTES)
+    /// The same, which decides nothing while the disk of this directory is full either: jobs are started and their results kept there.
+    #[must_use]
+    pub fn beside(self, directory: &Path) -> Self {
+        Self { beside: Some(directory.to_owned()), ..self }
     }
 
-    fn free_bytes(&self) -> Option<u64> {
-        let disk = rustix::fs::statvfs(&self.path).ok()?;
-        Some(disk.f_bavail.saturating_mul(disk.f_frsize))
+    /// Whether the disks have room for a change. A disk that does not tell is tried.
+    pub fn has_room(&self) -> bool {
+        self.check_room().is_ok()
     }
 
     /// Refuses changes on a disk that is as good as full.
     fn check_room(&self) -> Result<()> {
-        let Some(free) = self.free_bytes().filter(|free| *free < ROOM_BYTES) else { return Ok(()) };
-        Err(StoreError::Unavailable(format!(
-            "the disk that holds {} has {} KiB left and a change may need {}; make room",
-            self.path.display(),
-            free >> 10,
-            ROOM_BYTES >> 10
-        )))
+        for path in [Some(&self.path), self.beside.as_ref()].into_iter().flatten() {
+            let Ok(disk) = rustix::fs::statvfs(path) else { continue };
+            let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+            if free < ROOM_BYTES {
+                return Err(StoreError::Unavailable(format!(
+                    "the disk that holds {} has {} KiB left and a change may need {}; make room",
+                    path.display(),
+                    free >> 10,
+                    ROOM_BYTES >> 10
+                )));
+            }
+        }
+        Ok(())
     }
 
     fn seal(&self, purpose: &str, value: &impl serde::Serialize) -> String {

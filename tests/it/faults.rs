@@ -58,13 +58,44 @@ fn p9_readiness_is_red_while_the_database_is_locked_also_when_nothing_is_due() {
         return skip::skipped("p9_readiness_is_red_while_the_database_is_locked", "python3 is not on PATH");
     }
     let scheduler = Scheduler::start();
+    let _files = Files::new(scheduler.home());
+    let quiet = Files::configs(1, 1).replace("steadyStatePollInterval: 2s", "steadyStatePollInterval: 3600s");
+    scheduler.apply(&quiet);
+    scheduler.ok(&["services", "push", "s0", "--app", "app"]);
+    converged(&scheduler);
     readiness(&scheduler, 200);
     let lock = DatabaseLock::take(&scheduler.data().join("pvn.db"));
     readiness(&scheduler, 503);
     let (_, why) = scheduler.get("/readyz").expect("it answers");
     assert!(why.contains("nothing new is started since") && why.contains("locked"), "{why}");
+    let told = scheduler.json(&["services", "explain", "s0", "--app", "app", "--channel", "c0"]).to_string();
+    assert!(told.contains("NOTHING_STORED") && !told.contains("\"action\":\"fetch\""), "{told}");
     drop(lock);
     readiness(&scheduler, 200);
+}
+
+#[test]
+fn p9_a_full_disk_under_the_data_directory_is_red_also_where_the_database_has_room() {
+    let test = "p9_a_full_disk_under_the_data_directory_is_red_also_where_the_database_has_room";
+    let mut scheduler = Scheduler::stopped();
+    let Some(disk) = SmallDisk::mount(&scheduler.data(), "16m") else {
+        return skip::skipped(test, "mounting a small file system needs root");
+    };
+    let files = Files::new(scheduler.home());
+    let elsewhere = format!("sqlite:{}", scheduler.home().join("elsewhere.db").display());
+    scheduler.run(&Start { arguments: &["--database-url", &elsewhere], ..Start::default() });
+    scheduler.apply(&Files::configs(1, 1));
+    scheduler.ok(&["services", "push", "s0", "--app", "app"]);
+    converged(&scheduler);
+    disk.fill();
+    readiness(&scheduler, 503);
+    let (_, why) = scheduler.get("/readyz").expect("it answers");
+    assert!(why.contains(&scheduler.data().display().to_string()) && why.contains("make room"), "{why}");
+    disk.free();
+    files.drift("s0", "c0");
+    readiness(&scheduler, 200);
+    wait::until("the drift to be repaired after all", || files.state("s0", "c0"));
+    assert_eq!(files.overlaps(), "");
 }
 
 #[test]

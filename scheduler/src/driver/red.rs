@@ -11,7 +11,7 @@ use super::calls::Answer;
 use super::intake::Arrived;
 use super::run::{Fatal, Input, Loop};
 use super::{Health, Refusal};
-use crate::store::StoreError;
+use crate::store::{RENEW_AGAIN, StoreError, Unrenewed};
 
 /// First and longest wait after a commit that failed.
 const RETRY_WAIT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
@@ -79,15 +79,21 @@ impl Loop {
 
     /// While nothing can be stored that comes before whatever else an instance waits for, and nothing else comes next.
     pub(super) fn tell_red(&self, explanation: &mut Explanation) {
-        let (Some(retry), Health::Degraded { why, since }) = (&self.retry, &*self.health.borrow()) else { return };
+        let now = self.clock.now();
+        let (why, since, wait) = match (&self.retry, &*self.health.borrow(), self.store.unrenewed()) {
+            (Some(retry), Health::Degraded { why, since }, _) => (why.clone(), *since, retry.at.saturating_duration_since(Instant::now())),
+            // Nothing was to be stored, and nothing could be.
+            (_, _, Some(Unrenewed { why, since })) => (why, since, RENEW_AGAIN),
+            _ => return,
+        };
         let message = format!(
             "the scheduler can store nothing ({why}), so it starts nothing and takes note of nothing that has ended; it tries again by \
              itself, and this ends when that works: make room on the disk, or end what holds the database"
         );
-        let first = Cause { code: "NOTHING_STORED".to_owned(), message, since: Some(*since), until: None };
+        let first = Cause { code: "NOTHING_STORED".to_owned(), message, since: Some(since), until: None };
         explanation.causes.insert(0, first);
-        let wait_ms = i64::try_from(retry.at.saturating_duration_since(Instant::now()).as_millis()).unwrap_or(i64::MAX);
-        explanation.next = vec![NextAction { action: "store".to_owned(), at: self.clock.now().plus_ms(wait_ms) }];
+        let wait_ms = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
+        explanation.next = vec![NextAction { action: "store".to_owned(), at: now.plus_ms(wait_ms) }];
     }
 
     pub(super) fn recovered(&mut self) {

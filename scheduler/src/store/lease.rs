@@ -32,7 +32,7 @@ use crate::clock;
 const RENEW_EVERY: Duration = Duration::from_secs(5);
 
 /// How soon it tries again when it could not.
-const RENEW_AGAIN: Duration = Duration::from_secs(1);
+pub const RENEW_AGAIN: Duration = Duration::from_secs(1);
 
 /// How long after the last time it said so an owner starts things without asking the database first.
 const HOLD: Duration = Duration::from_secs(12);
@@ -282,13 +282,15 @@ impl Store {
         self.lease.as_ref().and_then(|lease| lease.unrenewed.borrow().clone())
     }
 
-    /// Says that we are there, and remembers whether that went well.
+    /// Says that we are there, and remembers whether that went well, and whether a change would have room.
     async fn renew(&self) -> Result<()> {
         let Some(lease) = &self.lease else { return Ok(()) };
         let renewed = self.try_renew(lease).await;
+        let no_room = self.check_room();
         lease.unrenewed.send_modify(|unrenewed| {
             let since = unrenewed.as_ref().map_or_else(|| clock::Clock::System.now(), |before| before.since);
-            *unrenewed = renewed.as_ref().err().map(|error| Unrenewed { why: error.to_string(), since });
+            let error = renewed.as_ref().err().or(no_room.as_ref().err());
+            *unrenewed = error.map(|error| Unrenewed { why: error.to_string(), since });
         });
         renewed
     }
