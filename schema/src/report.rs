@@ -87,6 +87,9 @@ pub struct Report {
     /// The declared output files.
     #[serde(default)]
     pub files: Vec<OutputFile>,
+    /// Why an output file that the command left could not be kept: what a fetch found cannot be told from a report without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files_lost: Option<String>,
     /// Why the wrapper ended with 65 although the command was fine: a declared output is missing, or the structured one is
     /// not what was expected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -116,6 +119,16 @@ pub struct LeakedProcess {
     /// Whether it was still there when the wrapper ended: `--leave-running`, or it could not be killed.
     #[serde(default, skip_serializing_if = "is_false")]
     pub alive: bool,
+}
+
+impl Report {
+    /// A file that the command left cannot be kept; what is told is why the first one cannot.
+    pub fn lose(&mut self, name: &str, why: &str) {
+        for file in self.files.iter_mut().filter(|file| file.name == name) {
+            *file = OutputFile { name: name.to_owned(), content_blob_id: None, error: Some(why.to_owned()) };
+        }
+        self.files_lost.get_or_insert_with(|| format!("output `{name}`: {why}"));
+    }
 }
 
 /// A declared output file (`--out NAME=PATH`).

@@ -12,6 +12,9 @@ pub(crate) const NOT_FOUND: u8 = 127;
 /// `EX_DATAERR` of sysexits.h.
 pub(crate) const BAD_OUTPUT: u8 = 65;
 
+/// What a fetch means by this code: there is work to do.
+pub(crate) const WORK: i32 = 2;
+
 /// The code that says what the child's did: its own, or 128 and the number of the signal that ended it.
 pub(crate) fn of_child(status: WaitStatus) -> u8 {
     match (status.exit_status(), status.terminating_signal()) {

@@ -43,6 +43,8 @@ pub(crate) enum To<'a> {
 pub(crate) struct Collected {
     /// Every declared output, with its content address or why there is none.
     pub(crate) files: Vec<OutputFile>,
+    /// Why one that the command left could not be kept.
+    pub(crate) lost: Option<String>,
     /// Where those are that are to be sent.
     pub(crate) to_send: Vec<(String, PathBuf)>,
 }
@@ -57,8 +59,11 @@ pub(crate) fn collect(outputs: &[Output], before: &Before, secrets: Option<&Secr
             }
             // The explanation is for people; a plan is for the command alone, byte for byte.
             let shown = secrets.filter(|_| name == EXPLANATION);
-            let kept = keep(name, &file, shown, path, to);
-            kept.map_err(|error| format!("cannot hand over {}: {error}", path.display()))
+            let kept = keep(name, &file, shown, path, to).map_err(|error| format!("cannot hand over {}: {error}", path.display()));
+            if let Err(why) = &kept {
+                collected.lost.get_or_insert_with(|| format!("output `{name}`: {why}"));
+            }
+            kept
         });
         let (content_blob_id, error) = match found {
             Ok(Kept { blob, send }) => {
@@ -153,4 +158,23 @@ pub(crate) fn complaint(files: &[OutputFile], structured: Option<&Structured>) -
     });
     let all: Vec<String> = missing.chain(wrong).collect();
     if all.is_empty() { None } else { Some(all.join("; ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_command_left_and_nobody_can_keep_is_lost_and_what_it_did_not_leave_is_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("tf.txt");
+        let outputs = [Output { name: "plan-explanation".to_owned(), path: path.clone() }];
+        let before = Before::look(&outputs, &crate::locks::Locks::default());
+        let nowhere = directory.path().join("not/there");
+        assert!(collect(&outputs, &before, None, To::Job(&nowhere)).lost.is_none());
+        std::fs::write(&path, "1 to add").unwrap();
+        let lost = collect(&outputs, &before, None, To::Job(&nowhere)).lost.unwrap();
+        assert!(lost.starts_with("output `plan-explanation`: cannot hand over "), "{lost}");
+        assert!(collect(&outputs, &before, None, To::Job(directory.path())).lost.is_none());
+    }
 }

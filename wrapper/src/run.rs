@@ -123,6 +123,7 @@ impl Shared<'_> {
         }
         let collected = outputs::collect(&options.outputs, before, self.secrets, way.outputs());
         report.files = collected.files;
+        report.files_lost = collected.lost;
         let fine = report.exit_code.is_some_and(|code| options.success_exit_codes.has(code));
         if fine {
             let expected = options.expected(self.environment, way.is_of_the_job());
@@ -132,6 +133,10 @@ impl Shared<'_> {
                 say(why);
                 code = exit::BAD_OUTPUT;
             }
+        } else if let (Some(why), Some(exit::WORK)) = (&report.files_lost, report.exit_code) {
+            // A fetch that says that there is work, and whose plan nobody can look at.
+            say(why);
+            code = exit::BAD_OUTPUT;
         }
         Ended { report, code, streams, is_within_a_line, to_send: collected.to_send }
     }

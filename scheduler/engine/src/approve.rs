@@ -19,6 +19,9 @@ use crate::step::log;
 /// Most characters of a description within a sentence: a dozen lines of a terminal. The API has all of it.
 const WORDS_LIMIT_CHARS: usize = 1_000;
 
+/// From how many questions on that other work took the place of people are told why.
+const ASKED_AGAIN: usize = 2;
+
 /// Who asks for an approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asker {
@@ -94,6 +97,24 @@ impl State {
                 && approval.kind == question.kind
                 && (approval.kind != ApprovalKind::Apply || approval.fingerprint == fingerprint)
         })
+    }
+
+    /// What became of earlier answers to the question that this approval asks again, for people who have answered before; `None` when
+    /// there were none.
+    pub(crate) fn asked_before(&self, approval: &Approval) -> Option<String> {
+        let of_release = approval.asked_for.as_ref().map(|(release, _)| *release);
+        let same = self.approvals.iter().filter(|old| {
+            let was_of = old.asked_for.as_ref().map(|(release, _)| *release);
+            old.over && old.status == ApprovalStatus::Expired && old.gate == approval.gate && was_of == of_release
+        });
+        let others: Vec<&Approval> = same.filter(|old| old.fingerprint != approval.fingerprint).collect();
+        let yes = others.iter().rev().find_map(|old| old.votes.iter().rev().find(|vote| vote.decision == Decision::Approve));
+        let lapsed = yes.map(|vote| format!("the yes of {} at {} was for other work than fetch finds now", vote.who, vote.at));
+        let differs = (others.len() >= ASKED_AGAIN && approval.explanation.is_none()).then(|| {
+            "what fetch prints differs each time, so each fetch asks anew: let it leave a `plan-explanation` without times in it".to_owned()
+        });
+        let told: Vec<String> = lapsed.into_iter().chain(differs).collect();
+        (!told.is_empty()).then(|| told.join("; "))
     }
 
     /// What this asker asks for, in the middle of a sentence.
@@ -258,7 +279,7 @@ impl State {
 
     /// Other work was found than the one that was asked about: approvals bound to that are withdrawn, and those of the
     /// release that are still asked show the new work.
-    pub(crate) fn rebind(&mut self) {
+    pub(crate) fn rebind(&mut self, out: &mut Vec<Action>) {
         let binds_manual = self.binds_manual();
         let Finding::Work(work) = &self.look.finding else { return };
         for approval in self.approvals.iter_mut().filter(|approval| live(approval)) {
@@ -268,6 +289,10 @@ impl State {
             let was_said = approval.kind == ApprovalKind::Manual && binds_manual && !approval.votes.is_empty();
             if approval.kind == ApprovalKind::Apply || was_said {
                 withdraw(approval);
+                if !approval.votes.is_empty() {
+                    let what = format!("{} is withdrawn: fetch has found other work than what was said yes to", name_of(approval));
+                    out.push(about("approval.withdrawn", None, what, approval));
+                }
             } else if approval.status == ApprovalStatus::Pending {
                 approval.fingerprint = work.fingerprint;
                 approval.explanation = work.explanation.clone();

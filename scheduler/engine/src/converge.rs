@@ -181,7 +181,9 @@ impl State {
                 _ => {}
             }
         }
-        if blind { Situation::Looking } else { self.situate_gates(now) }
+        // After an apply only a fetch that answered says that there still is work.
+        let ran = end.is_some_and(|end| !matches!(end, ApplyEnd::Misfired(_)));
+        if blind || looks && ran && self.look.misses > 0 { Situation::Looking } else { self.situate_gates(now) }
     }
 
     /// The gates in order: preconditions, approvals, window. The last one, the lane, is decided over all instances.

@@ -125,7 +125,7 @@ impl State {
             }
         };
         if self.work().is_some() {
-            self.rebind();
+            self.rebind(out);
         } else {
             self.withdraw_for_nothing_to_do();
         }

@@ -26,6 +26,10 @@ impl State {
             status = Status::Failed;
             reason = Some(Reason::Stuck);
         }
+        if let Some(error) = self.look.error.as_ref().filter(|error| self.looks() && self.look.misses > 0 && !message.contains(*error)) {
+            let times = if self.look.misses > 1 { format!(", {} times in a row", self.look.misses) } else { String::new() };
+            message.push_str(&format!("; as last seen{times}: {error}"));
+        }
         message.push_str(&self.main.as_deref().map_or_else(String::new, what_it_waits_for));
         let next = self.next_actions();
         let next_action_at = next.iter().find(|next| next.action != JobKind::GetInfo.as_str()).or(next.first()).map(|next| next.at);
@@ -59,7 +63,9 @@ impl State {
         };
         match situation {
             Situation::Deleted => (Status::Deleted, None, with_running(self.main.as_deref(), GONE)),
-            Situation::NoRelease => (Status::Converging, Some(Reason::NoCurrentState), "no release yet".to_owned()),
+            Situation::NoRelease => {
+                (Status::Converging, Some(Reason::NoCurrentState), "no release yet; `pvnctl services push` makes one".to_owned())
+            }
             Situation::Paused => {
                 (Status::Paused, None, with_running(self.main.as_deref(), "paused by a person; `pvnctl services resume` goes on"))
             }
@@ -145,7 +151,8 @@ impl State {
             Situation::Approval(at) => {
                 let approval = &self.approvals[*at];
                 let yes = approval.votes.len();
-                let message = format!("waits for {} ({yes} of {} people said yes); {}", name_of(approval), approval.needed, what());
+                let before = self.asked_before(approval).map_or_else(String::new, |before| format!("{before}; "));
+                let message = format!("waits for {} ({yes} of {} people said yes); {before}{}", name_of(approval), approval.needed, what());
                 (Status::WaitingManualApproval, work_reason, message)
             }
             Situation::Rejected(at) => {
@@ -194,7 +201,11 @@ impl State {
             let message = format!("waits for one of the applies of runtime `{runtime}` to end, as many run as may; {what}");
             (Status::WaitingPreconditions, Some(Reason::ConcurrencyLimitExceeded), message)
         } else {
-            (Status::Converging, reason, format!("ready to apply: {what}"))
+            let when = match self.main.as_deref() {
+                Some(job) => format!(" once {} {}, which is under way, has ended and found nothing else", job.kind, job.id),
+                None => String::new(),
+            };
+            (Status::Converging, reason, format!("ready to apply{when}: {what}"))
         }
     }
 

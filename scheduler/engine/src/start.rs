@@ -51,7 +51,9 @@ impl State {
         let why = self.why(kind);
         let Some(desired) = self.desired.as_deref() else { return };
         self.jobs += 1;
-        let id = JobId::derive(&[self.instance.as_bytes(), kind.as_str().as_bytes(), &self.jobs.to_le_bytes()]);
+        // The instant, too: of two copies of a database both count on from the same number.
+        let at = now.as_millis().to_le_bytes();
+        let id = JobId::derive(&[self.instance.as_bytes(), kind.as_str().as_bytes(), &self.jobs.to_le_bytes(), &at]);
         let timeout_ms = match kind {
             JobKind::Fetch => desired.fetch.as_ref().map(|policy| policy.timeout_ms),
             JobKind::Apply => desired.apply.timeout_ms,

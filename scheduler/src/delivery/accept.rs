@@ -220,18 +220,16 @@ pub(super) fn salvage(staging: &mut Staging, report: &mut Report, blobs: &Blobs)
         report.output_incomplete |= claimed.is_none_or(|claimed| claimed != id);
         set(report, stream, (held.length() > 0).then_some(id));
     }
-    for file in &mut report.files {
+    for file in report.files.clone() {
         let Some(claimed) = file.content_blob_id else { continue };
         let Some(held) = staging.file(&file.name) else {
-            file.content_blob_id = None;
-            file.error = Some("it was never uploaded".to_owned());
+            report.lose(&file.name, "it was never uploaded");
             continue;
         };
         if held.digest()? == claimed {
             blobs.take(held.path(), claimed, Keep::Synced)?;
         } else {
-            file.content_blob_id = None;
-            file.error = Some("what was uploaded is not what the wrapper had".to_owned());
+            report.lose(&file.name, "what was uploaded is not what the wrapper had");
         }
     }
     Ok(())

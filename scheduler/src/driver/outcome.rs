@@ -188,7 +188,8 @@ fn reported(mut report: Box<Report>, gone: bool, words: &Words, asked: &Asked<'_
     let unreadable =
         objects.as_ref().and_then(|objects| objects.as_ref().err()).or(info.as_ref().and_then(|info| info.as_ref().err())).cloned();
     let has_meaning = code == 0 || (code == 2 && asked.kind == JobKind::Fetch && asked.mode == Some(FetchMode::ExitCode));
-    if let (true, None, Some(why)) = (has_meaning, &unreadable, &report.bad_output) {
+    let lost = report.files_lost.as_ref().filter(|_| asked.kind == JobKind::Fetch);
+    if let (true, None, Some(why)) = (has_meaning, &unreadable, report.bad_output.as_ref().or(lost)) {
         return Ending {
             outcome: Outcome::BadOutput { why: format!("ended well, but {why}") },
             status: JobStatus::Failed,

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use schema::id::BlobId;
-use schema::report::OutputFile;
 use schema::spool::Stream;
 use schema::wire::{HEARTBEAT_EVERY_MS, PIECE_LIMIT_BYTES, UPLOAD_LIMIT_BYTES, Wanted};
 
@@ -211,7 +210,7 @@ impl Courier<'_> {
         let (total, file) = match opened {
             Ok(opened) => opened,
             Err(error) => {
-                last.lost(name, format!("cannot read {} back: {error}", path.display()));
+                last.lost(name, &format!("cannot read {} back: {error}", path.display()));
                 return Ok(());
             }
         };
@@ -222,7 +221,7 @@ impl Courier<'_> {
             let answer = match self.client.file(name, &file, offset, length, total) {
                 Err(Fault::TooLarge(_)) if self.goes_smaller(length) => continue,
                 Err(Fault::Never(why)) => {
-                    last.lost(name, format!("the scheduler does not take it: {why}"));
+                    last.lost(name, &format!("the scheduler does not take it: {why}"));
                     return Ok(());
                 }
                 Ok(Stored::Wanted(wanted)) if wanted >= total || wanted == offset => {
@@ -244,7 +243,7 @@ impl Courier<'_> {
                     offset = 0;
                 }
                 Some(Stored::Whole(blob)) => {
-                    last.lost(name, format!("its content changed while it was handed over ({blob} arrived)"));
+                    last.lost(name, &format!("its content changed while it was handed over ({blob} arrived)"));
                     return Ok(());
                 }
             }
@@ -300,10 +299,8 @@ impl Last {
     }
 
     /// A file cannot be handed over: the report says so instead.
-    fn lost(&mut self, name: &str, why: String) {
-        for file in self.report.files.iter_mut().filter(|file| file.name == name) {
-            *file = OutputFile { name: name.to_owned(), content_blob_id: None, error: Some(why.clone()) };
-        }
+    fn lost(&mut self, name: &str, why: &str) {
+        self.report.lose(name, why);
     }
 }
 

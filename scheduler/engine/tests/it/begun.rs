@@ -145,3 +145,12 @@ fn votes_on_a_shared_approval_stay_while_the_channel_has_not_arrived() {
     it.approve("bob");
     it.start(Apply);
 }
+
+#[test]
+fn p4_two_copies_of_a_database_never_give_two_jobs_one_id() {
+    let it = Scenario::new(exit_code());
+    let (mut original, mut copy) = (it.clone(), it);
+    let first = original.start(Fetch);
+    copy.until(1);
+    assert_ne!(first.job, copy.start(Fetch).job);
+}

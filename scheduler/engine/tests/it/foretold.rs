@@ -5,6 +5,7 @@ use engine::event::Event;
 use engine::explain;
 use engine::lanes::Lanes;
 use schema::api::Explanation;
+use schema::id::BlobId;
 use schema::schedule::Schedule;
 
 use crate::rules_12_to_17::{before_apply, limits};
@@ -95,4 +96,54 @@ fn rule_18_a_yes_that_lapses_before_the_window_opens_foretells_no_apply() {
         let message = it.state().standing().message.clone();
         assert_eq!(message.contains("the approval of this apply lapses before that at 2026-07-01T10:01:00.000Z"), lapses, "{message}");
     }
+}
+
+#[test]
+fn rule_05_an_apply_comes_again_only_when_a_fetch_has_answered_since() {
+    for code in [0, 1] {
+        let mut it = Scenario::new(exit_code());
+        it.run(Fetch, 2);
+        it.run(Apply, code);
+        it.run(Fetch, 2);
+        it.until_without_answer(100_000);
+        assert!(!it.wants(Apply), "after {code}: {:?}", it.state().standing());
+        if !it.wants(Fetch) {
+            it.until(100_600);
+        }
+        it.run(Fetch, 2);
+        it.start(Apply);
+    }
+}
+
+#[test]
+fn a_fetch_that_fails_is_told_wherever_its_last_answer_is() {
+    let mut it = Scenario::new(exit_code());
+    it.run(Fetch, 2);
+    it.run(Apply, 0);
+    it.run(Fetch, 2);
+    says(&it, "its effect has until");
+    it.until_without_answer(120);
+    says(&it, "its effect has until");
+    says(&it, "as last seen, 3 times in a row: fetch job-");
+}
+
+#[test]
+fn a_yes_that_counts_no_more_is_told_and_why_each_fetch_asks_anew() {
+    let printed = |text: &str| engine::event::Seen { output: Some(BlobId::of(text.as_bytes())), ..Default::default() };
+    let mut it = Scenario::new(before_apply());
+    it.run_with(Fetch, 2, printed("1 to add, took 11 ns"));
+    it.until(60);
+    let fetch = it.start(Fetch);
+    it.approve("ann");
+    says(&it, &format!("ready to apply once fetch {}, which is under way, has ended", fetch.job));
+    let outcome = it.exited(2, printed("1 to add, took 12 ns"));
+    it.ends(fetch.job, outcome);
+    it.is("WAITING_MANUAL_APPROVAL RUNTIME_OBJECT_APPLY_NEEDED");
+    says(&it, "the yes of ann at 2026-07-01T10:01:00.000Z was for other work than fetch finds now");
+    assert_eq!(it.logged("approval.withdrawn").count(), 1);
+    assert!(!it.state().standing().message.contains("differs each time"));
+    it.until(120).run_with(Fetch, 2, printed("1 to add, took 13 ns"));
+    says(&it, "what fetch prints differs each time, so each fetch asks anew: let it leave a `plan-explanation`");
+    it.approve("ann");
+    it.start(Apply);
 }

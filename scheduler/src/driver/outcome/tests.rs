@@ -204,3 +204,14 @@ fn an_unknown_end_stays_unknown_unless_all_of_it_is_known_to_be_gone_after_a_sto
     assert_eq!(read(end(), false, &Words::default(), &asked).status, JobStatus::Unknown);
     assert_eq!(read(end(), true, &Words::default(), &asked).status, JobStatus::Cancelled);
 }
+
+#[test]
+fn p8_a_fetch_whose_files_could_not_be_kept_has_told_nothing() {
+    let lost = json!({"exitCode": 2, "filesLost": "output `plan-explanation`: it could not be stored"});
+    let outcome = check(lost.clone(), &FETCH, JobStatus::Failed, Some(2), "output `plan-explanation`: it could not be stored");
+    assert!(matches!(outcome, Outcome::BadOutput { .. }), "{outcome:?}");
+    // What an apply did it did.
+    let mut applied = lost;
+    applied["exitCode"] = json!(0);
+    check(applied, &Asked { kind: JobKind::Apply, ..FETCH }, JobStatus::Succeeded, Some(0), "");
+}

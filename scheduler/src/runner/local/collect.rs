@@ -35,13 +35,26 @@ pub(super) fn collect(mut report: Box<Report>, directory: &Directory, blobs: &Bl
             None => report.files.push(OutputFile { name, content_blob_id: Some(blob), error: None }),
         }
     }
-    for file in &mut report.files {
-        if file.content_blob_id.is_some() && !needed(file.content_blob_id, blobs)? {
-            file.content_blob_id = None;
-            file.error = Some("the wrapper handed it over and it is not there any more".to_owned());
+    let mut gone = Vec::new();
+    for file in report.files.iter().filter(|file| file.content_blob_id.is_some()) {
+        if !needed(file.content_blob_id, blobs)? {
+            gone.push(file.name.clone());
         }
     }
+    gone.iter().for_each(|name| report.lose(name, "the wrapper handed it over and it is not there any more"));
     Ok(report)
+}
+
+/// The report of a job whose output cannot be stored: it carries nothing, and says so where the command left files.
+pub(super) fn without_output(mut report: Box<Report>, directory: &Directory) -> Box<Report> {
+    const WHY: &str = "it could not be stored";
+    (report.stdout_inline, report.stderr_inline) = (None, None);
+    let claimed: Vec<_> = report.files.iter().filter(|file| file.content_blob_id.is_some()).map(|file| file.name.clone()).collect();
+    match directory.files() {
+        Ok(handed_over) => handed_over.into_iter().map(|(name, _)| name).chain(claimed).for_each(|name| report.lose(&name, WHY)),
+        Err(_) => report.files_lost = Some("what it left could not be read".to_owned()),
+    }
+    report
 }
 
 /// Whether the blob that a report names is there; it is kept from then on.
@@ -69,5 +82,28 @@ fn stream_file(directory: &Directory, stream: Stream, blobs: &Blobs) -> io::Resu
         Ok(blob) => Ok(Some(blob)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_that_cannot_be_stored_is_told_as_lost_where_the_command_left_files() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = Directory::at(place.path().to_owned());
+        let report = |claimed: Option<BlobId>| {
+            let files = claimed.map(|id| OutputFile { name: "plan".to_owned(), content_blob_id: Some(id), error: None });
+            Box::new(Report { files: files.into_iter().collect(), ..Report::default() })
+        };
+        assert_eq!(without_output(report(None), &directory).files_lost, None);
+        let told = without_output(report(Some(BlobId::of(b"plan"))), &directory);
+        assert_eq!(told.files_lost.as_deref(), Some("output `plan`: it could not be stored"));
+        assert_eq!(told.files[0].content_blob_id, None);
+        std::fs::create_dir(place.path().join(schema::spool::FILES)).unwrap();
+        std::fs::write(place.path().join(schema::spool::FILES).join("plan-explanation"), "1 to add").unwrap();
+        let told = without_output(report(None), &directory);
+        assert_eq!(told.files_lost.as_deref(), Some("output `plan-explanation`: it could not be stored"));
     }
 }

@@ -241,9 +241,8 @@ impl Inner {
             }
         }
         tracing::error!(%job, "failed to store the output of a job; its end is told without it");
-        let mut report = report;
-        (report.stdout_inline, report.stderr_inline) = (None, None);
-        report
+        let (directory, told) = (self.directory(job), report.clone());
+        self.blocking.run(move || collect::without_output(told, &directory)).await
     }
 }
 
