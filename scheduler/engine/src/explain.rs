@@ -95,6 +95,9 @@ impl Chain<'_> {
                 };
                 let text = format!("{version} {is}; the runtime has no fetch, so nobody looks for drift; {again}");
                 self.say("CONVERGED", text, since, None);
+                if let Some(left) = &state.left_behind {
+                    self.say("LEFT_BEHIND", left.clone(), None, None);
+                }
             }
             Situation::Converged => self.say("CONVERGED", format!("{version} is as desired; fetch keeps looking for drift"), since, None),
             Situation::Unseen | Situation::Unlooked | Situation::Pending | Situation::Broken | Situation::Looking => self.looks(),

@@ -205,6 +205,10 @@ impl State {
             format!("apply {} of {} {}", job.id, job.version, in_words(&end)),
             &[("job", &job.id.to_string())],
         ));
+        self.left_behind = match &end {
+            ApplyEnd::SucceededLeaving(left) => Some(format!("apply {} of {} {left}", job.id, job.version)),
+            _ => None,
+        };
         match end {
             // What a config changed meanwhile is no order to apply.
             ApplyEnd::Succeeded | ApplyEnd::SucceededLeaving(_) if job.release == desired.release && desired.fetch.is_none() => {

@@ -72,7 +72,11 @@ impl State {
             Situation::Applying => (Status::Converging, work_reason, self.applying_in_words(version)),
             Situation::Converged => match fetch_error.filter(|_| self.look.misses > 0) {
                 Some(error) => (Status::Converged, Some(Reason::FetchFailed), format!("{version} as last seen; {error}")),
-                None => (Status::Converged, None, format!("{version} is as desired")),
+                None => {
+                    let looks = self.desired().is_some_and(|desired| desired.fetch.is_some());
+                    let left = self.left_behind.as_ref().filter(|_| !looks).map_or_else(String::new, |left| format!("; {left}"));
+                    (Status::Converged, None, format!("{version} is as desired{left}"))
+                }
             },
             Situation::Unseen => {
                 let seen = self.look.answered_at.map_or_else(String::new, |at| format!(" since {at}"));

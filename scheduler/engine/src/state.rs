@@ -87,6 +87,9 @@ pub struct State {
     /// Without fetch: the `applyId`, or else the release, of the last apply, if that succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) applied: Option<String>,
+    /// What the last apply left running, if it succeeded, and what became of that: a whole sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) left_behind: Option<String>,
     /// A rollback was asked for and nothing has converged since; a second one could go round in circles.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) rollback_spent: bool,
@@ -443,6 +446,7 @@ impl State {
             rolled_back: None,
             converged: None,
             applied: None,
+            left_behind: None,
             rollback_spent: false,
             wants: Wants::default(),
             standing: Standing {

@@ -154,3 +154,17 @@ fn p4_two_copies_of_a_database_never_give_two_jobs_one_id() {
     copy.until(1);
     assert_ne!(first.job, copy.start(Fetch).job);
 }
+
+#[test]
+fn what_an_apply_left_behind_is_told_where_no_fetch_looks_again() {
+    let mut it = Scenario::new(apply_only());
+    let apply = it.start(Apply);
+    it.begins(apply.job);
+    let Outcome::Exited { code, started_at, ended_at, seen, info, .. } = it.exited(0, Default::default()) else { unreachable!() };
+    it.ends(apply.job, Outcome::Exited { code, started_at, ended_at, said: "left 1 process behind".to_owned(), seen, info });
+    it.is("CONVERGED");
+    assert!(it.state().standing().message.contains("left 1 process behind"), "{}", it.state().standing().message);
+    it.send(Event::Desired(Box::new(newer(&apply_only(), 2))));
+    it.run(Apply, 0);
+    assert!(!it.state().standing().message.contains("left 1"), "{}", it.state().standing().message);
+}
