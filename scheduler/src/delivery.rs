@@ -42,7 +42,7 @@ use tokio_util::task::TaskTracker;
 use crate::blobs::{Blobs, read_range};
 use crate::blocking::Blocking;
 use crate::clock::Clock;
-use crate::runner::learned::Learned;
+use crate::runner::learned::{Decides, Learned};
 use crate::runner::{End, JobSpec, News, Told};
 
 mod accept;
@@ -133,6 +133,20 @@ struct State {
     started_at: Option<Timestamp>,
     /// Whether they have its end. Then the database decides about what still comes.
     over: bool,
+    holds: Holds,
+}
+
+/// Which reports of a job do not end it before its place says how its container ended. Of a job whose order says so ([`Order`])
+/// it is all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Holds {
+    /// None: what the place says adds nothing.
+    #[default]
+    Nothing,
+    /// That of a command that somebody stopped: the place knows more of why.
+    Stopped,
+    /// All: the place is about to end it, or was not looked at yet.
+    All,
 }
 
 impl Delivery {
@@ -202,7 +216,7 @@ impl Delivery {
         for Left { order, staging, report } in found {
             let entry = self.enter(order, staging, news);
             taken.push(entry.order.job);
-            if let Some(report) = report.filter(|_| !entry.order.ends_with_its_container) {
+            if let Some(report) = report.filter(|report| !entry.holds(report)) {
                 let (end, gone) = Learned::delivered(report).end(String::new);
                 self.inner.tasks.spawn(self.inner.clone().tell_end(entry, end, gone));
             }
@@ -261,6 +275,13 @@ impl Delivery {
         }
     }
 
+    /// From now on these reports wait for what the place says of the job's end; one that was accepted before stands.
+    pub fn hold(&self, job: JobId, holds: Holds) {
+        if let Some(entry) = self.entry(job) {
+            entry.state.lock().expect("nobody panics with the lock").holds = holds;
+        }
+    }
+
     /// The place where the job runs says that it is over, and what it knows. The job is told as ended by the rule of
     /// [`crate::runner::learned`], with the streams as far as they came; unless a report was accepted before, which stands.
     /// `gone` is whether all of its processes are known to be gone. Harmless when repeated, and when the job is not known.
@@ -270,9 +291,11 @@ impl Delivery {
         if entry.state.lock().expect("nobody panics with the lock").over {
             return;
         }
-        let delivered = if entry.order.ends_with_its_container { self.kept_report(&entry).await } else { None };
-        if let Some(report) = delivered {
-            let (end, wrapper_gone) = learned.with_report_of_an_image(report).end(String::new);
+        let decides = learned.decides.or(entry.order.ends_with_its_container.then_some(Decides::Container));
+        let learned = Learned { decides, ..learned };
+        if let Some(report) = self.kept_report(&entry).await {
+            let learned = Learned { delivered: Some(report), ..learned };
+            let (end, wrapper_gone) = learned.end(|| "nobody told how it ended".to_owned());
             return self.inner.clone().tell_end(entry, end, gone && wrapper_gone).await;
         }
         let (end, wrapper_gone) = learned.end(|| "nobody told how it ended".to_owned());
@@ -302,9 +325,9 @@ impl Delivery {
         })
     }
 
-    /// Whether the job has a report that waits for the end of its container.
+    /// Whether the job has a report that was accepted.
     pub fn has_report(&self, job: JobId) -> bool {
-        self.entry(job).is_some_and(|entry| entry.order.ends_with_its_container && Staging::has_report(&entry.directory))
+        self.entry(job).is_some_and(|entry| Staging::has_report(&entry.directory))
     }
 
     /// Forgets a job whose end is stored, with all that is here of it; whoever waits to hear that their report is accepted
@@ -372,6 +395,7 @@ impl Delivery {
                 started: false,
                 started_at: Staging::started_at(&directory),
                 over: false,
+                holds: if Staging::is_held(&directory) { Holds::All } else { Holds::Nothing },
             }),
             directory,
             staging: Arc::new(tokio::sync::Mutex::new(staging)),
@@ -399,6 +423,13 @@ impl Inner {
 }
 
 impl Entry {
+    /// Whether this report waits for the end of the job's container.
+    fn holds(&self, report: &Report) -> bool {
+        let holds = self.state.lock().expect("nobody panics with the lock").holds;
+        let is_held = holds == Holds::All || (holds == Holds::Stopped && report.stopped_by.is_some());
+        self.order.ends_with_its_container || is_held
+    }
+
     /// The blob behind what `--in` names, if this job may see it.
     fn input(&self, reference: &str) -> Option<BlobId> {
         let named = |(name, blob): &&(String, BlobId)| name == reference || reference.parse() == Ok(*blob);

@@ -43,6 +43,7 @@ const ROOM_BYTES: u64 = 64 << 20;
 const ORDER: &str = "order.json";
 const STARTED: &str = "started";
 const CANCEL: &str = "cancel";
+const HELD: &str = "held";
 const REPORT: &str = "report.json";
 const FILES: &str = "files";
 const PARTS: &str = "parts";
@@ -157,6 +158,16 @@ impl Staging {
     /// Whether it was noted.
     pub(super) fn is_cancelled(directory: &Path) -> bool {
         directory.join(CANCEL).exists()
+    }
+
+    /// Notes that its report does not end the job before its container has ended. Synced with the report, which is kept later.
+    pub(super) fn note_held(directory: &Path) -> io::Result<()> {
+        File::create(directory.join(HELD)).map(drop)
+    }
+
+    /// Whether it was noted.
+    pub(super) fn is_held(directory: &Path) -> bool {
+        directory.join(HELD).exists()
     }
 
     /// The accepted report.

@@ -212,9 +212,14 @@ impl Upload {
             drop(staging);
             return self.stored().await;
         }
-        let waits = self.entry.order.ends_with_its_container;
+        let waits = self.entry.holds(&report);
         if waits && let Some(kept) = self.kept_report().await? {
             return Ok(if accept::is_same(&kept, &report) { Reported::Kept } else { Reported::Second });
+        }
+        if waits {
+            // Before the report is kept: what takes it up after a crash must know that it does not end the job.
+            let directory = self.entry.directory.clone();
+            self.inner.blocking.run(move || Staging::note_held(&directory)).await?;
         }
         // On its own, so that a client that goes away does not cut it in half.
         let (inner, entry) = (self.inner.clone(), self.entry.clone());

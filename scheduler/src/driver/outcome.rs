@@ -246,6 +246,9 @@ fn still_runs(report: &Report, code: Option<i32>, gone: bool, asked: &Asked<'_>)
     };
     let left = report.leaked.iter().filter(|left| left.alive).map(|left| format!("process {} (`{}`)", left.pid, left.argv.join(" ")));
     let left: Vec<_> = left.take(LEFT_SHOWN).collect();
+    if left.is_empty() {
+        return Some(format!("{ended}, but nobody knows whether all of its processes are gone"));
+    }
     Some(format!("{ended}, but some of its processes could not be stopped and still run: {}", left.join(", ")))
 }
 

@@ -50,6 +50,7 @@ mod stop;
 mod strangers;
 mod waits;
 mod watch;
+mod whose;
 
 use ask::Refused;
 use clusters::Clusters;

@@ -11,6 +11,14 @@
 //! | the cluster ended it, or lost it | why nobody knows |
 //! | nothing | unknown, which is never read as success |
 //!
+//! What the place itself knows counts beside every report ([`Learned::end`] is the rule, its tests are the table):
+//! - a command that the place ended before it ended by itself ([`Learned::taken`]), without us asking for that, has an unknown end,
+//!   whatever code or report there is; only that it never started, or ran past its timeout, is still believed;
+//! - the report of a wrapper that pvn put before the command tells how the container ended, by construction;
+//! - the report of a wrapper that the image brings ([`Decides::Container`]) tells what it ran. Where the container failed otherwise,
+//!   that counts, and where nobody saw the container end, nothing does;
+//! - of several tries ([`Decides::Job`]) the Job's own condition says whether they came to success or to failure.
+//!
 //! What always holds: learning the same again changes nothing ([`Learned::merge`] is idempotent and associative, and of two
 //! different words in the same way the first counts); of all that is known when a job is told as ended, the best way counts;
 //! what comes after that changes nothing, because nobody asks this rule again. A command can choose its exit code, but it cannot
@@ -24,6 +32,10 @@ use super::End;
 
 /// What the wrapper ends with when its command was fine and what it left is not. Source: docs/wrapper.md, `EX_DATAERR` of sysexits(3).
 const BAD_OUTPUT_CODE: i32 = 65;
+
+/// What it ends with when its command never ran: failures of its own, and what a shell says of a command that is not there.
+const NEVER_RAN_CODES: std::ops::RangeInclusive<i32> = 125..=127;
+const NOT_FOUND_CODE: i32 = 127;
 
 /// What is known of how a job ended, one slot a way.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -40,8 +52,39 @@ pub struct Learned {
     pub exit: Option<Exit>,
     /// Why its end cannot be known.
     pub lost: Option<String>,
+    /// Why the place ended it before it ended by itself, which we did not ask for. Then no code says what it found or did.
+    pub taken: Option<Taken>,
+    /// Whose word is the outcome; `None` = that of the wrapper before the command, or of the command itself.
+    pub decides: Option<Decides>,
     /// Whether it was ended because its time was over.
     pub timed_out: bool,
+}
+
+/// That the place ended it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Taken {
+    /// For people.
+    pub why: String,
+    /// When it was asked to end, if that is known. What had ended before did so by itself.
+    pub at: Option<Timestamp>,
+}
+
+/// Whose word is the outcome, where a report tells of a part only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decides {
+    /// The container, in which more may run than the wrapper of its image.
+    Container,
+    /// The Job, by which the command may run several times; as far as it says how it ended.
+    Job(Option<JobEnd>),
+}
+
+/// What a Job says of all its tries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobEnd {
+    /// Whether it is complete, and has not failed.
+    pub is_complete: bool,
+    /// Why, in its own words.
+    pub why: String,
 }
 
 /// Why a command never started.
@@ -72,21 +115,6 @@ impl Learned {
         Self { delivered: Some(report), ..Self::default() }
     }
 
-    /// Adds the report of a wrapper that its image brings, whose container is over. What else ran in that container the wrapper does
-    /// not know: where the container failed otherwise than the wrapper did, that counts.
-    #[must_use]
-    pub fn with_report_of_an_image(self, mut report: Box<Report>) -> Self {
-        let of_wrapper = if report.bad_output.is_some() { Some(BAD_OUTPUT_CODE) } else { report.exit_code };
-        if let (Some(exit), Some(own)) = (self.exit.filter(|exit| exit.code != 0), of_wrapper)
-            && exit.code != own
-        {
-            report.exit_code = Some(exit.code);
-            report.oom_killed |= exit.oom_killed;
-            (report.structured, report.bad_output) = (None, None);
-        }
-        Self { delivered: Some(report), ..self }
-    }
-
     /// Adds what was learned later.
     #[must_use]
     pub fn merge(self, later: Self) -> Self {
@@ -97,33 +125,109 @@ impl Learned {
             never: self.never.or(later.never),
             exit: self.exit.or(later.exit),
             lost: self.lost.or(later.lost),
+            taken: self.taken.or(later.taken),
+            decides: self.decides.or(later.decides),
             timed_out: self.timed_out || later.timed_out,
         }
     }
 
     /// What the job's end is, and whether every process of it is known to be gone as far as the wrapper says. `why` is said
     /// when nothing was learned.
-    pub fn end(self, why: impl FnOnce() -> String) -> (End, bool) {
-        if let Some(mut report) = self.delivered.or(self.line).or(self.message) {
-            report.timed_out |= self.timed_out;
-            let gone = report.leaked.iter().all(|left| !left.alive);
+    pub fn end(mut self, why: impl FnOnce() -> String) -> (End, bool) {
+        let kept = self.delivered.clone();
+        let report = self.delivered.take().or(self.line.take()).or(self.message.take());
+        let report = report.map(|report| Box::new(Report { timed_out: report.timed_out || self.timed_out, ..*report }));
+        let is_reported = report.is_some();
+        let gone = report.iter().flat_map(|report| &report.leaked).all(|left| !left.alive);
+        if let Some(report) = self.believed(report) {
             return (End::Reported(report), gone);
         }
-        if let Some(exit) = self.exit {
-            return (End::Reported(Box::new(Report { timed_out: self.timed_out, ..exit.report() })), true);
+        if let Some(Never { why, surroundings }) = self.never.take_if(|_| !is_reported) {
+            return (End::NotStarted { why, surroundings }, true);
         }
-        match self.never {
-            Some(Never { why, surroundings }) => (End::NotStarted { why, surroundings }, true),
-            None => {
-                // The place knows that it ended, if not how; then what is left of it is the place's to say.
-                let is_over = self.lost.is_some();
-                (End::Unknown { why: self.lost.unwrap_or_else(why), report: None }, is_over)
+        // The place knows that it ended, if not how; then what is left of it is the place's to say.
+        let is_over = self.taken.is_some() || self.lost.is_some() || self.exit.is_some();
+        let without_its_job = || {
+            let is_alone = self.decides == Some(Decides::Job(None)) && self.exit.is_some();
+            is_alone.then(|| "its Job was deleted before it said how its tries ended".to_owned())
+        };
+        let known = self.taken.map(|taken| taken.why).or(self.lost).or_else(without_its_job);
+        (End::Unknown { why: known.unwrap_or_else(why), report: kept }, is_over && gone)
+    }
+
+    /// The one rule: what tells how it ended, when anything does. `report` is the best one that there is.
+    fn believed(&self, report: Option<Box<Report>>) -> Option<Box<Report>> {
+        let bare = |exit: Exit| Box::new(Report { timed_out: self.timed_out, ..exit.report() });
+        let is_unseen = self.lost.is_some() || self.is_taken(self.exit.and_then(|exit| exit.ended_at));
+        match (&self.decides, report, self.exit) {
+            (None, Some(report), _) => {
+                let is_certain = report.exec_error.is_some() || report.timed_out;
+                let is_stopped = report.stopped_by.is_some() && is_unseen;
+                (is_certain || !(is_stopped || self.is_taken(ended_at(&report)))).then_some(report)
             }
+            (None | Some(Decides::Container), None, Some(exit)) => (!is_unseen).then(|| bare(exit)),
+            (Some(Decides::Container), Some(report), Some(exit)) => (!is_unseen).then(|| exit.with_part(report)),
+            (Some(Decides::Job(Some(JobEnd { is_complete: true, .. }))), report, Some(exit)) => {
+                // What it printed is that of the last try.
+                Some(
+                    report.filter(|report| code_of(report) == Some(0)).unwrap_or_else(|| bare(Exit { code: 0, oom_killed: false, ..exit })),
+                )
+            }
+            (Some(Decides::Job(Some(JobEnd { is_complete: false, why }))), report, Some(exit)) if !is_unseen => {
+                let mut report = report.map_or_else(|| bare(exit), |report| exit.with_part(report));
+                if code_of(&report) == Some(0) {
+                    report.bad_output = Some(format!("its Job failed: {why}"));
+                }
+                Some(report)
+            }
+            _ => None,
         }
+    }
+
+    /// Whether the place asked it to end before it ended at this time. Times are the cluster's, in whole seconds.
+    fn is_taken(&self, ended_at: Option<Timestamp>) -> bool {
+        let seconds = |at: Timestamp| at.as_millis().div_euclid(1000);
+        let is_later = |taken: &Taken| taken.at.zip(ended_at).is_some_and(|(asked, ended)| seconds(asked) > seconds(ended));
+        self.taken.as_ref().is_some_and(|taken| !is_later(taken))
     }
 }
 
+/// What a wrapper ended with by its report, when it ended by itself; of a command that never started 127 stands for all such codes.
+fn code_of(report: &Report) -> Option<i32> {
+    match (&report.bad_output, &report.exec_error) {
+        (Some(_), _) => Some(BAD_OUTPUT_CODE),
+        (None, Some(_)) => Some(NOT_FOUND_CODE),
+        (None, None) => report.exit_code,
+    }
+}
+
+/// When the command ended by its wrapper's clock.
+fn ended_at(report: &Report) -> Option<Timestamp> {
+    let nanos = [&report.start_timestamp_ns, &report.duration_ns].map(|text| text.parse::<i128>().ok());
+    let millis = nanos[0].zip(nanos[1])?;
+    i64::try_from((millis.0 + millis.1) / 1_000_000).ok().map(Timestamp::from_millis)
+}
+
 impl Exit {
+    /// The end of a container of which a report tells a part. What else ran in it the report's wrapper does not know: where the
+    /// container failed otherwise than the wrapper did, that counts.
+    fn with_part(self, mut report: Box<Report>) -> Box<Report> {
+        if report.exec_error.is_some() && NEVER_RAN_CODES.contains(&self.code) {
+            return report;
+        }
+        let own = code_of(&report);
+        if report.exec_error.take().is_some() {
+            // More ran than what never started.
+            (report.surroundings, report.exit_code) = (false, own);
+        }
+        if self.code != 0 && own.is_some_and(|own| own != self.code) {
+            report.exit_code = Some(self.code);
+            report.oom_killed |= self.oom_killed;
+            (report.structured, report.bad_output) = (None, None);
+        }
+        report
+    }
+
     fn report(self) -> Report {
         let nanos = |millis: i64| (i128::from(millis) * 1_000_000).to_string();
         let duration = self.started_at.zip(self.ended_at).map(|(start, end)| end.since_ms(start));
@@ -151,113 +255,4 @@ pub fn in_line(log: &str, job: &JobId, token: &str) -> Option<Box<Report>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn report(code: i32) -> Box<Report> {
-        Box::new(Report { exit_code: Some(code), ..Report::default() })
-    }
-
-    fn exit(code: i32) -> Exit {
-        Exit { code, oom_killed: false, started_at: None, ended_at: None }
-    }
-
-    fn check(learned: Learned, expected: Option<i32>) {
-        match learned.end(|| "nobody told".to_owned()).0 {
-            End::Reported(report) => assert_eq!(report.exit_code, expected),
-            End::Unknown { why, .. } => assert_eq!((expected, why.as_str()), (None, "nobody told")),
-            End::NotStarted { .. } => panic!("it started"),
-        }
-    }
-
-    #[test]
-    fn the_report_of_an_image_counts_unless_its_container_failed_otherwise() {
-        let with = |exit_code: i32, bad: bool, container: i32| {
-            let bad_output = bad.then(|| "wrong".to_owned());
-            let report = Box::new(Report { exit_code: Some(exit_code), bad_output, ..Report::default() });
-            let (End::Reported(report), true) =
-                (Learned { exit: Some(exit(container)), ..Learned::default() }).with_report_of_an_image(report).end(String::new)
-            else {
-                panic!("it is reported")
-            };
-            (report.exit_code, report.bad_output.is_some())
-        };
-        assert_eq!(with(0, false, 0), (Some(0), false));
-        assert_eq!(with(2, false, 2), (Some(2), false));
-        assert_eq!(with(0, true, 65), (Some(0), true));
-        assert_eq!(with(0, false, 9), (Some(9), false), "the script failed after the wrapper");
-        assert_eq!(with(3, false, 0), (Some(3), false), "the script reported a failure and ended well");
-    }
-
-    #[test]
-    fn the_best_way_counts_whatever_came_first() {
-        let all = || Learned {
-            delivered: Some(report(1)),
-            line: Some(report(2)),
-            message: Some(report(3)),
-            never: Some(Never { why: "no node".to_owned(), surroundings: true }),
-            exit: Some(exit(4)),
-            lost: Some("evicted".to_owned()),
-            timed_out: false,
-        };
-        check(all(), Some(1));
-        check(Learned { delivered: None, ..all() }, Some(2));
-        check(Learned { delivered: None, line: None, ..all() }, Some(3));
-        check(Learned { exit: Some(exit(4)), ..Learned::default() }, Some(4));
-        check(Learned::default(), None);
-        let never = Learned { never: Some(Never { why: "no node".to_owned(), surroundings: true }), ..Learned::default() };
-        assert!(matches!(never.end(String::new), (End::NotStarted { surroundings: true, .. }, true)));
-    }
-
-    #[test]
-    fn an_unknown_end_is_no_success_and_nothing_is_known_to_be_gone() {
-        assert!(matches!(Learned::default().end(String::new), (End::Unknown { .. }, false)));
-    }
-
-    #[test]
-    fn a_container_that_ended_says_when_it_ran() {
-        let times = Exit { started_at: Some(Timestamp::from_millis(5)), ended_at: Some(Timestamp::from_millis(8)), ..exit(0) };
-        let report = times.report();
-        assert_eq!((report.start_timestamp_ns.as_str(), report.duration_ns.as_str()), ("5000000", "3000000"));
-    }
-
-    #[test]
-    fn a_report_is_found_in_the_message_and_in_the_marked_line_of_its_own_job() {
-        let text = serde_json::to_string(&report(7)).unwrap();
-        assert_eq!(in_message(&format!(" {text}\n")).unwrap().exit_code, Some(7));
-        let [mine, other] = [b"a", b"b"].map(|name| JobId::derive(&[name]));
-        let log = line::write(&mine.to_string(), "token", &report(7));
-        assert_eq!(in_line(&log, &mine, "token").unwrap().exit_code, Some(7));
-        assert_eq!((in_line(&log, &other, "token"), in_line(&log, &mine, "another")), (None, None));
-        for text in ["", "Error: out of memory", "{}", "[1]", "\u{0}"] {
-            assert_eq!((in_message(text), in_line(text, &mine, "token")), (None, None), "{text:?}");
-        }
-    }
-
-    fn learned() -> impl Strategy<Value = Learned> {
-        let some = || prop::option::of(0..3_i32);
-        let ways = (some(), some(), some(), some(), some(), any::<bool>());
-        ways.prop_map(|(delivered, line, message, never, code, timed_out)| Learned {
-            delivered: delivered.map(report),
-            line: line.map(report),
-            message: message.map(report),
-            never: never.map(|why| Never { why: why.to_string(), surroundings: false }),
-            exit: code.map(exit),
-            lost: None,
-            timed_out,
-        })
-    }
-
-    proptest! {
-        #[test]
-        fn learning_again_changes_nothing(first in learned(), second in learned(), third in learned()) {
-            prop_assert_eq!(first.clone().merge(first.clone()), first.clone());
-            let both = first.clone().merge(second.clone());
-            prop_assert_eq!(both.clone().merge(second.clone()), both.clone());
-            prop_assert_eq!(both.clone().merge(first.clone()), both.clone());
-            prop_assert_eq!(both.merge(third.clone()), first.merge(second.merge(third)));
-        }
-    }
-}
+mod tests;

@@ -21,11 +21,12 @@ use super::clusters::Cluster;
 use super::hidden::Hidden;
 use super::leave::May;
 use super::record::Record;
-use super::sight::{Seen, Sight, Subject, look};
+use super::sight::{Seen, Sight, Subject, is_suspended_again, look, taken};
 use super::waits::{Teller, Wait};
 use super::watch::View;
+use crate::delivery::Holds;
 use crate::runner::Told;
-use crate::runner::learned::{Learned, Never};
+use crate::runner::learned::{Learned, Never, Taken};
 
 /// Who we are among those that change objects.
 pub(super) const FIELD_MANAGER: &str = "pvn-scheduler";
@@ -118,6 +119,8 @@ pub(super) struct Course {
     broken_before: u32,
     /// What its wrapper wrote into the log because it reaches nobody. It counts when the container has ended.
     line: Option<Box<Report>>,
+    /// Whether the cluster, or somebody in it, was seen to end its Pod before we did.
+    pub(super) was_taken: bool,
     /// Stops so far.
     pub(super) asked: u32,
 }
@@ -146,6 +149,7 @@ impl Course {
             deleted: false,
             broken_before: 0,
             line: None,
+            was_taken: false,
             asked: 0,
         }
     }
@@ -209,6 +213,8 @@ impl Follower {
             // Of one that nobody knows to be suspended nobody knows that it has not started.
             self.stop(&mut course, !self.is_unsure).await;
         }
+        // Until it was looked at once nobody knows whether its Pod was deleted.
+        self.inner.delivery.hold(self.job, Holds::All);
         loop {
             let sight = self.view.sight.borrow_and_update().clone();
             let is_listed = sight.is_listed();
@@ -230,6 +236,9 @@ impl Follower {
             // Before everything was listed nobody knows what is there.
             let seen = if is_listed { look(&sight, self.subject(&course)) } else { Seen::Waiting(None) };
             let lost_at = course.lost_at.take();
+            if is_listed {
+                self.hold(&mut course, &sight);
+            }
             match seen {
                 Seen::Over { learned, gone } => {
                     if self.is_over(&mut course, &sight, &learned).await {
@@ -280,7 +289,9 @@ impl Follower {
                 }
                 () = tokio::time::sleep_until(lost_at.unwrap_or_else(Instant::now)), if lost_at.is_some() => {
                     let why = "its Pod was to end and did not: its node does not answer, and the command may still run there";
-                    let learned = course.with_what_is_known(lost(why));
+                    let taken = sight.pod.as_ref().and_then(|pod| taken(pod, &sight, self.subject(&course)));
+                    let taken = taken.map(|taken| Taken { why: why.to_owned(), ..taken });
+                    let learned = course.with_what_is_known(Learned { taken, ..lost(why) });
                     return self.over(learned, false, &course, &sight).await;
                 }
                 () = tokio::time::sleep_until(course.absent_at.unwrap_or_else(Instant::now)), if course.absent_at.is_some() => {
@@ -395,11 +406,12 @@ impl Follower {
         }
     }
 
-    fn subject(&self, course: &Course) -> Subject<'_> {
+    pub(super) fn subject(&self, course: &Course) -> Subject<'_> {
         let Course { deleted, started, .. } = *course;
         // Only a scheduler that was away lets the cluster end it at its deadline.
         let is_late = self.record.end_by.is_some_and(|by| self.inner.clock.now() >= by);
-        let ended_by_us = course.asked > 0 || course.timed_out || is_late;
+        // What its wrapper left in the log has us end its Pod, unless somebody else did before.
+        let ended_by_us = course.asked > 0 || course.timed_out || is_late || (course.line.is_some() && !course.was_taken);
         Subject { container: &self.record.container, tries_again: self.record.tries_again, deleted, started, ended_by_us }
     }
 
@@ -433,8 +445,13 @@ impl Follower {
             gone |= sight.pod.is_none() && course.is_absent;
             learned.lost = Some(self.with_namespace(why).await);
         }
+        if let Some(taken) = &mut learned.taken {
+            taken.why = self.with_namespace(std::mem::take(&mut taken.why)).await;
+        }
+        learned.decides = self.decides(sight);
         let was_taken = |pod: &Pod| sight.pod_gone || pod.metadata.deletion_timestamp.is_some();
-        if sight.pod.as_ref().is_some_and(was_taken) {
+        let is_suspended = sight.job.as_ref().is_some_and(|job| is_suspended_again(job, sight.pod.as_ref()));
+        if is_suspended || sight.pod.as_ref().is_some_and(was_taken) {
             self.end_suspended().await;
         }
         if let Some(exit) = &learned.exit {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use schema::mask::{self, Masker, Secrets};
 
-use crate::runner::learned::Learned;
+use crate::runner::learned::{Decides, Learned};
 use crate::secrets::{SealError, Sealer};
 
 /// What the sealed values are bound to.
@@ -64,7 +64,12 @@ impl Hidden {
     /// Hides them in what is told of a job's end.
     pub(super) fn hide_in(&self, learned: &mut Learned) {
         let why = learned.never.as_mut().map(|never| &mut never.why);
-        for text in why.into_iter().chain(learned.lost.as_mut()) {
+        let said = match &mut learned.decides {
+            Some(Decides::Job(Some(said))) => Some(&mut said.why),
+            _ => None,
+        };
+        let taken = learned.taken.as_mut().map(|taken| &mut taken.why);
+        for text in why.into_iter().chain(learned.lost.as_mut()).chain(taken).chain(said) {
             *text = self.hide(text);
         }
     }

@@ -11,8 +11,9 @@ use k8s_openapi::api::core::v1::{ContainerState, ContainerStateTerminated, Conta
 use schema::time::Timestamp;
 
 use super::job;
+use super::let_go::LET_GO_MARK;
 use super::waits::Wait;
-use crate::runner::learned::{self, Exit, Learned, Never};
+use crate::runner::learned::{self, Decides, Exit, JobEnd, Learned, Never, Taken};
 
 /// All that the cluster shows of one job.
 #[derive(Debug, Clone, Default)]
@@ -97,8 +98,14 @@ pub(super) fn look(sight: &Sight, subject: Subject<'_>) -> Seen {
     let Some(pod) = &sight.pod else { return look_without_pod(sight, subject) };
     let seen = look_at_pod(pod, sight, subject);
     match seen {
-        // One try of several.
-        Seen::Over { .. } if subject.tries_again && !sight.is_job_over() => Seen::Waiting(None),
+        // One try of several, and there are no more when its Job is suspended.
+        Seen::Over { learned, gone } if subject.tries_again && !sight.is_job_over() => {
+            if !sight.job.as_ref().is_some_and(|job| is_suspended_again(job, Some(pod))) {
+                return Seen::Waiting(None);
+            }
+            let lost = learned.lost.clone().or_else(|| Some("somebody suspended its Job, which makes no more tries".to_owned()));
+            Seen::Over { learned: Box::new(Learned { lost, ..*learned }), gone }
+        }
         seen => seen,
     }
 }
@@ -134,7 +141,7 @@ fn look_at_pod(pod: &Pod, sight: &Sight, subject: Subject<'_>) -> Seen {
         return never(why, true);
     }
     if let Some(ended) = main.and_then(|main| ended(main).or_else(|| last_end(main, sight, subject))) {
-        return look_at_end(pod, sight.job_gone, status, ended, subject);
+        return look_at_end(pod, sight, ended, subject);
     }
     let runs = main.is_some_and(|main| main.started == Some(true) || state(main).is_some_and(|state| state.running.is_some()));
     if status.phase.as_deref() == Some("Failed") {
@@ -145,8 +152,11 @@ fn look_at_pod(pod: &Pod, sight: &Sight, subject: Subject<'_>) -> Seen {
         if !sight.pod_missed && !subject.started && !runs && !had_node(pod) {
             return never(format!("{what} before it had a node"), true);
         }
+        let taken = taken(pod, sight, subject);
         let what = disruption(status).unwrap_or_else(|| what.to_owned());
-        return lost(&format!("{what}, and its node did not say what became of its command, which may still run there"), false);
+        let why = format!("{what}, and its node did not say what became of its command, which may still run there");
+        let taken = taken.map(|taken| Taken { why: why.clone(), ..taken });
+        return Seen::Over { learned: Box::new(Learned { lost: Some(why), taken, ..Learned::default() }), gone: false };
     }
     if runs {
         let since = main.and_then(state).and_then(|state| state.running.as_ref()?.started_at.as_ref());
@@ -197,7 +207,7 @@ fn is_refused(status: &PodStatus) -> bool {
 }
 
 /// The container has ended: by itself, or not.
-fn look_at_end(pod: &Pod, job_gone: bool, status: &PodStatus, ended: &ContainerStateTerminated, subject: Subject<'_>) -> Seen {
+fn look_at_end(pod: &Pod, sight: &Sight, ended: &ContainerStateTerminated, subject: Subject<'_>) -> Seen {
     let reason = ended.reason.as_deref().unwrap_or_default();
     let said = ended.message.as_deref().unwrap_or_default();
     if matches!(reason, "StartError" | "ContainerCannotRun") && !subject.started {
@@ -210,19 +220,54 @@ fn look_at_end(pod: &Pod, job_gone: bool, status: &PodStatus, ended: &ContainerS
         started_at: ended.started_at.as_ref().map(time),
         ended_at: ended.finished_at.as_ref().map(time),
     };
-    // Of a command that somebody else ended, no code says what it found or did; nor does one that nobody could read.
-    let was_ended = disruption(status).or_else(|| {
-        if reason == "ContainerStatusUnknown" {
-            return Some(words(Some(reason), Some(said), "its end was not seen"));
-        }
-        let whose = if job_gone { "its Job" } else { "its Pod" };
-        let is_deleted = pod.metadata.deletion_timestamp.is_some() && !subject.ended_by_us;
-        is_deleted.then(|| format!("{whose} was deleted while it ran"))
+    // A code that nobody could read is none.
+    let lost = (reason == "ContainerStatusUnknown").then(|| words(Some(reason), Some(said), "its end was not seen"));
+    let exit = Some(exit).filter(|_| lost.is_none());
+    let taken = taken(pod, sight, subject);
+    Seen::Over { learned: Box::new(Learned { message, exit, lost, taken, ..Learned::default() }), gone: true }
+}
+
+/// Why and since when the cluster ends a Pod, which we did not ask for.
+pub(super) fn taken(pod: &Pod, sight: &Sight, subject: Subject<'_>) -> Option<Taken> {
+    let status = pod.status.as_ref();
+    let by_cluster = status.and_then(|status| {
+        let at = status.conditions.iter().flatten().find(|condition| is_disrupted(condition));
+        let at = at.and_then(|condition| condition.last_transition_time.as_ref()).map(time);
+        disruption(status).map(|why| Taken { why, at })
     });
-    match (was_ended, message) {
-        (Some(why), None) => lost(&why, true),
-        (_, message) => Seen::Over { learned: Box::new(Learned { message, exit: Some(exit), ..Learned::default() }), gone: true },
-    }
+    by_cluster.or_else(|| own_deadline(pod)).or_else(|| {
+        let asked = pod.metadata.deletion_timestamp.as_ref().filter(|_| !subject.ended_by_us)?;
+        // It is the time at which its grace is over.
+        let grace_ms = pod.metadata.deletion_grace_period_seconds.unwrap_or_default().saturating_mul(1000);
+        let at = Some(time(asked).plus_ms(-grace_ms));
+        let job = sight.job.as_ref();
+        let why = match job.and_then(failure_of) {
+            Some(why) => format!("its Job ended it: {why}"),
+            None if job.is_some_and(|job| is_suspended_again(job, Some(pod))) => {
+                "somebody suspended its Job, which ends what runs".to_owned()
+            }
+            None if sight.job_gone => "its Job was deleted while it ran".to_owned(),
+            None => "its Pod was deleted while it ran".to_owned(),
+        };
+        Some(Taken { why, at })
+    })
+}
+
+/// That a Pod has run past the deadline of its own, which its Job's file says.
+fn own_deadline(pod: &Pod) -> Option<Taken> {
+    let status = pod.status.as_ref().filter(|status| status.reason.as_deref() == Some("DeadlineExceeded"))?;
+    let limit_ms = pod.spec.as_ref().and_then(|spec| spec.active_deadline_seconds).map(|seconds| seconds.saturating_mul(1000));
+    let at = status.start_time.as_ref().zip(limit_ms).map(|(start, limit_ms)| time(start).plus_ms(limit_ms));
+    Some(Taken {
+        why: format!("its Pod ran past its own deadline: {}", words(status.reason.as_deref(), status.message.as_deref(), "")),
+        at,
+    })
+}
+
+/// What a Job with several tries says of them.
+pub(super) fn decided_by_job(sight: &Sight) -> Decides {
+    let said = sight.job.as_ref().and_then(|job| Some((job, end_of(job)?)));
+    Decides::Job(said.map(|(job, why)| JobEnd { is_complete: failure_of(job).is_none(), why }))
 }
 
 /// Of a Pod that was deleted while it waited the node says "unknown" of a container that it never made.
@@ -254,10 +299,13 @@ fn state(status: &ContainerStatus) -> Option<&ContainerState> {
     status.state.as_ref()
 }
 
+fn is_disrupted(condition: &PodCondition) -> bool {
+    condition.type_ == "DisruptionTarget" && condition.status == "True"
+}
+
 /// Why the cluster ended the Pod, if it did.
 fn disruption(status: &PodStatus) -> Option<String> {
-    let target = status.conditions.iter().flatten().find(|condition| condition.type_ == "DisruptionTarget" && condition.status == "True");
-    if let Some(target) = target {
+    if let Some(target) = status.conditions.iter().flatten().find(|condition| is_disrupted(condition)) {
         let what = match target.reason.as_deref() {
             Some("PreemptionByScheduler") => "its Pod made room for another",
             Some("EvictionByEvictionAPI") => "its Pod was evicted",
@@ -312,6 +360,25 @@ fn end_of(job: &Job) -> Option<String> {
     let end =
         conditions.iter().find(|condition| matches!(condition.type_.as_str(), "Complete" | "Failed") && condition.status == "True")?;
     Some(words(end.reason.as_deref(), end.message.as_deref(), "its Job is over"))
+}
+
+/// Why a Job has failed, or is about to when its Pods have ended.
+fn failure_of(job: &Job) -> Option<String> {
+    let conditions = job.status.as_ref()?.conditions.as_ref()?;
+    let failure =
+        conditions.iter().find(|condition| matches!(condition.type_.as_str(), "Failed" | "FailureTarget") && condition.status == "True")?;
+    Some(words(failure.reason.as_deref(), failure.message.as_deref(), "it failed"))
+}
+
+/// Whether somebody has suspended a Job since it was let go, as far as its books say: they may be older than its Pod.
+pub(super) fn is_suspended_again(job: &Job, pod: Option<&Pod>) -> bool {
+    let is_suspended = job.spec.as_ref().is_some_and(|spec| spec.suspend == Some(true));
+    let was_let_go = job.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(LET_GO_MARK));
+    let made_at = pod.and_then(|pod| pod.metadata.creation_timestamp.as_ref()).map(time);
+    let conditions = job.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let since = conditions.into_iter().flatten().find(|condition| condition.type_ == "Suspended" && condition.status == "True");
+    let since = since.and_then(|condition| condition.last_transition_time.as_ref()).map(time);
+    is_suspended && (was_let_go || made_at.zip(since).is_some_and(|(made, since)| since > made))
 }
 
 fn words(reason: Option<&str>, message: Option<&str>, otherwise: &str) -> String {

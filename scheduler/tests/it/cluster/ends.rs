@@ -2,6 +2,7 @@
 //! and only what never ran through no fault of its own is tried again.
 
 use axum::http::Method;
+use schema::report::Report;
 use serde_json::{Value, json};
 
 use super::World;
@@ -31,6 +32,13 @@ pub(super) fn ended(code: i32, reason: &str) -> Value {
     let mut terminated = json!({"exitCode": code, "reason": reason});
     terminated.as_object_mut().unwrap().extend(times.as_object().unwrap().clone());
     status("Failed", &json!({"terminated": terminated}))
+}
+
+/// The same with what a wrapper left as the container's last words.
+pub(super) fn ended_saying(code: i32, report: &Report) -> Value {
+    let mut status = ended(code, "Error");
+    status["containerStatuses"][0]["state"]["terminated"]["message"] = serde_json::to_string(report).unwrap().into();
+    status
 }
 
 fn disrupted(fake: &Fake, reason: &str) {
@@ -236,6 +244,6 @@ async fn p1_a_job_that_somebody_suspended_while_it_ran_cannot_be_resumed_unseen(
     job["spec"]["suspend"] = true.into();
     world.fake.put(&format!("/apis/batch/v1/namespaces/n/jobs/{}", job["metadata"]["name"].as_str().unwrap()), job);
     world.fake.pod(json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 30}), ended(143, "Error"));
-    assert_eq!(world.end().await, "gone, unknown: its Pod was deleted while it ran");
+    assert_eq!(world.end().await, "gone, unknown: somebody suspended its Job, which ends what runs");
     assert_eq!(world.fake.object("/jobs/"), None);
 }

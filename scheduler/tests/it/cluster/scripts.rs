@@ -6,7 +6,7 @@ use schema::wire::TOKEN_VARIABLE;
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use super::ends::{ended, running};
+use super::ends::{ended, ended_saying, running};
 use super::{World, job_id};
 
 /// The uploads of the job, as its wrapper reaches them.
@@ -57,4 +57,90 @@ async fn p4_a_report_that_waits_for_its_container_counts_after_a_restart_too() {
     world.fake.pod(json!({}), ended(0, "Completed"));
     let report = world.report().await;
     assert_eq!((report.exit_code, report.duration_ns.as_str()), (Some(0), "1"), "what the wrapper said");
+}
+
+#[tokio::test]
+async fn p8_the_last_words_of_a_wrapper_within_a_script_hide_no_failure_of_its_container() {
+    for (own, container, end) in [(0, 9, "gone, exit Some(9)"), (0, 0, "gone, exit Some(0)"), (3, 0, "gone, exit Some(3)")] {
+        let mut world = running_world().await;
+        world.fake.pod(json!({}), ended_saying(container, &report(own)));
+        assert_eq!(world.end().await, end);
+    }
+}
+
+#[tokio::test]
+async fn rule_14_a_report_from_within_a_script_says_nothing_of_a_container_whose_end_nobody_saw() {
+    let mut world = running_world().await;
+    assert_eq!(upload(&world).await.report(report(0)).await.unwrap(), Reported::Kept);
+    world.fake.delete("/pods/");
+    let end = world.end().await;
+    assert!(end.starts_with("not gone, unknown: its Pod was deleted, and its node did not say"), "{end}");
+    let mut world = running_world().await;
+    assert_eq!(upload(&world).await.report(report(0)).await.unwrap(), Reported::Kept);
+    world.fake.pod(json!({"deletionTimestamp": "2026-01-01T00:00:30Z", "deletionGracePeriodSeconds": 30}), ended(0, "Completed"));
+    assert_eq!(world.end().await, "gone, unknown: its Pod was deleted while it ran", "whatever it ended with when it was asked to");
+}
+
+/// A job behind a wrapper that pvn put there, which runs.
+async fn wrapped_world() -> (World, Upload) {
+    let mut world = World::new().await;
+    let mut spec = world.spec();
+    spec.cluster.as_mut().unwrap().place.wrapper_image = Some("wrapper".to_owned());
+    spec.command.job.as_mut().unwrap()["spec"]["template"]["spec"]["containers"][0]["command"] = json!(["tool"]);
+    world.let_go_as(spec).await;
+    world.fake.pod(json!({}), running());
+    assert_eq!(world.told().await, "runs");
+    let upload = upload(&world).await;
+    (world, upload)
+}
+
+/// A report of a command that ended a second into 2026.
+fn at_once() -> Box<Report> {
+    Box::new(Report { start_timestamp_ns: "1767225600000000000".to_owned(), duration_ns: "1000000000".to_owned(), ..*report(0) })
+}
+
+#[tokio::test]
+async fn rule_14_a_command_whose_pod_was_deleted_before_it_ended_is_unknown_whatever_its_wrapper_delivers() {
+    let deleted = || json!({"deletionTimestamp": "2026-01-01T00:00:30Z", "deletionGracePeriodSeconds": 30});
+    for crash in [false, true] {
+        let (mut world, upload) = wrapped_world().await;
+        world.fake.pod(deleted(), running());
+        let kept = async || (upload.report(at_once()).await.unwrap() == Reported::Kept).then_some(());
+        // The watch may be behind the test; whoever is behind the kubelet is not.
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        kept().await.expect("it waits for what the cluster says");
+        if crash {
+            world.restart().await;
+            assert_eq!(world.runner.recover(&[job_id()]).await, []);
+        }
+        world.fake.pod(deleted(), ended_saying(0, &at_once()));
+        assert_eq!(world.end().await, "gone, unknown: its Pod was deleted while it ran", "crash: {crash}");
+    }
+}
+
+#[tokio::test]
+async fn p5_a_command_that_had_ended_before_its_pod_was_deleted_counts() {
+    let (mut world, upload) = wrapped_world().await;
+    let deleted = || json!({"deletionTimestamp": "2026-01-01T00:00:32Z", "deletionGracePeriodSeconds": 30});
+    world.fake.pod(deleted(), running());
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    assert_eq!(upload.report(at_once()).await.unwrap(), Reported::Kept);
+    world.fake.pod(deleted(), ended_saying(0, &at_once()));
+    assert_eq!(world.end().await, "gone, exit Some(0)");
+    let (mut world, upload) = wrapped_world().await;
+    let sent = tokio::spawn(async move { upload.report(at_once()).await });
+    assert_eq!(world.end().await, "gone, exit Some(0)", "its report alone ends it");
+    world.runner.forget(job_id()).await;
+    assert_eq!(sent.await.unwrap().unwrap(), Reported::Stored);
+}
+
+#[tokio::test]
+async fn a_stop_that_nobody_asked_for_is_told_in_the_clusters_words() {
+    let (mut world, upload) = wrapped_world().await;
+    let stopped = || Box::new(Report { stopped_by: Some("SIGTERM".to_owned()), ..*at_once() });
+    assert_eq!(upload.report(stopped()).await.unwrap(), Reported::Kept);
+    let mut status = ended_saying(0, &stopped());
+    (status["reason"], status["message"]) = (json!("DeadlineExceeded"), json!("m"));
+    world.fake.pod(json!({}), status);
+    assert_eq!(world.end().await, "gone, unknown: its Pod ran past its own deadline: DeadlineExceeded: m");
 }

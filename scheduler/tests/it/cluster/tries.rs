@@ -1,9 +1,10 @@
 //! Job files by which Kubernetes itself may run the command again: the job is over when its Job is, not when a try is.
 
+use schema::report::Report;
 use serde_json::{Value, json};
 
 use super::World;
-use super::ends::{ended, running};
+use super::ends::{ended, ended_saying, running};
 
 /// What the file says that makes more than one Pod possible, or more than one run in a Pod.
 fn files() -> [(&'static str, Value); 6] {
@@ -58,4 +59,45 @@ async fn p1_a_job_with_several_tries_does_not_end_beside_a_pod_that_still_runs()
     assert!(world.news.try_recv().is_err(), "the first one still runs");
     world.fake.try_pod(1, ended(143, "Error"));
     assert_eq!(world.end().await, "gone, exit Some(0)");
+}
+
+/// A job with two tries, of which the first runs.
+async fn twice() -> World {
+    let mut world = World::new().await;
+    let mut spec = world.spec();
+    spec.command.job.as_mut().unwrap()["spec"]["backoffLimit"] = 1.into();
+    world.let_go_as(spec).await;
+    world.fake.try_pod(1, running());
+    assert_eq!(world.told().await, "runs");
+    world
+}
+
+#[tokio::test]
+async fn p8_of_several_tries_the_job_says_how_they_ended_whatever_a_wrapper_left() {
+    let failed = "its Job failed: BackoffLimitExceeded";
+    for (condition, own, container, code, bad) in [
+        ("Failed", 0, 9, 9, None),
+        ("Failed", 0, 0, 0, Some(failed)),
+        ("Failed", 3, 0, 3, None),
+        ("Complete", 3, 0, 0, None),
+        ("Complete", 0, 0, 0, None),
+    ] {
+        let mut world = twice().await;
+        let report = Report { exit_code: Some(own), ..Report::default() };
+        world.fake.try_pod(1, ended_saying(container, &report));
+        world.fake.job(|job| {
+            job["status"] = json!({"conditions": [{"type": condition, "status": "True", "reason": "BackoffLimitExceeded"}]});
+        });
+        let report = world.report().await;
+        assert_eq!((report.exit_code, report.bad_output.as_deref()), (Some(code), bad), "{condition}, {own}, {container}");
+    }
+}
+
+#[tokio::test]
+async fn p3_p7_several_tries_end_when_somebody_suspends_their_job() {
+    let mut world = twice().await;
+    world.fake.job(|job| job["spec"]["suspend"] = true.into());
+    world.fake.try_pod(1, ended(143, "Error"));
+    assert_eq!(world.end().await, "gone, unknown: somebody suspended its Job, which makes no more tries");
+    assert_eq!(world.fake.object("/jobs/"), None, "whoever resumed it would run it again, unseen");
 }

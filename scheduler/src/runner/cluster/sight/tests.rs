@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::runner::End;
 
 const ONCE: Subject<'_> = Subject { container: "main", tries_again: false, deleted: false, started: false, ended_by_us: false };
 
@@ -28,6 +29,9 @@ fn line(seen: &Seen) -> String {
         Seen::Running { since } => format!("runs since {}", since.map_or_else(String::new, |at| at.to_string())),
         Seen::Over { learned, gone } => {
             let gone = if *gone { "gone" } else { "not gone" };
+            if let (Some(taken), (End::Unknown { .. }, _)) = (&learned.taken, learned.clone().end(String::new)) {
+                return format!("{gone}, unknown: {}", taken.why);
+            }
             match (&learned.never, &learned.lost, &learned.message, &learned.exit) {
                 (Some(never), ..) => format!("{gone}, never{}: {}", if never.surroundings { ", surroundings" } else { "" }, never.why),
                 (_, Some(why), ..) => format!("{gone}, unknown: {why}"),
@@ -81,7 +85,8 @@ fn what_the_wrapper_wrote_down_counts() {
     check(of(ended(65, "Error", &report)), "gone, reported Some(7)");
     let mut evicted = ended(143, "Error", &report);
     evicted["reason"] = json!("Evicted");
-    check(of(evicted), "gone, reported Some(7)");
+    // Whatever it ended with when it was asked to.
+    check(of(evicted), "gone, unknown: Evicted");
 }
 
 #[test]
@@ -111,6 +116,69 @@ fn what_the_cluster_ended_is_unknown() {
     let mut evicted = done();
     evicted["conditions"] = json!([{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": "m"}]);
     check(deleted(evicted), "gone, unknown: its Pod was evicted: m");
+}
+
+#[test]
+fn what_had_ended_before_the_cluster_took_it_counts() {
+    let deleted = |at: &str, grace_s: i64| {
+        let mut sight = of(ended(0, "Completed", ""));
+        let metadata = &mut sight.pod.as_mut().unwrap().metadata;
+        metadata.deletion_timestamp = serde_json::from_value(json!(at)).unwrap();
+        metadata.deletion_grace_period_seconds = Some(grace_s);
+        sight
+    };
+    // A deletion is noted with the time at which its grace is over.
+    check(deleted("2026-01-01T00:00:31Z", 30), "gone, unknown: its Pod was deleted while it ran");
+    check(deleted("2026-01-01T00:00:32Z", 30), "gone, unknown: its Pod was deleted while it ran");
+    check(deleted("2026-01-01T00:00:33Z", 30), "gone, exit 0");
+    check(deleted("2026-01-01T00:00:03Z", 0), "gone, exit 0");
+    for (at, expected) in [("01", "gone, unknown: its Pod was evicted: m"), ("03", "gone, exit 0")] {
+        let mut status = ended(0, "Completed", "");
+        let at = format!("2026-01-01T00:00:{at}Z");
+        status["conditions"] = json!([{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": "m", "lastTransitionTime": at}]);
+        check(of(status), expected);
+    }
+    let by_us = Subject { ended_by_us: true, ..ONCE };
+    assert_eq!(line(&look(&deleted("2026-01-01T00:00:31Z", 30), by_us)), "gone, exit 0");
+}
+
+#[test]
+fn a_deadline_of_its_own_file_is_told_as_such() {
+    let mut status = ended(0, "Completed", "");
+    status["phase"] = json!("Failed");
+    status["reason"] = json!("DeadlineExceeded");
+    status["message"] = json!("m");
+    let words = "gone, unknown: its Pod ran past its own deadline: DeadlineExceeded: m";
+    check(of(status.clone()), words);
+    status["startTime"] = json!("2026-01-01T00:00:00Z");
+    for (limit_s, expected) in [(2, words), (3, "gone, exit 0")] {
+        let mut sight = of(status.clone());
+        sight.pod.as_mut().unwrap().spec = serde_json::from_value(json!({"activeDeadlineSeconds": limit_s, "containers": []})).unwrap();
+        check(sight, expected);
+    }
+    let mut sight = Sight { job: Some(job("FailureTarget", "DeadlineExceeded")), ..of(ended(0, "Completed", "")) };
+    sight.pod.as_mut().unwrap().metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:01Z")).unwrap();
+    check(sight, "gone, unknown: its Job ended it: DeadlineExceeded: says why");
+}
+
+#[test]
+fn several_tries_are_over_when_somebody_suspends_their_job() {
+    let several = Subject { tries_again: true, ..ONCE };
+    let suspended = |mark: bool, since: &str| -> Job {
+        let annotations = if mark { json!({LET_GO_MARK: "true"}) } else { json!({}) };
+        let condition = json!({"type": "Suspended", "status": "True", "lastTransitionTime": since});
+        let job = json!({"metadata": {"annotations": annotations}, "spec": {"suspend": true, "template": {}}, "status": {"conditions": [condition]}});
+        serde_json::from_value(job).unwrap()
+    };
+    let with = |job: Job, code: i32| {
+        let mut sight = Sight { job: Some(job), ..of(ended(code, "Error", "")) };
+        sight.pod.as_mut().unwrap().metadata.creation_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+        line(&look(&sight, several))
+    };
+    let over = "gone, unknown: somebody suspended its Job, which makes no more tries";
+    assert_eq!(with(suspended(true, "2026-01-01T00:00:00Z"), 1), over);
+    assert_eq!(with(suspended(false, "2026-01-01T00:00:01Z"), 1), over, "one that its own file suspends, and somebody else let go");
+    assert_eq!(with(suspended(false, "2026-01-01T00:00:00Z"), 1), "waits", "the Job as it was before it was let go");
 }
 
 #[test]
