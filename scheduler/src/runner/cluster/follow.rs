@@ -21,7 +21,7 @@ use super::clusters::Cluster;
 use super::hidden::Hidden;
 use super::leave::May;
 use super::record::Record;
-use super::sight::{Seen, Sight, Subject, is_suspended_again, look, taken};
+use super::sight::{Seen, Sight, Subject, init_that_ran, is_suspended_again, look, taken};
 use super::waits::{Teller, Wait};
 use super::watch::View;
 use crate::delivery::Holds;
@@ -432,7 +432,10 @@ impl Follower {
     /// The last word: what it waited for if it was given up, and the log where nothing was delivered.
     async fn over(&self, mut learned: Learned, mut gone: bool, course: &Course, sight: &Sight) -> (Learned, bool) {
         if let Some(never) = &mut learned.never {
-            if let (true, Some(wait)) = (course.gave_up, &course.waits_for) {
+            if let Some(name) = sight.pod.as_ref().and_then(init_that_ran).filter(|_| course.gave_up) {
+                let what = if course.timed_out { "ran past its timeout" } else { "did not start in time" };
+                *never = Never { why: format!("it {what} and was stopped while its init container `{name}` ran"), surroundings: false };
+            } else if let (true, Some(wait)) = (course.gave_up, &course.waits_for) {
                 *never = Never { why: format!("it did not start in time: {}", wait.why), surroundings: wait.surroundings };
             }
             // A Pod that came and went just then was perhaps not seen.

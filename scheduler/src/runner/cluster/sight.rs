@@ -349,6 +349,23 @@ fn init_failure(status: &PodStatus) -> Option<(&str, String)> {
     })
 }
 
+/// The init container of the user's own that a deletion of its Pod ended: what it did in its place it may have done.
+pub(super) fn init_that_ran(pod: &Pod) -> Option<&str> {
+    let asked = pod.metadata.deletion_timestamp.as_ref().map(time)?;
+    let asked = asked.plus_ms(-pod.metadata.deletion_grace_period_seconds.unwrap_or_default().saturating_mul(1000));
+    let runs_beside = |name: &str| {
+        let mut all = pod.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
+        all.any(|container| container.name == name && container.restart_policy.as_deref() == Some("Always"))
+    };
+    let ran = pod.status.as_ref()?.init_container_statuses.iter().flatten().find(|container| {
+        let runs = state(container).is_some_and(|state| state.running.is_some());
+        let was_ended = ended(container).filter(|ended| ended.started_at.is_some());
+        let was_ended = was_ended.and_then(|ended| ended.finished_at.as_ref()).is_some_and(|at| time(at) >= asked);
+        container.name != job::WRAPPER && !runs_beside(&container.name) && (runs || was_ended)
+    });
+    ran.map(|container| container.name.as_str())
+}
+
 /// Whether a Job is over.
 pub(super) fn is_over(job: &Job) -> bool {
     end_of(job).is_some()

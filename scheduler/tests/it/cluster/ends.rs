@@ -226,6 +226,19 @@ async fn p3_what_cannot_start_in_time_ends_with_the_reason_and_only_what_may_pas
 }
 
 #[tokio::test]
+async fn p3_an_init_container_that_the_timeout_ended_is_not_run_again() {
+    let mut world = World::new().await;
+    let mut spec = world.spec();
+    spec.timeout_ms = Some(5_000);
+    world.let_go_as(spec).await;
+    let mut all = status("Pending", &json!({"waiting": {"reason": "PodInitializing"}}));
+    let state = json!({"running": {"startedAt": "2026-01-01T00:00:00Z"}});
+    all["initContainerStatuses"] = json!([{"name": "prep", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state}]);
+    world.fake.pod(json!({}), all);
+    assert_eq!(world.end().await, "gone, never: it ran past its timeout and was stopped while its init container `prep` ran");
+}
+
+#[tokio::test]
 async fn what_a_policy_refuses_is_told_at_once_in_its_own_words() {
     let words = "admission webhook \"policy.example\" denied the request: no such team";
     let mut world = World::new().await;

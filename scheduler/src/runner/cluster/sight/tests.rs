@@ -253,3 +253,24 @@ fn a_job_that_is_over_says_nothing_of_a_pod_that_is_not_seen_yet() {
     check(Sight { job: Some(complete.clone()), ..Sight::default() }, "waits");
     check(Sight { job: Some(complete), ..of(json!({"phase": "Pending"})) }, "waits");
 }
+
+#[test]
+fn an_init_container_that_a_deletion_ended_has_run() {
+    let with = |name: &str, state: Value, restart: Value| -> Option<String> {
+        let container = json!({"name": name, "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state});
+        let pod = json!({
+            "metadata": {"deletionTimestamp": "2026-01-01T00:00:30Z", "deletionGracePeriodSeconds": 30},
+            "spec": {"containers": [], "initContainers": [{"name": name, "restartPolicy": restart}]},
+            "status": {"initContainerStatuses": [container]},
+        });
+        init_that_ran(&serde_json::from_value(pod).unwrap()).map(str::to_owned)
+    };
+    let ended = |at: &str| json!({"terminated": {"exitCode": 0, "startedAt": "2025-12-31T00:00:00Z", "finishedAt": at}});
+    let prep = Some("prep".to_owned());
+    assert_eq!(with("prep", ended("2026-01-01T00:00:00Z"), json!(null)), prep);
+    assert_eq!(with("prep", json!({"running": {}}), json!(null)), prep);
+    assert_eq!(with("prep", ended("2025-12-31T23:59:59Z"), json!(null)), None, "it was done, and something else waits");
+    assert_eq!(with("prep", json!({"waiting": {"reason": "ErrImagePull"}}), json!(null)), None);
+    assert_eq!(with("prep", json!({"running": {}}), json!("Always")), None, "it runs beside the command");
+    assert_eq!(with("pvn-wrapper", json!({"running": {}}), json!(null)), None);
+}
