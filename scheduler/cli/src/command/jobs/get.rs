@@ -21,6 +21,9 @@ fn page(job: &Job, paper: &Paper) -> String {
         text += &format!("\n{}\n", harmless(&job.message));
     }
     let Some(report) = &job.report else { return text };
+    // Every wrapper says which version it is.
+    let is_bare = report.version.is_empty();
+    let is_uncounted = is_bare && report.stdout_bytes == 0 && report.stderr_bytes == 0;
     let mut facts: Vec<String> = Vec::new();
     facts.extend(report.signal.as_ref().map(|signal| format!("ended by {signal}")));
     facts.extend(report.exec_error.as_ref().map(|error| format!("could not be started: {error}")));
@@ -29,14 +32,21 @@ fn page(job: &Job, paper: &Paper) -> String {
         (report.killed_after_grace, "did not heed the first signal and was killed"),
         (report.oom_killed, "was killed for lack of memory"),
         (report.truncated, "printed more than is kept; head and tail are there"),
-        (report.output_incomplete, "left a process that held its output open, so that the output was cut"),
+        (report.output_incomplete && !is_bare, "left a process that held its output open, so that the output was cut"),
     ] {
         if so {
             facts.push(what.to_owned());
         }
     }
     text += &facts.iter().map(|fact| format!("\nthe command {fact}")).collect::<String>();
-    text += &format!("\n{} bytes on stdout, {} on stderr; see `pvnctl jobs logs {}`\n", report.stdout_bytes, report.stderr_bytes, job.id);
+    text += &match is_uncounted {
+        true => {
+            format!("\nno wrapper counted its output, and what its container printed is its stdout; see `pvnctl jobs logs {}`\n", job.id)
+        }
+        false => {
+            format!("\n{} bytes on stdout, {} on stderr; see `pvnctl jobs logs {}`\n", report.stdout_bytes, report.stderr_bytes, job.id)
+        }
+    };
     for error in report.structured.iter().flat_map(|structured| &structured.errors) {
         text += &format!("output error at `{}`: {}\n", error.pointer, harmless(&error.message));
     }
