@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 
-use self::decoded::{BACKSLASHES_LIMIT, Decoded};
+use self::decoded::{BACKSLASHES_LIMIT, Decoded, View};
 use self::document::Document;
 use self::patterns::{Found, Patterns};
 use self::unbroken::Unbroken;
@@ -110,19 +110,19 @@ impl Secrets {
         pieces.extend(beside);
         open_from = open_from.min(open);
         let decoded = Decoded::of(bytes, self.hold || hold, last);
-        if let Some(decoded) = &decoded {
-            let text = decoded.text();
+        for view in decoded.iter().flat_map(Decoded::views) {
+            let text = view.text();
             let found = self.plain.find(text, text, last);
-            pieces.extend(found.ranges.iter().map(|range| Piece::whole(decoded.in_original(range))));
+            pieces.extend(found.ranges.iter().map(|range| Piece::whole(view.in_original(range))));
             let (beside, open) = broken(text, false);
-            pieces.extend(beside.into_iter().map(|piece| piece.in_original(decoded)));
-            open_from = open_from.min(decoded.position(found.open_from)).min(decoded.position(open));
+            pieces.extend(beside.into_iter().map(|piece| piece.in_original(&view)));
+            open_from = open_from.min(view.position(found.open_from)).min(view.position(open));
             if let Some(short) = &self.short {
                 let found = short.find(text, text, last);
-                let escaped = found.ranges.iter().map(|range| (range.len(), decoded.in_original(range)));
+                let escaped = found.ranges.iter().map(|range| (range.len(), view.in_original(range)));
                 let hidden = escaped.filter(|(length, range)| range.len() > *length && range.len() >= SHORTEST_BYTES);
                 pieces.extend(hidden.map(|(_, range)| Piece::whole(range)));
-                open_from = open_from.min(decoded.position(found.open_from));
+                open_from = open_from.min(view.position(found.open_from));
             }
         }
         for piece in pieces.iter_mut().filter(|piece| self.trailing && piece.is_last) {
@@ -173,8 +173,8 @@ impl Piece {
         ranges.into_iter().enumerate().map(move |(which, range)| Self { range, from, is_last: which + 1 == count })
     }
 
-    fn in_original(self, decoded: &Decoded<'_>) -> Self {
-        Self { range: decoded.in_original(&self.range), from: decoded.position(self.from), is_last: self.is_last }
+    fn in_original(self, view: &View<'_>) -> Self {
+        Self { range: view.in_original(&self.range), from: view.position(self.from), is_last: self.is_last }
     }
 }
 

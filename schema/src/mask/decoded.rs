@@ -12,13 +12,27 @@ use super::SHORTEST_BYTES;
 
 mod escapes;
 
-/// In this order, so that JSON in markup, markup in JSON, and addresses in both are decoded whole.
+/// One round decodes each of them in what the one before left.
 const KINDS: [Kind; 3] = [Kind::Literal, Kind::Address, Kind::Markup];
+
+/// So many rounds read what was escaped so often, in any order; more only where each was escaped after the next in `KINDS`.
+const ROUNDS: usize = 4;
+
+/// Most bytes that an escape has where its own characters were escaped: what is held back for it has a limit.
+const ESCAPE_LIMIT_BYTES: usize = 512;
+
+/// Stands for a backslash that is no part of an escape, since too many follow it: no text in UTF-8 holds it.
+const NO_BACKSLASH: u8 = 0xff;
 
 /// A text without escapes of any kind.
 pub(super) struct Decoded<'a> {
     bytes: &'a [u8],
     layers: Vec<Layer>,
+}
+
+/// A text after some of the decoding.
+pub(super) struct View<'a> {
+    layers: &'a [Layer],
 }
 
 /// A text without escapes of one kind.
@@ -40,25 +54,33 @@ impl<'a> Decoded<'a> {
     /// follows, so that it need not be held back. `last`: nothing follows.
     pub(super) fn of(bytes: &'a [u8], hold: bool, last: bool) -> Option<Self> {
         let mut decoded = Self { bytes, layers: Vec::new() };
-        for kind in KINDS {
-            decoded.layers.extend(Layer::of(decoded.text(), kind, hold, last));
+        for round in 0..ROUNDS {
+            let before = decoded.layers.len();
+            for kind in KINDS {
+                // What stood before a backslash that another escape became is not known later.
+                let layer = Layer::of(&decoded, kind, hold || round > 0, last);
+                decoded.layers.extend(layer);
+            }
+            if decoded.layers[before..].iter().all(|layer| layer.escapes.is_empty()) {
+                break;
+            }
         }
         (!decoded.layers.is_empty()).then_some(decoded)
     }
 
-    /// What is left.
-    pub(super) fn text(&self) -> &[u8] {
+    /// What each kind of decoding left, the last one first: more of it may be decoded than was escaped.
+    pub(super) fn views(&self) -> impl Iterator<Item = View<'_>> {
+        let last = self.layers.len();
+        let changed = move |depth: &usize| *depth == last || !self.layers[*depth - 1].escapes.is_empty();
+        (1..=last).rev().filter(changed).map(|depth| View { layers: &self.layers[..depth] })
+    }
+
+    fn view(&self) -> View<'_> {
+        View { layers: &self.layers }
+    }
+
+    fn text(&self) -> &[u8] {
         self.layers.last().map_or(self.bytes, |layer| &layer.text)
-    }
-
-    /// Where a byte of it stood; the end is where something begins that may be an escape.
-    pub(super) fn position(&self, at: usize) -> usize {
-        self.layers.iter().rev().fold(at, |at, layer| layer.start(at))
-    }
-
-    /// Where a range of it stood.
-    pub(super) fn in_original(&self, range: &Range<usize>) -> Range<usize> {
-        self.layers.iter().rev().fold(range.clone(), |range, layer| layer.start(range.start)..layer.end(range.end))
     }
 
     /// Where the escape begins that `at` is within; `at` for none.
@@ -74,29 +96,64 @@ impl<'a> Decoded<'a> {
     }
 }
 
+impl View<'_> {
+    /// What is left.
+    pub(super) fn text(&self) -> &[u8] {
+        self.layers.last().map_or(b"", |layer| &layer.text)
+    }
+
+    /// Where a byte of it stood; the end is where something begins that may be an escape.
+    pub(super) fn position(&self, at: usize) -> usize {
+        self.layers.iter().rev().fold(at, |at, layer| layer.start(at))
+    }
+
+    /// Where a range of it stood.
+    pub(super) fn in_original(&self, range: &Range<usize>) -> Range<usize> {
+        self.layers.iter().rev().fold(range.clone(), |range, layer| layer.start(range.start)..layer.end(range.end))
+    }
+
+    /// Whether an escape there has too many bytes to be one.
+    fn is_too_long(&self, range: Range<usize>) -> bool {
+        !self.layers.is_empty() && self.position(range.end) - self.position(range.start) > ESCAPE_LIMIT_BYTES
+    }
+}
+
 impl Layer {
-    fn of(bytes: &[u8], kind: Kind, hold: bool, last: bool) -> Option<Self> {
+    /// Of what was decoded so far.
+    fn of(decoded: &Decoded<'_>, kind: Kind, hold: bool, last: bool) -> Option<Self> {
+        let (bytes, view) = (decoded.text(), decoded.view());
         let mut layer = Self { text: Vec::new(), escapes: Vec::new(), covered: bytes.len() };
-        let (mut copied, mut at, mut nothing, mark) = (0, 0, 0, kind.mark());
+        let (mut copied, mut at, mark) = (0, 0, kind.mark());
         while let Some(found) = bytes[at..].iter().position(|byte| *byte == mark) {
             at += found;
-            let (mut from, mut held) = (at, at);
+            let (first, mut from, mut held) = (at, at, at);
             if kind == Kind::Literal {
                 let marks = bytes[at..].iter().take_while(|byte| **byte == mark).count();
                 at += marks;
                 // So many are no escape, so that what is held back has a limit; the last may be one.
-                if marks > BACKSLASHES_LIMIT {
-                    (from, held) = (at - 1, at - BACKSLASHES_LIMIT);
+                if marks > BACKSLASHES_LIMIT || view.is_too_long(first..at) {
+                    (from, held) = (at - 1, at - marks.min(BACKSLASHES_LIMIT));
+                    while held < from && view.is_too_long(held..at) {
+                        held += 1;
+                    }
                 }
             }
-            match kind.read(&bytes[at..], last) {
+            let read = match kind.read(&bytes[at..], last) {
+                Ok((_, length)) if view.is_too_long(from..at + length) => Err(Stop::Not),
+                Err(Stop::Cut) if view.is_too_long(held..bytes.len()) => Err(Stop::Not),
+                read => read,
+            };
+            let unescaped = |upto: usize, text: &mut Vec<u8>| {
+                text.extend_from_slice(&bytes[copied..first.min(upto)]);
+                text.extend(bytes[first.min(upto)..upto].iter().map(|_| NO_BACKSLASH));
+            };
+            match read {
                 Ok((meaning, length)) => {
                     at += length;
-                    layer.text.extend_from_slice(&bytes[copied..from]);
+                    unescaped(from, &mut layer.text);
                     let here = layer.text.len();
-                    nothing = if layer.escapes.last().is_some_and(|before| before.here == (here..here)) { nothing + 1 } else { 0 };
-                    // An escaped backslash may be one of several, which mean as little as the others.
-                    if kind != Kind::Literal || !meaning.is_backslash() || nothing > BACKSLASHES_LIMIT {
+                    // With nothing behind them backslashes mean nothing.
+                    if length > 0 {
                         meaning.write(&mut layer.text);
                     }
                     let begin = if kind == Kind::Literal && !hold { at - length } else { from };
@@ -105,7 +162,7 @@ impl Layer {
                 }
                 Err(Stop::Not) => at = at.max(from + 1),
                 Err(Stop::Cut) => {
-                    layer.text.extend_from_slice(&bytes[copied..held]);
+                    unescaped(held, &mut layer.text);
                     layer.covered = if kind == Kind::Literal && !hold { at } else { held };
                     return Some(layer);
                 }
@@ -165,10 +222,11 @@ impl Layer {
 /// too short, or too blank, to be looked for where nothing was escaped.
 pub(super) fn forms(plain: Vec<Vec<u8>>) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
     let mut all = plain.clone();
-    for kind in KINDS {
-        let decoded = all.iter().filter_map(|form| Layer::of(form, kind, true, true)).map(|layer| layer.text);
+    for (round, kind) in (0..ROUNDS).flat_map(|round| KINDS.map(|kind| (round, kind))) {
+        let layer = |form: &Vec<u8>| Layer::of(&Decoded { bytes: form, layers: Vec::new() }, kind, true, true);
+        let decoded = all.iter().filter_map(layer).map(|layer| layer.text);
         // Where every character was escaped.
-        let bare = all.iter().filter(|form| kind == Kind::Literal && form.contains(&kind.mark()));
+        let bare = all.iter().filter(|form| round == 0 && kind == Kind::Literal && form.contains(&kind.mark()));
         let bare = bare.map(|form| form.iter().copied().filter(|byte| *byte != kind.mark()).collect());
         let more: Vec<Vec<u8>> = decoded.chain(bare).collect();
         all.extend(more);

@@ -21,10 +21,6 @@ pub(super) enum Meaning {
 }
 
 impl Meaning {
-    pub(super) fn is_backslash(self) -> bool {
-        matches!(self, Self::Byte(b'\\') | Self::Character('\\'))
-    }
-
     pub(super) fn write(self, text: &mut Vec<u8>) {
         match self {
             Self::Byte(byte) => text.push(byte),
