@@ -101,7 +101,7 @@ impl Secrets {
         let mut open_from = found.open_from;
         let mut pieces: Vec<Piece> = found.ranges.into_iter().map(Piece::whole).collect();
         let broken = |bytes: &[u8], escaped| {
-            let unbroken = Unbroken::of(bytes, escaped);
+            let unbroken = Unbroken::of(bytes, escaped, last);
             let found = self.breakable.find(unbroken.text(), unbroken.certain(), last);
             let pieces: Vec<Piece> = found.ranges.iter().flat_map(|range| Piece::several(unbroken.in_original(range))).collect();
             (pieces, unbroken.position(found.open_from))

@@ -19,11 +19,11 @@ pub(super) struct Unbroken<'a> {
 }
 
 impl<'a> Unbroken<'a> {
-    /// Of these bytes; `escaped`: a break may be written as an escape.
-    pub(super) fn of(bytes: &'a [u8], escaped: bool) -> Self {
+    /// Of these bytes; `escaped`: a break may be written as an escape; `last`: nothing follows.
+    pub(super) fn of(bytes: &'a [u8], escaped: bool, last: bool) -> Self {
         let mut unbroken = Self { text: Cow::Borrowed(bytes), runs: vec![(0, 0)], original_len: bytes.len(), uncertain: 0 };
         let mut text: Option<Vec<u8>> = None;
-        let (mut run, mut at) = (0, 0);
+        let (mut run, mut at, mut undecided) = (0, 0, 0);
         while let Some(found) = bytes[at..].iter().position(|byte| matches!(byte, b'\n' | b'\r') || (escaped && *byte == b'\\')) {
             at += found;
             let end = break_end(bytes, at, escaped);
@@ -35,10 +35,13 @@ impl<'a> Unbroken<'a> {
             // No encoded text has a byte of a break in it.
             let kept = if end - at > BREAK_LIMIT_BYTES { at + 1 } else { at };
             text.extend_from_slice(&bytes[run..kept]);
-            unbroken.runs.push((text.len(), end));
-            (run, at) = (end, end);
+            let between = between_digits(bytes, at, end, last);
+            undecided = if between.is_none() { bytes.len() - end } else { 0 };
+            let next = if between == Some(true) { end - 1 } else { end };
+            unbroken.runs.push((text.len(), next));
+            (run, at) = (next, end);
         }
-        unbroken.uncertain = usize::from(escaped && run < bytes.len() && bytes.last() == Some(&b'\\'));
+        unbroken.uncertain = undecided.max(usize::from(escaped && run < bytes.len() && bytes.last() == Some(&b'\\')));
         if let Some(mut text) = text {
             text.extend_from_slice(&bytes[run..]);
             unbroken.text = Cow::Owned(text);
@@ -95,15 +98,36 @@ fn break_end(bytes: &[u8], at: usize, escaped: bool) -> usize {
     }
 }
 
+/// Whether the last blank of this break belongs between two pairs of digits, as `od -tx1` writes its lines; unknown while what
+/// follows is not there.
+fn between_digits(bytes: &[u8], at: usize, end: usize, last: bool) -> Option<bool> {
+    let is_pair = |pair: &[u8]| pair.iter().all(u8::is_ascii_hexdigit);
+    let pair_before = at >= 2 && is_pair(&bytes[at - 2..at]) && (at == 2 || !bytes[at - 3].is_ascii_alphanumeric());
+    if bytes[end - 1] != b' ' || !pair_before {
+        return Some(false);
+    }
+    match &bytes[end..] {
+        [first, second, third, ..] => Some(is_pair(&[*first, *second]) && !is_encoded(*third)),
+        rest if last => Some(rest.len() == 2 && is_pair(rest)),
+        rest if is_pair(rest) => None,
+        _ => Some(false),
+    }
+}
+
+/// Whether base64 may have it.
+fn is_encoded(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"+/-_=".contains(&byte)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn breaks_are_left_out_and_every_byte_knows_where_it_stood() {
-        let bytes = b"ab\n  cd\\r\\nef\\gh\r\n";
-        let unbroken = Unbroken::of(bytes, true);
-        assert_eq!(unbroken.text(), b"abcdef\\gh");
+        let bytes = b"gh\n  ij\\r\\nkl\\mn\r\n";
+        let unbroken = Unbroken::of(bytes, true, true);
+        assert_eq!(unbroken.text(), b"ghijkl\\mn");
         for (at, byte) in unbroken.text().iter().enumerate() {
             assert_eq!(bytes[unbroken.position(at)], *byte);
         }
@@ -114,12 +138,12 @@ mod tests {
     #[test]
     fn a_long_break_is_none() {
         let bytes = [b"ab".as_slice(), &[b'\n'; BREAK_LIMIT_BYTES + 1], b"cd"].concat();
-        assert_eq!(Unbroken::of(&bytes, true).text(), b"ab\ncd");
+        assert_eq!(Unbroken::of(&bytes, true, true).text(), b"ab\ncd");
     }
 
     #[test]
     fn what_may_begin_a_break_is_uncertain() {
-        let unbroken = Unbroken::of(b"a\nb\\", true);
+        let unbroken = Unbroken::of(b"a\nb\\", true, false);
         assert_eq!((unbroken.text(), unbroken.certain()), (b"ab\\".as_slice(), b"ab".as_slice()));
     }
 }

@@ -177,3 +177,21 @@ fn escapes_in_escapes_are_held_back_to_a_limit_and_take_time_in_proportion() {
         assert!(more <= once * 10 + std::time::Duration::from_millis(100), "{endless}: {once:?}, and {more:?} for four times as much");
     }
 }
+
+#[test]
+fn digits_in_lines_with_blanks_between_are_hidden() {
+    // `printf %s ... | od -An -tx1`, wherever its lines end within the secret.
+    let secret = "hunter22-and-more-of-it-for-lines";
+    let secrets = Secrets::of(&[secret.as_bytes()]).unwrap();
+    for before in 0..17 {
+        let text = format!("{}{secret}x", "u".repeat(before));
+        let lines: Vec<String> = text.as_bytes().chunks(16).map(|line| line.iter().map(|byte| format!(" {byte:02x}")).collect()).collect();
+        for line_end in ["\n", "\\n"] {
+            let shown = shown(&secrets, &lines.join(line_end));
+            let left = shown.replace(line_end, "").replace([' ', '*'], "");
+            assert_eq!(left, format!("{}78", "75".repeat(before)), "{shown}");
+        }
+    }
+    // Lines of base64 that look like digits stay lines of base64.
+    check(&[secret], "aHVudGVy\n MjItYW5kLW1vcmUtb2YtaXQtZm9yLWxpbmVz.", "***\n ***.");
+}
