@@ -38,7 +38,12 @@ pub(super) fn read(bytes: &[u8], what: &str) -> Result<(Value, Vec<OutputError>)
         } else {
             message
         };
-        OutputError { pointer, message: format!("not JSON: {message}; {}", begins()) }
+        // A string in its place would be another document.
+        let masked = match rest_at(text, error.line(), error.column()).starts_with("***") {
+            true => " (`***` stands where a secret was, as a number or bare text: print it as a string, or leave it out)",
+            false => "",
+        };
+        OutputError { pointer, message: format!("not JSON: {message}{masked}; {}", begins()) }
     })?;
     if let Err(error) = reader.end() {
         let rest = rest_at(text, error.line(), error.column());

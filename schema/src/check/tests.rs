@@ -97,6 +97,14 @@ fn bad_input_output_that_is_not_json_shows_its_first_bytes() {
 }
 
 #[test]
+fn bad_input_a_number_that_was_a_secret_is_told() {
+    for number in ["***", "9***"] {
+        let told = problems(format!("{{\"objects\": [{{\"name\": {number}}}]}}"));
+        assert!(told.contains("/objects/0") && told.contains("(`***` stands where a secret was"), "{told}");
+    }
+}
+
+#[test]
 fn bad_input_malformed_json_says_where() {
     refused(
         r#"{"objects": [{"name": tru}]}"#,
