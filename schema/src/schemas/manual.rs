@@ -94,6 +94,7 @@ fn takes(property: &Value, definitions: &Map<String, Value>) -> String {
         return match definition {
             Some(definition) if definition.get("enum").is_some() => takes(definition, definitions),
             Some(definition) if definition.get("properties").is_some() => format!("[{}](#{})", words(name), words(name).replace(' ', "-")),
+            Some(definition) if definition.get("type").is_some_and(|kind| kind == "object") => "`{}`".to_owned(),
             Some(definition) if definition.get("format").is_some_and(|format| format == "pvn-duration") => "duration".to_owned(),
             _ => "name".to_owned(),
         };
