@@ -15,6 +15,9 @@ use crate::retry::{MISFIRE_POLICY, backoff_ms, next_due};
 use crate::state::{ApplyEnd, Finding, Job, State, Work};
 use crate::step::{duration, in_words, log};
 
+/// What people see of an explanation that cannot be read, or not without showing a secret.
+const UNREADABLE: &str = "the explanation that the fetch left cannot be shown; `pvnctl services retry` has another one made";
+
 impl State {
     /// A job is over.
     pub(crate) fn finish(&mut self, id: JobId, outcome: Outcome, now: Timestamp, out: &mut Vec<Action>) {
@@ -119,7 +122,8 @@ impl State {
                     found_at: at,
                     fingerprint,
                     plan: seen.plan,
-                    explanation: seen.explanation_text,
+                    // It binds a yes whether or not it can be shown.
+                    explanation: seen.explanation_text.or_else(|| seen.explanation.map(|_| UNREADABLE.to_owned())),
                     stale_plan: false,
                 })
             }

@@ -13,9 +13,6 @@ use schema::spool::EXPLANATION;
 use crate::blobs::Blobs;
 use crate::runner::End;
 
-/// What people see of an explanation that cannot be read.
-const UNREADABLE: &str = "the explanation that the fetch left cannot be read; `pvnctl services retry` has another one made";
-
 /// Most bytes of an explanation that are kept beside the state: enough for a plan of some hundred resources; all of it
 /// is in the blob. 64 KiB.
 const EXPLANATION_LIMIT_BYTES: usize = 64 << 10;
@@ -105,8 +102,7 @@ pub(super) async fn read(blobs: &Blobs, job: JobId, end: &End, secrets: Option<S
             Some(cut(job, size, &head, &end(id, TAIL_BYTES)?))
         };
         Words {
-            // It binds a yes whether or not it can be shown.
-            explanation: explanation.map(|id| explained(id).unwrap_or_else(|| UNREADABLE.to_owned())),
+            explanation: explanation.and_then(explained),
             stdout: stdout.and_then(|id| start(id, LOOK_BYTES)).and_then(|(bytes, _)| first_line(&bytes)),
             stderr: stderr.and_then(|id| end(id, LOOK_BYTES)).and_then(|bytes| last_line(&bytes)),
         }

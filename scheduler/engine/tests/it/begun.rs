@@ -65,6 +65,18 @@ fn p8_a_yes_to_other_commands_is_for_the_plan_that_was_shown_with_them() {
     it.is("WAITING_MANUAL_APPROVAL RUNTIME_OBJECT_APPLY_NEEDED");
 }
 
+#[test]
+fn p8_a_yes_is_for_the_explanation_that_was_left_whether_or_not_it_can_be_shown() {
+    let unreadable = |text: &str| engine::event::Seen { explanation_text: None, ..plan("plan", text) };
+    let mut it = Scenario::new(asks_once());
+    it.run_with(Fetch, 2, unreadable("1 to add"));
+    it.approve("ann");
+    it.send(Event::Pause(true));
+    it.send(Event::Pause(false));
+    it.run_with(Fetch, 2, unreadable("17 to destroy"));
+    it.is("WAITING_MANUAL_APPROVAL RUNTIME_OBJECT_APPLY_NEEDED");
+}
+
 fn with_id(id: &str, runtime: &str) -> Desired {
     let runtime = runtime.parse().unwrap();
     Desired { apply_id: Some(id.to_owned()), runtime, ..apply_only() }
