@@ -4,9 +4,13 @@ use std::path::Path;
 
 use super::*;
 
-const APPLICATION: &str = "application: {name: NAME}\n";
+const APPLICATION: &str = "application: {name: NAME, releaseChannels: [{name: p, runtimes: [{runtime: r}]}]}\n";
 const RUNTIME: &str = "runtime:\n  name: r\n  custom:\n    proxyRuntime: {runtime: local}\n    apply:\n      kubernetesConfig: {type: KUBERNETES, local: {path: PATH}}\n";
 const JOB: &str = "{apiVersion: batch/v1, kind: Job, metadata: {name: j}}";
+
+fn application(name: &str) -> String {
+    APPLICATION.replace("NAME", name)
+}
 
 struct Directory(tempfile::TempDir);
 
@@ -48,7 +52,6 @@ impl Directory {
 
 #[test]
 fn files_directories_and_all_below_are_read_in_order_and_once() {
-    let application = |name: &str| APPLICATION.replace("NAME", name);
     let directory = Directory::with(&[
         ("b.pvn.yaml", &application("b")),
         ("a.pvn.yml", &application("a")),
@@ -157,7 +160,7 @@ fn problems_of_all_files_are_told_at_once() {
 fn validate_holds_the_given_documents_against_each_other() {
     let directory = Directory::with(&[(
         "a.pvn.yaml",
-        "application: {name: a, releaseChannels: [{name: staging}]}\n---\nservice: {name: s, application: a, perReleaseChannel: [{releaseChannel: stagin}]}\n---\nservice: {name: s, application: elsewhere, perReleaseChannel: [{releaseChannel: any}]}\n",
+        "application: {name: a, releaseChannels: [{name: staging, runtimes: [{runtime: r}]}]}\n---\nservice: {name: s, application: a, perReleaseChannel: [{releaseChannel: stagin}]}\n---\nservice: {name: s, application: elsewhere, perReleaseChannel: [{releaseChannel: any}]}\n",
     )]);
     let problems = validate(&[directory.path("a.pvn.yaml")]).unwrap_err();
     assert_eq!(problems.len(), 1, "{problems:?}");
@@ -168,14 +171,14 @@ fn validate_holds_the_given_documents_against_each_other() {
 #[test]
 fn the_order_of_paths_is_that_of_the_names() {
     assert!(Path::new("a/b") < Path::new("a/c"));
-    let directory = Directory::with(&[("z/a.pvn.yaml", "application: {name: a}"), ("b.pvn.yaml", "application: {name: b}")]);
+    let directory = Directory::with(&[("z/a.pvn.yaml", &application("a")), ("b.pvn.yaml", &application("b"))]);
     assert_eq!(directory.files(&["..."]), "b.pvn.yaml z/a.pvn.yaml");
 }
 
 #[test]
 fn bad_input_files_without_any_document() {
     let directory =
-        Directory::with(&[("a.pvn.yaml", ""), ("b.pvn.yaml", "# later\n---\n"), ("c/c.pvn.yaml", &APPLICATION.replace("NAME", "c"))]);
+        Directory::with(&[("a.pvn.yaml", ""), ("b.pvn.yaml", "# later\n---\n"), ("c/c.pvn.yaml", &application("c"))]);
     let expected = "there is no config document here, only comments or nothing at all";
     assert!(directory.problems(&["."]).contains(expected), "{}", directory.problems(&["."]));
     assert!(directory.problems(&["b.pvn.yaml"]).contains(expected));
