@@ -6,7 +6,7 @@
 //! its node says that it was never made: what the API shows lags behind the node. And what was on a node is gone when the node
 //! says so, not when the Pod is gone from the books.
 
-use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::batch::v1::{Job, JobCondition};
 use k8s_openapi::api::core::v1::{ContainerState, ContainerStateTerminated, ContainerStatus, Pod, PodCondition, PodStatus};
 use schema::time::Timestamp;
 
@@ -241,7 +241,9 @@ pub(super) fn taken(pod: &Pod, sight: &Sight, subject: Subject<'_>) -> Option<Ta
         let grace_ms = pod.metadata.deletion_grace_period_seconds.unwrap_or_default().saturating_mul(1000);
         let at = Some(time(asked).plus_ms(-grace_ms));
         let job = sight.job.as_ref();
-        let why = match job.and_then(failure_of) {
+        // That too many tries have failed follows from the deletion.
+        let deadline = job.and_then(failure).filter(|failure| failure.reason.as_deref() == Some("DeadlineExceeded"));
+        let why = match deadline.map(failure_words) {
             Some(why) => format!("its Job ended it: {why}"),
             None if job.is_some_and(|job| is_suspended_again(job, Some(pod))) => {
                 "somebody suspended its Job, which ends what runs".to_owned()
@@ -267,7 +269,7 @@ fn own_deadline(pod: &Pod) -> Option<Taken> {
 /// What a Job with several tries says of them.
 pub(super) fn decided_by_job(sight: &Sight) -> Decides {
     let said = sight.job.as_ref().and_then(|job| Some((job, end_of(job)?)));
-    Decides::Job(said.map(|(job, why)| JobEnd { is_complete: failure_of(job).is_none(), why }))
+    Decides::Job(said.map(|(job, why)| JobEnd { is_complete: failure(job).is_none(), why }))
 }
 
 /// Of a Pod that was deleted while it waited the node says "unknown" of a container that it never made.
@@ -379,12 +381,14 @@ fn end_of(job: &Job) -> Option<String> {
     Some(words(end.reason.as_deref(), end.message.as_deref(), "its Job is over"))
 }
 
-/// Why a Job has failed, or is about to when its Pods have ended.
-fn failure_of(job: &Job) -> Option<String> {
+/// That a Job has failed, or is about to when its Pods have ended.
+fn failure(job: &Job) -> Option<&JobCondition> {
     let conditions = job.status.as_ref()?.conditions.as_ref()?;
-    let failure =
-        conditions.iter().find(|condition| matches!(condition.type_.as_str(), "Failed" | "FailureTarget") && condition.status == "True")?;
-    Some(words(failure.reason.as_deref(), failure.message.as_deref(), "it failed"))
+    conditions.iter().find(|condition| matches!(condition.type_.as_str(), "Failed" | "FailureTarget") && condition.status == "True")
+}
+
+fn failure_words(failure: &JobCondition) -> String {
+    words(failure.reason.as_deref(), failure.message.as_deref(), "it failed")
 }
 
 /// Whether somebody has suspended a Job since it was let go, as far as its books say: they may be older than its Pod.

@@ -156,9 +156,14 @@ fn a_deadline_of_its_own_file_is_told_as_such() {
         sight.pod.as_mut().unwrap().spec = serde_json::from_value(json!({"activeDeadlineSeconds": limit_s, "containers": []})).unwrap();
         check(sight, expected);
     }
-    let mut sight = Sight { job: Some(job("FailureTarget", "DeadlineExceeded")), ..of(ended(0, "Completed", "")) };
-    sight.pod.as_mut().unwrap().metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:01Z")).unwrap();
-    check(sight, "gone, unknown: its Job ended it: DeadlineExceeded: says why");
+    let deleted = |condition: &str, reason: &str| {
+        let mut sight = Sight { job: Some(job(condition, reason)), ..of(ended(0, "Completed", "")) };
+        sight.pod.as_mut().unwrap().metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:01Z")).unwrap();
+        sight
+    };
+    check(deleted("FailureTarget", "DeadlineExceeded"), "gone, unknown: its Job ended it: DeadlineExceeded: says why");
+    // A Job whose Pod somebody deleted counts that as a try that failed.
+    check(deleted("Failed", "BackoffLimitExceeded"), "gone, unknown: its Pod was deleted while it ran");
 }
 
 #[test]
