@@ -177,8 +177,7 @@ fn the_order_of_paths_is_that_of_the_names() {
 
 #[test]
 fn bad_input_files_without_any_document() {
-    let directory =
-        Directory::with(&[("a.pvn.yaml", ""), ("b.pvn.yaml", "# later\n---\n"), ("c/c.pvn.yaml", &application("c"))]);
+    let directory = Directory::with(&[("a.pvn.yaml", ""), ("b.pvn.yaml", "# later\n---\n"), ("c/c.pvn.yaml", &application("c"))]);
     let expected = "there is no config document here, only comments or nothing at all";
     assert!(directory.problems(&["."]).contains(expected), "{}", directory.problems(&["."]));
     assert!(directory.problems(&["b.pvn.yaml"]).contains(expected));
