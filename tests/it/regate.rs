@@ -121,3 +121,45 @@ fn p2_whoever_shuts_a_gate_before_the_hand_over_is_obeyed() {
         scheduler.ok(&["jobs", "cancel", applies[0]["id"].as_str().expect("an id")]);
     });
 }
+
+#[test]
+fn p2_an_apply_that_waits_for_the_file_of_another_passes_its_gates_again_before_it_runs() {
+    let mut scheduler = Scheduler::stopped();
+    scheduler.run(&Start::default());
+    let here = |name: &str| scheduler.home().join(name);
+    let (held, go, ran) = (here("held"), here("go"), here("ran"));
+    let script = format!(
+        "if [ $PVN_SERVICE = first ]; then echo >{}; until [ -e {} ]; do sleep 0.1; done; else echo >{}; fi; echo >{1}.tf",
+        held.display(),
+        go.display(),
+        ran.display()
+    );
+    let runtime = format!(
+        "runtime:\n  name: tool\n  custom:\n    proxyRuntime: {{runtime: local}}\n    apply:\n      taskConfig:\n        program:\n          name: apply\n          \
+         entrypoint: [pvn-wrapper, exec, --out, '1={}.tf', --, sh, -c]\n          cmd:\n          - |\n            {script}\n",
+        go.display()
+    );
+    scheduler.apply(&format!(
+        "{runtime}---\napplication: {{name: app, releaseChannels: [{{name: c0, runtimes: [{{runtime: tool}}]}}]}}\n---\nservice: {{name: first, application: \
+         app}}\n---\nservice: {{name: second, application: app}}\n"
+    ));
+    scheduler.ok(&["services", "push", "first", "--app", "app"]);
+    wait::until("the first to have the file", || held.exists().then_some(()));
+    scheduler.ok(&["services", "push", "second", "--app", "app"]);
+    let told = wait::until("the second to give its turn back", || {
+        let second = scheduler.channel("second", "c0");
+        second["message"].as_str().filter(|message| message.contains("still uses")).map(str::to_owned)
+    });
+    scheduler.ok(&["services", "pause", "second", "--app", "app", "--channel", "c0"]);
+    scheduler.channel_becomes("second", "c0", "PAUSED");
+    std::fs::write(&go, "").expect("a file can be written");
+    scheduler.channel_becomes("first", "c0", "CONVERGED");
+    wait::until("every try of the second to be over", || {
+        let jobs = scheduler.json(&["jobs", "list", "--app", "app", "--service", "second"]);
+        jobs.as_array().expect("a list").iter().all(|job| !job["endedAt"].is_null()).then_some(())
+    });
+    assert!(!ran.exists(), "it was paused while it waited ({told})");
+    scheduler.ok(&["services", "resume", "second", "--app", "app", "--channel", "c0"]);
+    scheduler.channel_becomes("second", "c0", "CONVERGED");
+    assert!(ran.exists());
+}

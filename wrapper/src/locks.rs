@@ -27,6 +27,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signalfd::SignalFd;
 use rustix::fs::{FlockOperation, Timespec, Timestamps, UTIME_NOW};
 use rustix::io::Errno;
+use schema::wire::KIND_VARIABLE;
 
 use crate::args::Exec;
 use crate::deliver::done::Done;
@@ -45,6 +46,10 @@ mod holder;
 /// How long another job is waited for at most: then nothing is run, and another try makes sense. A fetch has ended by then, by
 /// its timeout; whoever waits keeps a place from others.
 const PATIENCE: Duration = Duration::from_secs(15 * 60);
+
+/// How long the wrapper of an apply waits: its gates were open when it was started, and may shut meanwhile. Not run it gives its
+/// turn back, and passes them again before the next try.
+const PATIENCE_OF_AN_APPLY: Duration = Duration::from_secs(2);
 
 /// How often it is tried again: nobody tells when another process lets go of a lock without a thread that waits for it.
 const EVERY: Duration = Duration::from_millis(50);
@@ -92,7 +97,8 @@ impl Locks {
         let place = way.lock_place(environment);
         let own = Holder::ourselves(environment, way.is_of_the_job());
         let until = options.deadline().and_then(|most| began.checked_add(most));
-        let mut wait = Wait { way, own: &own, began: Instant::now(), until, heard: None, said: false };
+        let patience = if way.is_of_the_job() && is_apply(environment) { PATIENCE_OF_AN_APPLY } else { PATIENCE };
+        let mut wait = Wait { way, own: &own, began: Instant::now(), patience, until, heard: None, said: false };
         loop {
             match Self::all(files::of(&declared, place.as_deref()), &mut wait)? {
                 Some(held) => return Ok(Self { held, own: Some(own), look_at: Instant::now().checked_add(LOOK_EVERY) }),
@@ -159,11 +165,16 @@ impl Drop for Lock {
     }
 }
 
+fn is_apply(environment: &Environment) -> bool {
+    environment.iter().any(|(key, value)| key == KIND_VARIABLE && value == schema::status::JobKind::Apply.as_str())
+}
+
 /// A wait for others' locks.
 struct Wait<'a> {
     way: &'a mut Way,
     own: &'a Holder,
     began: Instant,
+    patience: Duration,
     until: Option<Instant>,
     /// Made when it has to wait.
     heard: Option<(SignalFd, std::sync::Arc<Done<()>>)>,
@@ -212,7 +223,7 @@ impl Wait<'_> {
             self.heard = Some((signals, Done::new()));
         }
         let timed_out = self.until.is_some_and(|until| Instant::now() >= until);
-        if timed_out || self.began.elapsed() >= PATIENCE {
+        if timed_out || self.began.elapsed() >= self.patience {
             let why = format!("nothing was run: {who} still uses {}", declared.display());
             return Err(Refusal { surroundings: true, ..Refusal::ours(why) });
         }

@@ -152,6 +152,24 @@ fn a_job_that_waits_says_for_whom_and_hears_term_and_its_timeout() {
 }
 
 #[test]
+fn p2_an_apply_waits_for_no_other_job_longer_than_its_gates_may_be_trusted() {
+    let shared = tempfile::tempdir().unwrap();
+    let holder = beside(shared.path(), &["--out", "plan=tf.plan"], HELD);
+    until_there(&shared.path().join("held"));
+    let scheduler = Scheduler::start();
+    let mut of_an_apply = deliver::shell(&scheduler, &["--out", "plan=tf.plan"], "echo > ran").env("PVN_JOB_KIND", "apply");
+    of_an_apply.command.current_dir(shared.path());
+    let began = std::time::Instant::now();
+    let run = of_an_apply.run();
+    assert_eq!(run.code, 125, "{}", run.stderr);
+    assert!(began.elapsed() < std::time::Duration::from_secs(60), "nowhere near the quarter of an hour of a fetch");
+    assert!(run.report.exec_error.unwrap().contains("still uses tf.plan") && run.report.surroundings, "it is tried again");
+    std::fs::write(shared.path().join("go"), "").unwrap();
+    assert_eq!(holder.wait().code, 0);
+    assert!(!shared.path().join("ran").exists());
+}
+
+#[test]
 fn a_lock_ends_with_a_wrapper_that_is_killed() {
     let shared = tempfile::tempdir().unwrap();
     let mut holder = beside(shared.path(), &["--out", "plan=tf.plan"], "echo $$ > pid; echo > held; exec sleep 60");
