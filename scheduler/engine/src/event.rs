@@ -191,6 +191,8 @@ pub struct Seen {
     pub explanation_text: Option<String>,
     /// Digest of what the fetch printed (of the normalised objects in structured mode).
     pub output: Option<BlobId>,
+    /// Why a person should doubt that the answer means what it says, as a sentence without its end.
+    pub doubt: Option<String>,
 }
 
 impl Seen {

@@ -99,7 +99,12 @@ impl Chain<'_> {
                     self.say("LEFT_BEHIND", left.clone(), None, None);
                 }
             }
-            Situation::Converged => self.say("CONVERGED", format!("{version} is as desired; fetch keeps looking for drift"), since, None),
+            Situation::Converged => {
+                self.say("CONVERGED", format!("{version} is as desired; fetch keeps looking for drift"), since, None);
+                if let Some(doubt) = &state.look.doubt {
+                    self.say("DOUBTFUL_FETCH", doubt.clone(), state.look.answered_at, None);
+                }
+            }
             Situation::Unseen | Situation::Unlooked | Situation::Pending | Situation::Broken | Situation::Looking => self.looks(),
             Situation::Cancelled => {
                 self.apply_end();

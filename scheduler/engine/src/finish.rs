@@ -101,6 +101,7 @@ impl State {
         self.look.error = None;
         self.look.fresh = true;
         let fingerprint = seen.fingerprint();
+        self.look.doubt = seen.doubt;
         self.look.objects = seen.objects.and_then(Result::ok).unwrap_or_default();
         self.look.finding = match verdict {
             Verdict::Clean => Finding::Clean,

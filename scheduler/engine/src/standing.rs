@@ -75,7 +75,8 @@ impl State {
                 None => {
                     let looks = self.desired().is_some_and(|desired| desired.fetch.is_some());
                     let left = self.left_behind.as_ref().filter(|_| !looks).map_or_else(String::new, |left| format!("; {left}"));
-                    (Status::Converged, None, format!("{version} is as desired{left}"))
+                    let doubt = self.look.doubt.as_ref().map_or_else(String::new, |doubt| format!(", but {doubt}"));
+                    (Status::Converged, None, format!("{version} is as desired{left}{doubt}"))
                 }
             },
             Situation::Unseen => {

@@ -193,6 +193,9 @@ pub(crate) struct Look {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) objects: Vec<RuntimeObject>,
     pub(crate) finding: Finding,
+    /// Why to doubt it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) doubt: Option<String>,
     /// Whether the finding is younger than the last apply (and than a resume, a retry, a change of the commands). Only
     /// fresh work is applied.
     #[serde(default, skip_serializing_if = "is_false")]

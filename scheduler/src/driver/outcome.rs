@@ -22,6 +22,10 @@ pub const PLAN: &str = "plan";
 /// Most errors of a structured output that a message lists; the report has all.
 const ERRORS_SHOWN: usize = 3;
 
+/// What to say of a fetch whose output is a document that its mode does not read.
+const IGNORED_OUTPUT: &str = "fetch printed a FetchOutput, which counts for nothing with `fetchMode: EXIT_CODE`, where 0 means that there is nothing \
+                              to do; set `fetchMode: STRUCTURED_OUTPUT` to have it read";
+
 /// Most left-over processes that a message lists.
 const LEFT_SHOWN: usize = 3;
 
@@ -212,7 +216,9 @@ fn reported(mut report: Box<Report>, gone: bool, words: &Words, asked: &Asked<'_
     };
     let seen = if asked.kind == JobKind::Fetch {
         let (plan, explanation) = (file(&report, PLAN), file(&report, EXPLANATION));
-        Seen { objects, plan, explanation, explanation_text: words.explanation.clone(), output }
+        let is_ignored = words.has_objects && asked.mode == Some(FetchMode::ExitCode);
+        let doubt = is_ignored.then(|| IGNORED_OUTPUT.to_owned());
+        Seen { objects, plan, explanation, explanation_text: words.explanation.clone(), output, doubt }
     } else {
         Seen::default()
     };

@@ -1,6 +1,6 @@
 //! What a job printed -> the few words of it that people are shown: the text of an explanation, a line of stdout, a line of
 //! stderr. Read by `intake`, so that the loop waits for no disk, and only when there is something to tell: a job that ended
-//! with 0 and explains nothing costs no read.
+//! with 0, prints nothing and explains nothing costs no read.
 
 use std::io;
 
@@ -23,6 +23,9 @@ const TAIL_BYTES: usize = 16 << 10;
 /// Bytes of a stream's start or end in which a line is looked for: many times what a line holds, one read.
 const LOOK_BYTES: usize = 4 << 10;
 
+/// Bytes of the longest output of which we look whether it is a FetchOutput although it was not to be one. 64 KiB.
+const DOCUMENT_LIMIT_BYTES: usize = 64 << 10;
+
 /// Most characters of a line that becomes part of a message: two lines of a terminal.
 const LINE_LIMIT_CHARS: usize = 160;
 
@@ -35,6 +38,8 @@ pub(super) struct Words {
     pub(super) stdout: Option<String>,
     /// Last line of stderr that is not blank; read unless the job ended with 0.
     pub(super) stderr: Option<String>,
+    /// Whether stdout, which was not to be structured, looks as a FetchOutput does.
+    pub(super) has_objects: bool,
 }
 
 impl Words {
@@ -48,7 +53,7 @@ impl Words {
 /// Whether there is anything to read.
 pub(super) fn has_any(end: &End) -> bool {
     match end {
-        End::Reported(report) => explanation(report).is_some() || failed(report),
+        End::Reported(report) => explanation(report).is_some() || failed(report) || unchecked(report).is_some(),
         _ => false,
     }
 }
@@ -61,6 +66,12 @@ fn failed(report: &Report) -> bool {
     report.exit_code != Some(0) && report.exec_error.is_none()
 }
 
+/// What a job printed that ended with 0 and whose output nobody checked, unless it is long.
+fn unchecked(report: &Report) -> Option<BlobId> {
+    let is_short = (1..=DOCUMENT_LIMIT_BYTES as u64).contains(&report.stdout_bytes);
+    report.stdout_blob_id.filter(|_| is_short && !failed(report) && report.structured.is_none())
+}
+
 /// Reads the words of a job whose streams and files are in the blob store, without the secrets that it was given: not every
 /// job has a wrapper of ours that hides them. What cannot be read is left out: it is for people only.
 pub(super) async fn read(blobs: &Blobs, job: JobId, end: &End, secrets: Option<Secrets>) -> Words {
@@ -70,6 +81,7 @@ pub(super) async fn read(blobs: &Blobs, job: JobId, end: &End, secrets: Option<S
     }
     let explanation = explanation(report);
     let (stdout, stderr) = streams(report, failed(report));
+    let unchecked = unchecked(report);
     let blobs = blobs.clone();
     let reading = move || {
         // What may be the beginning of a secret at the end of a part is held back with the rest of it.
@@ -103,11 +115,18 @@ pub(super) async fn read(blobs: &Blobs, job: JobId, end: &End, secrets: Option<S
         };
         Words {
             explanation: explanation.and_then(explained),
+            has_objects: unchecked.and_then(|id| start(id, DOCUMENT_LIMIT_BYTES)).is_some_and(|(bytes, _)| has_objects(&bytes)),
             stdout: stdout.and_then(|id| start(id, LOOK_BYTES)).and_then(|(bytes, _)| first_line(&bytes)),
             stderr: stderr.and_then(|id| end(id, LOOK_BYTES)).and_then(|bytes| last_line(&bytes)),
         }
     };
     tokio::task::spawn_blocking(reading).await.unwrap_or_default()
+}
+
+/// Whether this is meant to be a FetchOutput: one with a mistake in it is.
+fn has_objects(bytes: &[u8]) -> bool {
+    let is_object = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
+    is_object && serde_json::from_slice::<serde_json::Value>(bytes).is_ok_and(|value| value["objects"].is_array())
 }
 
 fn streams(report: &Report, wanted: bool) -> (Option<BlobId>, Option<BlobId>) {
@@ -258,6 +277,32 @@ mod tests {
             assert!(told.contains(&format!("`pvnctl jobs files {job} plan-explanation`")), "{margin}");
             assert!(told.len() < EXPLANATION_LIMIT_BYTES + 300 && !told.contains("hunter2") && !told.contains("-secret"), "{margin}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_document_that_nobody_was_to_read_is_noticed() {
+        let directory = tempfile::tempdir().unwrap();
+        let blobs = Blobs::open(&directory.path().join("blobs")).unwrap();
+        let noticed = async |text: &str, code, structured| {
+            let stdout_bytes = text.len() as u64;
+            let report = Report {
+                exit_code: Some(code),
+                stdout_bytes,
+                stdout_blob_id: Some(blobs.put(text.as_bytes(), Keep::Lazy).unwrap()),
+                structured,
+                ..Report::default()
+            };
+            read(&blobs, JobId::from_bytes([7; 16]), &End::Reported(Box::new(report)), None).await.has_objects
+        };
+        let document = r#" {"objects": [{"name": "web", "objectTyp": "bucket"}]} "#;
+        assert!(noticed(document, 0, None).await);
+        assert!(!noticed(document, 1, None).await, "a failure is told anyway");
+        let checked = serde_json::from_value(json!({"kind": "fetch", "value": {"objects": []}})).unwrap();
+        assert!(!noticed(document, 0, Some(checked)).await);
+        for other in ["", "nothing to do\n", "{\"objects\": 1}", "{}", "[1]", "{\"objects\": []} more", "{{{{"] {
+            assert!(!noticed(other, 0, None).await, "{other}");
+        }
+        assert!(!noticed(&format!("{}{document}", " ".repeat(DOCUMENT_LIMIT_BYTES)), 0, None).await, "too long to look at each time");
     }
 
     #[tokio::test]

@@ -348,6 +348,22 @@ fn rule_18_the_way_out_of_an_approval_is_the_command_that_gives_it() {
 }
 
 #[test]
+fn rule_18_an_answer_that_may_not_mean_what_it_says_is_told_until_there_is_another() {
+    let mut it = Scenario::new(exit_code());
+    let doubt = |it: &Scenario| {
+        let told = explain(it.state(), &Lanes::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
+        let cause = told.causes.iter().find(|cause| cause.code == "DOUBTFUL_FETCH").map(|cause| cause.message.clone());
+        assert_eq!(cause.as_ref().is_some_and(|doubt| told.message.contains(doubt)), cause.is_some(), "{told:#?}");
+        cause
+    };
+    it.run_with(Fetch, 0, Seen { doubt: Some("it printed a document".into()), ..Seen::default() });
+    assert_eq!(doubt(&it).as_deref(), Some("it printed a document"));
+    it.until(1_000);
+    it.run(Fetch, 0);
+    assert_eq!(doubt(&it), None);
+}
+
+#[test]
 fn rule_18_the_way_past_a_channel_that_has_another_version_is_a_release_to_both() {
     let mut it = Scenario::new(Desired { gates: vec![stable(&["staging"])], ..exit_code() });
     it.upstream("staging", Some("svc-0"));

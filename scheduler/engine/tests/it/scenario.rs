@@ -94,11 +94,11 @@ pub(crate) fn stable(channels: &[&str]) -> Gate {
 /// What a fetch brings whose plan has these bytes and whose explanation is this text.
 pub(crate) fn plan(bytes: &str, explanation: &str) -> Seen {
     Seen {
-        objects: None,
         plan: Some(BlobId::of(bytes.as_bytes())),
         explanation: Some(BlobId::of(explanation.as_bytes())),
         explanation_text: Some(explanation.to_owned()),
         output: Some(BlobId::of(b"")),
+        ..Seen::default()
     }
 }
 

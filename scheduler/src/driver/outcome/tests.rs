@@ -37,7 +37,7 @@ fn an_exit_code_succeeds_where_it_has_a_meaning() {
 
 #[test]
 fn a_failed_job_says_its_last_line_of_stderr_and_work_what_was_printed() {
-    let words = Words { explanation: None, stdout: Some("1 to add".into()), stderr: Some("no credentials".into()) };
+    let words = Words { stdout: Some("1 to add".into()), stderr: Some("no credentials".into()), ..Words::default() };
     let ending = |code: i32, asked| read(report(json!({"exitCode": code})), true, &words, asked);
     let said = |ending: Ending| match ending.outcome {
         Outcome::Exited { said, .. } => (ending.message, said),
@@ -51,6 +51,18 @@ fn a_failed_job_says_its_last_line_of_stderr_and_work_what_was_printed() {
     assert_eq!(said(killed), ("killed by SIGKILL (out of memory): no credentials".into(), "out of memory; no credentials".into()));
     let by_node = read(report(json!({"exitCode": 137, "oomKilled": true})), true, &Words::default(), &apply);
     assert_eq!(said(by_node), ("ended with exit code 137 (out of memory)".into(), "out of memory".into()));
+}
+
+#[test]
+fn a_document_that_the_mode_does_not_read_is_told() {
+    let words = Words { has_objects: true, ..Words::default() };
+    let doubt = |asked: &Asked<'_>| match read(report(json!({"exitCode": 0})), true, &words, asked).outcome {
+        Outcome::Exited { seen, .. } => seen.doubt,
+        other => panic!("{other:?}"),
+    };
+    assert!(doubt(&FETCH).is_some_and(|doubt| doubt.contains("set `fetchMode: STRUCTURED_OUTPUT`")));
+    assert_eq!(doubt(&Asked { kind: JobKind::Apply, ..FETCH }), None);
+    assert_eq!(doubt(&Asked { kind: JobKind::GetInfo, ..FETCH }), None);
 }
 
 #[test]
