@@ -162,7 +162,7 @@ fn look_at_pod(pod: &Pod, sight: &Sight, subject: Subject<'_>) -> Seen {
         let since = main.and_then(state).and_then(|state| state.running.as_ref()?.started_at.as_ref());
         return Seen::Running { since: since.map(time) };
     }
-    Seen::Waiting(waits_for(status, main))
+    Seen::Waiting(waits_for(status, main).or_else(|| waits_for_init(pod)))
 }
 
 /// Whether a node was chosen for a Pod: from then on its status is behind what happens there.
@@ -342,6 +342,23 @@ fn waits_for(status: &PodStatus, main: Option<&ContainerStatus>) -> Option<Wait>
     None
 }
 
+/// The init container of the user's own that runs now.
+fn waits_for_init(pod: &Pod) -> Option<Wait> {
+    let all = pod.status.as_ref()?.init_container_statuses.iter().flatten();
+    let container = all.filter(|container| is_of_the_user(pod, &container.name)).find(|container| runs(container))?;
+    Some(Wait::new("InitRunning", format!("its init container `{}` runs", container.name)))
+}
+
+/// Whether an init container is the user's, and one that the command waits for.
+fn is_of_the_user(pod: &Pod, name: &str) -> bool {
+    let mut all = pod.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
+    name != job::WRAPPER && !all.any(|container| container.name == name && container.restart_policy.as_deref() == Some("Always"))
+}
+
+fn runs(container: &ContainerStatus) -> bool {
+    state(container).is_some_and(|state| state.running.is_some())
+}
+
 /// The init container that failed, and how.
 fn init_failure(status: &PodStatus) -> Option<(&str, String)> {
     status.init_container_statuses.iter().flatten().find_map(|container| {
@@ -355,15 +372,10 @@ fn init_failure(status: &PodStatus) -> Option<(&str, String)> {
 pub(super) fn init_that_ran(pod: &Pod) -> Option<&str> {
     let asked = pod.metadata.deletion_timestamp.as_ref().map(time)?;
     let asked = asked.plus_ms(-pod.metadata.deletion_grace_period_seconds.unwrap_or_default().saturating_mul(1000));
-    let runs_beside = |name: &str| {
-        let mut all = pod.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
-        all.any(|container| container.name == name && container.restart_policy.as_deref() == Some("Always"))
-    };
     let ran = pod.status.as_ref()?.init_container_statuses.iter().flatten().find(|container| {
-        let runs = state(container).is_some_and(|state| state.running.is_some());
         let was_ended = ended(container).filter(|ended| ended.started_at.is_some());
         let was_ended = was_ended.and_then(|ended| ended.finished_at.as_ref()).is_some_and(|at| time(at) >= asked);
-        container.name != job::WRAPPER && !runs_beside(&container.name) && (runs || was_ended)
+        is_of_the_user(pod, &container.name) && (runs(container) || was_ended)
     });
     ran.map(|container| container.name.as_str())
 }

@@ -75,6 +75,7 @@ fn way_out(reason: &str, why: &str) -> (&'static str, bool) {
         "FailedCreate" if why.contains("forbidden") || why.contains("denied") => ("the namespace's policy admits its Pod", false),
         "FailedCreate" => ("its Pod can be made", true),
         "Refused" => ("the cluster answers and takes it", true),
+        "InitRunning" => ("it has ended", false),
         "CrashLoopBackOff" => ("its next try starts", false),
         "FailedCreatePodSandBox" | "FailedKillPod" | "NetworkNotReady" => ("its node can start Pods again", true),
         _ => ("its node can start its container", false),

@@ -71,6 +71,20 @@ fn a_pod_that_cannot_start_says_why_in_the_clusters_own_words() {
 }
 
 #[test]
+fn what_the_users_own_init_container_does_is_waited_for_in_words() {
+    let with = |name: &str, restarts: Option<&str>| {
+        let runs = json!({"name": name, "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}, "restartCount": 0, "ready": false, "image": "i", "imageID": ""});
+        let mut sight = of(json!({"phase": "Pending", "initContainerStatuses": [runs]}));
+        let spec = json!({"nodeName": "n", "containers": [], "initContainers": [{"name": name, "restartPolicy": restarts}]});
+        sight.pod.as_mut().unwrap().spec = Some(serde_json::from_value(spec).unwrap());
+        sight
+    };
+    check(with("migrate", None), "waits: its init container `migrate` runs");
+    check(with("proxy", Some("Always")), "waits");
+    check(with(job::WRAPPER, None), "waits");
+}
+
+#[test]
 fn a_command_that_ended_has_its_exit_code() {
     check(of(container(json!({"running": {"startedAt": "2026-01-01T00:00:00Z"}}))), "runs since 2026-01-01T00:00:00.000Z");
     check(of(ended(0, "Completed", "")), "gone, exit 0");
