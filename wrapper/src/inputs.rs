@@ -326,7 +326,7 @@ fn cannot_tell(input: &Input, why: &str) -> Refusal {
 
 fn not_there(input: &Input, detail: &str) -> Refusal {
     Refusal::ours(format!(
-        "the scheduler has no `{}` for this job (`--in {}=…`){detail}: the fetch that found the work made no such output, or it is no longer kept",
+        "the scheduler has no `{}` for this job: the fetch that found the work made no such output, or it is no longer kept (`--in {}=…`){detail}",
         input.reference,
         input.path.display()
     ))

@@ -12,7 +12,7 @@ use crate::approve::{name_of, words_of};
 use crate::converge::Situation;
 use crate::event::Wait;
 use crate::lanes::{Blocked, Holder, Lanes};
-use crate::limits::LINGERING_FETCHES;
+use crate::limits::{LINGERING_FETCHES, STOP_DEADLINE_MS};
 use crate::state::{ApplyEnd, Approval, Finding, Job, State};
 use crate::step::{duration, in_words};
 
@@ -385,12 +385,12 @@ impl Chain<'_> {
             (Some(_), _) => "if nothing is heard of it by then, its end is unknown".to_owned(),
             (None, _) => format!("it has no timeout and ends by itself or with `pvnctl jobs cancel {id}`"),
         };
+        // From then on its deadline counts.
+        let stopped_at = job.deadline.map_or(job.decided_at, |at| at.plus_ms(-STOP_DEADLINE_MS));
         let (code, does, since) = match (&job.stop, job.started_at) {
-            (Some(StopReason::Person(who)), _) => ("JOB_STOPPING", format!("is being stopped for {who}"), job.decided_at),
-            (Some(StopReason::Deadline), _) => ("JOB_STOPPING", "is being stopped, it was overdue".to_owned(), job.decided_at),
-            (Some(StopReason::NotWanted), _) => {
-                ("JOB_STOPPING", "is being stopped, its answer is no longer wanted".to_owned(), job.decided_at)
-            }
+            (Some(StopReason::Person(who)), _) => ("JOB_STOPPING", format!("is being stopped for {who}"), stopped_at),
+            (Some(StopReason::Deadline), _) => ("JOB_STOPPING", "is being stopped, it was overdue".to_owned(), stopped_at),
+            (Some(StopReason::NotWanted), _) => ("JOB_STOPPING", "is being stopped, its answer is no longer wanted".to_owned(), stopped_at),
             (None, Some(at)) => ("JOB_RUNNING", "runs".to_owned(), at),
             (None, None) => match &job.waits {
                 Some(wait) => return self.waits(job, wait),

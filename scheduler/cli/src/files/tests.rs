@@ -77,6 +77,16 @@ fn a_path_with_nothing_to_read_is_a_problem() {
 }
 
 #[test]
+fn a_link_that_leads_nowhere_is_a_problem_and_not_passed_over() {
+    let directory = Directory::with(&[("a.pvn.yaml", &application("a")), ("not-ours.yaml", "")]);
+    std::os::unix::fs::symlink("gone.yaml", directory.path("not-wanted.yaml")).unwrap();
+    assert_eq!(directory.files(&["."]), "./a.pvn.yaml");
+    std::os::unix::fs::symlink("../gone.yaml", directory.path("b.pvn.yaml")).unwrap();
+    let shown = directory.problems(&["."]);
+    assert!(shown.contains("b.pvn.yaml: no such file or directory"), "{shown}");
+}
+
+#[test]
 fn local_files_are_read_beside_the_config_and_sent_by_the_path_in_it() {
     let directory = Directory::with(&[("one/r.pvn.yaml", &RUNTIME.replace("PATH", "../jobs/apply.yaml")), ("jobs/apply.yaml", JOB)]);
     let files = read(&[directory.path("one")]).unwrap().files;

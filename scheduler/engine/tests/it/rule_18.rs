@@ -348,6 +348,18 @@ fn rule_18_the_way_out_of_an_approval_is_the_command_that_gives_it() {
 }
 
 #[test]
+fn rule_18_a_stop_is_told_with_the_time_since_when() {
+    let mut it = Scenario::new(apply_only());
+    let job = it.start(Apply).job;
+    it.begins(job);
+    it.until(600);
+    it.send(Event::Cancel { job, who: "ann".to_owned() });
+    let told = explain(it.state(), &Lanes::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
+    let cause = told.causes.iter().find(|cause| cause.code == "JOB_STOPPING").unwrap();
+    assert_eq!(cause.since, Some(it.now));
+}
+
+#[test]
 fn rule_18_an_answer_that_may_not_mean_what_it_says_is_told_until_there_is_another() {
     let mut it = Scenario::new(exit_code());
     let doubt = |it: &Scenario| {
