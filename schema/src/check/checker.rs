@@ -321,9 +321,12 @@ const FORMATS: &[(&str, FormatRule)] = &[
     ("int32", |value| out_of_range(value, i32::MIN.into(), i32::MAX.into())),
     ("uint32", |value| out_of_range(value, 0, u32::MAX.into())),
     ("pvn-duration", |value| Some(value.as_str()?.parse::<crate::schedule::Duration>().err()?.to_string())),
-    ("pvn-cron", |value| match crate::schedule::Schedule::parse(value.as_str()?, None) {
-        Ok(schedule) => (!schedule.ever_comes()).then(|| format!("`{schedule}` never comes: there is no such day")),
-        Err(error) => Some(error.to_string()),
+    ("pvn-cron", |value| {
+        let text = value.as_str()?;
+        match crate::schedule::Schedule::parse(text, None) {
+            Ok(schedule) => (!schedule.ever_comes()).then(|| format!("`{}` never comes: there is no such day", cut(text))),
+            Err(error) => Some(error.to_string()),
+        }
     }),
     ("pvn-timezone", |value| Some(crate::schedule::Schedule::parse("0 0 * * * *", Some(value.as_str()?)).err()?.to_string())),
 ];

@@ -302,8 +302,27 @@ fn fault_words(problem: &Problem, tree: &Node) -> (String, Option<String>) {
             let help = format!("a template is a text: write `string: \"{}\"`; what it comes to must then be a whole number", cut(text));
             return (message, Some(help));
         }
+        return (message, help.or_else(|| example(expected, &problem.pointer).map(str::to_owned)));
     }
     (message, help)
+}
+
+/// How to write what is often written as a text alone.
+fn example(expected: &str, pointer: &str) -> Option<&'static str> {
+    let mut segments = pointer.rsplit('/');
+    let (last, parent) = (segments.next()?, segments.next().unwrap_or_default());
+    match (expected, parent, last) {
+        ("object", "env" | "defaultEnv" | "default_env", _) => Some("write `{value: …}` around it"),
+        ("object", "runtimes", _) | ("object", _, "proxyRuntime" | "proxy_runtime") => Some("write `{runtime: …}` around it"),
+        ("object", "releaseChannels" | "release_channels" | "parameters" | "releaseChannelGroups" | "release_channel_groups", _) => {
+            Some("write `{name: …}` around it")
+        }
+        ("object", "perReleaseChannel" | "per_release_channel", _) => Some("write `{releaseChannel: …}` around it"),
+        ("array", _, "cmd" | "entrypoint") => {
+            Some("write each word as an item of a list, or `[sh, -c, \"…\"]` around a line for the shell")
+        }
+        _ => None,
+    }
 }
 
 /// Every `local` block of a document, whatever else is wrong with it.

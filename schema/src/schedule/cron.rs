@@ -27,7 +27,9 @@ pub struct Schedule {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScheduleError {
     /// The cron text is wrong.
-    #[error("`{text}` is not a cron schedule: {why}; write second, minute, hour, day of month, month, day of week, as in `0 */15 * * * *`")]
+    #[error(
+        "`{text}` is not a cron schedule: {why}; write minute, hour, day of month, month, day of week, as in `0 9 * * 1-5`, with the second before them where there are six"
+    )]
     Cron {
         /// As given.
         text: String,

@@ -37,6 +37,8 @@ fn bad_input_wrong_types() {
           |
         6 |   - production
           |     ^^^^^^^^^^ service.perReleaseChannel[0]
+          |
+          = help: write `{releaseChannel: …}` around it
 
         error: expected a whole number, found `many`
          --> app.pvn.yaml:8:54
@@ -52,6 +54,23 @@ fn bad_input_wrong_types() {
           |
           = help: leave the quotes out
         "#);
+}
+
+#[test]
+fn bad_input_what_is_often_written_as_a_text_alone_is_told_with_how_to_write_it() {
+    let task = |program: &str| {
+        format!("runtime:\n  name: r\n  custom:\n    proxyRuntime: local\n    apply: {{taskConfig: {{program: {{name: a, {program}}}}}}}\n")
+    };
+    let said = problems(&task("cmd: make deploy, env: {A: b}"));
+    for help in
+        ["write `{runtime: …}` around it", "write each word as an item of a list, or `[sh, -c, \"…\"]`", "write `{value: …}` around it"]
+    {
+        assert!(said.contains(help), "{help}: {said}");
+    }
+    let said = problems("application:\n  name: app\n  releaseChannels: [{name: a, runtimes: [r]}, production]\n");
+    for help in ["write `{runtime: …}` around it", "write `{name: …}` around it"] {
+        assert!(said.contains(help), "{help}: {said}");
+    }
 }
 
 #[test]
@@ -327,7 +346,7 @@ fn schedules_and_time_zones_are_checked() {
       window: {schedule: at nine, duration: 8h, timezone: Berlin}
 "#;
     insta::assert_snapshot!(problems(yaml), @r#"
-        error: `at nine` is not a cron schedule: it has 2 fields, not five or six; write second, minute, hour, day of month, month, day of week, as in `0 */15 * * * *`
+        error: `at nine` is not a cron schedule: it has 2 fields, not five or six; write minute, hour, day of month, month, day of week, as in `0 9 * * 1-5`, with the second before them where there are six
          --> app.pvn.yaml:7:26
           |
         7 |       window: {schedule: at nine, duration: 8h, timezone: Berlin}
