@@ -143,11 +143,10 @@ impl State {
         self.approvals.iter().any(|approval| live(approval) && approval.kind == ApprovalKind::Apply && approval.fingerprint == fingerprint)
     }
 
-    /// Whether approvals of kind `manual` are for the plan that was shown: there is one in words, for the bytes of a plan differ each
-    /// time, and no command of an apply of the release has begun. One that could not be started has not.
+    /// Whether approvals of kind `manual` are for the plan that was shown in words: no command of an apply of the release has begun. One
+    /// that could not be started has not.
     fn binds_manual(&self) -> bool {
-        let begun = self.pursuit.chain.as_ref().is_some_and(|chain| chain.begun);
-        self.work().is_some_and(|work| work.explanation.is_some()) && !begun
+        !self.pursuit.chain.as_ref().is_some_and(|chain| chain.begun)
     }
 
     /// Asks people.
@@ -205,7 +204,7 @@ impl State {
         now: Timestamp,
         out: &mut Vec<Action>,
     ) {
-        let applying = self.applying();
+        let uses = self.applies_release();
         let known = self.approvals.iter().position(|approval| approval.id == id && !approval.over);
         let Some(at) = known.or_else(|| self.foresee_shared(id, now)) else { return };
         let expires_at = expiry(self.desired(), now);
@@ -213,7 +212,7 @@ impl State {
         let approval = &mut self.approvals[at];
         let open = match approval.status {
             ApprovalStatus::Pending => true,
-            ApprovalStatus::Approved => decision == Decision::Reject && !applying,
+            ApprovalStatus::Approved => decision == Decision::Reject && !uses,
             ApprovalStatus::Rejected | ApprovalStatus::Expired => false,
         };
         if !open || approval.votes.iter().any(|vote| vote.who == who && vote.decision == decision) {
@@ -260,7 +259,7 @@ impl State {
     /// Takes approvals out of force that were asked or given too long ago; a fetch then looks again before anybody is
     /// asked again.
     pub(crate) fn expire(&mut self, now: Timestamp, out: &mut Vec<Action>) {
-        if self.applying() {
+        if self.applies_release() {
             return;
         }
         let mut expired = false;
@@ -286,7 +285,9 @@ impl State {
             if approval.fingerprint == work.fingerprint {
                 continue;
             }
-            let was_said = approval.kind == ApprovalKind::Manual && binds_manual && !approval.votes.is_empty();
+            // The bytes of a plan without words differ each time.
+            let has_words = work.explanation.is_some() || approval.explanation.is_some();
+            let was_said = approval.kind == ApprovalKind::Manual && binds_manual && has_words && !approval.votes.is_empty();
             if approval.kind == ApprovalKind::Apply || was_said {
                 withdraw(approval);
                 if !approval.votes.is_empty() {
@@ -342,7 +343,7 @@ impl State {
     pub(crate) fn regate(&mut self, desired: &Desired, now: Timestamp) {
         let askers = (0..desired.gates.len()).map(Asker::Gate).chain(desired.require_approval_before_apply.then_some(Asker::Apply));
         let questions: Vec<_> = askers.filter_map(|asker| question(desired, asker)).collect();
-        let past = self.pursuit.arrived && !self.pursuit.other_commands || self.applying();
+        let (uses, has_passed) = (self.applies_release(), self.pursuit.arrived && !self.pursuit.other_commands);
         for approval in self.approvals.iter_mut().filter(|approval| !approval.over) {
             // One without a name is known by its words, for its place may be another's now.
             let is_same = |question: &&Question<'_>| {
@@ -357,7 +358,8 @@ impl State {
             };
             let decided = match approval.status {
                 ApprovalStatus::Pending => false,
-                ApprovalStatus::Approved => past,
+                // One for a single apply that was used is over.
+                ApprovalStatus::Approved => uses || has_passed && approval.kind != ApprovalKind::Apply,
                 ApprovalStatus::Rejected | ApprovalStatus::Expired => true,
             };
             approval.description = question.description.map(str::to_owned);

@@ -65,7 +65,8 @@ pub fn next_wake(state: &State) -> Option<Timestamp> {
     let applying = state.applying();
     let again = state.pursuit.chain.as_ref().filter(|_| !applying).map(|chain| chain.again_at);
     let patience = state.pursuit.ready_since.map(|since| since.plus_ms(LANE_PATIENCE_MS));
-    let expiry = state.approvals.iter().filter(|approval| !approval.over && !applying).filter_map(|approval| approval.expires_at);
+    let uses = state.applies_release();
+    let expiry = state.approvals.iter().filter(|approval| !approval.over && !uses).filter_map(|approval| approval.expires_at);
     let plans = [look, telling, again, patience, state.pursuit.window_at, state.pursuit.stuck_at];
     plans.into_iter().flatten().chain(jobs).chain(expiry).filter(|at| *at > state.seen_at).min()
 }
@@ -155,6 +156,12 @@ impl State {
     /// Whether an apply is in flight.
     pub(crate) fn applying(&self) -> bool {
         self.main.as_ref().is_some_and(|job| job.kind == JobKind::Apply)
+    }
+
+    /// Whether an apply of the release that is pursued runs, which uses what people have said about it.
+    pub(crate) fn applies_release(&self) -> bool {
+        let release = self.desired.as_deref().map(|desired| desired.release);
+        self.main.as_ref().is_some_and(|job| job.kind == JobKind::Apply && Some(job.release) == release)
     }
 
     /// What is known may be out of date: a fetch decides before anything else happens.

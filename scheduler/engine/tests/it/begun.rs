@@ -77,6 +77,22 @@ fn p8_a_yes_is_for_the_explanation_that_was_left_whether_or_not_it_can_be_shown(
     it.is("WAITING_MANUAL_APPROVAL RUNTIME_OBJECT_APPLY_NEEDED");
 }
 
+#[test]
+fn p8_a_yes_to_words_is_not_for_work_without_any() {
+    let silent = |text: &str| engine::event::Seen { output: Some(BlobId::of(text.as_bytes())), ..Default::default() };
+    for first in [1, 2] {
+        let mut it = Scenario::new(Desired { gates: vec![manual(false, first)], ..exit_code() });
+        it.run_with(Fetch, 2, plan("a", "1 to add"));
+        it.approve("ann");
+        it.send(Event::Pause(true));
+        it.send(Event::Pause(false));
+        it.run_with(Fetch, 2, silent("destroy all"));
+        it.is("WAITING_MANUAL_APPROVAL RUNTIME_OBJECT_APPLY_NEEDED");
+        it.approve("bob");
+        assert_eq!(it.wants(Apply), first == 1, "the first yes was to other work");
+    }
+}
+
 fn with_id(id: &str, runtime: &str) -> Desired {
     let runtime = runtime.parse().unwrap();
     Desired { apply_id: Some(id.to_owned()), runtime, ..apply_only() }
