@@ -36,11 +36,11 @@ pub struct Arguments {
 pub(super) async fn perform(arguments: Arguments, client: &Client, console: &mut Console) -> Result<(), Failure> {
     let Arguments { common: Common { instance, reason, approval, plan_digest }, yes } = arguments;
     let mut request = DecisionRequest { approval, reason, plan_digest, any_plan: false };
-    let others = decision::others(&instance, request.approval.as_deref(), client).await;
     if request.plan_digest.is_none() {
         let now: Instance = client.get(&instance.own_path(), &[]).await?;
         // Of none or two the server says what is wrong.
         if let Some(asked) = only_one(&now, request.approval.as_deref()) {
+            let others = decision::others(&instance, request.approval.as_deref(), client).await;
             if !yes && !agreed(&instance, &now, &others, asked, request.approval.as_deref(), console)? {
                 return Err(Failure::user("nothing was approved"));
             }
@@ -48,7 +48,7 @@ pub(super) async fn perform(arguments: Arguments, client: &Client, console: &mut
             request.plan_digest.clone_from(&asked.plan_digest);
         }
     }
-    decision::send("approve", &instance, &others, &request, client, console).await
+    decision::send("approve", &instance, &request, client, console).await
 }
 
 /// The approval that is meant, if that is clear.

@@ -37,19 +37,36 @@ pub(super) async fn others(instance: &ChannelArgument, named: Option<&str>, clie
     let is_named =
         |approval: &&Approval| named.is_none_or(|name| approval.id.to_string() == name || approval.name.as_deref() == Some(name));
     let asked = pending.filter(is_named).find(|approval| approval.kind == ApprovalKind::Shared);
-    let Some(gate) = asked.and_then(|approval| approval.name.as_deref()) else { return Vec::new() };
+    let Some((id, gate)) = asked.and_then(|approval| Some((approval.id, approval.name.as_deref()?))) else { return Vec::new() };
     let Ok(application) = client.get::<Application>(&["v1", "applications", &instance.service.app], &[]).await else { return Vec::new() };
     let is_behind = |channel: &Instance| {
         let of = application.release_channels.iter().find(|of| of.name == channel.channel);
         of.is_some_and(|of| of.preconditions.iter().any(|condition| condition["sharedManualApproval"]["name"] == gate))
     };
+    let is_answered = |channel: &Instance| {
+        channel.approvals.iter().any(|approval| approval.id == id && !matches!(approval.status, ApprovalStatus::Pending))
+    };
     let waits = |channel: &&Instance| {
         channel.channel != here.channel
+            && !is_answered(channel)
             && channel.desired_version == here.desired_version
             && !matches!(channel.status, Status::Converged | Status::Deleted)
             && is_behind(channel)
     };
     service.channels.iter().filter(waits).map(|channel| channel.channel.to_string()).collect()
+}
+
+/// Those of the other channels in which exactly this answer was counted.
+async fn counted(instance: &ChannelArgument, decided: Option<&Approval>, client: &Client) -> Vec<String> {
+    let Some(approval) = decided.filter(|approval| approval.kind == ApprovalKind::Shared) else { return Vec::new() };
+    let Some(said) = approval.by.iter().max_by_key(|vote| vote.when) else { return Vec::new() };
+    let Ok(service) = client.get::<Service>(&instance.service.path(), &[]).await else { return Vec::new() };
+    let has_it = |channel: &&Instance| {
+        let is_here = instance.channel == channel.channel.as_str() || instance.channel == channel.channel_id.to_string();
+        let mut same = channel.approvals.iter().filter(|other| other.id == approval.id).flat_map(|other| &other.by);
+        !is_here && same.any(|vote| (&vote.who, vote.when, vote.decision) == (&said.who, said.when, said.decision))
+    };
+    service.channels.iter().filter(has_it).map(|channel| channel.channel.to_string()).collect()
 }
 
 /// Names in a sentence: `eu`, `eu and us`, `eu, us and asia`.
@@ -61,11 +78,10 @@ pub(super) fn listed(names: &[String]) -> String {
     }
 }
 
-/// Sends a decision and says what was decided on, also in the `others`.
+/// Sends a decision and says what was decided on, and where.
 pub(super) async fn send(
     what: &str,
     instance: &ChannelArgument,
-    others: &[String],
     request: &DecisionRequest,
     client: &Client,
     console: &mut Console,
@@ -77,8 +93,9 @@ pub(super) async fn send(
         request.approval.as_ref().is_none_or(|name| *name == id || approval.name.as_ref() == Some(name))
     };
     let decided = now.approvals.iter().filter(|approval| !approval.by.is_empty()).find(named);
+    let others = counted(instance, decided, client).await;
     let of = decided.map_or_else(String::new, |approval| format!(": {}", describe(approval)));
-    let channels: Vec<String> = std::iter::once(&instance.channel).chain(others).cloned().collect();
+    let channels: Vec<String> = std::iter::once(&instance.channel).chain(&others).cloned().collect();
     let (service, channels) = (&instance.service, listed(&channels));
     let line = format!("{done} {}/{} in {channels}{of}; ", service.app, service.service);
     let whose = if others.is_empty() { "it".to_owned() } else { format!("{} in {}", service.service, instance.channel) };

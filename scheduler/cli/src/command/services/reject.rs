@@ -27,6 +27,5 @@ pub struct Arguments {
 pub(super) async fn perform(arguments: Arguments, client: &Client, console: &mut Console) -> Result<(), Failure> {
     let Common { instance, reason, approval, plan_digest } = arguments.common;
     let request = DecisionRequest { approval, reason, plan_digest, any_plan: false };
-    let others = decision::others(&instance, request.approval.as_deref(), client).await;
-    decision::send("reject", &instance, &others, &request, client, console).await
+    decision::send("reject", &instance, &request, client, console).await
 }
