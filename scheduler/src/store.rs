@@ -64,7 +64,7 @@ pub use lease::{LEASE, Owner, RENEW_AGAIN, Unrenewed};
 pub use lock::{Lock, LockError};
 pub use meta::Counters;
 pub use prune::{JobGroup, OldEntry};
-pub use releases::{MASK, ReleaseChannelRow, ReleaseFilter, ReleaseRow, over_all};
+pub use releases::{MASK, ReleaseChannelRow, ReleaseFilter, ReleaseRow, Went, over_all};
 pub use step::{Key, Step};
 pub use structured::blobs_of;
 pub use tokens::TokenRow;

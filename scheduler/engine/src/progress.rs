@@ -7,7 +7,7 @@ use schema::time::Timestamp;
 use crate::action::Action;
 use crate::converge::Situation;
 use crate::limits::{LANE_PATIENCE_MS, LINGERING_FETCHES, RECOVERY_MS};
-use crate::state::{ApplyEnd, RolledBack, State};
+use crate::state::{ApplyEnd, RolledBack, State, TakenBack};
 use crate::step::log;
 
 /// Whether a rollback that was decided is carried out.
@@ -68,15 +68,18 @@ impl State {
         if !desired.auto_rollback {
             return;
         }
-        let why_not = match self.converged.as_ref().filter(|converged| converged.version != desired.version) {
+        let earlier = match self.taken_back.as_deref() {
+            Some(TakenBack { to }) => to.clone(),
+            None => self.converged.as_ref().map(|converged| (converged.release, converged.version.clone())),
+        };
+        let why_not = match earlier.filter(|(_, version)| *version != desired.version) {
             _ if desired.is_rollback => format!("{} is itself what it went back to", desired.version),
             _ if self.rollback_spent => "it went back once already, and nothing has converged here since".to_owned(),
             None => "no other version was ever converged here".to_owned(),
-            Some(to) => {
+            Some((release, version)) => {
                 self.rollback_spent = true;
-                self.rolled_back =
-                    Some(Box::new(RolledBack { from: desired.version.clone(), to: to.version.clone(), deadline_ms, at: now }));
-                return out.push(Action::Rollback { from: desired.release, to: to.release });
+                self.rolled_back = Some(Box::new(RolledBack { from: desired.version.clone(), to: version, deadline_ms, at: now }));
+                return out.push(Action::Rollback { from: desired.release, to: release });
             }
         };
         pursuit.rollback_refused = Some(why_not);

@@ -84,6 +84,9 @@ pub struct State {
     /// The newest release that was seen converged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) converged: Option<Converged>,
+    /// What somebody took it back to, and away from that, while nothing has converged since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) taken_back: Option<Box<TakenBack>>,
     /// Without fetch: the `applyId`, or else the release, of the last apply, if that succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) applied: Option<String>,
@@ -340,6 +343,13 @@ pub struct Converged {
     pub at: Timestamp,
 }
 
+/// What a release took an instance back to that has not arrived yet: what was converged after that is left for good.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TakenBack {
+    /// The release that went back and its version, if that was converged here before.
+    pub(crate) to: Option<(ReleaseId, String)>,
+}
+
 /// A release that did not converge in time and was taken back by itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RolledBack {
@@ -448,6 +458,7 @@ impl State {
             upstream_back: BTreeMap::new(),
             rolled_back: None,
             converged: None,
+            taken_back: None,
             applied: None,
             left_behind: None,
             rollback_spent: false,

@@ -12,7 +12,7 @@ use crate::converge::Situation;
 use crate::desired::{Desired, Gate};
 use crate::event::{Event, Outcome, Wait};
 use crate::limits::{LANE_PATIENCE_MS, LINGERING_FETCHES, OVERTIME_MS, STOP_DEADLINE_MS};
-use crate::state::{ApplyEnd, Converged, Finding, Job, Look, Pursuit, RolledBack, State, Telling, Wants};
+use crate::state::{ApplyEnd, Converged, Finding, Job, Look, Pursuit, RolledBack, State, TakenBack, Telling, Wants};
 
 /// Takes one event into account. Total and deterministic; every event in every state has an answer.
 ///
@@ -130,6 +130,7 @@ impl State {
         self.pursuit.chain = None;
         self.pursuit.stuck = false;
         self.rollback_spent = false;
+        self.taken_back = None;
         let Some(desired) = self.desired.as_deref() else { return };
         if self.converged.as_ref().is_none_or(|converged| converged.release != desired.release) {
             self.converged = Some(Converged { release: desired.release, version: desired.version.clone(), at: now });
@@ -206,6 +207,10 @@ impl State {
         if !same_release {
             // The release that goes back has the version of the one that it goes back to.
             self.rolled_back = self.rolled_back.take().filter(|back| back.to == desired.version);
+            if desired.is_rollback {
+                let to = desired.stable_before.then(|| (desired.release, desired.version.clone()));
+                self.taken_back = Some(Box::new(TakenBack { to }));
+            }
             self.withdraw_all();
             self.pursuit = Pursuit::default();
             let objects = std::mem::take(&mut self.look.objects);

@@ -25,6 +25,7 @@ mod configs;
 mod diff;
 mod estate;
 mod gone;
+mod had;
 mod keys;
 mod pieces;
 mod places;

@@ -14,8 +14,26 @@ use super::row::{count, get, instant, instant_or_null, json, named, number, piec
 use super::{Connection, Db, PageRequest, Result, Row, Store};
 use crate::compile::{Commands, Given, Values};
 
+/// Most releases of a channel that going back looks at: those of years.
+const WENT_LIMIT: i64 = 10_000;
+
 /// What stands for a secret wherever people look.
 pub const MASK: &str = "***";
+
+/// One release that went to a channel, as far as going back needs it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Went {
+    /// The release.
+    pub id: ReleaseId,
+    /// Its number; a channel gets them in their order.
+    pub number: u64,
+    /// Its version, which is that of an earlier one when it goes back.
+    pub version: String,
+    /// Whether it was ever converged there.
+    pub converged: bool,
+    /// To which release it goes back.
+    pub back_to: Option<ReleaseId>,
+}
 
 /// A release.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -240,21 +258,28 @@ impl Store {
         Ok(readable(rows.iter(), |row| read_release(row))?.0)
     }
 
-    /// The newest release that was converged in a channel before the version came there that it pursues now.
-    pub async fn converged_before(&self, service: ServiceId, channel: ChannelId) -> Result<Option<ReleaseRow>> {
-        let row = sqlx::query(
-            "SELECT r.* FROM releases AS r JOIN release_channels AS rc ON rc.release_id = r.id
-             WHERE r.service_id = $1 AND rc.channel_id = $2 AND rc.converged_at IS NOT NULL
-             AND r.number < (SELECT MIN(same.number) FROM instances AS i JOIN releases AS now ON now.id = i.release_id
-                             JOIN releases AS same ON same.service_id = $1 AND same.version = now.version
-                             WHERE i.service_id = $1 AND i.channel_id = $2)
-             ORDER BY r.number DESC LIMIT 1",
+    /// The newest releases that went to a channel, in the order of their numbers.
+    pub async fn went_to(&self, service: ServiceId, channel: ChannelId) -> Result<Vec<Went>> {
+        let rows = sqlx::query(
+            "SELECT r.id, r.number, r.version, r.rolled_back_to, rc.converged_at FROM releases AS r
+             JOIN release_channels AS rc ON rc.release_id = r.id
+             WHERE r.service_id = $1 AND rc.channel_id = $2 ORDER BY r.number DESC LIMIT $3",
         )
         .bind(service.to_string())
         .bind(channel.to_string())
-        .fetch_optional(&self.read)
+        .bind(WENT_LIMIT)
+        .fetch_all(&self.read)
         .await?;
-        row.as_ref().map(read_release).transpose()
+        let read = |row: &Row| {
+            Ok(Went {
+                id: word(row, "id")?,
+                number: count(row, "number")?,
+                version: get(row, "version")?,
+                converged: instant_or_null(row, "converged_at")?.is_some(),
+                back_to: word_or_null(row, "rolled_back_to")?,
+            })
+        };
+        rows.iter().rev().map(read).collect()
     }
 
     /// The channels in which a service was ever converged at this version.

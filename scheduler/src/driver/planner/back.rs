@@ -13,6 +13,7 @@ use super::super::calls::Plan;
 use super::super::going_back::Rollback;
 use super::super::{Caller, Refusal};
 use super::estate::Concerned;
+use super::had::before;
 use super::recompile::push_of;
 use super::release::{Subject, compile_each};
 use super::{Planner, RawSeal, entry};
@@ -34,8 +35,15 @@ impl Planner {
         let (application, service) = (&subject.application.name, &subject.service.name);
         let command = format!("pvnctl services rollback {service} --app {application}");
         let (mut had, mut without) = (BTreeMap::new(), Vec::new());
+        let pursued: BTreeMap<_, _> = self.store.pursued(subject.service.id).await?.into_iter().collect();
         for (name, id) in subject.channel_ids.iter().filter(|(name, _)| named.is_none_or(|named| named.contains(*name))) {
-            match self.store.converged_before(subject.service.id, *id).await? {
+            let history = self.store.went_to(subject.service.id, *id).await?;
+            let earlier = pursued.get(id).and_then(|now| before(&history, *now)).map(|went| went.id);
+            let earlier = match earlier {
+                Some(id) => self.store.release_row(id).await?,
+                None => None,
+            };
+            match earlier {
                 Some(release) => _ = had.insert(name.clone(), release),
                 None => without.push(format!("`{name}` was never converged at an earlier version than what it pursues")),
             }

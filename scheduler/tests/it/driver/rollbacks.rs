@@ -226,6 +226,25 @@ async fn rule_12_what_a_person_went_back_to_is_not_taken_back_to_what_they_left(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rule_12_neither_pvn_nor_a_person_goes_forward_to_what_was_left_for_a_version_that_did_not_arrive() {
+    let is_down = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let (down, world) = (is_down.clone(), tidy_world());
+    let rig = Rig::start(move |spec: &JobSpec| if down.load(std::sync::atomic::Ordering::SeqCst) { Some(2) } else { world(spec) }).await;
+    rig.request(&goes_back(TWO_CHANNELS), true).await.unwrap();
+    rig.until_converged("web-1").await;
+    rig.push(&[]).await.unwrap();
+    rig.until_converged("web-2").await;
+    is_down.store(true, std::sync::atomic::Ordering::SeqCst);
+    rig.back(to("web-1", None)).await.unwrap();
+    rig.push(&[]).await.unwrap();
+    // Web-4 is stuck, and what was left for web-1 is nothing to go back to, whatever became of web-1.
+    let back = async || (rig.instance("staging").await.desired_version.as_deref() == Some("web-1")).then_some(());
+    rig.until("staging being taken back to web-1", back).await;
+    rig.push(&[]).await.unwrap();
+    assert_eq!(rig.back(RollbackRequest::default()).await.unwrap().version, "web-1");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn p2_an_automatic_rollback_passes_the_gates_of_today_in_the_runtime_of_today() {
     let rig = Rig::start(sick("web-2", "staging")).await;
     rig.request(&goes_back(TWO_CHANNELS), true).await.unwrap();

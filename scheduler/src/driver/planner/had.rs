@@ -1,0 +1,87 @@
+//! What a channel had before what it pursues now, from the releases that went to it. Pure. Called by `back`.
+//!
+//! What was converged lies on a stack. A release that goes back takes off whatever came after the version to which it goes,
+//! whether or not it arrives there: somebody has left that, and going back never leads forward to it.
+
+use schema::id::ReleaseId;
+
+use crate::store::Went;
+
+/// The release to which the channel goes back from `pursued`. `history`: in the order of their numbers, without those that are not
+/// kept any more.
+pub(super) fn before(history: &[Went], pursued: ReleaseId) -> Option<&Went> {
+    let mut had: Vec<&Went> = Vec::new();
+    for went in history {
+        if let Some(target) = went.back_to {
+            // One that is not kept any more is older than all that are.
+            let number = history.iter().find(|earlier| earlier.id == target).map_or(0, |earlier| earlier.number);
+            match had.iter().position(|earlier| earlier.version == went.version) {
+                Some(at) => had.truncate(at + 1),
+                None => had.retain(|earlier| earlier.number < number),
+            }
+        }
+        if went.converged && had.last().is_none_or(|last| last.version != went.version) {
+            had.push(went);
+        }
+        if went.id == pursued {
+            break;
+        }
+    }
+    let now = history.iter().find(|went| went.id == pursued)?;
+    had.into_iter().rev().find(|earlier| earlier.version != now.version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn release(number: u64) -> ReleaseId {
+        ReleaseId::derive(&[&number.to_le_bytes()])
+    }
+
+    /// `N` a release that converged, `N!` one that did not, `N<M` one that went back to release M, `N<M!` one that did not arrive; and
+    /// the number of the release to go back to.
+    #[track_caller]
+    fn check(story: &str, expected: Option<u64>) {
+        let mut history: Vec<Went> = Vec::new();
+        for word in story.split_whitespace() {
+            let (plain, converged) = word.strip_suffix('!').map_or((word, true), |plain| (plain, false));
+            let (number, to) = plain.split_once('<').map_or((plain, None), |(number, to)| (number, Some(to.parse::<u64>().unwrap())));
+            let number = number.parse().unwrap();
+            let of = to.and_then(|to| history.iter().find(|went| went.id == release(to)).map(|went| went.version.clone()));
+            let version = of.unwrap_or_else(|| format!("web-{}", to.unwrap_or(number)));
+            history.push(Went { id: release(number), number, version, converged, back_to: to.map(release) });
+        }
+        let found = before(&history, history.last().unwrap().id).map(|went| went.number);
+        assert_eq!(found, expected, "{story}");
+    }
+
+    #[test]
+    fn going_back_never_leads_forward_to_what_was_left() {
+        check("1", None);
+        check("1 2", Some(1));
+        check("1 2!", Some(1));
+        check("1! 2", None);
+        check("1 2 3", Some(2));
+        check("1 2 3!", Some(2));
+        check("1 2! 3", Some(1));
+        check("1 2 3<1", None);
+        check("1 2 3<1!", None);
+        check("1 2 3<1! 4!", Some(1));
+        check("1 2 3<1! 4", Some(1));
+        check("1 2 3<1 4", Some(1));
+        check("1 2 3 4<2 5!", Some(2));
+        check("1 2 3 4<2", Some(1));
+        check("1 2 3 4<2 5<1", None);
+        // Forward by name, and back from there.
+        check("1 2 3<1 4<2", Some(1));
+        check("1 2 3<1 4<2 5", Some(4));
+        // To one that never converged here.
+        check("1 2! 3 4<2", Some(1));
+        check("1 2! 3 4<2!", Some(1));
+        // Where what it went back to is not kept any more.
+        check("2 3<1", None);
+        check("2 3<1 4!", Some(3));
+        check("2 3<1! 4!", None);
+    }
+}
