@@ -337,12 +337,15 @@ impl Handle {
     /// # Errors
     /// Any [`Refusal`].
     pub async fn cancel_job(&self, job: JobId, caller: Caller) -> Result<(), Refusal> {
-        match self.store.job_row(job).await? {
-            None => Err(Refusal::NotFound(format!("{job} does not exist; `pvnctl jobs list` shows those that do"))),
-            Some(row) if row.ended_at.is_some() => {
+        let Some(row) = self.store.job_row(job).await? else {
+            return Err(Refusal::NotFound(format!("{job} does not exist; `pvnctl jobs list` shows those that do")));
+        };
+        // One that was given up may still run.
+        match self.call(|reply| Call::Cancel { job, caller, reply }).await {
+            Err(Refusal::Conflict(_)) if row.ended_at.is_some() => {
                 Err(Refusal::Conflict(format!("{job} is over ({}); there is nothing to cancel", row.status)))
             }
-            Some(_) => self.call(|reply| Call::Cancel { job, caller, reply }).await,
+            answer => answer,
         }
     }
 

@@ -119,8 +119,11 @@ impl Chain<'_> {
                     self.apply_end();
                 }
                 self.lingers(*job, since);
-                let text = "ends when the runner says that it is gone, or when `pvnctl services retry` takes the responsibility";
-                self.say("WAITS_FOR_PERSON", text.into(), since, None);
+                let text = format!(
+                    "ends when the runner says that it is gone (`pvnctl jobs cancel {job}` stops it once more and kills what does not hear), \
+                     or when `pvnctl services retry` takes the responsibility; on one machine an apply waits for the other all the same"
+                );
+                self.say("WAITS_FOR_PERSON", text, since, None);
             }
             Situation::ApplyFailed(at) => {
                 self.apply_end();

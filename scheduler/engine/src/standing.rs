@@ -106,7 +106,10 @@ impl State {
                 (Status::Failed, Some(Reason::Cancelled), message)
             }
             Situation::Unsettled(job) => {
-                let way_out = "no apply starts until it is known to be gone, or until `pvnctl services retry` says that it may";
+                let way_out = format!(
+                    "no apply starts until it is known to be gone (`pvnctl jobs cancel {job}` stops it once more), or until `pvnctl services \
+                     retry` says that one may"
+                );
                 let kind = self.given_up_kind(*job);
                 let ended = match chain_end() {
                     Some((ended, ..)) if ended == *job => apply_ended(),

@@ -230,10 +230,19 @@ impl Loop {
     }
 
     fn cancel(&mut self, batch: &mut Batch, id: JobId, caller: &Caller) -> Result<(), Refusal> {
-        let Some(row) = self.world.jobs.get(&id).filter(|row| row.ended_at.is_none()) else {
+        let Some(row) = self.world.jobs.get(&id) else {
             return Err(Refusal::Conflict(format!("{id} is over; there is nothing to cancel")));
         };
         let instance = row.instance;
+        if row.ended_at.is_some() {
+            // Given up, and its runner may still have it: the stop after the first one kills.
+            let names = self.world.instances.get(&instance).map(|kept| kept.names.clone());
+            let message = format!("{} stops {} {id} once more, which was given up and may still run", caller.who, row.kind);
+            let by = (Some(caller.who.clone()), Some(caller.origin.clone()));
+            batch.log(&mut self.world, names.as_deref(), "job.cancel", by, message, serde_json::json!({"job": id}));
+            batch.stop(&mut self.world, instance, id, StopReason::Person(caller.who.clone()));
+            return Ok(());
+        }
         if self.world.broken.contains_key(&instance) && !row.once {
             // A person may end what nobody looks after.
             let why = StopReason::Person(caller.who.clone());

@@ -1,6 +1,7 @@
 //! What people ask: approve, reject, pause, cancel, dry runs, secrets, tokens.
 
 use pvn_scheduler::driver::{Ask, Refusal};
+use pvn_scheduler::runner::{End, Told};
 use pvn_scheduler::store::{EventFilter, JobFilter, PageRequest};
 use schema::api::{DecisionRequest, PushRequest, TokenRequest};
 use schema::status::{ApprovalStatus, JobKind, JobStatus, Role, Status};
@@ -216,4 +217,21 @@ async fn rule_07_a_second_yes_of_the_same_person_says_that_another_has_to() {
     );
     rig.handle.ask(target("one"), Ask::Approve(any_plan()), caller("adam")).await.unwrap();
     rig.until_status("one", Status::Converged).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p7_an_apply_that_was_given_up_is_stopped_once_more_when_somebody_cancels_it() {
+    let rig = Rig::start(|spec| (spec.kind != JobKind::Apply).then_some(2)).await;
+    rig.request(TWO_CHANNELS, true).await.unwrap();
+    let applies = || rig.runner.seen.lock().unwrap().iter().find(|spec| spec.kind == JobKind::Apply).map(|spec| spec.job);
+    let job = rig.until("an apply that runs", async || applies()).await;
+    rig.runner.tell(Told::Ended { job, end: End::Unknown { why: "its wrapper does not answer".into(), report: None }, gone: false });
+    let given_up = rig.until_status("staging", Status::Failed).await;
+    assert!(given_up.message.contains(&format!("`pvnctl jobs cancel {job}` stops it once more")), "{}", given_up.message);
+    rig.handle.ask(target("staging"), Ask::Retry, caller("eve")).await.unwrap();
+    rig.handle.cancel_job(job, caller("eve")).await.unwrap();
+    rig.until("its runner to be asked", async || (!rig.runner.running.lock().unwrap().contains_key(&job)).then_some(())).await;
+    let filter = EventFilter { kind: Some("job.cancel".into()), audit: true, ..Default::default() };
+    let told = async || rig.store.events(&filter, &PageRequest::default()).await.unwrap().items.into_iter().next();
+    assert_eq!(rig.until("it to be in the audit log", told).await.actor.as_deref(), Some("eve"));
 }
