@@ -107,12 +107,17 @@ impl State {
             let was_of = old.asked_for.as_ref().map(|(release, _)| *release);
             old.over && old.status == ApprovalStatus::Expired && old.gate == approval.gate && was_of == of_release
         });
-        let others: Vec<&Approval> = same.filter(|old| old.fingerprint != approval.fingerprint).collect();
-        let yes = others.iter().rev().find_map(|old| old.votes.iter().rev().find(|vote| vote.decision == Decision::Approve));
-        let lapsed = yes.map(|vote| format!("the yes of {} at {} was for other work than fetch finds now", vote.who, vote.at));
-        let differs = (others.len() >= ASKED_AGAIN && approval.explanation.is_none()).then(|| {
-            "what fetch prints differs each time, so each fetch asks anew: let it leave a `plan-explanation` without times in it".to_owned()
+        let others: Vec<&Approval> = same.filter(|old| old.other_commands || old.fingerprint != approval.fingerprint).collect();
+        let yes = others.iter().rev().find_map(|old| Some((old, old.votes.iter().rev().find(|vote| vote.decision == Decision::Approve)?)));
+        let lapsed = yes.map(|(old, vote)| {
+            let what = if old.other_commands { "other commands than the config has now" } else { "other work than fetch finds now" };
+            format!("the yes of {} at {} was for {what}", vote.who, vote.at)
         });
+        let differs =
+            (others.iter().filter(|old| !old.other_commands).count() >= ASKED_AGAIN && approval.explanation.is_none()).then(|| {
+                "what fetch prints differs each time, so each fetch asks anew: let it leave a `plan-explanation` without times in it"
+                    .to_owned()
+            });
         let told: Vec<String> = lapsed.into_iter().chain(differs).collect();
         (!told.is_empty()).then(|| told.join("; "))
     }
@@ -185,6 +190,7 @@ impl State {
             status: ApprovalStatus::Pending,
             fingerprint: self.fingerprint(),
             explanation: self.work().and_then(|work| work.explanation.clone()),
+            other_commands: false,
             needed: question.needed,
             votes: Vec::new(),
             requested_at: now,
@@ -317,23 +323,30 @@ impl State {
 
     /// The commands changed: what was approved is not what would run, and what was shown to whoever is about to answer is not what is
     /// asked about. A yes that an apply has used stays as it was.
-    pub(crate) fn withdraw_for_commands(&mut self) {
-        self.withdraw_kinds(&[ApprovalKind::Apply, ApprovalKind::Manual, ApprovalKind::Shared]);
+    pub(crate) fn withdraw_for_commands(&mut self, out: &mut Vec<Action>) {
+        self.withdraw_kinds(&[ApprovalKind::Apply, ApprovalKind::Manual, ApprovalKind::Shared], out);
     }
 
     /// The commands of another channel changed, which shares approvals with this one.
-    pub(crate) fn withdraw_for_others(&mut self) {
+    pub(crate) fn withdraw_for_others(&mut self, out: &mut Vec<Action>) {
         if !self.pursuit.arrived || self.pursuit.other_commands {
-            self.withdraw_kinds(&[ApprovalKind::Shared]);
+            self.withdraw_kinds(&[ApprovalKind::Shared], out);
         }
     }
 
-    fn withdraw_kinds(&mut self, kinds: &[ApprovalKind]) {
+    fn withdraw_kinds(&mut self, kinds: &[ApprovalKind], out: &mut Vec<Action>) {
         let was_used = self.pursuit.arrived || self.pursuit.chain.is_some();
         for approval in self.approvals.iter_mut().filter(|approval| live(approval) && kinds.contains(&approval.kind)) {
             match approval.kind {
                 ApprovalKind::Manual | ApprovalKind::Shared if was_used => retire(approval),
-                ApprovalKind::Apply | ApprovalKind::Manual | ApprovalKind::Shared => withdraw(approval),
+                ApprovalKind::Apply | ApprovalKind::Manual | ApprovalKind::Shared => {
+                    withdraw(approval);
+                    approval.other_commands = true;
+                    if !approval.votes.is_empty() {
+                        let what = format!("{} is withdrawn: the config has other commands than what was said yes to", name_of(approval));
+                        out.push(about("approval.withdrawn", None, what, approval));
+                    }
+                }
             }
         }
     }

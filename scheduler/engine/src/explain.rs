@@ -204,10 +204,13 @@ impl Chain<'_> {
         }
         let state = self.state;
         match &state.look.finding {
-            Finding::Work(work) => self.say("WORK_FOUND", work.what.clone(), Some(work.found_at), None),
-            Finding::Broken(what) => self.say("OBJECT_FAILED", what.clone(), state.look.answered_at, None),
-            Finding::Pending(what) => self.say("OBJECT_PENDING", what.clone(), state.look.answered_at, None),
+            Finding::Work(work) => self.say("WORK_FOUND", work.what.clone(), state.look.since, None),
+            Finding::Broken(what) => self.say("OBJECT_FAILED", what.clone(), state.look.since, None),
+            Finding::Pending(what) => self.say("OBJECT_PENDING", what.clone(), state.look.since, None),
             Finding::Clean | Finding::Nothing => {}
+        }
+        if let Some(doubt) = state.look.doubt.as_ref().filter(|_| *situation != Situation::Converged) {
+            self.say("DOUBTFUL_FETCH", doubt.clone(), state.look.answered_at, None);
         }
         if *situation == Situation::Unseen {
             self.say("NOT_SEEN", "it was converged when fetch last answered".into(), state.look.answered_at, None);

@@ -103,7 +103,7 @@ impl State {
         let fingerprint = seen.fingerprint();
         self.look.doubt = seen.doubt;
         self.look.objects = seen.objects.and_then(Result::ok).unwrap_or_default();
-        self.look.finding = match verdict {
+        let finding = match verdict {
             Verdict::Clean => Finding::Clean,
             Verdict::Pending(what) => Finding::Pending(what),
             Verdict::Broken(what) => Finding::Broken(what),
@@ -120,7 +120,6 @@ impl State {
                     reason,
                     what,
                     job: job.id,
-                    found_at: at,
                     fingerprint,
                     plan: seen.plan,
                     // It binds a yes whether or not it can be shown.
@@ -129,6 +128,10 @@ impl State {
                 })
             }
         };
+        let was = std::mem::replace(&mut self.look.finding, finding);
+        if !was.is_as(&self.look.finding) || self.look.since.is_none() {
+            self.look.since = Some(at);
+        }
         if self.work().is_some() {
             self.rebind(out);
         } else {
@@ -140,7 +143,7 @@ impl State {
     /// the plan that was shown is the one that runs. After an apply has found it stale, the new one takes its place.
     fn keep_or_take(&mut self, new: Work) -> Finding {
         let keeps = self.plan_is_bound() && self.work().is_some_and(|old| old.fingerprint == new.fingerprint && !old.stale_plan);
-        if keeps { std::mem::take(&mut self.look.finding) } else { Finding::Work(Box::new(new)) }
+        if keeps { self.look.finding.clone() } else { Finding::Work(Box::new(new)) }
     }
 
     /// A fetch did not answer: nothing that was known changes, and it is tried again then.

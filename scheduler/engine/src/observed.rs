@@ -32,6 +32,10 @@ pub(crate) fn read(mode: FetchMode, version: &str, code: i32, said: &str, seen: 
             WORK_EXIT_CODE if said.is_empty() => {
                 Ok(Verdict::Work(Reason::RuntimeObjectApplyNeeded, "fetch ended with exit code 2: there is work to do".into()))
             }
+            WORK_EXIT_CODE if seen.doubt.is_some() => Ok(Verdict::Work(
+                Reason::RuntimeObjectApplyNeeded,
+                format!("fetch ended with exit code 2, which means work, and printed only errors: {said}"),
+            )),
             WORK_EXIT_CODE => Ok(Verdict::Work(Reason::RuntimeObjectApplyNeeded, format!("fetch found work to do: {said}"))),
             _ => Err(ended_with(&format!("{code} (0 means converged and 2 means work to do)"), said)),
         },

@@ -255,7 +255,7 @@ impl State {
             _ => None,
         }?;
         match self.shut_gates(at).next() {
-            None => Some(at),
+            None => Some(at).filter(|at| self.lapses_before(*at).is_none()),
             Some(ShutGate::Window(opens_at)) => opens_at.filter(|opens_at| self.lapses_before(*opens_at).is_none()),
             Some(ShutGate::Upstream(_) | ShutGate::Ask(_) | ShutGate::Approval(_) | ShutGate::Rejected(_)) => None,
         }
@@ -275,7 +275,11 @@ impl State {
             ShutGate::Window(Some(opens_at)) => format!("the apply window opens at {opens_at}"),
             ShutGate::Window(None) => "the schedule of the apply window has an instant left".to_owned(),
         };
-        let words: Vec<String> = self.shut_gates(at).map(words).collect();
+        let lapses = self.lapses_before(at).map(|approval| {
+            let lapses_at = approval.expires_at.map_or_else(String::new, |at| format!(", which lapses at {at},"));
+            format!("{}{lapses_at} is asked for anew and given", name_of(approval))
+        });
+        let words: Vec<String> = lapses.into_iter().chain(self.shut_gates(at).map(words)).collect();
         (!words.is_empty()).then(|| words.join(" and "))
     }
 

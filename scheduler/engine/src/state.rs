@@ -196,6 +196,9 @@ pub(crate) struct Look {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) objects: Vec<RuntimeObject>,
     pub(crate) finding: Finding,
+    /// Since when every answer was of its kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) since: Option<Timestamp>,
     /// Why to doubt it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) doubt: Option<String>,
@@ -221,6 +224,16 @@ pub(crate) enum Finding {
     Broken(String),
 }
 
+impl Finding {
+    /// Whether this is the same state of affairs, whatever its words.
+    pub(crate) fn is_as(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Work(one), Self::Work(other)) => one.reason == other.reason,
+            _ => std::mem::discriminant(self) == std::mem::discriminant(other),
+        }
+    }
+}
+
 /// Work that a fetch found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Work {
@@ -229,7 +242,6 @@ pub(crate) struct Work {
     pub(crate) what: String,
     /// The fetch that found it.
     pub(crate) job: JobId,
-    pub(crate) found_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fingerprint: Option<BlobId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -389,6 +401,9 @@ pub struct Approval {
     /// What the plan would do, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explanation: Option<String>,
+    /// Whether it was withdrawn because the commands are others now.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub other_commands: bool,
     /// How many different people must say yes.
     pub needed: u32,
     /// Who said what, oldest first, one entry a person.

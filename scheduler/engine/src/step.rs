@@ -27,7 +27,7 @@ pub fn step(mut state: State, event: Event, now: Timestamp) -> (State, Vec<Actio
     }
     let now = state.take_time(now);
     match event {
-        Event::Desired(desired) => state.desire(desired, now),
+        Event::Desired(desired) => state.desire(desired, now, &mut out),
         Event::Deleted => state.delete(&mut out),
         Event::Tick => {}
         Event::ClockStepped { .. } => {}
@@ -190,7 +190,7 @@ impl State {
 // ---- events ----
 
 impl State {
-    pub(crate) fn desire(&mut self, desired: Box<Desired>, now: Timestamp) {
+    pub(crate) fn desire(&mut self, desired: Box<Desired>, now: Timestamp, out: &mut Vec<Action>) {
         let old = self.desired.take();
         if !self.deleted && old.as_ref() == Some(&desired) {
             self.desired = old;
@@ -219,11 +219,11 @@ impl State {
             self.pursuit.stuck_at = stuck_at.filter(|at| *at > now);
         } else if !same_commands {
             self.look.fresh = false;
-            self.withdraw_for_commands();
+            self.withdraw_for_commands(out);
             self.pursuit.other_commands = true;
             self.pursuit.chain.iter_mut().for_each(|chain| chain.begun = false);
         } else if old.as_ref().is_some_and(|old| old.shared_for != desired.shared_for) {
-            self.withdraw_for_others();
+            self.withdraw_for_others(out);
         }
         let same_place = !was_deleted && old.as_ref().is_some_and(|old| old.runtime == desired.runtime);
         if same_release && desired.fetch.is_none() && old.as_deref().is_some_and(|old| self.was_as_desired(old)) {

@@ -26,6 +26,11 @@ const ERRORS_SHOWN: usize = 3;
 const IGNORED_OUTPUT: &str = "fetch printed a FetchOutput, which counts for nothing with `fetchMode: EXIT_CODE`, where 0 means that there is nothing \
                               to do; set `fetchMode: STRUCTURED_OUTPUT` to have it read";
 
+/// What to say of a fetch that found work and said nothing about it but on stderr.
+const ONLY_ERRORS: &str = "2 means that there is work, and is also what shells, make and many parsers end with for a mistake of their own; if this \
+                           is one, mend the fetch, and have it end with another code then (docs/commands.md, \"A 2 that is not meant\"); if there is work, have \
+                           it print what";
+
 /// Most left-over processes that a message lists.
 const LEFT_SHOWN: usize = 3;
 
@@ -217,7 +222,12 @@ fn reported(mut report: Box<Report>, gone: bool, words: &Words, asked: &Asked<'_
     let seen = if asked.kind == JobKind::Fetch {
         let (plan, explanation) = (file(&report, PLAN), file(&report, EXPLANATION));
         let is_ignored = words.has_objects && asked.mode == Some(FetchMode::ExitCode);
-        let doubt = is_ignored.then(|| IGNORED_OUTPUT.to_owned());
+        let is_mute = code == 2 && words.stdout.is_none() && words.explanation.is_none() && plan.is_none() && words.stderr.is_some();
+        let doubt = match (is_ignored, is_mute && asked.mode == Some(FetchMode::ExitCode)) {
+            (true, _) => Some(IGNORED_OUTPUT.to_owned()),
+            (_, true) => Some(ONLY_ERRORS.to_owned()),
+            _ => None,
+        };
         Seen { objects, plan, explanation, explanation_text: words.explanation.clone(), output, doubt }
     } else {
         Seen::default()

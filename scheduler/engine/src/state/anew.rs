@@ -63,7 +63,8 @@ impl State {
         (state.paused, state.observer, state.unsettled) = (paused, observer, unsettled);
         let Some(desired) = desired else { return (state, Vec::new()) };
         let (looks, grace_ms) = (desired.fetch.is_some(), desired.grace_ms);
-        state.desire(desired, now);
+        // There is nobody whose yes could be taken back.
+        state.desire(desired, now, &mut Vec::new());
         if let Some(flying) = flying {
             let grace_until = flying.started_at.unwrap_or(flying.decided_at).plus_ms(grace_ms);
             state.pursuit.chain = Some(chain(flying.job, flying.attempt, grace_until, None, now));

@@ -53,6 +53,17 @@ fn rule_10_an_observer_says_what_would_have_to_come_first() {
 }
 
 #[test]
+fn rule_18_no_apply_is_foretold_past_the_end_of_what_was_approved() {
+    let mut it = Scenario::new(Desired { gates: vec![manual(false, 1)], approval_timeout_ms: Some(60_000), ..exit_code() });
+    it.run(Fetch, 2);
+    it.approve("ann");
+    it.run(Apply, 1);
+    it.run(Fetch, 2);
+    says(&it, "once approval `qa`, which lapses at 2026-07-01T10:01:00.000Z, is asked for anew and given");
+    assert!(next_applies(&it).is_empty());
+}
+
+#[test]
 fn rule_18_no_apply_is_foretold_that_needs_a_person_first() {
     let mut it = Scenario::new(before_apply());
     it.run(Fetch, 2);

@@ -127,6 +127,20 @@ fn p2_a_yes_is_for_the_commands_of_its_moment() {
 }
 
 #[test]
+fn rule_18_a_yes_that_other_commands_took_back_is_told_in_words_and_in_the_log() {
+    for gate in [manual(false, 1), manual(true, 1)] {
+        let desired = gated(&[gate]);
+        let mut it = Scenario::new(desired.clone());
+        it.run(Fetch, 2);
+        it.approve("ann");
+        it.recompiled(&other_commands(&desired));
+        assert_eq!(it.logged("approval.withdrawn").count(), 1);
+        let message = it.state().standing().message.clone();
+        assert!(message.contains("the yes of ann at ") && message.contains("was for other commands than the config has now"), "{message}");
+    }
+}
+
+#[test]
 fn p2_a_yes_to_a_question_about_other_commands_counts_for_nothing() {
     for gates in [vec![manual(false, 1)], vec![manual(true, 1)], vec![shared(1)], vec![shared(1), manual(false, 1)]] {
         for desired in [gated(&gates), Desired { gates: gates.clone(), ..apply_only() }] {

@@ -348,6 +348,26 @@ fn rule_18_the_way_out_of_an_approval_is_the_command_that_gives_it() {
 }
 
 #[test]
+fn rule_18_work_is_told_with_the_time_since_when_whatever_fetch_sees_of_it_each_time() {
+    let since = |it: &Scenario, code: &str| {
+        let told = explain(it.state(), &Lanes::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
+        told.causes.iter().find(|cause| cause.code == code).and_then(|cause| cause.since).map(|at| it.seconds(at))
+    };
+    let mut it = Scenario::new(Desired { gates: vec![stable(&["staging"])], ..exit_code() });
+    it.run(Fetch, 0);
+    it.until(1_000).run(Fetch, 2);
+    it.until(1_100).run_with(Fetch, 2, plan("other", "more"));
+    assert_eq!(since(&it, "WORK_FOUND"), Some(1_000.0));
+    it.until(1_200).run(Fetch, 0);
+    it.until(2_000).run(Fetch, 2);
+    assert_eq!(since(&it, "WORK_FOUND"), Some(2_000.0));
+    let mut it = Scenario::new(structured());
+    it.run_with(Fetch, 0, object(ObjectStatus::Failed));
+    it.until(400).run_with(Fetch, 0, object(ObjectStatus::Failed));
+    assert_eq!(since(&it, "OBJECT_FAILED"), Some(0.0));
+}
+
+#[test]
 fn rule_18_a_stop_is_told_with_the_time_since_when() {
     let mut it = Scenario::new(apply_only());
     let job = it.start(Apply).job;

@@ -66,6 +66,23 @@ fn a_document_that_the_mode_does_not_read_is_told() {
 }
 
 #[test]
+fn work_that_is_told_on_stderr_alone_may_be_a_mistake_of_the_script() {
+    let doubt = |words: &Words, code: i32, asked: &Asked<'_>| match read(report(json!({"exitCode": code})), true, words, asked).outcome {
+        Outcome::Exited { seen, .. } => seen.doubt,
+        other => panic!("{other:?}"),
+    };
+    let mute = Words { stderr: Some("fetch.sh: 4: Syntax error".into()), ..Words::default() };
+    assert!(doubt(&mute, 2, &FETCH).is_some_and(|doubt| doubt.contains("A 2 that is not meant")));
+    assert_eq!(doubt(&mute, 1, &FETCH), None, "told as what it is");
+    assert_eq!(doubt(&mute, 2, &Asked { kind: JobKind::Apply, ..FETCH }), None);
+    assert_eq!(doubt(&Words::default(), 2, &FETCH), None);
+    for said in [Words { stdout: Some("1 to add".into()), ..mute.clone() }, Words { explanation: Some("1 to add".into()), ..mute.clone() }]
+    {
+        assert_eq!(doubt(&said, 2, &FETCH), None);
+    }
+}
+
+#[test]
 fn rule_15_when_things_happened_is_no_part_of_what_is_approved() {
     let asked = Asked { mode: Some(FetchMode::StructuredOutput), ..FETCH };
     let digest = |message: &str, at: &str| {
