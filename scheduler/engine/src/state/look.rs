@@ -1,0 +1,87 @@
+//! What is known through fetch: the last answer and what it means, and when it looks again.
+
+use schema::id::{BlobId, JobId};
+use schema::output::RuntimeObject;
+use schema::status::Reason;
+use schema::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{is_false, is_zero};
+
+/// What is known through fetch, and when it looks again.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(crate) struct Look {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) due: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) answered_at: Option<Timestamp>,
+    /// Looks in a row that brought no answer, whoever is to blame.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) misses: u32,
+    /// Of those, failures of the command in a row: what the retry policy counts.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) failures: u32,
+    /// Of those, in a row not even started through no fault of the command.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) misfires: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) objects: Vec<RuntimeObject>,
+    pub(crate) finding: Finding,
+    /// Since when every answer was of its kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) since: Option<Timestamp>,
+    /// Why to doubt it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) doubt: Option<String>,
+    /// Whether the finding is younger than the last apply (and than a resume, a retry, a change of the commands). Only
+    /// fresh work is applied.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) fresh: bool,
+}
+
+/// What the last answering fetch of this release found.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) enum Finding {
+    /// No answer yet.
+    #[default]
+    Nothing,
+    /// As desired.
+    Clean,
+    /// Work to do.
+    Work(Box<Work>),
+    /// The versions match, but something is still on its way.
+    Pending(String),
+    /// The versions match, but something is broken.
+    Broken(String),
+}
+
+impl Finding {
+    /// Whether this is the same state of affairs, whatever its words.
+    pub(crate) fn is_as(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Work(one), Self::Work(other)) => one.reason == other.reason,
+            _ => std::mem::discriminant(self) == std::mem::discriminant(other),
+        }
+    }
+}
+
+/// Work that a fetch found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Work {
+    pub(crate) reason: Reason,
+    /// What, as the middle of a sentence: "`web` runs v1".
+    pub(crate) what: String,
+    /// The fetch that found it.
+    pub(crate) job: JobId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) fingerprint: Option<BlobId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) plan: Option<BlobId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) explanation: Option<String>,
+    /// An apply found the plan stale: the next fetch with the same fingerprint brings the plan that runs.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) stale_plan: bool,
+}
