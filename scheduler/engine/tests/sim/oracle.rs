@@ -230,9 +230,12 @@ impl Oracle {
 
     fn decide(&mut self, instance: usize, event: &Event, after: &State) {
         let Event::Decided { approval, who, decision, .. } = event else { return };
-        let applying = self.applying(instance);
+        let release = after.desired().map(|desired| desired.release);
+        let is_of_release = |flight: &Flight| flight.instance == instance && Some(flight.start.release) == release;
+        let uses = self.flights.values().any(|flight| is_of_release(flight) && flight.start.kind == JobKind::Apply);
         let Some(grant) = self.accounts[instance].grants.get_mut(approval) else { return };
-        let shared_again = grant.spent && grant.kind == ApprovalKind::Shared && after.pending_approvals().any(|at| at.id == *approval);
+        let is_live = after.approvals().iter().any(|at| at.id == *approval && !at.over);
+        let shared_again = grant.spent && grant.kind == ApprovalKind::Shared && is_live;
         if shared_again {
             // A retry asks anew under the same id.
             *grant = Grant {
@@ -246,7 +249,7 @@ impl Oracle {
         }
         if grant.spent
             || grant.rejected
-            || applying && *decision == Decision::Reject && after.pending_approvals().all(|at| at.id != *approval)
+            || uses && *decision == Decision::Reject && after.pending_approvals().all(|at| at.id != *approval)
         {
             return;
         }

@@ -81,7 +81,7 @@ pub(crate) fn gates(random: &mut Random, production: bool) -> Vec<Gate> {
         gates.push(Gate::ManualApproval { name: None, description: None, every_action, min_approvers: random.between(1, 2) as u32 });
     }
     if random.one_in(6) {
-        gates.push(Gate::SharedApproval { name: "launch".to_owned(), description: None, min_approvers: 2 });
+        gates.push(Gate::SharedApproval { name: "launch".to_owned(), description: None, min_approvers: random.between(1, 2) as u32 });
     }
     gates
 }
