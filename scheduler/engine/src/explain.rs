@@ -311,8 +311,14 @@ impl Chain<'_> {
 
     fn names_of(&self, holders: &[Holder], held: usize) -> String {
         let name = |holder: &Holder| {
-            let lost =
-                if holder.is_given_up { " (given up and may still run, until `pvnctl services retry` there says otherwise)" } else { "" };
+            let lost = match (holder.is_given_up, holder.is_deleted) {
+                (false, _) => "",
+                (true, false) => " (given up and may still run, until `pvnctl services retry` there says otherwise)",
+                (true, true) => {
+                    " (given up and may still run; its channel has left the config: once that is back and pushed, `pvnctl services retry` \
+                     there says otherwise)"
+                }
+            };
             format!("{} with {} since {}{lost}", (self.name)(holder.instance), holder.job, holder.since)
         };
         let mut names: Vec<String> = holders.iter().map(name).collect();

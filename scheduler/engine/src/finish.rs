@@ -25,7 +25,7 @@ impl State {
             if outcome.may_still_run() {
                 return; // told once more that nobody knows
             }
-            self.unsettled = None;
+            (self.unsettled, self.unsettled_in) = (None, None);
             out.push(log("job.ended", None, format!("{id} is known to be gone now"), &[("job", &id.to_string())]));
         } else if self.lingering.contains(&id) {
             if outcome.may_still_run() {
@@ -186,7 +186,7 @@ impl State {
         let Some(desired) = self.desired.take() else { return };
         let ended_at = ended_at(job, &outcome, now);
         if outcome.may_still_run() {
-            self.unsettled = Some(job.id);
+            (self.unsettled, self.unsettled_in) = (Some(job.id), Some(job.runtime.clone()));
         }
         let ran = matches!(outcome, Outcome::Exited { .. } | Outcome::BadOutput { .. } | Outcome::TimedOut);
         let attempts = &desired.apply.retryable_exit_codes;

@@ -18,8 +18,10 @@ use schema::time::Timestamp;
 
 use crate::state::State;
 
+mod blocked;
 mod line;
 
+pub use blocked::{Blocked, HOLDERS_SHOWN, Holder};
 use line::{Line, Waiter};
 
 /// How many times as many places as are free a runtime may hold when it takes another one. Three, so that a runtime that
@@ -57,66 +59,6 @@ pub struct Limits {
     pub get_info: Limit,
 }
 
-/// Who has a place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Holder {
-    /// The instance.
-    pub instance: InstanceId,
-    /// Its job.
-    pub job: JobId,
-    /// Since when.
-    pub since: Timestamp,
-    /// Whether the job was given up and may still run. Such an apply keeps its place where the config counts applies
-    /// (`maxConcurrency`), because people use that as a lock; the daemon's own places it does not take.
-    pub is_given_up: bool,
-}
-
-/// Why a place is not free yet, for explain.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Blocked {
-    /// As many jobs of this kind are in flight in the runtime as may be.
-    Runtime {
-        /// The runtime.
-        runtime: RuntimeName,
-        /// Its limit.
-        limit: u32,
-        /// The first [`HOLDERS_SHOWN`] of those who have a place, longest first.
-        holders: Vec<Holder>,
-        /// How many have a place.
-        held: usize,
-        /// How many have waited longer in the runtime.
-        ahead: usize,
-    },
-    /// The runtime has its fair share; what is free is kept for others.
-    Share {
-        /// The runtime.
-        runtime: RuntimeName,
-        /// Places in the whole daemon.
-        limit: u32,
-        /// Those that are free.
-        free: usize,
-        /// The first [`HOLDERS_SHOWN`] of those who have a place, longest first.
-        holders: Vec<Holder>,
-        /// How many have a place.
-        held: usize,
-    },
-    /// As many jobs of this kind are in flight in the whole daemon as may be.
-    Daemon {
-        /// The limit.
-        limit: u32,
-        /// The runtimes that hold most, at most [`HOLDERS_SHOWN`], with the number of their places and who has had one
-        /// longest.
-        holders: Vec<(RuntimeName, usize, Holder)>,
-    },
-    /// There is room, and what piled up while the daemon was down is let through at a bounded pace.
-    Pace,
-    /// There is room; it is a matter of moments.
-    NotBlocked,
-}
-
-/// Most holders that [`Lanes::blocked`] names.
-pub const HOLDERS_SHOWN: usize = 5;
-
 /// The lanes of all runtimes.
 #[derive(Debug)]
 pub struct Lanes {
@@ -142,6 +84,8 @@ struct Lane {
     /// Those that piled up, and fresh ones.
     lines: [Line; 2],
     holders: BTreeSet<Waiter>,
+    /// Those whose apply was given up and may still run: they count against `caps` alone.
+    given_up: BTreeSet<Waiter>,
     /// Places by service; none that holds nothing.
     held_by: BTreeMap<ServiceId, u32>,
     /// The limits that instances know for this runtime; the least counts while a change of config is on its way.
@@ -155,6 +99,9 @@ struct Entry {
     service: Option<ServiceId>,
     wants: [Option<(usize, Timestamp)>; 3],
     holds: [Option<Hold>; 3],
+    /// The apply that was given up and may still run.
+    given_up: Option<Hold>,
+    is_deleted: bool,
     cap: Option<(usize, u32)>,
 }
 
@@ -164,7 +111,6 @@ struct Hold {
     runtime: usize,
     since: Timestamp,
     job: JobId,
-    is_given_up: bool,
 }
 
 const KINDS: [JobKind; 3] = [JobKind::Apply, JobKind::Fetch, JobKind::GetInfo];
@@ -199,7 +145,7 @@ impl Lanes {
     /// Takes over what this instance of that service wants and holds. To be called with every state that is kept: after
     /// each step, and for each instance at the start.
     pub fn update(&mut self, state: &State, service: ServiceId) {
-        let mut entry = Entry { service: Some(service), ..Entry::default() };
+        let mut entry = Entry { service: Some(service), is_deleted: state.is_deleted(), ..Entry::default() };
         if let Some(desired) = state.desired() {
             let runtime = self.runtime(&desired.runtime);
             for kind in KINDS {
@@ -209,24 +155,26 @@ impl Lanes {
         }
         for job in state.jobs_in_flight() {
             let runtime = self.runtime(&job.runtime);
-            entry.holds[index(job.kind)] = Some(Hold { runtime, since: job.decided_at, job: job.id, is_given_up: false });
+            entry.holds[index(job.kind)] = Some(Hold { runtime, since: job.decided_at, job: job.id });
         }
-        if let (Some((runtime, _)), Some(job), None) = (entry.cap, state.unsettled_apply(), entry.holds[APPLY]) {
-            entry.holds[APPLY] = Some(Hold { runtime, since: state.standing().since, job, is_given_up: true });
-        }
+        // Where it ran, wherever the instance is now, and whether or not it is there at all.
+        entry.given_up = state.unsettled_apply().map(|(job, runtime)| self.given_up(job, runtime, state.standing().since));
         self.replace(state.instance(), entry);
     }
 
-    /// An instance that asks for nothing any more and whose jobs run on: it keeps the places of these.
+    /// An instance that asks for nothing any more and whose jobs run on: it keeps the places of these, and that of an apply which
+    /// may still run.
     pub fn leave<'a>(
         &mut self,
         instance: InstanceId,
         service: ServiceId,
         jobs: impl IntoIterator<Item = (JobKind, &'a RuntimeName, Timestamp, JobId)>,
+        may_run: Option<(JobId, &RuntimeName, Timestamp)>,
     ) {
         let mut entry = Entry { service: Some(service), ..Entry::default() };
+        entry.given_up = may_run.map(|(job, runtime, since)| self.given_up(job, runtime, since));
         for (kind, runtime, since, job) in jobs {
-            entry.holds[index(kind)] = Some(Hold { runtime: self.runtime(runtime), since, job, is_given_up: false });
+            entry.holds[index(kind)] = Some(Hold { runtime: self.runtime(runtime), since, job });
         }
         self.replace(instance, entry);
     }
@@ -272,20 +220,21 @@ impl Lanes {
             return Blocked::NotBlocked;
         };
         let lane = &self.lanes[lane_index][runtime];
-        let held = lane.holders.len();
         let name = || self.names.iter().find(|(_, at)| **at == runtime).map(|(name, _)| name.clone());
-        let holders = || lane.holders.iter().take(HOLDERS_SHOWN).filter_map(|(_, holder)| self.holder(*holder, lane_index)).collect();
-        if let Some(limit) = self.cap(lane_index, runtime).filter(|limit| held >= *limit as usize) {
+        if let Some((limit, held)) = self.full(lane_index, runtime) {
             let ahead = lane.lines.iter().map(|line| line.before((since, instance))).sum();
-            return name().map_or(Blocked::NotBlocked, |runtime| Blocked::Runtime { runtime, limit, holders: holders(), held, ahead });
+            let holders = self.holders(lane_index, runtime, held > lane.holders.len());
+            return name().map_or(Blocked::NotBlocked, |runtime| Blocked::Runtime { runtime, limit, holders, held, ahead });
         }
+        let held = lane.holders.len();
         let limit = self.limits[lane_index].total.max(1);
         let free = self.free(lane_index);
         if free == 0 {
             return Blocked::Daemon { limit, holders: self.largest(lane_index) };
         }
         if !self.has_share(lane_index, held) {
-            return name().map_or(Blocked::NotBlocked, |runtime| Blocked::Share { runtime, limit, free, holders: holders(), held });
+            let holders = self.holders(lane_index, runtime, false);
+            return name().map_or(Blocked::NotBlocked, |runtime| Blocked::Share { runtime, limit, free, holders, held });
         }
         if since < self.started_at && self.pace_opens_at().is_some_and(|at| at > now) { Blocked::Pace } else { Blocked::NotBlocked }
     }
@@ -310,9 +259,25 @@ impl Lanes {
         free > 0 && (self.limits[lane].per_runtime.is_some() || held < SHARE * free)
     }
 
-    fn holder(&self, instance: InstanceId, lane: usize) -> Option<Holder> {
-        let Hold { since, job, is_given_up, .. } = self.entries.get(&instance)?.holds[lane]?;
-        Some(Holder { instance, job, since, is_given_up })
+    fn given_up(&mut self, job: JobId, runtime: &RuntimeName, since: Timestamp) -> Hold {
+        Hold { runtime: self.runtime(runtime), since, job }
+    }
+
+    /// The first ones of those who have a place in a runtime, longest first.
+    fn holders(&self, lane: usize, runtime: usize, with_given_up: bool) -> Vec<Holder> {
+        let this = &self.lanes[lane][runtime];
+        let given_up = this.given_up.iter().filter(|_| with_given_up).map(|(_, instance)| (*instance, true));
+        let all = this.holders.iter().map(|(_, instance)| (*instance, false)).take(HOLDERS_SHOWN).chain(given_up.take(HOLDERS_SHOWN));
+        let mut holders: Vec<Holder> = all.filter_map(|(instance, given_up)| self.holder(instance, lane, given_up)).collect();
+        holders.sort_by_key(|holder| (holder.since, holder.instance));
+        holders.truncate(HOLDERS_SHOWN);
+        holders
+    }
+
+    fn holder(&self, instance: InstanceId, lane: usize, is_given_up: bool) -> Option<Holder> {
+        let entry = self.entries.get(&instance)?;
+        let Hold { since, job, .. } = if is_given_up { entry.given_up } else { entry.holds[lane] }?;
+        Some(Holder { instance, job, since, is_given_up, is_deleted: entry.is_deleted })
     }
 
     fn largest(&self, lane: usize) -> Vec<(RuntimeName, usize, Holder)> {
@@ -321,7 +286,7 @@ impl Lanes {
             .iter()
             .filter_map(|(name, at)| {
                 let holders = &self.lanes[lane][*at].holders;
-                let longest = self.holder(holders.first()?.1, lane)?;
+                let longest = self.holder(holders.first()?.1, lane, false)?;
                 Some((name.clone(), holders.len(), longest))
             })
             .collect();
@@ -362,10 +327,13 @@ impl Lanes {
         at
     }
 
-    fn cap(&self, lane: usize, runtime: usize) -> Option<u32> {
-        let configured = self.lanes[lane][runtime].caps.first_key_value().map(|(cap, _)| *cap);
-        let ours = self.limits[lane].per_runtime;
-        configured.into_iter().chain(ours).min().map(|cap| cap.max(1))
+    /// The limit that keeps a runtime from another place, if one does, with the number of places that count against it.
+    fn full(&self, lane: usize, runtime: usize) -> Option<(u32, usize)> {
+        let this = &self.lanes[lane][runtime];
+        let held = this.holders.len();
+        let configured = this.caps.first_key_value().map(|(cap, _)| (*cap, held + this.given_up.len()));
+        let ours = self.limits[lane].per_runtime.map(|limit| (limit, held));
+        configured.into_iter().chain(ours).map(|(limit, held)| (limit.max(1), held)).filter(|(limit, held)| *held >= *limit as usize).min()
     }
 
     fn enqueue(&mut self, lane: usize, runtime: usize, service: ServiceId, waiter: Waiter) {
@@ -394,24 +362,31 @@ impl Lanes {
         if let Some((runtime, cap)) = new.cap {
             *self.lanes[APPLY][runtime].caps.entry(cap).or_default() += 1;
         }
+        if let Some(hold) = old.given_up {
+            self.lanes[APPLY][hold.runtime].given_up.remove(&(hold.since, instance));
+        }
+        if let Some(hold) = new.given_up {
+            self.lanes[APPLY][hold.runtime].given_up.insert((hold.since, instance));
+        }
         for lane in 0..KINDS.len() {
             if let Some((runtime, since)) = old.wants[lane] {
                 self.lanes[lane][runtime].unqueue(before, (since, instance));
             }
             if let Some(hold) = old.holds[lane] {
                 self.lanes[lane][hold.runtime].release(before, (hold.since, instance));
-                self.held[lane] -= usize::from(!hold.is_given_up);
+                self.held[lane] -= 1;
             }
             if let Some(hold) = new.holds[lane] {
                 self.lanes[lane][hold.runtime].hold(after, (hold.since, instance));
-                self.held[lane] += usize::from(!hold.is_given_up);
+                self.held[lane] += 1;
             }
             if let Some((runtime, since)) = new.wants[lane] {
                 self.enqueue(lane, runtime, after, (since, instance));
             }
             let touched = [old.wants[lane].map(|want| want.0), new.wants[lane].map(|want| want.0)];
             let released = [old.holds[lane].map(|hold| hold.runtime), new.holds[lane].map(|hold| hold.runtime)];
-            let capped = if lane == APPLY { [old.cap.map(|cap| cap.0), new.cap.map(|cap| cap.0)] } else { [None, None] };
+            let capped = [&old, &new].into_iter().filter(|_| lane == APPLY);
+            let capped = capped.flat_map(|entry| [entry.cap.map(|cap| cap.0), entry.given_up.map(|hold| hold.runtime)]);
             for runtime in touched.into_iter().chain(released).chain(capped).flatten() {
                 self.show(lane, runtime);
             }
@@ -420,10 +395,9 @@ impl Lanes {
 
     /// Puts the right ones of this lane among the heads.
     fn show(&mut self, lane: usize, runtime: usize) {
-        let cap = self.cap(lane, runtime);
+        let room = self.full(lane, runtime).is_none();
         let this = &mut self.lanes[lane][runtime];
         let held = this.holders.len();
-        let room = cap.is_none_or(|cap| held < cap as usize);
         for line in [PILED_UP, FRESH] {
             let head = this.lines[line].first().filter(|_| room).map(|waiter| (held, waiter));
             if head != this.shown[line] {

@@ -64,6 +64,9 @@ pub struct State {
     /// An apply that was given up and of which nobody has said that it is gone: no other apply beside it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unsettled: Option<JobId>,
+    /// The runtime in which that one ran; `None` where it was given up before this was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) unsettled_in: Option<RuntimeName>,
     /// Fetches that were given up and of which nobody has said that they are gone: no apply beside them. At most
     /// [`crate::limits::LINGERING_FETCHES`].
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
@@ -388,6 +391,7 @@ impl State {
             main: None,
             side: None,
             unsettled: None,
+            unsettled_in: None,
             lingering: BTreeSet::new(),
             look: Look::default(),
             pursuit: Pursuit::default(),

@@ -191,6 +191,8 @@ impl State {
 
 impl State {
     pub(crate) fn desire(&mut self, desired: Box<Desired>, now: Timestamp, out: &mut Vec<Action>) {
+        // It does not move with its channel.
+        self.unsettled_in = self.unsettled_in().cloned();
         let old = self.desired.take();
         if !self.deleted && old.as_ref() == Some(&desired) {
             self.desired = old;
@@ -350,7 +352,7 @@ impl State {
         self.pursuit.chain = None;
         self.pursuit.stuck = false;
         self.pursuit.stuck_at = None;
-        self.unsettled = None;
+        (self.unsettled, self.unsettled_in) = (None, None);
         self.lingering.clear();
         self.look.failures = 0;
         self.look.misfires = 0;

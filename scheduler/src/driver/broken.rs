@@ -101,6 +101,7 @@ impl Stopped {
             deleted: gone || piece("deleted").as_bool().unwrap_or(false),
             flying: None,
             unsettled: serde_json::from_value(piece("unsettled")).ok(),
+            unsettled_in: serde_json::from_value(piece("unsettled_in")).ok(),
         };
         let names = Arc::new(Names { application, service, channel });
         let damage = Damage { needs_hand: damage.is_some_and(|damage| damage.needs_hand), ..Damage::default() };
@@ -109,12 +110,12 @@ impl Stopped {
 
     /// One of whose jobs or pending actions rows cannot be read. `is_there` says of a job in flight whether its row can.
     pub(super) fn damaged(kept: Kept, why: String, rows: &[&Unreadable], is_there: &dyn Fn(JobId) -> bool, now: Timestamp) -> Self {
-        let missing: Vec<_> = kept.state.jobs_in_flight().filter(|job| !is_there(job.id)).map(|job| (job.id, job.kind)).collect();
+        let missing: Vec<_> = kept.state.jobs_in_flight().filter(|job| !is_there(job.id)).cloned().collect();
         let mut stopped = Self::of(kept, why, now);
-        for (job, kind) in missing {
-            stopped.damage.jobs.push(job);
-            if kind == JobKind::Apply {
-                stopped.known.unsettled = Some(job);
+        for job in missing {
+            stopped.damage.jobs.push(job.id);
+            if job.kind == JobKind::Apply {
+                (stopped.known.unsettled, stopped.known.unsettled_in) = (Some(job.id), Some(job.runtime));
             }
         }
         stopped.note_damage(rows.to_vec());
@@ -142,6 +143,12 @@ impl Stopped {
         self.damage.jobs.iter().copied()
     }
 
+    /// The apply of it that may run and has no row which says so, with the runtime in which it holds a place: the one that is
+    /// known, or else the instance's.
+    fn may_run(&self) -> Option<(JobId, &RuntimeName, Timestamp)> {
+        Some((self.known.unsettled?, self.known.unsettled_in.as_ref().unwrap_or(&self.runtime), self.since))
+    }
+
     /// Whether nobody but a person can tell what belongs into its row.
     pub(super) fn needs_hand(&self) -> bool {
         self.damage.needs_hand
@@ -161,6 +168,7 @@ impl Stopped {
             deleted: state.is_deleted(),
             flying: None,
             unsettled: state.unsettled(),
+            unsettled_in: state.unsettled_in().cloned(),
         };
         let stored = kept.row().state;
         Self {
@@ -233,11 +241,12 @@ impl World {
         }
     }
 
-    /// Takes in one that stands still; its jobs keep their places.
+    /// Takes in one that stands still; its jobs keep their places, and so does an apply that may still run.
     pub(super) fn put_broken(&mut self, stopped: Stopped) {
         let (id, service) = (stopped.names.instance(), stopped.names.service.0);
         let jobs = self.jobs.values().filter(|job| job.instance == id && job.ended_at.is_none() && !job.once);
-        self.lanes.leave(id, service, jobs.map(|job| (job.kind, &job.runtime, job.created_at, job.id)));
+        let may_run = stopped.may_run().filter(|(job, ..)| jobs.clone().all(|row| row.id != *job));
+        self.lanes.leave(id, service, jobs.map(|job| (job.kind, &job.runtime, job.created_at, job.id)), may_run);
         let of_service = self.services.entry(service).or_default();
         if !of_service.contains(&id) {
             of_service.push(id);

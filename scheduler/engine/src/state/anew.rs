@@ -50,17 +50,20 @@ pub struct Known {
     pub flying: Option<Flying>,
     /// An apply that was given up and is not known to be gone.
     pub unsettled: Option<JobId>,
+    /// The runtime in which that one ran, as far as is known.
+    pub unsettled_in: Option<RuntimeName>,
 }
 
 impl State {
     /// The instance begins anew with what is still known. Ids of its jobs differ from all that it ever had: they are
     /// counted from the present in milliseconds, which no count of jobs reaches.
     pub fn anew(instance: InstanceId, known: Known, now: Timestamp) -> (Self, Vec<Action>) {
-        let Known { desired, paused, observer, deleted, flying, unsettled } = known;
+        let Known { desired, paused, observer, deleted, flying, unsettled, unsettled_in } = known;
         let mut state = Self::new(instance, now);
         state.jobs = now.as_millis().unsigned_abs();
         state.asked = u32::try_from(now.as_millis() / 1_000).unwrap_or(u32::MAX / 2);
-        (state.paused, state.observer, state.unsettled) = (paused, observer, unsettled);
+        (state.paused, state.observer) = (paused, observer);
+        (state.unsettled, state.unsettled_in) = (unsettled, unsettled_in.filter(|_| unsettled.is_some()));
         let Some(desired) = desired else { return (state, Vec::new()) };
         let (looks, grace_ms) = (desired.fetch.is_some(), desired.grace_ms);
         // There is nobody whose yes could be taken back.

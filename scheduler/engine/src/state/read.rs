@@ -1,6 +1,6 @@
 //! What others may know of a [`State`].
 
-use schema::id::{InstanceId, JobId};
+use schema::id::{InstanceId, JobId, RuntimeName};
 use schema::output::{Info, RuntimeObject};
 use schema::status::{ApprovalStatus, JobKind, Status};
 use schema::time::Timestamp;
@@ -59,9 +59,16 @@ impl State {
         self.unsettled.into_iter().chain(self.lingering.iter().copied())
     }
 
-    /// The apply that was given up and may still run.
-    pub(crate) fn unsettled_apply(&self) -> Option<JobId> {
-        self.unsettled.filter(|job| self.given_up_kind(*job) == JobKind::Apply)
+    /// The apply that was given up and may still run, and the runtime in which it ran.
+    pub(crate) fn unsettled_apply(&self) -> Option<(JobId, &RuntimeName)> {
+        let job = self.unsettled.filter(|job| self.given_up_kind(*job) == JobKind::Apply)?;
+        Some((job, self.unsettled_in()?))
+    }
+
+    /// The runtime in which the apply that was given up ran, as far as is known: if not, that of now.
+    pub fn unsettled_in(&self) -> Option<&RuntimeName> {
+        self.unsettled?;
+        self.unsettled_in.as_ref().or(self.desired.as_deref().map(|desired| &desired.runtime))
     }
 
     /// Which command a job that was given up ran.

@@ -11,7 +11,7 @@ use schema::status::JobKind;
 use schema::time::Timestamp;
 
 use crate::rules_12_to_17::{grant_all, instance, limits};
-use crate::scenario::{ALONE, START_MS, apply_only, exit_code};
+use crate::scenario::{ALONE, START_MS, apply_only, exit_code, newer};
 
 struct Daemon {
     lanes: Lanes,
@@ -125,5 +125,45 @@ fn rule_08_an_apply_that_may_still_run_keeps_its_place_where_the_config_counts_a
         states[0] = step(states[0].clone(), Event::JobEnded { job, outcome: Outcome::Cancelled { gone: true } }, late).0;
         lanes.update(&states[0], ALONE);
         assert_eq!(grant_all(&mut lanes, &mut states, late), [JobKind::Apply]);
+    }
+}
+
+#[test]
+fn rule_08_an_apply_that_may_still_run_keeps_the_place_where_it_ran_wherever_its_channel_goes() {
+    let now = Timestamp::from_millis(START_MS);
+    let of = |runtime: &str, max_concurrency: Option<u32>| Desired { runtime: runtime.parse().unwrap(), max_concurrency, ..apply_only() };
+    let moved = |limit| Event::Desired(Box::new(newer(&of("two", limit), 2)));
+    for (event, old) in [
+        (moved(None), false),
+        (moved(Some(1)), false),
+        (moved(None), true),
+        (Event::Desired(Box::new(of("two", None))), false),
+        (Event::Desired(Box::new(of("one", None))), false),
+        (Event::Deleted, false),
+    ] {
+        let wanted = [of("one", Some(1)), of("one", Some(1)), of("two", Some(1))];
+        let mut states: Vec<State> =
+            wanted.into_iter().zip(0..).map(|(of, number)| instance(number, of, now.plus_ms(number as i64))).collect();
+        let mut lanes = Lanes::new(limits(4, None), now);
+        let one = &mut states[..1];
+        lanes.update(&one[0], ALONE);
+        grant_all(&mut lanes, one, now);
+        let job = one[0].jobs_in_flight().next().unwrap().id;
+        let lost = Event::JobEnded { job, outcome: Outcome::Unknown { why: "lost".to_owned(), gone: false } };
+        let mut stored = serde_json::to_value(step(one[0].clone(), lost, now).0).unwrap();
+        if old {
+            // As it was written before the runtime was kept.
+            stored.as_object_mut().unwrap().remove("unsettled_in").expect("it is kept");
+        }
+        let label = format!("{event:?}");
+        states[0] = step(serde_json::from_value(stored).unwrap(), event, now).0;
+        states.iter().for_each(|state| lanes.update(state, ALONE));
+        grant_all(&mut lanes, &mut states, now);
+        let runs: Vec<bool> = states.iter().map(|state| state.jobs_in_flight().next().is_some()).collect();
+        assert_eq!(runs, [false, false, true], "{label}");
+        states[0] = step(states[0].clone(), Event::JobEnded { job, outcome: Outcome::Cancelled { gone: true } }, now).0;
+        lanes.update(&states[0], ALONE);
+        grant_all(&mut lanes, &mut states, now);
+        assert!(states[1].jobs_in_flight().next().is_some(), "{label}");
     }
 }

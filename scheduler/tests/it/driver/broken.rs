@@ -1,6 +1,7 @@
 //! One bad row, or one broken invariant, stops one instance: visibly, and never the daemon.
 
 use pvn_scheduler::driver::{Ask, Refusal};
+use pvn_scheduler::runner::{End, JobSpec, Told};
 use schema::status::{JobKind, Status};
 
 use super::round::tidy_world;
@@ -88,4 +89,56 @@ async fn p5_a_broken_invariant_stops_one_instance() {
     check_broken(&rig, "panic in a step").await;
     rig.handle.ask(target("staging"), Ask::Retry, caller("eve")).await.unwrap();
     rig.until_status("staging", Status::Converged).await;
+}
+
+/// Both channels at once, one apply at a time.
+fn one_at_a_time() -> String {
+    let alone = TWO_CHANNELS.replace("    apply:\n", "    apply:\n      maxConcurrency: 1\n");
+    alone.replace("    preconditions:\n    - releaseChannelStable: {releaseChannel: staging}\n", "")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rule_08_what_may_run_of_an_instance_that_cannot_be_read_keeps_its_place_in_the_runtime() {
+    let unreadable_job = "UPDATE jobs SET kind = 'xx' WHERE ended_at IS NULL AND kind = 'apply'";
+    let unreadable_state = |channel: &str, how: &str| damage(how).replace("'staging'", &format!("'{channel}'"));
+    let never = "json_set(state, '$.seen_at', 'never')";
+    for (name, given_up) in [("its job", false), ("its state", true), ("its state, as it was written before", true), ("both", false)] {
+        let play = || |spec: &JobSpec| (spec.kind != JobKind::Apply).then_some(2);
+        let rig = Rig::start(play()).await;
+        rig.request(&one_at_a_time(), true).await.unwrap();
+        let runs = || rig.runner.seen.lock().unwrap().iter().find(|spec| spec.kind == JobKind::Apply).cloned();
+        let apply = rig.until("an apply to run", async || runs()).await;
+        let first = super::round::variable(&apply, "PVN_RELEASE_CHANNEL");
+        let second = if first == "staging" { "production" } else { "staging" };
+        rig.until("the apply to be known to run", async || {
+            let row = rig.store.job_row(apply.job).await.unwrap()?;
+            row.started_at.map(drop)
+        })
+        .await;
+        if given_up {
+            let end = End::Unknown { why: "it was lost".to_owned(), report: None };
+            rig.runner.tell(Told::Ended { job: apply.job, end, gone: false });
+            let is_told = |message: &str| message.contains("may still run");
+            rig.until("the apply to be given up", async || is_told(&rig.instance(&first).await.message).then_some(())).await;
+        }
+        let waits = async |rig: &Rig| {
+            let told = rig.handle.explain(target(second)).await.unwrap();
+            told.causes.iter().any(|cause| cause.code == "LIMIT_FULL" && cause.message.contains(&apply.job.to_string())).then_some(())
+        };
+        rig.until(&format!("{name}: {second} to wait"), async || waits(&rig).await).await;
+        let sql = match name {
+            "its job" => unreadable_job.to_owned(),
+            "its state" => unreadable_state(&first, never),
+            "both" => format!("{unreadable_job}; {}", unreadable_state(&first, never)),
+            _ => unreadable_state(&first, &format!("json_remove({never}, '$.unsettled_in')")),
+        };
+        let rig = rig.edited(&sql, play()).await;
+        rig.until(&format!("{name}: {first} to be broken"), async || (rig.handle.broken().len() == 1).then_some(())).await;
+        rig.until(&format!("{name}: {second} to wait still"), async || waits(&rig).await).await;
+        assert_eq!(rig.runner.applies(), 0, "{name}");
+        // Also once a person has it begin anew.
+        rig.handle.ask(target(&first), Ask::Retry, caller("eve")).await.unwrap();
+        rig.until(&format!("{name}: {second} to wait after that"), async || waits(&rig).await).await;
+        assert_eq!(rig.runner.applies(), 0, "{name}");
+    }
 }
