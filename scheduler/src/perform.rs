@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use engine::action::StartJob;
 use engine::desired::FetchMode;
-use schema::id::{BlobId, InstanceId, JobId};
+use schema::id::{BlobId, JobId};
 use schema::report::StructuredKind;
 use schema::status::JobKind;
 use schema::time::Timestamp;
@@ -18,7 +18,7 @@ use crate::compile::environment::JobIdentity;
 use crate::compile::{Command, Commands, EnvValue, Place};
 use crate::crash;
 use crate::driver::{Names, PLAN};
-use crate::runner::{ClusterJob, End, JobSpec, Runner};
+use crate::runner::{ClusterJob, End, Instance, JobSpec, Runner};
 use crate::secrets::Sealer;
 use crate::store::Store;
 
@@ -102,8 +102,8 @@ impl Performer {
     }
 
     /// Lets the runner forget a service instance that is deleted for good.
-    pub async fn forget_instance(&self, instance: InstanceId) {
-        self.runner.forget_instance(instance).await;
+    pub async fn forget_instance(&self, names: &Names) {
+        self.runner.forget_instance(instance(names)).await;
     }
 
     async fn prepare(&self, start: &StartJob, names: &Names) -> Result<Prepared, End> {
@@ -146,7 +146,7 @@ impl Performer {
             timeout_ms: start.timeout_ms,
             success_exit_codes: if is_exit_code_fetch(start.kind, &commands) { vec![0, 2] } else { vec![0] },
             inputs,
-            instance: Some(names.instance()),
+            instance: Some(instance(names)),
             cluster,
         })))
     }
@@ -252,6 +252,10 @@ fn later(why: String) -> End {
 fn fetch_mode(commands: &Commands) -> Option<FetchMode> {
     let fetch = commands.fetch.as_ref()?;
     Some(if fetch.expect == Some(StructuredKind::Fetch) { FetchMode::StructuredOutput } else { FetchMode::ExitCode })
+}
+
+fn instance(names: &Names) -> Instance {
+    Instance::new(names.instance(), &names.application.1, &names.service.1, &names.channel.1)
 }
 
 fn is_exit_code_fetch(kind: JobKind, commands: &Commands) -> bool {

@@ -50,7 +50,7 @@ pub struct JobSpec {
     /// Files that `--in PATH=REF` can name: `fetch:NAME` -> blob.
     pub inputs: Vec<(String, BlobId)>,
     /// The service instance that it is for: on this machine it has a private directory of it.
-    pub instance: Option<InstanceId>,
+    pub instance: Option<Instance>,
     /// Where on a cluster it runs, and whose it is; `None` = on this machine.
     pub cluster: Option<ClusterJob>,
 }
@@ -81,6 +81,22 @@ impl JobSpec {
     /// The variables in which its wrapper finds the values that are only to be masked.
     pub(crate) fn hidden_variables(&self) -> impl Iterator<Item = (String, &OsString)> {
         self.hidden.iter().enumerate().map(|(number, value)| (format!("{HIDDEN_PREFIX}{number}"), value))
+    }
+}
+
+/// The service instance that a job is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Instance {
+    /// Its id in the database of now; an older copy of that may give it another one.
+    pub id: InstanceId,
+    /// `APPLICATION.SERVICE.CHANNEL`, which stays.
+    pub name: String,
+}
+
+impl Instance {
+    /// The one of these names.
+    pub fn new(id: InstanceId, application: &ApplicationName, service: &ServiceName, channel: &ChannelName) -> Self {
+        Self { id, name: format!("{application}.{service}.{channel}") }
     }
 }
 
@@ -245,8 +261,9 @@ pub trait Runner: std::fmt::Debug + Send + Sync + 'static {
     /// Removes what is kept of jobs whose ends are stored. Harmless when repeated.
     fn forget(&self, jobs: Vec<JobId>) -> futures::future::BoxFuture<'_, ()>;
 
-    /// Removes what is kept for a service instance from job to job: it is deleted for good.
-    fn forget_instance(&self, _instance: InstanceId) -> futures::future::BoxFuture<'_, ()> {
+    /// Removes what is kept for a service instance from job to job: it is deleted for good. Where a job runs that may use it and is
+    /// not known, that comes once the job has ended, unless the instance has jobs again by then.
+    fn forget_instance(&self, _instance: Instance) -> futures::future::BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 
@@ -279,7 +296,8 @@ impl Runner for local::LocalRunner {
     fn recover(&self, unfinished: Vec<JobId>) -> futures::future::BoxFuture<'_, Vec<JobId>> {
         Box::pin(async move {
             // Their ends are stored, or nobody asked for them: a crash came before they were forgotten.
-            Self::forget(self, self.left_over(&unfinished).await).await;
+            let left_over = self.left_over(&unfinished).await;
+            Self::forget(self, self.follow_strays(left_over).await).await;
             Self::recover(self, &unfinished).await
         })
     }
@@ -288,7 +306,7 @@ impl Runner for local::LocalRunner {
         Box::pin(Self::forget(self, jobs))
     }
 
-    fn forget_instance(&self, instance: InstanceId) -> futures::future::BoxFuture<'_, ()> {
+    fn forget_instance(&self, instance: Instance) -> futures::future::BoxFuture<'_, ()> {
         Box::pin(Self::forget_instance(self, instance))
     }
 

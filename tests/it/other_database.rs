@@ -210,6 +210,46 @@ fn p1_an_apply_that_an_older_copy_of_the_database_decides_waits_for_another_one_
     assert_eq!(files.overlaps(), "", "{}", scheduler.log());
 }
 
+#[test]
+fn p1_an_apply_waits_for_one_that_an_older_copy_of_the_database_does_not_know_whatever_becomes_of_its_channel() {
+    for was_there in [true, false] {
+        let mut scheduler = Scheduler::stopped();
+        let files = Files::new(scheduler.home());
+        scheduler.run(&Start::default());
+        scheduler.apply(&Files::configs(1, if was_there { 2 } else { 1 }));
+        scheduler.stop();
+        let copy = scheduler.home().join("older.db");
+        std::fs::copy(scheduler.data().join("pvn.db"), &copy).expect("a file can be copied");
+        scheduler.run(&Start::default());
+        scheduler.apply(&Files::configs(1, 2));
+        files.hold();
+        let push = |scheduler: &Scheduler| scheduler.ok(&["services", "push", "s0", "--app", "app", "--channels", "c1"]);
+        push(&scheduler);
+        wait::until("the apply to run", || (files.ledger().len() == 1).then_some(()));
+        let kept = instance(&scheduler).join("kept");
+        std::fs::write(&kept, "x").expect("a file can be written");
+        scheduler.kill();
+        put_back(&scheduler, &copy);
+        scheduler.run(&Start::default());
+        // It leaves the config and comes back, or is new.
+        scheduler.apply(&Files::configs(1, 1));
+        scheduler.apply(&Files::configs(1, 2));
+        push(&scheduler);
+        let said = wait::until("the reason to be said", || {
+            assert_eq!((files.ledger().len(), files.overlaps()), (1, String::new()), "{}", scheduler.log());
+            let told = scheduler.json(&["jobs", "list", "--app", "app", "--service", "s0", "--kind", "apply"]);
+            told[0]["message"].as_str()?.contains("an apply of this instance runs already").then_some(())?;
+            let said = scheduler.ok(&["services", "explain", "s0", "--app", "app", "--channel", "c1"]);
+            said.contains("runs already").then_some(said)
+        });
+        assert!(said.contains(&files.ledger()[0].job), "{said}");
+        assert!(kept.exists(), "it is in use: {}", scheduler.log());
+        files.let_go();
+        scheduler.channel_becomes("s0", "c1", "CONVERGED");
+        assert_eq!(files.overlaps(), "", "{}", scheduler.log());
+    }
+}
+
 /// Puts an older copy of the database in its place.
 fn put_back(scheduler: &Scheduler, copy: &Path) {
     for name in ["pvn.db", "pvn.db-wal", "pvn.db-shm"] {

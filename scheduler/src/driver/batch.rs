@@ -34,7 +34,7 @@ pub(super) enum Task {
     /// Tell the runner that the ends of these jobs are stored.
     Forget(Vec<JobId>),
     /// Tell the runner that this instance is deleted for good.
-    ForgetInstance(InstanceId),
+    ForgetInstance(Arc<Names>),
 }
 
 /// One batch.
@@ -137,7 +137,7 @@ impl Batch {
         };
         kept.state = state;
         if is_over(&kept.state) && !was_over {
-            self.tasks.push(Task::ForgetInstance(id));
+            self.tasks.push(Task::ForgetInstance(kept.names.clone()));
         }
         if let Some(desired) = kept.state.desired() {
             kept.runtime = desired.runtime.clone();

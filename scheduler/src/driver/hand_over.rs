@@ -53,7 +53,7 @@ impl Loop {
                 self.deferred.push(task);
                 continue;
             }
-            if matches!(&task, Task::ForgetInstance(id) if self.is_wanted(*id)) {
+            if matches!(&task, Task::ForgetInstance(names) if self.is_wanted(names.instance())) {
                 continue;
             }
             let turn = match &task {
@@ -180,8 +180,8 @@ async fn perform(performer: Arc<Performer>, task: Task, turn: Option<Turn>) -> D
             performer.forget(jobs).await;
             Done::Performed(None)
         }
-        Task::ForgetInstance(instance) => {
-            performer.forget_instance(instance).await;
+        Task::ForgetInstance(names) => {
+            performer.forget_instance(&names).await;
             Done::Performed(None)
         }
     }

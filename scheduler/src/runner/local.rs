@@ -20,7 +20,7 @@ use schema::spool::Stream;
 use tokio::sync::mpsc;
 
 use super::followed::Followed;
-use super::{End, JobSpec, News, Told};
+use super::{End, Instance, JobSpec, News, Told};
 use crate::blobs::{Blobs, read_range};
 use crate::blocking::Blocking;
 
@@ -34,6 +34,7 @@ mod process;
 mod pursue;
 mod spares;
 mod start;
+mod strays;
 mod table;
 
 pub use process::find_wrapper;
@@ -43,6 +44,7 @@ use directory::{Directory, Found};
 use instances::Instances;
 use pursue::At;
 use spares::Spares;
+use strays::Strays;
 
 /// Starts and collections that may block on the disk at the same time: a few more than cores, for most of the time they wait.
 const BLOCKING_LIMIT: usize = 8;
@@ -87,6 +89,7 @@ struct Inner {
     boot: Boot,
     spares: Spares,
     instances: Instances,
+    strays: Strays,
     may_start: MayStart,
 }
 
@@ -132,6 +135,7 @@ impl LocalRunner {
             boot,
             spares,
             instances,
+            strays: Strays::default(),
             may_start: MayStart(Box::new(may_start)),
         };
         match left::take_in_orphans() {
@@ -208,32 +212,31 @@ impl LocalRunner {
         let _ = tokio::task::spawn_blocking(removing).await;
     }
 
-    /// Removes the private directory of an instance that is deleted for good.
-    pub async fn forget_instance(&self, instance: InstanceId) {
-        let inner = self.inner.clone();
-        self.remove_instances(move || inner.instances.remove(instance)).await;
+    /// Removes the private directory of an instance that is deleted for good. While a job runs here that nobody knows and that may
+    /// use it, that is put off until the job has ended.
+    pub async fn forget_instance(&self, instance: Instance) {
+        if self.inner.strays.put_off(&instance) {
+            tracing::info!(
+                instance = instance.name,
+                "a job runs that the database does not know; what the deleted instance keeps stays until that has ended"
+            );
+            return;
+        }
+        self.inner.remove_instance(instance).await;
     }
 
     /// Removes the private directories of all instances but these; none while a job runs here that is not among the known ones:
     /// whose directory it uses nobody can say.
     pub async fn retain_instances(&self, kept: HashSet<InstanceId>, known: &[JobId]) {
-        let unknown = self.left_over(known).await;
-        let inner = self.inner.clone();
-        // One that cannot be looked at may run.
-        let running = move || unknown.into_iter().find(|job| inner.directory(*job).may_run().unwrap_or(true));
-        if let Ok(Some(job)) = tokio::task::spawn_blocking(running).await {
-            tracing::warn!(%job, "a job runs that the database does not know; what instances keep that it does not know neither stays until the next start");
-            return;
+        for job in self.left_over(known).await {
+            // One that cannot be looked at may run.
+            if self.inner.may_be_there(job).await.unwrap_or(true) {
+                tracing::warn!(%job, "a job runs that the database does not know; what instances keep that it does not know neither stays until the next start");
+                return;
+            }
         }
         let inner = self.inner.clone();
-        self.remove_instances(move || inner.instances.retain(&kept)).await;
-    }
-
-    async fn remove_instances(&self, remove: impl FnOnce() -> io::Result<()> + Send + 'static) {
-        // It does not panic; and when the runtime ends, the next start removes what is left.
-        if let Ok(Err(error)) = tokio::task::spawn_blocking(remove).await {
-            tracing::warn!(%error, "failed to remove the private directory of a deleted instance; it takes up space until somebody does");
-        }
+        remove_instances(move || inner.instances.retain(&kept, |job| inner.has_directory(job))).await;
     }
 
     /// The jobs that have a spool directory and are not among `unfinished`.
@@ -259,7 +262,7 @@ impl LocalRunner {
     /// The jobs that have a spool directory and are not followed here.
     pub async fn idle(&self) -> Vec<JobId> {
         let mut left = self.left_over(&[]).await;
-        left.retain(|job| !self.inner.followed.has(*job));
+        left.retain(|job| !self.inner.followed.has(*job) && !self.inner.strays.has(*job));
         left
     }
 
@@ -306,7 +309,27 @@ async fn until(cancelled: tokio_util::sync::CancellationToken, run: impl Future<
     }
 }
 
+async fn remove_instances(remove: impl FnOnce() -> io::Result<()> + Send + 'static) {
+    // It does not panic; and when the runtime ends, the next start removes what is left.
+    if let Ok(Err(error)) = tokio::task::spawn_blocking(remove).await {
+        tracing::warn!(%error, "failed to remove the private directory of a deleted instance; it takes up space until somebody does");
+    }
+}
+
 impl Inner {
+    async fn remove_instance(self: &Arc<Self>, instance: Instance) {
+        let inner = self.clone();
+        remove_instances(move || {
+            inner.instances.forget_applies(&instance, |job| inner.has_directory(job))?;
+            inner.instances.remove(instance.id)
+        })
+        .await;
+    }
+
+    fn has_directory(&self, job: JobId) -> bool {
+        self.directory(job).path().exists()
+    }
+
     fn directory(&self, job: JobId) -> Directory {
         Directory::at(self.settings.spool.join(job.to_string()))
     }

@@ -9,7 +9,7 @@ use schema::id::{InstanceId, JobId};
 
 use super::cluster::ClusterRunner;
 use super::local::LocalRunner;
-use super::{JobSpec, Runner};
+use super::{Instance, JobSpec, Runner};
 use crate::compile::ClusterPlace;
 
 /// This machine, and clusters.
@@ -57,7 +57,7 @@ impl Runner for Places {
         jobs.iter().copied().filter(|job| self.cluster.knows(*job)).collect()
     }
 
-    fn forget_instance(&self, instance: InstanceId) -> BoxFuture<'_, ()> {
+    fn forget_instance(&self, instance: Instance) -> BoxFuture<'_, ()> {
         Box::pin(self.local.forget_instance(instance))
     }
 

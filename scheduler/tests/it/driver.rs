@@ -137,8 +137,8 @@ impl Runner for Scripted {
         })
     }
 
-    fn forget_instance(&self, instance: InstanceId) -> BoxFuture<'_, ()> {
-        self.deleted.lock().unwrap().push(instance);
+    fn forget_instance(&self, instance: pvn_scheduler::runner::Instance) -> BoxFuture<'_, ()> {
+        self.deleted.lock().unwrap().push(instance.id);
         Box::pin(async {})
     }
 

@@ -9,8 +9,8 @@ use std::time::Duration;
 use pvn_scheduler::blobs::{Blobs, Keep};
 use pvn_scheduler::compile::Command;
 use pvn_scheduler::runner::local::{LocalRunner, Settings, find_wrapper};
-use pvn_scheduler::runner::{End, JobSpec, Told};
-use schema::id::{BlobId, JobId};
+use pvn_scheduler::runner::{End, Instance, JobSpec, Runner, Told};
+use schema::id::{BlobId, InstanceId, JobId};
 use schema::report::{Report, StructuredKind};
 use schema::spool::{CLAIM, REPORT, Stream};
 use schema::status::JobKind;
@@ -20,6 +20,7 @@ use crate::wait;
 
 mod left;
 mod recovery;
+mod strays;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 

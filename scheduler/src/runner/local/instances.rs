@@ -11,11 +11,14 @@ use std::path::{Path, PathBuf};
 use schema::id::{InstanceId, JobId};
 
 use crate::clock;
+use crate::runner::Instance;
 
 /// What the name of a directory begins with that has no instance any more: no instance's id does.
 const TRASH: &str = "gone-";
 
-/// Where the last applies are noted, below the spool directory: a file for each instance, which holds the id of the job.
+/// Where the last applies are noted, below the spool directory: a file for each instance, which holds the id of the job. It is
+/// named by the instance's names, because a copy of before there was its channel gives the instance another id; a pvn of before
+/// named it by the id.
 const APPLIES: &str = "applies";
 
 /// The directories of all instances.
@@ -42,46 +45,54 @@ impl Instances {
         Ok(path)
     }
 
-    /// Which apply of an instance was started last here, as far as that is known.
-    pub(super) fn last_apply(&self, instance: InstanceId) -> io::Result<Option<JobId>> {
-        match std::fs::read_to_string(self.last_apply_file(instance)) {
-            // One that is cut was written when the machine crashed, and nothing runs of before that.
-            Ok(text) => Ok(text.parse().ok()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        }
+    /// Which applies of an instance were started last here, as far as that is known: by either of its notes.
+    pub(super) fn last_applies(&self, instance: &Instance) -> io::Result<Vec<JobId>> {
+        let notes = self.notes(instance).into_iter().map(|note| noted(&note));
+        notes.filter_map(Result::transpose).collect()
     }
 
     /// Notes that an apply of an instance is about to be started. Not synced: after a crash of the machine nothing runs.
-    pub(super) fn note_apply(&self, instance: InstanceId, job: JobId) -> io::Result<()> {
-        let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(self.last_apply_file(instance))?;
-        file.write_all(job.to_string().as_bytes())
+    pub(super) fn note_apply(&self, instance: &Instance, job: JobId) -> io::Result<()> {
+        let [note, old] = self.notes(instance);
+        let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(note)?;
+        file.write_all(job.to_string().as_bytes())?;
+        absent_or(std::fs::remove_file(old))
     }
 
-    fn last_apply_file(&self, instance: InstanceId) -> PathBuf {
-        self.applies.join(instance.to_string())
+    /// Removes the notes of an instance, but for one of an apply that `is_there` says has a spool directory.
+    pub(super) fn forget_applies(&self, instance: &Instance, is_there: impl Fn(JobId) -> bool) -> io::Result<()> {
+        self.notes(instance).iter().try_for_each(|note| forget_apply(note, &is_there))
+    }
+
+    fn notes(&self, instance: &Instance) -> [PathBuf; 2] {
+        [self.applies.join(&instance.name), self.applies.join(instance.id.to_string())]
     }
 
     /// Removes the directory of an instance. One that is not there is removed already. What is there when this is called goes, and
     /// nothing that is made later: it may take minutes.
     pub(super) fn remove(&self, instance: InstanceId) -> io::Result<()> {
-        match std::fs::remove_file(self.last_apply_file(instance)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        self.set_aside(instance)?.map_or(Ok(()), |trash| remove(&trash))
+    }
+
+    /// Takes the directory of an instance out of the way, to be removed later. `None` = it is not there.
+    pub(super) fn set_aside(&self, instance: InstanceId) -> io::Result<Option<PathBuf>> {
         // Under a name that no other removal has, and before anything is waited for: an instance that comes back meanwhile begins with
         // an empty one, and keeps it.
         let trash = self.root.join(format!("{TRASH}{instance}-{}", u128::from_le_bytes(clock::random())));
         match std::fs::rename(self.root.join(instance.to_string()), &trash) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
-            Ok(()) => remove(&trash),
+            Ok(()) => Ok(Some(trash)),
         }
     }
 
-    /// Removes the directories of all instances but these, and what an earlier removal left.
-    pub(super) fn retain(&self, kept: &HashSet<InstanceId>) -> io::Result<()> {
-        for entry in std::fs::read_dir(&self.root)?.chain(std::fs::read_dir(&self.applies)?) {
+    /// Removes the directories of all instances but these, what an earlier removal left, and the notes of all applies but those
+    /// that `is_there` says have a spool directory.
+    pub(super) fn retain(&self, kept: &HashSet<InstanceId>, is_there: impl Fn(JobId) -> bool) -> io::Result<()> {
+        for note in std::fs::read_dir(&self.applies)? {
+            forget_apply(&note?.path(), &is_there)?;
+        }
+        for entry in std::fs::read_dir(&self.root)? {
             let entry = entry?;
             let name = entry.file_name();
             match name.to_str().and_then(|name| name.parse::<InstanceId>().ok()) {
@@ -95,8 +106,27 @@ impl Instances {
     }
 }
 
-fn remove(path: &Path) -> io::Result<()> {
-    match std::fs::remove_dir_all(path) {
+/// The apply that a note names.
+fn noted(note: &Path) -> io::Result<Option<JobId>> {
+    match std::fs::read_to_string(note) {
+        // One that is cut was written when the machine crashed, and nothing runs of before that.
+        Ok(text) => Ok(text.parse().ok()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn forget_apply(note: &Path, is_there: impl Fn(JobId) -> bool) -> io::Result<()> {
+    if noted(note)?.is_some_and(is_there) { Ok(()) } else { absent_or(std::fs::remove_file(note)) }
+}
+
+/// Removes what was set aside.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    absent_or(std::fs::remove_dir_all(path))
+}
+
+fn absent_or(removed: io::Result<()>) -> io::Result<()> {
+    match removed {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
     }
@@ -119,15 +149,28 @@ mod tests {
         assert_eq!(instances.make(one).unwrap(), path);
         let others = instances.make(other).unwrap();
         let [first, second] = [b"1", b"2"].map(|name| JobId::derive(&[name]));
-        for job in [first, second] {
-            instances.note_apply(one, job).unwrap();
-            instances.note_apply(other, job).unwrap();
-        }
-        assert_eq!(instances.last_apply(one).unwrap(), Some(second));
+        let named = |id, name: &str| Instance { id, name: name.to_owned() };
+        let (one, other) = (named(one, "app.web.one"), named(other, "app.web.two"));
+        // As a pvn of before noted it.
+        let old = root.path().join("spool/applies").join(one.id.to_string());
+        std::fs::write(&old, first.to_string()).unwrap();
+        assert_eq!(instances.last_applies(&one).unwrap(), [first]);
+        instances.note_apply(&one, first).unwrap();
+        instances.note_apply(&one, second).unwrap();
+        instances.note_apply(&other, first).unwrap();
+        assert!(!old.exists());
+        // An older copy of the database may give it another id.
+        let again = Instance { id: InstanceId::derive(&[b"three"]), ..one.clone() };
+        assert_eq!(instances.last_applies(&again).unwrap(), [second]);
         std::fs::create_dir(root.path().join("instances/gone-crashed")).unwrap();
-        instances.retain(&[one].into()).unwrap();
+        instances.retain(&[one.id].into(), |job| job == second).unwrap();
         assert!(path.join("state").exists() && !others.exists());
-        assert_eq!((instances.last_apply(one).unwrap(), instances.last_apply(other).unwrap()), (Some(second), None));
+        assert_eq!((instances.last_applies(&one).unwrap(), instances.last_applies(&other).unwrap()), (vec![second], vec![]));
+        instances.forget_applies(&again, |_| true).unwrap();
+        assert_eq!(instances.last_applies(&one).unwrap(), [second]);
+        instances.forget_applies(&again, |_| false).unwrap();
+        assert_eq!(instances.last_applies(&one).unwrap(), []);
+        let one = one.id;
         instances.remove(one).unwrap();
         instances.remove(one).unwrap();
         assert_eq!(std::fs::read_dir(root.path().join("instances")).unwrap().count(), 0);

@@ -32,7 +32,7 @@ const KILLED_GRACE: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(50);
 
 /// How often what cannot be ended, or may be the job's, is looked at: it may take days.
-const LONG_LOOK: Duration = Duration::from_secs(1);
+pub(super) const LONG_LOOK: Duration = Duration::from_secs(1);
 
 /// How often ended orphans are looked for. They hold nothing but a number.
 const REAP_EVERY: Duration = Duration::from_secs(5);
@@ -211,7 +211,7 @@ fn look(job: JobId, trace: &Trace) -> std::io::Result<Left> {
     Ok(Left { possible: possible.into_iter().filter(|process| !certain.contains(process)).collect(), certain })
 }
 
-async fn look_later(job: JobId, trace: &Trace) -> std::io::Result<Left> {
+pub(super) async fn look_later(job: JobId, trace: &Trace) -> std::io::Result<Left> {
     let trace = trace.clone();
     tokio::task::spawn_blocking(move || look(job, &trace)).await.map_err(std::io::Error::other)?
 }

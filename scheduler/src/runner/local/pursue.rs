@@ -26,8 +26,8 @@ const STARTED_AFTER: Duration = Duration::from_millis(50);
 const WRAPPER_GRACE: Duration = Duration::from_secs(15);
 
 /// How often a claim that is just being written is looked at again, and how many times: it takes microseconds.
-const CLAIMING_LOOK: Duration = Duration::from_millis(10);
-const CLAIMING_LOOKS: u32 = 100;
+pub(super) const CLAIMING_LOOK: Duration = Duration::from_millis(10);
+pub(super) const CLAIMING_LOOKS: u32 = 100;
 
 /// Tries to bring what a job left into the blob store, and the time between two: about a minute in all, then the job is told
 /// without it. A full disk must not keep a job from ending.
@@ -107,7 +107,7 @@ impl Inner {
     }
 
     /// What will be known of a wrapper when it is gone.
-    fn trace(&self, job: JobId, wrapper: &Wrapper) -> Option<Trace> {
+    pub(super) fn trace(&self, job: JobId, wrapper: &Wrapper) -> Option<Trace> {
         match wrapper {
             Wrapper::Started(child) => Some(Trace::of_child(child.id())),
             Wrapper::Adopted(_) => Trace::of_living(self.directory(job).claim()?.0),
@@ -208,9 +208,8 @@ impl Inner {
 
     /// A wrapper that is gone without a report: ends what it left, and keeps what it wrote.
     async fn lost(&self, job: JobId, trace: Option<&Trace>) -> At {
-        let (claim, now) = (self.directory(job).claim(), Clock::System.now());
-        let trace = trace.cloned().or_else(|| claim.map(|(pid, at)| Trace::of_claim(pid, at, now))).unwrap_or_default();
-        let is_of_another_boot = self.boot.is_owed(job) && claim.is_none_or(|(_, at)| left::was_before_boot(at, now));
+        let trace = trace.cloned().unwrap_or_else(|| self.trace_of_lost(job));
+        let is_of_another_boot = self.boot.is_owed(job) && self.was_claimed_before_boot(job);
         let looked = if is_of_another_boot { Ok((0, Left::default())) } else { left::end(job, &trace).await };
         let (words, gone) = match looked {
             Ok((count, left)) => (left.words(count), if left.is_nothing() { Gone::Yes } else { Gone::Not(left, Some(trace)) }),
@@ -225,6 +224,16 @@ impl Inner {
             None
         });
         At::Over(End::Unknown { why: format!("its wrapper was killed before it could report{words}"), report }, gone)
+    }
+
+    /// What is known of a wrapper that died while nobody looked.
+    pub(super) fn trace_of_lost(&self, job: JobId) -> Trace {
+        self.directory(job).claim().map(|(pid, at)| Trace::of_claim(pid, at, Clock::System.now())).unwrap_or_default()
+    }
+
+    /// Whether a wrapper claimed the job before the machine was started, as far as the clocks tell; or nobody can say when it did.
+    pub(super) fn was_claimed_before_boot(&self, job: JobId) -> bool {
+        self.directory(job).claim().is_none_or(|(_, at)| left::was_before_boot(at, Clock::System.now()))
     }
 
     async fn collect(&self, job: JobId, report: Box<Report>) -> Box<Report> {

@@ -64,6 +64,9 @@ impl Inner {
                 found => return Ok(Launch::Found(found)),
             }
         }
+        if let Some(instance) = &spec.instance {
+            self.strays.keep(instance.id);
+        }
         if let Some(why) = self.put_inputs(spec, &directory)? {
             self.spares.take(&directory)?;
             return Ok(Launch::Refused(End::NotStarted { why, surroundings: false }));
@@ -72,7 +75,7 @@ impl Inner {
             self.spares.take(&directory)?;
             return Ok(Launch::Refused(End::NotStarted { why, surroundings: true }));
         }
-        let own = spec.instance.map(|instance| self.instances.make(instance)).transpose()?;
+        let own = spec.instance.as_ref().map(|instance| self.instances.make(instance.id)).transpose()?;
         let wrapper: &Path = &self.settings.wrapper;
         let mut process = tokio::process::Command::new(wrapper);
         process
@@ -102,10 +105,17 @@ impl Inner {
     /// Why an apply may not be started beside another one of its instance, which the database does not know, as an older copy of
     /// it would not (promise P1). From here on it is the last one itself.
     fn runs_already(&self, spec: &JobSpec) -> io::Result<Option<String>> {
-        let Some(instance) = spec.instance.filter(|_| spec.kind == JobKind::Apply) else { return Ok(None) };
-        if let Some(last) = self.instances.last_apply(instance)?.filter(|last| *last != spec.job) {
+        let Some(instance) = spec.instance.as_ref().filter(|_| spec.kind == JobKind::Apply) else { return Ok(None) };
+        for last in self.instances.last_applies(instance)?.into_iter().filter(|last| *last != spec.job) {
             let directory = self.directory(last);
-            if directory.may_run()? {
+            if let Some(left) = self.strays.left_by(last) {
+                return Ok(Some(format!(
+                    "an apply of this instance runs already, {last}, which the database does not know: {left}; they are waited for, and \
+                     who does not want that ends them, or removes {} if none of them is of that apply",
+                    directory.path().display()
+                )));
+            }
+            if self.strays.has(last) || directory.may_run()? {
                 return Ok(Some(format!(
                     "an apply of this instance runs already, {last}, which the database does not know; it is waited for, and who does \
                      not want that looks in {} for its process and stops it",

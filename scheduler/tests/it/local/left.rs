@@ -16,18 +16,18 @@ pub(super) fn is_gone(gone: bool, restarted: bool, why: &str) -> bool {
 
 /// A job whose command leads to a process that writes its number and sleeps, started as `detached` says, where `LEFT` stands for
 /// that process' command line; and a script for it.
-fn leaving(world: &World, detached: &str) -> (JobSpec, PathBuf) {
+pub(super) fn leaving(world: &World, detached: &str) -> (JobSpec, PathBuf) {
     let (script, ready) = (world.file("left.sh"), world.file("ready"));
     std::fs::write(&script, "echo $$ > \"$1.new\"; mv \"$1.new\" \"$1\"; exec sleep 60\n").unwrap();
     let left = format!("/bin/sh {} {}", script.display(), ready.display());
     (shell("a", &format!("echo $PPID > {}; {}", world.file("wrapper").display(), detached.replace("LEFT", &left))), ready)
 }
 
-fn kill(pid: i32) {
+pub(super) fn kill(pid: i32) {
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL).unwrap();
 }
 
-async fn number(world: &World, path: &Path) -> i32 {
+pub(super) async fn number(world: &World, path: &Path) -> i32 {
     world.until_written(path).await.trim().parse().unwrap()
 }
 
@@ -137,15 +137,15 @@ async fn p1_a_wrapper_that_comes_late_while_its_directory_is_removed_runs_nothin
 #[tokio::test(flavor = "multi_thread")]
 async fn jobs_of_an_instance_find_its_own_directory_and_what_the_last_one_left_there() {
     let mut world = World::new().await;
-    let [one, other] = [b"one", b"two"].map(|name| schema::id::InstanceId::derive(&[name]));
+    let [one, other] = ["one", "two"].map(|name| Instance { id: InstanceId::derive(&[name.as_bytes()]), name: format!("app.web.{name}") });
     let keep = r#"cat "$PVN_INSTANCE_DIR/kept" 2>/dev/null; stat -c %a "$PVN_INSTANCE_DIR"; echo "$1" > "$PVN_INSTANCE_DIR/kept""#;
-    for (instance, expected) in [(one, "700\n"), (other, "700\n"), (one, "mine\n700\n")] {
+    for (instance, expected) in [(&one, "700\n"), (&other, "700\n"), (&one, "mine\n700\n")] {
         let mut job = spec("a", &["sh", "-c", keep, "sh", "mine"]);
-        job.instance = Some(instance);
+        job.instance = Some(instance.clone());
         let report = world.run(job).await;
         assert_eq!(world.text(report.stdout_blob_id), expected);
     }
-    world.runner.forget_instance(one).await;
-    world.runner.retain_instances([one].into(), &[]).await;
+    world.runner.forget_instance(one.clone()).await;
+    world.runner.retain_instances([one.id].into(), &[]).await;
     assert_eq!(std::fs::read_dir(world.file("instances")).unwrap().count(), 0);
 }
