@@ -167,3 +167,30 @@ fn rule_08_an_apply_that_may_still_run_keeps_the_place_where_it_ran_wherever_its
         assert!(states[1].jobs_in_flight().next().is_some(), "{label}");
     }
 }
+
+#[test]
+fn rule_08_the_place_of_a_channel_that_left_the_config_is_free_once_it_is_back_and_a_person_retries() {
+    let now = Timestamp::from_millis(START_MS);
+    let desired = || Desired { max_concurrency: Some(1), ..apply_only() };
+    let mut states: Vec<State> = (0..2).map(|number| instance(number, desired(), now.plus_ms(number as i64))).collect();
+    let mut lanes = Lanes::new(limits(4, None), now);
+    lanes.update(&states[0], ALONE);
+    grant_all(&mut lanes, &mut states, now);
+    let job = states[0].jobs_in_flight().next().unwrap().id;
+    let waits = |lanes: &Lanes, states: &[State]| {
+        let told = explain(&step(states[1].clone(), Event::Tick, now).0, lanes, now, &|_| "web/staging".to_owned(), "");
+        told.causes.into_iter().find(|cause| cause.code == "LIMIT_FULL").map(|cause| cause.message)
+    };
+    let lost = Event::JobEnded { job, outcome: Outcome::Unknown { why: "lost".to_owned(), gone: false } };
+    let back = Event::Desired(Box::new(newer(&desired(), 2)));
+    for (event, words) in [(lost, "until `pvnctl services retry`"), (Event::Deleted, "has left the config"), (back, "until `pvnctl")] {
+        states[0] = step(states[0].clone(), event, now).0;
+        states.iter().for_each(|state| lanes.update(state, ALONE));
+        assert!(grant_all(&mut lanes, &mut states, now).is_empty(), "{words}");
+        let told = waits(&lanes, &states).unwrap_or_default();
+        assert!(told.contains(&format!("web/staging with {job}")) && told.contains(words), "{told}");
+    }
+    states[0] = step(states[0].clone(), Event::Retry { who: "eve".to_owned() }, now).0;
+    states.iter().for_each(|state| lanes.update(state, ALONE));
+    assert!(!grant_all(&mut lanes, &mut states, now).is_empty());
+}
