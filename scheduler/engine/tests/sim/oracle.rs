@@ -247,9 +247,7 @@ impl Oracle {
                 expires_at: None,
             };
         }
-        if grant.spent
-            || grant.rejected
-            || uses && *decision == Decision::Reject && after.pending_approvals().all(|at| at.id != *approval)
+        if grant.spent || grant.rejected || uses && *decision == Decision::Reject && after.pending_approvals().all(|at| at.id != *approval)
         {
             return;
         }

@@ -115,6 +115,12 @@ impl Inner {
                     directory.path().display()
                 )));
             }
+            if self.followed.has(last) && directory.may_run()? {
+                return Ok(Some(format!(
+                    "the apply {last} of this instance was given up and runs; it is waited for, and `pvnctl jobs cancel {last}` stops it \
+                     once more"
+                )));
+            }
             if self.strays.has(last) || directory.may_run()? {
                 return Ok(Some(format!(
                     "an apply of this instance runs already, {last}, which the database does not know; it is waited for, and who does \
