@@ -11,6 +11,7 @@ mod custom;
 mod document;
 mod env;
 mod here;
+mod ineffective;
 mod kubernetes;
 mod local;
 mod params;
@@ -37,6 +38,7 @@ pub use custom::{
 pub use document::{Document, Source};
 pub use env::{Env, EnvValue, EnvValueKind, KubernetesSecret, SecretRef};
 pub use here::{NO_PROGRAM_HELP, NotHere, not_here};
+pub use ineffective::ineffective;
 pub use kubernetes::{KubernetesConfig, KubernetesOverride, KubernetesType, LocalFiles};
 pub use local::{CompiledFilter, Filter, Reference};
 pub use params::{

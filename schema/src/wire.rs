@@ -33,6 +33,34 @@ pub const SECRET_KEYS_VARIABLE: &str = "PVN_SECRET_KEYS";
 /// must not show them. A number follows. [`SECRET_KEYS_VARIABLE`] names them too; the wrapper hides them from the command.
 pub const HIDDEN_PREFIX: &str = "PVN_HIDDEN_";
 
+/// Names that pvn sets or that its wrapper obeys. A config that sets one of them has no effect on it, so that a command can
+/// rely on what they say; any other name is the user's, also one that starts with `PVN_`.
+pub const OURS: [&str; 18] = [
+    "PVN_API_URL",
+    "PVN_APPLICATION",
+    "PVN_APPLICATION_ID",
+    "PVN_ATTEMPT",
+    "PVN_FETCH_MODE",
+    "PVN_FETCH_PLAN_BLOB_ID",
+    "PVN_INSTANCE_DIR",
+    "PVN_JOB_ID",
+    "PVN_JOB_KIND",
+    "PVN_RELEASE_CHANNEL",
+    "PVN_RELEASE_CHANNEL_ID",
+    "PVN_SECRET_KEYS",
+    "PVN_SERVICE",
+    "PVN_SERVICE_ID",
+    "PVN_SERVICE_VERSION",
+    "PVN_SPOOL_DIR",
+    "PVN_TOKEN",
+    "PVN_TOKEN_FILE",
+];
+
+/// Whether only pvn sets this variable.
+pub fn is_ours(key: &str) -> bool {
+    OURS.contains(&key) || key.starts_with(HIDDEN_PREFIX)
+}
+
 /// Environment variable of the directory where a wrapper keeps what it has not delivered.
 pub const SPOOL_VARIABLE: &str = "PVN_SPOOL_DIR";
 

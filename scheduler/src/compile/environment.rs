@@ -4,35 +4,7 @@
 use engine::desired::FetchMode;
 use schema::id::{ApplicationId, ApplicationName, BlobId, ChannelId, ChannelName, JobId, ServiceId, ServiceName};
 use schema::status::JobKind;
-use schema::wire::HIDDEN_PREFIX;
-
-/// Names that pvn sets or that its wrapper obeys. A config that sets one of them has no effect on it, so that a command can
-/// rely on what they say; any other name is the user's, also one that starts with `PVN_`.
-const OURS: [&str; 18] = [
-    "PVN_API_URL",
-    "PVN_APPLICATION",
-    "PVN_APPLICATION_ID",
-    "PVN_ATTEMPT",
-    "PVN_FETCH_MODE",
-    "PVN_FETCH_PLAN_BLOB_ID",
-    "PVN_INSTANCE_DIR",
-    "PVN_JOB_ID",
-    "PVN_JOB_KIND",
-    "PVN_RELEASE_CHANNEL",
-    "PVN_RELEASE_CHANNEL_ID",
-    "PVN_SECRET_KEYS",
-    "PVN_SERVICE",
-    "PVN_SERVICE_ID",
-    "PVN_SERVICE_VERSION",
-    "PVN_SPOOL_DIR",
-    "PVN_TOKEN",
-    "PVN_TOKEN_FILE",
-];
-
-/// Whether only pvn sets this variable.
-pub fn is_ours(key: &str) -> bool {
-    OURS.contains(&key) || key.starts_with(HIDDEN_PREFIX)
-}
+pub use schema::wire::is_ours;
 
 /// Which job the variables are for.
 #[derive(Debug, Clone, Copy)]
@@ -92,6 +64,8 @@ impl JobIdentity<'_> {
 
 #[cfg(test)]
 mod tests {
+    use schema::wire::OURS;
+
     use super::*;
 
     #[test]

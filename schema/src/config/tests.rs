@@ -2,6 +2,7 @@
 
 mod fields;
 mod formats;
+mod ineffective;
 mod passable;
 mod places;
 mod references;

@@ -84,7 +84,9 @@ impl Planner {
         let kept = self.plan_recompiles(&mut plan, &change, &mut left_out).await?;
         self.plan_documents(&mut plan, &given, caller);
         let mut warnings = schema::config::shared_paths(configs.documents(), self.options.everything_local);
-        warnings.extend(schema::config::unmasked_secrets(given.iter().map(|given| &*given.document)));
+        let new = || given.iter().map(|given| &*given.document);
+        warnings.extend(schema::config::unmasked_secrets(new()));
+        warnings.extend(schema::config::ineffective(new()));
         // What is lost comes last, where it is read before the question.
         let gone = self.warn_of_gone(&applied).await?;
         let warnings = warnings.iter().map(schema::diagnostic::Diagnostic::to_api_warning).chain(kept).chain(gone).collect();
