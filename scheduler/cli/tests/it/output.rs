@@ -150,6 +150,20 @@ fn followed_logs_go_on_where_the_connection_broke() {
 }
 
 #[test]
+fn followed_logs_bear_that_the_first_connection_breaks_and_say_so() {
+    let id = format!("job-{}", "a".repeat(32));
+    let chunk = json!({"stream": "stdout", "offset": 0, "data": STANDARD.encode(b"one\n")});
+    let end = json!({"status": "SUCCEEDED", "exitCode": 0});
+    let path = format!("GET /v1/jobs/{id}/logs?stdoutOffset=0&stderrOffset=0");
+    let whole = bytes(&path, "text/event-stream", format!("event: chunk\ndata: {chunk}\n\nevent: end\ndata: {end}\n\n").as_bytes());
+    // It hangs up, as one that is just being stopped does, and is there again.
+    let server = Server::answering([answer(&path, 0, json!({})).times(1), whole]);
+    let ran = run(&server, &["jobs", "logs", "-f", &id]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "one\n"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("cannot reach") && ran.stderr.contains("a job that runs goes on"), "{}", ran.stderr);
+}
+
+#[test]
 fn what_is_missing_in_the_middle_of_logs_is_said_on_stderr() {
     let id = format!("job-{}", "a".repeat(32));
     let mut job = job(1);

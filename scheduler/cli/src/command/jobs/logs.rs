@@ -16,6 +16,8 @@ use crate::failure::Failure;
 const PIECE_BYTES: usize = 1 << 20;
 /// How long to look for a server that was lost while following; it goes on where it was when it is back.
 const LOST_FOR: Duration = Duration::from_secs(300);
+/// How long to look for a server that was not reached yet: it may just be starting again, or have another address.
+const FIRST_FOR: Duration = Duration::from_secs(10);
 /// Wait between two looks for a lost server.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
@@ -120,8 +122,12 @@ impl Follower {
     async fn until_end(mut self, job: &str, client: &Client, console: &mut Console) -> Result<LogEnd, Failure> {
         let mut reached = false;
         let mut lost_since: Option<Instant> = None;
+        // Which of the times that it was lost was told last.
+        let mut told: Option<Instant> = None;
         loop {
-            match self.stream(job, client, console, &mut reached, &mut lost_since).await {
+            let looked = self.stream(job, client, console, &mut reached, &mut lost_since).await;
+            let since = *lost_since.get_or_insert_with(Instant::now);
+            match looked {
                 Ok(Some(end)) => {
                     let wanted = |stream: &str| self.only.as_ref().is_none_or(|only| only == stream);
                     let kept = Kept { stdout: wanted("stdout").then_some(self.stdout), stderr: wanted("stderr").then_some(self.stderr) };
@@ -130,10 +136,16 @@ impl Follower {
                 }
                 // The server stops softly: it ends its streams, and is asked again for the rest.
                 Ok(None) => {}
-                Err(failure) if reached && failure.is_passing() => {}
+                Err(failure) if failure.is_passing() && (reached || since.elapsed() <= FIRST_FOR) => {
+                    if told != Some(since) {
+                        told = Some(since);
+                        let patience = if reached { LOST_FOR } else { FIRST_FOR };
+                        console.flush()?;
+                        console.say(&format!("{failure}; a job that runs goes on; trying again for {} s", patience.as_secs()))?;
+                    }
+                }
                 Err(failure) => return Err(failure),
             }
-            let since = *lost_since.get_or_insert_with(Instant::now);
             if since.elapsed() > LOST_FOR {
                 return Err(Failure::with_next(
                     format!("{} is gone since {} s; {job} may still run", client.server(), LOST_FOR.as_secs()),
