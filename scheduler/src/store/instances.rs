@@ -296,7 +296,7 @@ impl Store {
             return Ok(channels);
         }
         let mut query = QueryBuilder::<Db>::new(
-            "SELECT i.id, i.service_id, i.channel_id, i.revision, i.status, c.name FROM instances AS i LEFT JOIN channels AS c ON c.id = i.channel_id WHERE i.service_id IN (",
+            "SELECT i.id, i.service_id, i.channel_id, i.revision, i.status, i.desired_version, c.name FROM instances AS i LEFT JOIN channels AS c ON c.id = i.channel_id WHERE i.service_id IN (",
         );
         let mut list = query.separated(", ");
         for row in services {
@@ -311,6 +311,7 @@ impl Store {
             let status = ChannelStatus {
                 status: if channel.is_some() { status } else { Status::Broken },
                 channel: channel.unwrap_or_else(unreadable_name),
+                version: get(&row, "desired_version").unwrap_or_default(),
             };
             channels.entry(get(&row, "service_id")?).or_default().push(status);
         }

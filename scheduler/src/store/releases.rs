@@ -191,7 +191,7 @@ impl Store {
         query.push(") ORDER BY c.position, c.name");
         for row in query.build().fetch_all(&self.lists).await? {
             let channel = word(&row, "name").unwrap_or_else(|_| unreadable_name());
-            let status = ChannelStatus { channel, status: word(&row, "status").unwrap_or(Status::Broken) };
+            let status = ChannelStatus { channel, status: word(&row, "status").unwrap_or(Status::Broken), version: None };
             channels.entry(get(&row, "release_id")?).or_default().push(status);
         }
         Ok(channels)

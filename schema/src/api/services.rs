@@ -49,6 +49,9 @@ body! {
         channel: ChannelName,
         /// How it stands.
         status: Status,
+        /// In lists of services the version that it should be at; absent before the first, and in other lists.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        version: Option<String>,
     }
 }
 

@@ -94,6 +94,26 @@ fn yaml_keeps_strings_that_look_like_something_else() {
 }
 
 #[test]
+fn a_list_of_services_names_the_version_of_a_channel_that_is_at_another_one() {
+    let channel = |name: &str, status: &str, version: Value| json!({"channel": name, "status": status, "version": version});
+    let service = |name: &str, channels: Value| json!({"id": format!("svc-{}", "0".repeat(32)), "name": name, "application": "shop", "version": "web-2", "channels": channels});
+    let mixed = json!([
+        channel("dev", "CONVERGED", json!("web-7")),
+        channel("eu", "CONVERGED", json!("web-2")),
+        channel("us", "CONVERGING", Value::Null),
+        // As a server of before tells it.
+        {"channel": "ap", "status": "FAILED"},
+    ]);
+    let server = Server::answering([answer("GET /v1/services", 200, json!({"items": [service("web", mixed)], "total": 1}))]);
+    let ran = run(&server, &["services", "list"]);
+    let line = ran.stdout.lines().last().unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(line, "shop web web-2 dev CONVERGED web-7, eu CONVERGED, us CONVERGING, ap FAILED", "{}", ran.stderr);
+    let listed: Value = serde_json::from_str(&run(&server, &["services", "list", "-o", "json"]).stdout).unwrap();
+    let told: Vec<_> = listed[0]["channels"].as_array().unwrap().iter().map(|channel| &channel["version"]).collect();
+    assert_eq!(told, [&json!("web-7"), &json!("web-2"), &Value::Null, &Value::Null]);
+}
+
+#[test]
 fn an_explanation_reads_from_what_is_to_what_would_end_it() {
     let explanation = json!({
         "status": "WAITING_MANUAL_APPROVAL", "reason": null, "message": "waits for people",

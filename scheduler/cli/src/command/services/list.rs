@@ -1,7 +1,7 @@
 //! `pvnctl services list`.
 
 use clap::Args;
-use schema::api::ServiceSummary;
+use schema::api::{ChannelStatus, ServiceSummary};
 use schema::status::Status;
 
 use super::ill;
@@ -42,7 +42,13 @@ pub(super) async fn perform(arguments: Arguments, client: &Client, console: &mut
 fn table(services: &[ServiceSummary]) -> Table {
     let mut table = Table::new(["APPLICATION", "NAME", "VERSION", "CHANNELS"]);
     for service in services {
-        let channels: Vec<_> = service.channels.iter().map(|channel| format!("{} {}", channel.channel, channel.status)).collect();
+        let stands = |channel: &ChannelStatus| {
+            // A release may have gone elsewhere only.
+            let other = channel.version.as_ref().filter(|version| service.version.as_ref() != Some(version));
+            let other = other.map_or_else(String::new, |version| format!(" {version}"));
+            format!("{} {}{other}", channel.channel, channel.status)
+        };
+        let channels: Vec<_> = service.channels.iter().map(stands).collect();
         // The colour of the channel that most wants to be seen.
         let tones: Vec<_> = service.channels.iter().map(|channel| status_tone(channel.status)).collect();
         let tone = [Tone::Bad, Tone::Wait, Tone::Busy, Tone::Good].into_iter().find(|tone| tones.contains(tone)).unwrap_or(Tone::Plain);
