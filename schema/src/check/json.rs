@@ -22,7 +22,7 @@ pub(super) fn read(bytes: &[u8], what: &str) -> Result<(Value, Vec<OutputError>)
     let whole = |message: String| OutputError { pointer: String::new(), message };
     let begins = || format!("stdout begins with {}", shown(bytes));
     if bytes.iter().all(u8::is_ascii_whitespace) {
-        return Err(whole(format!("stdout is empty; a {what} was expected, a JSON object")));
+        return Err(whole(format!("stdout is empty; a {what} was expected there, a JSON object (stderr is not read for it)")));
     }
     let text = std::str::from_utf8(bytes).map_err(|error| whole(format!("not UTF-8 at byte {}; {}", error.valid_up_to(), begins())))?;
     if text.starts_with('\u{feff}') {

@@ -90,8 +90,8 @@ fn bad_input_output_that_is_not_json_shows_its_first_bytes() {
     refused("Refreshing state...\n", ": not JSON: expected value at line 1 column 1; stdout begins with \"Refreshing state...\\n\"");
     let long = format!("Error: {}", "x".repeat(1000));
     assert!(problems(&long).ends_with(&format!("stdout begins with \"Error: {}\" …", "x".repeat(113))), "{}", problems(&long));
-    refused("", ": stdout is empty; a FetchOutput was expected, a JSON object");
-    refused(" \n\t", ": stdout is empty; a FetchOutput was expected, a JSON object");
+    refused("", ": stdout is empty; a FetchOutput was expected there, a JSON object (stderr is not read for it)");
+    refused(" \n\t", ": stdout is empty; a FetchOutput was expected there, a JSON object (stderr is not read for it)");
     refused("[]", ": expected an object, found an array");
     refused("\"objects\"", ": expected an object, found the string \"objects\"");
 }
