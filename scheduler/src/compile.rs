@@ -93,8 +93,8 @@ pub fn channels(configs: &Configs, application: &Application) -> Result<Vec<Chan
 /// The values of a new release: those given as text, for all channels and for single ones, checked against the parameters of the
 /// service; and what is not given as the last release had it.
 ///
-/// # Errors
-/// Unknown parameters and channels, values of another type. That a required one is missing only [`compile`] can say.
+/// Besides them what is wrong with those that are given: unknown parameters and channels, values of another type, and empty ones of
+/// what is required. That a required one is missing only [`compile`] can say.
 pub fn values(
     configs: &Configs,
     service: &Service,
@@ -102,10 +102,15 @@ pub fn values(
     request: &PushRequest,
     earlier: Option<&Values>,
     seal: &dyn Seal,
-) -> Result<Values, Vec<Diagnostic>> {
+) -> (Values, Vec<Diagnostic>) {
     let mut problems = Problems::default();
     let values = release::values(service, channels, request, earlier, seal, &mut problems);
-    configs.result(values, problems)
+    (values, configs.diagnostics(problems))
+}
+
+/// What of the values that are given for a release is allowed and probably not meant. `goes_to`: its channels.
+pub fn value_warnings(service: &Service, request: &PushRequest, goes_to: &BTreeSet<ChannelName>) -> Vec<String> {
+    release::value_warnings(service, request, goes_to)
 }
 
 /// The name that `bundleName` gives the version of a release with these values; `None` when the service has no `bundleName`. The
@@ -129,8 +134,8 @@ pub fn runtime(configs: &Configs, options: &Options, service: &Service, channel:
 /// One service in one channel at one release. The same arguments always give the same commands, so that their digest
 /// (`desired.compiled`) tells whether a change of config means anything here.
 ///
-/// # Errors
-/// Required parameters without a value, values that do not fit their parameter, and all that [`check()`] finds.
+/// Besides it what is wrong: required parameters without a value, values that do not fit their parameter, and all that [`check()`]
+/// finds. Of what has problems only the secrets that it asks for mean anything.
 pub fn compile(
     configs: &Configs,
     options: &Options,
@@ -138,10 +143,10 @@ pub fn compile(
     channel: &Channel,
     release: &Release<'_>,
     seal: &dyn Seal,
-) -> Result<CompiledInstance, Vec<Diagnostic>> {
+) -> (Option<CompiledInstance>, Vec<Diagnostic>) {
     let mut problems = Problems::default();
     let compiled = Subject { configs, options, seal, service, channel, release: Some(release) }.compile(&mut problems);
-    configs.result(compiled, problems)?.ok_or_else(Vec::new)
+    (compiled, configs.diagnostics(problems))
 }
 
 /// The same for a release that was made before, whose service's config is not the one in force: `what` and `way` say of each problem

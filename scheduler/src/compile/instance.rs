@@ -233,7 +233,8 @@ impl<'a> Subject<'a> {
         for definition in &self.service.parameters {
             let name = &definition.name;
             let place = Place::of_release(format!("params.{name}"));
-            let given = release.values.get(Some(&self.channel.name), name).map(|given| parameters::from_release(definition, given));
+            let given =
+                release.values.get(Some(&self.channel.name), name).map(|given| parameters::from_release(definition, given, self.seal));
             let value = match given {
                 None => None,
                 Some(Ok(value)) => Some(value),
@@ -243,11 +244,11 @@ impl<'a> Subject<'a> {
                     Some(Bound::Unknown)
                 }
             };
-            if parameters::insert(scope, definition, value).is_err() {
+            if let Err(lack) = parameters::insert(scope, definition, value) {
                 let channel = &self.channel.name;
                 let help =
                     format!("give it with `--param {name}=…`, or for this channel alone with `--param-for-channel {channel}:{name}=…`");
-                problems.add(parameters::missing(definition, &place, help));
+                problems.add(parameters::missing(definition, lack, &place, &help));
                 // Only the one problem: what uses the parameter is fine.
                 let _ = parameters::insert(scope, definition, Some(Bound::Unknown));
             }
@@ -267,10 +268,10 @@ impl<'a> Subject<'a> {
             RuntimeValues { runtime: runtime.name.as_str(), definitions: &custom.parameters, scope: service_scope, seal: self.seal };
         let mut bound: BTreeMap<String, Bound> = given.bind(&self.parameter_values(), problems);
         for definition in &custom.parameters {
-            if parameters::insert(scope, definition, bound.remove(&definition.name)).is_err() {
+            if let Err(lack) = parameters::insert(scope, definition, bound.remove(&definition.name)) {
                 let place = self.place().field("customRuntime");
                 let help = format!("runtime `{}` asks for it: give it under `parameterValues`", runtime.name);
-                problems.add(parameters::missing(definition, &place, help));
+                problems.add(parameters::missing(definition, lack, &place, &help));
                 // Only the one problem: what uses the parameter is fine.
                 let _ = parameters::insert(scope, definition, Some(Bound::Unknown));
             }

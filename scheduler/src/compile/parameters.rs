@@ -59,7 +59,8 @@ pub(super) fn check_text(definition: &ParameterDefinition, text: &str) -> Result
     }
     match definition.kind() {
         ParameterKind::Int(_) if text.parse::<i64>().is_err() => Err(format!("`{text}` is not a whole number of 64 bits")),
-        ParameterKind::DockerImage(_) if !text.is_empty() && !is_tag(text) => Err(format!(
+        ParameterKind::DockerImage(_) if text.is_empty() => Err("an empty text is not a tag of an image".to_owned()),
+        ParameterKind::DockerImage(_) if !is_tag(text) => Err(format!(
             "`{text}` is not a tag of an image; write the tag alone, as in `v1.2`, or a digest as in `sha256:` and 64 hexadecimal digits"
         )),
         _ => Ok(()),
@@ -90,18 +91,32 @@ fn empty_value(definition: &ParameterDefinition) -> &'static str {
     if matches!(definition.kind(), ParameterKind::Int(_)) { "0" } else { "" }
 }
 
+/// Why a required parameter is not satisfied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lack {
+    /// It has neither value nor default.
+    Value,
+    /// Its value is empty.
+    Content,
+}
+
 /// Puts a parameter into the scope: `Params.x`, and for an image `Params.x.Tag`. `value` is `None` when nobody gave one.
 ///
 /// # Errors
-/// The parameter is required, and has neither value nor default.
-pub(super) fn insert(scope: &mut Scope, definition: &ParameterDefinition, value: Option<Bound>) -> Result<(), ()> {
+/// The parameter is required, and has neither value nor default, or an empty one.
+pub(super) fn insert(scope: &mut Scope, definition: &ParameterDefinition, value: Option<Bound>) -> Result<(), Lack> {
     let name = format!("Params.{}", definition.name);
     let value = match value.or_else(|| default_value(definition).map(Bound::Text)) {
         Some(value) => value,
-        None if definition.required => return Err(()),
-        None => Bound::Text(empty_value(definition).to_owned()),
+        None if definition.required => return Err(Lack::Value),
+        None => {
+            scope.leave_unfilled(format!("{name}.Tag"));
+            scope.leave_unfilled(name.as_str());
+            Bound::Text(empty_value(definition).to_owned())
+        }
     };
     let value = match value {
+        Bound::Text(text) if definition.required && text.is_empty() => return Err(Lack::Content),
         Bound::Text(text) => Value::Text(text),
         Bound::Unknown => Value::Unknown,
         Bound::Secret(secret) => Value::Secret(secret),
@@ -139,13 +154,22 @@ pub(super) fn insert_unknown(scope: &mut Scope, definitions: &[ParameterDefiniti
     }
 }
 
+/// Whether a secret that was given in clear is empty. What stands in for one while configs are checked is not even sealed.
+fn is_empty_secret(secret: &SecretValue, seal: &dyn Seal) -> bool {
+    matches!(secret, SecretValue::Sealed(sealed) if !sealed.is_empty() && *sealed == seal.seal(""))
+}
+
 /// A value that came with a release, against its definition as it is now.
 ///
 /// # Errors
-/// What is wrong with it.
-pub(super) fn from_release(definition: &ParameterDefinition, given: &Given) -> Result<Bound, String> {
+/// What is wrong with it. That it is empty and must not be says [`insert`].
+pub(super) fn from_release(definition: &ParameterDefinition, given: &Given, seal: &dyn Seal) -> Result<Bound, String> {
     match (definition.kind(), given) {
+        (ParameterKind::Secret(_), Given::Secret(secret)) if definition.required && is_empty_secret(secret, seal) => {
+            Ok(Bound::Text(String::new()))
+        }
         (ParameterKind::Secret(_), Given::Secret(secret)) => Ok(Bound::Secret(secret.clone())),
+        (_, Given::Text(text)) if definition.required && text.is_empty() => Ok(Bound::Text(String::new())),
         (_, Given::Text(text)) if !matches!(definition.kind(), ParameterKind::Secret(_)) => {
             check_text(definition, text).map(|()| Bound::Text(text.clone()))
         }
@@ -181,7 +205,10 @@ impl RuntimeValues<'_> {
                 continue;
             };
             // Even a wrong value is a value: "missing" besides would be one problem told twice.
-            let one = self.one(definition, value, place, problems).unwrap_or(Bound::Unknown);
+            let one = match self.one(definition, value, place, problems).unwrap_or(Bound::Unknown) {
+                Bound::Secret(secret) if definition.required && is_empty_secret(&secret, self.seal) => Bound::Text(String::new()),
+                one => one,
+            };
             bound.insert(value.name.clone(), one);
         }
         bound
@@ -197,8 +224,9 @@ impl RuntimeValues<'_> {
             None
         };
         let wants_secret = matches!(definition.kind(), ParameterKind::Secret(_));
+        let is_image = matches!(definition.kind(), ParameterKind::DockerImage(_));
         let (text, field, inner) = match (value.kind(), definition.kind()) {
-            (ParameterValueKind::Secret(secret), ParameterKind::Secret(_)) => return self.secret(secret, place, problems),
+            (ParameterValueKind::Secret(secret), ParameterKind::Secret(_)) => return self.secret(definition, secret, place, problems),
             (ParameterValueKind::Secret(_), _) => return mismatch(problems, "secret"),
             (ParameterValueKind::Int(value), ParameterKind::Int(_) | ParameterKind::String(_)) => {
                 return Some(Bound::Text(value.to_string()));
@@ -230,10 +258,15 @@ impl RuntimeValues<'_> {
                 );
                 None
             }
+            // An image of the service, too, that nobody has to give; or the runtime has to have it, which is said of it then.
+            Ok(Rendered::Text(empty)) if empty.is_empty() && (definition.required || is_image && self.scope.is_unfilled(text)) => {
+                Some(Bound::Text(empty))
+            }
             Ok(Rendered::Text(text)) => match check_text(definition, &text) {
                 Ok(()) => Some(Bound::Text(text)),
                 Err(why) => {
-                    problems.add(place.problem(format!("parameter `{}` of runtime `{}`: {why}", value.name, self.runtime)));
+                    let problem = place.problem(format!("parameter `{}` of runtime `{}`: {why}", value.name, self.runtime));
+                    problems.add(if text.is_empty() { problem.help(EMPTY_HELP) } else { problem });
                     None
                 }
             },
@@ -245,7 +278,13 @@ impl RuntimeValues<'_> {
         }
     }
 
-    fn secret(&self, secret: &schema::config::SecretValue, place: &Place, problems: &mut Problems) -> Option<Bound> {
+    fn secret(
+        &self,
+        definition: &ParameterDefinition,
+        secret: &schema::config::SecretValue,
+        place: &Place,
+        problems: &mut Problems,
+    ) -> Option<Bound> {
         if let Some(reference) = &secret.secret_ref {
             return Some(Bound::Secret(SecretValue::Stored {
                 key: reference.key.clone(),
@@ -254,6 +293,7 @@ impl RuntimeValues<'_> {
         }
         let place = place.field("secret").field("rawSecret");
         match template::render(secret.raw_secret.as_deref().unwrap_or_default(), self.scope) {
+            Ok(Rendered::Text(empty)) if empty.is_empty() && definition.required => Some(Bound::Text(empty)),
             Ok(Rendered::Text(clear)) => {
                 Some(Bound::Secret(SecretValue::Sealed(super::commands::sealed(&clear, self.seal, &place, problems))))
             }
@@ -267,8 +307,17 @@ impl RuntimeValues<'_> {
     }
 }
 
-/// Says that a value is missing.
-pub(super) fn missing(definition: &ParameterDefinition, place: &Place, help: String) -> Problem {
+/// What to do where an empty value is refused.
+pub(super) const EMPTY_HELP: &str = "give it a value, or leave it out (where it comes from a variable, as in CI: is the variable set?)";
+
+/// Says what a required parameter lacks. `way` is how it is given.
+pub(super) fn missing(definition: &ParameterDefinition, lack: Lack, place: &Place, way: &str) -> Problem {
     let description = definition.description.as_deref().map(|text| format!(" ({text})")).unwrap_or_default();
-    place.problem(format!("parameter `{}`{description} is required and has no value", definition.name)).help(help)
+    let name = &definition.name;
+    match lack {
+        Lack::Value => place.problem(format!("parameter `{name}`{description} is required and has no value")).help(way),
+        Lack::Content => place.problem(format!("parameter `{name}`{description} is required and its value is empty")).help(format!(
+            "{way} (where it comes from a variable, as in CI: is the variable set?); where an empty value is meant, leave `required` out"
+        )),
+    }
 }

@@ -1,22 +1,23 @@
 //! What a release is made of: parameter values as people give them, checked and normalised, and the version's name. Called by the
 //! driver when a release is pushed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schema::api::PushRequest;
 use schema::config::{ParameterDefinition, ParameterKind, Service};
 use schema::id::ChannelName;
-use schema::shown::steers;
+use schema::mask::SHORTEST_BYTES;
 
 use super::channels::Channel;
+use super::check::NoSeal;
 use super::commands::render_text;
-use super::parameters::Bound;
+use super::parameters::{Bound, Lack};
 use super::problem::{DocumentKey, Place, Problems};
 use super::template::{self, Scope};
 use super::value::{Given, Seal, SecretValue, Values};
 use super::{nearest, parameters};
 
-/// Longest name of a version, in bytes; it stands in environments, labels and tables.
+/// Longest name of a version, in bytes; it stands in environments, labels and tables, and scripts make paths and arguments of it.
 const VERSION_LIMIT_BYTES: usize = 128;
 
 /// The values of a release: those given, and where nothing is given those of the last release.
@@ -47,6 +48,23 @@ pub(super) fn values(
         Some(earlier) => values.over(&still_known(service, channels, earlier)),
         None => values,
     }
+}
+
+/// Secrets among the values that are too short to be masked, and values for channels that the release does not go to.
+pub(super) fn value_warnings(service: &Service, request: &PushRequest, goes_to: &BTreeSet<ChannelName>) -> Vec<String> {
+    let is_secret = |definition: &&ParameterDefinition| matches!(definition.kind(), ParameterKind::Secret(_));
+    let given = |name: &str| {
+        let own = request.params_for_channel.values().filter_map(|params| params.get(name));
+        request.params.get(name).into_iter().chain(own).any(|text| (1..SHORTEST_BYTES).contains(&text.len()))
+    };
+    let short = service.parameters.iter().filter(is_secret).filter(|definition| given(&definition.name)).map(|definition| {
+        let name = &definition.name;
+        format!("parameter `{name}` is not masked in what jobs print: it is shorter than {SHORTEST_BYTES} bytes; give a longer one")
+    });
+    let elsewhere = request.params_for_channel.keys().filter(|name| !goes_to.iter().any(|channel| channel.as_str() == *name));
+    let elsewhere = elsewhere
+        .map(|name| format!("this release does not go to `{name}`: the values that are given for it count from the next release there"));
+    short.chain(elsewhere).collect()
 }
 
 /// What of an earlier release still has a parameter and a channel.
@@ -89,13 +107,19 @@ fn read(
 }
 
 fn read_one(definition: &ParameterDefinition, text: &str, place: &Place, seal: &dyn Seal, problems: &mut Problems) -> Option<Given> {
+    if definition.required && text.is_empty() {
+        let way = "give it a value";
+        problems.add(parameters::missing(definition, Lack::Content, place, way));
+        return None;
+    }
     if matches!(definition.kind(), ParameterKind::Secret(_)) {
         return Some(Given::Secret(SecretValue::Sealed(super::commands::sealed(text, seal, place, problems))));
     }
     match parameters::check_text(definition, text) {
         Ok(()) => Some(Given::Text(text.to_owned())),
         Err(why) => {
-            problems.add(place.problem(format!("parameter `{}`: {why}", definition.name)));
+            let problem = place.problem(format!("parameter `{}`: {why}", definition.name));
+            problems.add(if text.is_empty() { problem.help(parameters::EMPTY_HELP) } else { problem });
             None
         }
     }
@@ -113,11 +137,11 @@ pub(super) fn bundle_scope(service: &Service) -> Scope {
 }
 
 /// Says of required parameters without a value, or with one for single channels only, that the version's name needs them.
-fn missing_in_name(text: &str, scope: &Scope, missing: &[&ParameterDefinition], problems: &mut Problems) {
-    for definition in missing {
+fn missing_in_name(text: &str, scope: &Scope, missing: &[(&ParameterDefinition, Lack)], problems: &mut Problems) {
+    for (definition, lack) in missing {
         let mut others = scope.clone();
         let with = |scope: &mut Scope, definition| parameters::insert(scope, definition, Some(Bound::Unknown));
-        for other in missing.iter().filter(|other| other.name != definition.name) {
+        for (other, _) in missing.iter().filter(|(other, _)| other.name != definition.name) {
             let _ = with(&mut others, other);
         }
         let mut all = others.clone();
@@ -126,7 +150,7 @@ fn missing_in_name(text: &str, scope: &Scope, missing: &[&ParameterDefinition], 
         if template::render(text, &others).is_err() && template::render(text, &all).is_ok() {
             let help = format!("give it with `--param {}=…`: `bundleName` names the version with it, in all channels", definition.name);
             let place = Place::of_release(format!("params.{}", definition.name));
-            problems.add(parameters::missing(definition, &place, help));
+            problems.add(parameters::missing(definition, *lack, &place, &help));
         }
     }
 }
@@ -137,9 +161,9 @@ pub(super) fn bundle_name(service: &Service, values: &Values, problems: &mut Pro
     let mut scope = bundle_scope(service);
     let mut missing = Vec::new();
     for definition in &service.parameters {
-        let given = values.get(None, &definition.name).and_then(|given| parameters::from_release(definition, given).ok());
-        if parameters::insert(&mut scope, definition, given).is_err() {
-            missing.push(definition);
+        let given = values.get(None, &definition.name).and_then(|given| parameters::from_release(definition, given, &NoSeal).ok());
+        if let Err(lack) = parameters::insert(&mut scope, definition, given) {
+            missing.push((definition, lack));
         }
     }
     let before = problems.count();
@@ -152,11 +176,14 @@ pub(super) fn bundle_name(service: &Service, values: &Values, problems: &mut Pro
     if problems.count() > before {
         return None;
     }
-    let legal = !name.is_empty()
+    let legal = name.starts_with(|first: char| first.is_ascii_alphanumeric())
         && name.len() <= VERSION_LIMIT_BYTES
-        && !name.chars().any(|character| character.is_whitespace() || steers(character));
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'+' | b'-'));
     if !legal {
-        let problem = place.problem(format!("`{name}` cannot name a version: it must be 1 to {VERSION_LIMIT_BYTES} bytes without blanks"));
+        let problem = place.problem(format!(
+            "`{name}` cannot name a version: it must be 1 to {VERSION_LIMIT_BYTES} letters, digits, `.`, `_`, `+` and `-`, beginning with a \
+             letter or digit"
+        ));
         problems.add(problem.help(format!("`bundleName` is `{text}`; check the values of its parameters")));
         return None;
     }

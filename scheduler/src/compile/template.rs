@@ -1,7 +1,7 @@
 //! Putting values into templates. What a template says is read by `schema::template`; here are the names that exist at a place,
 //! their values, and the text that comes of it. Called by `check` (names only) and by everything that renders.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schema::template::{Part, Template, mixed_secret, undefined};
 
@@ -29,6 +29,8 @@ pub(super) struct Scope {
     values: BTreeMap<String, Value>,
     /// Names under these prefixes may or may not exist; nobody can say yet.
     open: Vec<&'static str>,
+    /// Names whose value nobody gave, and nobody has to.
+    unfilled: BTreeSet<String>,
 }
 
 /// A rendered text.
@@ -56,6 +58,17 @@ impl Scope {
     /// Says that any name under `prefix` (`Constants.`) may exist.
     pub(super) fn leave_open(&mut self, prefix: &'static str) {
         self.open.push(prefix);
+    }
+
+    /// Says that a name is empty because nobody gave it a value.
+    pub(super) fn leave_unfilled(&mut self, name: impl Into<String>) {
+        self.unfilled.insert(name.into());
+    }
+
+    /// Whether a template is the name of a value that nobody gave, and nothing else.
+    pub(super) fn is_unfilled(&self, text: &str) -> bool {
+        let parts = Template::parse(text).map(|template| template.parts);
+        matches!(parts.as_deref(), Ok([Part::Name { name, .. }]) if self.unfilled.contains(name))
     }
 
     /// The value of a name.

@@ -101,11 +101,17 @@ pub(super) fn compiled_with(
 ) -> Result<CompiledInstance, Vec<Diagnostic>> {
     let service = configs.services().next().unwrap();
     let channels = super::channels(configs, configs.application(&service.application).unwrap())?;
-    let values = super::values(configs, service, &channels, &request(params), None, &Brackets)?;
+    let values = sound(super::values(configs, service, &channels, &request(params), None, &Brackets))?;
     let release =
         Release { id: ReleaseId::from_bytes([7; 16]), version: "svc-1", released_at: Timestamp::from_millis(1000), values: &values };
     let channel = channels.iter().find(|one| one.name.as_str() == channel).unwrap();
-    compile(configs, options, service, channel, &release, &Brackets)
+    sound(compile(configs, options, service, channel, &release, &Brackets))
+        .map(|compiled| compiled.expect("what has no problem is compiled"))
+}
+
+/// What was made, unless something is wrong with it.
+pub(super) fn sound<T>((made, problems): (T, Vec<Diagnostic>)) -> Result<T, Vec<Diagnostic>> {
+    if problems.is_empty() { Ok(made) } else { Err(problems) }
 }
 
 /// Environment as `A=1 B=secret(key@3)`.

@@ -32,6 +32,7 @@ mod places;
 mod pushes;
 mod recompile;
 mod release;
+mod tried;
 
 /// Requests that wait for the planner. Each is a person's or an instance's whole request; more callers wait to be queued.
 const QUEUE_LIMIT: usize = 64;

@@ -7,6 +7,7 @@ mod faults;
 mod gone;
 mod people;
 mod poison;
+mod pushes;
 mod recompiles;
 mod releases;
 mod rollbacks;

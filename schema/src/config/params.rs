@@ -12,7 +12,7 @@ message! {
         name: String,
         /// What people should know about it.
         description: Option<String>,
-        /// Refuse a release without a value. Default: false.
+        /// Refuse a release without a value, or with an empty one. Default: false.
         #[serde(default)]
         required: bool,
         /// Text.
@@ -114,13 +114,14 @@ pub enum ParameterKind<'a> {
 }
 
 impl ParameterKind<'_> {
-    /// Whether the definition has a value for where none is given.
+    /// Whether the definition has a value for where none is given: one that says something, which a required parameter needs.
     pub fn has_default(&self) -> bool {
+        let is_there = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
         match self {
-            Self::String(string) => string.default_value.is_some(),
+            Self::String(string) => is_there(&string.default_value),
             Self::Int(int) => int.default_value.is_some(),
-            Self::DockerImage(image) => image.default_tag.is_some(),
-            Self::Blob(blob) => blob.default_value.is_some(),
+            Self::DockerImage(image) => is_there(&image.default_tag),
+            Self::Blob(blob) => is_there(&blob.default_value),
             Self::Secret(_) | Self::Commit(_) => false,
         }
     }

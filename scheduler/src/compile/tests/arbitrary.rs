@@ -144,7 +144,9 @@ fn use_documents(texts: &[String]) -> usize {
         for service in configs.services() {
             let Some(application) = configs.application(&service.application) else { continue };
             let Ok(channels) = super::super::channels(&configs, application) else { continue };
-            let Ok(values) = super::super::values(&configs, service, &channels, &request("a=b b=1"), None, &Brackets) else { continue };
+            let Ok(values) = sound(super::super::values(&configs, service, &channels, &request("a=b b=1"), None, &Brackets)) else {
+                continue;
+            };
             let id = ReleaseId::from_bytes([7; 16]);
             let release = Release { id, version: "v", released_at: Timestamp::from_millis(i64::MAX), values: &values };
             for channel in &channels {

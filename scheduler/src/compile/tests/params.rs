@@ -47,9 +47,106 @@ fn required_and_missing_refuses_the_release() {
     let expected = "params.p: parameter `p` is required and has no value";
     check("[{name: p, required: true, string: {}}]", FROM_P, "", expected);
     check("[{name: p, required: true, string: {defaultValue: d}}]", FROM_P, "", "<d>");
-    check("[{name: p, required: true, string: {}}]", FROM_P, "p=", "<>");
     let described = "[{name: p, description: the tag, required: true, string: {}}]";
     check(described, FROM_P, "", "params.p: parameter `p` (the tag) is required and has no value");
+}
+
+#[test]
+fn bad_input_required_and_empty_refuses_the_release_whatever_the_type() {
+    for kind in ["string: {}", "int: {}", "dockerImage: {}", "secret: {}", "commit: {repository: r}", "blob: {}"] {
+        let definition = format!("[{{name: p, description: the tag, required: true, {kind}}}]");
+        let told = "parameter `p` (the tag) is required and its value is empty";
+        check(&definition, "[]", "p=", &format!("params.p: {told}"));
+        check(&definition, "[]", "p=1 staging:p=", &format!("paramsForChannel.staging.p: {told}"));
+    }
+    let told = "params.p: parameter `p` is required and its value is empty";
+    check("[{name: p, required: true, string: {defaultValue: ''}}]", "[]", "", told);
+    check("[{name: p, string: {defaultValue: d}}]", FROM_P, "p=", "<>");
+}
+
+#[test]
+fn bad_input_required_and_empty_is_refused_of_a_runtimes_parameter_once_rendered() {
+    for (kind, value) in [
+        ("string: {defaultValue: d}", "string: '{{.Params.p}}'"),
+        ("string: {}", "string: ''"),
+        ("commit: {repository: r}", "commit: '{{.Params.p}}'"),
+        ("blob: {}", "blob: {inlined: '{{.Params.p}}'}"),
+    ] {
+        let runtime = format!("parameters: [{{name: x, required: true, {kind}}}]");
+        let with = format!(
+            "  application: app\n  parameters: [{{name: p, string: {{}}}}]\n  customRuntime: {{parameterValues: [{{name: x, {value}}}]}}\n"
+        );
+        let text = changed(
+            SMALL,
+            &[("parameters: [{name: x, string: {defaultValue: fallback}}]", runtime.as_str()), ("  application: app\n", with.as_str())],
+        );
+        let problems = compiled(&text, "staging", "").unwrap_err();
+        assert_eq!(lines(&problems), ["service.customRuntime: parameter `x` is required and its value is empty"], "{kind} {value}");
+        let help = problems[0].help.as_deref().unwrap_or_default();
+        assert!(help.contains("runtime `tool` asks for it") && help.contains("leave `required` out"), "{help}");
+    }
+}
+
+#[test]
+fn the_help_of_a_required_value_that_is_empty_says_what_to_do() {
+    let text = changed(SMALL, &[("  application: app\n", "  application: app\n  parameters: [{name: p, required: true, string: {}}]\n")]);
+    let help = compiled(&text, "staging", "p=").unwrap_err()[0].help.clone().unwrap_or_default();
+    for part in ["is the variable set", "leave `required` out"] {
+        assert!(help.contains(part), "{part}: {help}");
+    }
+}
+
+#[test]
+fn bad_input_an_empty_text_is_no_tag_of_an_image_wherever_it_is_given() {
+    let image = "[{name: p, dockerImage: {defaultTag: v1}}]";
+    let told = "parameter `p`: an empty text is not a tag of an image";
+    check(image, "[]", "p=", &format!("params.p: {told}"));
+    check(image, "[]", "p=v1 staging:p=", &format!("paramsForChannel.staging.p: {told}"));
+    // A runtime's image, given by a parameter of the service that is empty: by mistake, or because nobody has to give it.
+    let given = |parameters: &str, value: &str, params: &str| {
+        let with = format!(
+            "  application: app\n  parameters: {parameters}\n  customRuntime: {{parameterValues: [{{name: x, {value}: '{{{{.Params.p}}}}'}}]}}\n"
+        );
+        let text = changed(SMALL, &[("string: {defaultValue: fallback}", "dockerImage: {}"), ("  application: app\n", with.as_str())]);
+        compiled(&text, "staging", params).map(|made| made.commands.apply.argv[1].clone()).map_err(|problems| lines(&problems).join("\n"))
+    };
+    for value in ["string", "dockerImageTag"] {
+        let told = format!(
+            "service.customRuntime.parameterValues[0].{value}: parameter `x` of runtime `tool`: an empty text is not a tag of an image"
+        );
+        assert_eq!(given(STRING, value, "p="), Err(told), "{value}");
+        assert_eq!(given(STRING, value, ""), Ok(String::new()), "{value}");
+        assert_eq!(given("[{name: p, dockerImage: {}}]", value, ""), Ok(String::new()), "{value}");
+        assert_eq!(given("[{name: p, dockerImage: {}}]", value, "p=v7"), Ok("v7".to_owned()), "{value}");
+    }
+}
+
+#[test]
+fn bad_input_a_value_of_before_that_is_empty_by_what_the_config_says_now() {
+    let text = changed(
+        SMALL,
+        &[(
+            "  application: app\n",
+            "  application: app\n  parameters: [{name: a, required: true, string: {}}, {name: b, dockerImage: {}}, {name: c, required: true, secret: {}}]\n",
+        )],
+    );
+    let configs = configs(&text);
+    let service = configs.services().next().unwrap();
+    let channels = super::super::channels(&configs, configs.application(&service.application).unwrap()).unwrap();
+    let sealed = Given::Secret(SecretValue::Sealed(Brackets.seal("")));
+    let given = [("a", Given::Text(String::new())), ("b", Given::Text(String::new())), ("c", sealed)];
+    let values = Values { all: given.map(|(name, value)| (name.to_owned(), value)).into(), ..Values::default() };
+    let release =
+        Release { id: ReleaseId::from_bytes([7; 16]), version: "svc-1", released_at: Timestamp::from_millis(1000), values: &values };
+    let found = sound(compile(&configs, &Options::default(), service, &channels[0], &release, &Brackets)).unwrap_err();
+    assert_eq!(
+        lines(&found),
+        [
+            "params.a: parameter `a` is required and its value is empty",
+            "params.b: parameter `b`: an empty text is not a tag of an image",
+            "params.c: parameter `c` is required and its value is empty",
+        ]
+    );
 }
 
 #[test]
@@ -193,7 +290,11 @@ fn secrets_go_by_reference_or_sealed_and_never_in_clear() {
     check_secret("secret: {rawSecret: hush}", "", Ok("TOKEN=[hush]"));
     check_secret("string: '{{.Params.p}}'", "p=hush", Ok("TOKEN=[hush]"));
     check_secret("secret: {rawSecret: '{{.Params.p}}'}", "p=hush", Ok("TOKEN=[hush]"));
-    check_secret("string: '{{.Params.p}}'", "", Ok("TOKEN="));
+    let empty = "service.customRuntime: parameter `s` is required and its value is empty";
+    for value in ["string: '{{.Params.p}}'", "secret: {rawSecret: '{{.Params.p}}'}", "secret: {rawSecret: ''}"] {
+        check_secret(value, "", Err(empty));
+    }
+    check_secret("string: '{{.Params.p}}'", "p=", Err(empty));
     let nul = "service.customRuntime.parameterValues[0].secret.rawSecret: a NUL character, which no program can be given";
     check_secret(r#"secret: {rawSecret: "hush\0hush"}"#, "", Err(nul));
     let clear = "service.customRuntime.parameterValues[0].string: parameter `s` is a secret, and its value stands here in clear";
@@ -217,8 +318,9 @@ fn values_not_given_are_kept_as_long_as_their_parameter_is() {
     let configs = configs(&text);
     let service = configs.services().next().unwrap();
     let channels = super::super::channels(&configs, configs.application(&service.application).unwrap()).unwrap();
-    let values =
-        |text: &str, earlier: Option<&Values>| super::super::values(&configs, service, &channels, &request(text), earlier, &Brackets);
+    let values = |text: &str, earlier: Option<&Values>| {
+        sound(super::super::values(&configs, service, &channels, &request(text), earlier, &Brackets))
+    };
     let mut first = values("a=1 b=2 staging:a=3", None).unwrap();
     first.all.insert("gone".to_owned(), Given::Text("x".to_owned()));
     assert_eq!(values("b=5", Some(&first)).unwrap(), values("a=1 b=5 staging:a=3", None).unwrap());
@@ -231,7 +333,7 @@ fn a_required_value_that_is_missing_is_told_as_such_where_the_name_of_the_versio
         let configs = configs(&changed(SMALL, &[("  application: app\n", &with)]));
         let service = configs.services().next().unwrap();
         let channels = super::super::channels(&configs, configs.application(&service.application).unwrap()).unwrap();
-        let values = super::super::values(&configs, service, &channels, &request(params), None, &Brackets).unwrap();
+        let values = sound(super::super::values(&configs, service, &channels, &request(params), None, &Brackets)).unwrap();
         super::super::bundle_name(&configs, service, &values)
     };
     for params in ["", "staging:p=1"] {
@@ -256,15 +358,25 @@ fn check_bundle_name(bundle_name: &str, params: &str, expected: Result<Option<&s
     let configs = configs(&text);
     let service = configs.services().next().unwrap();
     let channels = super::super::channels(&configs, configs.application(&service.application).unwrap()).unwrap();
-    let values = super::super::values(&configs, service, &channels, &request(params), None, &Brackets).unwrap();
+    let values = sound(super::super::values(&configs, service, &channels, &request(params), None, &Brackets)).unwrap();
     let name = super::super::bundle_name(&configs, service, &values).map_err(|problems| lines(&problems).join("\n"));
     assert_eq!(name.as_ref().map(Option::as_deref).map_err(String::as_str), expected, "{bundle_name}");
 }
 
 #[test]
 fn a_bundle_name_names_the_version() {
+    let bad = |name: &str| {
+        format!(
+            "service.bundleName: `{name}` cannot name a version: it must be 1 to 128 letters, digits, `.`, `_`, `+` and `-`, beginning with a letter or digit"
+        )
+    };
     check_bundle_name("{{.Params.p}}-{{.Builtins.Service.Name}}", "p=v1", Ok(Some("v1-svc")));
-    check_bundle_name("{{.Params.p}}", "", Err("service.bundleName: `` cannot name a version: it must be 1 to 128 bytes without blanks"));
+    check_bundle_name("{{.Params.p}}", "", Err(&bad("")));
+    check_bundle_name("{{.Params.p}}", "p=1.2_rc+build-7", Ok(Some("1.2_rc+build-7")));
+    let long = "v".repeat(129);
+    for name in ["../../etc", "--help", "a$(id)", "a/b", "-1", ".hidden", "über", "a:b", &long] {
+        check_bundle_name("{{.Params.p}}", &format!("p={name}"), Err(&bad(name)));
+    }
     let undefined = "service.bundleName: undefined name `{{.Builtins.ReleaseChannel.Name}}`";
     check_bundle_name("{{.Builtins.ReleaseChannel.Name}}", "", Err(undefined));
 }

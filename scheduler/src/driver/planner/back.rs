@@ -15,7 +15,8 @@ use super::super::{Caller, Refusal};
 use super::estate::Concerned;
 use super::had::before;
 use super::recompile::push_of;
-use super::release::{Subject, compile_each};
+use super::release::Subject;
+use super::tried::compile_each;
 use super::{Planner, RawSeal, entry};
 use crate::compile::{self, Channel, CompiledInstance, Release, Values};
 use crate::store::{ReleaseRow, StoreError};
@@ -92,13 +93,23 @@ impl Planner {
         let channels = compile::channels(&configs, of).map_err(Refusal::Config)?;
         let had = self.store.converged_at(subject.service.id, &target.version).await?;
         let seal = RawSeal(&self.sealer);
-        let compile = |channel: &Channel| {
-            let mut instance = compile::compile_earlier(&configs, &self.options, &document, channel, release, &seal, (&what, &way))?;
-            instance.desired.is_rollback = true;
-            instance.desired.stable_before = subject.channel_ids.get(&channel.name).is_some_and(|id| had.contains(id));
-            Ok(instance)
+        let compile = |channel: &Channel| match compile::compile_earlier(
+            &configs,
+            &self.options,
+            &document,
+            channel,
+            release,
+            &seal,
+            (&what, &way),
+        ) {
+            Ok(mut instance) => {
+                instance.desired.is_rollback = true;
+                instance.desired.stable_before = subject.channel_ids.get(&channel.name).is_some_and(|id| had.contains(id));
+                (Some(instance), Vec::new())
+            }
+            Err(problems) => (None, problems),
         };
-        self.whole(compile_each(&channels, wanted, compile)).await
+        self.whole(compile_each(&channels, wanted, compile), None).await
     }
 
     /// Says to whoever looks why an instance does not go back by itself. Returns whether that is stored.

@@ -14,6 +14,7 @@ use super::super::calls::Plan;
 use super::super::{Caller, Refusal};
 use super::estate::{Concerned, Estate, Services, key_of};
 use super::pieces::pieces;
+use super::pushes::Noted;
 use super::recompile::Changed;
 use super::release::Subject;
 use super::{Asked, Planned, Planner, diff, entry};
@@ -76,12 +77,12 @@ impl Planner {
             let row = self.plan_application(&mut plan, &configs, &estate, &given, &application.name).await?;
             applied.insert(application.name.clone(), row);
         }
-        let mut left_out = Vec::new();
+        let mut noted = Noted::default();
         let releases =
-            if request.push { self.plan_pushes(&configs, &given, &applied, request, caller, &mut left_out).await? } else { Vec::new() };
+            if request.push { self.plan_pushes(&configs, &given, &applied, request, caller, &mut noted).await? } else { Vec::new() };
         let (pushed, releases): (Vec<_>, Vec<_>) = releases.into_iter().unzip();
         let change = Changed { configs: &configs, documents: &changed, given: &given, applied: &applied, pushed: &pushed, caller };
-        let kept = self.plan_recompiles(&mut plan, &change, &mut left_out).await?;
+        let kept = self.plan_recompiles(&mut plan, &change, &mut noted.left_out).await?;
         self.plan_documents(&mut plan, &given, caller);
         let mut warnings = schema::config::shared_paths(configs.documents(), self.options.everything_local);
         let new = || given.iter().map(|given| &*given.document);
@@ -89,7 +90,8 @@ impl Planner {
         warnings.extend(schema::config::ineffective(new()));
         // What is lost comes last, where it is read before the question.
         let gone = self.warn_of_gone(&applied).await?;
-        let warnings = warnings.iter().map(schema::diagnostic::Diagnostic::to_api_warning).chain(kept).chain(gone).collect();
+        let warnings =
+            warnings.iter().map(schema::diagnostic::Diagnostic::to_api_warning).chain(noted.warnings).chain(kept).chain(gone).collect();
         // What was read is planned: it need not be held while thousands of rows are written.
         drop((configs, estate, applied));
         let documents = given.into_iter().map(Given::shown).collect();
@@ -97,7 +99,7 @@ impl Planner {
             self.commit_pieces(plan, releases).await?;
         }
         let pushed = if request.dry_run { Vec::new() } else { pushed };
-        Ok(Planned::Done(Box::new(ConfigsResult { warnings, documents, pushed, left_out })))
+        Ok(Planned::Done(Box::new(ConfigsResult { warnings, documents, pushed, left_out: noted.left_out })))
     }
 
     /// Commits the configs, and the releases with them or after them.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use schema::api::{ConfigsRequest, LeftOut, PushRequest, PushedService};
+use schema::api::{ConfigsRequest, Diagnostic, LeftOut, PushRequest, PushedService};
 use schema::config::{Body, Service};
 use schema::id::{ApplicationName, ServiceId};
 
@@ -11,11 +11,28 @@ use super::super::{Caller, Refusal};
 use super::Planner;
 use super::configs::{Applied, Given, ONE_BY_ONE};
 use super::release::From;
+use super::tried::of_release;
+use super::warning;
 use crate::compile::Configs;
 use crate::store::{Change, ReleaseRow, ServiceRow, StoreError};
 
+/// What to do about a warning of a release, which says the rest itself.
+const PROBABLY: &str = "the release is made; where this is not meant, push again";
+
+/// What is to be said beside the releases.
+#[derive(Default)]
+pub(super) struct Noted {
+    /// Services of which none was made.
+    pub(super) left_out: Vec<LeftOut>,
+    /// What is allowed and probably not meant.
+    pub(super) warnings: Vec<Diagnostic>,
+}
+
 impl Planner {
     /// One plan for each release, in the order of the documents. A service whose newest release cannot be read is left out.
+    ///
+    /// # Errors
+    /// [`Refusal::Config`] with what is wrong with all of them.
     pub(super) async fn plan_pushes(
         &mut self,
         configs: &Configs,
@@ -23,7 +40,7 @@ impl Planner {
         applied: &BTreeMap<ApplicationName, Applied>,
         request: &ConfigsRequest,
         caller: &Caller,
-        left_out: &mut Vec<LeftOut>,
+        noted: &mut Noted,
     ) -> Result<Vec<(PushedService, Plan)>, Refusal> {
         let services: Vec<_> = given
             .iter()
@@ -33,9 +50,9 @@ impl Planner {
             })
             .collect();
         let known = |name: &String| services.iter().any(|service| service.parameters.iter().any(|parameter| parameter.name == *name));
-        if let Some(unknown) = request.params.keys().find(|name| !known(name)) {
-            return Err(Refusal::Invalid(format!("no service in the given files has a parameter `{unknown}`")));
-        }
+        let unknown = request.params.keys().filter(|name| !known(name));
+        let no_such = |name: &String| format!("no service in the given files has a parameter `{name}`");
+        let mut problems: Vec<_> = unknown.map(|name| of_release(format!("params.{name}"), no_such(name), None)).collect();
         let mut newest = self.newest_releases(&services, applied).await?;
         let mut compiled = BTreeSet::new();
         let mut pushed = Vec::new();
@@ -49,13 +66,23 @@ impl Planner {
             let newest = match newest.remove(&subject.service.id).transpose() {
                 Ok(newest) => newest,
                 Err(why) => {
-                    left_out.push(subject.left_out(&format!("no release was made of it: its newest one cannot be read: {why}")));
+                    noted.left_out.push(subject.left_out(&format!("no release was made of it: its newest one cannot be read: {why}")));
                     continue;
                 }
             };
-            let from = From { channels: &applied.channels, newest };
+            let from = From { channels: &applied.channels, newest, among_others: true };
             let mut plan = Plan::default();
-            let release = self.plan_push(&mut plan, configs, service, &subject, &one, from, caller).await?;
+            let release = match self.plan_push(&mut plan, configs, service, &subject, &one, from, caller).await {
+                Err(Refusal::Config(found)) => {
+                    problems.extend(found);
+                    continue;
+                }
+                release => release?,
+            };
+            let place = format!("{}/{}", service.application, service.name);
+            noted
+                .warnings
+                .extend(release.warnings.into_iter().map(|told| warning(place.clone(), format!("{place}: {told}"), PROBABLY.to_owned())));
             // Services of one runtime often have the same commands: once is enough, in the first commit that needs them.
             plan.changes.retain(|change| !matches!(change, Change::Compiled(digest, _) if !compiled.insert(*digest)));
             let pushed_service = PushedService {
@@ -66,7 +93,7 @@ impl Planner {
             };
             pushed.push((pushed_service, plan));
         }
-        Ok(pushed)
+        if problems.is_empty() { Ok(pushed) } else { Err(Refusal::Config(problems)) }
     }
 
     /// The newest release of each of these services that has one, or why it cannot be read.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use engine::event::Event;
-use schema::api::{Diagnostic, LeftOut, PushRequest, Pushed, RollbackRequest};
+use schema::api::{LeftOut, PushRequest, Pushed, RollbackRequest};
 use schema::config::Service;
 use schema::id::{ApplicationName, ChannelId, ChannelName, ReleaseId};
 use schema::status::Status;
@@ -16,9 +16,10 @@ use super::super::world::Names;
 use super::super::{Caller, Refusal};
 use super::back::waits_for_others;
 use super::estate::Concerned;
+use super::tried::compile_each;
 use super::{Planner, RawSeal, entry};
 use crate::clock;
-use crate::compile::{self, Channel, CompiledInstance, Configs, EnvValue, Place, Release};
+use crate::compile::{self, Channel, CompiledInstance, Configs, Release};
 use crate::store::{ApplicationRow, Change, ReleaseChannelRow, ReleaseRow, ServiceRow};
 
 /// Who a rollback of the engine's is done by, in the log.
@@ -30,6 +31,8 @@ pub(super) struct From<'a> {
     pub(super) channels: &'a [Channel],
     /// The service's newest release, whose values are kept where none are given.
     pub(super) newest: Option<ReleaseRow>,
+    /// Whether other services are released with it, so that a problem has to say whose it is.
+    pub(super) among_others: bool,
 }
 
 /// Everything about a service that a release of it needs.
@@ -71,7 +74,7 @@ impl Planner {
         let of = estate.configs.application(&application.name);
         let of = of.ok_or_else(|| Refusal::NotFound(format!("application `{}` has no config", application.name)))?;
         let channels = compile::channels(&estate.configs, of).map_err(Refusal::Config)?;
-        let from = From { channels: &channels, newest: self.store.newest_release(service.id).await? };
+        let from = From { channels: &channels, newest: self.store.newest_release(service.id).await?, among_others: false };
         let mut plan = Plan::default();
         let pushed = self.plan_push(&mut plan, &estate.configs, document, &subject, request, from, caller).await?;
         self.commit(plan).await?;
@@ -90,22 +93,29 @@ impl Planner {
         from: From<'_>,
         caller: &Caller,
     ) -> Result<Pushed, Refusal> {
-        let From { channels, newest } = from;
+        let From { channels, newest, among_others } = from;
         let wanted = wanted(channels, subject, request.channels.as_deref())?;
         let seal = RawSeal(&self.sealer);
         let earlier = match newest {
             Some(newest) => Some(self.values_kept(subject, newest).await?),
             None => None,
         };
-        let values = compile::values(configs, document, channels, request, earlier.as_ref(), &seal).map_err(Refusal::Config)?;
+        let (values, mut wrong_values) = compile::values(configs, document, channels, request, earlier.as_ref(), &seal);
         let number = subject.service.release_count + 1;
-        let named = compile::bundle_name(configs, document, &values).map_err(Refusal::Config)?;
+        // What is wrong is told all together; a name that a wrong value would have made is no news.
+        let named = if wrong_values.is_empty() { compile::bundle_name(configs, document, &values) } else { Ok(None) };
+        let named = named.unwrap_or_else(|problems| {
+            wrong_values = problems;
+            None
+        });
         let version = self.free_version(subject.service, named, number).await?;
         let id = ReleaseId::from_bytes(clock::random());
         let released_at = self.now();
         let release = Release { id, version: &version, released_at, values: &values };
         let compile = |channel: &Channel| compile::compile(configs, &self.options, document, channel, &release, &seal);
-        let compiled = self.whole(compile_each(channels, &wanted, compile)).await?;
+        let tried = compile_each(channels, &wanted, compile).with_values(wrong_values);
+        let of = among_others.then(|| format!("{}/{}", subject.application.name, subject.service.name));
+        let compiled = self.whole(tried, of.as_deref()).await?;
         self.release_seq += 1;
         let row = ReleaseRow {
             id,
@@ -122,54 +132,14 @@ impl Planner {
         plan.changes.push(Change::Service(ServiceRow { release_count: number, ..subject.service.clone() }));
         plan.changes.push(Change::Release(Box::new(row)));
         // Nobody else has a version that is new.
-        let warnings = waits_for_others(subject, &compiled, &version, &BTreeMap::new());
+        let mut warnings = waits_for_others(subject, &compiled, &version, &BTreeMap::new());
+        warnings.extend(compile::value_warnings(document, request, &wanted));
         for instance in compiled {
             add_instance(plan, subject, id, instance);
         }
         let message = format!("{} releases {}/{} {version}", caller.who, subject.application.name, subject.service.name);
         plan.entries.push(of_service(subject, entry("release.created", caller, message, json!({"release": id, "version": version}))));
         Ok(Pushed { release: id, version, warnings })
-    }
-
-    /// All that was wanted, when nothing is wrong with any of it and all its secrets are there.
-    pub(super) async fn whole(&self, (compiled, mut problems): Tried) -> Result<Vec<CompiledInstance>, Refusal> {
-        problems.extend(self.missing_secrets(&compiled).await?);
-        if problems.is_empty() { Ok(compiled) } else { Err(Refusal::Config(problems)) }
-    }
-
-    /// Secrets that the commands are to get and that nobody has set: told now, where somebody listens, rather than by every job.
-    pub(super) async fn missing_secrets(&self, compiled: &[CompiledInstance]) -> Result<Vec<Diagnostic>, Refusal> {
-        let commands = compiled.iter().map(|instance| &instance.commands).filter(|commands| !matches!(commands.place, Place::Fake { .. }));
-        let variables = commands.flat_map(|commands| commands.fetch.iter().chain([&commands.apply]).chain(&commands.get_info));
-        let wanted: BTreeSet<(&str, u64)> = variables
-            .flat_map(|command| &command.env)
-            .filter_map(|variable| match &variable.value {
-                EnvValue::Secret { key, version } => Some((key.as_str(), *version)),
-                _ => None,
-            })
-            .collect();
-        let mut missing = Vec::new();
-        for (key, version) in wanted {
-            if self.store.secret(key, version).await?.is_some() {
-                continue;
-            }
-            let (message, help) = match version {
-                0 => (format!("secret `{key}` does not exist"), format!("set it with `pvnctl secrets set {key}`")),
-                _ => (format!("secret `{key}` has no version {version}"), "`pvnctl secrets list` shows those it has".to_owned()),
-            };
-            // It came with no document: there is no line to show.
-            let place = Diagnostic {
-                file: String::new(),
-                line: 0,
-                column: 0,
-                snippet: String::new(),
-                path: format!("secrets.{key}"),
-                message,
-                help: Some(help),
-            };
-            missing.push(place);
-        }
-        Ok(missing)
     }
 
     pub(super) async fn rollback(
@@ -335,31 +305,6 @@ pub(super) fn add_instance(plan: &mut Plan, subject: &Subject<'_>, release: Rele
     })));
     plan.events.push((names.instance(), Event::Desired(Box::new(desired))));
     plan.instances.push((names, runtime));
-}
-
-/// What channels of a release are compiled to, and what is wrong with the others, each problem once.
-pub(super) type Tried = (Vec<CompiledInstance>, Vec<Diagnostic>);
-
-/// Compiles the channels that are wanted.
-pub(super) fn compile_each(
-    channels: &[Channel],
-    wanted: &BTreeSet<ChannelName>,
-    compile: impl Fn(&Channel) -> Result<CompiledInstance, Vec<Diagnostic>>,
-) -> Tried {
-    let (mut compiled, mut problems) = (Vec::new(), Vec::new());
-    for channel in channels.iter().filter(|channel| wanted.contains(&channel.name)) {
-        match compile(channel) {
-            Ok(instance) => compiled.push(instance),
-            Err(found) => add_new(&mut problems, found),
-        }
-    }
-    (compiled, problems)
-}
-
-/// Adds the problems that are not among them yet: channels have most of theirs in common.
-pub(super) fn add_new(problems: &mut Vec<Diagnostic>, found: Vec<Diagnostic>) {
-    let new: Vec<_> = found.into_iter().filter(|problem| !problems.contains(problem)).collect();
-    problems.extend(new);
 }
 
 pub(super) fn of_service(subject: &Subject<'_>, mut entry: schema::api::LogEntry) -> schema::api::LogEntry {

@@ -227,6 +227,8 @@ fn bad_input_parameter_that_a_runtime_requires_and_nobody_gives() {
     assert_eq!(problems(&service("  customRuntime: {parameterValues: [{name: tag, string: x}]}\n")), "");
     let with_default = service("").replace("string: {}", "string: {defaultValue: x}");
     assert_eq!(problems(&with_default), "");
+    let with_nothing = service("").replace("string: {}", "string: {defaultValue: ''}");
+    assert_eq!(problems(&with_nothing), format!("10 service: {message} `b` {help}\n10 service: {message} `c` {help}"));
 }
 
 #[test]

@@ -1,0 +1,135 @@
+//! What a push says: everything that is wrong in one go, and what is probably not meant.
+
+use pvn_scheduler::driver::Refusal;
+use schema::api::{ConfigFile, ConfigsRequest, PushRequest};
+
+use super::round::tidy_world;
+use super::{Rig, TWO_CHANNELS, caller};
+
+/// Two services of one application: the first lacks a value and a secret, the second a value in one channel and another secret.
+const LACKING: &str = r#"
+runtime:
+  name: tool
+  custom:
+    proxyRuntime: {runtime: local}
+    apply: {taskConfig: {program: {entrypoint: [do]}}}
+---
+application:
+  name: app
+  releaseChannels:
+  - {name: staging, runtimes: [{runtime: tool}]}
+  - {name: production, runtimes: [{runtime: tool}]}
+---
+service:
+  name: one
+  application: app
+  bundleName: "v-{{.Params.p}}"
+  parameters:
+  - {name: p, required: true, string: {}}
+  - {name: q, required: true, string: {}}
+  - {name: n, int: {}}
+  env: {A: {secret: {key: miss-one}}}
+---
+service:
+  name: two
+  application: app
+  parameters: [{name: i, dockerImage: {}}]
+  perReleaseChannel: [{releaseChannel: production, env: {B: {secret: {key: miss-two}}}}]
+"#;
+
+fn told(refused: Refusal) -> Vec<String> {
+    match refused {
+        Refusal::Config(problems) => problems.into_iter().map(|one| format!("{}: {}", one.path, one.message)).collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bad_input_what_is_wrong_with_all_services_of_a_push_is_told_in_one_go_and_nothing_is_stored() {
+    let rig = Rig::start(tidy_world()).await;
+    let file = ConfigFile { path: "test.pvn.yaml".into(), text: LACKING.into(), ..ConfigFile::default() };
+    let params = [("n", "many"), ("i", ""), ("unknown", "x")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let request = ConfigsRequest { files: vec![file], push: true, params: params.into(), ..ConfigsRequest::default() };
+    let refused = told(rig.handle.apply_configs(request, caller("root")).await.unwrap_err());
+    assert_eq!(
+        refused,
+        [
+            "params.unknown: no service in the given files has a parameter `unknown`",
+            "params.n: parameter `n`: `many` is not a whole number of 64 bits (for service `app/one`)",
+            "params.p: parameter `p` is required and has no value (for service `app/one`)",
+            "params.q: parameter `q` is required and has no value (for service `app/one`)",
+            "secrets.miss-one: secret `miss-one` does not exist (for service `app/one`)",
+            "params.i: parameter `i`: an empty text is not a tag of an image (for service `app/two`)",
+            "secrets.miss-two: secret `miss-two` does not exist (for service `app/two` in channel `production`)",
+        ]
+    );
+    assert!(rig.store.find_application("app").await.unwrap().is_none());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bad_input_a_push_of_one_service_names_the_channel_where_it_is_not_all() {
+    let rig = Rig::start(tidy_world()).await;
+    rig.apply(LACKING).await.unwrap();
+    let push = async |params: PushRequest| told(rig.handle.push("app".into(), "one".into(), params, caller("root")).await.unwrap_err());
+    let all = [("p".to_owned(), "1".to_owned())].into();
+    let q = [("q".to_owned(), "1".to_owned())].into();
+    let refused = push(PushRequest { params: all, params_for_channel: [("staging".to_owned(), q)].into(), ..PushRequest::default() }).await;
+    assert_eq!(
+        refused,
+        [
+            "params.q: parameter `q` is required and has no value (in channel `production`)",
+            "secrets.miss-one: secret `miss-one` does not exist",
+        ]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_secret_given_to_a_release_that_is_too_short_to_be_masked_is_warned_of() {
+    let rig = Rig::start(tidy_world()).await;
+    let text = TWO_CHANNELS.replace(
+        "  - name: size\n    string: {defaultValue: medium}",
+        "  - name: size\n    string: {defaultValue: medium}\n  - name: token\n    secret: {}",
+    );
+    rig.apply(&text).await.unwrap();
+    let push = async |all: &[(&str, &str)], own: &[(&str, &str)]| {
+        let map = |pairs: &[(&str, &str)]| pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let params_for_channel = if own.is_empty() { [].into() } else { [("staging".to_owned(), map(own))].into() };
+        let request = PushRequest { params: map(all), params_for_channel, ..PushRequest::default() };
+        rig.handle.push("app".into(), "web".into(), request, caller("root")).await.unwrap().warnings
+    };
+    let said = "parameter `token` is not masked in what jobs print: it is shorter than 6 bytes; give a longer one";
+    assert_eq!(push(&[("token", "abc")], &[]).await, [said]);
+    assert_eq!(push(&[("token", "long enough")], &[("token", "ab")]).await, [said]);
+    assert!(push(&[("token", "long enough")], &[]).await.is_empty());
+    assert!(push(&[("token", "")], &[]).await.is_empty(), "there is nothing to mask");
+    let file = ConfigFile { path: "test.pvn.yaml".into(), text, ..ConfigFile::default() };
+    let params = [("token".to_owned(), "abc".to_owned())].into();
+    let request = ConfigsRequest { files: vec![file], push: true, params, ..ConfigsRequest::default() };
+    let warned = rig.handle.apply_configs(request, caller("root")).await.unwrap().warnings;
+    assert!(warned.iter().any(|warning| warning.message == format!("app/web: {said}")), "{warned:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_value_for_a_channel_that_the_release_does_not_go_to_is_warned_of() {
+    let rig = Rig::start(tidy_world()).await;
+    rig.apply(TWO_CHANNELS).await.unwrap();
+    let size = [("size".to_owned(), "x".to_owned())].into();
+    let request = PushRequest {
+        channels: Some(vec!["staging".to_owned()]),
+        params_for_channel: [("production".to_owned(), size)].into(),
+        ..PushRequest::default()
+    };
+    let warned = rig.handle.push("app".into(), "web".into(), request, caller("root")).await.unwrap().warnings;
+    assert_eq!(warned, ["this release does not go to `production`: the values that are given for it count from the next release there"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_of_services_says_which_version_each_channel_is_at() {
+    let rig = Rig::start(tidy_world()).await;
+    rig.request(TWO_CHANNELS, true).await.unwrap();
+    let request = PushRequest { channels: Some(vec!["staging".to_owned()]), ..PushRequest::default() };
+    rig.handle.push("app".into(), "web".into(), request, caller("root")).await.unwrap();
+    let listed = rig.store.services(&Default::default(), &Default::default()).await.unwrap();
+    let of: Vec<_> = listed.items[0].channels.iter().map(|one| (one.channel.as_str(), one.version.as_deref())).collect();
+    assert_eq!(of, [("staging", Some("web-2")), ("production", Some("web-1"))]);
+}
