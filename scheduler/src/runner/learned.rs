@@ -17,7 +17,8 @@
 //! - the report of a wrapper that pvn put before the command tells how the container ended, by construction;
 //! - the report of a wrapper that the image brings ([`Decides::Container`]) tells what it ran. Where the container failed otherwise,
 //!   that counts, and where nobody saw the container end, nothing does;
-//! - of several tries ([`Decides::Job`]) the Job's own condition says whether they came to success or to failure.
+//! - of several tries ([`Decides::Job`]) the Job's own condition says whether they came to success or to failure, as long as the
+//!   place did not end the last one: a Job counts what ended with 0 as a success, whoever asked it to end.
 //!
 //! What always holds: learning the same again changes nothing ([`Learned::merge`] is idempotent and associative, and of two
 //! different words in the same way the first counts); of all that is known when a job is told as ended, the best way counts;
@@ -151,7 +152,11 @@ impl Learned {
             let is_alone = self.decides == Some(Decides::Job(None)) && self.exit.is_some();
             is_alone.then(|| "its Job was deleted before it said how its tries ended".to_owned())
         };
-        let known = self.taken.map(|taken| taken.why).or(self.lost).or_else(without_its_job);
+        let by_another = || {
+            let is_complete = matches!(self.decides, Some(Decides::Job(Some(JobEnd { is_complete: true, .. }))));
+            self.exit.filter(|_| is_complete).map(|exit| format!("its Job is complete, and its last try ended with {}", exit.code))
+        };
+        let known = self.taken.map(|taken| taken.why).or(self.lost).or_else(without_its_job).or_else(by_another);
         (End::Unknown { why: known.unwrap_or_else(why), report: kept }, is_over && gone)
     }
 
@@ -167,11 +172,9 @@ impl Learned {
             }
             (None | Some(Decides::Container), None, Some(exit)) => (!is_unseen).then(|| bare(exit)),
             (Some(Decides::Container), Some(report), Some(exit)) => (!is_unseen).then(|| exit.with_part(report)),
-            (Some(Decides::Job(Some(JobEnd { is_complete: true, .. }))), report, Some(exit)) => {
-                // What it printed is that of the last try.
-                Some(
-                    report.filter(|report| code_of(report) == Some(0)).unwrap_or_else(|| bare(Exit { code: 0, oom_killed: false, ..exit })),
-                )
+            // It counts whatever ended with 0 as a success, also what was asked to end. What it printed is that of the last try.
+            (Some(Decides::Job(Some(JobEnd { is_complete: true, .. }))), report, Some(exit)) if !is_unseen && exit.code == 0 => {
+                Some(report.filter(|report| code_of(report) == Some(0)).unwrap_or_else(|| bare(exit)))
             }
             (Some(Decides::Job(Some(JobEnd { is_complete: false, why }))), report, Some(exit)) if !is_unseen => {
                 let mut report = report.map_or_else(|| bare(exit), |report| exit.with_part(report));
@@ -204,8 +207,8 @@ fn code_of(report: &Report) -> Option<i32> {
 /// When the command ended by its wrapper's clock.
 fn ended_at(report: &Report) -> Option<Timestamp> {
     let nanos = [&report.start_timestamp_ns, &report.duration_ns].map(|text| text.parse::<i128>().ok());
-    let millis = nanos[0].zip(nanos[1])?;
-    i64::try_from((millis.0 + millis.1) / 1_000_000).ok().map(Timestamp::from_millis)
+    let (started, ran) = nanos[0].zip(nanos[1])?;
+    i64::try_from(started.checked_add(ran)? / 1_000_000).ok().map(Timestamp::from_millis)
 }
 
 impl Exit {

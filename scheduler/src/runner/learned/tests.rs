@@ -108,7 +108,14 @@ fn what_the_place_knows_counts_beside_any_report() {
         (job(false), Some(timed(0)), container(0), taken(3), None, "unknown: deleted"),
         (job(false), Some(timed(0)), None, None, gone, "unknown: lost"),
         (job(true), Some(timed(3)), container(0), None, None, "exit 0"),
-        (job(true), None, container(137), taken(3), None, "exit 0"),
+        // The Job counts what ended with 0 as a success, also when somebody had asked it to end.
+        (job(true), None, container(0), taken(3), None, "unknown: deleted"),
+        (job(true), Some(timed(0)), container(0), taken(3), None, "unknown: deleted"),
+        (job(true), None, container(0), taken(7), None, "exit 0"),
+        (job(true), None, container(0), None, Some("suspended"), "unknown: suspended"),
+        (job(true), None, container(137), taken(3), None, "unknown: deleted"),
+        // Which of its Pods was a success nobody saw.
+        (job(true), None, container(3), None, None, "unknown: its Job is complete, and its last try ended with 3"),
         (job(true), None, None, None, gone, "unknown: lost"),
         (none(), Some(timed(0)), container(0), None, None, "unknown: its Job was deleted before it said how its tries ended"),
         (none(), None, container(0), taken(3), None, "unknown: deleted"),
@@ -150,6 +157,14 @@ fn the_best_way_counts_whatever_came_first() {
 #[test]
 fn an_unknown_end_is_no_success_and_nothing_is_known_to_be_gone() {
     assert!(matches!(Learned::default().end(String::new), (End::Unknown { .. }, false)));
+}
+
+#[test]
+fn a_report_with_times_that_no_clock_shows_is_a_report_all_the_same() {
+    let beyond = || Box::new(Report { start_timestamp_ns: i128::MAX.to_string(), duration_ns: i128::MAX.to_string(), ..*report(0) });
+    let learned = Learned { delivered: Some(beyond()), taken: taken(3), ..Learned::default() };
+    assert_eq!(word(learned), "unknown: deleted");
+    assert_eq!(word(Learned::delivered(beyond())), "exit 0");
 }
 
 #[test]
