@@ -282,6 +282,14 @@ impl Delivery {
         }
     }
 
+    /// Nobody looks after the job any more, for this reason: its end is told as unknown, unless it was told. `false` when no uploads of
+    /// such a job are expected.
+    pub async fn give_up(&self, job: JobId, why: String) -> bool {
+        let Some(entry) = self.entry(job) else { return false };
+        self.inner.clone().tell_end(entry, End::Unknown { why, report: None }, false).await;
+        true
+    }
+
     /// The place where the job runs says that it is over, and what it knows. The job is told as ended by the rule of
     /// [`crate::runner::learned`], with the streams as far as they came; unless a report was accepted before, which stands.
     /// `gone` is whether all of its processes are known to be gone. Harmless when repeated, and when the job is not known.

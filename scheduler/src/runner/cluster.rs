@@ -25,7 +25,7 @@ use std::time::Duration;
 use schema::id::JobId;
 use tokio::sync::{Semaphore, mpsc};
 
-use super::followed::Followed;
+use super::followed::{DIED, Followed};
 use super::learned::{Learned, Never};
 use super::{End, JobSpec, News, Told};
 use crate::clock::Clock;
@@ -212,7 +212,16 @@ impl ClusterRunner {
     /// Runs `task` for a job that has none.
     fn follow<F: Future<Output = ()> + Send + 'static>(&self, job: JobId, task: impl FnOnce(Arc<Inner>, mpsc::Receiver<()>) -> F) {
         let inner = self.inner.clone();
-        self.inner.followed.follow(job, |stops| {
+        let died = {
+            let inner = inner.clone();
+            async move {
+                inner.followed.over(job);
+                if !inner.delivery.give_up(job, DIED.to_owned()).await {
+                    inner.tell_unknown(job, DIED.to_owned()).await;
+                }
+            }
+        };
+        let task = |stops| {
             let task = task(inner.clone(), stops);
             async move {
                 tokio::select! {
@@ -221,7 +230,8 @@ impl ClusterRunner {
                 }
                 inner.followed.over(job);
             }
-        });
+        };
+        self.inner.followed.follow(job, task, died);
     }
 }
 

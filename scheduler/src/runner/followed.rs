@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::panic::AssertUnwindSafe;
 use std::sync::Mutex;
 
+use futures::FutureExt;
 use schema::id::JobId;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -13,6 +15,10 @@ use super::{News, Told};
 
 /// Stops of one job that may wait to be acted upon. The second one kills; more say nothing new.
 const STOPS_WAITING: usize = 4;
+
+/// What is told of a job whose task panicked. The panic itself is in the daemon's log.
+pub(super) const DIED: &str = "the task that looked after it panicked, which is a defect of pvn (the daemon's log has the details), so nobody \
+                               knows how it ended; look at it where it runs";
 
 /// The tasks of a runner.
 #[derive(Debug, Default)]
@@ -25,14 +31,27 @@ pub(super) struct Followed {
 }
 
 impl Followed {
-    /// Runs a task for a job that has none; it is given the stops, and says itself when it is [`Self::over`].
-    pub(super) fn follow<F: Future<Output = ()> + Send + 'static>(&self, job: JobId, task: impl FnOnce(mpsc::Receiver<()>) -> F) {
+    /// Runs a task for a job that has none; it is given the stops, and says itself when it is [`Self::over`]. When it panics `died`
+    /// runs instead of the rest of it, so that no job goes on for ever that nobody looks after.
+    pub(super) fn follow<F: Future<Output = ()> + Send + 'static>(
+        &self,
+        job: JobId,
+        task: impl FnOnce(mpsc::Receiver<()>) -> F,
+        died: impl Future<Output = ()> + Send + 'static,
+    ) {
         let (stop, stops) = mpsc::channel(STOPS_WAITING);
         match self.jobs.lock().expect("nobody panics with the lock").entry(job) {
             Entry::Occupied(_) => return,
             Entry::Vacant(vacant) => vacant.insert(stop),
         };
-        self.tasks.spawn(task(stops));
+        // What it held of its own is dropped; what it shares is behind locks that nobody panics with.
+        let task = AssertUnwindSafe(task(stops)).catch_unwind();
+        self.tasks.spawn(async move {
+            if task.await.is_err() {
+                tracing::error!(%job, "the task of a job panicked; the job is told as unknown");
+                died.await;
+            }
+        });
     }
 
     /// The job's task is done, or as good as.
@@ -70,5 +89,23 @@ impl Followed {
         self.detach.cancel();
         self.tasks.close();
         self.tasks.wait().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_task_that_panics_is_replaced_by_its_last_words_and_one_that_does_not_has_none() {
+        let followed = Followed::default();
+        let (said, mut heard) = mpsc::channel(2);
+        for (name, panics) in [(b"a", true), (b"b", false)] {
+            let last_words = said.clone();
+            let task = move |_| async move { assert!(!panics, "a defect") };
+            followed.follow(JobId::derive(&[name]), task, async move { last_words.send(name).await.unwrap() });
+        }
+        drop(said);
+        assert_eq!((heard.recv().await, heard.recv().await), (Some(b"a"), None));
     }
 }

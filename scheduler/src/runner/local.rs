@@ -19,7 +19,7 @@ use schema::id::{InstanceId, JobId};
 use schema::spool::Stream;
 use tokio::sync::mpsc;
 
-use super::followed::Followed;
+use super::followed::{DIED, Followed};
 use super::{End, Instance, JobSpec, News, Told};
 use crate::blobs::{Blobs, read_range};
 use crate::blocking::Blocking;
@@ -297,7 +297,13 @@ impl LocalRunner {
 
     /// Runs `task` for a job that has none.
     fn follow<F: Future<Output = ()> + Send + 'static>(&self, job: JobId, task: impl FnOnce(Arc<Inner>, mpsc::Receiver<()>) -> F) {
-        self.inner.followed.follow(job, |stops| task(self.inner.clone(), stops));
+        let inner = self.inner.clone();
+        let died = async move {
+            inner.followed.over(job);
+            let end = End::Unknown { why: DIED.to_owned(), report: None };
+            inner.followed.tell(&inner.news, Told::Ended { job, end, gone: false }).await;
+        };
+        self.inner.followed.follow(job, |stops| task(self.inner.clone(), stops), died);
     }
 }
 
