@@ -131,7 +131,8 @@ pub enum Told {
         /// How to tell it.
         leave: Leave,
     },
-    /// Something keeps the job from starting, or does so no more. Told again after a restart, and never of a job that runs.
+    /// Something keeps the job from starting, or does so no more. Told again after a restart; of a job that runs only that its place
+    /// cannot be looked at.
     Waits {
         /// Which job.
         job: JobId,
@@ -178,6 +179,8 @@ pub struct Wait {
     pub until: Timestamp,
     /// Whether another try makes sense then: room on a node, but not the name of an image.
     pub surroundings: bool,
+    /// Whether it is its place that cannot be looked at, so that the job may run, or be over.
+    pub is_unseen: bool,
 }
 
 /// How a job ended, as far as the place where it ran can tell. Streams and files are in the blob store by then.

@@ -123,6 +123,9 @@ pub struct Wait {
     pub until: Timestamp,
     /// Whether another job takes its place then, because the surroundings are to blame.
     pub tried_again: bool,
+    /// Whether it is its place that cannot be looked at, so that the job may run, or be over.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_unseen: bool,
 }
 
 /// How a job ended. The border (`driver`) makes it from the report; the engine gives it its meaning.

@@ -404,11 +404,14 @@ impl Chain<'_> {
             (Some(StopReason::Deadline), _) => ("JOB_STOPPING", "is being stopped, it was overdue".to_owned(), stopped_at),
             (Some(StopReason::NotWanted), _) => ("JOB_STOPPING", "is being stopped, its answer is no longer wanted".to_owned(), stopped_at),
             (None, Some(at)) => ("JOB_RUNNING", "runs".to_owned(), at),
-            (None, None) => match &job.waits {
+            (None, None) => match job.waits.as_ref().filter(|wait| !wait.is_unseen) {
                 Some(wait) => return self.waits(job, wait),
                 None => ("JOB_STARTING", "is starting".to_owned(), job.decided_at),
             },
         };
-        self.say(code, format!("{kind} {id} of {} (attempt {}) {does}; {limit}", job.version, job.attempt), Some(since), job.deadline);
+        let unseen = job.waits.as_ref().filter(|wait| wait.is_unseen);
+        let unseen = unseen.map_or_else(String::new, |wait| format!("; {}; ends when {}", wait.why, wait.ends_when));
+        let text = format!("{kind} {id} of {} (attempt {}) {does}{unseen}; {limit}", job.version, job.attempt);
+        self.say(code, text, Some(since), job.deadline);
     }
 }

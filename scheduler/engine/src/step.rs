@@ -335,8 +335,11 @@ impl State {
     /// Words only: the deadline that the job has anyway is what ends it. The log has the first of them.
     fn waits(&mut self, id: JobId, wait: Option<Box<Wait>>, now: Timestamp, out: &mut Vec<Action>) {
         let Some(job) = [&mut self.main, &mut self.side].into_iter().flatten().find(|job| job.id == id) else { return };
-        if job.started_at.is_some() {
+        if job.started_at.is_some() && wait.as_ref().is_some_and(|wait| !wait.is_unseen) {
             return;
+        }
+        if wait.is_none() && job.started_at.is_some() {
+            job.waits_since = None;
         }
         if let Some(wait) = wait.as_ref().filter(|_| job.waits_since.is_none()) {
             job.waits_since = Some(now);

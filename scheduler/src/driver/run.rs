@@ -351,18 +351,24 @@ impl Loop {
                 }
             }
             Arrived::Waits { job, wait } => {
-                // What runs or is over waits for nothing: this was told too late.
-                let row = self.world.jobs.get(job).filter(|row| row.started_at.is_none() && row.ended_at.is_none());
+                // What runs or is over waits for nothing but to be looked at: this was told too late.
+                let says_nothing = |row: &JobRow| row.started_at.is_some() && wait.as_ref().is_some_and(|wait| !wait.is_unseen);
+                let row = self.world.jobs.get(job).filter(|row| row.ended_at.is_none() && !says_nothing(row));
                 let Some((instance, once)) = row.map(|row| (row.instance, row.once)) else { return };
                 batch.change_job(&mut self.world, *job, |row| {
-                    row.status = JobStatus::Starting;
+                    if row.started_at.is_none() {
+                        row.status = JobStatus::Starting;
+                    }
                     match wait {
+                        Some(wait) if row.started_at.is_some() => {
+                            row.message = format!("waits: {}; ends when {}", wait.why, wait.ends_when)
+                        }
                         Some(wait) => row.message = format!("waits until {}: {}; ends when {}", wait.until, wait.why, wait.ends_when),
                         None => waits_no_more(row),
                     }
                 });
-                let wait = wait.clone().map(|Wait { why, ends_when, until, surroundings }| {
-                    Box::new(engine::event::Wait { why, ends_when, until, tried_again: surroundings })
+                let wait = wait.clone().map(|Wait { why, ends_when, until, surroundings, is_unseen }| {
+                    Box::new(engine::event::Wait { why, ends_when, until, tried_again: surroundings, is_unseen })
                 });
                 if !once {
                     batch.send(&mut self.world, instance, Event::JobWaits { job: *job, wait }, None);

@@ -81,6 +81,24 @@ fn rule_18_what_keeps_a_job_from_starting_is_told_with_its_deadline_until_it_sta
     assert!(!told(&it).causes.iter().any(|cause| cause.code == "JOB_WAITS") && !it.state().standing().message.contains("waits ("));
 }
 
+#[test]
+fn rule_18_that_the_place_of_a_job_cannot_be_looked_at_is_told_of_one_that_runs_too() {
+    let mut it = Scenario::new(exit_code());
+    let job = it.start(Fetch).job;
+    it.begins(job);
+    let deadline = it.state().job(job).unwrap().deadline.unwrap();
+    it.until(5).is_unseen(job, Some("its cluster does not answer"));
+    let told = |it: &Scenario| explain(it.state(), &Lanes::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
+    let cause = |it: &Scenario| told(it).causes.into_iter().find(|cause| cause.code == "JOB_RUNNING").unwrap();
+    let found = cause(&it);
+    assert!(found.message.contains("runs; its cluster does not answer; ends when the cluster answers; it is stopped if"), "{found:?}");
+    assert_eq!(found.until, Some(deadline));
+    let words = format!("fetch {job} waits (until {deadline}): its cluster does not answer");
+    assert!(it.state().standing().message.ends_with(&words), "{}", it.state().standing().message);
+    it.is_unseen(job, None);
+    assert!(!cause(&it).message.contains("its cluster") && !it.state().standing().message.contains("waits ("));
+}
+
 type Story = (&'static str, &'static str, fn() -> Scenario);
 
 /// Every state in which an instance can wait, with the code of what would move it.

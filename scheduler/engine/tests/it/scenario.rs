@@ -195,8 +195,15 @@ impl Scenario {
     /// The place where it is to run says what keeps it from starting, for a minute at most.
     pub(crate) fn waits(&mut self, job: JobId, why: &str) {
         let (why, ends_when) = (why.to_owned(), "the image can be pulled".to_owned());
-        let wait = Wait { why, ends_when, until: self.now.plus_ms(60_000), tried_again: false };
+        let wait = Wait { why, ends_when, until: self.now.plus_ms(60_000), tried_again: false, is_unseen: false };
         self.send(Event::JobWaits { job, wait: Some(Box::new(wait)) });
+    }
+
+    /// The place where it runs cannot be looked at, or can again.
+    pub(crate) fn is_unseen(&mut self, job: JobId, why: Option<&str>) {
+        let ends_when = "the cluster answers".to_owned();
+        let wait = |why: &str| Box::new(Wait { why: why.to_owned(), ends_when, until: self.now, tried_again: true, is_unseen: true });
+        self.send(Event::JobWaits { job, wait: why.map(wait) });
     }
 
     pub(crate) fn ends(&mut self, job: JobId, outcome: Outcome) -> Vec<Action> {

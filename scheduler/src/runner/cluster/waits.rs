@@ -34,6 +34,8 @@ pub(super) struct Wait {
     pub(super) why: String,
     /// What would end it, as the end of "it ends when …".
     pub(super) ends_when: &'static str,
+    /// Whether it is so of a job that runs, too.
+    pub(super) is_unseen: bool,
     /// Whether another try may find it otherwise: room on a node, say, but not the name of an image.
     pub(super) surroundings: bool,
 }
@@ -44,7 +46,13 @@ impl Wait {
         let (ends_when, surroundings) = way_out(reason, &why);
         let end = why.floor_char_boundary(WORDS_LIMIT_BYTES);
         let why = if end < why.len() { format!("{}…", &why[..end]) } else { why };
-        Self { why, ends_when, surroundings }
+        Self { why, ends_when, surroundings, is_unseen: false }
+    }
+
+    /// What became of a job of an earlier life of the daemon cannot be looked at, for this reason.
+    pub(super) fn unseen(why: &str) -> Self {
+        let why = format!("{why}, so nobody knows what became of its Pod; what its wrapper reports is kept until then");
+        Self { is_unseen: true, ..Self::new("Unseen", why) }
     }
 
     /// The cluster refuses or does not answer, and is asked again.
@@ -75,6 +83,7 @@ fn way_out(reason: &str, why: &str) -> (&'static str, bool) {
         "FailedCreate" if why.contains("forbidden") || why.contains("denied") => ("the namespace's policy admits its Pod", false),
         "FailedCreate" => ("its Pod can be made", true),
         "Refused" => ("the cluster answers and takes it", true),
+        "Unseen" => ("the cluster answers, or when somebody cancels the job", true),
         "InitRunning" => ("it has ended", false),
         "CrashLoopBackOff" => ("its next try starts", false),
         "FailedCreatePodSandBox" | "FailedKillPod" | "NetworkNotReady" => ("its node can start Pods again", true),
@@ -126,6 +135,7 @@ impl Teller {
             ends_when: wait.ends_when.to_owned(),
             until: self.until,
             surroundings: wait.surroundings,
+            is_unseen: wait.is_unseen,
         });
         // A queue that is full has more important news; these words can wait.
         if self.news.try_send(Told::Waits { job: self.job, wait }).is_ok() {

@@ -101,7 +101,8 @@ async fn rule_13_what_keeps_a_job_from_starting_is_shown_until_it_starts_over_a_
     let rig = Rig::start(|_| None).await;
     let job = silent_fetch(&rig).await;
     let until = Clock::System.now().plus_ms(60_000);
-    let wait = Wait { why: "ErrImagePull: no x".to_owned(), ends_when: "x is there".to_owned(), until, surroundings: false };
+    let wait =
+        Wait { why: "ErrImagePull: no x".to_owned(), ends_when: "x is there".to_owned(), until, surroundings: false, is_unseen: false };
     rig.runner.tell(Told::Waits { job, wait: Some(wait) });
     let shown = async |rig: &Rig| {
         let row = rig.store.job(job).await.unwrap().unwrap();

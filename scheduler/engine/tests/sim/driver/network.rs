@@ -55,7 +55,7 @@ impl Driver {
         if !calm && self.random.one_in(8) {
             // Words that may come late, and never move anything.
             let until = Timestamp::from_millis(START_MS + self.true_ms + 60_000);
-            let wait = Wait { why: "no room".to_owned(), ends_when: "there is".to_owned(), until, tried_again: true };
+            let wait = Wait { why: "no room".to_owned(), ends_when: "there is".to_owned(), until, tried_again: true, is_unseen: false };
             let delay = self.random.between(0, 5_000);
             self.after(delay, Happening::Deliver(instance, Box::new(Event::JobWaits { job, wait: Some(Box::new(wait)) })));
         }
