@@ -134,6 +134,8 @@ struct State {
     /// Whether they have its end. Then the database decides about what still comes.
     over: bool,
     holds: Holds,
+    /// The report of an earlier life that was accepted as its end, until it is told.
+    accepted: Option<Box<Report>>,
 }
 
 /// Which reports of a job do not end it before its place says how its container ended. Of a job whose order says so ([`Order`])
@@ -196,7 +198,7 @@ impl Delivery {
                 let path = self.inner.directory.join(spec.job.to_string());
                 let made = self.inner.blocking.run(move || Staging::make(path, order)).await;
                 let (staging, order) = made?;
-                self.enter(order, staging, news)
+                self.enter(order, staging, news, Holds::Nothing)
             }
         };
         let token = JobToken { job: spec.job, attempt: entry.order.attempt, expires_at: entry.order.expires_at };
@@ -204,8 +206,8 @@ impl Delivery {
     }
 
     /// Takes up the jobs among `unfinished` that were handed over before a restart, and returns them; what else is here is
-    /// removed. A report that was accepted and not stored is told again.
-    pub async fn recover(&self, unfinished: &[JobId], news: &News) -> Vec<JobId> {
+    /// removed. A report that was accepted and not stored is told again, as soon as nothing `holds` it.
+    pub async fn recover(&self, unfinished: &[JobId], holds: Holds, news: &News) -> Vec<JobId> {
         let (directory, unfinished): (_, HashSet<JobId>) = (self.inner.directory.clone(), unfinished.iter().copied().collect());
         let found = self.inner.blocking.run(move || take_up(&directory, &unfinished)).await;
         let found = found.unwrap_or_else(|error| {
@@ -214,11 +216,12 @@ impl Delivery {
         });
         let mut taken = Vec::new();
         for Left { order, staging, report } in found {
-            let entry = self.enter(order, staging, news);
+            let entry = self.enter(order, staging, news, holds);
             taken.push(entry.order.job);
-            if let Some(report) = report.filter(|report| !entry.holds(report)) {
-                let (end, gone) = Learned::delivered(report).end(String::new);
-                self.inner.tasks.spawn(self.inner.clone().tell_end(entry, end, gone));
+            // What was held when it was accepted waits for the end of its container.
+            if !Staging::is_held(&entry.directory) {
+                entry.state.lock().expect("nobody panics with the lock").accepted = report;
+                self.tell_accepted(entry);
             }
         }
         taken
@@ -279,7 +282,20 @@ impl Delivery {
     pub fn hold(&self, job: JobId, holds: Holds) {
         if let Some(entry) = self.entry(job) {
             entry.state.lock().expect("nobody panics with the lock").holds = holds;
+            self.tell_accepted(entry);
         }
+    }
+
+    /// Tells the report of an earlier life that was accepted as the job's end, unless it is held.
+    fn tell_accepted(&self, entry: Arc<Entry>) {
+        let accepted = entry.state.lock().expect("nobody panics with the lock").accepted.take();
+        let Some(report) = accepted else { return };
+        if entry.holds(&report) {
+            entry.state.lock().expect("nobody panics with the lock").accepted = Some(report);
+            return;
+        }
+        let (end, gone) = Learned::delivered(report).end(String::new);
+        self.inner.tasks.spawn(self.inner.clone().tell_end(entry, end, gone));
     }
 
     /// Nobody looks after the job any more, for this reason: its end is told as unknown, unless it was told. `false` when no uploads of
@@ -390,7 +406,7 @@ impl Delivery {
     }
 
     /// Takes a job in, unless somebody else just did.
-    fn enter(&self, order: Order, staging: Staging, news: &News) -> Arc<Entry> {
+    fn enter(&self, order: Order, staging: Staging, news: &News, holds: Holds) -> Arc<Entry> {
         let directory = self.inner.directory.join(order.job.to_string());
         let job = order.job;
         let entry = Entry {
@@ -403,7 +419,8 @@ impl Delivery {
                 started: false,
                 started_at: Staging::started_at(&directory),
                 over: false,
-                holds: if Staging::is_held(&directory) { Holds::All } else { Holds::Nothing },
+                holds: if Staging::is_held(&directory) { Holds::All } else { holds },
+                accepted: None,
             }),
             directory,
             staging: Arc::new(tokio::sync::Mutex::new(staging)),

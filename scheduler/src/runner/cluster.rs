@@ -29,7 +29,7 @@ use super::followed::{DIED, Followed};
 use super::learned::{Learned, Never};
 use super::{End, JobSpec, News, Told};
 use crate::clock::Clock;
-use crate::delivery::Delivery;
+use crate::delivery::{Delivery, Holds};
 use crate::secrets::Sealer;
 
 mod absent;
@@ -37,6 +37,7 @@ mod ask;
 mod begin;
 mod check;
 mod clusters;
+mod course;
 mod follow;
 mod hidden;
 mod job;
@@ -143,7 +144,8 @@ impl ClusterRunner {
     /// Takes up the jobs that were decided and have not ended, after a restart. Those of them that never ran are returned.
     pub async fn recover(&self, unfinished: &[JobId]) -> Vec<JobId> {
         let mut never_started = Vec::new();
-        self.inner.delivery.recover(unfinished, &self.inner.news).await;
+        // Until a job was looked at nobody knows whether somebody ended it meanwhile, whatever its wrapper reports.
+        self.inner.delivery.recover(unfinished, Holds::All, &self.inner.news).await;
         for job in unfinished {
             match self.inner.records.get(*job) {
                 Ok(Some(record)) if record.uid.is_some() => {
@@ -257,6 +259,7 @@ impl Inner {
 
     /// The task of a job whose Job was made before a restart.
     async fn take_up(self: Arc<Self>, job: JobId, record: Record, mut stops: mpsc::Receiver<()>) {
+        self.delivery.hold(job, Holds::All);
         let (learned, gone) = self.again(job, record, &mut stops).await.until_over(&mut stops).await;
         self.delivery.settle(job, learned, gone).await;
     }

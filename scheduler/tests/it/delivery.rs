@@ -20,7 +20,7 @@ use futures::future::BoxFuture;
 use pvn_scheduler::blobs::Blobs;
 use pvn_scheduler::clock::Clock;
 use pvn_scheduler::compile::Options;
-use pvn_scheduler::delivery::{self, Delivery, Tokens};
+use pvn_scheduler::delivery::{self, Delivery, Holds, Tokens};
 use pvn_scheduler::driver::{Driver, Fatal, Handle, Parts};
 use pvn_scheduler::http::{Api, Piece, ReadOutput, router};
 use pvn_scheduler::runner::{End, JobSpec, News, Runner, Told};
@@ -116,7 +116,7 @@ impl Runner for Elsewhere {
 
     fn recover(&self, unfinished: Vec<JobId>) -> BoxFuture<'_, Vec<JobId>> {
         Box::pin(async move {
-            let known = self.delivery.recover(&unfinished, &self.news).await;
+            let known = self.delivery.recover(&unfinished, Holds::Nothing, &self.news).await;
             unfinished.into_iter().filter(|job| !known.contains(job)).collect()
         })
     }

@@ -25,10 +25,11 @@ use super::leave::May;
 use super::log;
 use super::record::Record;
 use super::stop::END_NOW_S;
-use super::waits::Teller;
+use super::waits::{Teller, Wait};
 use super::{Inner, later, never, rights, sight, told};
 use crate::compile::ClusterPlace;
 use crate::crash;
+use crate::delivery::Holds;
 use crate::runner::learned::Never;
 use crate::runner::{ClusterJob, JobSpec};
 
@@ -70,6 +71,8 @@ impl Inner {
         let wanted = spec.cluster.as_ref().ok_or_else(|| never("it is no job of a cluster".to_owned()))?;
         let reach =
             self.delivery.expect(spec, &self.news).await.map_err(|error| later(format!("its uploads cannot be expected: {error}")))?;
+        // As long as it is not known to be let go nobody watches its Pod.
+        self.delivery.hold(spec.job, Holds::All);
         self.warn_of_loopback(wanted, &reach);
         let objects = job::objects(spec, wanted, &reach, self.authorities.as_deref()).map_err(never)?;
         let within = start_within(spec.timeout_ms);
@@ -136,19 +139,22 @@ impl Inner {
 
     /// Takes up a job whose Job was made in an earlier life of the daemon.
     pub(super) async fn again(self: &Arc<Self>, job: JobId, record: Record, stops: &mut mpsc::Receiver<()>) -> Follower {
-        let cluster = loop {
-            match self.clusters.get(&record.place).await {
-                Ok(cluster) => break cluster,
-                Err(why) => tracing::warn!(%job, why, "a job on a cluster cannot be looked after"),
-            }
-            tokio::time::sleep(CONNECT_AGAIN).await;
-        };
-        let view = self.watches.view(&cluster, Key::of(&record.place), &record.place.namespace, job, false);
         let hidden = Hidden::unsealed(&record.secrets, &self.sealer).await.unwrap_or_else(|error| {
             tracing::error!(%job, %error, "the secrets of a job on a cluster cannot be hidden in what the cluster says of it");
             Hidden::default()
         });
         let teller = Teller::new(self.news.clone(), job, record.start_by, false, hidden);
+        let cluster = loop {
+            match self.clusters.get(&record.place).await {
+                Ok(cluster) => break cluster,
+                Err(why) => {
+                    tracing::warn!(%job, why, "a job on a cluster cannot be looked after");
+                    teller.tell(Some(&Wait::unseen(&why)));
+                }
+            }
+            tokio::time::sleep(CONNECT_AGAIN).await;
+        };
+        let view = self.watches.view(&cluster, Key::of(&record.place), &record.place.namespace, job, false);
         let mut follower = Follower::new(self.clone(), job, record, cluster, view, teller);
         let is_stopped = tokio::select! {
             () = follower.resume() => false,

@@ -10,7 +10,6 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use schema::id::JobId;
-use schema::report::Report;
 use schema::time::Timestamp;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -18,9 +17,11 @@ use tokio::time::Instant;
 use super::Inner;
 use super::ask::{Asking, Refused, ask};
 use super::clusters::Cluster;
+use super::course::Course;
 use super::hidden::Hidden;
 use super::leave::May;
 use super::record::Record;
+use super::sight::tries::{Tried, last_run, tried};
 use super::sight::{Seen, Sight, Subject, init_that_ran, is_suspended_again, look, taken};
 use super::waits::{Teller, Wait};
 use super::watch::View;
@@ -32,13 +33,13 @@ use crate::runner::learned::{Learned, Never, Taken};
 pub(super) const FIELD_MANAGER: &str = "pvn-scheduler";
 
 /// How long a Job has no Pod, and a Pod no word of its node, before somebody asks why; and how often that is asked.
-const POD_WITHIN: Duration = Duration::from_secs(3);
+pub(super) const POD_WITHIN: Duration = Duration::from_secs(3);
 const NODE_WORD_WITHIN: Duration = Duration::from_secs(5);
 const ASK_WHY_EVERY: Duration = Duration::from_secs(15);
 
 /// How often the log of a job that runs and was never heard of is looked at for what its wrapper left there. Its wrapper writes
 /// it after 10 s without an answer.
-const LISTEN_EVERY: Duration = Duration::from_secs(12);
+pub(super) const LISTEN_EVERY: Duration = Duration::from_secs(12);
 
 /// How often it is tried to find out whether a Job was let go.
 const RESUME_EVERY: Duration = Duration::from_secs(5);
@@ -57,6 +58,12 @@ const NODE_WITHIN: Duration = Duration::from_secs(20);
 /// How long the watch of the Pods may be behind that of the Jobs and behind a list: what is to be told as never started, or as
 /// gone, must not be seen to run for so long.
 const BEHIND_WITHIN: Duration = Duration::from_secs(2);
+
+/// How long the cluster may leave it open what became of a job of an earlier life of the daemon, before people are told.
+pub(super) const UNSEEN_WITHIN: Duration = Duration::from_secs(5);
+
+/// Longest grace of a Pod that is waited for, a century: no clock adds up whatever a Job's file may say.
+const GRACE_LIMIT: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// A job that has been let go, or may have been.
 pub(super) struct Follower {
@@ -80,85 +87,6 @@ pub(super) struct Follower {
     view: View,
     /// What is known already, so that there is nothing to follow.
     pub(super) known: Option<(Learned, bool)>,
-}
-
-/// How far it is.
-pub(super) struct Course {
-    /// When it must have started, or be gone after it was deleted.
-    pub(super) deadline: Instant,
-    /// When its time is over, whether it started or not.
-    times_out_at: Option<Instant>,
-    /// When somebody is asked why nothing goes on.
-    why_at: Instant,
-    listen_at: Instant,
-    /// When the node of the Pod of this uid counts as lost.
-    lost_at: Option<(String, Instant)>,
-    /// When it is asked whether there is really no Pod; and whether there is none.
-    absent_at: Option<Instant>,
-    is_absent: bool,
-    /// How long a Pod that is not the last one may still be said to run when its Job is over.
-    others_until: Option<Instant>,
-    others_run: bool,
-    /// What it waited for last.
-    waits_for: Option<Wait>,
-    /// What events said, and of which object.
-    said: Option<(String, Wait)>,
-    /// Whether its status does not say why it waits.
-    is_silent: bool,
-    had_pod: bool,
-    /// Whether it is known to have started, in whatever life of the daemon.
-    pub(super) started: bool,
-    /// Whether that was told.
-    told: bool,
-    /// Whether it did not start in time.
-    gave_up: bool,
-    /// Whether its time was over.
-    timed_out: bool,
-    /// Whether its Job was deleted by us before it started, and how often the Pods' watch had been lost by then.
-    pub(super) deleted: bool,
-    broken_before: u32,
-    /// What its wrapper wrote into the log because it reaches nobody. It counts when the container has ended.
-    line: Option<Box<Report>>,
-    /// Whether the cluster, or somebody in it, was seen to end its Pod before we did.
-    pub(super) was_taken: bool,
-    /// Stops so far.
-    pub(super) asked: u32,
-}
-
-impl Course {
-    fn new(deadline: Instant, times_out_at: Option<Instant>, started: bool) -> Self {
-        let now = Instant::now();
-        Self {
-            deadline,
-            times_out_at,
-            why_at: now + POD_WITHIN,
-            listen_at: now + LISTEN_EVERY,
-            lost_at: None,
-            absent_at: None,
-            is_absent: false,
-            others_until: None,
-            others_run: false,
-            waits_for: None,
-            said: None,
-            is_silent: true,
-            had_pod: false,
-            started,
-            told: false,
-            gave_up: false,
-            timed_out: false,
-            deleted: false,
-            broken_before: 0,
-            line: None,
-            was_taken: false,
-            asked: 0,
-        }
-    }
-
-    /// It is over: what its wrapper left in the log, and whether its time was over, is a part of what is known.
-    fn with_what_is_known(&mut self, learned: Learned) -> Learned {
-        let line = self.line.take();
-        learned.merge(Learned { line, timed_out: self.timed_out, ..Learned::default() })
-    }
 }
 
 impl Follower {
@@ -233,8 +161,16 @@ impl Follower {
                 }
                 continue;
             }
-            // Before everything was listed nobody knows what is there.
-            let seen = if is_listed { look(&sight, self.subject(&course)) } else { Seen::Waiting(None) };
+            if is_listed {
+                self.try_ran(&mut course, &sight).await;
+                if course.started {
+                    // Whoever was told that it waits for its cluster.
+                    self.teller.tell(None);
+                }
+            }
+            // Before everything was listed nobody knows what is there, nor what ran before a Pod that was counted is seen.
+            let is_seen = is_listed && (course.started || course.counted_at.is_none());
+            let seen = if is_seen { look(&sight, self.subject(&course)) } else { Seen::Waiting(None) };
             let lost_at = course.lost_at.take();
             if is_listed {
                 self.hold(&mut course, &sight);
@@ -247,17 +183,17 @@ impl Follower {
                     }
                 }
                 Seen::Running { since } => self.running(&mut course, &sight, since, lost_at).await,
-                Seen::Waiting(wait) if is_listed => self.waiting(&mut course, &sight, wait),
+                Seen::Waiting(wait) if is_seen => self.waiting(&mut course, &sight, wait),
                 Seen::Waiting(_) => {}
             }
             if is_listed && sight.lacks_its_pod() {
                 if course.is_absent {
-                    let learned = course.with_what_is_known(lost("its Pod went while nobody watched"));
+                    let learned = course.with_what_is_known(taken_unseen("its Pod went while nobody watched"));
                     return self.over(learned, true, &course, &sight).await;
                 }
                 course.absent_at.get_or_insert_with(|| Instant::now() + BEHIND_WITHIN);
             }
-            let asks_why = is_listed && course.is_silent && !course.started && !course.deleted;
+            let asks_why = is_seen && course.is_silent && !course.started && !course.deleted;
             let untold = self.teller.due();
             let lost_at = course.lost_at.as_ref().map(|(_, at)| *at);
             let is_ending = course.timed_out || course.line.is_some();
@@ -265,7 +201,8 @@ impl Follower {
             let is_ours = self.record.place.wrapper_image.is_some();
             let listens = course.started && !is_ending && is_ours && !self.record.tries_again && !self.inner.delivery.hears(self.job);
             let times_out_at = course.times_out_at.filter(|_| is_listed && course.started && !is_ending);
-            let is_overdue = is_listed && (!course.started || course.deleted) && !sight.lacks_its_pod();
+            let counted_at = course.counted_at.filter(|_| is_listed && !is_seen);
+            let is_overdue = is_seen && (!course.started || course.deleted) && !sight.lacks_its_pod();
             tokio::select! {
                 changed = self.view.sight.changed() => if changed.is_err() {
                     return (lost("its cluster is not watched any more"), false);
@@ -315,7 +252,12 @@ impl Follower {
                     course.why_at = Instant::now() + ASK_WHY_EVERY;
                     course.said = self.why(&sight).await.map(|wait| (about(&sight).to_owned(), wait));
                 }
-                // It is tried, or told, in the next round.
+                () = tokio::time::sleep_until(course.unseen_at), if !is_listed => {
+                    course.unseen_at += UNSEEN_WITHIN;
+                    self.teller.tell(Some(&Wait::unseen("its cluster does not answer")));
+                }
+                // It is looked at, tried, or told, in the next round.
+                () = tokio::time::sleep_until(counted_at.unwrap_or_else(Instant::now)), if counted_at.is_some() => {}
                 () = tokio::time::sleep_until(self.resume_at), if finds_out => {}
                 () = tokio::time::sleep_until(untold.unwrap_or_else(Instant::now)), if untold.is_some() => {}
             }
@@ -350,19 +292,38 @@ impl Follower {
         true
     }
 
-    async fn running(&mut self, course: &mut Course, sight: &Sight, since: Option<Timestamp>, lost_at: Option<(String, Instant)>) {
+    /// Of several tries one may have run and be over before its container was seen to run.
+    async fn try_ran(&mut self, course: &mut Course, sight: &Sight) {
+        if !self.record.tries_again || (course.started && course.told) {
+            return;
+        }
+        match tried(sight, &self.record.container) {
+            Tried::Ran { since } => self.runs(course, since).await,
+            Tried::Counted if Instant::now() >= *course.counted_at.get_or_insert_with(|| Instant::now() + BEHIND_WITHIN) => {
+                self.runs(course, None).await;
+            }
+            Tried::Counted => {}
+            Tried::Never => course.counted_at = None,
+        }
+    }
+
+    async fn runs(&mut self, course: &mut Course, since: Option<Timestamp>) {
         course.started = true;
         if !std::mem::replace(&mut course.told, true) {
             self.note_started().await;
             let at = since.unwrap_or_else(|| self.inner.clock.now());
             let _nobody_listens_any_more = self.inner.news.send(Told::Started { job: self.job, at }).await;
         }
+    }
+
+    async fn running(&mut self, course: &mut Course, sight: &Sight, since: Option<Timestamp>, lost_at: Option<(String, Instant)>) {
+        self.runs(course, since).await;
         let metadata = sight.pod.as_ref().map(|pod| &pod.metadata);
         if let Some(pod) = metadata.filter(|pod| pod.deletion_timestamp.is_some()) {
             let uid = pod.uid.clone().unwrap_or_default();
-            let grace = pod.deletion_grace_period_seconds.unwrap_or_default().max(0).unsigned_abs();
+            let grace = Duration::from_secs(pod.deletion_grace_period_seconds.unwrap_or_default().max(0).unsigned_abs()).min(GRACE_LIMIT);
             let known = lost_at.filter(|(of, _)| *of == uid);
-            course.lost_at = known.or_else(|| Some((uid, Instant::now() + Duration::from_secs(grace) + NODE_WITHIN)));
+            course.lost_at = known.or_else(|| Some((uid, Instant::now() + grace + NODE_WITHIN)));
         }
     }
 
@@ -451,7 +412,7 @@ impl Follower {
         if let Some(taken) = &mut learned.taken {
             taken.why = self.with_namespace(std::mem::take(&mut taken.why)).await;
         }
-        learned.decides = self.decides(sight);
+        learned.decides = self.decides(course, sight);
         let was_taken = |pod: &Pod| sight.pod_gone || pod.metadata.deletion_timestamp.is_some();
         let is_suspended = sight.job.as_ref().is_some_and(|job| is_suspended_again(job, sight.pod.as_ref()));
         if is_suspended || sight.pod.as_ref().is_some_and(was_taken) {
@@ -460,7 +421,7 @@ impl Follower {
         if let Some(exit) = &learned.exit {
             let is_late = || exit.ended_at.zip(self.record.end_by).is_some_and(|(ended, by)| ended >= by);
             learned.timed_out |= exit.code != 0 && course.asked == 0 && is_late();
-            if let Some(pod) = sight.pod.as_ref().filter(|_| !self.is_told()) {
+            if let Some(pod) = last_run(sight, &self.record.container).filter(|_| !self.is_told()) {
                 learned = self.read_log(pod, learned).await;
             }
         }
@@ -476,6 +437,11 @@ impl Follower {
 fn about(sight: &Sight) -> &str {
     let name = sight.pod.as_ref().map(|pod| &pod.metadata).or(sight.job.as_ref().map(|job| &job.metadata));
     name.and_then(|metadata| metadata.name.as_deref()).unwrap_or_default()
+}
+
+/// Somebody ended it while nobody watched: then no report says that its command ended by itself.
+pub(super) fn taken_unseen(why: &str) -> Learned {
+    Learned { taken: Some(Taken { why: why.to_owned(), at: None }), ..lost(why) }
 }
 
 pub(super) fn lost(why: &str) -> Learned {

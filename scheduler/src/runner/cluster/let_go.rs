@@ -13,9 +13,10 @@ use tokio::time::Instant;
 
 use super::ask::Refused;
 use super::begin::TIDY_WITHIN;
-use super::follow::{AWAY_WITHIN, FIELD_MANAGER, Follower, lost};
+use super::follow::{AWAY_WITHIN, FIELD_MANAGER, Follower, UNSEEN_WITHIN, lost, taken_unseen};
 use super::leave::May;
 use super::sight::had_pods;
+use super::waits::Wait;
 use super::{later, told};
 use crate::runner::learned::{Learned, Never};
 
@@ -64,7 +65,16 @@ impl Follower {
     pub(super) async fn resume(&mut self) {
         self.is_unsure = false;
         let (jobs, job) = (self.jobs(), self.job);
-        let found = self.ask(AWAY_WITHIN, "looking for its Job", || jobs.get(&self.record.name)).await;
+        let found = {
+            let mut looked = std::pin::pin!(self.ask(AWAY_WITHIN, "looking for its Job", || jobs.get(&self.record.name)));
+            tokio::select! {
+                found = &mut looked => found,
+                () = tokio::time::sleep(UNSEEN_WITHIN) => {
+                    self.teller.tell(Some(&Wait::unseen("its cluster does not answer")));
+                    looked.await
+                }
+            }
+        };
         match found {
             Ok(found) if found.uid() == self.record.uid => {
                 let was_let_go = found.annotations().contains_key(LET_GO_MARK) || self.record.started;
@@ -72,7 +82,7 @@ impl Follower {
                     // Letting it go would run it a second time, and so would whoever resumed it.
                     self.delete().await;
                     let gone = self.has_no_pods().await;
-                    self.known = Some((lost("somebody suspended its Job while nobody watched, which ends what ran"), gone));
+                    self.known = Some((taken_unseen("somebody suspended its Job while nobody watched, which ends what ran"), gone));
                 } else if is_suspended(&found) {
                     self.let_go_late().await;
                 }
@@ -80,7 +90,7 @@ impl Follower {
             Ok(_) => self.known = Some((lost("another Job has taken the place of its own"), false)),
             Err(Refused::NotFound(_)) => {
                 let gone = self.has_no_pods().await;
-                self.known = Some((lost("its Job was deleted while nobody watched"), gone));
+                self.known = Some((taken_unseen("its Job was deleted while nobody watched"), gone));
             }
             Err(refused) => {
                 tracing::warn!(%job, why = refused.why(), "a job on a cluster cannot be looked for; it is when the cluster answers");

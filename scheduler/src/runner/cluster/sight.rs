@@ -15,6 +15,8 @@ use super::let_go::LET_GO_MARK;
 use super::waits::Wait;
 use crate::runner::learned::{self, Decides, Exit, JobEnd, Learned, Never, Taken};
 
+pub(super) mod tries;
+
 /// All that the cluster shows of one job.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sight {
@@ -24,7 +26,9 @@ pub(super) struct Sight {
     pub(super) job_gone: bool,
     /// The newest Pod, as it was last seen.
     pub(super) pod: Option<Pod>,
-    /// Whether that is gone.
+    /// Pods before that, as they were last seen: tries that are over, or on their way out.
+    pub(super) older: Vec<Pod>,
+    /// Whether the newest is gone.
     pub(super) pod_gone: bool,
     /// With `pod_gone`: whether nobody saw how it went, so that its last state is not known.
     pub(super) pod_missed: bool,
@@ -51,12 +55,32 @@ impl Sight {
         self.job_gone || self.job.as_ref().is_some_and(is_over)
     }
 
+    /// Takes in a Pod as it is now.
+    pub(super) fn see(&mut self, pod: &Pod) {
+        let made_at = |pod: &Pod| pod.metadata.creation_timestamp.as_ref().map(time);
+        let is_other = |of: &Pod| of.metadata.name != pod.metadata.name;
+        self.older.retain(is_other);
+        if self.pod.as_ref().is_some_and(|newest| is_other(newest) && made_at(newest) > made_at(pod)) {
+            self.older.push(pod.clone());
+        } else {
+            (self.pod_gone, self.pod_missed) = (false, false);
+            self.older.extend(self.pod.replace(pod.clone()).filter(is_other));
+        }
+        if self.older.len() > OLDER_LIMIT {
+            self.older.sort_by_key(|pod| made_at(pod));
+            self.older.remove(0);
+        }
+    }
+
     /// Whether every container of its Pod has ended.
     pub(super) fn is_pod_over(&self) -> bool {
         let phase = self.pod.as_ref().and_then(|pod| pod.status.as_ref()?.phase.as_deref());
         self.pod_gone || matches!(phase, Some("Succeeded" | "Failed"))
     }
 }
+
+/// Most Pods of one Job that are remembered beside the newest. What became of those before them its Job's counts say.
+const OLDER_LIMIT: usize = 8;
 
 /// What to look at.
 #[derive(Debug, Clone, Copy)]
@@ -106,6 +130,13 @@ pub(super) fn look(sight: &Sight, subject: Subject<'_>) -> Seen {
             let lost = learned.lost.clone().or_else(|| Some("somebody suspended its Job, which makes no more tries".to_owned()));
             Seen::Over { learned: Box::new(Learned { lost, ..*learned }), gone }
         }
+        // What ran before the last Pod, which did not, is what there is to tell.
+        Seen::Over { .. } if subject.tries_again && subject.started && tries::never_ran(pod, sight, subject.container) => {
+            match tries::last_run(sight, subject.container).and_then(|last| Some((last, tries::end_of_run(last, subject.container)?))) {
+                Some((last, ended)) => look_at_end(last, sight, ended, subject),
+                None => lost("its last Pod did not run, and how its tries before that ended nobody saw", true),
+            }
+        }
         seen => seen,
     }
 }
@@ -116,7 +147,11 @@ fn look_without_pod(sight: &Sight, subject: Subject<'_>) -> Seen {
         return match (subject.deleted, had_pod) {
             (true, false) => never("it was ended before a Pod of it started".to_owned(), true),
             (true, true) => lost("its Job was deleted before a Pod of it was seen to start", false),
-            (false, _) => lost("its Job was deleted, and nobody saw a Pod of it", false),
+            (false, _) => {
+                let why = "its Job was deleted, and nobody saw a Pod of it".to_owned();
+                let taken = Some(Taken { why: why.clone(), at: None });
+                Seen::Over { learned: Box::new(Learned { lost: Some(why), taken, ..Learned::default() }), gone: false }
+            }
         };
     }
     match sight.job.as_ref().and_then(|job| Some((job, end_of(job)?))) {
@@ -140,7 +175,8 @@ fn look_at_pod(pod: &Pod, sight: &Sight, subject: Subject<'_>) -> Seen {
     if let Some(why) = main.filter(|_| subject.deleted && !subject.started).and_then(never_made) {
         return never(why, true);
     }
-    if let Some(ended) = main.and_then(|main| ended(main).or_else(|| last_end(main, sight, subject))) {
+    let end = |main| if tries::is_cut_by_its_job(pod, sight) { tries::whole_end(pod, main) } else { ended(main) };
+    if let Some(ended) = main.and_then(|main| end(main).or_else(|| last_end(main, sight, subject))) {
         return look_at_end(pod, sight, ended, subject);
     }
     let runs = main.is_some_and(|main| main.started == Some(true) || state(main).is_some_and(|state| state.running.is_some()));
@@ -181,16 +217,19 @@ fn had_node(pod: &Pod) -> bool {
 fn look_at_failure(pod: &Pod, status: &PodStatus, main: Option<&ContainerStatus>, started: bool) -> Seen {
     let disruption = disruption(status);
     let why = disruption.clone().unwrap_or_else(|| words(status.reason.as_deref(), status.message.as_deref(), "its Pod failed"));
-    // The node's own word on a container that it did not make.
-    let waits = main.is_some_and(|main| !was_made(main) && state(main).is_some_and(|state| state.waiting.is_some()));
-    let is_unmade = waits && (disruption.is_none() || init_failure(status).is_some());
-    let never_started = !started && (!had_node(pod) || is_refused(status) || is_unmade);
+    let never_started = !started && (!had_node(pod) || is_refused(status) || is_unmade(status, main));
     match init_failure(status) {
         // What the user's own container does in its place has effects: it is not done again and again.
         Some((whose, failed)) if never_started => never(failed, whose == job::WRAPPER || disruption.is_some()),
         None if never_started => never(why, true),
         _ => lost(&why, false),
     }
+}
+
+/// The node's own word on a container that it did not make, of a Pod that failed.
+fn is_unmade(status: &PodStatus, main: Option<&ContainerStatus>) -> bool {
+    let waits = main.is_some_and(|main| !was_made(main) && state(main).is_some_and(|state| state.waiting.is_some()));
+    waits && (disruption(status).is_none() || init_failure(status).is_some())
 }
 
 /// Whether a node refused a Pod, so that nothing of it was ever made there. Source: `rejectPod` of the kubelet, and the reasons of
@@ -210,7 +249,7 @@ fn is_refused(status: &PodStatus) -> bool {
 fn look_at_end(pod: &Pod, sight: &Sight, ended: &ContainerStateTerminated, subject: Subject<'_>) -> Seen {
     let reason = ended.reason.as_deref().unwrap_or_default();
     let said = ended.message.as_deref().unwrap_or_default();
-    if matches!(reason, "StartError" | "ContainerCannotRun") && !subject.started {
+    if cannot_start(ended) && !subject.started {
         return never(words(Some(reason), Some(said), "its container cannot be started"), false);
     }
     let message = learned::in_message(said);
@@ -227,6 +266,11 @@ fn look_at_end(pod: &Pod, sight: &Sight, ended: &ContainerStateTerminated, subje
     Seen::Over { learned: Box::new(Learned { message, exit, lost, taken, ..Learned::default() }), gone: true }
 }
 
+/// Whether a container was made and never ran.
+fn cannot_start(ended: &ContainerStateTerminated) -> bool {
+    matches!(ended.reason.as_deref(), Some("StartError" | "ContainerCannotRun"))
+}
+
 /// Why and since when the cluster ends a Pod, which we did not ask for.
 pub(super) fn taken(pod: &Pod, sight: &Sight, subject: Subject<'_>) -> Option<Taken> {
     let status = pod.status.as_ref();
@@ -236,10 +280,7 @@ pub(super) fn taken(pod: &Pod, sight: &Sight, subject: Subject<'_>) -> Option<Ta
         disruption(status).map(|why| Taken { why, at })
     });
     by_cluster.or_else(|| own_deadline(pod)).or_else(|| {
-        let asked = pod.metadata.deletion_timestamp.as_ref().filter(|_| !subject.ended_by_us)?;
-        // It is the time at which its grace is over.
-        let grace_ms = pod.metadata.deletion_grace_period_seconds.unwrap_or_default().saturating_mul(1000);
-        let at = Some(time(asked).plus_ms(-grace_ms));
+        let at = Some(asked_to_end(pod).filter(|_| !subject.ended_by_us && !tries::is_cut_by_its_job(pod, sight))?);
         let job = sight.job.as_ref();
         // That too many tries have failed follows from the deletion.
         let deadline = job.and_then(failure).filter(|failure| failure.reason.as_deref() == Some("DeadlineExceeded"));
@@ -253,6 +294,13 @@ pub(super) fn taken(pod: &Pod, sight: &Sight, subject: Subject<'_>) -> Option<Ta
         };
         Some(Taken { why, at })
     })
+}
+
+/// When somebody asked a Pod to end. The books have the time at which its grace is over.
+fn asked_to_end(pod: &Pod) -> Option<Timestamp> {
+    let over = pod.metadata.deletion_timestamp.as_ref().map(time)?;
+    let grace_ms = pod.metadata.deletion_grace_period_seconds.unwrap_or_default().saturating_mul(1000);
+    Some(over.plus_ms(grace_ms.saturating_neg()))
 }
 
 /// That a Pod has run past the deadline of its own, which its Job's file says.
@@ -370,8 +418,7 @@ fn init_failure(status: &PodStatus) -> Option<(&str, String)> {
 
 /// The init container of the user's own that a deletion of its Pod ended: what it did in its place it may have done.
 pub(super) fn init_that_ran(pod: &Pod) -> Option<&str> {
-    let asked = pod.metadata.deletion_timestamp.as_ref().map(time)?;
-    let asked = asked.plus_ms(-pod.metadata.deletion_grace_period_seconds.unwrap_or_default().saturating_mul(1000));
+    let asked = asked_to_end(pod)?;
     let ran = pod.status.as_ref()?.init_container_statuses.iter().flatten().find(|container| {
         let was_ended = ended(container).filter(|ended| ended.started_at.is_some());
         let was_ended = was_ended.and_then(|ended| ended.finished_at.as_ref()).is_some_and(|at| time(at) >= asked);

@@ -6,7 +6,8 @@ use kube::{Api, ResourceExt};
 use serde_json::json;
 
 use super::ask::Refused;
-use super::follow::{AWAY_WITHIN, Course, FIELD_MANAGER, Follower};
+use super::course::Course;
+use super::follow::{AWAY_WITHIN, FIELD_MANAGER, Follower};
 use super::job::JOB_LABEL;
 use super::sight::Sight;
 
@@ -79,9 +80,13 @@ impl Follower {
             let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
             matches!(phase, Some("Succeeded" | "Failed"))
         };
-        let last = found.items.iter().max_by_key(|pod| pod.creation_timestamp().map(|at| at.0));
+        let made_at = |pod: &Pod| pod.creation_timestamp().map(|at| at.0);
+        let last = found.items.iter().max_by_key(|pod| made_at(pod));
         let version = |pod: &Pod| (pod.uid(), pod.resource_version());
-        let is_last_seen = last.is_none_or(|last| seen.pod.as_ref().is_some_and(|pod| version(pod) == version(last)));
+        let is_last_seen = last.is_none_or(|last| {
+            let is_older = |pod: &Pod| seen.pod_gone && pod.uid() != last.uid() && made_at(pod) >= made_at(last);
+            seen.pod.as_ref().is_some_and(|pod| version(pod) == version(last) || is_older(pod))
+        });
         is_last_seen && found.items.iter().all(is_over)
     }
 

@@ -161,14 +161,7 @@ impl Watched for Job {
 
 impl Watched for Pod {
     fn seen(sight: &mut Sight, object: &Self) {
-        let is_older = sight.pod.as_ref().is_some_and(|newest| {
-            newest.name_any() != object.name_any()
-                && newest.creation_timestamp().map(|at| at.0) > object.creation_timestamp().map(|at| at.0)
-        });
-        if !is_older {
-            sight.pod = Some(object.clone());
-            (sight.pod_gone, sight.pod_missed) = (false, false);
-        }
+        sight.see(object);
     }
 
     fn gone(sight: &mut Sight, name: &str, is_missed: bool) {

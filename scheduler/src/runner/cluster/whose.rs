@@ -1,10 +1,11 @@
 //! Whose word a job's end on a cluster is: which reports wait for what the cluster says, and whether the container's or the Job's
 //! end counts beside them. Called by the job's task; the rule itself is [`crate::runner::learned`]'s.
 
-use super::follow::{Course, Follower};
+use super::course::Course;
+use super::follow::Follower;
 use super::sight::{Sight, decided_by_job, taken};
 use crate::delivery::Holds;
-use crate::runner::learned::Decides;
+use crate::runner::learned::{Decides, JobEnd};
 
 impl Follower {
     /// Has its wrapper's report wait for what the cluster says, where that is to end the Pod without us: its end is not the command's
@@ -12,13 +13,21 @@ impl Follower {
     pub(super) fn hold(&self, course: &mut Course, sight: &Sight) {
         let subject = self.subject(course);
         course.was_taken |= !subject.ended_by_us && sight.pod.as_ref().is_some_and(|pod| taken(pod, sight, subject).is_some());
-        self.inner.delivery.hold(self.job, if course.was_taken { Holds::All } else { Holds::Stopped });
+        // Its Pod may have been deleted, too, when there was one and it is not there.
+        let is_missing = sight.pod.is_none() && (sight.job_gone || sight.lacks_its_pod());
+        self.inner.delivery.hold(self.job, if course.was_taken || is_missing { Holds::All } else { Holds::Stopped });
     }
 
     /// Whose word is the outcome.
-    pub(super) fn decides(&self, sight: &Sight) -> Option<Decides> {
+    pub(super) fn decides(&self, course: &Course, sight: &Sight) -> Option<Decides> {
         match (self.record.tries_again, &self.record.place.wrapper_image) {
-            (true, _) => Some(decided_by_job(sight)),
+            (true, _) => match decided_by_job(sight) {
+                // Its Job was deleted by us, before it was seen that a try had run.
+                Decides::Job(None) if course.deleted && course.timed_out => {
+                    Some(Decides::Job(Some(JobEnd { is_complete: false, why: "it ran past its timeout".to_owned() })))
+                }
+                decided => Some(decided),
+            },
             (false, None) => Some(Decides::Container),
             (false, Some(_)) => None,
         }

@@ -136,6 +136,24 @@ const ROWS: &[Row] = &[
         |fake| fake.pod(json!({"deletionTimestamp": "2026-01-01T00:00:00Z"}), ended(2, "Error")),
         "gone, unknown: its Pod was deleted while it ran",
     ),
+    // A grace of the Job's file that no clock can add to its time.
+    (
+        From::Running,
+        |fake| {
+            let forever = || json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": i64::MAX});
+            fake.pod(forever(), running());
+            std::thread::sleep(std::time::Duration::from_secs(1));
+            fake.pod(forever(), ended(143, "Error"));
+        },
+        "gone, unknown: its Pod was deleted while it ran",
+    ),
+    (
+        From::Running,
+        |fake| {
+            fake.pod(json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": i64::MIN}), ended(0, "Completed"))
+        },
+        "gone, exit Some(0)",
+    ),
     (From::LetGo, |fake| init(fake, "pvn-wrapper"), "gone, never, surroundings: its init container `pvn-wrapper` ended with 4: Error"),
     // It has effects of its own, and the command's attempts are not its.
     (From::LetGo, |fake| init(fake, "migrate"), "gone, never: its init container `migrate` ended with 4: Error"),

@@ -136,12 +136,18 @@ impl Fake {
 
     /// Gives the only Job a Pod of this number, younger than those with smaller ones.
     pub(super) fn try_pod(&self, number: u32, status: Value) {
+        self.try_pod_as(number, json!({}), status);
+    }
+
+    /// The same with more metadata.
+    pub(super) fn try_pod_as(&self, number: u32, more: Value, status: Value) {
         let job = self.object("/jobs/").expect("a Job was made");
         let name = format!("{}-{number}", job["metadata"]["name"].as_str().unwrap());
-        let metadata = json!({
+        let mut metadata = json!({
             "name": name, "namespace": "n", "labels": job["metadata"]["labels"], "uid": format!("p{number}"),
             "creationTimestamp": format!("2026-01-01T00:00:{number:02}Z"),
         });
+        merge(&mut metadata, more);
         self.put(
             &format!("/api/v1/namespaces/n/pods/{name}"),
             json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "status": status}),
@@ -175,6 +181,12 @@ impl Fake {
             // Nobody may be watching.
             let _ = self.changes.send(Change::Event(list_of(&path), json!({"type": "DELETED", "object": object})));
         }
+    }
+
+    /// Deletes the Pod of this number ([`Fake::try_pod`]).
+    pub(super) fn delete_pod(&self, number: u32) {
+        let name = self.object("/jobs/").expect("a Job was made")["metadata"]["name"].as_str().unwrap().to_owned();
+        self.delete(&format!("/pods/{name}-{number}"));
     }
 
     /// What a node says of a container that it has not made when its Pod is deleted.

@@ -11,7 +11,7 @@ use super::{World, job_id};
 /// Longer than any job may take to start.
 const LONG_MS: i64 = 3_600_000;
 
-fn much_later() -> Clock {
+pub(super) fn much_later() -> Clock {
     Clock::Manual(Manual::starting_at(Clock::System.now().plus_ms(LONG_MS)))
 }
 

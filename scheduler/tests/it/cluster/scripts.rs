@@ -144,3 +144,59 @@ async fn a_stop_that_nobody_asked_for_is_told_in_the_clusters_words() {
     world.fake.pod(json!({}), status);
     assert_eq!(world.end().await, "gone, unknown: its Pod ran past its own deadline: DeadlineExceeded: m");
 }
+
+/// The cluster is away when the scheduler comes back, and the wrapper delivers.
+#[tokio::test]
+async fn p8_a_report_that_comes_before_the_cluster_was_looked_at_waits_for_that() {
+    let deleted = || json!({"deletionTimestamp": "2026-01-01T00:00:30Z", "deletionGracePeriodSeconds": 30});
+    for (metadata, end) in [(deleted(), "gone, unknown: its Pod was deleted while it ran"), (json!({}), "gone, exit Some(0)")] {
+        let (mut world, _) = wrapped_world().await;
+        world.restart().await;
+        world.fake.refuse_all(Some((503, "away")));
+        assert_eq!(world.runner.recover(&[job_id()]).await, []);
+        let upload = upload(&world).await;
+        assert_eq!(upload.report(at_once()).await.unwrap(), Reported::Kept);
+        let told = world.told().await;
+        let expected = "waits, surroundings: its cluster does not answer, so nobody knows what became of its Pod";
+        assert!(told.starts_with(expected), "{told}");
+        world.fake.pod(metadata, ended_saying(0, &at_once()));
+        world.fake.refuse_all(None);
+        assert_eq!(world.end().await, end);
+    }
+}
+
+/// The same, and when the cluster is back there is no Pod any more, or not even a Job.
+#[tokio::test]
+async fn p8_a_report_says_nothing_when_its_pod_went_while_nobody_watched() {
+    for (lost, end) in
+        [("/pods/", "unknown: its Pod went while nobody watched"), ("/", "unknown: its Job was deleted while nobody watched")]
+    {
+        let (mut world, _) = wrapped_world().await;
+        world.restart().await;
+        world.fake.refuse_all(Some((503, "away")));
+        assert_eq!(world.runner.recover(&[job_id()]).await, []);
+        assert_eq!(upload(&world).await.report(at_once()).await.unwrap(), Reported::Kept);
+        world.fake.job(|job| {
+            let failed = json!({"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "m"});
+            job["status"] = json!({"failed": 1, "conditions": [failed]});
+        });
+        world.fake.lose(lost);
+        world.fake.refuse_all(None);
+        let told = world.end().await;
+        assert!(told.contains(end), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn p8_a_report_that_was_told_and_not_stored_is_told_again_once_the_cluster_was_looked_at() {
+    let (mut world, upload) = wrapped_world().await;
+    let sent = tokio::spawn(async move { upload.report(at_once()).await });
+    assert_eq!(world.end().await, "gone, exit Some(0)");
+    world.restart().await;
+    drop(sent.await);
+    world.fake.refuse_all(Some((503, "away")));
+    assert_eq!(world.runner.recover(&[job_id()]).await, []);
+    assert!(world.told().await.starts_with("waits"), "it is not told before");
+    world.fake.refuse_all(None);
+    assert_eq!(world.end().await, "gone, exit Some(0)");
+}

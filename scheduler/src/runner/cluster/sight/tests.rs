@@ -263,6 +263,41 @@ fn a_job_with_several_tries_says_itself_when_it_is_over() {
     assert_eq!(line(&look(&over, several)), "gone, exit 4");
 }
 
+/// A Pod of `restartPolicy: OnFailure` whose container was restarted so often and is being deleted at this second; what ends last
+/// is cut after three seconds, and a whole try of 9 ended after two.
+fn restarted(times: i32, asked_s: i64, condition: &str, condition_s: i64) -> Sight {
+    let at = |seconds: i64| format!("2026-01-01T00:00:{seconds:02}Z");
+    let mut status = container(json!({"terminated": {"exitCode": 0, "startedAt": at(2), "finishedAt": at(3)}}));
+    status["containerStatuses"][0]["restartCount"] = times.into();
+    status["containerStatuses"][0]["lastState"] =
+        json!({"terminated": {"exitCode": 9, "reason": "Error", "startedAt": at(0), "finishedAt": at(2)}});
+    let pod = json!({
+        "metadata": {"name": "p", "deletionTimestamp": at(asked_s + 30), "deletionGracePeriodSeconds": 30},
+        "spec": {"restartPolicy": "OnFailure", "containers": []}, "status": status,
+    });
+    let said = |kind: &str, seconds: i64| json!({"type": kind, "status": "True", "reason": condition, "lastTransitionTime": at(seconds)});
+    let job = json!({
+        "metadata": {"name": "j"}, "spec": {"backoffLimit": 1, "template": {}},
+        "status": {"conditions": [said("FailureTarget", condition_s), said("Failed", 20)]},
+    });
+    Sight { job: Some(serde_json::from_value(job).unwrap()), pod: Some(serde_json::from_value(pod).unwrap()), ..Sight::default() }
+}
+
+#[test]
+fn an_extra_run_that_the_job_itself_cut_is_no_outcome_and_the_last_whole_one_is() {
+    let several = Subject { tries_again: true, ..ONCE };
+    let seen = |sight: Sight| line(&look(&sight, several));
+    assert_eq!(seen(restarted(1, 3, "BackoffLimitExceeded", 3)), "gone, exit 9");
+    assert_eq!(seen(restarted(2, 3, "BackoffLimitExceeded", 2)), "gone, exit 9");
+    let somebody = "gone, unknown: its Pod was deleted while it ran";
+    assert_eq!(seen(restarted(1, 3, "BackoffLimitExceeded", 4)), somebody, "its Job gave up because of that");
+    assert_eq!(seen(restarted(0, 3, "BackoffLimitExceeded", 3)), somebody, "it was not restarted too often");
+    assert_eq!(seen(restarted(1, 3, "DeadlineExceeded", 3)), "gone, unknown: its Job ended it: DeadlineExceeded");
+    let mut never = restarted(1, 3, "BackoffLimitExceeded", 3);
+    never.pod.as_mut().unwrap().spec.as_mut().unwrap().restart_policy = Some("Never".to_owned());
+    assert_eq!(seen(never), somebody);
+}
+
 #[test]
 fn a_job_that_is_over_says_nothing_of_a_pod_that_is_not_seen_yet() {
     let overdue = Sight { job: Some(job("Failed", "DeadlineExceeded")), ..Sight::default() };

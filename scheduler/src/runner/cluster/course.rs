@@ -1,0 +1,93 @@
+//! How far a job on a cluster is that is followed: what its task knows beside what the cluster shows. Held by [`super::follow`].
+
+use schema::report::Report;
+use tokio::time::Instant;
+
+use super::follow::{LISTEN_EVERY, POD_WITHIN, UNSEEN_WITHIN};
+use super::waits::Wait;
+use crate::runner::learned::Learned;
+
+/// How far it is.
+pub(super) struct Course {
+    /// When it must have started, or be gone after it was deleted.
+    pub(super) deadline: Instant,
+    /// When its time is over, whether it started or not.
+    pub(super) times_out_at: Option<Instant>,
+    /// When somebody is asked why nothing goes on.
+    pub(super) why_at: Instant,
+    pub(super) listen_at: Instant,
+    /// When the node of the Pod of this uid counts as lost.
+    pub(super) lost_at: Option<(String, Instant)>,
+    /// When it is asked whether there is really no Pod; and whether there is none.
+    pub(super) absent_at: Option<Instant>,
+    pub(super) is_absent: bool,
+    /// How long a Pod that is not the last one may still be said to run when its Job is over.
+    pub(super) others_until: Option<Instant>,
+    pub(super) others_run: bool,
+    /// What it waited for last.
+    pub(super) waits_for: Option<Wait>,
+    /// What events said, and of which object.
+    pub(super) said: Option<(String, Wait)>,
+    /// Whether its status does not say why it waits.
+    pub(super) is_silent: bool,
+    pub(super) had_pod: bool,
+    /// Whether it is known to have started, in whatever life of the daemon.
+    pub(super) started: bool,
+    /// Whether that was told.
+    pub(super) told: bool,
+    /// Whether it did not start in time.
+    pub(super) gave_up: bool,
+    /// Whether its time was over.
+    pub(super) timed_out: bool,
+    /// Whether its Job was deleted by us before it started, and how often the Pods' watch had been lost by then.
+    pub(super) deleted: bool,
+    pub(super) broken_before: u32,
+    /// What its wrapper wrote into the log because it reaches nobody. It counts when the container has ended.
+    pub(super) line: Option<Box<Report>>,
+    /// Whether the cluster, or somebody in it, was seen to end its Pod before we did.
+    pub(super) was_taken: bool,
+    /// Stops so far.
+    pub(super) asked: u32,
+    /// When people are told that the cluster does not say what is there.
+    pub(super) unseen_at: Instant,
+    /// When what its Job counts is no Pod any more that is only seen late.
+    pub(super) counted_at: Option<Instant>,
+}
+
+impl Course {
+    pub(super) fn new(deadline: Instant, times_out_at: Option<Instant>, started: bool) -> Self {
+        let now = Instant::now();
+        Self {
+            deadline,
+            times_out_at,
+            why_at: now + POD_WITHIN,
+            listen_at: now + LISTEN_EVERY,
+            lost_at: None,
+            absent_at: None,
+            is_absent: false,
+            others_until: None,
+            others_run: false,
+            waits_for: None,
+            said: None,
+            is_silent: true,
+            had_pod: false,
+            started,
+            told: false,
+            gave_up: false,
+            timed_out: false,
+            deleted: false,
+            broken_before: 0,
+            line: None,
+            was_taken: false,
+            asked: 0,
+            unseen_at: now + UNSEEN_WITHIN,
+            counted_at: None,
+        }
+    }
+
+    /// It is over: what its wrapper left in the log, and whether its time was over, is a part of what is known.
+    pub(super) fn with_what_is_known(&mut self, learned: Learned) -> Learned {
+        let line = self.line.take();
+        learned.merge(Learned { line, timed_out: self.timed_out, ..Learned::default() })
+    }
+}
