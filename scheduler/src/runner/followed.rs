@@ -17,8 +17,8 @@ use super::{News, Told};
 const STOPS_WAITING: usize = 4;
 
 /// What is told of a job whose task panicked. The panic itself is in the daemon's log.
-pub(super) const DIED: &str = "the task that looked after it panicked, which is a defect of pvn (the daemon's log has the details), so nobody \
-                               knows how it ended; look at it where it runs";
+pub(super) const DIED: &str = "the task that looked after it panicked, a defect of pvn (the daemon's log has the details); \
+                               how it ended nobody knows: look at it where it runs";
 
 /// The tasks of a runner.
 #[derive(Debug, Default)]

@@ -136,17 +136,6 @@ const ROWS: &[Row] = &[
         |fake| fake.pod(json!({"deletionTimestamp": "2026-01-01T00:00:00Z"}), ended(2, "Error")),
         "gone, unknown: its Pod was deleted while it ran",
     ),
-    // A grace of the Job's file that no clock can add to its time.
-    (
-        From::Running,
-        |fake| {
-            let forever = || json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": i64::MAX});
-            fake.pod(forever(), running());
-            std::thread::sleep(std::time::Duration::from_secs(1));
-            fake.pod(forever(), ended(143, "Error"));
-        },
-        "gone, unknown: its Pod was deleted while it ran",
-    ),
     (
         From::Running,
         |fake| {
@@ -277,4 +266,17 @@ async fn p1_a_job_that_somebody_suspended_while_it_ran_cannot_be_resumed_unseen(
     world.fake.pod(json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 30}), ended(143, "Error"));
     assert_eq!(world.end().await, "gone, unknown: somebody suspended its Job, which ends what runs");
     assert_eq!(world.fake.object("/jobs/"), None);
+}
+
+#[tokio::test]
+async fn p3_a_grace_that_no_clock_can_add_to_its_time_keeps_no_job_running() {
+    let mut world = World::new().await;
+    world.let_go().await;
+    let forever = || json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": i64::MAX});
+    world.fake.pod(forever(), running());
+    assert_eq!(world.told().await, "runs");
+    // It is looked at while it runs.
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    world.fake.pod(forever(), ended(143, "Error"));
+    assert_eq!(world.end().await, "gone, unknown: its Pod was deleted while it ran");
 }
