@@ -210,7 +210,7 @@ impl State {
         now: Timestamp,
         out: &mut Vec<Action>,
     ) {
-        let uses = self.applies_release();
+        let uses = self.applies_desired();
         let known = self.approvals.iter().position(|approval| approval.id == id && !approval.over);
         let Some(at) = known.or_else(|| self.foresee_shared(id, now)) else { return };
         let expires_at = expiry(self.desired(), now);
@@ -265,7 +265,7 @@ impl State {
     /// Takes approvals out of force that were asked or given too long ago; a fetch then looks again before anybody is
     /// asked again.
     pub(crate) fn expire(&mut self, now: Timestamp, out: &mut Vec<Action>) {
-        if self.applies_release() {
+        if self.applies_desired() {
             return;
         }
         let mut expired = false;
@@ -356,7 +356,7 @@ impl State {
     pub(crate) fn regate(&mut self, desired: &Desired, now: Timestamp) {
         let askers = (0..desired.gates.len()).map(Asker::Gate).chain(desired.require_approval_before_apply.then_some(Asker::Apply));
         let questions: Vec<_> = askers.filter_map(|asker| question(desired, asker)).collect();
-        let (uses, has_passed) = (self.applies_release(), self.pursuit.arrived && !self.pursuit.other_commands);
+        let (uses, has_passed) = (self.applies(desired), self.pursuit.arrived && !self.pursuit.other_commands);
         for approval in self.approvals.iter_mut().filter(|approval| !approval.over) {
             // One without a name is known by its words, for its place may be another's now.
             let is_same = |question: &&Question<'_>| {

@@ -239,7 +239,7 @@ impl State {
             let waits = job.stop.is_none() && job.started_at.is_none();
             add(format!("deadline: {what} {}", job.kind), if waits { job.starts_by() } else { job.deadline });
         }
-        for approval in self.live_approvals().filter(|_| !self.applies_release()) {
+        for approval in self.live_approvals().filter(|_| !self.applies_desired()) {
             add("deadline: approval".to_owned(), approval.expires_at);
         }
         add("deadline: progress".to_owned(), self.pursuit.stuck_at.filter(|_| !self.cannot_look(self.seen_at)));

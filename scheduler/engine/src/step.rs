@@ -65,7 +65,7 @@ pub fn next_wake(state: &State) -> Option<Timestamp> {
     let applying = state.applying();
     let again = state.pursuit.chain.as_ref().filter(|_| !applying).map(|chain| chain.again_at);
     let patience = state.pursuit.ready_since.map(|since| since.plus_ms(LANE_PATIENCE_MS));
-    let uses = state.applies_release();
+    let uses = state.applies_desired();
     let expiry = state.approvals.iter().filter(|approval| !approval.over && !uses).filter_map(|approval| approval.expires_at);
     let plans = [look, telling, again, patience, state.pursuit.window_at, state.pursuit.stuck_at];
     plans.into_iter().flatten().chain(jobs).chain(expiry).filter(|at| *at > state.seen_at).min()
@@ -159,10 +159,15 @@ impl State {
         self.main.as_ref().is_some_and(|job| job.kind == JobKind::Apply)
     }
 
-    /// Whether an apply of the release that is pursued runs, which uses what people have said about it.
-    pub(crate) fn applies_release(&self) -> bool {
-        let release = self.desired.as_deref().map(|desired| desired.release);
-        self.main.as_ref().is_some_and(|job| job.kind == JobKind::Apply && Some(job.release) == release)
+    /// Whether an apply of what is pursued runs, which uses what people have said about it.
+    pub fn applies_desired(&self) -> bool {
+        self.desired.as_deref().is_some_and(|desired| self.applies(desired))
+    }
+
+    /// Whether an apply of this release runs with these commands: one with others uses nothing that is said about these.
+    pub(crate) fn applies(&self, desired: &Desired) -> bool {
+        let is_of = |job: &Job| (job.release, job.compiled) == (desired.release, desired.compiled);
+        self.main.as_deref().is_some_and(|job| job.kind == JobKind::Apply && is_of(job))
     }
 
     /// What is known may be out of date: a fetch decides before anything else happens.
@@ -324,9 +329,7 @@ impl State {
             // From when it is told: the wall clock may have jumped since it started, and its wrapper keeps the exact time.
             job.deadline = job.timeout_ms.map(|ms| now.plus_ms(ms).plus_ms(OVERTIME_MS));
         }
-        let same_commands = self.desired.as_deref().is_some_and(|desired| desired.compiled == job.compiled);
         let Some(chain) = self.pursuit.chain.as_mut().filter(|chain| chain.job == id) else { return };
-        chain.begun |= same_commands;
         if let Some(ms) = grace_ms.filter(|_| chain.attempt == 1) {
             chain.grace_until = at.plus_ms(ms);
         }

@@ -19,6 +19,8 @@ fn p8_a_start_that_came_to_nothing_leaves_a_yes_with_the_plan_it_was_given_for()
         it.run_with(Fetch, 2, plan("a", "1 to add"));
         it.approve("ann");
         let apply = it.start(Apply);
+        // Its wrapper was there, and let nothing run.
+        it.begins(apply.job);
         it.ends(apply.job, Outcome::NotStarted { why: "not found".to_owned(), surroundings });
         it.send(Event::Pause(true));
         it.send(Event::Pause(false));

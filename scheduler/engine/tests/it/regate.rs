@@ -300,6 +300,49 @@ fn a_yes_to_a_plan_without_words_outlives_its_bytes() {
     it.start(Apply);
 }
 
+#[test]
+fn p8_a_yes_that_an_apply_uses_is_used_however_many_people_the_config_wants_meanwhile() {
+    for back in [1, 2] {
+        let desired = gated(&[manual(true, 1)]);
+        let mut it = Scenario::new(desired.clone());
+        it.run(Fetch, 2);
+        it.approve("ann");
+        let apply = it.start(Apply).job;
+        it.begins(apply);
+        it.send(Event::Desired(Box::new(gated(&[manual(true, 2)]))));
+        assert_eq!(it.state().approvals()[0].status, ApprovalStatus::Approved);
+        let outcome = it.exited(0, Seen::default());
+        it.ends(apply, outcome);
+        it.run(Fetch, 2);
+        it.send(Event::Desired(Box::new(gated(&[manual(true, back)]))));
+        it.until(700);
+        it.run(Fetch, 2);
+        it.is("WAITING_MANUAL_APPROVAL RUNTIME_OBJECT_APPLY_NEEDED");
+        it.approve("bob");
+        assert_eq!(it.wants(Apply), back == 1, "ann's yes was for the first apply");
+    }
+}
+
+#[test]
+fn p8_a_no_to_other_commands_counts_while_an_apply_with_the_commands_of_before_runs() {
+    let desired = gated(&[shared(1)]);
+    let other = other_commands(&desired);
+    let mut sibling = Scenario::new(other.clone());
+    sibling.run(Fetch, 2);
+    let mut it = Scenario::new(desired);
+    it.run(Fetch, 2);
+    it.approve("ann");
+    let apply = it.start(Apply).job;
+    it.begins(apply);
+    it.send(Event::Desired(Box::new(other)));
+    it.decide(sibling.pending(), "ann", Decision::Approve);
+    it.decide(sibling.pending(), "bob", Decision::Reject);
+    let outcome = it.exited(0, Seen::default());
+    it.ends(apply, outcome);
+    it.until(700).run(Fetch, 2);
+    it.is("FAILED MANUAL_APPROVAL_REJECTED");
+}
+
 /// A channel in which the apply of the release before still runs, and what its shared approval of the next one is called.
 fn beside_an_older_apply(gates: &[Gate]) -> (Scenario, JobId, Desired, ApprovalId) {
     let next = newer(&gated(gates), 2);

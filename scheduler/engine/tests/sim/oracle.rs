@@ -230,9 +230,9 @@ impl Oracle {
 
     fn decide(&mut self, instance: usize, event: &Event, after: &State) {
         let Event::Decided { approval, who, decision, .. } = event else { return };
-        let release = after.desired().map(|desired| desired.release);
-        let is_of_release = |flight: &Flight| flight.instance == instance && Some(flight.start.release) == release;
-        let uses = self.flights.values().any(|flight| is_of_release(flight) && flight.start.kind == JobKind::Apply);
+        let is_of = after.desired().map(|desired| (desired.release, desired.compiled));
+        let is_used = |flight: &Flight| flight.instance == instance && Some((flight.start.release, flight.start.compiled)) == is_of;
+        let uses = self.flights.values().any(|flight| is_used(flight) && flight.start.kind == JobKind::Apply);
         let Some(grant) = self.accounts[instance].grants.get_mut(approval) else { return };
         let is_live = after.approvals().iter().any(|at| at.id == *approval && !at.over);
         let shared_again = grant.spent && grant.kind == ApprovalKind::Shared && is_live;
