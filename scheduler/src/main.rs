@@ -14,6 +14,7 @@ use pvn_scheduler::settings::Settings;
 use pvn_scheduler::signals::{INTERRUPTED, Stops};
 use pvn_scheduler::{crash, dev};
 use pvnctl::args::without_empty_variables;
+use tracing_appender::non_blocking::NonBlockingBuilder;
 use tracing_subscriber::EnvFilter;
 
 /// The C library keeps what a burst has used: after 10,000 services were released at once 174 MB stayed, and 80 with this one.
@@ -25,6 +26,9 @@ const DEFAULT_LOG: &str = "warn,pvn_scheduler=info";
 
 /// What `dev` logs, which tells the news itself.
 const DEV_LOG: &str = "warn";
+
+/// Most lines of the log that wait for whoever reads it: a burst of some seconds. More are left out.
+const LOG_LINES: usize = 10_000;
 
 #[derive(Parser)]
 #[command(name = "pvn-scheduler", version, about = "Keeps the world as your config files say, with your own commands")]
@@ -60,10 +64,15 @@ fn main() -> ExitCode {
         }
     };
     let log = if matches!(cli.command, Command::Dev(_)) { DEV_LOG } else { DEFAULT_LOG };
+    // By a thread of its own, which leaves out what does not fit: whoever reads the log may be slow or gone, and its disk full, and
+    // neither may hold anything up. What is left is written when the guard is dropped.
+    let (writer, _guard) = NonBlockingBuilder::default().buffered_lines_limit(LOG_LINES).finish(std::io::stderr());
     tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::try_from_env("PVN_LOG").unwrap_or_else(|_| EnvFilter::new(log)))
         .with_ansi(std::io::stderr().is_terminal())
-        .with_writer(std::io::stderr)
+        .with_writer(writer)
+        // They would be told on stderr, which is what cannot be written.
+        .log_internal_errors(false)
         .init();
     match run(cli) {
         Ok(code) => code,
