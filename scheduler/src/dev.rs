@@ -90,6 +90,9 @@ impl Arguments {
 /// Runs until Ctrl-C, or until everything has converged when asked to; returns the exit code.
 pub async fn run(arguments: Arguments) -> u8 {
     let mut console = Console::of_process();
+    if arguments.until_converged {
+        console.go_on_unread();
+    }
     let ended = start(&arguments, &mut console).await;
     match ended.and_then(|code| console.flush().map(|()| code)) {
         Ok(code) => code,

@@ -33,3 +33,28 @@ fn following_a_log_ends_when_nobody_reads_it_any_more() {
     std::fs::write(scheduler.home().join("go"), "").expect("a file can be written");
     scheduler.channel_becomes("s", "c", "CONVERGED");
 }
+
+#[test]
+fn a_command_whose_exit_code_is_the_answer_goes_on_when_nobody_reads_it() {
+    let scheduler = Scheduler::start();
+    let configs = "runtime:\n  name: r\n  custom:\n    proxyRuntime: {runtime: local}\n    apply:\n      taskConfig: {program: {name: do, entrypoint: [sh, -c], cmd: \
+         ['exit 1']}}\n---\napplication: {name: app, releaseChannels: [{name: c, runtimes: [{runtime: r}]}]}\n---\nservice: {name: s, application: app}\n";
+    scheduler.apply(configs);
+    let file = scheduler.home().join("s.pvn.yaml");
+    std::fs::write(&file, configs.replace("exit 1", "exit 3")).expect("a file can be written");
+    let file = file.to_str().expect("it is text");
+    let unread = |arguments: &[&str]| {
+        let (reader, writer) = std::io::pipe().expect("a pipe can be made");
+        drop(reader);
+        let errors = writer.try_clone().expect("a pipe can be shared");
+        scheduler.client(arguments.iter()).stdout(writer).stderr(errors).status().expect("pvnctl can be started").code()
+    };
+    assert_eq!(unread(&["services", "push", "s", "--app", "app", "--wait"]), Some(2));
+    assert_eq!(unread(&["configs", "diff", file, "--exit-code"]), Some(2));
+    assert_eq!(unread(&["configs", "apply", file, "--no-prompt", "--push", "--wait"]), Some(2));
+    assert_eq!(unread(&["services", "list"]), Some(0), "whose output is the answer needs no reader");
+    let full = std::fs::File::options().write(true).open("/dev/full").expect("it is there");
+    let told = scheduler.client(["services", "list"]).stdout(full).output().expect("pvnctl can be started");
+    let said = String::from_utf8_lossy(&told.stderr);
+    assert!(told.status.code() == Some(1) && said.contains("No space left on device"), "{said}");
+}

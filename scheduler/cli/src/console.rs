@@ -33,13 +33,26 @@ struct Output {
     /// Columns, when it is a terminal.
     width: Option<u16>,
     colour: bool,
+    /// Whether it does not matter that nobody reads it.
+    may_be_unread: bool,
 }
 
 impl Output {
+    /// Writes; once nobody reads any more that is an end, or nothing is written from then on.
+    fn write(&mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+        match write(&mut *self.to) {
+            Err(error) if self.may_be_unread && error.kind() == io::ErrorKind::BrokenPipe => {
+                self.to = Box::new(io::sink());
+                Ok(())
+            }
+            written => Ok(written?),
+        }
+    }
+
     fn of_terminal(to: Box<dyn Write + Send>, width: Option<u16>) -> Self {
         let wanted =
             std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
-        Self { to, width, colour: width.is_some() && wanted }
+        Self { to, width, colour: width.is_some() && wanted, may_be_unread: false }
     }
 }
 
@@ -104,13 +117,18 @@ impl Console {
         let (out, err) = (Remembered::default(), Remembered::default());
         let console = Self {
             input: Box::new(io::Cursor::new(input.to_vec())),
-            out: Output { to: Box::new(out.clone()), width, colour: false },
-            err: Output { to: Box::new(err.clone()), width, colour: false },
+            out: Output { to: Box::new(out.clone()), width, colour: false, may_be_unread: false },
+            err: Output { to: Box::new(err.clone()), width, colour: false, may_be_unread: false },
             can_ask: width.is_some(),
             is_of_process: false,
             format: Format::Table,
         };
         (console, out, err)
+    }
+
+    /// From here on the command goes on to its end when nobody reads what it prints: its exit code is the answer.
+    pub fn go_on_unread(&mut self) {
+        (self.out.may_be_unread, self.err.may_be_unread) = (true, true);
     }
 
     /// Obeys `--color`.
@@ -162,7 +180,7 @@ impl Console {
     /// # Errors
     /// [`Failure::Output`] when nobody takes it.
     pub fn data_bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        Ok(self.out.to.write_all(bytes)?)
+        self.out.write(|to| to.write_all(bytes))
     }
 
     /// Writes text to stderr as it is.
@@ -178,8 +196,8 @@ impl Console {
     /// # Errors
     /// [`Failure::Output`] when nobody takes it.
     pub fn talk_bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        self.out.to.flush()?;
-        Ok(self.err.to.write_all(bytes)?)
+        self.out.write(|to| to.flush())?;
+        self.err.write(|to| to.write_all(bytes))
     }
 
     /// Writes a line to stderr.
@@ -203,8 +221,8 @@ impl Console {
     /// # Errors
     /// [`Failure::Output`] when nobody takes it.
     pub fn flush(&mut self) -> Result<(), Failure> {
-        self.out.to.flush()?;
-        Ok(self.err.to.flush()?)
+        self.out.write(|to| to.flush())?;
+        self.err.write(|to| to.flush())
     }
 
     /// Prints one value: as JSON, as YAML, or what `people` makes of it.
@@ -302,6 +320,8 @@ impl Console {
         match failure {
             Failure::Ended(_) => return Ok(()),
             Failure::Output(source) if source.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
+            // What could not be written stays so, and would be in the way of these words.
+            Failure::Output(_) => self.out.to = Box::new(io::sink()),
             Failure::Config(problems) => self.talk(&diagnostics::render(problems, self.err.colour))?,
             Failure::Refused(problem) if !problem.problems.is_empty() => {
                 self.talk(&diagnostics::render(&problem.problems, self.err.colour))?

@@ -53,6 +53,9 @@ pub struct Arguments {
 
 /// Shows, asks, stores, releases, waits.
 pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mut Console) -> Result<(), Failure> {
+    if arguments.wait || arguments.exit_code {
+        console.go_on_unread();
+    }
     let params = parse_params("--param", &arguments.params)?;
     let files = files::read(&arguments.paths.paths).map_err(Failure::Config)?.files;
     if arguments.dry_run {

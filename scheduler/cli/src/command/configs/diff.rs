@@ -28,6 +28,9 @@ pub struct Arguments {
 /// Shows what would change.
 pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mut Console) -> Result<(), Failure> {
     let files = files::read(&arguments.paths.paths).map_err(Failure::Config)?.files;
+    if arguments.exit_code {
+        console.go_on_unread();
+    }
     show(files, arguments.exit_code, client, console).await
 }
 

@@ -61,6 +61,9 @@ pub(super) async fn released(
     client: &Client,
     console: &mut Console,
 ) -> Result<(), Failure> {
+    if wait.is_some() {
+        console.go_on_unread();
+    }
     console.print(pushed, |_| format!("released {} as {}\n", pushed.version, pushed.release))?;
     for warning in &pushed.warnings {
         console.say(&format!("warning: {warning}"))?;
