@@ -118,12 +118,19 @@ impl Stopped {
                 (stopped.known.unsettled, stopped.known.unsettled_in) = (Some(job.id), Some(job.runtime));
             }
         }
-        stopped.note_damage(rows.to_vec());
+        stopped.note_rows(rows);
         stopped
     }
 
-    /// These rows of it cannot be read.
-    pub(super) fn note_damage(&mut self, rows: Vec<&Unreadable>) {
+    /// These rows of it cannot be read, nor its state, which would say what runs.
+    pub(super) fn note_damage(&mut self, rows: &[&Unreadable]) {
+        self.note_rows(rows);
+        if self.known.flying.is_none() && self.known.unsettled.is_none() {
+            self.known.unsettled = self.damage.jobs.first().copied();
+        }
+    }
+
+    fn note_rows(&mut self, rows: &[&Unreadable]) {
         for row in rows {
             self.damage.actions.extend(row.action);
             if let Some(job) = row.job
@@ -131,10 +138,6 @@ impl Stopped {
             {
                 self.damage.jobs.push(job);
             }
-        }
-        // Which command it runs is not known where the state cannot be read either.
-        if self.known.flying.is_none() && self.known.unsettled.is_none() {
-            self.known.unsettled = self.damage.jobs.first().copied();
         }
     }
 

@@ -214,7 +214,9 @@ async fn stop_the_damaged(
         broken.push(Stopped::damaged(kept, why, &of_it, &is_there, now));
     }
     for stopped in broken.iter_mut() {
-        stopped.note_damage(damaged.remove(&stopped.names.instance()).unwrap_or_default());
+        if let Some(rows) = damaged.remove(&stopped.names.instance()) {
+            stopped.note_damage(&rows);
+        }
     }
     Ok(sound)
 }

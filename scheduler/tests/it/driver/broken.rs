@@ -2,6 +2,7 @@
 
 use pvn_scheduler::driver::{Ask, Refusal};
 use pvn_scheduler::runner::{End, JobSpec, Told};
+use pvn_scheduler::store::{JobFilter, PageRequest};
 use schema::status::{JobKind, Status};
 
 use super::round::tidy_world;
@@ -141,4 +142,25 @@ async fn rule_08_what_may_run_of_an_instance_that_cannot_be_read_keeps_its_place
         rig.until(&format!("{name}: {second} to wait after that"), async || waits(&rig).await).await;
         assert_eq!(rig.runner.applies(), 0, "{name}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rule_08_a_fetch_whose_row_cannot_be_read_takes_no_place_of_an_apply() {
+    let play = |spec: &JobSpec| (super::round::variable(spec, "PVN_RELEASE_CHANNEL") != "staging").then_some(1);
+    let rig = Rig::start(play).await;
+    rig.request(&one_at_a_time(), true).await.unwrap();
+    let fetch = async || {
+        rig.store
+            .jobs(&JobFilter::default(), &PageRequest::default())
+            .await
+            .unwrap()
+            .items
+            .into_iter()
+            .find(|job| job.started_at.is_some() && job.ended_at.is_none())
+    };
+    rig.until("a fetch to run", fetch).await;
+    let sql = "UPDATE jobs SET attempt = 'xx' WHERE ended_at IS NULL AND kind = 'fetch'";
+    let rig = rig.edited(sql, |spec: &JobSpec| Some(if spec.kind == JobKind::Apply { 0 } else { 2 })).await;
+    rig.until("one to be broken", async || (rig.handle.broken().len() == 1).then_some(())).await;
+    rig.until("the other to apply", async || (rig.runner.applies() > 0).then_some(())).await;
 }
