@@ -342,7 +342,7 @@ impl Handle {
         };
         // One that was given up may still run.
         match self.call(|reply| Call::Cancel { job, caller, reply }).await {
-            Err(Refusal::Conflict(_)) if row.ended_at.is_some() => {
+            Err(Refusal::NotFound(_)) if row.ended_at.is_some() => {
                 Err(Refusal::Conflict(format!("{job} is over ({}); there is nothing to cancel", row.status)))
             }
             answer => answer,

@@ -94,6 +94,11 @@ impl Performer {
         crash::at(crash::AFTER_STOP);
     }
 
+    /// Whether a stop of this job reaches anybody.
+    pub fn hears(&self, job: JobId) -> bool {
+        self.runner.hears(job)
+    }
+
     /// Lets the runner forget jobs whose ends are stored.
     pub async fn forget(&self, jobs: Vec<JobId>) {
         crash::at(crash::BEFORE_ACK);

@@ -242,6 +242,11 @@ pub trait Runner: std::fmt::Debug + Send + Sync + 'static {
     /// Stops a job: the stop signal, then KILL; the second time KILL at once. Its end is news. `false` when no such job runs.
     fn stop(&self, job: JobId) -> bool;
 
+    /// Whether a stop of this job reaches anybody.
+    fn hears(&self, _job: JobId) -> bool {
+        true
+    }
+
     /// Takes up the jobs that were decided and have not ended, after a restart; called once, before any start. What became of
     /// them is news; those that are known never to have been started are returned. Whatever else is left here is removed, unless it
     /// runs.
@@ -294,6 +299,10 @@ impl Runner for local::LocalRunner {
 
     fn stop(&self, job: JobId) -> bool {
         Self::stop(self, job)
+    }
+
+    fn hears(&self, job: JobId) -> bool {
+        Self::hears(self, job)
     }
 
     fn recover(&self, unfinished: Vec<JobId>) -> futures::future::BoxFuture<'_, Vec<JobId>> {

@@ -257,7 +257,12 @@ impl State {
         let made = asker.and_then(|at| question(&desired, Asker::Gate(at))).map(|question| self.make(&desired, &question, now));
         self.desired = Some(desired);
         self.approvals.retain(|old| made.as_ref().is_none_or(|made| old.id != made.id));
-        self.approvals.push(made?);
+        let mut made = made?;
+        if !self.look.fresh {
+            // What was found before is not what this is about.
+            (made.fingerprint, made.explanation) = (None, None);
+        }
+        self.approvals.push(made);
         self.trim_approvals();
         self.approvals.iter().position(|approval| approval.id == id)
     }

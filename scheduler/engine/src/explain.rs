@@ -111,19 +111,19 @@ impl Chain<'_> {
                 if let Some(job) = state.given_up().next() {
                     self.lingers(job, since);
                 }
-                let text = "no other apply starts until `pvnctl services retry`, a new release, or a fetch that finds nothing left to do";
-                self.say("WAITS_FOR_PERSON", text.into(), since, None);
+                let text = match state.unsettled {
+                    Some(job) => self.unsettled_way_out(job),
+                    None => "no other apply starts until `pvnctl services retry`, a new release, or a fetch that finds nothing left to do"
+                        .into(),
+                };
+                self.say("WAITS_FOR_PERSON", text, since, None);
             }
             Situation::Unsettled(job) => {
                 if state.pursuit.chain.as_ref().is_some_and(|chain| chain.job == *job) {
                     self.apply_end();
                 }
                 self.lingers(*job, since);
-                let text = format!(
-                    "ends when the runner says that it is gone (`pvnctl jobs cancel {job}` stops it once more and kills what does not hear), \
-                     or when `pvnctl services retry` takes the responsibility; on one machine an apply waits for the other all the same"
-                );
-                self.say("WAITS_FOR_PERSON", text, since, None);
+                self.say("WAITS_FOR_PERSON", self.unsettled_way_out(*job), since, None);
             }
             Situation::ApplyFailed(at) => {
                 self.apply_end();
@@ -210,7 +210,7 @@ impl Chain<'_> {
             Finding::Clean | Finding::Nothing => {}
         }
         if let Some(doubt) = state.look.doubt.as_ref().filter(|_| *situation != Situation::Converged) {
-            self.say("DOUBTFUL_FETCH", doubt.clone(), state.look.answered_at, None);
+            self.say("DOUBTFUL_FETCH", doubt.clone(), state.look.since, None);
         }
         if *situation == Situation::Unseen {
             self.say("NOT_SEEN", "it was converged when fetch last answered".into(), state.look.answered_at, None);
@@ -246,6 +246,13 @@ impl Chain<'_> {
                 self.say("NO_FETCH_DUE", text.into(), None, None);
             }
         }
+    }
+
+    fn unsettled_way_out(&self, job: JobId) -> String {
+        format!(
+            "ends when the runner says that it is gone (`pvnctl jobs cancel {job}` stops it once more, and kills it when asked again), or when \
+             `pvnctl services retry` takes the responsibility for another apply beside it"
+        )
     }
 
     fn lingers(&mut self, job: JobId, since: Option<Timestamp>) {

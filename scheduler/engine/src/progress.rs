@@ -68,6 +68,7 @@ impl State {
         if !desired.auto_rollback {
             return;
         }
+        let is_left = matches!(self.taken_back.as_deref(), Some(TakenBack { to: None }));
         let earlier = match self.taken_back.as_deref() {
             Some(TakenBack { to }) => to.clone(),
             None => self.converged.as_ref().map(|converged| (converged.release, converged.version.clone())),
@@ -75,6 +76,9 @@ impl State {
         let why_not = match earlier.filter(|(_, version)| *version != desired.version) {
             _ if desired.is_rollback => format!("{} is itself what it went back to", desired.version),
             _ if self.rollback_spent => "it went back once already, and nothing has converged here since".to_owned(),
+            None if is_left => "it was taken back to a version that never converged here, and what was converged after that was left; \
+                                `pvnctl services rollback` goes to the one before"
+                .to_owned(),
             None => "no other version was ever converged here".to_owned(),
             Some((release, version)) => {
                 self.rollback_spent = true;

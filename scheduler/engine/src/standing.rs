@@ -101,13 +101,19 @@ impl State {
                 }
             }
             Situation::Cancelled => {
-                let gone = if self.unsettled.is_some() { ", but is not known to be gone and may still run" } else { "" };
-                let message = format!("{}{gone}; a new release or `pvnctl services retry` tries again", apply_ended());
+                let message = match self.unsettled {
+                    Some(job) => format!(
+                        "{}, but is not known to be gone and may still run; no apply starts until it is (`pvnctl jobs cancel {job}` stops it \
+                         once more, and kills it when asked again), or until `pvnctl services retry` says that one may",
+                        apply_ended()
+                    ),
+                    None => format!("{}; a new release or `pvnctl services retry` tries again", apply_ended()),
+                };
                 (Status::Failed, Some(Reason::Cancelled), message)
             }
             Situation::Unsettled(job) => {
                 let way_out = format!(
-                    "no apply starts until it is known to be gone (`pvnctl jobs cancel {job}` stops it once more), or until `pvnctl services \
+                    "no apply starts until it is known to be gone (`pvnctl jobs cancel {job}` stops it once more, and kills it when asked again), or until `pvnctl services \
                      retry` says that one may"
                 );
                 let kind = self.given_up_kind(*job);

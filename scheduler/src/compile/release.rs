@@ -176,13 +176,16 @@ pub(super) fn bundle_name(service: &Service, values: &Values, problems: &mut Pro
     if problems.count() > before {
         return None;
     }
-    let legal = name.starts_with(|first: char| first.is_ascii_alphanumeric())
+    let legal = !name.is_empty()
         && name.len() <= VERSION_LIMIT_BYTES
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'+' | b'-'));
+        && !name.starts_with(['-', '.', '/'])
+        && !name.chars().any(|character| {
+            character.is_whitespace() || schema::shown::steers(character) || matches!(character, '"' | '\'' | '`' | '$' | '\\')
+        });
     if !legal {
         let problem = place.problem(format!(
-            "`{name}` cannot name a version: it must be 1 to {VERSION_LIMIT_BYTES} letters, digits, `.`, `_`, `+` and `-`, beginning with a \
-             letter or digit"
+            "`{name}` cannot name a version: it must be 1 to {VERSION_LIMIT_BYTES} bytes without blanks, quotes, `$` and backslashes, and must \
+             not begin with `-`, `.` or `/`"
         ));
         problems.add(problem.help(format!("`bundleName` is `{text}`; check the values of its parameters")));
         return None;

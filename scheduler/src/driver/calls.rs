@@ -231,9 +231,14 @@ impl Loop {
 
     fn cancel(&mut self, batch: &mut Batch, id: JobId, caller: &Caller) -> Result<(), Refusal> {
         let Some(row) = self.world.jobs.get(&id) else {
-            return Err(Refusal::Conflict(format!("{id} is over; there is nothing to cancel")));
+            return Err(Refusal::NotFound(format!("{id} is over; there is nothing to cancel")));
         };
         let instance = row.instance;
+        if row.ended_at.is_some() && !self.performer.hears(id) {
+            return Err(Refusal::Conflict(format!(
+                "{id} was given up, and nobody has it any more who could stop it: look for its processes where it ran, and end them there"
+            )));
+        }
         if row.ended_at.is_some() {
             // Given up, and its runner may still have it: the stop after the first one kills.
             let names = self.world.instances.get(&instance).map(|kept| kept.names.clone());
@@ -261,22 +266,37 @@ impl Loop {
 /// Which approval is meant, and whether it is still about what the person saw.
 fn decision(kept: &Kept, request: DecisionRequest, decision: Decision, caller: &Caller, label: &str) -> Result<Event, Refusal> {
     let named = request.approval.as_deref();
-    let mut pending = kept.state.pending_approvals().filter(|approval| named.is_none_or(|name| is_named(approval, name)));
+    let is_meant = |approval: &&Approval| named.is_none_or(|name| is_named(approval, name));
+    // A yes can be taken back; where something is asked, a no without a name is for that.
+    let given: Vec<&Approval> = match decision {
+        Decision::Reject if kept.state.pending_approvals().filter(is_meant).next().is_none() => kept.state.given_approvals().collect(),
+        Decision::Reject | Decision::Approve => Vec::new(),
+    };
+    let mut pending = kept.state.pending_approvals().chain(given).filter(is_meant);
     let Some(approval) = pending.next() else {
         let other = kept.state.pending_approvals().next().map_or_else(String::new, |other| {
             let plan = other.plan_digest().map_or_else(String::new, |digest| format!(" for the plan {digest}"));
             format!("; {} is asked{plan} now: {}", other.id, look(&kept.names))
         });
         let past = kept.state.approvals().iter().rev().find(|approval| named.is_none_or(|name| is_named(approval, name)));
+        let used = match kept.state.jobs_in_flight().find(|job| job.kind == JobKind::Apply) {
+            Some(job) if decision == Decision::Reject => {
+                format!("; apply {} is under way, `pvnctl jobs cancel {}` stops it", job.id, job.id)
+            }
+            _ => String::new(),
+        };
         return Err(Refusal::Conflict(match (past, named) {
-            (Some(past), Some(name)) => format!("`{name}` is not pending for {label} any more, it is {}{other}", past.status),
+            (Some(past), Some(name)) => format!("`{name}` is not pending for {label} any more, it is {}{used}{other}", past.status),
             (None, Some(name)) => format!("no approval `{name}` is pending for {label}{other}"),
-            (Some(past), None) => format!("no approval is pending for {label}; the last one asked for is {}", past.status),
+            (Some(past), None) => format!("no approval is pending for {label}; the last one asked for is {}{used}", past.status),
             (None, None) => format!("no approval is pending for {label}; `pvnctl services explain` says what it waits for"),
         }));
     };
     if let Some(other) = pending.next() {
-        return Err(Refusal::Conflict(format!("two approvals are pending for {label}; name one of them: {} or {}", approval.id, other.id)));
+        return Err(Refusal::Conflict(format!(
+            "two approvals can be meant for {label}; name one of them: {} or {}",
+            approval.id, other.id
+        )));
     }
     seen(&request, decision, approval, &kept.names)?;
     if approval.votes.iter().any(|vote| vote.who == caller.who && vote.decision == decision) {

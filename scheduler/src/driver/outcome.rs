@@ -29,7 +29,7 @@ const IGNORED_OUTPUT: &str = "fetch printed a FetchOutput, which counts for noth
 /// What to say of a fetch that found work and said nothing about it but on stderr.
 const ONLY_ERRORS: &str = "2 means that there is work, and is also what shells, make and many parsers end with for a mistake of their own; if this \
                            is one, mend the fetch, and have it end with another code then (docs/commands.md, \"A 2 that is not meant\"); if there is work, have \
-                           it print what";
+                           it print what it found";
 
 /// Most left-over processes that a message lists.
 const LEFT_SHOWN: usize = 3;

@@ -167,6 +167,11 @@ impl ClusterRunner {
         never_started
     }
 
+    /// Whether a job is followed, so that a stop of it reaches its Pod.
+    pub fn hears(&self, job: JobId) -> bool {
+        self.inner.followed.has(job)
+    }
+
     /// Stops a job: its Pod is asked to end; the second time it is killed. Its end is news. `false` when no such job runs.
     pub fn stop(&self, job: JobId) -> bool {
         let is_stopped = self.inner.followed.stop(job);

@@ -185,6 +185,11 @@ impl LocalRunner {
         self.inner.followed.stop(job)
     }
 
+    /// Whether a job is followed, so that a stop of it reaches its wrapper.
+    pub fn hears(&self, job: JobId) -> bool {
+        self.inner.followed.has(job)
+    }
+
     /// Forgets jobs whose ends are stored: removes what is left of them here. One that is not known is forgotten already. One
     /// whose wrapper lives, because the database does not know that it was started, keeps its directory until it is asked again.
     pub async fn forget(&self, jobs: Vec<JobId>) {

@@ -35,6 +35,10 @@ impl Runner for Places {
         self.cluster.stop(job) || self.local.stop(job)
     }
 
+    fn hears(&self, job: JobId) -> bool {
+        self.cluster.hears(job) || self.local.hears(job)
+    }
+
     fn recover(&self, unfinished: Vec<JobId>) -> BoxFuture<'_, Vec<JobId>> {
         Box::pin(async move {
             // Whoever knows a job has it; what nobody knows never started anywhere, unless this machine was started again since.

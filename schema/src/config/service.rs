@@ -46,7 +46,7 @@ message! {
         /// What differs from channel to channel.
         #[serde(default)]
         per_release_channel: Vec<PerReleaseChannel>,
-        /// Name of each version, a template: letters, digits, `.`, `_`, `+` and `-`, beginning with a letter or digit. Default: the service's name and a number.
+        /// Name of each version, a template: 1 to 128 bytes without blanks, quotes, `$` and backslashes, and not beginning with `-`, `.` or `/`. Default: the service's name and a number.
         #[schemars(length(min = 1))]
         bundle_name: Option<String>,
         /// How long a release may take to converge before it counts as stuck. Default: without end.

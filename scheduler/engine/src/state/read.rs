@@ -87,6 +87,12 @@ impl State {
         self.approvals.iter().filter(|approval| !approval.over && approval.status == ApprovalStatus::Pending)
     }
 
+    /// Those that are given and that no apply uses: whoever gave one can take it back.
+    pub fn given_approvals(&self) -> impl Iterator<Item = &Approval> {
+        let uses = self.applies_desired();
+        self.approvals.iter().filter(move |approval| !uses && !approval.over && approval.status == ApprovalStatus::Approved)
+    }
+
     /// The newest release that was seen converged.
     pub fn converged(&self) -> Option<&Converged> {
         self.converged.as_ref()

@@ -367,14 +367,17 @@ fn check_bundle_name(bundle_name: &str, params: &str, expected: Result<Option<&s
 fn a_bundle_name_names_the_version() {
     let bad = |name: &str| {
         format!(
-            "service.bundleName: `{name}` cannot name a version: it must be 1 to 128 letters, digits, `.`, `_`, `+` and `-`, beginning with a letter or digit"
+            "service.bundleName: `{name}` cannot name a version: it must be 1 to 128 bytes without blanks, quotes, `$` and backslashes, and must not begin with `-`, `.` or `/`"
         )
     };
     check_bundle_name("{{.Params.p}}-{{.Builtins.Service.Name}}", "p=v1", Ok(Some("v1-svc")));
     check_bundle_name("{{.Params.p}}", "", Err(&bad("")));
-    check_bundle_name("{{.Params.p}}", "p=1.2_rc+build-7", Ok(Some("1.2_rc+build-7")));
+    let digest = format!("sha256:{}", "a".repeat(64));
+    for name in ["1.2_rc+build-7", "_tag", "feature/x", "über", &digest] {
+        check_bundle_name("{{.Params.p}}", &format!("p={name}"), Ok(Some(name)));
+    }
     let long = "v".repeat(129);
-    for name in ["../../etc", "--help", "a$(id)", "a/b", "-1", ".hidden", "über", "a:b", &long] {
+    for name in ["../../etc", "/etc", "--help", "a$(id)", "a`id`", "-1", ".hidden", &long] {
         check_bundle_name("{{.Params.p}}", &format!("p={name}"), Err(&bad(name)));
     }
     let undefined = "service.bundleName: undefined name `{{.Builtins.ReleaseChannel.Name}}`";

@@ -235,3 +235,22 @@ async fn p7_an_apply_that_was_given_up_is_stopped_once_more_when_somebody_cancel
     let told = async || rig.store.events(&filter, &PageRequest::default()).await.unwrap().items.into_iter().next();
     assert_eq!(rig.until("it to be in the audit log", told).await.actor.as_deref(), Some("eve"));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p8_a_yes_is_taken_back_by_a_no_until_an_apply_uses_it() {
+    let rig = Rig::start(|spec| (spec.kind != JobKind::Apply).then_some(2)).await;
+    rig.request(APPROVAL, true).await.unwrap();
+    rig.until_status("only", Status::WaitingManualApproval).await;
+    rig.handle.ask(target("only"), Ask::Pause, caller("eve")).await.unwrap();
+    rig.handle.ask(target("only"), Ask::Approve(any_plan()), caller("eve")).await.unwrap();
+    rig.handle.ask(target("only"), Ask::Reject(DecisionRequest::default()), caller("ann")).await.unwrap();
+    rig.handle.ask(target("only"), Ask::Resume, caller("eve")).await.unwrap();
+    rig.until_status("only", Status::Failed).await;
+    assert_eq!(rig.runner.applies(), 0);
+    rig.handle.ask(target("only"), Ask::Retry, caller("eve")).await.unwrap();
+    rig.until_status("only", Status::WaitingManualApproval).await;
+    rig.handle.ask(target("only"), Ask::Approve(any_plan()), caller("eve")).await.unwrap();
+    rig.until("its apply", async || (rig.runner.applies() > 0).then_some(())).await;
+    let late = rig.handle.ask(target("only"), Ask::Reject(DecisionRequest::default()), caller("ann")).await.unwrap_err();
+    assert!(matches!(&late, Refusal::Conflict(why) if why.contains("`pvnctl jobs cancel job-")), "{late}");
+}
