@@ -337,7 +337,8 @@ impl Loop {
             // Answered when everything else of the batch has happened.
             Arrived::Asks { .. } => {}
             Arrived::Started { job, at } => {
-                let Some(row) = self.world.jobs.get(job) else { return };
+                // One that was given up is followed on, and stays what it was told to be.
+                let Some(row) = self.world.jobs.get(job).filter(|row| row.ended_at.is_none()) else { return };
                 let (instance, once) = (row.instance, row.once);
                 batch.change_job(&mut self.world, *job, |row| {
                     row.status = JobStatus::Running;

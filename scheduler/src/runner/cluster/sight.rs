@@ -15,7 +15,10 @@ use super::let_go::LET_GO_MARK;
 use super::waits::Wait;
 use crate::runner::learned::{self, Decides, Exit, JobEnd, Learned, Never, Taken};
 
+mod asked;
 pub(super) mod tries;
+
+use asked::{asked_by, asked_to_end, with_what_was_seen};
 
 /// All that the cluster shows of one job.
 #[derive(Debug, Clone, Default)]
@@ -57,6 +60,8 @@ impl Sight {
 
     /// Takes in a Pod as it is now.
     pub(super) fn see(&mut self, pod: &Pod) {
+        let before = self.older.iter().chain(&self.pod).find(|before| before.metadata.uid == pod.metadata.uid);
+        let pod = &before.map_or_else(|| pod.clone(), |before| with_what_was_seen(pod, before));
         let made_at = |pod: &Pod| pod.metadata.creation_timestamp.as_ref().map(time);
         let is_other = |of: &Pod| of.metadata.name != pod.metadata.name;
         self.older.retain(is_other);
@@ -175,9 +180,13 @@ fn look_at_pod(pod: &Pod, sight: &Sight, subject: Subject<'_>) -> Seen {
     if let Some(why) = main.filter(|_| subject.deleted && !subject.started).and_then(never_made) {
         return never(why, true);
     }
-    let end = |main| if tries::is_cut_by_its_job(pod, sight) { tries::whole_end(pod, main) } else { ended(main) };
+    let is_cut = tries::is_cut_by_its_job(pod, sight);
+    let end = |main| if is_cut { tries::whole_end(pod, main) } else { ended(main) };
     if let Some(ended) = main.and_then(|main| end(main).or_else(|| last_end(main, sight, subject))) {
         return look_at_end(pod, sight, ended, subject);
+    }
+    if is_cut && main.is_some_and(|main| ended(main).is_some()) {
+        return lost("its Job ended it after its last try, and how its last whole try ended nobody saw", true);
     }
     let runs = main.is_some_and(|main| main.started == Some(true) || state(main).is_some_and(|state| state.running.is_some()));
     if status.phase.as_deref() == Some("Failed") {
@@ -294,13 +303,6 @@ pub(super) fn taken(pod: &Pod, sight: &Sight, subject: Subject<'_>) -> Option<Ta
         };
         Some(Taken { why, at })
     })
-}
-
-/// When somebody asked a Pod to end. The books have the time at which its grace is over.
-fn asked_to_end(pod: &Pod) -> Option<Timestamp> {
-    let over = pod.metadata.deletion_timestamp.as_ref().map(time)?;
-    let grace_ms = pod.metadata.deletion_grace_period_seconds.unwrap_or_default().saturating_mul(1000);
-    Some(over.plus_ms(grace_ms.saturating_neg()))
 }
 
 /// That a Pod has run past the deadline of its own, which its Job's file says.

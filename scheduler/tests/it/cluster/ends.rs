@@ -141,7 +141,7 @@ const ROWS: &[Row] = &[
         |fake| {
             fake.pod(json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": i64::MIN}), ended(0, "Completed"))
         },
-        "gone, exit Some(0)",
+        "gone, unknown: its Pod was deleted while it ran",
     ),
     (From::LetGo, |fake| init(fake, "pvn-wrapper"), "gone, never, surroundings: its init container `pvn-wrapper` ended with 4: Error"),
     // It has effects of its own, and the command's attempts are not its.

@@ -228,7 +228,10 @@ async fn p7_an_apply_that_was_given_up_is_stopped_once_more_when_somebody_cancel
     rig.runner.tell(Told::Ended { job, end: End::Unknown { why: "its wrapper does not answer".into(), report: None }, gone: false });
     let given_up = rig.until_status("staging", Status::Failed).await;
     assert!(given_up.message.contains(&format!("`pvnctl jobs cancel {job}` stops it once more")), "{}", given_up.message);
+    // Its runner takes it up again, as after a restart: it stays what it was told to be.
+    rig.runner.tell(Told::Started { job, at: rig.store.job(job).await.unwrap().unwrap().created_at });
     rig.handle.ask(target("staging"), Ask::Retry, caller("eve")).await.unwrap();
+    assert_eq!(rig.store.job(job).await.unwrap().unwrap().status, JobStatus::Unknown);
     rig.handle.cancel_job(job, caller("eve")).await.unwrap();
     rig.until("its runner to be asked", async || (!rig.runner.running.lock().unwrap().contains_key(&job)).then_some(())).await;
     let filter = EventFilter { kind: Some("job.cancel".into()), audit: true, ..Default::default() };

@@ -145,7 +145,8 @@ fn what_had_ended_before_the_cluster_took_it_counts() {
     check(deleted("2026-01-01T00:00:31Z", 30), "gone, unknown: its Pod was deleted while it ran");
     check(deleted("2026-01-01T00:00:32Z", 30), "gone, unknown: its Pod was deleted while it ran");
     check(deleted("2026-01-01T00:00:33Z", 30), "gone, exit 0");
-    check(deleted("2026-01-01T00:00:03Z", 0), "gone, exit 0");
+    // Its node removed it then; when it was asked to end the books do not have any more.
+    check(deleted("2026-01-01T00:00:03Z", 0), "gone, unknown: its Pod was deleted while it ran");
     for (at, expected) in [("01", "gone, unknown: its Pod was evicted: m"), ("03", "gone, exit 0")] {
         let mut status = ended(0, "Completed", "");
         let at = format!("2026-01-01T00:00:{at}Z");
@@ -154,6 +155,43 @@ fn what_had_ended_before_the_cluster_took_it_counts() {
     }
     let by_us = Subject { ended_by_us: true, ..ONCE };
     assert_eq!(line(&look(&deleted("2026-01-01T00:00:31Z", 30), by_us)), "gone, exit 0");
+}
+
+#[test]
+fn p8_when_a_pod_was_first_asked_to_end_is_remembered_past_its_nodes_last_word() {
+    for (asked, expected) in
+        [("2026-01-01T00:00:31Z", "gone, unknown: its Pod was deleted while it ran"), ("2026-01-01T00:00:35Z", "gone, exit 0")]
+    {
+        let at = |mut pod: Pod, at: &str, grace_s: i64| {
+            pod.metadata.uid = Some("u".to_owned());
+            pod.metadata.deletion_timestamp = serde_json::from_value(json!(at)).unwrap();
+            pod.metadata.deletion_grace_period_seconds = Some(grace_s);
+            pod
+        };
+        let mut sight = Sight::default();
+        sight.see(&at(pod(container(json!({"running": {"startedAt": "2026-01-01T00:00:00Z"}}))), asked, 30));
+        sight.see(&at(pod(ended(0, "Completed", "")), asked, 30));
+        sight.see(&at(pod(ended(0, "Completed", "")), "2026-01-01T00:00:06Z", 0));
+        check(sight, expected);
+    }
+}
+
+#[test]
+fn how_an_earlier_run_ended_is_remembered_when_its_node_forgets_it() {
+    let run = |last: Value| {
+        let mut status = ended(5, "Error", "");
+        status["containerStatuses"][0]["restartCount"] = json!(1);
+        status["containerStatuses"][0]["lastState"] = last;
+        let mut pod = pod(status);
+        pod.metadata.uid = Some("u".to_owned());
+        pod
+    };
+    let last = json!({"terminated": {"exitCode": 7, "reason": "Error", "startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:00:01Z"}});
+    let mut sight = Sight::default();
+    sight.see(&run(last));
+    sight.see(&run(json!({})));
+    let kept = sight.pod.unwrap().status.unwrap().container_statuses.unwrap().remove(0).last_state.unwrap().terminated.unwrap();
+    assert_eq!(kept.exit_code, 7);
 }
 
 #[test]

@@ -8,7 +8,9 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod, PodStatus};
 use schema::time::Timestamp;
 
-use super::{Sight, asked_to_end, cannot_start, ended, failure, had_node, is_refused, is_unmade, never_made, runs, state, time, was_made};
+use super::{
+    Sight, asked_by, asked_to_end, cannot_start, ended, failure, had_node, is_refused, is_unmade, never_made, runs, state, time, was_made,
+};
 
 /// What a Job allows when it does not say. Source: `backoffLimit` of batch/v1.
 const BACKOFF_LIMIT: i32 = 6;
@@ -34,7 +36,9 @@ pub(in super::super) fn tried(sight: &Sight, container: &str) -> Tried {
     if !runs.is_empty() {
         return Tried::Ran { since: runs.into_iter().filter_map(began).min() };
     }
-    let idle = pods().filter(|pod| never_ran(pod, sight, container)).count();
+    // One that is on its way out and has not ended says what it was when it has.
+    let is_ending = |pod: &&Pod| pod.metadata.deletion_timestamp.is_some() && !is_over(pod) && !sight.pod_gone;
+    let idle = pods().filter(|pod| is_ending(pod) || never_ran(pod, sight, container)).count();
     if sight.job.as_ref().map_or(0, ended_pods) > idle { Tried::Counted } else { Tried::Never }
 }
 
@@ -73,7 +77,7 @@ pub(super) fn never_ran(pod: &Pod, sight: &Sight, container: &str) -> bool {
 /// once the command runs again: that run is one too many. A Pod that somebody deletes makes the Job give up too, but later.
 pub(super) fn is_cut_by_its_job(pod: &Pod, sight: &Sight) -> bool {
     let restarts_in_place = pod.spec.as_ref().is_some_and(|spec| spec.restart_policy.as_deref() == Some("OnFailure"));
-    let Some(asked) = asked_to_end(pod).filter(|_| restarts_in_place) else { return false };
+    let Some(asked) = asked_by(pod).filter(|_| restarts_in_place) else { return false };
     let Some(job) = &sight.job else { return false };
     let gave_up = failure(job).filter(|failure| failure.reason.as_deref() == Some("BackoffLimitExceeded"));
     let gave_up_at = gave_up.and_then(|failure| failure.last_transition_time.as_ref()).map(time);
@@ -86,6 +90,11 @@ pub(super) fn whole_end<'a>(pod: &Pod, status: &'a ContainerStatus) -> Option<&'
     let asked = asked_to_end(pod).filter(|_| !runs(status))?;
     let by_itself = |ended: &&ContainerStateTerminated| ended.finished_at.as_ref().is_some_and(|at| seconds(time(at)) < seconds(asked));
     ended(status).filter(by_itself).or_else(|| status.last_state.as_ref()?.terminated.as_ref())
+}
+
+fn is_over(pod: &Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    matches!(phase, Some("Succeeded" | "Failed"))
 }
 
 fn status_of<'a>(pod: &'a Pod, container: &str) -> Option<&'a ContainerStatus> {

@@ -1,0 +1,48 @@
+//! When a Pod was asked to end, and what its books have of it no more. Pure. Called by `sight`, which keeps what was seen.
+//!
+//! The node deletes a Pod once more when its containers have ended, without any grace: from then on the books have that time, and its
+//! container may have ended a second before it although it was asked to long before. The node may forget, too, how an earlier run
+//! of a container ended.
+
+use k8s_openapi::api::core::v1::Pod;
+use schema::time::Timestamp;
+
+use super::time;
+
+/// How long a Pod has to end that does not say. Source: `terminationGracePeriodSeconds` of core/v1.
+const GRACE_SECONDS: i64 = 30;
+
+/// When somebody asked a Pod to end, at the earliest. The books have the time at which its grace is over; without any grace they may
+/// have that at which its node removed it, a moment after its containers had ended, and it was asked up to its own grace before.
+pub(super) fn asked_to_end(pod: &Pod) -> Option<Timestamp> {
+    let over = pod.metadata.deletion_timestamp.as_ref().map(time)?;
+    let own = || pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds).unwrap_or(GRACE_SECONDS);
+    let grace = pod.metadata.deletion_grace_period_seconds.filter(|seconds| *seconds > 0).unwrap_or_else(own);
+    Some(over.plus_ms(grace.max(0).saturating_mul(1000).saturating_neg()))
+}
+
+/// The same at the latest.
+pub(super) fn asked_by(pod: &Pod) -> Option<Timestamp> {
+    let over = pod.metadata.deletion_timestamp.as_ref().map(time)?;
+    let grace_ms = pod.metadata.deletion_grace_period_seconds.unwrap_or_default().max(0).saturating_mul(1000);
+    Some(over.plus_ms(grace_ms.saturating_neg()))
+}
+
+/// A Pod as it is now, with what its books had before and have no more: when it was first asked to end, and how a run of a container
+/// ended that was the last one then.
+pub(super) fn with_what_was_seen(now: &Pod, before: &Pod) -> Pod {
+    let mut pod = now.clone();
+    if asked_by(before).zip(asked_by(now)).is_some_and(|(before, now)| before < now) {
+        pod.metadata.deletion_timestamp.clone_from(&before.metadata.deletion_timestamp);
+        pod.metadata.deletion_grace_period_seconds = before.metadata.deletion_grace_period_seconds;
+    }
+    let old = before.status.as_ref().and_then(|status| status.container_statuses.as_ref());
+    for container in pod.status.iter_mut().filter_map(|status| status.container_statuses.as_mut()).flatten() {
+        let was = old.into_iter().flatten().find(|was| was.name == container.name && was.restart_count == container.restart_count);
+        let has_last = container.last_state.as_ref().is_some_and(|state| state.terminated.is_some());
+        if let Some(was) = was.filter(|_| !has_last) {
+            container.last_state.clone_from(&was.last_state);
+        }
+    }
+    pod
+}
