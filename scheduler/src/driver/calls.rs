@@ -269,7 +269,7 @@ fn decision(kept: &Kept, request: DecisionRequest, decision: Decision, caller: &
     let is_meant = |approval: &&Approval| named.is_none_or(|name| is_named(approval, name));
     // A yes can be taken back; where something is asked, a no without a name is for that.
     let given: Vec<&Approval> = match decision {
-        Decision::Reject if kept.state.pending_approvals().filter(is_meant).next().is_none() => kept.state.given_approvals().collect(),
+        Decision::Reject if !kept.state.pending_approvals().any(|approval| is_meant(&approval)) => kept.state.given_approvals().collect(),
         Decision::Reject | Decision::Approve => Vec::new(),
     };
     let mut pending = kept.state.pending_approvals().chain(given).filter(is_meant);
