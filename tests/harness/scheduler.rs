@@ -313,6 +313,15 @@ impl Scheduler {
         });
         found.unwrap_or_else(|| panic!("{service}/{channel} is not {status} but {last:#}\n{}", self.log()))
     }
+
+    /// What somebody who wonders would look at: the explanation of a channel of a service in application `app`, its last jobs, and
+    /// the log.
+    pub fn situation(&self, service: &str, channel: &str) -> String {
+        let explained = self.pvnctl(["services", "explain", service, "--app", "app", "--channel", channel]);
+        let jobs = self.pvnctl(["jobs", "list", "--app", "app", "--service", service, "--channel", channel, "--limit", "20"]);
+        let said = [&explained.stdout, &explained.stderr, &jobs.stdout, &jobs.stderr].map(|said| String::from_utf8_lossy(said));
+        format!("{}\n{}", said.concat(), self.log())
+    }
 }
 
 impl Drop for Scheduler {

@@ -126,7 +126,8 @@ fn a_backup_of_a_working_daemon_restores_to_one_that_only_looks_until_it_is_acti
     assert!(told.contains("next start"), "{told}");
     names_what_ran(&told);
     copy.run(&Start { root: Some(&root), ..Start::default() });
-    wait::until("the drift to be repaired", || files.state("s0", "c0"));
+    let repaired = wait::within(wait::PATIENCE, || files.state("s0", "c0"));
+    assert!(repaired.is_some(), "the drift is not repaired\n{}", copy.situation("s0", "c0"));
     assert_eq!(files.overlaps(), "");
     copy.stop();
     assert!(done(&["activate", "--data-dir", text(&data)]).contains("nothing was changed"));
