@@ -16,6 +16,9 @@ use crate::limits::{LINGERING_FETCHES, STOP_DEADLINE_MS};
 use crate::state::{ApplyEnd, Approval, Finding, Job, State};
 use crate::step::{duration, in_words};
 
+/// The code of an apply that was given up and may still run, wherever it is told.
+const APPLY_UNSETTLED: &str = "APPLY_UNSETTLED";
+
 /// The chain of causes. `name` gives `service/channel` of another instance, for those who hold a place; `target` are the words
 /// that name this one in a command of `pvnctl`: `web --app shop --channel eu`.
 pub fn explain(state: &State, lanes: &Lanes, now: Timestamp, name: &dyn Fn(InstanceId) -> String, target: &str) -> Explanation {
@@ -257,7 +260,7 @@ impl Chain<'_> {
 
     fn lingers(&mut self, job: JobId, since: Option<Timestamp>) {
         let (code, kind) = match self.state.given_up_kind(job) {
-            JobKind::Apply => ("APPLY_UNSETTLED", JobKind::Apply),
+            JobKind::Apply => (APPLY_UNSETTLED, JobKind::Apply),
             kind => ("FETCH_UNSETTLED", kind),
         };
         let text = format!("{kind} {job} was given up and nobody has said that it is gone; an apply beside it could do harm");
@@ -375,9 +378,17 @@ impl Chain<'_> {
         }
     }
 
-    /// What is in flight, and what getInfo has to say.
+    /// What is in flight or may still be, and what getInfo has to say.
     fn beside(&mut self) {
         let state = self.state;
+        if let Some((job, runtime)) = state.unsettled_apply().filter(|_| !self.causes.iter().any(|cause| cause.code == APPLY_UNSETTLED)) {
+            let text = format!(
+                "apply {job} was given up and nobody has said that it is gone: no other apply starts here, and it has a place in runtime \
+                 `{runtime}` where those are counted; {}",
+                self.unsettled_way_out(job)
+            );
+            self.say(APPLY_UNSETTLED, text, None, None);
+        }
         for job in state.jobs_in_flight().filter(|_| state.desired().is_some()) {
             self.job(job);
         }

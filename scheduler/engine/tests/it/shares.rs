@@ -11,7 +11,7 @@ use schema::status::JobKind;
 use schema::time::Timestamp;
 
 use crate::rules_12_to_17::{grant_all, instance, limits};
-use crate::scenario::{ALONE, START_MS, apply_only, exit_code, newer};
+use crate::scenario::{ALONE, Apply, Fetch, START_MS, Scenario, apply_only, exit_code, newer};
 
 struct Daemon {
     lanes: Lanes,
@@ -193,4 +193,31 @@ fn rule_08_the_place_of_a_channel_that_left_the_config_is_free_once_it_is_back_a
     states[0] = step(states[0].clone(), Event::Retry { who: "eve".to_owned() }, now).0;
     states.iter().for_each(|state| lanes.update(state, ALONE));
     assert!(!grant_all(&mut lanes, &mut states, now).is_empty());
+}
+
+#[test]
+fn rule_11_an_apply_that_may_still_run_is_told_also_where_all_is_well() {
+    let mut it = Scenario::new(Desired { max_concurrency: Some(1), ..exit_code() });
+    it.run(Fetch, 2);
+    let apply = it.start(Apply);
+    it.begins(apply.job);
+    it.ends(apply.job, Outcome::Unknown { why: "lost".to_owned(), gone: false });
+    it.is("FAILED APPLY_FAILED");
+    let told = |it: &Scenario| {
+        let lanes = Lanes::new(limits(1, None), it.now);
+        let told = explain(it.state(), &lanes, it.now, &|_| "web/staging".to_owned(), "");
+        told.causes.into_iter().filter(|cause| cause.code == "APPLY_UNSETTLED").map(|cause| cause.message).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&it).len(), 1, "once: {:?}", told(&it));
+    it.run(Fetch, 0);
+    it.is("CONVERGED");
+    let [cause] = &told(&it)[..] else { panic!("{:?}", told(&it)) };
+    assert!(cause.contains(&apply.job.to_string()) && cause.contains("`runtime`") && cause.contains("`pvnctl services retry`"), "{cause}");
+    let message = &it.state().standing().message;
+    assert!(message.contains(&format!("{} was given up and may still run", apply.job)), "{message}");
+    it.send(Event::Pause(true));
+    assert_eq!(told(&it).len(), 1, "a pause hides nothing");
+    it.send(Event::Pause(false));
+    it.send(Event::Retry { who: "ann".to_owned() });
+    assert_eq!((told(&it).len(), it.state().standing().message.contains("given up")), (0, false));
 }

@@ -14,8 +14,8 @@ pub(super) async fn perform(what: &str, instance: &ChannelArgument, client: &Cli
     let done = match what {
         "pause" => "paused",
         "resume" => "resumed",
-        // There is nothing to try: a fetch looks, where the runtime has one.
-        _ if now.status == Status::Converged => "nothing to try again",
+        // There is nothing to apply: a fetch looks, where the runtime has one, and what was given up no longer holds anything.
+        _ if now.status == Status::Converged => "nothing to apply again, and nothing that was given up is waited for any more",
         _ => "trying again",
     };
     console.done(&now, &format!("{done}: {}; it is {}: {}", instance.say(), now.status, now.message))
