@@ -18,6 +18,7 @@ use crate::deliver::spool::Spool;
 use crate::freshness::Before;
 use crate::job;
 use crate::store;
+use crate::writer::say;
 
 pub(crate) use copy::copy;
 use copy::{Masked, in_memory};
@@ -99,8 +100,10 @@ fn keep(name: &str, file: &File, shown: Option<&Secrets>, path: &Path, to: To<'_
         To::Nobody => Ok(Kept { blob: BlobId::of_reader(reader()?)?, send: None }),
         To::Job(job) => Ok(Kept { blob: job::hand_over(job, name, reader()?)?, send: None }),
         To::Scheduler(spool) => {
-            if let Some(Ok((path, blob))) = spool.map(|spool| spool.keep(name, reader()?)) {
-                return Ok(Kept { blob, send: Some(path) });
+            match spool.map(|spool| spool.keep(name, reader()?)) {
+                Some(Ok((path, blob))) => return Ok(Kept { blob, send: Some(path) }),
+                Some(Err(error)) => say(&format!("output `{name}` could not be kept for a later delivery: {error}")),
+                None => {}
             }
             // What cannot be kept is sent from where it is, if it may be.
             let (path, blob) = if shown.is_some() { in_memory(reader()?)? } else { (path.to_owned(), BlobId::of_reader(reader()?)?) };

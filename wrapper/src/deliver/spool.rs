@@ -195,9 +195,14 @@ impl Spool {
     pub(crate) fn keep(&self, name: &str, from: impl Read) -> io::Result<(PathBuf, BlobId)> {
         DirBuilder::new().recursive(true).mode(0o700).create(self.directory.join(FILES))?;
         let to = self.file(name);
-        let mut file = new(&to)?;
-        let blob = outputs::copy(from, &mut file)?;
-        Ok((to, blob))
+        match outputs::copy(from, &mut new(&to)?) {
+            Ok(blob) => Ok((to, blob)),
+            Err(error) => {
+                // Whoever resumes would take a part of it for all of it, and the report may need the room.
+                let _ = std::fs::remove_file(&to);
+                Err(error)
+            }
+        }
     }
 
     /// Puts the report in place, whole or not at all as far as a killed process goes; [`Self::sync`] is for the rest. Where there is

@@ -39,17 +39,18 @@ fn spool_disk_full() {
 const FLOOD: &str = "head -c 20000000 /dev/zero";
 
 /// A run of `script` on a file system of 1 MiB, where its spool is too, that nobody takes, after `prepare`; and what `resume` delivers
-/// of it then: what was said, and what arrived. `None` where no file system can be made.
+/// of it then: what was said, and what arrived. `$PLAN` is a declared output elsewhere. `None` where no file system can be made.
 fn resumed_from_a_full_disk(test: &str, scheduler: &Scheduler, prepare: &str, script: &str) -> Option<(String, Report)> {
+    let elsewhere = tempfile::tempdir().unwrap();
     let place = tempfile::tempdir().unwrap();
     let run = r#"mount -t tmpfs -o size=1m none "$1" && cd "$1" || exit 99
         eval "$3"
-        PVN_API_URL=http://127.0.0.1:1 "$2" exec --spool "$1/s" --deliver-for 1s -- sh -c "$4; exit 4" > /dev/null
+        PVN_API_URL=http://127.0.0.1:1 "$2" exec --spool "$1/s" --deliver-for 1s --out plan="$PLAN" -- sh -c "$4; exit 4" > /dev/null
         echo "ended with $?" >&2
         exec "$2" resume "$1/s""#;
     let mut command = std::process::Command::new("unshare");
     command.args(["--mount", "sh", "-c", run, "sh"]).arg(place.path()).arg(env!("CARGO_BIN_EXE_pvn-wrapper")).args([prepare, script]);
-    command.env("PVN_API_URL", scheduler.url()).env("PVN_TOKEN", TOKEN).env("PVN_JOB_ID", JOB);
+    command.env("PVN_API_URL", scheduler.url()).env("PVN_TOKEN", TOKEN).env("PVN_JOB_ID", JOB).env("PLAN", elsewhere.path().join("plan"));
     let output = command.output();
     let said = output.as_ref().map_or_else(ToString::to_string, |output| String::from_utf8_lossy(&output.stderr).into_owned());
     let Some(output) = output.ok().filter(|_| !said.contains("unshare:") && !said.contains("mount:")) else {
@@ -92,6 +93,18 @@ fn a_report_that_could_not_be_kept_is_not_said_to_be() {
     assert!(said.contains("nor could it be kept") && !said.contains("it is kept"), "{said}");
     assert!(said.contains("is not known, and the last of its output may be missing"), "{said}");
     assert_eq!((told.exit_code, told.output_incomplete), (None, true));
+}
+
+#[test]
+fn a_plan_for_which_there_is_no_room_is_said_to_be_lost_and_the_rest_is_delivered() {
+    let scheduler = Scheduler::start();
+    let test = "a_plan_for_which_there_is_no_room_is_said_to_be_lost_and_the_rest_is_delivered";
+    let Some((said, told)) = resumed_from_a_full_disk(test, &scheduler, "", "echo out; head -c 3000000 /dev/urandom > $PLAN") else {
+        return;
+    };
+    assert!(said.contains("output `plan` could not be kept") && said.contains("it is kept: `pvn-wrapper resume"), "{said}");
+    assert_eq!((told.exit_code, told.stdout_bytes, told.lost_bytes), (Some(4), 4, 0), "{said}");
+    assert!(told.files[0].content_blob_id.is_none() && told.files_lost.is_some(), "{told:?}");
 }
 
 #[test]
