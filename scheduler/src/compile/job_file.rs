@@ -15,6 +15,10 @@ use super::problem::{Place, Problem, Problems};
 use super::template::{self, Rendered, Scope};
 use super::{ClusterPlace, Command, EnvValue, EnvVar, Place as JobPlace};
 
+/// Longest `activeDeadlineSeconds`: the cluster counts it in nanoseconds of 63 bits, and what overflows is over at once (seen with
+/// Kubernetes 1.34).
+const DEADLINE_LIMIT_S: i64 = i64::MAX / 1_000_000_000;
+
 /// A Job file, read.
 pub(super) struct JobFile {
     /// The config's field that holds or names it.
@@ -210,6 +214,15 @@ impl JobFile {
             {
                 self.tell(node, format!("`{field}` is not 1: the Job is one run of one command"), Some("take it out"), problems);
             }
+        }
+        if let Some(node) = at(&self.tree, "/spec/activeDeadlineSeconds")
+            && let Kind::Scalar { text, .. } = &node.kind
+            && text.parse::<i64>().is_ok_and(|seconds| seconds > DEADLINE_LIMIT_S)
+        {
+            let what = format!(
+                "`activeDeadlineSeconds` is {text}: Kubernetes counts no more than {DEADLINE_LIMIT_S}, and would end the Job at once"
+            );
+            self.tell(node, what, Some("take it out, or give `timeout`"), problems);
         }
         if let Some(node) = at(&self.tree, "/metadata/namespace")
             && !matches!(&node.kind, Kind::Scalar { text, .. } if *text == place.namespace)

@@ -178,6 +178,13 @@ fn what_makes_no_sense_on_a_cluster_is_said() {
     );
     check_problem(
         K8S,
+        &file(&format!("spec: {{activeDeadlineSeconds: 9223372037, {containers}}}")),
+        &format!(
+            "{at}.inlined: `activeDeadlineSeconds` is 9223372037: Kubernetes counts no more than 9223372036, and would end the Job at once"
+        ),
+    );
+    check_problem(
+        K8S,
         &file(&format!("metadata: {{namespace: other}}\\nspec: {{{containers}}}")),
         &format!("{at}.inlined: the Job runs in namespace `pvn-proxy-runtime-tool`"),
     );
