@@ -40,7 +40,7 @@ pub(super) struct Clusters {
 }
 
 /// Which cluster: kubeconfig and context.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Key(Option<String>, Option<String>);
 
 impl Key {

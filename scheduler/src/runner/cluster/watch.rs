@@ -7,10 +7,11 @@
 //! listed once more, and its view says whether that was done.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures::{Stream, StreamExt};
+use futures::{FutureExt, Stream, StreamExt};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use kube::runtime::WatchStreamExt;
@@ -98,7 +99,13 @@ impl Watches {
     /// Shows what becomes of a job from now on. `is_new`: there is nothing of it in the cluster yet; otherwise everything is
     /// listed once more, so that what is there already is seen.
     pub(super) fn view(&self, cluster: &Cluster, key: Key, namespace: &str, job: JobId, is_new: bool) -> View {
-        let key = (key, namespace.to_owned());
+        self.show((key, namespace.to_owned()), job, is_new, |watched| watched.run(cluster.patient.clone(), namespace.to_owned()))
+    }
+
+    fn show<F>(&self, key: (Key, String), job: JobId, is_new: bool, run: impl FnOnce(Arc<Namespace>) -> F) -> View
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
         let sight = Sight { jobs_listed: is_new, pods_listed: is_new, ..Sight::default() };
         let (sender, sight) = watch::channel(sight);
         let watcher = Watcher { sight: sender, since: Instant::now() };
@@ -112,9 +119,28 @@ impl Watches {
             // Watched first: no list is older than the view.
             let watched = Arc::new(Namespace { jobs: Mutex::new(HashMap::from([(job, watcher)])), ..Namespace::default() });
             open.insert(key.clone(), watched.clone());
-            self.tasks.spawn(watched.run(cluster.patient.clone(), namespace.to_owned()));
+            let run = run(watched.clone());
+            self.keep(key.clone(), watched, run);
         }
         View { sight, job, key, watches: self.clone() }
+    }
+
+    /// Runs the watch of a namespace. When it panics its jobs lose their views, so that none waits for ever for news that nobody
+    /// brings, and the next view of the namespace begins another one.
+    fn keep(&self, key: (Key, String), watched: Arc<Namespace>, run: impl Future<Output = ()> + Send + 'static) {
+        let open = self.open.clone();
+        self.tasks.spawn(async move {
+            if AssertUnwindSafe(run).catch_unwind().await.is_ok() {
+                return;
+            }
+            tracing::error!(namespace = %key.1, "the watch of a namespace panicked; its jobs are told as unknown");
+            let mut open = open.lock().expect("nobody panics with the lock");
+            if open.get(&key).is_some_and(|known| Arc::ptr_eq(known, &watched)) {
+                open.remove(&key);
+            }
+            // It may have panicked with the lock.
+            watched.jobs.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        });
     }
 }
 
@@ -289,6 +315,27 @@ impl Namespace {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn jobs_whose_watch_panics_lose_their_view_and_the_next_one_begins_another_watch() {
+        let watches = Watches::new(TaskTracker::new());
+        let key = || (Key::default(), "n".to_owned());
+        let [first, second] = [b"1", b"2"].map(|name| JobId::derive(&[name]));
+        let mut view = watches.show(key(), first, true, |watched| async move {
+            let _poisoned = watched.jobs.lock().unwrap();
+            panic!("on purpose");
+        });
+        assert!(view.sight.changed().await.is_err(), "nobody brings news any more");
+        let mut other = watches.show(key(), second, true, |watched| async move {
+            watched.show_all(|_| true, |sight| sight.pods_broken += 1);
+            watched.stop.cancelled().await;
+        });
+        assert!(other.sight.changed().await.is_ok());
+        drop(view);
+        assert_eq!(watches.open.lock().unwrap().len(), 1);
+        drop(other);
+        assert_eq!(watches.open.lock().unwrap().len(), 0);
+    }
 
     #[test]
     fn pauses_grow_and_stay_below_the_longest_however_long_it_takes() {
