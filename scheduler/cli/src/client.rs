@@ -90,12 +90,17 @@ impl Client {
     /// # Errors
     /// When `server` is no such address.
     pub fn new(server: &str, authorities: Option<Authorities>, token: Option<Token>) -> Result<Self, Failure> {
+        // Whatever stands before an @ may be a password, which no message repeats.
+        let shown = if server.contains('@') { "what is given as --server or PVN_SERVER".to_owned() } else { format!("`{server}`") };
         let wrong =
-            |why: &str| Failure::with_next(format!("`{server}` is not the address of a scheduler: {why}"), "write it as http://HOST:PORT");
+            |why: &str| Failure::with_next(format!("{shown} is not the address of a scheduler: {why}"), "write it as http://HOST:PORT");
         if !["http://", "https://"].iter().any(|scheme| server.starts_with(scheme)) {
             return Err(wrong("it does not start with http:// or https://"));
         }
         let base = Url::parse(server).map_err(|error| wrong(&error.to_string()))?;
+        if !base.username().is_empty() || base.password().is_some() {
+            return Err(wrong("it has a user or a password in it, and a scheduler takes a token alone (--token-file)"));
+        }
         // The whole program's cryptography is ring's; whoever came before set the same.
         let _set_already = rustls::crypto::ring::default_provider().install_default();
         let mut builder = reqwest::Client::builder()
@@ -319,6 +324,10 @@ mod tests {
             let failure = Client::new(server, None, None).unwrap_err();
             assert!(failure.to_string().contains("is not the address of a scheduler"), "{failure}");
             assert_eq!(failure.next().as_deref(), Some("write it as http://HOST:PORT"));
+        }
+        for server in ["http://ann:pass@x", "http://:pass@x", "htp://ann:pass@x", "http://ann:pass@x:port"] {
+            let failure = Client::new(server, None, None).unwrap_err().to_string();
+            assert!(failure.contains("--server or PVN_SERVER is not the address of a scheduler") && !failure.contains("pass@"), "{failure}");
         }
     }
 }
