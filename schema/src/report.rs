@@ -9,6 +9,7 @@ use crate::id::BlobId;
 pub(crate) use self::words::each_text;
 
 pub mod line;
+pub mod message;
 mod short;
 mod words;
 

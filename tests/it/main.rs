@@ -6,6 +6,7 @@ mod bad_rows;
 mod clocks;
 mod cluster;
 mod cluster_check;
+mod cluster_copies;
 mod cluster_deploy;
 mod cluster_example;
 mod cluster_faults;

@@ -191,15 +191,23 @@ impl Way {
         !matches!(self, Self::Job(_) | Self::Dry { part_of: Some(_), .. })
     }
 
+    /// Writes the short form of a report, without secrets, into the termination log if that is ours.
+    pub(crate) fn tell_kubelet(&self, report: &Report, environment: &Environment) {
+        let signer = match self {
+            Self::Http(http) => http.delivery.target.tokens.current().ok().map(|token| (http.delivery.target.job.as_str(), token)),
+            Self::Dry { part_of: None, .. } => None,
+            Self::Job(_) | Self::Dry { part_of: Some(_), .. } => return,
+        };
+        last_words::termination_log(report, environment, signer.as_ref().map(|(job, token)| (*job, token.as_str())));
+    }
+
     /// Hands everything over. Failing to do so never changes the code of a command that ran.
     pub(crate) fn hand_over(self, ended: Ended, to: Option<&Path>, environment: &Environment, secrets: Option<&Secrets>) {
         let Ended { mut report, streams, is_within_a_line, to_send, .. } = ended;
         if let Some(secrets) = secrets {
             report.hide(secrets);
         }
-        if self.tells_kubelet() {
-            last_words::termination_log(&report, environment);
-        }
+        self.tell_kubelet(&report, environment);
         if let Some(to) = to
             && let Err(error) = report::write(&report, to)
         {

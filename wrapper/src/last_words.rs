@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustix::fs::OFlags;
-use schema::report::Report;
+use schema::report::{Report, message};
 use schema::wire::{TERMINATION_LIMIT_BYTES, TERMINATION_LOG};
 
 use crate::writer::{self, Writer};
@@ -23,14 +23,14 @@ const READER_PATIENCE: Duration = Duration::from_secs(10);
 /// How long a reader of standard error may take for all of the line.
 const LINE_PATIENCE: Duration = Duration::from_secs(30);
 
-/// Writes the short form where the kubelet reads it, if there is such a place.
-pub(crate) fn termination_log(report: &Report, environment: &[(OsString, OsString)]) {
+/// Writes the short form where the kubelet reads it, if there is such a place, signed for the job by `signer`, its id and token.
+pub(crate) fn termination_log(report: &Report, environment: &[(OsString, OsString)], signer: Option<(&str, &str)>) {
     let named = environment.iter().find(|(key, _)| key == TERMINATION_LOG_VARIABLE).map(|(_, value)| value.as_os_str());
     let path = Path::new(named.unwrap_or(OsStr::new(TERMINATION_LOG)));
     // The kubelet makes it; where it is not there, nobody reads it. A FIFO without a reader is not waited for.
     let flags = OFlags::NONBLOCK.bits().cast_signed();
     if let Ok(mut file) = File::options().write(true).truncate(true).custom_flags(flags).open(path) {
-        let _ = file.write_all(&report.shortened(TERMINATION_LIMIT_BYTES));
+        let _ = file.write_all(&message::write(report, signer, TERMINATION_LIMIT_BYTES));
     }
 }
 

@@ -18,7 +18,7 @@ use crate::spawn::Refusal;
 use crate::store::{Kept, Place};
 use crate::terminal::Terminal;
 use crate::writer::say;
-use crate::{capture, escalate, exit, last_words, outputs, report, signals, spawn, supervise};
+use crate::{capture, escalate, exit, outputs, report, signals, spawn, supervise};
 
 /// What every step of a run may look at.
 pub(crate) struct Shared<'a> {
@@ -113,18 +113,19 @@ impl Shared<'_> {
         let streams = outcome.captures.map(capture::Capture::finish);
         let [stdout, stderr] = &streams;
         report::set_streams(&mut report, [stdout, stderr]);
+        let fine = report.exit_code.is_some_and(|code| options.success_exit_codes.has(code));
         if !options.outputs.is_empty() && way.tells_kubelet() {
             // Large files take a while, in which somebody may kill us.
-            let mut early = report.clone();
+            let lost = || Some("its wrapper was killed while it handed over what the command left".to_owned());
+            let mut early = Report { files_lost: lost(), bad_output: lost().filter(|_| fine), ..report.clone() };
             if let Some(secrets) = self.secrets {
                 early.hide(secrets);
             }
-            last_words::termination_log(&early, self.environment);
+            way.tell_kubelet(&early, self.environment);
         }
         let collected = outputs::collect(&options.outputs, before, self.secrets, way.outputs());
         report.files = collected.files;
         report.files_lost = collected.lost;
-        let fine = report.exit_code.is_some_and(|code| options.success_exit_codes.has(code));
         if fine {
             let expected = options.expected(self.environment, way.is_of_the_job());
             report.structured = expected.map(|kind| outputs::structured(kind, stdout, self.secrets));

@@ -327,7 +327,10 @@ mod tests {
         }
         for server in ["http://ann:pass@x", "http://:pass@x", "htp://ann:pass@x", "http://ann:pass@x:port"] {
             let failure = Client::new(server, None, None).unwrap_err().to_string();
-            assert!(failure.contains("--server or PVN_SERVER is not the address of a scheduler") && !failure.contains("pass@"), "{failure}");
+            assert!(
+                failure.contains("--server or PVN_SERVER is not the address of a scheduler") && !failure.contains("pass@"),
+                "{failure}"
+            );
         }
     }
 }

@@ -76,9 +76,9 @@ impl State {
                     let looks = self.desired().is_some_and(|desired| desired.fetch.is_some());
                     let left = self.left_behind.as_ref().filter(|_| !looks).map_or_else(String::new, |left| format!("; {left}"));
                     let doubt = self.look.doubt.as_ref().map_or_else(String::new, |doubt| format!(", but {doubt}"));
-                    let unsettled = self
-                        .unsettled_apply()
-                        .map_or_else(String::new, |(job, _)| format!("; apply {job} was given up and may still run: see `pvnctl services explain`"));
+                    let unsettled = self.unsettled_apply().map_or_else(String::new, |(job, _)| {
+                        format!("; apply {job} was given up and may still run: see `pvnctl services explain`")
+                    });
                     (Status::Converged, None, format!("{version} is as desired{left}{doubt}{unsettled}"))
                 }
             },

@@ -44,6 +44,7 @@ mod job;
 mod leave;
 mod let_go;
 mod log;
+mod own;
 mod record;
 mod rights;
 mod sight;

@@ -26,7 +26,7 @@
 //! write a marked line, which needs the job's token.
 
 use schema::id::JobId;
-use schema::report::{Report, line};
+use schema::report::{Report, line, message};
 use schema::time::Timestamp;
 
 use super::End;
@@ -248,7 +248,12 @@ impl Exit {
 
 /// The report in a termination message, when it is one.
 pub fn in_message(text: &str) -> Option<Box<Report>> {
-    serde_json::from_str(text.trim()).ok()
+    message::read(text).map(Box::new)
+}
+
+/// The same where it has to be of the job's own wrapper, which alone has its token.
+pub fn in_signed_message(text: &str, job: JobId, token: &str) -> Option<Box<Report>> {
+    message::read_signed(text, &job.to_string(), token).filter(|_| !token.is_empty()).map(Box::new)
 }
 
 /// The report in the last marked line of a container's log that the job's own wrapper wrote, which alone has its token. The

@@ -24,12 +24,12 @@ pub const LINE_LIMIT_BYTES: usize = 16 << 20;
 /// The line, with its newline. `job` is the job's id, without blanks; `token` what speaks for it.
 pub fn write(job: &str, token: &str, report: &Report) -> String {
     let json = String::from_utf8(report.shortened(LINE_LIMIT_BYTES)).expect("JSON is UTF-8");
-    let mac = mac(job, token, &json).finalize().into_bytes();
-    let mut line = String::with_capacity(REPORT_MARK.len() + job.len() + 2 * mac.len() + json.len() + 3);
+    let digits = hexadecimal(mac(job, token, json.as_bytes()));
+    let mut line = String::with_capacity(REPORT_MARK.len() + job.len() + digits.len() + json.len() + 3);
     line.push_str(REPORT_MARK);
     line.push_str(job);
     line.push(' ');
-    mac.iter().for_each(|byte| write!(line, "{byte:02x}").expect("a string takes everything"));
+    line.push_str(&digits);
     line.push(' ');
     line.push_str(&json);
     line.push('\n');
@@ -45,7 +45,7 @@ pub fn read(log: &str, job: &str, token: &str) -> Option<Report> {
         if found != job {
             return None;
         }
-        mac(job, token, json).verify_slice(&bytes(digits)?).ok()?;
+        verify(job, token, json, digits)?;
         serde_json::from_str(json).ok()
     })
 }
@@ -55,12 +55,25 @@ pub fn is_marked(line: &str) -> bool {
     line.starts_with(REPORT_MARK)
 }
 
-fn mac(job: &str, token: &str, json: &str) -> Hmac<Sha256> {
+/// The signature of a report in JSON.
+pub(super) fn mac(job: &str, token: &str, json: &[u8]) -> Hmac<Sha256> {
     let mut mac = Hmac::<Sha256>::new_from_slice(token.as_bytes()).expect("HMAC takes a key of any length");
     mac.update(job.as_bytes());
     mac.update(b" ");
-    mac.update(json.as_bytes());
+    mac.update(json);
     mac
+}
+
+/// A signature in digits.
+pub(super) fn hexadecimal(mac: Hmac<Sha256>) -> String {
+    let mut digits = String::new();
+    mac.finalize().into_bytes().iter().for_each(|byte| write!(digits, "{byte:02x}").expect("a string takes everything"));
+    digits
+}
+
+/// `None` unless these digits are the signature of this report.
+pub(super) fn verify(job: &str, token: &str, json: &str, digits: &str) -> Option<()> {
+    mac(job, token, json.as_bytes()).verify_slice(&bytes(digits)?).ok()
 }
 
 /// The bytes that lower-case hexadecimal digits spell.

@@ -23,6 +23,7 @@ use super::hidden::Hidden;
 use super::job::{self, Objects};
 use super::leave::May;
 use super::log;
+use super::own::Own;
 use super::record::Record;
 use super::stop::END_NOW_S;
 use super::waits::{Teller, Wait};
@@ -101,10 +102,11 @@ impl Inner {
             self.clusters.renew(&wanted.place).await;
             return Err(never(why));
         }
-        let view = self.watches.view(&cluster, Key::of(&wanted.place), &wanted.place.namespace, spec.job, true);
+        let own = Own::new(&record.name, None);
+        let view = self.watches.view(&cluster, Key::of(&wanted.place), &wanted.place.namespace, spec.job, own.clone(), true);
         let deadline = Instant::now() + within;
         let teller = Teller::new(self.news.clone(), spec.job, record.start_by, true, hidden.clone());
-        let mut follower = Follower::new(self.clone(), spec.job, record.clone(), cluster, view, teller);
+        let mut follower = Follower::new(self.clone(), spec.job, record.clone(), cluster, own, view, teller);
         let made = tokio::select! {
             made = follower.make(wanted, &objects, tried_before, deadline) => made,
             Some(()) = stops.recv() => Err(never("it was stopped before it was started".to_owned())),
@@ -124,6 +126,7 @@ impl Inner {
             }
         };
         crash::at(crash::AFTER_MADE);
+        follower.own.is_made(&uid);
         record.uid = Some(uid);
         self.note(spec.job, &record).await?;
         crash::at(crash::AFTER_RECORDED);
@@ -154,8 +157,9 @@ impl Inner {
             }
             tokio::time::sleep(CONNECT_AGAIN).await;
         };
-        let view = self.watches.view(&cluster, Key::of(&record.place), &record.place.namespace, job, false);
-        let mut follower = Follower::new(self.clone(), job, record, cluster, view, teller);
+        let own = Own::new(&record.name, record.uid.as_deref());
+        let view = self.watches.view(&cluster, Key::of(&record.place), &record.place.namespace, job, own.clone(), false);
+        let mut follower = Follower::new(self.clone(), job, record, cluster, own, view, teller);
         let is_stopped = tokio::select! {
             () = follower.resume() => false,
             Some(()) = stops.recv() => true,

@@ -20,6 +20,7 @@ use super::clusters::Cluster;
 use super::course::Course;
 use super::hidden::Hidden;
 use super::leave::May;
+use super::own::Own;
 use super::record::Record;
 use super::sight::tries::{Tried, last_run, tried};
 use super::sight::{Seen, Sight, Subject, init_that_ran, is_suspended_again, look, taken};
@@ -84,17 +85,34 @@ pub(super) struct Follower {
     pub(super) is_unmade: bool,
     /// The secrets that it was given.
     pub(super) hidden: Hidden,
+    /// What is its own.
+    pub(super) own: Own,
     view: View,
     /// What is known already, so that there is nothing to follow.
     pub(super) known: Option<(Learned, bool)>,
 }
 
 impl Follower {
-    pub(super) fn new(inner: Arc<Inner>, job: JobId, record: Record, cluster: Cluster, view: View, teller: Teller) -> Self {
+    pub(super) fn new(inner: Arc<Inner>, job: JobId, record: Record, cluster: Cluster, own: Own, view: View, teller: Teller) -> Self {
         let hidden = teller.hidden.clone();
         let [is_stopped, is_unsure, is_doubtful, is_unmade] = [false; 4];
         let resume_at = Instant::now();
-        Self { inner, job, record, cluster, teller, is_stopped, is_unsure, resume_at, is_doubtful, is_unmade, hidden, view, known: None }
+        Self {
+            inner,
+            job,
+            record,
+            cluster,
+            teller,
+            is_stopped,
+            is_unsure,
+            resume_at,
+            is_doubtful,
+            is_unmade,
+            hidden,
+            own,
+            view,
+            known: None,
+        }
     }
 
     pub(super) fn jobs(&self) -> Api<Job> {
@@ -373,7 +391,10 @@ impl Follower {
         let is_late = self.record.end_by.is_some_and(|by| self.inner.clock.now() >= by);
         // What its wrapper left in the log has us end its Pod, unless somebody else did before.
         let ended_by_us = course.asked > 0 || course.timed_out || is_late || (course.line.is_some() && !course.was_taken);
-        Subject { container: &self.record.container, tries_again: self.record.tries_again, deleted, started, ended_by_us }
+        let Record { container, tries_again, place, token, .. } = &self.record;
+        let is_alone = place.wrapper_image.is_some() && !tries_again;
+        let signed_by = is_alone.then(|| (self.job, token.as_deref().unwrap_or_default()));
+        Subject { container, tries_again: *tries_again, deleted, started, ended_by_us, signed_by }
     }
 
     /// Deletes the Job of what has not started.

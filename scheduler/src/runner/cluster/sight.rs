@@ -8,6 +8,7 @@
 
 use k8s_openapi::api::batch::v1::{Job, JobCondition};
 use k8s_openapi::api::core::v1::{ContainerState, ContainerStateTerminated, ContainerStatus, Pod, PodCondition, PodStatus};
+use schema::id::JobId;
 use schema::time::Timestamp;
 
 use super::job;
@@ -16,9 +17,12 @@ use super::waits::Wait;
 use crate::runner::learned::{self, Decides, Exit, JobEnd, Learned, Never, Taken};
 
 mod asked;
+mod taken;
 pub(super) mod tries;
 
 use asked::{asked_by, asked_to_end, with_what_was_seen};
+use taken::run_although_asked;
+pub(super) use taken::taken;
 
 /// All that the cluster shows of one job.
 #[derive(Debug, Clone, Default)]
@@ -40,6 +44,8 @@ pub(super) struct Sight {
     pub(super) pods_listed: bool,
     /// How often the watch of the Pods was lost.
     pub(super) pods_broken: u32,
+    /// Containers that were seen to run in a Pod, by its uid, that had been asked to end.
+    pub(super) outlived: Vec<(Option<String>, String)>,
 }
 
 impl Sight {
@@ -62,6 +68,12 @@ impl Sight {
     pub(super) fn see(&mut self, pod: &Pod) {
         let before = self.older.iter().chain(&self.pod).find(|before| before.metadata.uid == pod.metadata.uid);
         let pod = &before.map_or_else(|| pod.clone(), |before| with_what_was_seen(pod, before));
+        for container in run_although_asked(pod) {
+            let outlived = (pod.metadata.uid.clone(), container.to_owned());
+            if self.outlived.len() < OUTLIVED_LIMIT && !self.outlived.contains(&outlived) {
+                self.outlived.push(outlived);
+            }
+        }
         let made_at = |pod: &Pod| pod.metadata.creation_timestamp.as_ref().map(time);
         let is_other = |of: &Pod| of.metadata.name != pod.metadata.name;
         self.older.retain(is_other);
@@ -87,6 +99,9 @@ impl Sight {
 /// Most Pods of one Job that are remembered beside the newest. What became of those before them its Job's counts say.
 const OLDER_LIMIT: usize = 8;
 
+/// Most containers that are remembered to have run in a Pod that had been asked to end.
+const OUTLIVED_LIMIT: usize = 256;
+
 /// What to look at.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Subject<'a> {
@@ -100,6 +115,9 @@ pub(super) struct Subject<'a> {
     pub(super) started: bool,
     /// Whether it was ended because we asked for that, or because its time is over.
     pub(super) ended_by_us: bool,
+    /// Whose signature its termination message needs to count, where that message alone says how the command ended: the job's and
+    /// its token. Other wrappers may run within the command, and any program may write there.
+    pub(super) signed_by: Option<(JobId, &'a str)>,
 }
 
 /// What it means.
@@ -261,15 +279,22 @@ fn look_at_end(pod: &Pod, sight: &Sight, ended: &ContainerStateTerminated, subje
     if cannot_start(ended) && !subject.started {
         return never(words(Some(reason), Some(said), "its container cannot be started"), false);
     }
-    let message = learned::in_message(said);
+    let message = match subject.signed_by {
+        Some((job, token)) => learned::in_signed_message(said, job, token),
+        None => learned::in_message(said),
+    };
     let exit = Exit {
         code: ended.exit_code,
         oom_killed: reason == "OOMKilled",
         started_at: ended.started_at.as_ref().map(time),
         ended_at: ended.finished_at.as_ref().map(time),
     };
-    // A code that nobody could read is none.
-    let lost = (reason == "ContainerStatusUnknown").then(|| words(Some(reason), Some(said), "its end was not seen"));
+    // A code that nobody could read is none. Source: the kubelet's word, and containerd's for what ended while it was not there.
+    let lost = match reason {
+        "ContainerStatusUnknown" => Some(words(Some(reason), Some(said), "its end was not seen")),
+        "Unknown" => Some("its node did not see its end: it lost power, say, or its container runtime was restarted".to_owned()),
+        _ => None,
+    };
     let exit = Some(exit).filter(|_| lost.is_none());
     let taken = taken(pod, sight, subject);
     Seen::Over { learned: Box::new(Learned { message, exit, lost, taken, ..Learned::default() }), gone: true }
@@ -278,42 +303,6 @@ fn look_at_end(pod: &Pod, sight: &Sight, ended: &ContainerStateTerminated, subje
 /// Whether a container was made and never ran.
 fn cannot_start(ended: &ContainerStateTerminated) -> bool {
     matches!(ended.reason.as_deref(), Some("StartError" | "ContainerCannotRun"))
-}
-
-/// Why and since when the cluster ends a Pod, which we did not ask for.
-pub(super) fn taken(pod: &Pod, sight: &Sight, subject: Subject<'_>) -> Option<Taken> {
-    let status = pod.status.as_ref();
-    let by_cluster = status.and_then(|status| {
-        let at = status.conditions.iter().flatten().find(|condition| is_disrupted(condition));
-        let at = at.and_then(|condition| condition.last_transition_time.as_ref()).map(time);
-        disruption(status).map(|why| Taken { why, at })
-    });
-    by_cluster.or_else(|| own_deadline(pod)).or_else(|| {
-        let at = Some(asked_to_end(pod).filter(|_| !subject.ended_by_us && !tries::is_cut_by_its_job(pod, sight))?);
-        let job = sight.job.as_ref();
-        // That too many tries have failed follows from the deletion.
-        let deadline = job.and_then(failure).filter(|failure| failure.reason.as_deref() == Some("DeadlineExceeded"));
-        let why = match deadline.map(failure_words) {
-            Some(why) => format!("its Job ended it: {why}"),
-            None if job.is_some_and(|job| is_suspended_again(job, Some(pod))) => {
-                "somebody suspended its Job, which ends what runs".to_owned()
-            }
-            None if sight.job_gone => "its Job was deleted while it ran".to_owned(),
-            None => "its Pod was deleted while it ran".to_owned(),
-        };
-        Some(Taken { why, at })
-    })
-}
-
-/// That a Pod has run past the deadline of its own, which its Job's file says.
-fn own_deadline(pod: &Pod) -> Option<Taken> {
-    let status = pod.status.as_ref().filter(|status| status.reason.as_deref() == Some("DeadlineExceeded"))?;
-    let limit_ms = pod.spec.as_ref().and_then(|spec| spec.active_deadline_seconds).map(|seconds| seconds.saturating_mul(1000));
-    let at = status.start_time.as_ref().zip(limit_ms).map(|(start, limit_ms)| time(start).plus_ms(limit_ms));
-    Some(Taken {
-        why: format!("its Pod ran past its own deadline: {}", words(status.reason.as_deref(), status.message.as_deref(), "")),
-        at,
-    })
 }
 
 /// What a Job with several tries says of them.

@@ -1,7 +1,7 @@
 //! How a job on a cluster is ended, and what is looked at to know that nothing of it is left. Called by the job's task.
 
 use k8s_openapi::api::core::v1::{Namespace, Pod};
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
 use kube::{Api, ResourceExt};
 use serde_json::json;
 
@@ -28,11 +28,18 @@ impl Follower {
         if course.asked == 1 {
             return self.end_pods().await;
         }
+        let found = match self.its_pods().await {
+            Ok(found) => found,
+            Err(refused) => return self.note_refusal(Err(refused)),
+        };
         let pods = self.pods();
         let delete = DeleteParams::default().grace_period(KILL_GRACE_S);
-        let params = self.its_pods();
-        let killed = self.ask(AWAY_WITHIN, "killing its Pods", || pods.delete_collection(&delete, &params)).await;
-        self.note_refusal(killed.map(drop));
+        for pod in found {
+            // By its name, with the right that is needed anyway.
+            let params = self.of_its_label().fields(&format!("metadata.name={}", pod.name_any()));
+            let killed = self.ask(AWAY_WITHIN, "killing its Pods", || pods.delete_collection(&delete, &params)).await;
+            self.note_refusal(killed.map(drop));
+        }
     }
 
     /// Has the Job end its Pods, with their grace, and make no others, whatever its own file says; it stays for people to look at.
@@ -53,7 +60,9 @@ impl Follower {
     /// Deletes the Job, and with it everything that it owns.
     pub(super) async fn delete(&self) {
         let jobs = self.jobs();
-        let params = DeleteParams::background();
+        // Not another one that has its name by now.
+        let uid = self.own.uid().map(str::to_owned);
+        let params = DeleteParams::background().preconditions(Preconditions { uid, resource_version: None });
         match self.ask(AWAY_WITHIN, "deleting its Job", || jobs.delete(&self.record.name, &params)).await {
             Ok(_) | Err(Refused::NotFound(_)) => {}
             Err(refused) => {
@@ -62,32 +71,36 @@ impl Follower {
         }
     }
 
-    fn its_pods(&self) -> ListParams {
+    fn of_its_label(&self) -> ListParams {
         ListParams::default().labels(&format!("{JOB_LABEL}={}", self.job))
+    }
+
+    async fn its_pods(&self) -> Result<Vec<Pod>, Refused> {
+        let (pods, params) = (self.pods(), self.of_its_label());
+        let found = self.ask(AWAY_WITHIN, "looking for its Pods", || pods.list(&params)).await?;
+        Ok(self.own.pods(found.items))
     }
 
     /// Whether it is known that there is no Pod of it.
     pub(super) async fn has_no_pods(&self) -> bool {
-        let (pods, params) = (self.pods(), self.its_pods());
-        self.ask(AWAY_WITHIN, "looking for its Pods", || pods.list(&params)).await.is_ok_and(|found| found.items.is_empty())
+        self.its_pods().await.is_ok_and(|found| found.is_empty())
     }
 
     /// Whether it is known that none of its Pods runs or will, and that the last of them is as it was seen.
     pub(super) async fn pods_are_over(&self, seen: &Sight) -> bool {
-        let (pods, params) = (self.pods(), self.its_pods());
-        let Ok(found) = self.ask(AWAY_WITHIN, "looking for its Pods", || pods.list(&params)).await else { return false };
+        let Ok(found) = self.its_pods().await else { return false };
         let is_over = |pod: &Pod| {
             let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
             matches!(phase, Some("Succeeded" | "Failed"))
         };
         let made_at = |pod: &Pod| pod.creation_timestamp().map(|at| at.0);
-        let last = found.items.iter().max_by_key(|pod| made_at(pod));
+        let last = found.iter().max_by_key(|pod| made_at(pod));
         let version = |pod: &Pod| (pod.uid(), pod.resource_version());
         let is_last_seen = last.is_none_or(|last| {
             let is_older = |pod: &Pod| seen.pod_gone && pod.uid() != last.uid() && made_at(pod) >= made_at(last);
             seen.pod.as_ref().is_some_and(|pod| version(pod) == version(last) || is_older(pod))
         });
-        is_last_seen && found.items.iter().all(is_over)
+        is_last_seen && found.iter().all(is_over)
     }
 
     /// A Job that was suspended while it ran lost its Pod. Whoever resumed it would run it a second time, unseen: it is deleted.

@@ -27,6 +27,7 @@ use tokio_util::task::TaskTracker;
 use super::ask::LONGEST_PAUSE;
 use super::clusters::{Cluster, Key};
 use super::job::JOB_LABEL;
+use super::own::Own;
 use super::sight::Sight;
 
 /// How often everything is listed anew although nothing seems wrong: an event that got lost costs no more than this.
@@ -77,6 +78,7 @@ struct Namespace {
 #[derive(Debug)]
 struct Watcher {
     sight: watch::Sender<Sight>,
+    own: Own,
     /// What was listed before says nothing to it.
     since: Instant,
 }
@@ -96,19 +98,20 @@ impl Watches {
         Self { open: Arc::default(), tasks }
     }
 
-    /// Shows what becomes of a job from now on. `is_new`: there is nothing of it in the cluster yet; otherwise everything is
+    /// Shows what becomes of a job from now on, by what is its `own`. `is_new`: there is nothing of it in the cluster yet; otherwise everything is
     /// listed once more, so that what is there already is seen.
-    pub(super) fn view(&self, cluster: &Cluster, key: Key, namespace: &str, job: JobId, is_new: bool) -> View {
-        self.show((key, namespace.to_owned()), job, is_new, |watched| watched.run(cluster.patient.clone(), namespace.to_owned()))
+    pub(super) fn view(&self, cluster: &Cluster, key: Key, namespace: &str, job: JobId, own: Own, is_new: bool) -> View {
+        let run = |watched: Arc<Namespace>| watched.run(cluster.patient.clone(), namespace.to_owned());
+        self.show((key, namespace.to_owned()), job, own, is_new, run)
     }
 
-    fn show<F>(&self, key: (Key, String), job: JobId, is_new: bool, run: impl FnOnce(Arc<Namespace>) -> F) -> View
+    fn show<F>(&self, key: (Key, String), job: JobId, own: Own, is_new: bool, run: impl FnOnce(Arc<Namespace>) -> F) -> View
     where
         F: Future<Output = ()> + Send + 'static,
     {
         let sight = Sight { jobs_listed: is_new, pods_listed: is_new, ..Sight::default() };
         let (sender, sight) = watch::channel(sight);
-        let watcher = Watcher { sight: sender, since: Instant::now() };
+        let watcher = Watcher { sight: sender, own, since: Instant::now() };
         let mut open = self.open.lock().expect("nobody panics with the lock");
         if let Some(watched) = open.get(&key) {
             watched.jobs.lock().expect("nobody panics with the lock").insert(job, watcher);
@@ -160,6 +163,7 @@ impl Drop for View {
 
 /// What the two watches have in common: which objects are there, and what a job's sight makes of one.
 trait Watched: kube::Resource<DynamicType = ()> + Clone + Send + 'static {
+    fn is_of(&self, own: &Own) -> bool;
     fn seen(sight: &mut Sight, object: &Self);
     /// `is_missed`: it was there, and is not any more; how it went nobody saw.
     fn gone(sight: &mut Sight, name: &str, is_missed: bool);
@@ -169,6 +173,10 @@ trait Watched: kube::Resource<DynamicType = ()> + Clone + Send + 'static {
 }
 
 impl Watched for Job {
+    fn is_of(&self, own: &Own) -> bool {
+        own.is_job(self)
+    }
+
     fn seen(sight: &mut Sight, object: &Self) {
         sight.job = Some(object.clone());
         sight.job_gone = false;
@@ -186,6 +194,10 @@ impl Watched for Job {
 }
 
 impl Watched for Pod {
+    fn is_of(&self, own: &Own) -> bool {
+        own.has_pod(self)
+    }
+
     fn seen(sight: &mut Sight, object: &Self) {
         sight.see(object);
     }
@@ -295,10 +307,13 @@ impl Namespace {
         }
     }
 
-    /// Shows an object to its job; returns whose it is.
+    /// Shows an object to its job; returns whose it is. What only has its label is nobody's.
     fn show<K: Watched>(&self, object: &K) -> Option<JobId> {
         let job = object.meta().labels.as_ref()?.get(JOB_LABEL)?.parse().ok()?;
         if let Some(watcher) = self.jobs.lock().expect("nobody panics with the lock").get(&job) {
+            if !object.is_of(&watcher.own) {
+                return None;
+            }
             watcher.sight.send_modify(|sight| K::seen(sight, object));
         }
         Some(job)
@@ -321,12 +336,13 @@ mod tests {
         let watches = Watches::new(TaskTracker::new());
         let key = || (Key::default(), "n".to_owned());
         let [first, second] = [b"1", b"2"].map(|name| JobId::derive(&[name]));
-        let mut view = watches.show(key(), first, true, |watched| async move {
+        let own = || Own::new("web", None);
+        let mut view = watches.show(key(), first, own(), true, |watched| async move {
             let _poisoned = watched.jobs.lock().unwrap();
             panic!("on purpose");
         });
         assert!(view.sight.changed().await.is_err(), "nobody brings news any more");
-        let mut other = watches.show(key(), second, true, |watched| async move {
+        let mut other = watches.show(key(), second, own(), true, |watched| async move {
             watched.show_all(|_| true, |sight| sight.pods_broken += 1);
             watched.stop.cancelled().await;
         });

@@ -7,7 +7,7 @@ use schema::spool::Stream;
 
 use super::{resume, shell, wrapper};
 use crate::run::{Running, until};
-use crate::scheduler::{Do, JOB, Reply, Scheduler};
+use crate::scheduler::{Do, JOB, Reply, Scheduler, TOKEN};
 
 fn spool(running: &Running) -> PathBuf {
     running.path("pvn").join(JOB)
@@ -158,5 +158,27 @@ fn what_is_no_spool_is_refused() {
         let output = resume(&scheduler, directory.path()).output().unwrap();
         assert_eq!(output.status.code(), Some(125));
         assert!(String::from_utf8_lossy(&output.stderr).contains(says), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+#[test]
+fn p8_the_word_of_a_wrapper_that_is_killed_while_it_collects_files_says_that_they_are_lost_and_is_its_own() {
+    let scheduler = Scheduler::start();
+    for (ending, bad) in [("true", true), ("exit 2", false)] {
+        let directory = tempfile::tempdir().unwrap();
+        let log = directory.path().join("termination-log");
+        std::fs::write(&log, "").unwrap();
+        // A wrapper within the command writes its own word before.
+        let within = format!("\"{}\" exec -- true; cp \"$PVN_TERMINATION_LOG\" within", env!("CARGO_BIN_EXE_pvn-wrapper"));
+        let script = format!("{within}; truncate -s 4G plan; {ending}");
+        let mut running = shell(&scheduler, &["--out", "plan=plan"], &script).env("PVN_TERMINATION_LOG", &log).spawn();
+        let signed = |text: &str| schema::report::message::read_signed(text, JOB, TOKEN);
+        let told = until("the wrapper to say how the command ended", || signed(&std::fs::read_to_string(&log).unwrap()));
+        kill(&mut running);
+        let lost = "killed while it handed over";
+        assert!(told.files_lost.is_some_and(|why| why.contains(lost)), "{ending}");
+        assert_eq!((told.bad_output.is_some_and(|why| why.contains(lost)), told.exit_code), (bad, Some(if bad { 0 } else { 2 })));
+        let within = std::fs::read_to_string(running.path("within")).unwrap();
+        assert_eq!((schema::report::message::read(&within).unwrap().exit_code, signed(&within)), (Some(0), None), "{within}");
     }
 }

@@ -12,6 +12,15 @@ use super::time;
 /// How long a Pod has to end that does not say. Source: `terminationGracePeriodSeconds` of core/v1.
 const GRACE_SECONDS: i64 = 30;
 
+/// How far the clock of a node, which tells when a container ended, may be behind that of the cluster's books, which tell when its Pod
+/// was asked to end.
+const CLOCKS_APART_MS: i64 = 10_000;
+
+/// A time of the books for one that is compared with a node's: what seems to have ended shortly before may have ended after it.
+pub(super) fn by_another_clock(at: Timestamp) -> Timestamp {
+    at.plus_ms(-CLOCKS_APART_MS)
+}
+
 /// When somebody asked a Pod to end, at the earliest. The books have the time at which its grace is over; without any grace they may
 /// have that at which its node removed it, a moment after its containers had ended, and it was asked up to its own grace before.
 pub(super) fn asked_to_end(pod: &Pod) -> Option<Timestamp> {

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::runner::End;
 
-const ONCE: Subject<'_> = Subject { container: "main", tries_again: false, deleted: false, started: false, ended_by_us: false };
+const ONCE: Subject<'_> =
+    Subject { container: "main", tries_again: false, deleted: false, started: false, ended_by_us: false, signed_by: None };
 
 fn pod(status: Value) -> Pod {
     serde_json::from_value(json!({"metadata": {"name": "p"}, "status": status})).unwrap()
@@ -104,6 +105,21 @@ fn what_the_wrapper_wrote_down_counts() {
 }
 
 #[test]
+fn p8_where_the_message_alone_counts_it_is_one_that_the_jobs_own_wrapper_signed() {
+    let job = JobId::derive(&[b"1"]);
+    let report = schema::report::Report { exit_code: Some(0), ..Default::default() };
+    let message = |signer: Option<(&str, &str)>| String::from_utf8(schema::report::message::write(&report, signer, 4096)).unwrap();
+    let by_it = |token| Subject { signed_by: Some((job, token)), ..ONCE };
+    let told = |message: &str, token| line(&look(&of(ended(137, "Error", message)), by_it(token)));
+    let id = job.to_string();
+    assert_eq!(told(&message(Some((&id, "t"))), "t"), "gone, reported Some(0)");
+    // As a wrapper within the command leaves it, or one of another job.
+    assert_eq!(told(&message(None), "t"), "gone, exit 137");
+    assert_eq!(told(&message(Some(("job-2", "t"))), "t"), "gone, exit 137");
+    assert_eq!(told(&message(Some((&id, ""))), ""), "gone, exit 137");
+}
+
+#[test]
 fn what_the_cluster_ended_is_unknown() {
     for (reason, words) in [
         ("PreemptionByScheduler", "its Pod made room for another"),
@@ -144,10 +160,15 @@ fn what_had_ended_before_the_cluster_took_it_counts() {
     // A deletion is noted with the time at which its grace is over.
     check(deleted("2026-01-01T00:00:31Z", 30), "gone, unknown: its Pod was deleted while it ran");
     check(deleted("2026-01-01T00:00:32Z", 30), "gone, unknown: its Pod was deleted while it ran");
-    check(deleted("2026-01-01T00:00:33Z", 30), "gone, exit 0");
+    check(deleted("2026-01-01T00:00:33Z", 30), "gone, unknown: its Pod was deleted while it ran");
+    // The clocks of a node and of the books are some seconds apart.
+    check(deleted("2026-01-01T00:00:42Z", 30), "gone, unknown: its Pod was deleted while it ran");
+    check(deleted("2026-01-01T00:00:43Z", 30), "gone, exit 0");
     // Its node removed it then; when it was asked to end the books do not have any more.
     check(deleted("2026-01-01T00:00:03Z", 0), "gone, unknown: its Pod was deleted while it ran");
-    for (at, expected) in [("01", "gone, unknown: its Pod was evicted: m"), ("03", "gone, exit 0")] {
+    for (at, expected) in
+        [("01", "gone, unknown: its Pod was evicted: m"), ("12", "gone, unknown: its Pod was evicted: m"), ("13", "gone, exit 0")]
+    {
         let mut status = ended(0, "Completed", "");
         let at = format!("2026-01-01T00:00:{at}Z");
         status["conditions"] = json!([{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": "m", "lastTransitionTime": at}]);
@@ -160,7 +181,7 @@ fn what_had_ended_before_the_cluster_took_it_counts() {
 #[test]
 fn p8_when_a_pod_was_first_asked_to_end_is_remembered_past_its_nodes_last_word() {
     for (asked, expected) in
-        [("2026-01-01T00:00:31Z", "gone, unknown: its Pod was deleted while it ran"), ("2026-01-01T00:00:35Z", "gone, exit 0")]
+        [("2026-01-01T00:00:31Z", "gone, unknown: its Pod was deleted while it ran"), ("2026-01-01T00:00:45Z", "gone, exit 0")]
     {
         let at = |mut pod: Pod, at: &str, grace_s: i64| {
             pod.metadata.uid = Some("u".to_owned());
@@ -169,11 +190,59 @@ fn p8_when_a_pod_was_first_asked_to_end_is_remembered_past_its_nodes_last_word()
             pod
         };
         let mut sight = Sight::default();
-        sight.see(&at(pod(container(json!({"running": {"startedAt": "2026-01-01T00:00:00Z"}}))), asked, 30));
         sight.see(&at(pod(ended(0, "Completed", "")), asked, 30));
-        sight.see(&at(pod(ended(0, "Completed", "")), "2026-01-01T00:00:06Z", 0));
+        sight.see(&at(pod(ended(0, "Completed", "")), "2026-01-01T00:00:16Z", 0));
         check(sight, expected);
     }
+}
+
+#[test]
+fn p8_the_first_of_what_ends_a_pod_counts_whatever_follows() {
+    let mut status = ended(0, "Completed", "");
+    status["conditions"] = json!([{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": "m",
+        "lastTransitionTime": "2026-01-01T00:01:00Z"}]);
+    check(of(status.clone()), "gone, exit 0");
+    let mut both = of(status);
+    let metadata = &mut both.pod.as_mut().unwrap().metadata;
+    metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:31Z")).unwrap();
+    metadata.deletion_grace_period_seconds = Some(30);
+    check(both, "gone, unknown: its Pod was evicted: m");
+    let mut late = ended(0, "Completed", "");
+    (late["phase"], late["reason"], late["message"]) = (json!("Failed"), json!("DeadlineExceeded"), json!("m"));
+    late["startTime"] = json!("2026-01-01T00:00:00Z");
+    let mut late = of(late);
+    let pod = late.pod.as_mut().unwrap();
+    pod.spec = serde_json::from_value(json!({"activeDeadlineSeconds": 20, "containers": []})).unwrap();
+    check(late.clone(), "gone, exit 0");
+    late.pod.as_mut().unwrap().metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:31Z")).unwrap();
+    check(late, "gone, unknown: its Pod ran past its own deadline: DeadlineExceeded: m");
+}
+
+#[test]
+fn p8_what_ran_in_a_pod_that_had_been_asked_to_end_did_not_end_before_whatever_the_clocks_say() {
+    let asked = |status: Value| {
+        let mut pod = pod(status);
+        pod.metadata.uid = Some("u".to_owned());
+        pod.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T01:00:30Z")).unwrap();
+        pod.metadata.deletion_grace_period_seconds = Some(30);
+        pod
+    };
+    let mut sight = Sight::default();
+    sight.see(&asked(ended(0, "Completed", "")));
+    check(sight, "gone, exit 0");
+    let mut sight = Sight::default();
+    sight.see(&asked(container(json!({"running": {"startedAt": "2026-01-01T00:00:00Z"}}))));
+    sight.see(&asked(ended(0, "Completed", "")));
+    check(sight, "gone, unknown: its Pod was deleted while it ran");
+}
+
+#[test]
+fn an_end_that_a_node_without_power_did_not_see_is_unknown() {
+    check(
+        of(ended(255, "Unknown", "")),
+        "gone, unknown: its node did not see its end: it lost power, say, or its container runtime was restarted",
+    );
+    check(of(ended(255, "Error", "")), "gone, exit 255");
 }
 
 #[test]
