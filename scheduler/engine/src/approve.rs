@@ -1,5 +1,5 @@
 //! Asking people: which approvals a release or an apply needs, what they are bound to, who said what. Called by the
-//! step; [`State::askers`] is read by `converge.rs`.
+//! step; [`State::askers`] is read by `converge.rs`. How an answer goes out of force is in `approve/over.rs`.
 //!
 //! An approval of kind `apply` is bound to the fingerprint of the work. One of kind `manual` holds for the release in this
 //! channel, from the first apply on whatever its plan is; until then it is for the plan that was shown in words, if there is one. One of
@@ -13,8 +13,10 @@ use schema::time::Timestamp;
 
 use crate::action::Action;
 use crate::desired::{Desired, Gate};
-use crate::state::{APPROVALS_KEPT, Approval, Finding, State, Vote};
+use crate::state::{Approval, State, Vote};
 use crate::step::log;
+
+mod over;
 
 /// Most characters of a description within a sentence: a dozen lines of a terminal. The API has all of it.
 const WORDS_LIMIT_CHARS: usize = 1_000;
@@ -76,7 +78,7 @@ impl State {
     /// commands are others than those with which it arrived.
     pub(crate) fn askers(&self) -> impl Iterator<Item = Asker> {
         let gates = self.desired().map_or(&[][..], |desired| &desired.gates);
-        let arrived = self.pursuit.arrived && !self.pursuit.other_commands;
+        let arrived = self.has_arrived();
         let asks = move |gate: &Gate| match gate {
             Gate::ChannelsStable { .. } => false,
             Gate::ManualApproval { every_action, .. } => *every_action || !arrived,
@@ -91,12 +93,25 @@ impl State {
     pub(crate) fn standing_approval(&self, asker: Asker) -> Option<usize> {
         let question = question(self.desired()?, asker)?;
         let fingerprint = self.fingerprint();
-        self.approvals.iter().rposition(|approval| {
+        let is_answer = |approval: &Approval| {
             !approval.over
                 && approval.gate == question.gate
                 && approval.kind == question.kind
                 && (approval.kind != ApprovalKind::Apply || approval.fingerprint == fingerprint)
-        })
+        };
+        // A no stands until a retry or a new release, whatever is said elsewhere to the same question about other commands.
+        let no = self.approvals.iter().rposition(|approval| is_answer(approval) && approval.status == ApprovalStatus::Rejected);
+        no.or_else(|| self.approvals.iter().rposition(is_answer))
+    }
+
+    /// Whether the release is past its gates.
+    fn has_arrived(&self) -> bool {
+        self.pursuit.arrived && !self.pursuit.other_commands
+    }
+
+    /// Whether what is said to approvals of this kind is past having an effect: the release has arrived.
+    pub(crate) fn is_past(&self, kind: ApprovalKind) -> bool {
+        kind != ApprovalKind::Apply && self.has_arrived()
     }
 
     /// What became of earlier answers to the question that this approval asks again, for people who have answered before; `None` when
@@ -199,8 +214,8 @@ impl State {
         }
     }
 
-    /// A person decided. One vote a person, the last one counts; a rejection ends it; an approval that is over, or that
-    /// a running apply uses, is past deciding.
+    /// A person decided. One vote a person, the last one counts; a rejection ends it; an approval that is over, or by which the
+    /// release has arrived, is past deciding, and one that an apply in flight uses until it is known that this has not run.
     pub(crate) fn decide(
         &mut self,
         id: ApprovalId,
@@ -210,15 +225,16 @@ impl State {
         now: Timestamp,
         out: &mut Vec<Action>,
     ) {
-        let uses = self.applies_desired();
         let known = self.approvals.iter().position(|approval| approval.id == id && !approval.over);
         let Some(at) = known.or_else(|| self.foresee_shared(id, now)) else { return };
         let expires_at = expiry(self.desired(), now);
         let version = self.desired().map(|desired| desired.version.clone()).unwrap_or_default();
+        let is_in_use = self.is_in_use(id);
+        let is_past = self.is_past(self.approvals[at].kind);
         let approval = &mut self.approvals[at];
         let open = match approval.status {
             ApprovalStatus::Pending => true,
-            ApprovalStatus::Approved => decision == Decision::Reject && !uses,
+            ApprovalStatus::Approved => decision == Decision::Reject && !is_past,
             ApprovalStatus::Rejected | ApprovalStatus::Expired => false,
         };
         if !open || approval.votes.iter().any(|vote| vote.who == who && vote.decision == decision) {
@@ -229,7 +245,9 @@ impl State {
         let yes = approval.votes.iter().filter(|vote| vote.decision == Decision::Approve).count();
         let plan = approval.plan_digest().map_or_else(String::new, |digest| format!(", plan {digest}"));
         let what = format!("{} of {version}{plan}", name_of(approval));
-        let sentence = if decision == Decision::Reject {
+        let sentence = if decision == Decision::Reject && is_in_use {
+            format!("{who} rejects {what}, by which an apply is under way: it counts if that does not run")
+        } else if decision == Decision::Reject {
             approval.status = ApprovalStatus::Rejected;
             approval.expires_at = None;
             format!("{who} rejects {what}")
@@ -245,10 +263,7 @@ impl State {
 
     /// Somebody decided on a shared approval that another instance of the release asks for already: it counts here too.
     fn foresee_shared(&mut self, id: ApprovalId, now: Timestamp) -> Option<usize> {
-        if self.deleted
-            || self.pursuit.arrived && !self.pursuit.other_commands
-            || self.approvals.iter().any(|approval| approval.id == id && !approval.over)
-        {
+        if self.deleted || self.has_arrived() || self.approvals.iter().any(|approval| approval.id == id && !approval.over) {
             return None;
         }
         let desired = self.desired.take()?;
@@ -266,187 +281,10 @@ impl State {
         self.trim_approvals();
         self.approvals.iter().position(|approval| approval.id == id)
     }
-
-    /// Takes approvals out of force that were asked or given too long ago; a fetch then looks again before anybody is
-    /// asked again.
-    pub(crate) fn expire(&mut self, now: Timestamp, out: &mut Vec<Action>) {
-        if self.applies_desired() {
-            return;
-        }
-        let mut expired = false;
-        for approval in self.approvals.iter_mut().filter(|approval| live(approval)) {
-            if approval.expires_at.is_some_and(|at| at <= now) {
-                approval.status = ApprovalStatus::Expired;
-                approval.over = true;
-                expired = true;
-                out.push(about("approval.expired", None, format!("{} has expired", name_of(approval)), approval));
-            }
-        }
-        if expired {
-            self.look_in_time(now);
-        }
-    }
-
-    /// Other work was found than the one that was asked about: approvals bound to that are withdrawn, and those of the
-    /// release that are still asked show the new work.
-    pub(crate) fn rebind(&mut self, out: &mut Vec<Action>) {
-        let binds_manual = self.binds_manual();
-        let Finding::Work(work) = &self.look.finding else { return };
-        for approval in self.approvals.iter_mut().filter(|approval| live(approval)) {
-            if approval.fingerprint == work.fingerprint {
-                continue;
-            }
-            // The bytes of a plan without words differ each time.
-            let has_words = work.explanation.is_some() || approval.explanation.is_some();
-            let was_said = approval.kind == ApprovalKind::Manual && binds_manual && has_words && !approval.votes.is_empty();
-            if approval.kind == ApprovalKind::Apply || was_said {
-                withdraw(approval);
-                if !approval.votes.is_empty() {
-                    let what = format!("{} is withdrawn: fetch has found other work than what was said yes to", name_of(approval));
-                    out.push(about("approval.withdrawn", None, what, approval));
-                }
-            } else if approval.status == ApprovalStatus::Pending {
-                approval.fingerprint = work.fingerprint;
-                approval.explanation = work.explanation.clone();
-            }
-        }
-    }
-
-    /// There is nothing to approve now: what is asked is withdrawn, and what was granted for an apply that never came. Votes on a shared
-    /// one stay until the channel has arrived, because in the other channels they count on under the same id.
-    pub(crate) fn withdraw_for_nothing_to_do(&mut self) {
-        let is_clean = self.look.finding == Finding::Clean;
-        for approval in self.approvals.iter_mut().filter(|approval| live(approval)) {
-            if approval.kind == ApprovalKind::Shared && !is_clean {
-                continue;
-            }
-            if approval.status == ApprovalStatus::Pending || approval.kind == ApprovalKind::Apply {
-                withdraw(approval);
-            }
-        }
-    }
-
-    /// The commands changed: what was approved is not what would run, and what was shown to whoever is about to answer is not what is
-    /// asked about. A yes that an apply has used stays as it was.
-    pub(crate) fn withdraw_for_commands(&mut self, out: &mut Vec<Action>) {
-        self.withdraw_kinds(&[ApprovalKind::Apply, ApprovalKind::Manual, ApprovalKind::Shared], out);
-    }
-
-    /// The commands of another channel changed, which shares approvals with this one.
-    pub(crate) fn withdraw_for_others(&mut self, out: &mut Vec<Action>) {
-        if !self.pursuit.arrived || self.pursuit.other_commands {
-            self.withdraw_kinds(&[ApprovalKind::Shared], out);
-        }
-    }
-
-    fn withdraw_kinds(&mut self, kinds: &[ApprovalKind], out: &mut Vec<Action>) {
-        let was_used = self.pursuit.arrived || self.pursuit.chain.is_some();
-        for approval in self.approvals.iter_mut().filter(|approval| live(approval) && kinds.contains(&approval.kind)) {
-            match approval.kind {
-                ApprovalKind::Manual | ApprovalKind::Shared if was_used => retire(approval),
-                ApprovalKind::Apply | ApprovalKind::Manual | ApprovalKind::Shared => {
-                    withdraw(approval);
-                    approval.other_commands = true;
-                    if !approval.votes.is_empty() {
-                        let what = format!("{} is withdrawn: the config has other commands than what was said yes to", name_of(approval));
-                        out.push(about("approval.withdrawn", None, what, approval));
-                    }
-                }
-            }
-        }
-    }
-
-    /// The same release under other gates: what no gate asks for any more is history, and what is asked for needs as many
-    /// people as the config now says. A decision that an apply has used, or that the release has passed, stands.
-    pub(crate) fn regate(&mut self, desired: &Desired, now: Timestamp) {
-        let askers = (0..desired.gates.len()).map(Asker::Gate).chain(desired.require_approval_before_apply.then_some(Asker::Apply));
-        let questions: Vec<_> = askers.filter_map(|asker| question(desired, asker)).collect();
-        let (uses, has_passed) = (self.applies(desired), self.pursuit.arrived && !self.pursuit.other_commands);
-        for approval in self.approvals.iter_mut().filter(|approval| !approval.over) {
-            // One without a name is known by its words, for its place may be another's now.
-            let is_same = |question: &&Question<'_>| {
-                let is_known = question.name.is_some()
-                    || question.description == approval.description.as_deref()
-                    || approval.status == ApprovalStatus::Rejected;
-                question.gate == approval.gate && question.kind == approval.kind && is_known
-            };
-            let Some(question) = questions.iter().find(is_same) else {
-                retire(approval);
-                continue;
-            };
-            let decided = match approval.status {
-                ApprovalStatus::Pending => false,
-                // One for a single apply that was used is over.
-                ApprovalStatus::Approved => uses || has_passed && approval.kind != ApprovalKind::Apply,
-                ApprovalStatus::Rejected | ApprovalStatus::Expired => true,
-            };
-            approval.description = question.description.map(str::to_owned);
-            if decided || approval.needed == question.needed {
-                continue;
-            }
-            approval.needed = question.needed;
-            let given = approval.votes.len() >= question.needed as usize;
-            let status = if given { ApprovalStatus::Approved } else { ApprovalStatus::Pending };
-            if std::mem::replace(&mut approval.status, status) != status {
-                approval.expires_at = expiry(Some(desired), now);
-            }
-        }
-        self.trim_approvals();
-    }
-
-    /// Another release, or none: everything asked for this one is history.
-    pub(crate) fn withdraw_all(&mut self) {
-        self.approvals.iter_mut().for_each(retire);
-        self.trim_approvals();
-    }
-
-    /// An apply has used what was granted for it.
-    pub(crate) fn use_up(&mut self) {
-        for approval in &mut self.approvals {
-            approval.over |= approval.kind == ApprovalKind::Apply && approval.status == ApprovalStatus::Approved;
-        }
-        self.trim_approvals();
-    }
-
-    /// A person wants another try: rejections no longer stand, so that people are asked anew.
-    pub(crate) fn forget_rejections(&mut self) {
-        for approval in &mut self.approvals {
-            approval.over |= approval.status == ApprovalStatus::Rejected;
-        }
-    }
-
-    /// Bounds the history: first what is over goes, then the oldest rejections; what is asked or granted stays. Only
-    /// what counts, and the newest, keeps its text.
-    fn trim_approvals(&mut self) {
-        while self.approvals.len() > APPROVALS_KEPT {
-            let over = self.approvals.iter().position(|approval| approval.over);
-            let Some(at) = over.or_else(|| self.approvals.iter().position(|approval| approval.status == ApprovalStatus::Rejected)) else {
-                break;
-            };
-            self.approvals.remove(at);
-        }
-        let newest = self.approvals.len().saturating_sub(1);
-        for approval in self.approvals[..newest].iter_mut().filter(|approval| approval.over) {
-            approval.explanation = None;
-        }
-    }
 }
 
 fn live(approval: &Approval) -> bool {
     !approval.over && matches!(approval.status, ApprovalStatus::Pending | ApprovalStatus::Approved)
-}
-
-fn withdraw(approval: &mut Approval) {
-    approval.status = ApprovalStatus::Expired;
-    approval.over = true;
-}
-
-/// To history: what was decided stays as it was, what is still asked for is withdrawn.
-fn retire(approval: &mut Approval) {
-    if approval.status == ApprovalStatus::Pending {
-        withdraw(approval);
-    }
-    approval.over = true;
 }
 
 /// A line of the log about an approval; its data says which one, of which plan, and how it stands.

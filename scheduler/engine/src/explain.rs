@@ -253,7 +253,7 @@ impl Chain<'_> {
 
     fn unsettled_way_out(&self, job: JobId) -> String {
         format!(
-            "ends when the runner says that it is gone (`pvnctl jobs cancel {job}` stops it once more, and kills it when asked again), or when \
+            "ends when the runner says that it is gone (`pvnctl jobs cancel {job}` stops it once more where somebody still has it, and kills it when asked again), or when \
              `pvnctl services retry` takes the responsibility for another apply beside it"
         )
     }

@@ -135,7 +135,7 @@ impl State {
         if self.work().is_some() {
             self.rebind(out);
         } else {
-            self.withdraw_for_nothing_to_do();
+            self.withdraw_for_nothing_to_do(self.look.finding == Finding::Clean);
         }
     }
 
@@ -219,16 +219,16 @@ impl State {
         };
         match end {
             // What a config changed meanwhile is no order to apply.
-            ApplyEnd::Succeeded | ApplyEnd::SucceededLeaving(_) if job.release == desired.release && desired.fetch.is_none() => {
-                self.applied = Some(if job.runtime == desired.runtime { desired.apply_key() } else { desired.release.to_string() });
-            }
             ApplyEnd::Succeeded | ApplyEnd::SucceededLeaving(_) => {
                 self.applied = job.apply_key.clone().filter(|_| job.runtime == desired.runtime);
+                self.settled = Some(desired.release).filter(|_| job.release == desired.release && desired.fetch.is_none());
             }
             // It never ran.
             ApplyEnd::Misfired(_) => {}
             // How far it came nobody knows, so nothing counts as applied.
-            ApplyEnd::Retryable(_) | ApplyEnd::Failed(_) | ApplyEnd::Unknown(_) | ApplyEnd::Cancelled(_) => self.applied = None,
+            ApplyEnd::Retryable(_) | ApplyEnd::Failed(_) | ApplyEnd::Unknown(_) | ApplyEnd::Cancelled(_) => {
+                (self.applied, self.settled) = (None, None);
+            }
         }
         if desired.fetch.is_some() {
             self.look.due = Some(now);
@@ -238,6 +238,9 @@ impl State {
         }
         if job.release == desired.release {
             self.after_apply(&desired, end, ended_at);
+            if !ran {
+                self.heed_late_rejections(&job.uses);
+            }
             let same_commands = job.compiled == desired.compiled;
             self.pursuit.chain.iter_mut().for_each(|chain| chain.begun |= ran && same_commands);
         }

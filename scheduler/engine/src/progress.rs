@@ -77,9 +77,9 @@ impl State {
             _ if desired.is_rollback => format!("{} is itself what it went back to", desired.version),
             _ if self.rollback_spent => "it went back once already, and nothing has converged here since".to_owned(),
             None if is_left => "it was taken back to a version that never converged here, and what was converged after that was left; \
-                                `pvnctl services rollback` goes to the one before"
+                                `pvnctl services rollback --to VERSION` goes to one by name"
                 .to_owned(),
-            None => "no other version was ever converged here".to_owned(),
+            None => "no other version is known to have been converged here".to_owned(),
             Some((release, version)) => {
                 self.rollback_spent = true;
                 self.rolled_back = Some(Box::new(RolledBack { from: desired.version.clone(), to: version, deadline_ms, at: now }));

@@ -3,7 +3,7 @@
 
 use schema::api::NextAction;
 use schema::id::ChannelName;
-use schema::status::{JobKind, Reason, Status};
+use schema::status::{Decision, JobKind, Reason, Status};
 use schema::time::Timestamp;
 
 use crate::action::Action;
@@ -106,8 +106,7 @@ impl State {
             Situation::Cancelled => {
                 let message = match self.unsettled {
                     Some(job) => format!(
-                        "{}, but is not known to be gone and may still run; no apply starts until it is (`pvnctl jobs cancel {job}` stops it \
-                         once more, and kills it when asked again), or until `pvnctl services retry` says that one may",
+                        "{}, but is not known to be gone and may still run; no apply starts until it is (`pvnctl jobs cancel {job}` stops it once more where somebody still has it, and kills it when asked again), or until `pvnctl services retry` says that one may",
                         apply_ended()
                     ),
                     None => format!("{}; a new release or `pvnctl services retry` tries again", apply_ended()),
@@ -116,7 +115,7 @@ impl State {
             }
             Situation::Unsettled(job) => {
                 let way_out = format!(
-                    "no apply starts until it is known to be gone (`pvnctl jobs cancel {job}` stops it once more, and kills it when asked again), or until `pvnctl services \
+                    "no apply starts until it is known to be gone (`pvnctl jobs cancel {job}` stops it once more where somebody still has it, and kills it when asked again), or until `pvnctl services \
                      retry` says that one may"
                 );
                 let kind = self.given_up_kind(*job);
@@ -167,7 +166,7 @@ impl State {
             Situation::Ask(_) => (Status::WaitingManualApproval, work_reason, what()),
             Situation::Approval(at) => {
                 let approval = &self.approvals[*at];
-                let yes = approval.votes.len();
+                let yes = approval.votes.iter().filter(|vote| vote.decision == Decision::Approve).count();
                 let before = self.asked_before(approval).map_or_else(String::new, |before| format!("{before}; "));
                 let message = format!("waits for {} ({yes} of {} people said yes); {before}{}", name_of(approval), approval.needed, what());
                 (Status::WaitingManualApproval, work_reason, message)
@@ -248,7 +247,7 @@ impl State {
             let waits = job.stop.is_none() && job.started_at.is_none();
             add(format!("deadline: {what} {}", job.kind), if waits { job.starts_by() } else { job.deadline });
         }
-        for approval in self.live_approvals().filter(|_| !self.applies_desired()) {
+        for approval in self.live_approvals().filter(|approval| !self.is_in_use(approval.id)) {
             add("deadline: approval".to_owned(), approval.expires_at);
         }
         add("deadline: progress".to_owned(), self.pursuit.stuck_at.filter(|_| !self.cannot_look(self.seen_at)));

@@ -73,8 +73,9 @@ impl State {
             plan: work.and_then(|work| work.plan),
             why,
         };
-        let mut chain_before = None;
+        let (mut chain_before, mut uses) = (None, Vec::new());
         if kind == JobKind::Apply {
+            uses = self.askers().filter_map(|asker| self.standing_approval(asker)).map(|at| self.approvals[at].id).collect();
             chain_before = self.pursuit.chain.clone().map(Box::new);
             let chain = next_chain(self.pursuit.chain.take(), id, desired.grace_ms, now);
             start.attempt = chain.attempt;
@@ -89,6 +90,7 @@ impl State {
             compiled: desired.compiled,
             runtime: desired.runtime.clone(),
             apply_key: (kind == JobKind::Apply && desired.fetch.is_none()).then(|| desired.apply_key()),
+            uses,
             decided_at: now,
             started_at: None,
             waits: None,
@@ -190,6 +192,7 @@ impl State {
         let waits = |job: &&Job| job.id == id && job.started_at.is_none() && job.stop.is_none();
         let Some(why) = self.main.as_deref().filter(waits).and_then(|job| self.holds(job, now).err()) else { return };
         let Some(job) = self.main.take() else { return };
+        self.heed_late_rejections(&job.uses);
         if self.pursuit.chain.as_ref().is_some_and(|chain| chain.job == id) {
             self.pursuit.chain = job.chain_before.map(|chain| *chain);
         }

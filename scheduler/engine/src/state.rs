@@ -95,6 +95,9 @@ pub struct State {
     /// Without fetch: the `applyId`, or else the release, of the last apply, if that succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) applied: Option<String>,
+    /// Without fetch: the release that was as desired once, and stays so whatever its config becomes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) settled: Option<ReleaseId>,
     /// What the last apply left running, if it succeeded, and what became of that: a whole sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) left_behind: Option<String>,
@@ -153,6 +156,9 @@ pub struct Job {
     /// For an apply without fetch: what the desired state remembers when it succeeds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) apply_key: Option<String>,
+    /// For an apply: the approvals by which it was let through, which it uses while it is in flight.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) uses: Vec<ApprovalId>,
     /// When it was decided.
     pub decided_at: Timestamp,
     /// When its command started; `None` = nobody has said so yet.
@@ -403,6 +409,7 @@ impl State {
             converged: None,
             taken_back: None,
             applied: None,
+            settled: None,
             left_behind: None,
             rollback_spent: false,
             wants: Wants::default(),

@@ -65,8 +65,8 @@ pub fn next_wake(state: &State) -> Option<Timestamp> {
     let applying = state.applying();
     let again = state.pursuit.chain.as_ref().filter(|_| !applying).map(|chain| chain.again_at);
     let patience = state.pursuit.ready_since.map(|since| since.plus_ms(LANE_PATIENCE_MS));
-    let uses = state.applies_desired();
-    let expiry = state.approvals.iter().filter(|approval| !approval.over && !uses).filter_map(|approval| approval.expires_at);
+    let expiry = state.approvals.iter().filter(|approval| !approval.over && !state.is_in_use(approval.id));
+    let expiry = expiry.filter_map(|approval| approval.expires_at);
     let plans = [look, telling, again, patience, state.pursuit.window_at, state.pursuit.stuck_at];
     plans.into_iter().flatten().chain(jobs).chain(expiry).filter(|at| *at > state.seen_at).min()
 }
@@ -127,6 +127,10 @@ impl State {
         self.pursuit.arrived = true;
         let looks = self.desired().is_some_and(|desired| desired.fetch.is_some());
         self.pursuit.other_commands &= looks && !self.look.fresh;
+        if !looks {
+            // Nor will a fetch say that there is nothing to approve.
+            self.withdraw_for_nothing_to_do(true);
+        }
         self.pursuit.chain = None;
         self.pursuit.stuck = false;
         self.rollback_spent = false;
@@ -157,17 +161,6 @@ impl State {
     /// Whether an apply is in flight.
     pub(crate) fn applying(&self) -> bool {
         self.main.as_ref().is_some_and(|job| job.kind == JobKind::Apply)
-    }
-
-    /// Whether an apply of what is pursued runs, which uses what people have said about it.
-    pub fn applies_desired(&self) -> bool {
-        self.desired.as_deref().is_some_and(|desired| self.applies(desired))
-    }
-
-    /// Whether an apply of this release runs with these commands: one with others uses nothing that is said about these.
-    pub(crate) fn applies(&self, desired: &Desired) -> bool {
-        let is_of = |job: &Job| (job.release, job.compiled) == (desired.release, desired.compiled);
-        self.main.as_deref().is_some_and(|job| job.kind == JobKind::Apply && is_of(job))
     }
 
     /// What is known may be out of date: a fetch decides before anything else happens.
@@ -234,10 +227,14 @@ impl State {
         }
         let same_place = !was_deleted && old.as_ref().is_some_and(|old| old.runtime == desired.runtime);
         if same_release && desired.fetch.is_none() && old.as_deref().is_some_and(|old| self.was_as_desired(old)) {
-            // Where no fetch can tell, what was converged stays so: an order to apply is a release, never a config. In another place
-            // that holds for this release alone, because nothing was applied there.
-            self.applied = Some(if same_place { desired.apply_key() } else { desired.release.to_string() });
-        } else if !same_place {
+            // Where no fetch can tell, what was converged stays so: an order to apply is a release, never a config.
+            self.settled = Some(desired.release);
+        }
+        if !same_release {
+            self.settled = None;
+        }
+        if !same_place {
+            // Nothing was applied there.
             self.applied = None;
         }
         if same_release {
@@ -271,7 +268,9 @@ impl State {
 
     /// Without fetch: whether this is what was applied last, as far as is known.
     pub(crate) fn is_applied(&self, desired: &Desired) -> bool {
-        self.applied.as_ref().is_some_and(|applied| *applied == desired.apply_key() || *applied == desired.release.to_string())
+        let of_release = desired.release.to_string();
+        let is_applied = self.applied.as_ref().is_some_and(|applied| *applied == desired.apply_key() || *applied == of_release);
+        is_applied || self.settled == Some(desired.release)
     }
 
     fn delete(&mut self, out: &mut Vec<Action>) {

@@ -99,6 +99,7 @@ impl Flying {
             compiled,
             runtime,
             apply_key: None,
+            uses: Vec::new(),
             decided_at,
             started_at,
             waits: None,

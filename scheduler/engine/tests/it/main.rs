@@ -14,3 +14,4 @@ mod rules_12_to_17;
 mod scenario;
 mod shares;
 mod size;
+mod uses;

@@ -224,7 +224,7 @@ fn rule_12_why_nothing_goes_back_is_said() {
     it.run(Fetch, 1);
     it.until_without_answer(60);
     let says = |it: &Scenario, what: &str| assert!(it.state().standing().message.contains(what), "{}", it.state().standing().message);
-    says(&it, "not taken back: no other version was ever converged here");
+    says(&it, "not taken back: no other version is known to have been converged here");
     it.run(Fetch, 0);
     let mut number = 1;
     let mut next = |it: &mut Scenario, desired: Desired| {

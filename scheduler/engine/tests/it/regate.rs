@@ -216,7 +216,10 @@ fn p2_where_no_fetch_can_tell_a_config_is_no_order_to_apply() {
     it.recompiled(&second);
     it.is("CONVERGED");
     assert!(!it.wants(Apply));
+    // A release is one, and "y" was never applied.
     it.recompiled(&newer(&second, 2));
+    it.approve("ann");
+    it.run(Apply, 0);
     it.is("CONVERGED");
     // While it is paused, and while an apply runs.
     let third = Desired { apply_id: Some("z".to_owned()), ..first.clone() };

@@ -1,0 +1,203 @@
+//! How approvals go out of force: expired, withdrawn because the work, the commands or the gates are others, used, or history. And
+//! which of them an apply uses: those by which it was let through, whatever is said meanwhile of others. Called by the step.
+
+use schema::id::ApprovalId;
+use schema::status::{ApprovalKind, ApprovalStatus, Decision};
+use schema::time::Timestamp;
+
+use super::{Asker, Question, about, expiry, live, name_of, question};
+use crate::action::Action;
+use crate::desired::Desired;
+use crate::state::{APPROVALS_KEPT, Approval, Finding, State};
+
+impl State {
+    /// Takes approvals out of force that were asked or given too long ago; a fetch then looks again before anybody is
+    /// asked again.
+    pub(crate) fn expire(&mut self, now: Timestamp, out: &mut Vec<Action>) {
+        let mut expired = false;
+        let used = self.used();
+        for approval in self.approvals.iter_mut().filter(|approval| live(approval) && !used.contains(&approval.id)) {
+            if approval.expires_at.is_some_and(|at| at <= now) {
+                approval.status = ApprovalStatus::Expired;
+                approval.over = true;
+                expired = true;
+                out.push(about("approval.expired", None, format!("{} has expired", name_of(approval)), approval));
+            }
+        }
+        if expired {
+            self.look_in_time(now);
+        }
+    }
+
+    /// Other work was found than the one that was asked about: approvals bound to that are withdrawn, and those of the
+    /// release that are still asked show the new work.
+    pub(crate) fn rebind(&mut self, out: &mut Vec<Action>) {
+        let binds_manual = self.binds_manual();
+        let Finding::Work(work) = &self.look.finding else { return };
+        for approval in self.approvals.iter_mut().filter(|approval| live(approval)) {
+            if approval.fingerprint == work.fingerprint {
+                continue;
+            }
+            // The bytes of a plan without words differ each time.
+            let has_words = work.explanation.is_some() || approval.explanation.is_some();
+            let was_said = approval.kind == ApprovalKind::Manual && binds_manual && has_words && !approval.votes.is_empty();
+            if approval.kind == ApprovalKind::Apply || was_said {
+                withdraw(approval);
+                if !approval.votes.is_empty() {
+                    let what = format!("{} is withdrawn: fetch has found other work than what was said yes to", name_of(approval));
+                    out.push(about("approval.withdrawn", None, what, approval));
+                }
+            } else if approval.status == ApprovalStatus::Pending {
+                approval.fingerprint = work.fingerprint;
+                approval.explanation = work.explanation.clone();
+            }
+        }
+    }
+
+    /// There is nothing to approve now: what is asked is withdrawn, and what was granted for an apply that never came. Votes on a shared
+    /// one stay until the channel has arrived, because in the other channels they count on under the same id.
+    pub(crate) fn withdraw_for_nothing_to_do(&mut self, is_clean: bool) {
+        for approval in self.approvals.iter_mut().filter(|approval| live(approval)) {
+            if approval.kind == ApprovalKind::Shared && !is_clean {
+                continue;
+            }
+            if approval.status == ApprovalStatus::Pending || approval.kind == ApprovalKind::Apply {
+                withdraw(approval);
+            }
+        }
+    }
+
+    /// The commands changed: what was approved is not what would run, and what was shown to whoever is about to answer is not what is
+    /// asked about. A yes that an apply has used stays as it was.
+    pub(crate) fn withdraw_for_commands(&mut self, out: &mut Vec<Action>) {
+        self.withdraw_kinds(&[ApprovalKind::Apply, ApprovalKind::Manual, ApprovalKind::Shared], out);
+    }
+
+    /// The commands of another channel changed, which shares approvals with this one.
+    pub(crate) fn withdraw_for_others(&mut self, out: &mut Vec<Action>) {
+        if !self.has_arrived() {
+            self.withdraw_kinds(&[ApprovalKind::Shared], out);
+        }
+    }
+
+    fn withdraw_kinds(&mut self, kinds: &[ApprovalKind], out: &mut Vec<Action>) {
+        let was_used = self.pursuit.arrived || self.pursuit.chain.is_some();
+        for approval in self.approvals.iter_mut().filter(|approval| live(approval) && kinds.contains(&approval.kind)) {
+            match approval.kind {
+                ApprovalKind::Manual | ApprovalKind::Shared if was_used => retire(approval),
+                ApprovalKind::Apply | ApprovalKind::Manual | ApprovalKind::Shared => {
+                    withdraw(approval);
+                    approval.other_commands = true;
+                    if !approval.votes.is_empty() {
+                        let what = format!("{} is withdrawn: the config has other commands than what was said yes to", name_of(approval));
+                        out.push(about("approval.withdrawn", None, what, approval));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The same release under other gates: what no gate asks for any more is history, and what is asked for needs as many
+    /// people as the config now says. A decision that an apply has used, or that the release has passed, stands.
+    pub(crate) fn regate(&mut self, desired: &Desired, now: Timestamp) {
+        let askers = (0..desired.gates.len()).map(Asker::Gate).chain(desired.require_approval_before_apply.then_some(Asker::Apply));
+        let questions: Vec<_> = askers.filter_map(|asker| question(desired, asker)).collect();
+        let (used, has_passed) = (self.used(), self.has_arrived());
+        for approval in self.approvals.iter_mut().filter(|approval| !approval.over) {
+            // One without a name is known by its words, for its place may be another's now.
+            let is_same = |question: &&Question<'_>| {
+                let is_known = question.name.is_some()
+                    || question.description == approval.description.as_deref()
+                    || approval.status == ApprovalStatus::Rejected;
+                question.gate == approval.gate && question.kind == approval.kind && is_known
+            };
+            let Some(question) = questions.iter().find(is_same) else {
+                retire(approval);
+                continue;
+            };
+            let decided = match approval.status {
+                ApprovalStatus::Pending => false,
+                // One for a single apply that was used is over.
+                ApprovalStatus::Approved => used.contains(&approval.id) || has_passed && approval.kind != ApprovalKind::Apply,
+                ApprovalStatus::Rejected | ApprovalStatus::Expired => true,
+            };
+            approval.description = question.description.map(str::to_owned);
+            if decided || approval.needed == question.needed {
+                continue;
+            }
+            approval.needed = question.needed;
+            let yes = approval.votes.iter().filter(|vote| vote.decision == Decision::Approve).count();
+            let given = yes >= question.needed as usize;
+            let status = if given { ApprovalStatus::Approved } else { ApprovalStatus::Pending };
+            if std::mem::replace(&mut approval.status, status) != status {
+                approval.expires_at = expiry(Some(desired), now);
+            }
+        }
+        self.trim_approvals();
+    }
+
+    /// Another release, or none: everything asked for this one is history.
+    pub(crate) fn withdraw_all(&mut self) {
+        self.approvals.iter_mut().for_each(retire);
+        self.trim_approvals();
+    }
+
+    /// An apply has used what was granted for it.
+    pub(crate) fn use_up(&mut self) {
+        for approval in &mut self.approvals {
+            approval.over |= approval.kind == ApprovalKind::Apply && approval.status == ApprovalStatus::Approved;
+        }
+        self.trim_approvals();
+    }
+
+    /// The apply that used these has not run: a no that came too late for it counts for the next one.
+    pub(crate) fn heed_late_rejections(&mut self, used: &[ApprovalId]) {
+        for approval in self.approvals.iter_mut().filter(|approval| live(approval) && used.contains(&approval.id)) {
+            if approval.votes.iter().any(|vote| vote.decision == Decision::Reject) {
+                approval.status = ApprovalStatus::Rejected;
+                approval.expires_at = None;
+            }
+        }
+    }
+
+    /// The approvals that an apply in flight uses.
+    fn used(&self) -> Vec<ApprovalId> {
+        self.main.as_deref().map(|job| job.uses.clone()).unwrap_or_default()
+    }
+
+    /// A person wants another try: rejections no longer stand, so that people are asked anew.
+    pub(crate) fn forget_rejections(&mut self) {
+        for approval in &mut self.approvals {
+            approval.over |= approval.status == ApprovalStatus::Rejected;
+        }
+    }
+
+    /// Bounds the history: first what is over goes, then the oldest rejections; what is asked or granted stays. Only
+    /// what counts, and the newest, keeps its text.
+    pub(super) fn trim_approvals(&mut self) {
+        while self.approvals.len() > APPROVALS_KEPT {
+            let over = self.approvals.iter().position(|approval| approval.over);
+            let Some(at) = over.or_else(|| self.approvals.iter().position(|approval| approval.status == ApprovalStatus::Rejected)) else {
+                break;
+            };
+            self.approvals.remove(at);
+        }
+        let newest = self.approvals.len().saturating_sub(1);
+        for approval in self.approvals[..newest].iter_mut().filter(|approval| approval.over) {
+            approval.explanation = None;
+        }
+    }
+}
+
+fn withdraw(approval: &mut Approval) {
+    approval.status = ApprovalStatus::Expired;
+    approval.over = true;
+}
+
+/// To history: what was decided stays as it was, what is still asked for is withdrawn.
+fn retire(approval: &mut Approval) {
+    if approval.status == ApprovalStatus::Pending {
+        withdraw(approval);
+    }
+    approval.over = true;
+}
