@@ -143,10 +143,8 @@ impl Fake {
     pub(super) fn try_pod_as(&self, number: u32, more: Value, status: Value) {
         let job = self.object("/jobs/").expect("a Job was made");
         let name = format!("{}-{number}", job["metadata"]["name"].as_str().unwrap());
-        let mut metadata = json!({
-            "name": name, "namespace": "n", "labels": job["metadata"]["labels"], "uid": format!("p{number}"),
-            "creationTimestamp": format!("2026-01-01T00:00:{number:02}Z"),
-        });
+        let mut metadata = pod_of(&job, &name, &format!("p{number}"));
+        metadata["creationTimestamp"] = format!("2026-01-01T00:00:{number:02}Z").into();
         merge(&mut metadata, more);
         self.put(
             &format!("/api/v1/namespaces/n/pods/{name}"),
@@ -163,10 +161,7 @@ impl Fake {
     pub(super) fn pod(&self, metadata: Value, status: Value) {
         let job = self.object("/jobs/").expect("a Job was made");
         let name = format!("{}-x", job["metadata"]["name"].as_str().unwrap());
-        let mut pod = json!({
-            "apiVersion": "v1", "kind": "Pod",
-            "metadata": {"name": name, "namespace": "n", "labels": job["metadata"]["labels"], "uid": "p"}, "status": status,
-        });
+        let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": pod_of(&job, &name, "p"), "status": status});
         merge(&mut pod["metadata"], metadata);
         self.put(&format!("/api/v1/namespaces/n/pods/{name}"), pod);
     }
@@ -287,7 +282,7 @@ impl Fake {
         let ended = json!({"exitCode": world.exit_code, "reason": "Error", "startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:00:01Z"});
         let pod = json!({
             "apiVersion": "v1", "kind": "Pod",
-            "metadata": {"name": format!("{name}-x"), "namespace": job["metadata"]["namespace"], "labels": job["metadata"]["labels"], "uid": "p"},
+            "metadata": pod_of(job, &format!("{name}-x"), "p"),
             "status": {"phase": "Failed", "containerStatuses": [{
                 "name": container, "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": {"terminated": ended},
             }]},
@@ -451,6 +446,13 @@ async fn answer(State(fake): State<Fake>, request: Request) -> Response {
         (_, StatusCode::CONFLICT) => status(409),
         _ => (code, axum::Json(answer)).into_response(),
     }
+}
+
+/// The metadata of a Pod that a Job owns.
+fn pod_of(job: &Value, name: &str, uid: &str) -> Value {
+    let job = &job["metadata"];
+    let owner = json!({"apiVersion": "batch/v1", "kind": "Job", "name": job["name"], "uid": job["uid"], "controller": true});
+    json!({"name": name, "namespace": job["namespace"], "labels": job["labels"], "uid": uid, "ownerReferences": [owner]})
 }
 
 fn version() -> Value {

@@ -121,7 +121,7 @@ async fn rule_14_a_command_whose_pod_was_deleted_before_it_ended_is_unknown_what
 #[tokio::test]
 async fn p5_a_command_that_had_ended_before_its_pod_was_deleted_counts() {
     let (mut world, upload) = wrapped_world().await;
-    let deleted = || json!({"deletionTimestamp": "2026-01-01T00:00:32Z", "deletionGracePeriodSeconds": 30});
+    let deleted = || json!({"deletionTimestamp": "2026-01-01T00:02:30Z", "deletionGracePeriodSeconds": 30});
     world.fake.pod(deleted(), running());
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     assert_eq!(upload.report(at_once()).await.unwrap(), Reported::Kept);

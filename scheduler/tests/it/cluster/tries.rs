@@ -141,7 +141,7 @@ async fn p8_a_complete_job_proves_nothing_when_its_last_pod_was_taken() {
     }
     // What had ended before somebody took it is what it was.
     let mut world = twice().await;
-    let late = json!({"deletionTimestamp": "2026-01-01T00:00:32Z", "deletionGracePeriodSeconds": 30});
+    let late = json!({"deletionTimestamp": "2026-01-01T00:00:45Z", "deletionGracePeriodSeconds": 30});
     world.fake.try_pod_as(1, late, ended(0, "Completed"));
     world.fake.job(complete);
     assert_eq!(world.end().await, "gone, exit Some(0)");

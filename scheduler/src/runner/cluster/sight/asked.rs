@@ -21,6 +21,15 @@ pub(super) fn by_another_clock(at: Timestamp) -> Timestamp {
     at.plus_ms(-CLOCKS_APART_MS)
 }
 
+/// How far a node that tells ends at once may be behind in all: what was said to run in a Pod that had been asked to end, and is told
+/// later to have ended earlier than this before, ended while its node did not answer.
+const NODE_AWAY_MS: i64 = 60_000;
+
+/// The same for what was seen to run after that time.
+pub(super) fn before_it_was_seen_to_run_on(at: Timestamp) -> Timestamp {
+    at.plus_ms(-NODE_AWAY_MS)
+}
+
 /// When somebody asked a Pod to end, at the earliest. The books have the time at which its grace is over; without any grace they may
 /// have that at which its node removed it, a moment after its containers had ended, and it was asked up to its own grace before.
 pub(super) fn asked_to_end(pod: &Pod) -> Option<Timestamp> {

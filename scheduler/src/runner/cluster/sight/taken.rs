@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::Pod;
 
-use super::asked::{asked_to_end, by_another_clock};
+use super::asked::{asked_to_end, before_it_was_seen_to_run_on, by_another_clock};
 use super::{Sight, Subject, disruption, failure, failure_words, is_disrupted, is_suspended_again, runs, time, tries, words};
 use crate::runner::learned::Taken;
 
@@ -33,7 +33,7 @@ pub(in super::super) fn taken(pod: &Pod, sight: &Sight, subject: Subject<'_>) ->
     let all = [by_cluster, own_deadline(pod), deleted()].into_iter().flatten();
     let first = all.reduce(|first, other| Taken { at: first.at.zip(other.at).map(|(one, other)| one.min(other)), ..first })?;
     let ran_on = sight.outlived.iter().any(|(of, container)| *of == pod.metadata.uid && container == subject.container);
-    Some(if ran_on { Taken { at: None, ..first } } else { first })
+    Some(if ran_on { Taken { at: first.at.map(before_it_was_seen_to_run_on), ..first } } else { first })
 }
 
 /// Containers that run in a Pod that was asked to end.
