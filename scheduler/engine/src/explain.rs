@@ -165,7 +165,8 @@ impl Chain<'_> {
                     if let Some(back) = state.taken_back_in(channel) {
                         let text = format!(
                             "channel `{channel}` {at}: {version} did not converge there within its progress deadline of {}, and \
-                             autoRollback took it back at {}; ends with a new release that converges there: `pvnctl services push {both}`",
+                             autoRollback took it back at {}; ends with a new release that converges there: `pvnctl services push {both}` \
+                             (without `--param`: with the values that each channel has)",
                             duration(back.deadline_ms),
                             back.at
                         );

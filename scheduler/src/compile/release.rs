@@ -29,7 +29,7 @@ pub(super) fn values(
     seal: &dyn Seal,
     problems: &mut Problems,
 ) -> Values {
-    let mut values = Values { all: read(service, &request.params, "params", seal, problems), per_channel: BTreeMap::new() };
+    let mut values = Values { all: read(service, &request.params, "params", seal, problems), ..Values::default() };
     for (name, params) in &request.params_for_channel {
         let place = format!("paramsForChannel.{name}");
         match channels.iter().find(|channel| channel.name.as_str() == name) {
@@ -74,9 +74,15 @@ fn still_known(service: &Service, channels: &[Channel], earlier: &Values) -> Val
         values.iter().filter(|(name, _)| known(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
     };
     let is_channel = |name: &ChannelName| channels.iter().any(|channel| channel.name == *name);
+    let mut kept = earlier.kept.clone();
+    kept.retain(|name, _| is_channel(name));
+    for versions in kept.values_mut() {
+        versions.retain(|name, _| known(name));
+    }
     Values {
         all: keep(&earlier.all),
         per_channel: earlier.per_channel.iter().filter(|(name, _)| is_channel(name)).map(|(name, own)| (name.clone(), keep(own))).collect(),
+        kept,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Values of parameters: as a release stores them, and as templates see them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schema::id::ChannelName;
 use serde::{Deserialize, Serialize};
@@ -45,6 +45,9 @@ pub struct Values {
     pub all: BTreeMap<String, Given>,
     /// For one channel each; these win.
     pub per_channel: BTreeMap<ChannelName, BTreeMap<String, Given>>,
+    /// Which of the latter nobody gave for that channel: it kept them, and they are of this version.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub kept: BTreeMap<ChannelName, BTreeMap<String, String>>,
 }
 
 impl Values {
@@ -54,10 +57,50 @@ impl Values {
         own.or_else(|| self.all.get(name))
     }
 
+    /// The version whose value a channel keeps, if it keeps one.
+    pub fn kept_version(&self, channel: &ChannelName, name: &str) -> Option<&str> {
+        self.kept.get(channel)?.get(name).map(String::as_str)
+    }
+
+    /// Whether somebody gave this value for this channel alone.
+    pub fn is_given_for(&self, channel: &ChannelName, name: &str) -> bool {
+        self.per_channel.get(channel).is_some_and(|own| own.contains_key(name)) && self.kept_version(channel, name).is_none()
+    }
+
+    /// Lets a channel keep a value where it would see another one. `version`: whose value it is; none where somebody gave it for this
+    /// channel.
+    pub fn keep(&mut self, channel: &ChannelName, name: &str, value: &Given, version: Option<&str>) {
+        if self.get(Some(channel), name) == Some(value) {
+            return;
+        }
+        self.per_channel.entry(channel.clone()).or_default().insert(name.to_owned(), value.clone());
+        let kept = self.kept.entry(channel.clone()).or_default();
+        match version {
+            Some(version) => _ = kept.insert(name.to_owned(), version.to_owned()),
+            None => _ = kept.remove(name),
+        }
+        self.kept.retain(|_, versions| !versions.is_empty());
+    }
+
+    /// The parameters that two channels see differently, but for those that somebody gave for one of them.
+    pub fn differ<'a>(&'a self, one: &ChannelName, other: &ChannelName) -> BTreeSet<&'a str> {
+        let of = |channel| self.per_channel.get(channel).into_iter().flat_map(BTreeMap::keys);
+        let names = of(one).chain(of(other)).map(String::as_str);
+        let differs = |name: &&str| self.get(Some(one), name) != self.get(Some(other), name);
+        names.filter(differs).filter(|name| !self.is_given_for(one, name) && !self.is_given_for(other, name)).collect()
+    }
+
     /// These values, and where they say nothing the earlier release's. A value given for all channels also takes the place of
     /// an earlier one for a single channel: who says `--param image=v2` means every channel.
     #[must_use]
     pub fn over(mut self, earlier: &Self) -> Self {
+        for (channel, versions) in &earlier.kept {
+            let own = self.per_channel.get(channel);
+            let stays = |name: &String| !self.all.contains_key(name) && own.is_none_or(|own| !own.contains_key(name));
+            let stay = versions.iter().filter(|(name, _)| stays(name)).map(|(name, version)| (name.clone(), version.clone()));
+            self.kept.insert(channel.clone(), stay.collect());
+        }
+        self.kept.retain(|_, versions| !versions.is_empty());
         for (channel, values) in &earlier.per_channel {
             let own = self.per_channel.entry(channel.clone()).or_default();
             for (name, value) in values {
@@ -78,10 +121,14 @@ impl Values {
 mod tests {
     use super::*;
 
-    /// Values as `a=1 production:a=2`.
+    /// Values as `a=1 production:a=2 production:b=3<web-2`, the last of which is kept.
     fn values(text: &str) -> Values {
         let mut values = Values::default();
         for (name, value) in text.split_whitespace().map(|pair| pair.split_once('=').unwrap()) {
+            let (value, version) = value.split_once('<').map_or((value, None), |(value, version)| (value, Some(version)));
+            if let (Some((channel, name)), Some(version)) = (name.split_once(':'), version) {
+                values.kept.entry(channel.parse().unwrap()).or_default().insert(name.to_owned(), version.to_owned());
+            }
             let value = Given::Text(value.to_owned());
             match name.split_once(':') {
                 None => values.all.insert(name.to_owned(), value),
@@ -107,6 +154,46 @@ mod tests {
     fn a_value_for_all_channels_takes_the_place_of_earlier_ones_for_single_channels() {
         check("a=3", "a=1 production:a=2", "a=3");
         check("a=3 production:a=4", "a=1 production:a=2", "a=3 production:a=4");
+    }
+
+    #[test]
+    fn a_value_that_a_channel_keeps_is_known_as_such_until_one_is_given() {
+        check("", "a=1 production:a=2<web-2", "a=1 production:a=2<web-2");
+        check("b=1", "a=1 production:a=2<web-2", "a=1 b=1 production:a=2<web-2");
+        check("a=3", "a=1 production:a=2<web-2 production:b=2<web-2", "a=3 production:b=2<web-2");
+        check("production:a=3", "a=1 production:a=2<web-2", "a=1 production:a=3");
+        check("staging:a=3", "a=1 production:a=2<web-2", "a=1 production:a=2<web-2 staging:a=3");
+    }
+
+    #[test]
+    fn a_channel_keeps_a_value_only_where_it_would_see_another_one() {
+        let keep = |before: &str, name: &str, value: &str, version, after: &str| {
+            let mut kept = values(before);
+            kept.keep(&"production".parse().unwrap(), name, &Given::Text(value.to_owned()), version);
+            assert_eq!(kept, values(after), "{before} and {name}={value}");
+        };
+        keep("a=1", "a", "1", Some("web-2"), "a=1");
+        keep("a=1", "a", "2", Some("web-2"), "a=1 production:a=2<web-2");
+        keep("a=1", "b", "2", Some("web-2"), "a=1 production:b=2<web-2");
+        keep("a=1", "a", "2", None, "a=1 production:a=2");
+        keep("a=1 production:a=2<web-2", "a", "3", Some("web-3"), "a=1 production:a=3<web-3");
+        keep("a=1 production:a=2<web-2", "a", "3", None, "a=1 production:a=3");
+        keep("a=1 production:a=2", "a", "3", Some("web-3"), "a=1 production:a=3<web-3");
+    }
+
+    #[test]
+    fn channels_differ_in_what_nobody_gave_for_one_of_them() {
+        let differ = |text: &str| {
+            let values = values(text);
+            let names = values.differ(&"production".parse().unwrap(), &"staging".parse().unwrap());
+            names.into_iter().map(str::to_owned).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(differ("a=1 b=1"), "");
+        assert_eq!(differ("a=1 production:a=2<web-2"), "a");
+        assert_eq!(differ("a=1 staging:a=2<web-2 staging:b=1<web-2"), "a b");
+        assert_eq!(differ("a=1 production:a=2 staging:b=1"), "");
+        assert_eq!(differ("a=1 production:a=2<web-2 staging:a=3"), "");
+        assert_eq!(differ("a=1 production:a=2<web-2 staging:a=2<web-2"), "");
     }
 
     #[test]

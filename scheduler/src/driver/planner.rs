@@ -26,6 +26,7 @@ mod diff;
 mod estate;
 mod gone;
 mod had;
+mod kept;
 mod keys;
 mod pieces;
 mod places;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use engine::desired::Desired;
 use schema::api::{ChannelStatus, Page, Release};
 use schema::id::{ApplicationId, BlobId, ChannelId, ChannelName, ReleaseId, ServiceId};
-use schema::status::Status;
+use schema::status::{JobKind, JobStatus, Status};
 use schema::time::Timestamp;
 use sqlx::QueryBuilder;
 
@@ -280,6 +280,30 @@ impl Store {
             })
         };
         rows.iter().rev().map(read).collect()
+    }
+
+    /// What each channel of a service has: the newest release whose version was ever converged there, or applied, or may have been. An
+    /// apply that is handed over and not over yet counts: every gate let it through. (`CROSS JOIN` keeps SQLite from reading the applies
+    /// of all services first.)
+    pub async fn begun(&self, service: ServiceId) -> Result<BTreeMap<ChannelId, ReleaseId>> {
+        let rows = sqlx::query(
+            "WITH begun AS (
+                 SELECT rc.channel_id, r.version FROM releases AS r JOIN release_channels AS rc ON rc.release_id = r.id
+                 WHERE r.service_id = $1 AND rc.converged_at IS NOT NULL
+                 UNION SELECT i.channel_id, j.version FROM instances AS i CROSS JOIN jobs AS j
+                 WHERE i.service_id = $1 AND j.instance_id = i.id AND j.kind = $2 AND j.once = 0 AND (j.started_at IS NOT NULL OR j.ended_at IS NULL OR j.status = $3)
+             ), newest AS (
+                 SELECT rc.channel_id, MAX(r.number) AS number FROM releases AS r JOIN release_channels AS rc ON rc.release_id = r.id
+                 JOIN begun AS b ON b.channel_id = rc.channel_id AND b.version = r.version WHERE r.service_id = $1 GROUP BY rc.channel_id
+             )
+             SELECT n.channel_id, r.id FROM newest AS n JOIN releases AS r ON r.service_id = $1 AND r.number = n.number",
+        )
+        .bind(service.to_string())
+        .bind(JobKind::Apply.as_str())
+        .bind(JobStatus::Unknown.as_str())
+        .fetch_all(&self.read)
+        .await?;
+        rows.iter().map(|row| Ok((word(row, "channel_id")?, word(row, "id")?))).collect()
     }
 
     /// The channels in which a service was ever converged at this version.

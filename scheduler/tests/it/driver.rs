@@ -5,6 +5,7 @@ mod clocks;
 mod configs;
 mod faults;
 mod gone;
+mod kept;
 mod people;
 mod poison;
 mod pushes;

@@ -18,8 +18,8 @@ use super::recompile::push_of;
 use super::release::Subject;
 use super::tried::compile_each;
 use super::{Planner, RawSeal, entry};
-use crate::compile::{self, Channel, CompiledInstance, Release, Values};
-use crate::store::{ReleaseRow, StoreError};
+use crate::compile::{self, Channel, CompiledInstance, Release};
+use crate::store::ReleaseRow;
 
 impl Planner {
     /// What channels had before what they pursue now: the release to go back to, the channels that go, and what is to be said of the
@@ -144,32 +144,6 @@ impl Planner {
                 false
             }
         }
-    }
-
-    /// The values that a push keeps where it gives none: those of the newest release. One that went back in some channels is no word
-    /// about the others, so each of these keeps its own.
-    pub(super) async fn values_kept(&self, subject: &Subject<'_>, newest: ReleaseRow) -> Result<Values, Refusal> {
-        let ReleaseRow { id, params: mut kept, rolled_back_to, .. } = newest;
-        if rolled_back_to.is_none() {
-            return Ok(kept);
-        }
-        for (channel, release) in self.store.pursued(subject.service.id).await?.into_iter().filter(|(_, release)| *release != id) {
-            let Some((name, _)) = subject.channel_ids.iter().find(|(_, id)| **id == channel) else { continue };
-            let own = match self.store.release_row(release).await {
-                Ok(Some(release)) => release.params,
-                // What cannot be read of one channel keeps nobody from releasing.
-                Ok(None) | Err(StoreError::Corrupt(_)) => continue,
-                Err(error) => return Err(error.into()),
-            };
-            let names: BTreeSet<&String> = own.all.keys().chain(own.per_channel.get(name).into_iter().flat_map(BTreeMap::keys)).collect();
-            for parameter in names {
-                let value = own.get(Some(name), parameter);
-                if let Some(value) = value.filter(|value| kept.get(Some(name), parameter) != Some(value)) {
-                    kept.per_channel.entry(name.clone()).or_default().insert(parameter.clone(), value.clone());
-                }
-            }
-        }
-        Ok(kept)
     }
 
     /// The versions that the channels of a service pursue.

@@ -16,6 +16,7 @@ use super::super::world::Names;
 use super::super::{Caller, Refusal};
 use super::back::waits_for_others;
 use super::estate::Concerned;
+use super::kept::come_apart;
 use super::tried::compile_each;
 use super::{Planner, RawSeal, entry};
 use crate::clock;
@@ -29,7 +30,7 @@ const ENGINE: &str = "pvn";
 pub(super) struct From<'a> {
     /// The application's channels.
     pub(super) channels: &'a [Channel],
-    /// The service's newest release, whose values are kept where none are given.
+    /// The service's newest release, whose values are kept where none are given (see `kept`).
     pub(super) newest: Option<ReleaseRow>,
     /// Whether other services are released with it, so that a problem has to say whose it is.
     pub(super) among_others: bool,
@@ -133,6 +134,7 @@ impl Planner {
         plan.changes.push(Change::Release(Box::new(row)));
         // Nobody else has a version that is new.
         let mut warnings = waits_for_others(subject, &compiled, &version, &BTreeMap::new());
+        warnings.extend(come_apart(&values, &compiled));
         warnings.extend(compile::value_warnings(document, request, &wanted));
         for instance in compiled {
             add_instance(plan, subject, id, instance);

@@ -35,14 +35,14 @@ pub(super) fn with_w(is_required: bool, given: bool) -> String {
 }
 
 /// With a progress deadline and a way back, both short.
-fn goes_back(text: &str) -> String {
+pub(super) fn goes_back(text: &str) -> String {
     let policy = "  application: app\n  progressDeadline: 2s\n  autoRollback: {}\n  parameters";
     text.replace("  application: app\n  parameters", policy)
 }
 
 /// A world that is as desired where the wanted version is what was applied last in the channel, and in which one version never comes
 /// right in one channel.
-fn sick(version: &'static str, channel: &'static str) -> impl Fn(&JobSpec) -> Option<i32> + Send + Sync + 'static {
+pub(super) fn sick(version: &'static str, channel: &'static str) -> impl Fn(&JobSpec) -> Option<i32> + Send + Sync + 'static {
     let applied: Arc<Mutex<BTreeMap<String, String>>> = Arc::default();
     move |spec| {
         let (wanted, here) = (variable(spec, "PVN_SERVICE_VERSION"), variable(spec, "PVN_RELEASE_CHANNEL"));

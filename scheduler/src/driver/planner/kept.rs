@@ -1,0 +1,140 @@
+//! The values that a push keeps where it gives none: those of the newest release. Where that one went back in some channels it is no
+//! word about the others, so each of these keeps its own: what it has, never what it only waits for, because that may be the very thing
+//! that was taken back. And what is to be said where channels that wait for each other come apart that way. Called by `release`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use engine::desired::Gate;
+use schema::id::{ChannelName, ReleaseId};
+
+use super::super::Refusal;
+use super::Planner;
+use super::release::Subject;
+use crate::compile::{CompiledInstance, Given, Values};
+use crate::store::{ReleaseRow, StoreError};
+
+/// Most channels that a warning names; of more it is said how many they are. Source: one screen of a terminal.
+const NAMED_LIMIT: usize = 20;
+
+impl Planner {
+    /// The values that a push keeps, `newest` being the service's newest release.
+    pub(super) async fn values_kept(&self, subject: &Subject<'_>, newest: ReleaseRow) -> Result<Values, Refusal> {
+        let ReleaseRow { id, params: mut kept, rolled_back_to, .. } = newest;
+        if rolled_back_to.is_none() {
+            return Ok(kept);
+        }
+        let others: Vec<_> = self.store.pursued(subject.service.id).await?.into_iter().filter(|(_, release)| *release != id).collect();
+        if others.is_empty() {
+            return Ok(kept);
+        }
+        let begun = self.store.begun(subject.service.id).await?;
+        let mut rows = BTreeMap::new();
+        for id in others.iter().map(|(_, release)| release).chain(begun.values()) {
+            if !rows.contains_key(id) {
+                rows.insert(*id, self.readable_release(*id).await?);
+            }
+        }
+        let row = |id: &ReleaseId| rows.get(id).and_then(Option::as_ref);
+        for (channel, pursued) in &others {
+            let Some((name, _)) = subject.channel_ids.iter().find(|(_, id)| *id == channel) else { continue };
+            let (has, waits_for) = (begun.get(channel).and_then(row), row(pursued));
+            for (parameter, own) in own_values(name, has, waits_for) {
+                kept.keep(name, parameter, own.value, own.version);
+            }
+        }
+        Ok(kept)
+    }
+
+    /// A release; none where it cannot be read: what cannot be read of one channel keeps nobody from releasing.
+    async fn readable_release(&self, id: ReleaseId) -> Result<Option<ReleaseRow>, Refusal> {
+        match self.store.release_row(id).await {
+            Err(StoreError::Corrupt(_)) => Ok(None),
+            read => Ok(read?),
+        }
+    }
+}
+
+type Names<'a> = BTreeSet<&'a ChannelName>;
+
+/// A value that a channel keeps.
+struct Own<'a> {
+    value: &'a Given,
+    /// The version that it is of; none where somebody gave it for this channel.
+    version: Option<&'a str>,
+}
+
+/// What a channel keeps: the values of the release that it last began to apply or was converged at, and those that were given for it
+/// alone, in what it waits for too.
+fn own_values<'a>(name: &ChannelName, has: Option<&'a ReleaseRow>, waits_for: Option<&'a ReleaseRow>) -> BTreeMap<&'a String, Own<'a>> {
+    let mut own = BTreeMap::new();
+    if let Some(release) = has {
+        let of_channel = release.params.per_channel.get(name).into_iter().flat_map(BTreeMap::keys);
+        for parameter in release.params.all.keys().chain(of_channel) {
+            let Some(value) = release.params.get(Some(name), parameter) else { continue };
+            let version = (!release.params.is_given_for(name, parameter)).then_some(release.version.as_str());
+            own.insert(parameter, Own { value, version });
+        }
+    }
+    for (parameter, value) in waits_for.and_then(|release| release.params.per_channel.get(name)).into_iter().flatten() {
+        if waits_for.is_some_and(|release| release.params.is_given_for(name, parameter)) {
+            own.insert(parameter, Own { value, version: None });
+        }
+    }
+    own
+}
+
+/// Channels of a release that keep other values than one that they wait for, or that waits for them, although nobody gave either of
+/// them values of its own.
+pub(super) fn come_apart(values: &Values, compiled: &[CompiledInstance]) -> Vec<String> {
+    let comes: Names<'_> = compiled.iter().map(|instance| &instance.channel).collect();
+    // Who keeps values of which version, whether it is the one that waits, and apart from whom.
+    let mut apart: BTreeMap<(&str, bool), (Names<'_>, Names<'_>)> = BTreeMap::new();
+    for instance in compiled {
+        let gates = instance.desired.gates.iter().filter_map(|gate| match gate {
+            Gate::ChannelsStable { channels } => Some(channels),
+            Gate::ManualApproval { .. } | Gate::SharedApproval { .. } => None,
+        });
+        let waiting = &instance.channel;
+        for first in gates.flatten().filter_map(|channel| comes.get(channel).copied()) {
+            for parameter in values.differ(waiting, first) {
+                for (channel, other, waits) in [(waiting, first, true), (first, waiting, false)] {
+                    let Some(version) = values.kept_version(channel, parameter) else { continue };
+                    let (channels, others) = apart.entry((version, waits)).or_default();
+                    channels.insert(channel);
+                    others.insert(other);
+                }
+            }
+        }
+    }
+    let told = |((version, waits), (channels, others)): ((&str, bool), (Names<'_>, Names<'_>))| {
+        let (keeps, waits_for_it) = match (channels.len(), others.len()) {
+            (1, 1) => ("keeps", "waits for it"),
+            (1, _) => ("keeps", "wait for it"),
+            (_, 1) => ("keep", "waits for them"),
+            (..) => ("keep", "wait for them"),
+        };
+        let relation = match (waits, channels.len()) {
+            (true, 1) => "for which it waits".to_owned(),
+            (true, _) => "for which they wait".to_owned(),
+            (false, _) => format!("which {waits_for_it}"),
+        };
+        format!(
+            "{} {keeps} values of {version} that differ from those of {}, {relation}: give all of them the same with `--param`, or each its \
+             own with `--param-for-channel`",
+            named(&channels),
+            named(&others),
+        )
+    };
+    apart.into_iter().map(told).collect()
+}
+
+fn named(channels: &Names<'_>) -> String {
+    let mut names: Vec<String> = channels.iter().take(NAMED_LIMIT).map(|name| format!("`{name}`")).collect();
+    if channels.len() > NAMED_LIMIT {
+        names.push(format!("{} more", channels.len() - NAMED_LIMIT));
+    }
+    match names.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => names.concat(),
+    }
+}
