@@ -36,6 +36,10 @@ impl Planner {
         let (application, service) = (&subject.application.name, &subject.service.name);
         let command = format!("pvnctl services rollback {service} --app {application}");
         let (mut had, mut without) = (BTreeMap::new(), Vec::new());
+        let only = named.map_or_else(String::new, |named| {
+            let names: Vec<&str> = named.iter().map(ChannelName::as_str).collect();
+            format!(" --channels {}", names.join(","))
+        });
         let pursued: BTreeMap<_, _> = self.store.pursued(subject.service.id).await?.into_iter().collect();
         for (name, id) in subject.channel_ids.iter().filter(|(name, _)| named.is_none_or(|named| named.contains(*name))) {
             let history = self.store.went_to(subject.service.id, *id).await?;
@@ -53,14 +57,14 @@ impl Planner {
         let Some(target) = targets.next().filter(|_| named.is_none() || without.is_empty()) else {
             let why = if without.is_empty() { "it has no channel".to_owned() } else { without.join("; ") };
             return Err(Refusal::Conflict(format!(
-                "there is no version to take {application}/{service} back to: {why}; name a version with `{command} --to VERSION`"
+                "there is no version to take {application}/{service} back to: {why}; name a version with `{command} --to VERSION{only}`"
             )));
         };
         if targets.any(|other| other.version != target.version) {
             let each: Vec<String> = had.iter().map(|(channel, release)| format!("`{channel}` {}", release.version)).collect();
             return Err(Refusal::Conflict(format!(
                 "the channels of {application}/{service} had different versions before: {}; take each back by itself, with `{command} \
-                 --channels CHANNEL`, or name the version for all with `--to VERSION`",
+                 --channels CHANNEL`, or name the version for all with `--to VERSION{only}`",
                 each.join(", ")
             )));
         }

@@ -160,6 +160,10 @@ async fn rolling_back_without_a_version_goes_by_what_each_channel_had_and_never_
     let only = |channel: &str| RollbackRequest { version: None, channels: Some(vec![channel.to_owned()]) };
     let refused = rig.back(only("production")).await.unwrap_err().to_string();
     assert!(refused.contains("`production` was never converged at an earlier version than what it pursues"), "{refused}");
+    assert!(
+        refused.contains("name a version with `pvnctl services rollback web --app app --to VERSION --channels production`"),
+        "{refused}"
+    );
     let pushed = rig.back(RollbackRequest::default()).await.unwrap();
     assert_eq!((pushed.version.as_str(), pushed.warnings.len()), ("web-1", 1), "{:?}", pushed.warnings);
     rig.until_converged("web-1").await;
