@@ -55,7 +55,7 @@ pub use commit::{Change, Commit};
 pub use database_id::{Told, peek};
 pub use documents::{DocumentKey, DocumentKind, StoredDocument};
 pub use events::EventFilter;
-pub use instances::{Damage, InstanceRow, LoadedInstance, ServiceFilter, shown as shown_instance};
+pub use instances::{Damage, InstanceRow, LoadedInstance, Released, ServiceFilter, shown as shown_instance};
 pub use jobs::{JobFilter, JobRow};
 #[cfg(test)]
 pub(crate) use key::by_hand;

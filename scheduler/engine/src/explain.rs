@@ -35,6 +35,20 @@ pub fn explain(state: &State, lanes: &Lanes, now: Timestamp, name: &dyn Fn(Insta
     }
 }
 
+/// The commands that bring a service back into a channel that was taken away, and what each brings. `target`: as in [`explain`]; `had`:
+/// [`State::had`].
+pub fn brings_back(target: &str, had: Option<&str>) -> String {
+    let channels = |flags: &str| target.replacen(" --channel ", &format!("{flags} --channels "), 1);
+    let push = format!("`pvnctl services push {}`", channels(""));
+    match had {
+        Some(version) => {
+            let back = channels(&format!(" --to {version}"));
+            format!("`pvnctl services rollback {back}` brings it back as it was at {version}, and {push} brings the newest values there")
+        }
+        None => format!("{push} brings it back"),
+    }
+}
+
 struct Chain<'a> {
     state: &'a State,
     lanes: &'a Lanes,
@@ -75,15 +89,13 @@ impl Chain<'_> {
         }
         self.known(&situation);
         match &situation {
-            Situation::Deleted => self.say(
-                "DELETED",
-                format!(
-                    "a config took the release channel away; once the config has it again, `pvnctl services push {}` brings it back",
-                    self.target.replacen(" --channel ", " --channels ", 1)
-                ),
-                since,
-                None,
-            ),
+            Situation::Deleted => {
+                let text = format!(
+                    "a config took the release channel away; once the config has it again, {}",
+                    brings_back(self.target, state.had())
+                );
+                self.say("DELETED", text, since, None);
+            }
             Situation::NoRelease => self.say("NO_RELEASE", "there is no release yet; `pvnctl services push` makes one".into(), since, None),
             Situation::Paused => {
                 self.say("PAUSED", "a person paused it: neither fetch nor apply starts until `pvnctl services resume`".into(), since, None);

@@ -62,7 +62,7 @@ impl State {
             None => "a new release or `pvnctl services retry` tries again".to_owned(),
         };
         match situation {
-            Situation::Deleted => (Status::Deleted, None, with_running(self.main.as_deref(), GONE)),
+            Situation::Deleted => (Status::Deleted, None, with_running(self.main.as_deref(), &gone(self.had()))),
             Situation::NoRelease => {
                 (Status::Converging, Some(Reason::NoCurrentState), "no release yet; `pvnctl services push` makes one".to_owned())
             }
@@ -308,8 +308,13 @@ fn what_it_waits_for(job: &Job) -> String {
 }
 
 /// Wherever people see it they see the channel too, so the config has it again.
-const GONE: &str = "no longer wanted, because a config took the release channel away; a release (`pvnctl services push`) brings it back \
-                    once the config has the channel again";
+fn gone(had: Option<&str>) -> String {
+    let way = had.map_or_else(String::new, |version| format!("`pvnctl services rollback --to {version}`, or with the newest values "));
+    format!(
+        "no longer wanted, because a config took the release channel away; a release ({way}`pvnctl services push`) brings it back once the \
+         config has the channel again"
+    )
+}
 
 fn with_running(job: Option<&Job>, message: &str) -> String {
     match job.filter(|job| job.kind == JobKind::Apply) {

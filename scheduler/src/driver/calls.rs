@@ -186,8 +186,8 @@ impl Loop {
         if kept.state.is_deleted() && matches!(ask, Ask::Pause | Ask::Resume | Ask::Retry) {
             return Err(Refusal::Conflict(format!(
                 "{label} is DELETED, because a config took the release channel away: nothing runs or waits there; once the config has the \
-                 channel again, {} brings it back",
-                names.push()
+                 channel again, {}",
+                engine::brings_back(&names.target(), kept.state.had())
             )));
         }
         let events: Vec<(InstanceId, Event)> = match ask {

@@ -39,18 +39,13 @@ impl Names {
 
     /// `SERVICE --app APPLICATION --channel CHANNEL`: the words that name it in a command of `pvnctl`.
     pub fn target(&self) -> String {
-        format!("{} --app {} --channel {}", self.service.1, self.application.1, self.channel.1)
-    }
-
-    /// The command that makes a release for it alone.
-    pub(super) fn push(&self) -> String {
-        push_of_channel(&self.application.1, &self.service.1, &self.channel.1)
+        target_of(&self.application.1, &self.service.1, &self.channel.1)
     }
 }
 
-/// The command that makes a release of a service in one channel.
-pub(super) fn push_of_channel(application: &ApplicationName, service: &ServiceName, channel: &ChannelName) -> String {
-    format!("`pvnctl services push {service} --app {application} --channels {channel}`")
+/// The words that name an instance in a command of `pvnctl`.
+pub(super) fn target_of(application: &ApplicationName, service: &ServiceName, channel: &ChannelName) -> String {
+    format!("{service} --app {application} --channel {channel}")
 }
 
 /// One instance.

@@ -79,6 +79,19 @@ pub struct Damage {
     pub needs_hand: bool,
 }
 
+/// A service that is released in a channel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Released {
+    /// Its id.
+    pub id: ServiceId,
+    /// Its name.
+    pub service: ServiceName,
+    /// How it stands there.
+    pub status: Status,
+    /// The version that it pursues there.
+    pub version: String,
+}
+
 /// Which services are wanted; `None` means any.
 #[derive(Debug, Clone, Default)]
 pub struct ServiceFilter {
@@ -369,17 +382,20 @@ impl Store {
         Ok(readable(rows, |row| Ok((word(row, "application")?, word(row, "service")?)))?.0)
     }
 
-    /// The services that are released in a channel and wanted there, by name, each with how it stands and its version.
-    pub async fn released_in(&self, channel: ChannelId) -> Result<Vec<(ServiceName, Status, String)>> {
+    /// The services that are released in a channel and wanted there, by name.
+    pub async fn released_in(&self, channel: ChannelId) -> Result<Vec<Released>> {
         let rows = sqlx::query(
-            "SELECT s.name, i.status, i.desired_version FROM instances AS i JOIN services AS s ON s.id = i.service_id
+            "SELECT s.id, s.name, i.status, i.desired_version FROM instances AS i JOIN services AS s ON s.id = i.service_id
              WHERE i.channel_id = $1 AND i.desired_version IS NOT NULL AND i.status <> $2 ORDER BY s.name",
         )
         .bind(channel.to_string())
         .bind(Status::Deleted.as_str())
         .fetch_all(&self.read)
         .await?;
-        let released = |row: &Row| Ok((word(row, "name")?, word(row, "status").unwrap_or(Status::Broken), get(row, "desired_version")?));
+        let released = |row: &Row| {
+            let status = word(row, "status").unwrap_or(Status::Broken);
+            Ok(Released { id: word(row, "id")?, service: word(row, "name")?, status, version: get(row, "desired_version")? })
+        };
         Ok(readable(rows, released)?.0)
     }
 

@@ -108,6 +108,14 @@ impl State {
         if self.standing.status == Status::Converged { self.desired().map(|desired| desired.version.as_str()) } else { None }
     }
 
+    /// The version that it had, for whoever brings it back: what it last converged at, unless somebody took it back since; and what it
+    /// pursues where nothing has ever converged.
+    pub fn had(&self) -> Option<&str> {
+        let desired = self.desired()?;
+        let converged = self.converged().filter(|_| !desired.is_rollback).map(|converged| converged.version.as_str());
+        Some(converged.unwrap_or(&desired.version))
+    }
+
     /// What was taken back here by itself, while what it went back to is desired.
     pub fn rolled_back(&self) -> Option<&RolledBack> {
         self.rolled_back.as_deref().filter(|back| self.desired().is_some_and(|desired| desired.version == back.to))

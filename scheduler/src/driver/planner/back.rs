@@ -4,9 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use engine::State;
 use engine::desired::Gate;
 use engine::event::Event;
-use schema::id::ChannelName;
+use schema::id::{ChannelName, InstanceId};
 use serde_json::json;
 
 use super::super::calls::Plan;
@@ -35,11 +36,11 @@ impl Planner {
     ) -> Result<(ReleaseRow, BTreeSet<ChannelName>, Vec<String>), Refusal> {
         let (application, service) = (&subject.application.name, &subject.service.name);
         let command = format!("pvnctl services rollback {service} --app {application}");
-        let (mut had, mut without) = (BTreeMap::new(), Vec::new());
         let only = named.map_or_else(String::new, |named| {
             let names: Vec<&str> = named.iter().map(ChannelName::as_str).collect();
             format!(" --channels {}", names.join(","))
         });
+        let (mut had, mut without) = (BTreeMap::new(), Vec::new());
         let pursued: BTreeMap<_, _> = self.store.pursued(subject.service.id).await?.into_iter().collect();
         for (name, id) in subject.channel_ids.iter().filter(|(name, _)| named.is_none_or(|named| named.contains(*name))) {
             let history = self.store.went_to(subject.service.id, *id).await?;
@@ -50,7 +51,14 @@ impl Planner {
             };
             match earlier {
                 Some(release) => _ = had.insert(name.clone(), release),
-                None => without.push(format!("`{name}` was never converged at an earlier version than what it pursues")),
+                None => {
+                    // Where its state cannot be read it is no worse to say the usual.
+                    let state = self.store.state(InstanceId::of(subject.service.id, *id)).await.ok().flatten();
+                    without.push(match state.as_ref().filter(|state| state.is_deleted()).and_then(State::had) {
+                        Some(had) => format!("`{name}` is DELETED and had {had}"),
+                        None => format!("`{name}` was never converged at an earlier version than what it pursues"),
+                    });
+                }
             }
         }
         let mut targets = had.values();

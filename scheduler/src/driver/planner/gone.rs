@@ -3,13 +3,15 @@
 
 use std::collections::BTreeMap;
 
+use engine::{State, brings_back};
 use schema::api::Diagnostic;
-use schema::id::ApplicationName;
+use schema::id::{ApplicationName, InstanceId};
 
 use super::super::Refusal;
-use super::super::world::push_of_channel;
+use super::super::world::target_of;
 use super::configs::Applied;
 use super::{Planner, warning};
+use crate::store::Released;
 
 /// Most services of one channel that are named each; of more it is said how many they are. Source: two screens of a terminal.
 const NAMED_LIMIT: usize = 20;
@@ -22,7 +24,10 @@ impl Planner {
             for channel in &applied.gone {
                 let released = self.store.released_in(channel.id).await?;
                 let more = released.len().saturating_sub(NAMED_LIMIT);
-                for (service, status, version) in released.into_iter().take(NAMED_LIMIT) {
+                for Released { id, service, status, version } in released.into_iter().take(NAMED_LIMIT) {
+                    // Where its state cannot be read, what it pursues is the best that is known.
+                    let state = self.store.state(InstanceId::of(id, channel.id)).await.ok().flatten();
+                    let had = state.as_ref().and_then(State::had).unwrap_or(&version);
                     let message = format!(
                         "release channel `{0}` goes: {application}/{service} in it ({status} at {version}) is not wanted any more; \
                          what pvn keeps for it (its PVN_INSTANCE_DIR) is removed",
@@ -31,8 +36,8 @@ impl Planner {
                     let help = format!(
                         "a channel under another name is another channel: give it its name back if only that was meant to change. What was \
                          applied stays as it is outside of pvn, and nobody looks after it. Once the config has the channel again, \
-                         {} brings it back, with an empty directory",
-                        push_of_channel(application, &service, &channel.name)
+                         {}, either way with an empty directory",
+                        brings_back(&target_of(application, &service, &channel.name), Some(had))
                     );
                     warnings.push(warning(format!("{application}/{service}"), message, help));
                 }

@@ -1,10 +1,10 @@
 //! A release channel that a config takes away: what people are told before it happens, and how it comes back.
 
 use pvn_scheduler::driver::{Ask, Refusal};
-use schema::api::{ConfigFile, ConfigsRequest, ConfigsResult};
+use schema::api::{ConfigFile, ConfigsRequest, ConfigsResult, PushRequest, RollbackRequest};
 use schema::status::Status;
 
-use super::round::tidy_world;
+use super::round::{tidy_world, variable};
 use super::{Rig, TWO_CHANNELS, caller, target};
 
 fn warnings(result: &ConfigsResult) -> Vec<&str> {
@@ -36,7 +36,8 @@ async fn a_channel_that_goes_is_told_of_for_each_service_by_a_dry_run_and_by_the
     let looked = dry_run(&rig, &mistyped()).await;
     assert_eq!(warnings(&looked), [told]);
     let help = looked.warnings[0].help.as_deref().unwrap_or_default();
-    assert!(help.contains("`pvnctl services push web --app app --channels production`"), "{help}");
+    assert!(help.contains("`pvnctl services rollback web --app app --to web-1 --channels production` brings it back"), "{help}");
+    assert!(help.contains("`pvnctl services push web --app app --channels production` brings the newest values"), "{help}");
     assert!(looked.warnings[0].snippet.contains(told) && looked.warnings[0].snippet.contains(help), "{}", looked.warnings[0].snippet);
     assert_eq!(rig.instance("production").await.status, Status::Converged, "a dry run changes nothing");
 
@@ -61,22 +62,69 @@ async fn of_many_services_in_a_channel_that_goes_the_first_are_named_and_the_oth
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_deleted_channel_that_is_configured_again_names_the_push_and_takes_no_other_orders() {
+async fn a_deleted_channel_that_is_configured_again_names_what_it_had_and_takes_no_other_orders() {
     let rig = Rig::start(tidy_world()).await;
     rig.request(TWO_CHANNELS, true).await.unwrap();
     rig.until_status("production", Status::Converged).await;
+    // Never meant for production.
+    let request = PushRequest {
+        params: [("size".to_owned(), "experiment".to_owned())].into(),
+        channels: Some(vec!["staging".to_owned()]),
+        ..PushRequest::default()
+    };
+    rig.handle.push("app".into(), "web".into(), request, caller("eve")).await.unwrap();
     rig.apply(&mistyped()).await.unwrap();
     rig.apply(TWO_CHANNELS).await.unwrap();
     let back = rig.instance("production").await;
     assert_eq!(back.status, Status::Deleted);
+    assert!(back.message.contains("`pvnctl services rollback --to web-1`"), "{}", back.message);
     assert!(back.message.contains("`pvnctl services push`"), "{}", back.message);
     let push = "`pvnctl services push web --app app --channels production`";
+    let had = "`pvnctl services rollback web --app app --to web-1 --channels production` brings it back";
     let explained = rig.handle.explain(target("production")).await.unwrap();
     assert!(explained.causes.iter().any(|cause| cause.code == "DELETED" && cause.message.contains(push)), "{explained:#?}");
+    assert!(explained.causes.iter().any(|cause| cause.code == "DELETED" && cause.message.contains(had)), "{explained:#?}");
     for ask in [Ask::Retry, Ask::Pause, Ask::Resume] {
         let refused = rig.handle.ask(target("production"), ask, caller("eve")).await.unwrap_err();
-        assert!(matches!(&refused, Refusal::Conflict(why) if why.contains("DELETED") && why.contains(push)), "{refused}");
+        assert!(
+            matches!(&refused, Refusal::Conflict(why) if why.contains("DELETED") && why.contains(had) && why.contains(push)),
+            "{refused}"
+        );
     }
-    rig.push(&[]).await.unwrap();
+    // The obvious try leads to the same command.
+    let only = |version: Option<&str>| RollbackRequest { version: version.map(str::to_owned), channels: Some(vec!["production".into()]) };
+    let refused = rig.handle.rollback("app".into(), "web".into(), only(None), caller("eve")).await.unwrap_err().to_string();
+    let way = "`production` is DELETED and had web-1; name a version with `pvnctl services rollback web --app app --to VERSION --channels production`";
+    assert!(refused.contains(way), "{refused}");
+    rig.handle.rollback("app".into(), "web".into(), only(Some("web-1")), caller("eve")).await.unwrap();
     rig.until_status("production", Status::Converged).await;
+    let last = rig.runner.seen.lock().unwrap().iter().rfind(|spec| variable(spec, "PVN_RELEASE_CHANNEL") == "production").unwrap().clone();
+    assert_eq!(variable(&last, "PVN_SERVICE_VERSION"), "web-1");
+    rig.push(&[]).await.unwrap();
+    rig.until("production with the newest values", async || {
+        (rig.instance("production").await.converged_version.as_deref() == Some("web-4")).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_channel_that_never_converged_comes_back_at_what_it_pursued_and_one_that_was_taken_back_at_that() {
+    let rig = Rig::start(|spec| (variable(spec, "PVN_RELEASE_CHANNEL") == "staging").then_some(0)).await;
+    rig.request(TWO_CHANNELS, true).await.unwrap();
+    rig.until_status("staging", Status::Converged).await;
+    let told = async || dry_run(&rig, &TWO_CHANNELS.replace("- name: production", "- name: prodution")).await.warnings;
+    let help = told().await.remove(0).help.unwrap_or_default();
+    assert!(help.contains("--to web-1 --channels production` brings it back"), "{help}");
+
+    let rig = Rig::start(tidy_world()).await;
+    rig.request(TWO_CHANNELS, true).await.unwrap();
+    rig.until_converged("web-1").await;
+    rig.push(&[]).await.unwrap();
+    rig.until_converged("web-2").await;
+    // It does not arrive: staging is at web-2.
+    rig.handle.ask(target("production"), Ask::Pause, caller("eve")).await.unwrap();
+    let back = RollbackRequest { version: Some("web-1".into()), channels: Some(vec!["production".into()]) };
+    rig.handle.rollback("app".into(), "web".into(), back, caller("eve")).await.unwrap();
+    let help = dry_run(&rig, &mistyped()).await.warnings.remove(0).help.unwrap_or_default();
+    assert!(help.contains("--to web-1 --channels production` brings it back"), "{help}");
 }
