@@ -157,10 +157,39 @@ fn p2_commands_that_came_while_the_question_stood_on_the_terminal_are_not_approv
         let refused = scheduler.pvnctl(&old);
         assert_eq!(refused.status.code(), Some(1), "{gate}: {}", said(&refused));
         assert!(said(&refused).contains("pvnctl services get"), "{gate}: it says what to look at: {}", said(&refused));
+        let by_digest = [TYPED, &["--plan-digest", first["planDigest"].as_str().expect("it has a digest")]].concat();
+        let refused = scheduler.pvnctl(&by_digest);
+        assert!(refused.status.code() == Some(1) && said(&refused).contains("other commands"), "{gate}: {}", said(&refused));
         assert_eq!(scheduler.channel("s", "c")["approvals"][0]["status"], "PENDING", "{gate}");
         assert!(!scheduler.home().join("done").exists(), "{gate}: nothing was applied");
         scheduler.ok(&printed(&scheduler).iter().map(String::as_str).collect::<Vec<_>>());
         scheduler.channel_becomes("s", "c", "CONVERGED");
         assert!(scheduler.home().join("everything.gone").exists(), "{gate}: what was shown last runs");
+    }
+}
+
+#[test]
+fn p2_a_digest_that_was_asked_about_for_another_release_is_no_yes_without_the_approval() {
+    for gate in ["{manualApproval: {name: qa}}", "{sharedManualApproval: {name: qa}}"] {
+        let (scheduler, _apply) = gated(gate);
+        let first = scheduler.channel("s", "c")["approvals"][0].clone();
+        scheduler.ok(&["services", "push", "s", "--app", "app"]);
+        let second = wait::until("the next release to be asked about", || {
+            let newest = scheduler.channel("s", "c")["approvals"][0].clone();
+            (newest["status"] == "PENDING" && newest["version"] == "s-2" && newest["planDigest"].is_string()).then_some(newest)
+        });
+        assert_eq!(second["planDigest"], first["planDigest"], "{gate}: the plan does not tell");
+        let (digest, id) = (second["planDigest"].as_str().expect("it has a digest"), second["id"].as_str().expect("it has an id"));
+        let refused = scheduler.pvnctl([TYPED, &["--plan-digest", digest]].concat());
+        assert_eq!(refused.status.code(), Some(1), "{gate}: {}", said(&refused));
+        for part in
+            ["s-1", "s-2", "plan-explanation", "pvnctl services get s --app app", &format!("--approval {id} --plan-digest {digest}`")]
+        {
+            assert!(said(&refused).contains(part), "{gate}: {part}: {}", said(&refused));
+        }
+        assert_eq!(scheduler.channel("s", "c")["approvals"][0]["status"], "PENDING", "{gate}");
+        let agreed = scheduler.pvnctl([TYPED, &["--approval", id, "--plan-digest", digest]].concat());
+        assert!(agreed.status.success() && said(&agreed).contains("approved app/s s-2 in c: "), "{gate}: {}", said(&agreed));
+        scheduler.channel_becomes("s", "c", "CONVERGED");
     }
 }

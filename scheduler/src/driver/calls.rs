@@ -8,7 +8,7 @@ use engine::State;
 use engine::action::{Action, StopReason};
 use engine::event::Event;
 use engine::state::Approval;
-use schema::api::{DecisionRequest, Explanation, LogEntry};
+use schema::api::{DecisionRequest, Explanation, LogEntry, decision_flags};
 use schema::id::{InstanceId, JobId, RuntimeName};
 use schema::status::{Decision, JobKind};
 use tokio::sync::oneshot;
@@ -298,7 +298,7 @@ fn decision(kept: &Kept, request: DecisionRequest, decision: Decision, caller: &
             approval.id, other.id
         )));
     }
-    seen(&request, decision, approval, &kept.names)?;
+    seen(&request, decision, approval, kept)?;
     if approval.votes.iter().any(|vote| vote.who == caller.who && vote.decision == decision) {
         let yes = approval.votes.iter().filter(|vote| vote.decision == Decision::Approve).count();
         return Err(Refusal::Conflict(format!(
@@ -310,10 +310,11 @@ fn decision(kept: &Kept, request: DecisionRequest, decision: Decision, caller: &
 }
 
 /// Whether the person saw what is decided on: a yes names its plan, so that none is given to what came meanwhile.
-fn seen(request: &DecisionRequest, decision: Decision, approval: &Approval, names: &Names) -> Result<(), Refusal> {
+fn seen(request: &DecisionRequest, decision: Decision, approval: &Approval, kept: &Kept) -> Result<(), Refusal> {
+    let names = &kept.names;
     // Also one of no bytes, as a client of before names it.
     if request.plan_digest.as_ref().is_some_and(|seen| approval.fingerprint.is_some_and(|now| *seen == now.to_string())) {
-        return Ok(());
+        return if decision == Decision::Approve && request.approval.is_none() { tells_apart(approval, kept) } else { Ok(()) };
     }
     let now = approval.plan_digest().map(|digest| digest.to_string());
     let (label, look) = (names.label(), look(names));
@@ -325,6 +326,30 @@ fn seen(request: &DecisionRequest, decision: Decision, approval: &Approval, name
         ))),
         (None, _) => Ok(()),
     }
+}
+
+/// Whether a digest alone names what was looked at. That of what fetch saw, where it leaves no `plan-explanation`, is often the same
+/// from release to release: once it stood for another question, the yes may be meant for that one.
+fn tells_apart(approval: &Approval, kept: &Kept) -> Result<(), Refusal> {
+    let is_other = |old: &&Approval| {
+        old.id != approval.id && old.fingerprint == approval.fingerprint && (old.other_commands || old.asked_for != approval.asked_for)
+    };
+    let Some(old) = kept.state.approvals().iter().rev().find(is_other).filter(|_| approval.explanation.is_none()) else { return Ok(()) };
+    let version = |approval: &Approval| approval.asked_for.as_ref().map_or("another release", |(_, version)| version.as_str()).to_owned();
+    let (was, now) = match old.asked_for == approval.asked_for {
+        true => (format!("other commands of {}", version(old)), format!("those that {} has now", version(approval))),
+        false => (version(old), version(approval)),
+    };
+    let digest = approval.plan_digest().map(|digest| digest.to_string());
+    Err(Refusal::Conflict(format!(
+        "{} was asked about for {was}, too, and {} asks for {now}: fetch leaves no `plan-explanation`, so the digest alone does not tell \
+         which was looked at; {}, then `pvnctl services approve {} {}`",
+        digest.as_deref().unwrap_or("this"),
+        kept.names.label(),
+        look(&kept.names),
+        kept.names.target(),
+        decision_flags(approval.id, digest.as_deref())
+    )))
 }
 
 /// Whether a person's wish for another try does something now: nobody would remember it.

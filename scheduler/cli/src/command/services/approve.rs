@@ -14,11 +14,12 @@ use crate::table::one_line;
 const EXAMPLES: &str = "\
 Examples:
   pvnctl services approve web --app shop --channel production --reason 'checked with the team'
-  pvnctl services approve web --app shop --channel production --plan-digest sha256:…
+  pvnctl services approve web --app shop --channel production --approval apr-… --plan-digest sha256:…
 
 On a terminal it shows what is asked, with the plan if there is one, and asks. A yes is for that plan alone: when another
-one has come meanwhile it is refused. Without a terminal there is nobody to ask: name the plan that was looked at with
---plan-digest, as `pvnctl services get` prints it, or give --yes for the one that is asked about now.";
+one has come meanwhile it is refused. Without a terminal there is nobody to ask: name what was looked at with --approval
+and --plan-digest, as `pvnctl services get` prints them, or give --yes for what is asked about now. --plan-digest alone
+does where it tells releases apart, as that of a `plan-explanation` does.";
 
 /// What can be typed.
 #[derive(Debug, Args)]

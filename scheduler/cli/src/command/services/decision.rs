@@ -97,7 +97,9 @@ pub(super) async fn send(
     let of = decided.map_or_else(String::new, |approval| format!(": {}", describe(approval)));
     let channels: Vec<String> = std::iter::once(&instance.channel).chain(&others).cloned().collect();
     let (service, channels) = (&instance.service, listed(&channels));
-    let line = format!("{done} {}/{} in {channels}{of}; ", service.app, service.service);
+    let version =
+        decided.and_then(|approval| approval.version.as_deref()).map_or_else(String::new, |version| format!(" {}", one_line(version)));
+    let line = format!("{done} {}/{}{version} in {channels}{of}; ", service.app, service.service);
     let whose = if others.is_empty() { "it".to_owned() } else { format!("{} in {}", service.service, instance.channel) };
     console.done(&now, &format!("{line}{whose} is {}: {}", now.status, now.message))
 }
