@@ -246,3 +246,16 @@ fn what_is_no_backup_is_refused_and_leaves_nothing() {
     assert!(!refused.status.success() && said(&refused).contains("interrupted"), "{}", said(&refused));
     assert!(!data.join("pvn.db").exists() && !data.join("secret.key").exists(), "nothing is begun there");
 }
+
+#[test]
+fn bad_input_a_backup_to_stdout_is_refused_and_writes_nothing() {
+    let home = tempfile::tempdir().expect("a directory can be made");
+    for file in ["-", "/dev/stdout", "/dev/stderr", "/dev/fd/1", "/proc/self/fd/1"] {
+        let arguments = ["backup", file, "--data-dir", text(home.path())];
+        let mut command = Command::new(programs::program("pvn-scheduler"));
+        let refused = command.args(arguments).current_dir(home.path()).output().expect("the program can be started");
+        assert!(!refused.status.success() && refused.stdout.is_empty(), "{file}: {}", said(&refused));
+        assert!(said(&refused).contains("a backup is written to a file: name one"), "{file}: {}", said(&refused));
+    }
+    assert_eq!(std::fs::read_dir(home.path()).expect("it can be read").count(), 0);
+}

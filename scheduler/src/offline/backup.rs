@@ -68,12 +68,22 @@ pub struct BackupArguments {
     with_key: bool,
 }
 
+/// Whether this names an open stream, as people do who pipe what a backup writes: this one puts a whole file in place or none.
+fn is_stream(file: &Path) -> bool {
+    let is_below = |directory: &str| file.starts_with(directory);
+    let is_named = ["-", "/dev/stdout", "/dev/stderr", "/dev/stdin"].iter().any(|name| file == Path::new(name));
+    is_named || is_below("/dev/fd") || is_below("/proc/self/fd")
+}
+
 /// Writes a backup. Returns what to tell.
 ///
 /// # Errors
 /// With what to do; then there is no file.
 pub async fn backup(arguments: &BackupArguments) -> anyhow::Result<String> {
     let BackupArguments { file, place, with_key } = arguments;
+    if is_stream(file) {
+        bail!("a backup is written to a file: name one, and copy that ({} is none)", file.display());
+    }
     let database = place.database()?;
     if file.exists() {
         bail!("{} is there already; name a new file", file.display());
