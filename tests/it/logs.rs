@@ -53,8 +53,24 @@ fn a_command_whose_exit_code_is_the_answer_goes_on_when_nobody_reads_it() {
     assert_eq!(unread(&["configs", "diff", file, "--exit-code"]), Some(2));
     assert_eq!(unread(&["configs", "apply", file, "--no-prompt", "--push", "--wait"]), Some(2));
     assert_eq!(unread(&["services", "list"]), Some(0), "whose output is the answer needs no reader");
-    let full = std::fs::File::options().write(true).open("/dev/full").expect("it is there");
-    let told = scheduler.client(["services", "list"]).stdout(full).output().expect("pvnctl can be started");
-    let said = String::from_utf8_lossy(&told.stderr);
-    assert!(told.status.code() == Some(1) && said.contains("No space left on device"), "{said}");
+    // On a full disk what was done is told on stderr: who tries again does it twice.
+    let full = |arguments: &[&str]| {
+        let full = std::fs::File::options().write(true).open("/dev/full").expect("it is there");
+        let told = scheduler.client(arguments.iter()).stdout(full).output().expect("pvnctl can be started");
+        let said = String::from_utf8_lossy(&told.stderr).into_owned();
+        assert!(told.status.code() == Some(1) && said.contains("cannot write the output: No space left on device"), "{said}");
+        said
+    };
+    let said = full(&["services", "list"]);
+    assert!(!said.contains("all the same"), "{said}");
+    for arguments in [&["services", "push", "s", "--app", "app"][..], &["services", "push", "s", "--app", "app", "--wait", "-o", "json"]] {
+        let said = full(arguments);
+        let version = scheduler.channel("s", "c")["desiredVersion"].as_str().expect("it has a version").to_owned();
+        assert!(said.contains(&format!("{version} is released all the same")), "{said}");
+    }
+    let said = full(&["configs", "apply", file, "--no-prompt", "--push"]);
+    let version = scheduler.channel("s", "c")["desiredVersion"].as_str().expect("it has a version").to_owned();
+    assert!(said.contains(&format!("it is applied all the same, and {version} of app/s is released")), "{said}");
+    let said = full(&["auth", "token", "create", "ff", "--role", "viewer"]);
+    assert!(said.contains("token `ff` is made all the same") && said.contains("`pvnctl auth token revoke ff`"), "{said}");
 }

@@ -321,7 +321,7 @@ impl Console {
             Failure::Ended(_) => return Ok(()),
             Failure::Output(source) if source.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
             // What could not be written stays so, and would be in the way of these words.
-            Failure::Output(_) => self.out.to = Box::new(io::sink()),
+            Failure::Output(_) | Failure::Untold { .. } => self.out.to = Box::new(io::sink()),
             Failure::Config(problems) => self.talk(&diagnostics::render(problems, self.err.colour))?,
             Failure::Refused(problem) if !problem.problems.is_empty() => {
                 self.talk(&diagnostics::render(&problem.problems, self.err.colour))?

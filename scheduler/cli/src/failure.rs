@@ -49,6 +49,14 @@ pub enum Failure {
     /// Nobody reads our output any more (`pvnctl … | head`), or the disk behind it is full.
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
+    /// The same after something was done that is not done again by trying again.
+    #[error("cannot write the output: {source}; {done}")]
+    Untold {
+        /// What the disk says.
+        source: io::Error,
+        /// What was done.
+        done: String,
+    },
 }
 
 /// Whether a TLS handshake met bytes that are none of TLS. Source: the words of rustls for `InvalidMessage`.
@@ -79,6 +87,15 @@ impl Failure {
     /// An error and what to do about it.
     pub fn with_next(message: impl Into<String>, next: impl Into<String>) -> Self {
         Self::User { message: message.into(), next: Some(next.into()), code: 1 }
+    }
+
+    /// The same where something was done before it. Whoever closes a pipe wants to know nothing.
+    #[must_use]
+    pub fn after(self, done: impl FnOnce() -> String) -> Self {
+        match self {
+            Self::Output(source) if source.kind() != io::ErrorKind::BrokenPipe => Self::Untold { source, done: done() },
+            other => other,
+        }
     }
 
     /// The same with another exit code: 2 for what FAILED, 3 for a timeout.

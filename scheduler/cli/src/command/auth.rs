@@ -30,7 +30,7 @@ pub enum TokenCommand {
         #[arg(long, value_enum, hide_possible_values = true)]
         role: KnownRole,
         /// How long it is valid, as in 720h [default: until revoked]
-        #[arg(long, value_name = "DURATION")]
+        #[arg(long, alias = "expires", value_name = "DURATION")]
         valid_for: Option<Duration>,
     },
     /// List tokens; values are never shown
@@ -69,7 +69,14 @@ pub async fn perform(command: Command, client: &Client, console: &mut Console) -
             let valid_for_seconds = valid_for.map(|duration| u64::try_from(duration.as_ms()).unwrap_or(0).div_ceil(1000));
             let made: NewToken = client.post(&["v1", "tokens"], &TokenRequest { name, role, valid_for_seconds }).await?;
             // The bare value, so that `> file` is all it takes.
-            console.print(&made, |_| format!("{}\n", made.token))
+            let printed = console.print(&made, |_| format!("{}\n", made.token)).and_then(|()| console.flush());
+            let name = &made.name;
+            let lost = || {
+                format!(
+                    "token `{name}` is made all the same, and its value is lost: `pvnctl auth token revoke {name}`, and make one of another name"
+                )
+            };
+            printed.map_err(|failure| failure.after(lost))
         }
         TokenCommand::List => {
             let tokens = client.list::<Token>(&["v1", "tokens"], &[], None).await?;

@@ -48,6 +48,17 @@ fn a_wrong_argument_ends_with_1_and_help_with_0() {
 }
 
 #[test]
+fn the_time_that_a_token_is_valid_may_be_called_as_others_call_it() {
+    for flag in ["--valid-for", "--expires"] {
+        let made = json!({"name": "ci", "role": "viewer", "token": "t", "expiresAt": "2026-01-01T00:00:00.000Z"});
+        let server = Server::answering([answer("POST /v1/tokens", 200, made)]);
+        let ran = run(&server, &["auth", "token", "create", "ci", "--role", "viewer", flag, "90m"]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (0, "t\n"), "{flag}: {}", ran.stderr);
+        assert!(server.seen()[0].contains("\"validForSeconds\":5400"), "{flag}: {:?}", server.seen());
+    }
+}
+
+#[test]
 fn a_secret_is_read_from_stdin_less_one_line_end() {
     let request = "PUT /v1/secrets/pass";
     for (words, input, sent) in [

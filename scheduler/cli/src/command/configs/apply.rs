@@ -73,8 +73,8 @@ pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mu
         console.warn(&result.warnings)?;
         console.talk(&diff::render(&result, console.colours_stderr()))?;
     }
-    console.print(&result, |_| done(&result))?;
-    console.flush()?;
+    let told = console.print(&result, |_| done(&result)).and_then(|()| console.flush());
+    told.map_err(|failure| failure.after(|| all_the_same(&result)))?;
     if result.pushed.is_empty() && result.documents.iter().any(|document| document.kind == "service" && document.change != "unchanged") {
         console.say("a service's config takes effect with its next release: `pvnctl services push`, or `configs apply --push`")?;
     }
@@ -112,6 +112,16 @@ async fn ask(arguments: &Arguments, request: &ConfigsRequest, client: &Client, c
         console.say("nothing was changed")?;
     }
     Ok(yes)
+}
+
+/// What was done, where that could not be printed.
+fn all_the_same(result: &ConfigsResult) -> String {
+    let of = |pushed: &schema::api::PushedService| format!("{} of {}/{}", pushed.version, pushed.application, pushed.service);
+    match result.pushed.as_slice() {
+        [] => "it is applied all the same".to_owned(),
+        [one] => format!("it is applied all the same, and {} is released", of(one)),
+        [first, rest @ ..] => format!("it is applied all the same, and {} and {} more are released", of(first), rest.len()),
+    }
 }
 
 fn done(result: &ConfigsResult) -> String {

@@ -66,12 +66,17 @@ pub(super) async fn released(
     if wait.is_some() {
         console.go_on_unread();
     }
+    let told = tell(pushed, console);
+    told.map_err(|failure| failure.after(|| format!("{} is released all the same", pushed.version)))?;
+    let Some(patience) = wait else { return Ok(()) };
+    let goal = Goal { application: service.app.clone(), service: service.service.clone(), channels, version: Some(pushed.version.clone()) };
+    wait::until_converged(client, &[goal], patience.duration(), console).await
+}
+
+fn tell(pushed: &Pushed, console: &mut Console) -> Result<(), Failure> {
     console.print(pushed, |_| format!("released {} as {}\n", pushed.version, pushed.release))?;
     for warning in &pushed.warnings {
         console.say(&format!("warning: {warning}"))?;
     }
-    console.flush()?;
-    let Some(patience) = wait else { return Ok(()) };
-    let goal = Goal { application: service.app.clone(), service: service.service.clone(), channels, version: Some(pushed.version.clone()) };
-    wait::until_converged(client, &[goal], patience.duration(), console).await
+    console.flush()
 }
