@@ -373,7 +373,8 @@ impl Store {
             let free = disk.f_bavail.saturating_mul(disk.f_frsize);
             if free < ROOM_BYTES {
                 return Err(StoreError::Unavailable(format!(
-                    "the disk that holds {} has {} KiB left and a change may need {}; make room",
+                    "the disk that holds {} has {} KiB left and a change may need {} KiB; make room on it, or stop the scheduler and remove what \
+                     is not kept any more with `pvn-scheduler prune`",
                     path.display(),
                     free >> 10,
                     ROOM_BYTES >> 10

@@ -91,6 +91,7 @@ fn p9_a_full_disk_under_the_data_directory_is_red_also_where_the_database_has_ro
     readiness(&scheduler, 503);
     let (_, why) = scheduler.get("/readyz").expect("it answers");
     assert!(why.contains(&scheduler.data().display().to_string()) && why.contains("make room"), "{why}");
+    assert!(why.contains("may need 1024 KiB") && why.contains("`pvn-scheduler prune`"), "{why}");
     disk.free();
     files.drift("s0", "c0");
     readiness(&scheduler, 200);

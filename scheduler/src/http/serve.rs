@@ -95,7 +95,12 @@ pub(super) fn guarded(router: Router<Api>) -> Router<Api> {
 }
 
 async fn no_such_path(uri: Uri) -> Error {
-    Error::not_found(format!("there is no `{}` here; /openapi.json lists every path", uri.path()))
+    let way = match uri.path().starts_with("/v1/v1/") {
+        // An address that was given with the path that clients add.
+        true => "leave `/v1` out of the scheduler's address",
+        false => "/openapi.json lists every path",
+    };
+    Error::not_found(format!("there is no `{}` here; {way}", uri.path()))
 }
 
 async fn no_such_method(method: Method, uri: Uri) -> Error {

@@ -16,6 +16,7 @@ async fn what_is_not_there_is_named_with_the_way_to_what_is() {
     let service = Service::start().await;
     for (path, detail) in [
         ("/v1/nothing", "there is no `/v1/nothing` here; /openapi.json lists every path"),
+        ("/v1/v1/services", "there is no `/v1/v1/services` here; leave `/v1` out of the scheduler's address"),
         ("/v1/applications/x", "there is no application `x`; `pvnctl applications list` shows those there are"),
         (
             "/v1/applications/app/services/x",
