@@ -74,6 +74,26 @@ fn apply_on_a_terminal_shows_the_diff_and_asks() {
 }
 
 #[test]
+fn what_only_the_releases_are_warned_of_is_told_after_the_question_and_nothing_twice() {
+    let (_dir, path) = good();
+    let warning = |message: &str| {
+        let snippet = format!("warning: {message}\n");
+        json!({"file": "", "line": 0, "column": 0, "snippet": snippet, "path": "shop/web", "message": message, "help": null})
+    };
+    let with = |pushed, warnings: &[&str]| {
+        let mut body = result("changed", pushed);
+        body["warnings"] = warnings.iter().map(|message| warning(message)).collect();
+        answer(CONFIGS, 200, body)
+    };
+    let server = Server::answering([with(false, &["of the config"]).times(1), with(true, &["of the config", "of the release"])]);
+    let ran = run_with(Some(&server), &["configs", "apply", &path, "--push"], b"y\n", Some(100));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let (asked, done) = ran.stderr.split_once("[y/N]").unwrap();
+    assert!(asked.contains("warning: of the config") && !asked.contains("of the release"), "{asked}");
+    assert!(done.contains("warning: of the release") && !done.contains("of the config"), "{done}");
+}
+
+#[test]
 fn diff_and_dry_run_end_with_0_and_with_2_only_when_asked() {
     let (_dir, path) = good();
     for words in [&["configs", "diff", &path][..], &["configs", "apply", "--dry-run", &path]] {

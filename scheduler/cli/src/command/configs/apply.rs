@@ -1,7 +1,7 @@
 //! `pvnctl configs apply`.
 
 use clap::Args;
-use schema::api::{ConfigsRequest, ConfigsResult};
+use schema::api::{ConfigsRequest, ConfigsResult, Diagnostic};
 
 use super::{Paths, diff as dry_run};
 use crate::args::{Patience, parse_params};
@@ -62,15 +62,20 @@ pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mu
         return dry_run::show(files, arguments.exit_code, client, console).await;
     }
     let mut request = ConfigsRequest { files, dry_run: true, push: false, params };
-    if !arguments.no_prompt && !ask(arguments, &request, client, console).await? {
-        return Ok(());
+    let mut seen = Vec::new();
+    if !arguments.no_prompt {
+        match ask(arguments, &request, client, console).await? {
+            Some(warnings) => seen = warnings,
+            None => return Ok(()),
+        }
     }
     request.dry_run = false;
     request.push = arguments.push;
     let result: ConfigsResult = client.post(&["v1", "configs"], &request).await?;
+    // Whoever was asked has seen the config's warnings and the diff already, and not yet what the releases are warned of.
+    let new: Vec<_> = result.warnings.iter().filter(|warning| !seen.contains(warning)).cloned().collect();
+    console.warn(&new)?;
     if arguments.no_prompt {
-        // Whoever was asked has seen the warnings and the diff already.
-        console.warn(&result.warnings)?;
         console.talk(&diff::render(&result, console.colours_stderr()))?;
     }
     let told = console.print(&result, |_| done(&result)).and_then(|()| console.flush());
@@ -88,8 +93,14 @@ pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mu
     if result.left_out.is_empty() { Ok(()) } else { Err(Failure::Ended(1)) }
 }
 
-/// Shows what would change and asks whether to go on; without changes there is nothing to ask.
-async fn ask(arguments: &Arguments, request: &ConfigsRequest, client: &Client, console: &mut Console) -> Result<bool, Failure> {
+/// Shows what would change and asks whether to go on; without changes there is nothing to ask. The warnings that were shown, when it is
+/// to go on.
+async fn ask(
+    arguments: &Arguments,
+    request: &ConfigsRequest,
+    client: &Client,
+    console: &mut Console,
+) -> Result<Option<Vec<Diagnostic>>, Failure> {
     if !console.can_ask() {
         return Err(Failure::with_next(
             "refusing to apply: there is no terminal to ask on",
@@ -102,7 +113,7 @@ async fn ask(arguments: &Arguments, request: &ConfigsRequest, client: &Client, c
     console.warn(&result.warnings)?;
     console.say(&diff::summary(&result, false))?;
     let question = match (diff::changes(&result), arguments.push) {
-        (0, false) => return Ok(true),
+        (0, false) => return Ok(Some(result.warnings)),
         (0, true) => "Make the releases?",
         (_, false) => "Apply these changes?",
         (_, true) => "Apply these changes and make the releases?",
@@ -111,7 +122,7 @@ async fn ask(arguments: &Arguments, request: &ConfigsRequest, client: &Client, c
     if !yes {
         console.say("nothing was changed")?;
     }
-    Ok(yes)
+    Ok(yes.then_some(result.warnings))
 }
 
 /// What was done, where that could not be printed.
