@@ -160,9 +160,10 @@ impl State {
         }
     }
 
-    /// The approvals that an apply in flight uses.
+    /// The approvals that are in use.
     fn used(&self) -> Vec<ApprovalId> {
-        self.main.as_deref().map(|job| job.uses.clone()).unwrap_or_default()
+        let ids = self.approvals.iter().map(|approval| approval.id);
+        ids.filter(|id| self.is_in_use(*id)).collect()
     }
 
     /// A person wants another try: rejections no longer stand, so that people are asked anew.

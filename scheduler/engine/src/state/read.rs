@@ -93,9 +93,9 @@ impl State {
         given.filter(|approval| !self.is_in_use(approval.id) && !self.is_past(approval.kind))
     }
 
-    /// Whether an apply in flight was let through by this approval.
+    /// Whether an apply that is known to have started was let through by this approval. One that has not can be withdrawn.
     pub fn is_in_use(&self, approval: ApprovalId) -> bool {
-        self.main.as_deref().is_some_and(|job| job.uses.contains(&approval))
+        self.main.as_deref().is_some_and(|job| job.started_at.is_some() && job.uses.contains(&approval))
     }
 
     /// The newest release that was seen converged.

@@ -3,6 +3,7 @@
 
 use engine::desired::{Desired, Gate};
 use engine::event::{Event, Outcome, Seen};
+use engine::{Start, start_now};
 use schema::id::{ApprovalId, BlobId, JobId};
 use schema::status::{ApprovalStatus, Decision};
 
@@ -102,6 +103,27 @@ fn p8_a_no_that_comes_while_an_apply_has_not_begun_counts_when_it_gives_its_turn
         }
         assert_eq!(it.wants(Apply), !counts, "{what}");
         assert_eq!(it.status() == "FAILED MANUAL_APPROVAL_REJECTED", counts, "{what}");
+    }
+}
+
+#[test]
+fn p2_a_no_or_more_approvers_before_an_apply_is_handed_over_are_obeyed() {
+    for raised in [false, true] {
+        let mut it = Scenario::new(gated(&[manual(false, 1)]));
+        it.run(Fetch, 2);
+        it.approve("ann");
+        let given = it.state().approvals()[0].id;
+        let apply = it.start(Apply).job;
+        assert!(matches!(start_now(it.state(), apply, it.now), Start::Holds { .. }));
+        if raised {
+            it.send(Event::Desired(Box::new(gated(&[manual(false, 2)]))));
+        } else {
+            it.decide(given, "bob", Decision::Reject);
+        }
+        assert_eq!(start_now(it.state(), apply, it.now), Start::Void, "raised: {raised}");
+        it.send(Event::Unstarted { job: apply });
+        it.run(Fetch, 2);
+        it.is(if raised { "WAITING_MANUAL_APPROVAL RUNTIME_OBJECT_APPLY_NEEDED" } else { "FAILED MANUAL_APPROVAL_REJECTED" });
     }
 }
 
