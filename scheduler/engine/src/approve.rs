@@ -215,7 +215,7 @@ impl State {
     }
 
     /// A person decided. One vote a person, the last one counts; a rejection ends it; an approval that is over, or by which the
-    /// release has arrived, is past deciding, and one that an apply in flight uses until it is known that this has not run.
+    /// release has arrived, is past deciding. What is said holds for all that starts from now on: an apply that runs goes on.
     pub(crate) fn decide(
         &mut self,
         id: ApprovalId,
@@ -229,7 +229,6 @@ impl State {
         let Some(at) = known.or_else(|| self.foresee_shared(id, now)) else { return };
         let expires_at = expiry(self.desired(), now);
         let version = self.desired().map(|desired| desired.version.clone()).unwrap_or_default();
-        let is_in_use = self.is_in_use(id);
         let is_past = self.is_past(self.approvals[at].kind);
         let approval = &mut self.approvals[at];
         let open = match approval.status {
@@ -245,9 +244,7 @@ impl State {
         let yes = approval.votes.iter().filter(|vote| vote.decision == Decision::Approve).count();
         let plan = approval.plan_digest().map_or_else(String::new, |digest| format!(", plan {digest}"));
         let what = format!("{} of {version}{plan}", name_of(approval));
-        let sentence = if decision == Decision::Reject && is_in_use {
-            format!("{who} rejects {what}, by which an apply is under way: it counts if that does not run")
-        } else if decision == Decision::Reject {
+        let sentence = if decision == Decision::Reject {
             approval.status = ApprovalStatus::Rejected;
             approval.expires_at = None;
             format!("{who} rejects {what}")

@@ -1,7 +1,7 @@
 //! The end of a job -> what is known afterwards. A result counts once: an end of a job that is not in flight changes
 //! nothing. Called by the step.
 
-use schema::id::JobId;
+use schema::id::{ApprovalId, JobId};
 use schema::output::Info;
 use schema::status::JobKind;
 use schema::time::Timestamp;
@@ -237,13 +237,12 @@ impl State {
             self.telling.due = Some(now);
         }
         if job.release == desired.release {
-            self.after_apply(&desired, end, ended_at);
-            if !ran {
-                self.heed_late_rejections(&job.uses);
-            }
+            self.after_apply(&desired, end, ended_at, &job.uses);
             let same_commands = job.compiled == desired.compiled;
             self.pursuit.chain.iter_mut().for_each(|chain| chain.begun |= ran && same_commands);
         }
+        // As many people as the config says by now, for what comes next.
+        self.regate(&desired, now);
         self.desired = Some(desired);
     }
 
@@ -261,10 +260,10 @@ impl State {
     }
 
     /// What the end of an apply means for the release that it was for.
-    fn after_apply(&mut self, desired: &Desired, end: ApplyEnd, ended_at: Timestamp) {
+    fn after_apply(&mut self, desired: &Desired, end: ApplyEnd, ended_at: Timestamp, used: &[ApprovalId]) {
         let goes_on = matches!(end, ApplyEnd::Retryable(_) | ApplyEnd::Misfired(_));
         if !goes_on {
-            self.use_up();
+            self.use_up(used);
         }
         if !matches!(end, ApplyEnd::Misfired(_)) {
             self.look.fresh = false;

@@ -3,7 +3,7 @@
 
 use schema::api::NextAction;
 use schema::id::ChannelName;
-use schema::status::{Decision, JobKind, Reason, Status};
+use schema::status::{ApprovalStatus, Decision, JobKind, Reason, Status};
 use schema::time::Timestamp;
 
 use crate::action::Action;
@@ -201,7 +201,14 @@ impl State {
             (None, Some(_)) => "runs",
             (None, None) => "is starting",
         };
-        if job.version == version {
+        let no = self.approvals.iter().find(|approval| !approval.over && approval.status == ApprovalStatus::Rejected);
+        if let Some(no) = no.filter(|_| job.version == version) {
+            let (id, name) = (job.id, name_of(no));
+            let who = no.votes.last().map_or("someone", |vote| vote.who.as_str());
+            format!(
+                "apply {id} of {version}{attempt} {does}, and no other follows: {who} rejected {name}; `pvnctl jobs cancel {id}` stops it"
+            )
+        } else if job.version == version {
             format!("apply {} of {version}{attempt} {does}", job.id)
         } else {
             format!("apply {} of {} {does}; {version} comes after its end", job.id, job.version)
@@ -247,7 +254,7 @@ impl State {
             let waits = job.stop.is_none() && job.started_at.is_none();
             add(format!("deadline: {what} {}", job.kind), if waits { job.starts_by() } else { job.deadline });
         }
-        for approval in self.live_approvals().filter(|approval| !self.is_in_use(approval.id)) {
+        for approval in self.live_approvals() {
             add("deadline: approval".to_owned(), approval.expires_at);
         }
         add("deadline: progress".to_owned(), self.pursuit.stuck_at.filter(|_| !self.cannot_look(self.seen_at)));

@@ -192,7 +192,6 @@ impl State {
         let waits = |job: &&Job| job.id == id && job.started_at.is_none() && job.stop.is_none();
         let Some(why) = self.main.as_deref().filter(waits).and_then(|job| self.holds(job, now).err()) else { return };
         let Some(job) = self.main.take() else { return };
-        self.heed_late_rejections(&job.uses);
         if self.pursuit.chain.as_ref().is_some_and(|chain| chain.job == id) {
             self.pursuit.chain = job.chain_before.map(|chain| *chain);
         }

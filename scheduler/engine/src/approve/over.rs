@@ -15,8 +15,7 @@ impl State {
     /// asked again.
     pub(crate) fn expire(&mut self, now: Timestamp, out: &mut Vec<Action>) {
         let mut expired = false;
-        let used = self.used();
-        for approval in self.approvals.iter_mut().filter(|approval| live(approval) && !used.contains(&approval.id)) {
+        for approval in self.approvals.iter_mut().filter(|approval| live(approval)) {
             if approval.expires_at.is_some_and(|at| at <= now) {
                 approval.status = ApprovalStatus::Expired;
                 approval.over = true;
@@ -98,11 +97,13 @@ impl State {
     }
 
     /// The same release under other gates: what no gate asks for any more is history, and what is asked for needs as many
-    /// people as the config now says. A decision that an apply has used, or that the release has passed, stands.
+    /// people as the config now says, for all that starts from now on. A decision that the release has passed stands, and one for a
+    /// single apply while that runs.
     pub(crate) fn regate(&mut self, desired: &Desired, now: Timestamp) {
         let askers = (0..desired.gates.len()).map(Asker::Gate).chain(desired.require_approval_before_apply.then_some(Asker::Apply));
         let questions: Vec<_> = askers.filter_map(|asker| question(desired, asker)).collect();
-        let (used, has_passed) = (self.used(), self.has_arrived());
+        let has_passed = self.has_arrived();
+        let running = self.main.as_deref().filter(|job| job.started_at.is_some()).map(|job| job.uses.clone()).unwrap_or_default();
         for approval in self.approvals.iter_mut().filter(|approval| !approval.over) {
             // One without a name is known by its words, for its place may be another's now.
             let is_same = |question: &&Question<'_>| {
@@ -117,8 +118,8 @@ impl State {
             };
             let decided = match approval.status {
                 ApprovalStatus::Pending => false,
-                // One for a single apply that was used is over.
-                ApprovalStatus::Approved => used.contains(&approval.id) || has_passed && approval.kind != ApprovalKind::Apply,
+                ApprovalStatus::Approved if approval.kind == ApprovalKind::Apply => running.contains(&approval.id),
+                ApprovalStatus::Approved => has_passed,
                 ApprovalStatus::Rejected | ApprovalStatus::Expired => true,
             };
             approval.description = question.description.map(str::to_owned);
@@ -142,28 +143,15 @@ impl State {
         self.trim_approvals();
     }
 
-    /// An apply has used what was granted for it.
-    pub(crate) fn use_up(&mut self) {
-        for approval in &mut self.approvals {
-            approval.over |= approval.kind == ApprovalKind::Apply && approval.status == ApprovalStatus::Approved;
-        }
-        self.trim_approvals();
-    }
-
-    /// The apply that used these has not run: a no that came too late for it counts for the next one.
-    pub(crate) fn heed_late_rejections(&mut self, used: &[ApprovalId]) {
-        for approval in self.approvals.iter_mut().filter(|approval| live(approval) && used.contains(&approval.id)) {
-            if approval.votes.iter().any(|vote| vote.decision == Decision::Reject) {
-                approval.status = ApprovalStatus::Rejected;
-                approval.expires_at = None;
+    /// An apply is over that was let through by these: what was said for a single apply is history, but for a no.
+    pub(crate) fn use_up(&mut self, used: &[ApprovalId]) {
+        let is_used = |approval: &Approval| approval.status == ApprovalStatus::Approved || used.contains(&approval.id);
+        for approval in self.approvals.iter_mut().filter(|approval| approval.kind == ApprovalKind::Apply) {
+            if is_used(approval) && live(approval) {
+                retire(approval);
             }
         }
-    }
-
-    /// The approvals that are in use.
-    fn used(&self) -> Vec<ApprovalId> {
-        let ids = self.approvals.iter().map(|approval| approval.id);
-        ids.filter(|id| self.is_in_use(*id)).collect()
+        self.trim_approvals();
     }
 
     /// A person wants another try: rejections no longer stand, so that people are asked anew.

@@ -1,6 +1,6 @@
 //! What others may know of a [`State`].
 
-use schema::id::{ApprovalId, InstanceId, JobId, RuntimeName};
+use schema::id::{InstanceId, JobId, RuntimeName};
 use schema::output::{Info, RuntimeObject};
 use schema::status::{ApprovalStatus, JobKind, Status};
 use schema::time::Timestamp;
@@ -87,15 +87,10 @@ impl State {
         self.approvals.iter().filter(|approval| !approval.over && approval.status == ApprovalStatus::Pending)
     }
 
-    /// Those that are given and that still let something through: whoever gave one can take it back.
+    /// Those that are given and that may let something through: whoever gave one can take it back.
     pub fn given_approvals(&self) -> impl Iterator<Item = &Approval> {
         let given = self.approvals.iter().filter(|approval| !approval.over && approval.status == ApprovalStatus::Approved);
-        given.filter(|approval| !self.is_in_use(approval.id) && !self.is_past(approval.kind))
-    }
-
-    /// Whether an apply that is known to have started was let through by this approval. One that has not can be withdrawn.
-    pub fn is_in_use(&self, approval: ApprovalId) -> bool {
-        self.main.as_deref().is_some_and(|job| job.started_at.is_some() && job.uses.contains(&approval))
+        given.filter(|approval| !self.is_past(approval.kind))
     }
 
     /// The newest release that was seen converged.

@@ -81,29 +81,65 @@ fn p8_an_apply_uses_no_answer_to_a_question_that_was_asked_after_it_had_begun() 
 }
 
 #[test]
-fn p8_a_no_that_comes_while_an_apply_has_not_begun_counts_when_it_gives_its_turn_back() {
-    let waits = || Outcome::NotStarted { why: "job-1 still uses /tf.plan".to_owned(), surroundings: true };
-    let ran = |it: &Scenario| it.exited(1, Seen::default());
-    let lost = || Outcome::Unknown { why: "lost".to_owned(), gone: true };
-    for (what, counts) in [("gave its turn back", true), ("ran", false), ("nobody knows", true)] {
-        let desired = gated(&[shared("go", 1)]);
-        let (mut it, apply) = applying(&desired);
-        it.decide(asked_in_a_sibling(&desired), "bob", Decision::Reject);
-        assert_eq!(it.state().approvals()[0].status, ApprovalStatus::Approved, "it goes on with what it was given");
-        let outcome = match what {
-            "gave its turn back" => waits(),
-            "ran" => ran(&it),
-            _ => lost(),
-        };
-        it.ends(apply, outcome);
-        it.run(Fetch, 2);
-        it.until(700);
-        if it.wants(Fetch) {
-            it.run(Fetch, 2);
+fn p8_what_is_said_while_an_apply_runs_holds_for_all_that_starts_after_it() {
+    let ends = |what: &str, it: &Scenario| match what {
+        "gave its turn back" => Outcome::NotStarted { why: "job-1 still uses /tf.plan".to_owned(), surroundings: true },
+        "ran" => it.exited(1, Seen::default()),
+        _ => Outcome::Unknown { why: "lost".to_owned(), gone: true },
+    };
+    for what in ["gave its turn back", "ran", "nobody knows"] {
+        for (gate, raised) in [(shared("go", 1), shared("go", 2)), (manual(false, 1), manual(false, 2)), (manual(true, 1), manual(true, 2))]
+        {
+            for is_no in [true, false] {
+                let desired = gated(&[gate.clone()]);
+                let (mut it, apply) = applying(&desired);
+                let asked = it.state().approvals()[0].id;
+                if is_no {
+                    it.decide(asked, "ann", Decision::Reject);
+                    assert!(it.state().standing().message.contains(&format!("`pvnctl jobs cancel {apply}` stops it")));
+                    it.decide(asked, "ann", Decision::Approve);
+                } else {
+                    it.send(Event::Desired(Box::new(gated(&[raised.clone()]))));
+                }
+                let outcome = ends(what, &it);
+                it.ends(apply, outcome);
+                it.run(Fetch, 2);
+                it.until(700);
+                if it.wants(Fetch) {
+                    it.run(Fetch, 2);
+                }
+                assert!(!it.wants(Apply), "{what}: {:?}", it.state().standing());
+                assert_eq!(it.status().starts_with("FAILED MANUAL_APPROVAL_REJECTED"), is_no, "{what}: {:?}", it.state().standing());
+            }
         }
-        assert_eq!(it.wants(Apply), !counts, "{what}");
-        assert_eq!(it.status() == "FAILED MANUAL_APPROVAL_REJECTED", counts, "{what}");
     }
+}
+
+#[test]
+fn p8_a_question_that_is_asked_again_under_the_same_name_has_answers_of_its_own() {
+    let desired = gated(&[shared("go", 1)]);
+    let (mut it, apply) = applying(&desired);
+    it.send(Event::Desired(Box::new(gated(&[]))));
+    it.send(Event::Desired(Box::new(desired.clone())));
+    let again = asked_in_a_sibling(&desired);
+    it.decide(again, "ann", Decision::Approve);
+    it.decide(again, "bob", Decision::Reject);
+    it.leaves_work(apply);
+    it.is("FAILED MANUAL_APPROVAL_REJECTED");
+}
+
+#[test]
+fn p2_a_no_stands_over_other_commands_of_a_sibling() {
+    let desired = gated(&[shared("go", 1)]);
+    let (mut it, apply) = applying(&desired);
+    let asked = it.state().approvals()[0].id;
+    it.decide(asked, "bob", Decision::Reject);
+    let other = Desired { shared_for: Some(BlobId::of(b"other")), ..desired };
+    it.send(Event::Desired(Box::new(other.clone())));
+    it.leaves_work(apply);
+    it.decide(asked_in_a_sibling(&other), "ann", Decision::Approve);
+    assert!(!it.wants(Apply));
+    it.is("FAILED MANUAL_APPROVAL_REJECTED");
 }
 
 #[test]

@@ -74,8 +74,6 @@ impl Grant {
 struct Flight {
     instance: usize,
     start: StartJob,
-    /// For an apply: what was given when it was decided.
-    uses: Vec<ApprovalId>,
     began_ms: i64,
     unwanted: bool,
     cancelled: bool,
@@ -147,11 +145,7 @@ impl Oracle {
         }
         for action in actions {
             match action {
-                Action::Start(start) => {
-                    let given = after.approvals().iter().filter(|at| !at.over && at.status == ApprovalStatus::Approved);
-                    let uses = if start.kind == JobKind::Apply { given.map(|at| at.id).collect() } else { Vec::new() };
-                    self.start(instance, start, uses, world, now, true_ms);
-                }
+                Action::Start(start) => self.start(instance, start, world, now, true_ms),
                 Action::Stop { job, why } => {
                     if let Some(flight) = self.flights.get_mut(job) {
                         flight.unwanted |= *why == StopReason::NotWanted;
@@ -236,9 +230,6 @@ impl Oracle {
 
     fn decide(&mut self, instance: usize, event: &Event, after: &State) {
         let Event::Decided { approval, who, decision, .. } = event else { return };
-        let mut used = self.flights.iter().filter(|(_, flight)| flight.instance == instance && flight.uses.contains(approval));
-        // Until it is known to have started it can still be withdrawn.
-        let is_used = used.any(|(job, _)| after.job(*job).is_some_and(|job| job.started_at.is_some()));
         let is_past = self.accounts[instance].arrived
             && after.approvals().iter().all(|at| at.id != *approval || at.kind != ApprovalKind::Apply)
             && after.pending_approvals().all(|at| at.id != *approval)
@@ -260,8 +251,7 @@ impl Oracle {
         if grant.spent || grant.rejected || is_past && *decision == Decision::Reject {
             return;
         }
-        // One to what is in use counts when that has not run.
-        grant.rejected |= *decision == Decision::Reject && !is_used;
+        grant.rejected |= *decision == Decision::Reject;
         grant.votes.insert(who.clone(), *decision);
     }
 
@@ -276,7 +266,6 @@ impl Oracle {
         for job in gone {
             let flight = self.flights.remove(&job).unwrap();
             if matches!(event, Event::Unstarted { job: withdrawn } if *withdrawn == job) {
-                self.accounts[instance].heed(&flight.uses);
                 continue; // it never was
             }
             let outcome = match event {
@@ -290,17 +279,12 @@ impl Oracle {
             match flight.start.kind {
                 JobKind::GetInfo => {}
                 JobKind::Fetch => account.looked(&flight, outcome),
-                JobKind::Apply => {
-                    if !matches!(outcome, Some(Outcome::Exited { .. } | Outcome::BadOutput { .. } | Outcome::TimedOut)) {
-                        account.heed(&flight.uses);
-                    }
-                    account.applied(&flight, outcome);
-                }
+                JobKind::Apply => account.applied(&flight, outcome),
             }
         }
     }
 
-    fn start(&mut self, instance: usize, start: &StartJob, uses: Vec<ApprovalId>, world: &World, now: Timestamp, true_ms: i64) {
+    fn start(&mut self, instance: usize, start: &StartJob, world: &World, now: Timestamp, true_ms: i64) {
         let job = start.job;
         assert!(self.started.insert(job, instance).is_none(), "P4: {job} is decided once");
         assert!(!world.processes.contains_key(&job));
@@ -320,7 +304,6 @@ impl Oracle {
         let flight = Flight {
             instance,
             start: start.clone(),
-            uses,
             began_ms: true_ms,
             unwanted: false,
             cancelled: false,
@@ -380,12 +363,6 @@ impl Oracle {
 }
 
 impl Account {
-    /// A no that came too late for an apply which has not run counts from then on.
-    fn heed(&mut self, uses: &[ApprovalId]) {
-        let used = self.grants.iter_mut().filter(|(id, _)| uses.contains(id)).map(|(_, grant)| grant);
-        used.for_each(|grant| grant.rejected |= grant.votes.values().any(|vote| *vote == Decision::Reject));
-    }
-
     fn spend(&mut self) {
         self.grants.values_mut().filter(|grant| grant.kind == ApprovalKind::Apply).for_each(|grant| grant.spent = true);
     }
