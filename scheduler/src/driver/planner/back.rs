@@ -24,7 +24,8 @@ use crate::store::ReleaseRow;
 
 impl Planner {
     /// What channels had before what they pursue now: the release to go back to, the channels that go, and what is to be said of the
-    /// others. Never forward to what somebody has left.
+    /// others. Never forward to what somebody has left. Where none is named these are the ones to which the newest push went: with the
+    /// others nothing is wrong that it could have brought.
     ///
     /// # Errors
     /// [`Refusal::Conflict`] when one that is named had nothing, when none had, or when they had different versions, because a
@@ -42,8 +43,18 @@ impl Planner {
         });
         let (mut had, mut without) = (BTreeMap::new(), Vec::new());
         let pursued: BTreeMap<_, _> = self.store.pursued(subject.service.id).await?.into_iter().collect();
+        let mut histories = Vec::new();
         for (name, id) in subject.channel_ids.iter().filter(|(name, _)| named.is_none_or(|named| named.contains(*name))) {
             let history = self.store.went_to(subject.service.id, *id).await?;
+            histories.push((name, id, history));
+        }
+        if named.is_none() {
+            // One that went back is no order of its own: a release that was taken back in one channel is undone in the others.
+            let orders = histories.iter().flat_map(|(.., history)| history).filter(|went| went.back_to.is_none());
+            let newest = orders.map(|went| went.number).max();
+            histories.retain(|(.., history)| newest.is_none() || history.iter().any(|went| Some(went.number) == newest));
+        }
+        for (name, id, history) in histories {
             let earlier = pursued.get(id).and_then(|now| before(&history, *now)).map(|went| went.id);
             let earlier = match earlier {
                 Some(id) => self.store.release_row(id).await?,

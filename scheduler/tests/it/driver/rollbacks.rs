@@ -118,6 +118,27 @@ async fn p2_a_rollback_by_hand_passes_the_gates_of_today_and_runs_the_commands_o
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_version_or_a_channel_the_newest_release_is_undone_where_it_went() {
+    let rig = Rig::start(sick("web-3", "staging")).await;
+    rig.request(TWO_CHANNELS, true).await.unwrap();
+    rig.until_converged("web-1").await;
+    rig.push(&[]).await.unwrap();
+    rig.until_converged("web-2").await;
+    let only = PushRequest { channels: Some(vec!["staging".parse().unwrap()]), ..Default::default() };
+    rig.handle.push("app".into(), "web".into(), only, caller("eve")).await.unwrap();
+    let undo = || RollbackRequest { version: None, channels: None };
+    assert_eq!(rig.back(undo()).await.unwrap().version, "web-2");
+    rig.until_converged("web-2").await;
+    assert_eq!(rig.back(undo()).await.unwrap().version, "web-1", "and what that one had before");
+    rig.until("staging being at web-1", async || {
+        let instance = rig.instance("staging").await;
+        (instance.converged_version.as_deref() == Some("web-1") && instance.status == Status::Converged).then_some(())
+    })
+    .await;
+    assert_eq!(rig.instance("production").await.desired_version.as_deref(), Some("web-2"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_version_can_be_gone_back_to_in_every_channel_that_had_it_in_any_release() {
     let rig = Rig::start(sick("none", "none")).await;
     rig.request(TWO_CHANNELS, true).await.unwrap();

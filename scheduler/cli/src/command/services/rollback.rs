@@ -1,7 +1,7 @@
 //! `pvnctl services rollback`.
 
 use clap::Args;
-use schema::api::{Pushed, RollbackRequest};
+use schema::api::{Pushed, RollbackRequest, Service};
 
 use super::push::released;
 use crate::args::{Patience, ServiceArgument};
@@ -11,7 +11,7 @@ use crate::failure::Failure;
 
 const EXAMPLES: &str = "\
 Examples:
-  pvnctl services rollback web --app shop                  to the last version that converged
+  pvnctl services rollback web --app shop                  undoes the newest push
   pvnctl services rollback web --app shop --to web-7 --wait
 
 A rollback is a new release with the values of an earlier one.";
@@ -23,10 +23,10 @@ pub struct Arguments {
     /// Which service.
     #[command(flatten)]
     service: ServiceArgument,
-    /// To which version [default: the last one that converged]
+    /// To which version [default: the one that was converged before; never forward to what was left]
     #[arg(long, alias = "version", value_name = "VERSION")]
     to: Option<String>,
-    /// Only these release channels, separated by commas [default: all]
+    /// Only these release channels, separated by commas [default: with --to all, else those of the newest push]
     #[arg(long, value_name = "CHANNELS", value_delimiter = ',')]
     channels: Option<Vec<String>>,
     /// Wait until the release has converged
@@ -43,5 +43,12 @@ pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mu
     let mut path = arguments.service.path();
     path.push("rollback");
     let pushed: Pushed = client.post(&path, &request).await?;
-    released(&arguments.service, arguments.channels.clone(), &pushed, arguments.wait.then_some(&arguments.patience), client, console).await
+    let mut channels = arguments.channels.clone();
+    if arguments.wait && channels.is_none() {
+        // It goes to those alone that it could take back.
+        let service: Service = client.get(&arguments.service.path(), &[]).await?;
+        let goes = service.channels.into_iter().filter(|instance| instance.desired_version.as_deref() == Some(&pushed.version));
+        channels = Some(goes.map(|instance| instance.channel.to_string()).collect());
+    }
+    released(&arguments.service, channels, &pushed, arguments.wait.then_some(&arguments.patience), client, console).await
 }
