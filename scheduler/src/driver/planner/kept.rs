@@ -85,7 +85,7 @@ struct Own<'a> {
 }
 
 /// What a channel keeps: the values of the release that it last began to apply or was converged at, and those that were given for it
-/// alone, in what it waits for too.
+/// alone, in what it waits for too. Where that is a rollback nobody gave anything.
 fn own_values<'a>(name: &ChannelName, has: Option<&'a ReleaseRow>, waits_for: Option<&'a ReleaseRow>) -> BTreeMap<&'a String, Own<'a>> {
     let mut own = BTreeMap::new();
     if let Some(release) = has {
@@ -96,8 +96,9 @@ fn own_values<'a>(name: &ChannelName, has: Option<&'a ReleaseRow>, waits_for: Op
             own.insert(parameter, Own { value, version });
         }
     }
-    for (parameter, value) in waits_for.and_then(|release| release.params.per_channel.get(name)).into_iter().flatten() {
-        if waits_for.is_some_and(|release| release.params.is_given_for(name, parameter)) {
+    let given = waits_for.filter(|release| release.rolled_back_to.is_none());
+    for (parameter, value) in given.and_then(|release| release.params.per_channel.get(name)).into_iter().flatten() {
+        if given.is_some_and(|release| release.params.is_given_for(name, parameter)) {
             own.insert(parameter, Own { value, version: None });
         }
     }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use pvn_scheduler::driver::Ask;
 use pvn_scheduler::runner::JobSpec;
 use pvn_scheduler::store::PageRequest;
 use schema::api::{ConfigFile, ConfigsRequest, PushRequest, RollbackRequest};
@@ -10,7 +11,7 @@ use schema::status::{JobKind, Status};
 
 use super::rollbacks::{goes_back, sick};
 use super::round::variable;
-use super::{Rig, TWO_CHANNELS, caller};
+use super::{Rig, TWO_CHANNELS, caller, target};
 
 /// With a third channel between the two.
 fn three_channels() -> String {
@@ -193,7 +194,7 @@ async fn a_push_of_the_config_that_was_taken_back_is_warned_of() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_channel_began_to_apply_is_its_own_and_what_it_was_taken_back_from_is_not() {
+async fn what_a_channel_began_to_apply_is_its_own_until_what_takes_it_back_begins() {
     let world = sick("none", "none");
     // Web-2 never ends well in production, and never ends there by itself.
     let rig = Rig::start(move |spec: &JobSpec| {
@@ -216,13 +217,61 @@ async fn what_a_channel_began_to_apply_is_its_own_and_what_it_was_taken_back_fro
     assert!(matches!(&warned[..], [one] if one.contains("`production` keeps values of web-2")), "{warned:?}");
     assert_eq!(rig.params("web-4").await, sizes(&[("size", "old"), ("production:size", "new")]));
 
-    // Taken back, whether or not it arrives: what was left is nobody's own.
+    // It waits for the end of that apply: nothing of what it was asked to go back to is there.
     let request = RollbackRequest { version: Some("web-1".to_owned()), channels: Some(vec!["production".to_owned()]) };
     rig.handle.rollback("app".into(), "web".into(), request.clone(), caller("eve")).await.unwrap();
     let request = RollbackRequest { channels: Some(vec!["staging".to_owned()]), ..request };
     rig.handle.rollback("app".into(), "web".into(), request, caller("eve")).await.unwrap();
-    assert_eq!(rig.push(&[]).await.unwrap().warnings, Vec::<String>::new());
-    assert_eq!(rig.params("web-7").await, sizes(&[("size", "old")]));
+    let warned = rig.push(&[]).await.unwrap().warnings;
+    assert!(matches!(&warned[..], [one] if one.contains("`production` keeps values of web-2")), "{warned:?}");
+    assert_eq!(rig.params("web-7").await, sizes(&[("size", "old"), ("production:size", "new")]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p8_a_rollback_that_was_only_asked_for_is_nothing_that_a_channel_has() {
+    // What somebody gave for production alone in what it goes back to is as little its own again.
+    for own in [None, Some("huge")] {
+        let rig = Rig::start(sick("none", "none")).await;
+        rig.request(TWO_CHANNELS, false).await.unwrap();
+        rig.push(&[("size", "good")]).await.unwrap();
+        rig.until_converged("web-1").await;
+        match own {
+            Some(own) => rig.push_apart("left", own).await,
+            None => _ = rig.push(&[("size", "left")]).await.unwrap(),
+        }
+        rig.until_converged("web-2").await;
+        for channel in ["staging", "production"] {
+            rig.take_back(channel).await;
+        }
+        // Nothing of it begins, whatever keeps it.
+        rig.handle.ask(target("production"), Ask::Pause, caller("eve")).await.unwrap();
+        let request = RollbackRequest { version: Some("web-2".to_owned()), channels: Some(vec!["production".to_owned()]) };
+        rig.handle.rollback("app".into(), "web".into(), request, caller("eve")).await.unwrap();
+        let request = PushRequest {
+            params: [("size".to_owned(), "other".to_owned())].into(),
+            channels: Some(vec!["staging".to_owned()]),
+            ..PushRequest::default()
+        };
+        rig.handle.push("app".into(), "web".into(), request, caller("root")).await.unwrap();
+        rig.until_at("staging", "web-6").await;
+        rig.take_back("staging").await;
+        assert_eq!(rig.push(&[]).await.unwrap().warnings, Vec::<String>::new(), "{own:?}");
+        assert_eq!(rig.params("web-8").await, sizes(&[("size", "good")]), "{own:?}");
+        rig.handle.ask(target("production"), Ask::Resume, caller("eve")).await.unwrap();
+        rig.until_converged("web-8").await;
+        assert_eq!(rig.sizes("web-8"), sizes(&[("staging", "good"), ("production", "good")]), "{own:?}");
+
+        // One that began counts, as the release that it is.
+        rig.push(&[("size", "better")]).await.unwrap();
+        rig.until_converged("web-9").await;
+        let request = RollbackRequest { version: Some("web-2".to_owned()), channels: Some(vec!["production".to_owned()]) };
+        rig.handle.rollback("app".into(), "web".into(), request, caller("eve")).await.unwrap();
+        rig.until_at("production", "web-2").await;
+        rig.take_back("staging").await;
+        rig.push(&[]).await.unwrap();
+        let kept = rig.params("web-12").await;
+        assert_eq!(kept.get("production:size").map(String::as_str), Some(own.unwrap_or("left")), "{kept:?}");
+    }
 }
 
 fn is_of(spec: &JobSpec, channel: &str) -> bool {
