@@ -5,7 +5,7 @@ use schema::output::{Info, RuntimeObject};
 use schema::status::{ApprovalStatus, JobKind, Status};
 use schema::time::Timestamp;
 
-use super::{Approval, Converged, Job, RolledBack, Standing, State};
+use super::{ApplyEnd, Approval, Converged, Job, RolledBack, Standing, State};
 use crate::desired::Desired;
 
 impl State {
@@ -103,12 +103,25 @@ impl State {
         if self.standing.status == Status::Converged { self.desired().map(|desired| desired.version.as_str()) } else { None }
     }
 
-    /// The version that it had, for whoever brings it back: what it last converged at, unless somebody took it back since; and what it
-    /// pursues where nothing has ever converged.
+    /// The version that it had, for whoever brings it back: what it last converged at, or was taken back to since, if anything of that
+    /// began; and what it pursues where nothing has ever converged.
     pub fn had(&self) -> Option<&str> {
         let desired = self.desired()?;
-        let converged = self.converged().filter(|_| !desired.is_rollback).map(|converged| converged.version.as_str());
+        let is_back = desired.is_rollback && self.has_begun();
+        let converged = self.converged().filter(|_| !is_back).map(|converged| converged.version.as_str());
         Some(converged.unwrap_or(&desired.version))
+    }
+
+    /// Whether anything of the release was ever there: it arrived, or a command of an apply of it ran, or may have.
+    fn has_begun(&self) -> bool {
+        let runs = self.main.as_deref().is_some_and(|job| {
+            let is_of_release = self.desired().is_some_and(|desired| desired.release == job.release);
+            job.kind == JobKind::Apply && job.started_at.is_some() && is_of_release
+        });
+        let ran = self.pursuit.chain.as_ref().is_some_and(|chain| {
+            chain.begun || chain.attempt > 1 || !matches!(chain.end, None | Some(ApplyEnd::Misfired(_)))
+        });
+        runs || ran || self.pursuit.arrived
     }
 
     /// What was taken back here by itself, while what it went back to is desired.
