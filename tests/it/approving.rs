@@ -196,3 +196,35 @@ fn p2_a_digest_that_was_asked_about_for_another_release_is_no_yes_without_the_ap
         scheduler.channel_becomes("s", "c", "CONVERGED");
     }
 }
+
+#[test]
+fn p2_nor_is_one_whose_plan_explanation_says_the_same_of_another_release() {
+    for (custom, gate) in [("", "{manualApproval: {name: qa}}"), ("requireApprovalBeforeApply: true", "")] {
+        let scheduler = Scheduler::start();
+        scheduler.apply(&format!(
+            "runtime:\n  name: r\n  custom:\n    proxyRuntime: {{runtime: local}}\n    {custom}\n    fetch:\n      pollInterval: 1s\n      taskConfig: \
+             {{program: {{name: look, entrypoint: [pvn-wrapper, exec, --out, plan-explanation=plan.txt, --success-exit-codes, '2', --, sh, -c], cmd: \
+             ['[ -e done ] && exit 0; echo one bucket more > plan.txt; exit 2']}}}}\n    apply:\n      taskConfig: {{program: {{name: do, entrypoint: \
+             [sh, -c], cmd: ['touch done']}}}}\n---\napplication: {{name: app, releaseChannels: [{{name: c, runtimes: [{{runtime: r}}], \
+             preconditions: [{gate}]}}]}}\n---\nservice: {{name: s, application: app}}\n"
+        ));
+        let asked = |version: &str| {
+            scheduler.ok(&["services", "push", "s", "--app", "app"]);
+            wait::until("the release to be asked about", || {
+                let newest = scheduler.channel("s", "c")["approvals"][0].clone();
+                (newest["status"] == "PENDING" && newest["version"] == version && newest["explanation"].is_string()).then_some(newest)
+            })
+        };
+        let (first, second) = (asked("s-1"), asked("s-2"));
+        assert_eq!(second["planDigest"], first["planDigest"], "{gate}: the plan does not tell");
+        let (digest, id) = (second["planDigest"].as_str().expect("it has a digest"), second["id"].as_str().expect("it has an id"));
+        let refused = scheduler.pvnctl([TYPED, &["--plan-digest", digest]].concat());
+        assert_eq!(refused.status.code(), Some(1), "{gate}: {}", said(&refused));
+        for part in ["s-1", "s-2", "says the same of both", &format!("--approval {id} --plan-digest {digest}`")] {
+            assert!(said(&refused).contains(part), "{gate}: {part}: {}", said(&refused));
+        }
+        assert!(!scheduler.home().join("done").exists(), "{gate}: nothing was applied");
+        scheduler.ok(&[TYPED, &["--approval", id, "--plan-digest", digest]].concat());
+        scheduler.channel_becomes("s", "c", "CONVERGED");
+    }
+}

@@ -330,22 +330,26 @@ fn seen(request: &DecisionRequest, decision: Decision, approval: &Approval, kept
     }
 }
 
-/// Whether a digest alone names what was looked at. That of what fetch saw, where it leaves no `plan-explanation`, is often the same
-/// from release to release: once it stood for another question, the yes may be meant for that one.
+/// Whether a digest alone names what was looked at. That of what fetch saw is often the same from release to release, and that of
+/// a `plan-explanation` which does not show all that is released: once it stood for another question, the yes may be meant for that one.
 fn tells_apart(approval: &Approval, kept: &Kept) -> Result<(), Refusal> {
     let is_other = |old: &&Approval| {
         old.id != approval.id && old.fingerprint == approval.fingerprint && (old.other_commands || old.asked_for != approval.asked_for)
     };
-    let Some(old) = kept.state.approvals().iter().rev().find(is_other).filter(|_| approval.explanation.is_none()) else { return Ok(()) };
+    let Some(old) = kept.state.approvals().iter().rev().find(is_other) else { return Ok(()) };
     let version = |approval: &Approval| approval.asked_for.as_ref().map_or("another release", |(_, version)| version.as_str()).to_owned();
     let (was, now) = match old.asked_for == approval.asked_for {
         true => (format!("other commands of {}", version(old)), format!("those that {} has now", version(approval))),
         false => (version(old), version(approval)),
     };
+    let same = match approval.explanation {
+        Some(_) => "the `plan-explanation` says the same of both",
+        None => "fetch leaves no `plan-explanation`",
+    };
     let digest = approval.plan_digest().map(|digest| digest.to_string());
     Err(Refusal::Conflict(format!(
-        "{} was asked about for {was}, too, and {} asks for {now}: fetch leaves no `plan-explanation`, so the digest alone does not tell \
-         which was looked at; {}, then `pvnctl services approve {} {}`",
+        "{} was asked about for {was}, too, and {} asks for {now}: {same}, so the digest alone does not tell which was looked at; \
+         {}, then `pvnctl services approve {} {}`",
         digest.as_deref().unwrap_or("this"),
         kept.names.label(),
         look(&kept.names),

@@ -118,9 +118,11 @@ impl State {
             let is_of_release = self.desired().is_some_and(|desired| desired.release == job.release);
             job.kind == JobKind::Apply && job.started_at.is_some() && is_of_release
         });
-        let ran = self.pursuit.chain.as_ref().is_some_and(|chain| {
-            chain.begun || chain.attempt > 1 || !matches!(chain.end, None | Some(ApplyEnd::Misfired(_)))
-        });
+        let ran = self
+            .pursuit
+            .chain
+            .as_ref()
+            .is_some_and(|chain| chain.begun || chain.attempt > 1 || !matches!(chain.end, None | Some(ApplyEnd::Misfired(_))));
         runs || ran || self.pursuit.arrived
     }
 
