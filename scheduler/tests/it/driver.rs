@@ -14,6 +14,7 @@ mod releases;
 mod rollbacks;
 mod round;
 mod secrets;
+mod undone;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -8,13 +8,14 @@ use engine::State;
 use engine::desired::Gate;
 use engine::event::Event;
 use schema::id::{ChannelName, InstanceId};
+use schema::status::Status;
 use serde_json::json;
 
 use super::super::calls::Plan;
 use super::super::going_back::Rollback;
 use super::super::{Caller, Refusal};
 use super::estate::Concerned;
-use super::had::before;
+use super::had::{before, passed_over};
 use super::recompile::push_of;
 use super::release::Subject;
 use super::tried::compile_each;
@@ -28,8 +29,8 @@ impl Planner {
     /// others nothing is wrong that it could have brought.
     ///
     /// # Errors
-    /// [`Refusal::Conflict`] when one that is named had nothing, when none had, or when they had different versions, because a
-    /// release has one.
+    /// [`Refusal::Conflict`] when one that is named had nothing, or one that failed, when none had, when they had different versions,
+    /// because a release has one, or when one was asked to go back already and never arrived there.
     pub(super) async fn before(
         &self,
         subject: &Subject<'_>,
@@ -41,7 +42,7 @@ impl Planner {
             let names: Vec<&str> = named.iter().map(ChannelName::as_str).collect();
             format!(" --channels {}", names.join(","))
         });
-        let (mut had, mut without) = (BTreeMap::new(), Vec::new());
+        let (mut had, mut without, mut failed, mut open) = (BTreeMap::new(), Vec::new(), Vec::new(), Vec::new());
         let pursued: BTreeMap<_, _> = self.store.pursued(subject.service.id).await?.into_iter().collect();
         let mut histories = Vec::new();
         for (name, id) in subject.channel_ids.iter().filter(|(name, _)| named.is_none_or(|named| named.contains(*name))) {
@@ -55,8 +56,15 @@ impl Planner {
             histories.retain(|(.., history)| newest.is_none() || history.iter().any(|went| Some(went.number) == newest));
         }
         for (name, id, history) in histories {
-            let earlier = pursued.get(id).and_then(|now| before(&history, *now)).map(|went| went.id);
-            let earlier = match earlier {
+            let now = pursued.get(id).copied();
+            if let Some(last) = now.and_then(|now| passed_over(&history, now)) {
+                let to = history.iter().find(|went| Some(went.id) == now).map_or("", |went| &went.version);
+                open.push(format!(
+                    "`{name}` was last converged at {}, and was asked to go back to {to} since, where it has not arrived",
+                    last.version
+                ));
+            }
+            let earlier = match now.and_then(|now| before(&history, now)).map(|went| went.id) {
                 Some(id) => self.store.release_row(id).await?,
                 None => None,
             };
@@ -65,12 +73,32 @@ impl Planner {
                 None => {
                     // Where its state cannot be read it is no worse to say the usual.
                     let state = self.store.state(InstanceId::of(subject.service.id, *id)).await.ok().flatten();
+                    let usual = "was never converged at an earlier version than what it pursues";
+                    if state.as_ref().is_some_and(|state| state.standing().status == Status::Failed) {
+                        failed.push(format!("`{name}` is FAILED and {usual}"));
+                    }
                     without.push(match state.as_ref().filter(|state| state.is_deleted()).and_then(State::had) {
                         Some(had) => format!("`{name}` is DELETED and had {had}"),
-                        None => format!("`{name}` was never converged at an earlier version than what it pursues"),
+                        None => format!("`{name}` {usual}"),
                     });
                 }
             }
+        }
+        if !open.is_empty() {
+            return Err(Refusal::Conflict(format!(
+                "{}: name the version that is meant, with `{command} --to VERSION{only}`",
+                open.join("; ")
+            )));
+        }
+        if named.is_none() && !failed.is_empty() && !had.is_empty() {
+            // Nobody who wants to be rid of what failed means the others alone.
+            let (quoted, names): (Vec<_>, Vec<_>) = had.keys().map(|name| (format!("`{name}`"), name.as_str())).unzip();
+            return Err(Refusal::Conflict(format!(
+                "{}; {} can go back, with `{command} --channels {}`, or name a version with `{command} --to VERSION --channels CHANNEL`",
+                failed.join("; "),
+                quoted.join(", "),
+                names.join(",")
+            )));
         }
         let mut targets = had.values();
         let Some(target) = targets.next().filter(|_| named.is_none() || without.is_empty()) else {

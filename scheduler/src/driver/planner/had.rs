@@ -31,6 +31,14 @@ pub(super) fn before(history: &[Went], pursued: ReleaseId) -> Option<&Went> {
     had.into_iter().rev().find(|earlier| earlier.version != now.version)
 }
 
+/// What the channel was last converged at, where it was asked to go back since and never arrived, and `before` leads elsewhere: nobody
+/// knows whether that rollback was meant, or is what is to be undone.
+pub(super) fn passed_over(history: &[Went], pursued: ReleaseId) -> Option<&Went> {
+    let now = history.iter().find(|went| went.id == pursued).filter(|now| now.back_to.is_some() && !now.converged)?;
+    let last = history.iter().rfind(|went| went.converged && went.number < now.number).filter(|last| last.version != now.version)?;
+    before(history, pursued).is_none_or(|earlier| earlier.version != last.version).then_some(last)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -39,10 +47,22 @@ mod tests {
         ReleaseId::derive(&[&number.to_le_bytes()])
     }
 
-    /// `N` a release that converged, `N!` one that did not, `N<M` one that went back to release M, `N<M!` one that did not arrive; and
-    /// the number of the release to go back to.
     #[track_caller]
     fn check(story: &str, expected: Option<u64>) {
+        let history = told(story);
+        let found = before(&history, history.last().unwrap().id).map(|went| went.number);
+        assert_eq!(found, expected, "{story}");
+    }
+
+    #[track_caller]
+    fn check_passed_over(story: &str, expected: Option<u64>) {
+        let history = told(story);
+        let found = passed_over(&history, history.last().unwrap().id).map(|went| went.number);
+        assert_eq!(found, expected, "{story}");
+    }
+
+    /// `N` a release that converged, `N!` one that did not, `N<M` one that went back to release M, `N<M!` one that did not arrive.
+    fn told(story: &str) -> Vec<Went> {
         let mut history: Vec<Went> = Vec::new();
         for word in story.split_whitespace() {
             let (plain, converged) = word.strip_suffix('!').map_or((word, true), |plain| (plain, false));
@@ -52,8 +72,23 @@ mod tests {
             let version = of.unwrap_or_else(|| format!("web-{}", to.unwrap_or(number)));
             history.push(Went { id: release(number), number, version, converged, back_to: to.map(release) });
         }
-        let found = before(&history, history.last().unwrap().id).map(|went| went.number);
-        assert_eq!(found, expected, "{story}");
+        history
+    }
+
+    #[test]
+    fn what_was_there_before_a_rollback_that_never_arrived_is_named() {
+        // To what never converged here, by a slip.
+        check_passed_over("1 2! 3 4 5 6<2!", Some(5));
+        check_passed_over("1 3 4 6<1!", Some(4));
+        check_passed_over("1 2 3<1!", Some(2));
+        // It arrived, is none, or leads to what is there.
+        check_passed_over("1 2 3<1", None);
+        check_passed_over("1 2! 3 4<2", None);
+        check_passed_over("1 2 3!", None);
+        check_passed_over("1 2 3<1! 4!", None);
+        check_passed_over("1 2 3<1 4<2!", None);
+        check_passed_over("1 2! 3<1!", None);
+        check_passed_over("1! 2<1!", None);
     }
 
     #[test]
