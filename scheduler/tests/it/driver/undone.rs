@@ -57,8 +57,10 @@ async fn where_the_channel_that_failed_cannot_go_back_the_others_are_not_taken_b
         let there = async || (rig.instance("production").await.converged_version.as_deref() == Some(version)).then_some(());
         rig.until("production being there", there).await;
     }
-    rig.push_to("staging").await;
+    rig.push(&[]).await.unwrap();
     rig.until_status("staging", Status::Failed).await;
+    let there = async || (rig.instance("production").await.converged_version.as_deref() == Some("web-3")).then_some(());
+    rig.until("production being there", there).await;
     let refused = rig.guess(None).await.unwrap_err();
     for part in [
         "`staging` is FAILED and was never converged at an earlier version than what it pursues",
@@ -67,5 +69,5 @@ async fn where_the_channel_that_failed_cannot_go_back_the_others_are_not_taken_b
     ] {
         assert!(refused.contains(part), "{part}: {refused}");
     }
-    assert_eq!(rig.guess(Some("production")).await.unwrap().version, "web-1");
+    assert_eq!(rig.guess(Some("production")).await.unwrap().version, "web-2");
 }
