@@ -247,15 +247,6 @@ impl Store {
         row.as_ref().map(read_release).transpose()
     }
 
-    /// The newest release of a service that is no rollback.
-    pub async fn newest_push(&self, service: ServiceId) -> Result<Option<ReleaseRow>> {
-        let row = sqlx::query("SELECT * FROM releases WHERE service_id = $1 AND rolled_back_to IS NULL ORDER BY number DESC LIMIT 1")
-            .bind(service.to_string())
-            .fetch_optional(&self.read)
-            .await?;
-        row.as_ref().map(read_release).transpose()
-    }
-
     /// The newest release of each service of an application that has one, as far as it can be read.
     pub async fn newest_releases(&self, application: ApplicationId) -> Result<Vec<ReleaseRow>> {
         let rows = sqlx::query(

@@ -45,27 +45,6 @@ impl Planner {
         Ok(kept)
     }
 
-    /// What is to be said where the service's config is the one that was taken back: values go back with a release, the config that is
-    /// stored does not.
-    pub(super) async fn config_kept(&self, subject: &Subject<'_>, newest: &ReleaseRow) -> Result<Option<String>, Refusal> {
-        let now = subject.service.config_version;
-        if newest.rolled_back_to.is_none() || newest.service_version == now {
-            return Ok(None);
-        }
-        let left = match self.store.newest_push(subject.service.id).await {
-            // What cannot be read keeps nobody from releasing.
-            Err(StoreError::Corrupt(_)) => None,
-            read => read?,
-        };
-        Ok(left.filter(|left| left.service_version == now).map(|left| {
-            format!(
-                "the service's config is version {now}, that of {}, which was taken back; {}, to which it went back, has config version {}: where \
-                 the fault was in the config, apply the one of before and push again",
-                left.version, newest.version, newest.service_version
-            )
-        }))
-    }
-
     /// A release; none where it cannot be read: what cannot be read of one channel keeps nobody from releasing.
     async fn readable_release(&self, id: ReleaseId) -> Result<Option<ReleaseRow>, Refusal> {
         match self.store.release_row(id).await {

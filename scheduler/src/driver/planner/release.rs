@@ -97,11 +97,10 @@ impl Planner {
         let From { channels, newest, among_others } = from;
         let wanted = wanted(channels, subject, request.channels.as_deref())?;
         let seal = RawSeal(&self.sealer);
-        let (mut earlier, mut config_kept) = (None, None);
-        if let Some(newest) = newest {
-            config_kept = self.config_kept(subject, &newest).await?;
-            earlier = Some(self.values_kept(subject, newest).await?);
-        }
+        let earlier = match newest {
+            Some(newest) => Some(self.values_kept(subject, newest).await?),
+            None => None,
+        };
         let (values, mut wrong_values) = compile::values(configs, document, channels, request, earlier.as_ref(), &seal);
         let number = subject.service.release_count + 1;
         // What is wrong is told all together; a name that a wrong value would have made is no news.
@@ -135,7 +134,6 @@ impl Planner {
         plan.changes.push(Change::Release(Box::new(row)));
         // Nobody else has a version that is new.
         let mut warnings = waits_for_others(subject, &compiled, &version, &BTreeMap::new());
-        warnings.extend(config_kept);
         warnings.extend(come_apart(&values, &compiled));
         warnings.extend(compile::value_warnings(document, request, &wanted));
         for instance in compiled {

@@ -178,22 +178,6 @@ async fn a_value_that_was_given_for_a_channel_stays_its_own_and_is_not_warned_of
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_push_of_the_config_that_was_taken_back_is_warned_of() {
-    let rig = Rig::start(dislikes("none", "none")).await;
-    rig.request(TWO_CHANNELS, true).await.unwrap();
-    rig.until_converged("web-1").await;
-    let other = TWO_CHANNELS.replace("{defaultValue: medium}", "{defaultValue: large}");
-    rig.request(&other, true).await.unwrap();
-    rig.until_converged("web-2").await;
-    let back = RollbackRequest { version: Some("web-1".into()), channels: None };
-    rig.handle.rollback("app".into(), "web".into(), back, caller("eve")).await.unwrap();
-    rig.until_converged("web-1").await;
-    let warnings = rig.push(&[]).await.unwrap().warnings;
-    assert!(warnings.iter().any(|warning| warning.contains("config is version 2, that of web-2, which was taken back")), "{warnings:?}");
-    assert_eq!(rig.push(&[]).await.unwrap().warnings, Vec::<String>::new(), "once");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_channel_began_to_apply_is_its_own_until_what_takes_it_back_begins() {
     let world = sick("none", "none");
     // Web-2 never ends well in production, and never ends there by itself.
