@@ -1,6 +1,7 @@
 //! The values that a push keeps where it gives none: those of the newest release. Where that one went back in some channels it is no
 //! word about the others, so each of these keeps its own: what it has, never what it only waits for, because that may be the very thing
-//! that was taken back. And what is to be said where channels that wait for each other come apart that way. Called by `release`.
+//! that was taken back. And what is to be said where channels that wait for each other come apart that
+//! way, or where the config does not go with the values. Called by `release`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,6 +46,24 @@ impl Planner {
         Ok(kept)
     }
 
+    /// What is to be said of a release of this version that brings the service's config of now, where `newest` went back to an earlier
+    /// one of it and nobody has changed it since: the values go back with a rollback, and the config in force does not.
+    pub(super) async fn brings_config_again(&self, subject: &Subject<'_>, newest: &ReleaseRow, version: &str) -> Option<String> {
+        let in_force = subject.service.config_version;
+        if newest.rolled_back_to.is_none() || newest.service_version >= in_force {
+            return None;
+        }
+        // One that is only being applied is not stored yet, and what cannot be read keeps nobody from releasing.
+        let stored = self.store.document(&subject.document()).await.ok().flatten()?;
+        (stored.version == in_force && stored.created_at <= newest.created_at).then(|| {
+            format!(
+                "{version} has version {in_force} of the service's config, which was in force when the release before it went back to {} and \
+                 version {}: where that config is what was wrong, apply one that mends it and push again",
+                newest.version, newest.service_version
+            )
+        })
+    }
+
     /// A release; none where it cannot be read: what cannot be read of one channel keeps nobody from releasing.
     async fn readable_release(&self, id: ReleaseId) -> Result<Option<ReleaseRow>, Refusal> {
         match self.store.release_row(id).await {
@@ -52,6 +71,18 @@ impl Planner {
             read => Ok(read?),
         }
     }
+}
+
+/// What is to be said of a release that goes back to this one: the next push brings the service's config in force with its values.
+pub(super) fn leaves_config(subject: &Subject<'_>, target: &ReleaseRow) -> Option<String> {
+    let in_force = subject.service.config_version;
+    (target.service_version < in_force).then(|| {
+        format!(
+            "{} has version {} of the service's config, and version {in_force} is in force: the next push releases version {in_force} with \
+             the values of {}; where that config is what was wrong, apply one that mends it first",
+            target.version, target.service_version, target.version
+        )
+    })
 }
 
 type Names<'a> = BTreeSet<&'a ChannelName>;

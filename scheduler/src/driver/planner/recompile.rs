@@ -17,7 +17,7 @@ use super::release::{Subject, of_service};
 use super::tried::add_new;
 use super::{Planner, RawSeal, entry, warning};
 use crate::compile::{self, Channel, Commands, CompiledInstance, Configs, Options, Release};
-use crate::store::{Change, DocumentKey, DocumentKind, ReleaseChannelRow, ReleaseRow};
+use crate::store::{Change, ReleaseChannelRow, ReleaseRow};
 
 /// A change of documents, with what it makes of the rows and which services it releases.
 pub(super) struct Changed<'a> {
@@ -190,11 +190,7 @@ impl Planner {
 
     /// A service's document as it was when a release was made.
     pub(super) async fn released_service(&self, subject: &Subject<'_>, version: u64) -> Result<Document, Refusal> {
-        let key = DocumentKey {
-            kind: DocumentKind::Service,
-            application: subject.application.name.to_string(),
-            name: subject.service.name.to_string(),
-        };
+        let key = subject.document();
         let stored = self.store.document_version(&key, version).await?;
         let stored = stored.ok_or_else(|| {
             Refusal::Conflict(format!("config version {version} of service `{}/{}` is not in the database", key.application, key.name))

@@ -16,12 +16,12 @@ use super::super::world::Names;
 use super::super::{Caller, Refusal};
 use super::back::waits_for_others;
 use super::estate::Concerned;
-use super::kept::come_apart;
+use super::kept::{come_apart, leaves_config};
 use super::tried::compile_each;
 use super::{Planner, RawSeal, entry};
 use crate::clock;
 use crate::compile::{self, Channel, CompiledInstance, Configs, Release};
-use crate::store::{ApplicationRow, Change, ReleaseChannelRow, ReleaseRow, ServiceRow};
+use crate::store::{ApplicationRow, Change, DocumentKey, DocumentKind, ReleaseChannelRow, ReleaseRow, ServiceRow};
 
 /// Who a rollback of the engine's is done by, in the log.
 const ENGINE: &str = "pvn";
@@ -44,6 +44,11 @@ pub(super) struct Subject<'a> {
 }
 
 impl Subject<'_> {
+    /// What names the service's document.
+    pub(super) fn document(&self) -> DocumentKey {
+        DocumentKey { kind: DocumentKind::Service, application: self.application.name.to_string(), name: self.service.name.to_string() }
+    }
+
     /// That something is not done for this service, and why.
     pub(super) fn left_out(&self, why: &str) -> LeftOut {
         LeftOut { application: self.application.name.clone(), service: self.service.name.clone(), why: why.to_owned() }
@@ -97,6 +102,7 @@ impl Planner {
         let From { channels, newest, among_others } = from;
         let wanted = wanted(channels, subject, request.channels.as_deref())?;
         let seal = RawSeal(&self.sealer);
+        let before = newest.clone();
         let earlier = match newest {
             Some(newest) => Some(self.values_kept(subject, newest).await?),
             None => None,
@@ -135,6 +141,9 @@ impl Planner {
         // Nobody else has a version that is new.
         let mut warnings = waits_for_others(subject, &compiled, &version, &BTreeMap::new());
         warnings.extend(come_apart(&values, &compiled));
+        if let Some(before) = &before {
+            warnings.extend(self.brings_config_again(subject, before, &version).await);
+        }
         warnings.extend(compile::value_warnings(document, request, &wanted));
         for instance in compiled {
             add_instance(plan, subject, id, instance);
@@ -233,7 +242,8 @@ impl Planner {
         let compiled = self.compile_back(subject, target, &release, &wanted).await?;
         // What cannot be read of other channels keeps nobody from going back.
         let elsewhere = self.pursued_versions(subject).await;
-        let warnings = elsewhere.map_or_else(|_| Vec::new(), |elsewhere| waits_for_others(subject, &compiled, version, &elsewhere));
+        let mut warnings = elsewhere.map_or_else(|_| Vec::new(), |elsewhere| waits_for_others(subject, &compiled, version, &elsewhere));
+        warnings.extend(leaves_config(subject, target));
         self.release_seq += 1;
         let mut plan = Plan { rollback: automatic.cloned(), ..Plan::default() };
         plan.changes.push(Change::Service(ServiceRow { release_count: number, ..subject.service.clone() }));
