@@ -91,7 +91,7 @@ fn p8_what_is_said_while_an_apply_runs_holds_for_all_that_starts_after_it() {
         for (gate, raised) in [(shared("go", 1), shared("go", 2)), (manual(false, 1), manual(false, 2)), (manual(true, 1), manual(true, 2))]
         {
             for is_no in [true, false] {
-                let desired = gated(&[gate.clone()]);
+                let desired = gated(std::slice::from_ref(&gate));
                 let (mut it, apply) = applying(&desired);
                 let asked = it.state().approvals()[0].id;
                 if is_no {
@@ -99,7 +99,7 @@ fn p8_what_is_said_while_an_apply_runs_holds_for_all_that_starts_after_it() {
                     assert!(it.state().standing().message.contains(&format!("`pvnctl jobs cancel {apply}` stops it")));
                     it.decide(asked, "ann", Decision::Approve);
                 } else {
-                    it.send(Event::Desired(Box::new(gated(&[raised.clone()]))));
+                    it.send(Event::Desired(Box::new(gated(std::slice::from_ref(&raised)))));
                 }
                 let outcome = ends(what, &it);
                 it.ends(apply, outcome);
