@@ -7,6 +7,7 @@ mod ends;
 mod fake;
 mod leave;
 mod logs;
+mod orphans;
 mod restarts;
 mod scripts;
 mod stops;

@@ -77,7 +77,9 @@ pub(super) struct Follower {
     pub(super) is_stopped: bool,
     /// Whether nobody knows that its Job was let go, so that this is to be found out.
     pub(super) is_unsure: bool,
-    /// When that is tried next.
+    /// Whether its Job was deleted while nobody watched and its Pods were not.
+    pub(super) is_orphaned: bool,
+    /// When that it was let go is to be found out next.
     pub(super) resume_at: Instant,
     /// Whether a request that lets it go may be done late.
     pub(super) is_doubtful: bool,
@@ -95,7 +97,7 @@ pub(super) struct Follower {
 impl Follower {
     pub(super) fn new(inner: Arc<Inner>, job: JobId, record: Record, cluster: Cluster, own: Own, view: View, teller: Teller) -> Self {
         let hidden = teller.hidden.clone();
-        let [is_stopped, is_unsure, is_doubtful, is_unmade] = [false; 4];
+        let [is_stopped, is_unsure, is_orphaned, is_doubtful, is_unmade] = [false; 5];
         let resume_at = Instant::now();
         Self {
             inner,
@@ -105,6 +107,7 @@ impl Follower {
             teller,
             is_stopped,
             is_unsure,
+            is_orphaned,
             resume_at,
             is_doubtful,
             is_unmade,
@@ -162,7 +165,8 @@ impl Follower {
         // Until it was looked at once nobody knows whether its Pod was deleted.
         self.inner.delivery.hold(self.job, Holds::All);
         loop {
-            let sight = self.view.sight.borrow_and_update().clone();
+            let mut sight = self.view.sight.borrow_and_update().clone();
+            sight.job_gone |= self.is_orphaned;
             let is_listed = sight.is_listed();
             let finds_out = self.is_unsure && is_listed && !course.started && !course.deleted;
             if finds_out && Instant::now() >= self.resume_at {

@@ -88,10 +88,14 @@ impl Follower {
                 }
             }
             Ok(_) => self.known = Some((lost("another Job has taken the place of its own"), false)),
-            Err(Refused::NotFound(_)) => {
-                let gone = self.has_no_pods().await;
-                self.known = Some((taken_unseen("its Job was deleted while nobody watched"), gone));
-            }
+            Err(Refused::NotFound(_)) => match self.its_pods().await {
+                // It was deleted without them: they run on, and are followed.
+                Ok(left) if left.iter().any(|pod| pod.metadata.deletion_timestamp.is_none()) => self.is_orphaned = true,
+                left => {
+                    let gone = left.is_ok_and(|left| left.is_empty());
+                    self.known = Some((taken_unseen("its Job was deleted while nobody watched"), gone));
+                }
+            },
             Err(refused) => {
                 tracing::warn!(%job, why = refused.why(), "a job on a cluster cannot be looked for; it is when the cluster answers");
                 self.is_unsure = true;

@@ -1,25 +1,34 @@
 //! Which Job and which Pods are a job's own. A copy of its manifest, which people make to try something by hand, has its label, too,
-//! and may have its name once the Job is gone; neither its end nor its name says anything of the job. Called by the job's task and by
-//! the watches.
+//! and may have its name once the Job is gone; neither its end nor its name says anything of the job. A Pod whose Job was deleted
+//! with `--cascade=orphan` has no owner any more and runs on: it stays the job's own. Called by the job's task and by the watches.
 
-use std::sync::{Arc, OnceLock};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ObjectMeta;
+
+/// Labels in which the cluster writes the uid of a Pod's Job, now and before Kubernetes 1.27. They stay when the Job is gone.
+const OWNER_LABELS: [&str; 2] = ["batch.kubernetes.io/controller-uid", "controller-uid"];
+
+/// Most Pods of one job that are remembered. More than this many tries are known by their owner and their labels alone.
+const SEEN_LIMIT: usize = 256;
 
 /// What a job's own objects are known by: until its Job is made, by its name alone. Cloned freely.
 #[derive(Debug, Clone)]
 pub(super) struct Own {
     name: String,
     uid: Arc<OnceLock<String>>,
+    /// Uids of the Pods that were seen to be its own.
+    seen: Arc<Mutex<HashSet<String>>>,
 }
 
 impl Own {
     /// The Job of this name; `uid` once that is known.
     pub(super) fn new(name: &str, uid: Option<&str>) -> Self {
         let uid = Arc::new(uid.map_or_else(OnceLock::new, |uid| OnceLock::from(uid.to_owned())));
-        Self { name: name.to_owned(), uid }
+        Self { name: name.to_owned(), uid, seen: Arc::default() }
     }
 
     /// From now on its Job is this one.
@@ -39,11 +48,19 @@ impl Own {
         name.as_deref() == Some(&self.name) && self.is_uid(uid.as_deref())
     }
 
-    /// Whether the cluster counts this Pod as one of its Job's.
+    /// Whether this Pod was made by its Job: the cluster counts it as one of that, or did before it lost its owner.
     pub(super) fn has_pod(&self, pod: &Pod) -> bool {
         let mut owners = pod.metadata.owner_references.iter().flatten();
-        let owner = owners.find(|owner| owner.controller == Some(true));
-        owner.is_some_and(|owner| owner.kind == "Job" && owner.name == self.name && self.is_uid(Some(&owner.uid)))
+        let is_own = match owners.find(|owner| owner.controller == Some(true)) {
+            Some(owner) => owner.kind == "Job" && owner.name == self.name && self.is_uid(Some(&owner.uid)),
+            None => self.uid().is_some_and(|own| made_by(pod).any(|uid| uid == own)),
+        };
+        let Some(uid) = pod.metadata.uid.as_ref().filter(|_| self.uid().is_some()) else { return is_own };
+        let mut seen = self.seen.lock().expect("nobody panics with the lock");
+        if is_own && seen.len() < SEEN_LIMIT {
+            seen.insert(uid.clone());
+        }
+        is_own || seen.contains(uid)
     }
 
     /// Of these those that are its Pods.
@@ -55,6 +72,12 @@ impl Own {
     fn is_uid(&self, uid: Option<&str>) -> bool {
         self.uid().is_none_or(|own| uid == Some(own))
     }
+}
+
+/// The uids of the Jobs that a Pod's labels name as its maker.
+fn made_by(pod: &Pod) -> impl Iterator<Item = &str> {
+    let labels = pod.metadata.labels.iter();
+    labels.flat_map(|labels| OWNER_LABELS.iter().filter_map(|label| labels.get(*label)).map(String::as_str))
 }
 
 #[cfg(test)]
@@ -82,6 +105,15 @@ mod tests {
         for of_nobody in [json!([]), json!([{"apiVersion": "v1", "kind": "Node", "name": "web", "uid": "1", "controller": true}])] {
             assert!(!own.has_pod(&pod(of_nobody)));
         }
+        // Deleted with `--cascade=orphan`; a copy of the Job is another Job to the cluster, and one by hand has no such label.
+        let orphan = |uid: &str, label: &str, of: &str| {
+            serde_json::from_value::<Pod>(json!({"metadata": {"name": "p", "uid": uid, "labels": {label: of}}})).unwrap()
+        };
+        for label in OWNER_LABELS {
+            assert!(own.has_pod(&orphan("a", label, "1")) && !own.has_pod(&orphan("b", label, "2")));
+            assert!(!Own::new("web", None).has_pod(&orphan("a", label, "1")), "nobody knows yet");
+        }
+        assert!(own.has_pod(&orphan("a", "x", "y")) && !own.has_pod(&orphan("b", "x", "y")), "what was seen as its own stays so");
         assert_eq!(own.pods(vec![pod(owner("web", "1")), pod(json!([])), pod(owner("web", "2"))]).len(), 1);
         assert!(!Own::new("web", Some("1")).is_job(&job("web", "2")));
     }

@@ -28,27 +28,34 @@ impl Follower {
         if course.asked == 1 {
             return self.end_pods().await;
         }
+        self.delete_its_pods(&DeleteParams::default().grace_period(KILL_GRACE_S)).await;
+    }
+
+    async fn delete_its_pods(&self, delete: &DeleteParams) {
         let found = match self.its_pods().await {
             Ok(found) => found,
             Err(refused) => return self.note_refusal(Err(refused)),
         };
         let pods = self.pods();
-        let delete = DeleteParams::default().grace_period(KILL_GRACE_S);
         for pod in found {
             // By its name, with the right that is needed anyway.
             let params = self.of_its_label().fields(&format!("metadata.name={}", pod.name_any()));
-            let killed = self.ask(AWAY_WITHIN, "killing its Pods", || pods.delete_collection(&delete, &params)).await;
+            let killed = self.ask(AWAY_WITHIN, "deleting its Pods", || pods.delete_collection(delete, &params)).await;
             self.note_refusal(killed.map(drop));
         }
     }
 
     /// Has the Job end its Pods, with their grace, and make no others, whatever its own file says; it stays for people to look at.
+    /// Where the Job is gone its Pods may run on without it: they are deleted.
     pub(super) async fn end_pods(&self) {
         let jobs = self.jobs();
         let patch = Patch::Merge(json!({"metadata": {"uid": self.record.uid}, "spec": {"activeDeadlineSeconds": END_NOW_S}}));
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         let ended = self.ask(AWAY_WITHIN, "stopping its Job", || jobs.patch(&self.record.name, &params, &patch)).await;
-        self.note_refusal(ended.map(drop));
+        match ended {
+            Err(Refused::NotFound(_)) => self.delete_its_pods(&DeleteParams::default()).await,
+            ended => self.note_refusal(ended.map(drop)),
+        }
     }
 
     fn note_refusal(&self, done: Result<(), Refused>) {
@@ -57,13 +64,15 @@ impl Follower {
         }
     }
 
-    /// Deletes the Job, and with it everything that it owns.
+    /// Deletes the Job, and with it everything that it owns, or owned.
     pub(super) async fn delete(&self) {
         let jobs = self.jobs();
         // Not another one that has its name by now.
         let uid = self.own.uid().map(str::to_owned);
         let params = DeleteParams::background().preconditions(Preconditions { uid, resource_version: None });
         match self.ask(AWAY_WITHIN, "deleting its Job", || jobs.delete(&self.record.name, &params)).await {
+            // Of a Job that was never made nothing can be left.
+            Err(Refused::NotFound(_)) if self.own.uid().is_some() => self.delete_its_pods(&DeleteParams::default()).await,
             Ok(_) | Err(Refused::NotFound(_)) => {}
             Err(refused) => {
                 tracing::warn!(job = %self.job, why = refused.why(), "a Job could not be deleted; it stays suspended or ends by its deadline")
@@ -75,7 +84,7 @@ impl Follower {
         ListParams::default().labels(&format!("{JOB_LABEL}={}", self.job))
     }
 
-    async fn its_pods(&self) -> Result<Vec<Pod>, Refused> {
+    pub(super) async fn its_pods(&self) -> Result<Vec<Pod>, Refused> {
         let (pods, params) = (self.pods(), self.of_its_label());
         let found = self.ask(AWAY_WITHIN, "looking for its Pods", || pods.list(&params)).await?;
         Ok(self.own.pods(found.items))

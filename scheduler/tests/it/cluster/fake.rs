@@ -200,6 +200,20 @@ impl Fake {
         }
     }
 
+    /// Asks the Pod that a field selector names to end: it is there until its node says that it has.
+    fn ask_to_end(&self, uri: &Uri, body: &[u8]) -> Value {
+        let Query(asked) = Query::<BTreeMap<String, String>>::try_from_uri(uri).unwrap();
+        let name = asked["fieldSelector"].strip_prefix("metadata.name=").expect("one is named");
+        let path = format!("{}/{name}", uri.path());
+        let body: Value = serde_json::from_slice(body).unwrap_or_default();
+        let mut world = self.world.lock().unwrap();
+        let mut pod = world.objects.get(&path).cloned().expect("it is there");
+        pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+        pod["metadata"]["deletionGracePeriodSeconds"] = body.get("gracePeriodSeconds").cloned().unwrap_or(json!(30));
+        self.change(&mut world, &path, pod);
+        json!({"apiVersion": "v1", "kind": "PodList", "metadata": {}, "items": []})
+    }
+
     pub(super) fn exit_with(&self, code: i32) {
         self.world.lock().unwrap().exit_code = code;
     }
@@ -406,6 +420,8 @@ async fn answer(State(fake): State<Fake>, request: Request) -> Response {
     let bytes = axum::body::to_bytes(body, 1 << 20).await.unwrap();
     let (code, answer) = match method {
         Method::PATCH if query.contains("dryRun") => (StatusCode::OK, serde_json::from_slice(&bytes).unwrap()),
+        // Only server-side apply makes what is not there.
+        Method::PATCH if !query.contains("force=true") && !fake.world.lock().unwrap().objects.contains_key(&path) => return status(404),
         Method::PATCH => fake.patch(&path, serde_json::from_slice(&bytes).unwrap()),
         Method::POST if path.ends_with("/selfsubjectaccessreviews") => {
             (StatusCode::CREATED, fake.review(serde_json::from_slice(&bytes).unwrap()))
@@ -421,6 +437,7 @@ async fn answer(State(fake): State<Fake>, request: Request) -> Response {
             Some(object) => (StatusCode::OK, object),
             None => return status(404),
         },
+        Method::DELETE if path.ends_with("/pods") => (StatusCode::OK, fake.ask_to_end(&parts.uri, &bytes)),
         Method::DELETE => {
             let removed = fake.world.lock().unwrap().objects.get(&path).cloned();
             let Some(removed) = removed else { return status(404) };
