@@ -35,6 +35,7 @@ use crate::secrets::Sealer;
 mod absent;
 mod ask;
 mod begin;
+mod changed;
 mod check;
 mod clusters;
 mod course;

@@ -1,5 +1,6 @@
 //! Jobs on a cluster that misbehaves: the runner against a fake API server, which does on demand what a real one does rarely.
 
+mod changed;
 mod check;
 mod credentials;
 mod deadlines;

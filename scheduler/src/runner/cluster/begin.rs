@@ -17,6 +17,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::ask::{Refused, ask};
+use super::changed;
 use super::clusters::{Cluster, Key};
 use super::follow::{AWAY_WITHIN, DELETED_WITHIN, FIELD_MANAGER, Follower};
 use super::hidden::Hidden;
@@ -265,7 +266,11 @@ impl Follower {
         deadline: Instant,
     ) -> Result<(String, bool), Never> {
         let (jobs, name) = (self.jobs(), &objects.name);
-        let uid = |job: Job| job.uid().ok_or_else(|| later("the cluster gave its Job no uid".to_owned()));
+        // It is suspended: what would run otherwise than it was asked for is taken away before it does.
+        let uid = |job: Job| match changed::runs_more(&job, objects.tries_again) {
+            Some(what) => Err(never(changed::refusal(&what))),
+            None => job.uid().ok_or_else(|| later("the cluster gave its Job no uid".to_owned())),
+        };
         if tried_before {
             let found = self.ask_until(deadline, May::Always, "looking for its Job", || jobs.get_opt(name)).await;
             if let Some(found) = found.map_err(|(refused, _)| told(refused))? {

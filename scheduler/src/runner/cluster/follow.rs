@@ -23,7 +23,7 @@ use super::leave::May;
 use super::own::Own;
 use super::record::Record;
 use super::sight::tries::{Tried, last_run, tried};
-use super::sight::{Seen, Sight, Subject, init_that_ran, is_suspended_again, look, taken};
+use super::sight::{Seen, Sight, Subject, init_that_ran, look, taken};
 use super::waits::{Teller, Wait};
 use super::watch::View;
 use crate::delivery::Holds;
@@ -438,11 +438,7 @@ impl Follower {
             taken.why = self.with_namespace(std::mem::take(&mut taken.why)).await;
         }
         learned.decides = self.decides(course, sight);
-        let was_taken = |pod: &Pod| sight.pod_gone || pod.metadata.deletion_timestamp.is_some();
-        let is_suspended = sight.job.as_ref().is_some_and(|job| is_suspended_again(job, sight.pod.as_ref()));
-        if is_suspended || sight.pod.as_ref().is_some_and(was_taken) {
-            self.end_suspended().await;
-        }
+        self.end_other_tries(sight).await;
         if let Some(exit) = &learned.exit {
             let is_late = || exit.ended_at.zip(self.record.end_by).is_some_and(|(ended, by)| ended >= by);
             learned.timed_out |= exit.code != 0 && course.asked == 0 && is_late();

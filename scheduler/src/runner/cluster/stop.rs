@@ -1,15 +1,17 @@
 //! How a job on a cluster is ended, and what is looked at to know that nothing of it is left. Called by the job's task.
 
+use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
 use kube::{Api, ResourceExt};
 use serde_json::json;
 
 use super::ask::Refused;
+use super::changed;
 use super::course::Course;
 use super::follow::{AWAY_WITHIN, FIELD_MANAGER, Follower};
 use super::job::JOB_LABEL;
-use super::sight::Sight;
+use super::sight::{Sight, is_over, is_suspended_again};
 
 /// Seconds that a Pod has after the second stop. Not 0: then it would be gone from the books before it is gone from its node.
 const KILL_GRACE_S: u32 = 1;
@@ -112,13 +114,25 @@ impl Follower {
         is_last_seen && found.iter().all(is_over)
     }
 
-    /// A Job that was suspended while it ran lost its Pod. Whoever resumed it would run it a second time, unseen: it is deleted.
-    pub(super) async fn end_suspended(&self) {
+    /// Nothing runs the command again once its end is told. A Job that was suspended while it ran lost its Pod, and whoever resumed it
+    /// would run it a second time, unseen: it is deleted. One that somebody gave more tries is ended.
+    pub(super) async fn end_other_tries(&self, sight: &Sight) {
+        let was_taken = |pod: &Pod| sight.pod_gone || pod.metadata.deletion_timestamp.is_some();
+        let runs_more = |job: &Job| changed::runs_more(job, self.record.tries_again).is_some();
+        let is_changed = |job: &Job| is_suspended_again(job, sight.pod.as_ref()) || runs_more(job);
+        if !sight.pod.as_ref().is_some_and(was_taken) && !sight.job.as_ref().is_some_and(is_changed) {
+            return;
+        }
         let jobs = self.jobs();
         self.cluster.throttle.pass(self.record.is_apply).await;
         let Ok(Some(job)) = jobs.get_opt(&self.record.name).await else { return };
-        if job.uid() == self.record.uid && job.spec.is_some_and(|spec| spec.suspend == Some(true)) {
+        if job.uid() != self.record.uid {
+            return;
+        }
+        if job.spec.as_ref().is_some_and(|spec| spec.suspend == Some(true)) {
             self.delete().await;
+        } else if !is_over(&job) && runs_more(&job) {
+            self.end_pods().await;
         }
     }
 

@@ -1,9 +1,10 @@
 //! Jobs that run on a cluster and that the database does not know: somebody put an older copy of it in place, or it is a restored
-//! one. They are left alone, and no apply is made beside one of the same instance (promise P1). Called by the runner and by the
-//! beginning of a job.
+//! one. They are left alone, and no apply is made beside one of the same instance, nor beside the Job of an earlier apply that is told
+//! as over and is not over in the cluster (promise P1). Called by the runner and by the beginning of a job.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::Job;
 use kube::api::ListParams;
@@ -16,9 +17,24 @@ use super::follow::{AWAY_WITHIN, Follower};
 use super::job::{self, JOB_LABEL};
 use super::leave::May;
 use super::record::Record;
+use super::waits::Wait;
 use super::{ClusterRunner, FORGET_AGAIN, Inner, later, sight, told};
 use crate::runner::ClusterJob;
 use crate::runner::learned::Never;
+
+/// Time between two looks at the Job of an earlier apply. The Job controller needs about a second to see that its Pod has ended.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+/// What a Job of an instance is to an apply of it that is to be made.
+#[derive(Clone, Copy, PartialEq)]
+enum Other {
+    /// It is over, does not run, or is its own.
+    Nothing,
+    /// An earlier apply's: its end is told, and in the cluster it is not over.
+    Earlier,
+    /// It runs, and nothing is known of it here.
+    Strange,
+}
 
 /// Those of which something is recorded here.
 #[derive(Debug, Default)]
@@ -72,37 +88,48 @@ impl Inner {
         found.is_ok_and(|found| found.is_none_or(|found| sight::is_over(&found)))
     }
 
-    /// Whether a Job is an apply that runs, and of which nothing is known here.
-    fn is_strange(&self, found: &Job, own: JobId, tried_before: bool) -> bool {
+    /// What a Job is to an apply that is to be made beside it.
+    fn is_to(&self, found: &Job, own: JobId, tried_before: bool) -> Other {
         let is_suspended = found.spec.as_ref().is_some_and(|spec| spec.suspend == Some(true));
         if is_suspended || sight::is_over(found) {
-            return false;
+            return Other::Nothing;
         }
         match found.labels().get(JOB_LABEL).and_then(|id| id.parse::<JobId>().ok()) {
-            Some(id) if id == own => !tried_before,
-            Some(id) => !self.records.has(id) || self.strangers.has(id),
-            None => true,
+            Some(id) if id == own && tried_before => Other::Nothing,
+            Some(id) if id != own && self.records.has(id) && !self.strangers.has(id) => Other::Earlier,
+            _ => Other::Strange,
         }
     }
 }
 
 impl Follower {
-    /// Lets an apply be made only where no other one of its instance runs that the database does not know.
+    /// Lets an apply be made only where no other one of its instance runs that the database does not know, and waits for the Job of an
+    /// earlier one.
     ///
     /// # Errors
     /// Which one runs; it is tried again.
     pub(super) async fn is_alone(&self, wanted: &ClusterJob, tried_before: bool, deadline: Instant) -> Result<(), Never> {
         let (jobs, params) = (self.jobs(), ListParams::default().labels(&job::applies_of(wanted)));
-        let listed = self.ask_until(deadline, May::Always, "looking for other applies of its instance", || jobs.list(&params)).await;
-        let found = listed.map_err(|(refused, _)| told(refused))?;
-        match found.items.iter().find(|found| self.inner.is_strange(found, self.job, tried_before)) {
-            None => Ok(()),
-            Some(other) => Err(later(format!(
-                "an apply of this instance runs already, which the database does not know: the Job {} in the namespace {}. It is waited \
-                 for; who does not want that deletes it with kubectl",
-                other.name_any(),
-                self.record.place.namespace
-            ))),
+        loop {
+            let listed = self.ask_until(deadline, May::Always, "looking for other applies of its instance", || jobs.list(&params)).await;
+            let found = listed.map_err(|(refused, _)| told(refused))?;
+            let first = |what: Other| found.items.iter().find(|found| self.inner.is_to(found, self.job, tried_before) == what);
+            let words = |what: &str, other: &Job| {
+                let (name, namespace) = (other.name_any(), &self.record.place.namespace);
+                format!(
+                    "{what}: the Job {name} in the namespace {namespace}. It is waited for; who does not want that deletes it with kubectl"
+                )
+            };
+            if let Some(other) = first(Other::Strange) {
+                return Err(later(words("an apply of this instance runs already, which the database does not know", other)));
+            }
+            let Some(other) = first(Other::Earlier) else { return Ok(()) };
+            let why = words("an earlier apply of this instance is not over in the cluster", other);
+            if Instant::now() + LOOK_AGAIN >= deadline {
+                return Err(later(why));
+            }
+            self.teller.tell(Some(&Wait::refused(&why)));
+            tokio::time::sleep(LOOK_AGAIN).await;
         }
     }
 }

@@ -29,6 +29,7 @@ async fn credentials_that_are_refused_are_read_again_and_the_job_goes_on() {
     // The connection is known before the file changes.
     world.runner.start(world.spec());
     assert_eq!(world.end().await, "gone, exit Some(0)");
+    world.fake.job(|job| job["status"] = serde_json::json!({"conditions": [{"type": "Complete", "status": "True"}]}));
     rotate(&world);
     let mut spec = world.spec();
     spec.job = schema::id::JobId::derive(&[b"another"]);

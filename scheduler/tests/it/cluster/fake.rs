@@ -69,6 +69,8 @@ struct World {
     token: &'static str,
     /// The log of every container.
     log: String,
+    /// What a webhook makes of new Jobs.
+    admits: Option<Value>,
 }
 
 impl Fake {
@@ -125,6 +127,11 @@ impl Fake {
     /// What every container has printed.
     pub(super) fn log(&self, text: &str) {
         self.world.lock().unwrap().log = text.to_owned();
+    }
+
+    /// New Jobs are changed so.
+    pub(super) fn admit_jobs_with(&self, change: Value) {
+        self.world.lock().unwrap().admits = Some(change);
     }
 
     /// Changes the only Job.
@@ -314,6 +321,9 @@ impl Fake {
         }
         let mut object = world.objects.get(path).cloned().unwrap_or_else(|| json!({"metadata": {"uid": format!("uid-{}", world.version)}}));
         merge(&mut object, patch);
+        if let Some(change) = world.admits.clone().filter(|_| is_new && path.contains("/jobs/")) {
+            merge(&mut object, change);
+        }
         let object = self.change(&mut world, path, object);
         if path.contains("/jobs/") {
             self.run(&mut world, &object);
