@@ -1,4 +1,4 @@
-//! What somebody in the cluster made of a Job: whether it may run the command more often than its file says. Admission
+//! What somebody in the cluster made of a Job: whether it may run the command more often than its file says, or is paused. Admission
 //! webhooks fill in and change the fields of every Job, and people patch them. Pure. Called by the job's task.
 
 use k8s_openapi::api::batch::v1::Job;
@@ -36,6 +36,11 @@ pub(super) fn refusal(what: &str) -> String {
     )
 }
 
+/// Whether a Job makes no Pod at present and would make one again when somebody resumes it.
+pub(super) fn is_paused(job: &Job) -> bool {
+    job.spec.as_ref().is_some_and(|spec| spec.suspend == Some(true) || spec.parallelism == Some(0))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
@@ -67,5 +72,11 @@ mod tests {
         for (spec, what) in [(json!({"completions": 2}), "`completions` is 2"), (json!({"parallelism": 3}), "`parallelism` is 3")] {
             assert_eq!(runs_more(&job(spec), true).as_deref(), Some(what));
         }
+    }
+
+    #[test]
+    fn a_job_without_any_pod_at_a_time_is_paused_as_a_suspended_one() {
+        assert!(is_paused(&job(json!({"suspend": true}))) && is_paused(&job(json!({"parallelism": 0}))));
+        assert!(!is_paused(&job(json!({"suspend": false, "parallelism": 1}))));
     }
 }

@@ -11,6 +11,7 @@ use k8s_openapi::api::core::v1::{ContainerState, ContainerStateTerminated, Conta
 use schema::id::JobId;
 use schema::time::Timestamp;
 
+use super::changed;
 use super::job;
 use super::let_go::LET_GO_MARK;
 use super::waits::Wait;
@@ -443,7 +444,7 @@ fn failure_words(failure: &JobCondition) -> String {
 
 /// Whether somebody has suspended a Job since it was let go, as far as its books say: they may be older than its Pod.
 pub(super) fn is_suspended_again(job: &Job, pod: Option<&Pod>) -> bool {
-    let is_suspended = job.spec.as_ref().is_some_and(|spec| spec.suspend == Some(true));
+    let is_suspended = changed::is_paused(job);
     let was_let_go = job.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(LET_GO_MARK));
     let made_at = pod.and_then(|pod| pod.metadata.creation_timestamp.as_ref()).map(time);
     let conditions = job.status.as_ref().and_then(|status| status.conditions.as_ref());

@@ -114,8 +114,9 @@ impl Follower {
         is_last_seen && found.iter().all(is_over)
     }
 
-    /// Nothing runs the command again once its end is told. A Job that was suspended while it ran lost its Pod, and whoever resumed it
-    /// would run it a second time, unseen: it is deleted. One that somebody gave more tries is ended.
+    /// Nothing runs the command again once its end is told. A Job that was suspended while it ran, or scaled to nothing, lost its Pod,
+    /// and whoever resumed it would run it a second time, unseen: it is deleted. One that lost its Pod otherwise, or was given more tries,
+    /// is ended.
     pub(super) async fn end_other_tries(&self, sight: &Sight) {
         let was_taken = |pod: &Pod| sight.pod_gone || pod.metadata.deletion_timestamp.is_some();
         let runs_more = |job: &Job| changed::runs_more(job, self.record.tries_again).is_some();
@@ -129,9 +130,9 @@ impl Follower {
         if job.uid() != self.record.uid {
             return;
         }
-        if job.spec.as_ref().is_some_and(|spec| spec.suspend == Some(true)) {
+        if changed::is_paused(&job) {
             self.delete().await;
-        } else if !is_over(&job) && runs_more(&job) {
+        } else if !is_over(&job) {
             self.end_pods().await;
         }
     }

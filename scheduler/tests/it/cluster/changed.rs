@@ -75,3 +75,22 @@ async fn p1_no_apply_is_made_beside_the_job_of_an_earlier_one_that_is_not_over()
     world.fake.set_runs(true);
     assert_eq!(world.end().await, "gone, exit Some(0)");
 }
+
+#[tokio::test]
+async fn p1_a_job_that_was_scaled_to_nothing_cannot_be_scaled_up_again_unseen() {
+    for tries in [0, 1] {
+        let mut world = World::new().await;
+        let mut spec = world.spec();
+        spec.command.job.as_mut().unwrap()["spec"]["backoffLimit"] = tries.into();
+        world.let_go_as(spec).await;
+        world.fake.pod(json!({}), running());
+        assert_eq!(world.told().await, "runs");
+        world.fake.job(|job| job["spec"]["parallelism"] = 0.into());
+        tokio::time::sleep(SOON).await;
+        let deleted = json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 30});
+        world.fake.pod(deleted, ended(143, "Error"));
+        let end = tokio::time::timeout(SOON * 5, world.end()).await.expect("nothing runs any more");
+        assert_eq!(end, "gone, unknown: somebody suspended its Job, which ends what runs", "{tries} more tries");
+        assert_eq!(world.fake.object("/jobs/"), None);
+    }
+}
