@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use super::ask::Refused;
 use super::begin::TIDY_WITHIN;
+use super::changed;
 use super::follow::{AWAY_WITHIN, FIELD_MANAGER, Follower, UNSEEN_WITHIN, lost, taken_unseen};
 use super::leave::May;
 use super::sight::had_pods;
@@ -78,7 +79,7 @@ impl Follower {
         match found {
             Ok(found) if found.uid() == self.record.uid => {
                 let was_let_go = found.annotations().contains_key(LET_GO_MARK) || self.record.started;
-                if is_suspended(&found) && was_let_go {
+                if changed::is_paused(&found) && was_let_go {
                     // Letting it go would run it a second time, and so would whoever resumed it.
                     self.delete().await;
                     let gone = self.has_no_pods().await;
