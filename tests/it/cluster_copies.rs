@@ -64,7 +64,7 @@ fn p8_a_copy_of_a_jobs_manifest_that_somebody_tries_says_nothing_of_the_job() {
 #[test]
 fn p8_a_job_that_somebody_replaces_by_another_of_its_name_has_an_unknown_end() {
     let Some(cluster) = Cluster::get("p8_a_job_that_somebody_replaces_by_another_of_its_name_has_an_unknown_end") else { return };
-    let world = World::new(&cluster, "replace");
+    let world = World::new(&cluster, "by-hand");
     world.release(&json!({}), &format!("    apply: {{kubernetesConfig: {}}}", world.script(UNTIL_GO)));
     world.runs();
     run(async {

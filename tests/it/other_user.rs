@@ -92,7 +92,9 @@ fn a_file_of_another_user_in_the_own_directory_is_named_with_the_way_to_get_it_b
     std::fs::set_permissions(scheduler.home(), PermissionsExt::from_mode(0o755)).unwrap();
     // Where the other user gets to it.
     let program = scheduler.home().join("pvn-scheduler");
-    std::fs::copy(programs::program("pvn-scheduler"), &program).expect("a program can be copied");
+    // By another process: what this one holds open for writing a child of another test may hold, too, and then nobody can run it.
+    let copied = Command::new("cp").arg(programs::program("pvn-scheduler")).arg(&program).status();
+    assert!(copied.expect("cp can be started").success());
     for name in ["blobs/new", "pvn.db", "lock", "spool"] {
         let file = scheduler.data().join(name);
         chown(&file, Some(0), Some(0)).unwrap();
