@@ -123,7 +123,7 @@ impl State {
             old.over && old.status == ApprovalStatus::Expired && old.gate == approval.gate && was_of == of_release
         });
         let others: Vec<&Approval> = same.filter(|old| old.other_commands || old.fingerprint != approval.fingerprint).collect();
-        let yes = others.iter().rev().find_map(|old| Some((old, old.votes.iter().rev().find(|vote| vote.decision == Decision::Approve)?)));
+        let yes = others.iter().rev().find_map(|old| Some((old, old.yes().last()?)));
         let lapsed = yes.map(|(old, vote)| {
             let what = if old.other_commands { "other commands than the config has now" } else { "other work than fetch finds now" };
             format!("the yes of {} at {} was for {what}", vote.who, vote.at)
@@ -241,7 +241,7 @@ impl State {
         }
         approval.votes.retain(|vote| vote.who != who);
         approval.votes.push(Vote { who: who.clone(), at: now, decision, reason });
-        let yes = approval.votes.iter().filter(|vote| vote.decision == Decision::Approve).count();
+        let yes = approval.yes().count();
         let plan = approval.plan_digest().map_or_else(String::new, |digest| format!(", plan {digest}"));
         let what = format!("{} of {version}{plan}", name_of(approval));
         let sentence = if decision == Decision::Reject {

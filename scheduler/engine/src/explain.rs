@@ -13,6 +13,7 @@ use crate::converge::Situation;
 use crate::event::Wait;
 use crate::lanes::{Blocked, Holder, Lanes};
 use crate::limits::{LINGERING_FETCHES, STOP_DEADLINE_MS};
+use crate::standing::stops_once_more;
 use crate::state::{ApplyEnd, Approval, Finding, Job, State};
 use crate::step::{duration, in_words};
 
@@ -266,8 +267,9 @@ impl Chain<'_> {
 
     fn unsettled_way_out(&self, job: JobId) -> String {
         format!(
-            "ends when the runner says that it is gone (`pvnctl jobs cancel {job}` stops it once more where somebody still has it, and kills it when asked again), or when \
-             `pvnctl services retry` takes the responsibility for another apply beside it"
+            "ends when the runner says that it is gone ({}), or when \
+             `pvnctl services retry` takes the responsibility for another apply beside it",
+            stops_once_more(job)
         )
     }
 
@@ -309,8 +311,7 @@ impl Chain<'_> {
 
     fn approval(&mut self, approval: &Approval) {
         let digest = approval.plan_digest().map_or_else(String::new, |digest| format!(", for {digest}"));
-        let yes: Vec<&str> =
-            approval.votes.iter().filter(|vote| vote.decision == Decision::Approve).map(|vote| vote.who.as_str()).collect();
+        let yes: Vec<&str> = approval.yes().map(|vote| vote.who.as_str()).collect();
         if let Some(no) = approval.votes.iter().find(|vote| vote.decision == Decision::Reject) {
             let why = no.reason.as_ref().map_or_else(String::new, |why| format!(": {why}"));
             let text = format!("{} rejected {} {}{digest}{why}", no.who, name_of(approval), approval.id);

@@ -2,8 +2,8 @@
 //! it. Called at the end of each step; a change of status or reason is written into the log.
 
 use schema::api::NextAction;
-use schema::id::ChannelName;
-use schema::status::{ApprovalStatus, Decision, JobKind, Reason, Status};
+use schema::id::{ChannelName, JobId};
+use schema::status::{ApprovalStatus, JobKind, Reason, Status};
 use schema::time::Timestamp;
 
 use crate::action::Action;
@@ -106,8 +106,10 @@ impl State {
             Situation::Cancelled => {
                 let message = match self.unsettled {
                     Some(job) => format!(
-                        "{}, but is not known to be gone and may still run; no apply starts until it is (`pvnctl jobs cancel {job}` stops it once more where somebody still has it, and kills it when asked again), or until `pvnctl services retry` says that one may",
-                        apply_ended()
+                        "{}, but is not known to be gone and may still run; no apply starts until it is ({}), or until `pvnctl services \
+                         retry` says that one may",
+                        apply_ended(),
+                        stops_once_more(job)
                     ),
                     None => format!("{}; a new release or `pvnctl services retry` tries again", apply_ended()),
                 };
@@ -115,8 +117,8 @@ impl State {
             }
             Situation::Unsettled(job) => {
                 let way_out = format!(
-                    "no apply starts until it is known to be gone (`pvnctl jobs cancel {job}` stops it once more where somebody still has it, and kills it when asked again), or until `pvnctl services \
-                     retry` says that one may"
+                    "no apply starts until it is known to be gone ({}), or until `pvnctl services retry` says that one may",
+                    stops_once_more(*job)
                 );
                 let kind = self.given_up_kind(*job);
                 let ended = match chain_end() {
@@ -166,7 +168,7 @@ impl State {
             Situation::Ask(_) => (Status::WaitingManualApproval, work_reason, what()),
             Situation::Approval(at) => {
                 let approval = &self.approvals[*at];
-                let yes = approval.votes.iter().filter(|vote| vote.decision == Decision::Approve).count();
+                let yes = approval.yes().count();
                 let before = self.asked_before(approval).map_or_else(String::new, |before| format!("{before}; "));
                 let message = format!("waits for {} ({yes} of {} people said yes); {before}{}", name_of(approval), approval.needed, what());
                 (Status::WaitingManualApproval, work_reason, message)
@@ -312,6 +314,11 @@ fn what_it_waits_for(job: &Job) -> String {
     let until = if job.started_at.is_some() { job.deadline } else { job.starts_by() };
     let until = until.map_or_else(String::new, |at| format!(" (until {at})"));
     format!("; {} {} waits{until}: {}", job.kind, job.id, wait.why)
+}
+
+/// What ends a job that was given up and may still run, for people.
+pub(crate) fn stops_once_more(job: JobId) -> String {
+    format!("`pvnctl jobs cancel {job}` stops it once more where somebody still has it, and kills it when asked again")
 }
 
 /// Wherever people see it they see the channel too, so the config has it again.

@@ -156,7 +156,7 @@ pub struct Job {
     /// For an apply without fetch: what the desired state remembers when it succeeds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) apply_key: Option<String>,
-    /// For an apply: the approvals by which it was let through, which it uses while it is in flight.
+    /// For an apply: the approvals by which it was let through. Those for a single apply are used up with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) uses: Vec<ApprovalId>,
     /// When it was decided.
@@ -357,6 +357,11 @@ impl Approval {
     /// and name.
     pub fn plan_digest(&self) -> Option<BlobId> {
         self.fingerprint.filter(|digest| !digest.is_of_nothing())
+    }
+
+    /// Who said yes, oldest first.
+    pub fn yes(&self) -> impl Iterator<Item = &Vote> {
+        self.votes.iter().filter(|vote| vote.decision == Decision::Approve)
     }
 }
 

@@ -300,7 +300,7 @@ fn decision(kept: &Kept, request: DecisionRequest, decision: Decision, caller: &
     }
     seen(&request, decision, approval, kept)?;
     if approval.votes.iter().any(|vote| vote.who == caller.who && vote.decision == decision) {
-        let yes = approval.votes.iter().filter(|vote| vote.decision == Decision::Approve).count();
+        let yes = approval.yes().count();
         return Err(Refusal::Conflict(format!(
             "{} has said yes to {} of {label} already: {yes} of {} people; somebody else has to say it, too",
             caller.who, approval.id, approval.needed

@@ -1,8 +1,9 @@
-//! How approvals go out of force: expired, withdrawn because the work, the commands or the gates are others, used, or history. And
-//! which of them an apply uses: those by which it was let through, whatever is said meanwhile of others. Called by the step.
+//! How approvals go out of force: expired, withdrawn because the work, the commands or the gates are others, used up, or history.
+//! What is said, and how many people the config wants, holds for all that starts from then on; an apply that runs goes on. Called by
+//! the step.
 
 use schema::id::ApprovalId;
-use schema::status::{ApprovalKind, ApprovalStatus, Decision};
+use schema::status::{ApprovalKind, ApprovalStatus};
 use schema::time::Timestamp;
 
 use super::{Asker, Question, about, expiry, live, name_of, question};
@@ -127,7 +128,7 @@ impl State {
                 continue;
             }
             approval.needed = question.needed;
-            let yes = approval.votes.iter().filter(|vote| vote.decision == Decision::Approve).count();
+            let yes = approval.yes().count();
             let given = yes >= question.needed as usize;
             let status = if given { ApprovalStatus::Approved } else { ApprovalStatus::Pending };
             if std::mem::replace(&mut approval.status, status) != status {

@@ -1,7 +1,7 @@
 //! The values that a push keeps where it gives none: those of the newest release. Where that one went back in some channels it is no
 //! word about the others, so each of these keeps its own: what it has, never what it only waits for, because that may be the very thing
-//! that was taken back. And what is to be said where channels that wait for each other come apart that
-//! way, or where the config does not go with the values. Called by `release`.
+//! that was taken back. And what is to be said where channels that wait for each other come apart that way, or where the
+//! config does not go with the values. Called by `release`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,12 +19,13 @@ const NAMED_LIMIT: usize = 20;
 
 impl Planner {
     /// The values that a push keeps, `newest` being the service's newest release.
-    pub(super) async fn values_kept(&self, subject: &Subject<'_>, newest: ReleaseRow) -> Result<Values, Refusal> {
-        let ReleaseRow { id, params: mut kept, rolled_back_to, .. } = newest;
-        if rolled_back_to.is_none() {
+    pub(super) async fn values_kept(&self, subject: &Subject<'_>, newest: &ReleaseRow) -> Result<Values, Refusal> {
+        let mut kept = newest.params.clone();
+        if newest.rolled_back_to.is_none() {
             return Ok(kept);
         }
-        let others: Vec<_> = self.store.pursued(subject.service.id).await?.into_iter().filter(|(_, release)| *release != id).collect();
+        let others: Vec<_> =
+            self.store.pursued(subject.service.id).await?.into_iter().filter(|(_, release)| *release != newest.id).collect();
         if others.is_empty() {
             return Ok(kept);
         }

@@ -102,8 +102,7 @@ impl Planner {
         let From { channels, newest, among_others } = from;
         let wanted = wanted(channels, subject, request.channels.as_deref())?;
         let seal = RawSeal(&self.sealer);
-        let before = newest.clone();
-        let earlier = match newest {
+        let earlier = match &newest {
             Some(newest) => Some(self.values_kept(subject, newest).await?),
             None => None,
         };
@@ -141,8 +140,8 @@ impl Planner {
         // Nobody else has a version that is new.
         let mut warnings = waits_for_others(subject, &compiled, &version, &BTreeMap::new());
         warnings.extend(come_apart(&values, &compiled));
-        if let Some(before) = &before {
-            warnings.extend(self.brings_config_again(subject, before, &version).await);
+        if let Some(newest) = &newest {
+            warnings.extend(self.brings_config_again(subject, newest, &version).await);
         }
         warnings.extend(compile::value_warnings(document, request, &wanted));
         for instance in compiled {

@@ -7,18 +7,10 @@ use schema::id::JobId;
 use serde_json::json;
 
 use super::World;
-use super::ends::{ended, running};
+use super::ends::{ended, running, running_world};
 
 /// Longer than a watch needs to show what changed.
 const SOON: Duration = Duration::from_secs(2);
-
-async fn running_world() -> World {
-    let mut world = World::new().await;
-    world.let_go().await;
-    world.fake.pod(json!({}), running());
-    assert_eq!(world.told().await, "runs");
-    world
-}
 
 #[tokio::test]
 async fn p1_a_job_to_which_the_cluster_gave_more_tries_is_never_let_go() {

@@ -27,6 +27,15 @@ pub(super) fn running() -> Value {
     status("Running", &json!({"running": {"startedAt": "2026-01-01T00:00:00Z"}}))
 }
 
+/// A world with a job whose command is told to run.
+pub(super) async fn running_world() -> World {
+    let mut world = World::new().await;
+    world.let_go().await;
+    world.fake.pod(json!({}), running());
+    assert_eq!(world.told().await, "runs");
+    world
+}
+
 pub(super) fn ended(code: i32, reason: &str) -> Value {
     let times = json!({"startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:00:01Z"});
     let mut terminated = json!({"exitCode": code, "reason": reason});

@@ -6,7 +6,7 @@ use schema::wire::TOKEN_VARIABLE;
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use super::ends::{ended, ended_saying, running};
+use super::ends::{ended, ended_saying, running, running_world};
 use super::{World, job_id};
 
 /// The uploads of the job, as its wrapper reaches them.
@@ -19,14 +19,6 @@ async fn upload(world: &World) -> Upload {
 
 fn report(code: i32) -> Box<Report> {
     Box::new(Report { exit_code: Some(code), start_timestamp_ns: "1".to_owned(), duration_ns: "1".to_owned(), ..Report::default() })
-}
-
-async fn running_world() -> World {
-    let mut world = World::new().await;
-    world.let_go().await;
-    world.fake.pod(json!({}), running());
-    assert_eq!(world.told().await, "runs");
-    world
 }
 
 #[tokio::test]
