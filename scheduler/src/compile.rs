@@ -51,6 +51,15 @@ pub struct Options {
     pub everything_local: bool,
 }
 
+/// What a new release keeps where it gives nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct Earlier<'a> {
+    /// The values of the last release.
+    pub values: &'a Values,
+    /// The channels to which the new one goes: those of the others keep what somebody gave for them alone.
+    pub goes_to: &'a BTreeSet<ChannelName>,
+}
+
 /// A release, as far as its instances depend on it.
 #[derive(Debug, Clone, Copy)]
 pub struct Release<'a> {
@@ -100,7 +109,7 @@ pub fn values(
     service: &Service,
     channels: &[Channel],
     request: &PushRequest,
-    earlier: Option<&Values>,
+    earlier: Option<Earlier<'_>>,
     seal: &dyn Seal,
 ) -> (Values, Vec<Diagnostic>) {
     let mut problems = Problems::default();
@@ -109,8 +118,13 @@ pub fn values(
 }
 
 /// What of the values that are given for a release is allowed and probably not meant. `goes_to`: its channels.
-pub fn value_warnings(service: &Service, request: &PushRequest, goes_to: &BTreeSet<ChannelName>) -> Vec<String> {
-    release::value_warnings(service, request, goes_to)
+pub fn value_warnings(
+    service: &Service,
+    request: &PushRequest,
+    goes_to: &BTreeSet<ChannelName>,
+    earlier: Option<&Values>,
+) -> Vec<String> {
+    release::value_warnings(service, request, goes_to, earlier)
 }
 
 /// The name that `bundleName` gives the version of a release with these values; `None` when the service has no `bundleName`. The

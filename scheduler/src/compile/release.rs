@@ -15,7 +15,7 @@ use super::parameters::{Bound, Lack};
 use super::problem::{DocumentKey, Place, Problems};
 use super::template::{self, Scope};
 use super::value::{Given, Seal, SecretValue, Values};
-use super::{nearest, parameters};
+use super::{Earlier, nearest, parameters};
 
 /// Longest name of a version, in bytes; it stands in environments, labels and tables, and scripts make paths and arguments of it.
 const VERSION_LIMIT_BYTES: usize = 128;
@@ -25,7 +25,7 @@ pub(super) fn values(
     service: &Service,
     channels: &[Channel],
     request: &PushRequest,
-    earlier: Option<&Values>,
+    earlier: Option<Earlier<'_>>,
     seal: &dyn Seal,
     problems: &mut Problems,
 ) -> Values {
@@ -45,13 +45,19 @@ pub(super) fn values(
         }
     }
     match earlier {
-        Some(earlier) => values.over(&still_known(service, channels, earlier)),
+        Some(earlier) => values.over(&still_known(service, channels, earlier.values), earlier.goes_to),
         None => values,
     }
 }
 
-/// Secrets among the values that are too short to be masked, and values for channels that the release does not go to.
-pub(super) fn value_warnings(service: &Service, request: &PushRequest, goes_to: &BTreeSet<ChannelName>) -> Vec<String> {
+/// Secrets among the values that are too short to be masked, values for channels that the release does not go to, and values for all
+/// that take a channel's own away.
+pub(super) fn value_warnings(
+    service: &Service,
+    request: &PushRequest,
+    goes_to: &BTreeSet<ChannelName>,
+    earlier: Option<&Values>,
+) -> Vec<String> {
     let is_secret = |definition: &&ParameterDefinition| matches!(definition.kind(), ParameterKind::Secret(_));
     let given = |name: &str| {
         let own = request.params_for_channel.values().filter_map(|params| params.get(name));
@@ -64,7 +70,19 @@ pub(super) fn value_warnings(service: &Service, request: &PushRequest, goes_to: 
     let elsewhere = request.params_for_channel.keys().filter(|name| !goes_to.iter().any(|channel| channel.as_str() == *name));
     let elsewhere = elsewhere
         .map(|name| format!("this release does not go to `{name}`: the values that are given for it count from the next release there"));
-    short.chain(elsewhere).collect()
+    let replaced = request.params.keys().flat_map(|name| {
+        let own = |channel: &&ChannelName| {
+            let is_given = request.params_for_channel.get(channel.as_str()).is_some_and(|params| params.contains_key(name));
+            !is_given && earlier.is_some_and(|earlier| earlier.is_given_for(channel, name))
+        };
+        goes_to.iter().filter(own).map(move |channel| {
+            format!(
+                "`--param {name}` is for all channels and takes the place of the value that `{channel}` had of its own: where it is to have \
+                 one, push again with `--param-for-channel {channel}:{name}=…`"
+            )
+        })
+    });
+    short.chain(elsewhere).chain(replaced).collect()
 }
 
 /// What of an earlier release still has a parameter and a channel.

@@ -91,9 +91,9 @@ impl Values {
     }
 
     /// These values, and where they say nothing the earlier release's. A value given for all channels also takes the place of
-    /// an earlier one for a single channel: who says `--param image=v2` means every channel.
+    /// an earlier one for a single channel: who says `--param image=v2` means every channel to which the release goes (`goes_to`).
     #[must_use]
-    pub fn over(mut self, earlier: &Self) -> Self {
+    pub fn over(mut self, earlier: &Self, goes_to: &BTreeSet<ChannelName>) -> Self {
         for (channel, versions) in &earlier.kept {
             let own = self.per_channel.get(channel);
             let stays = |name: &String| !self.all.contains_key(name) && own.is_none_or(|own| !own.contains_key(name));
@@ -104,7 +104,8 @@ impl Values {
         for (channel, values) in &earlier.per_channel {
             let own = self.per_channel.entry(channel.clone()).or_default();
             for (name, value) in values {
-                if !self.all.contains_key(name) {
+                let is_elsewhere = !goes_to.contains(channel) && earlier.is_given_for(channel, name);
+                if is_elsewhere || !self.all.contains_key(name) {
                     own.entry(name.clone()).or_insert_with(|| value.clone());
                 }
             }
@@ -139,7 +140,12 @@ mod tests {
     }
 
     fn check(given: &str, earlier: &str, expected: &str) {
-        assert_eq!(values(given).over(&values(earlier)), values(expected), "{given} over {earlier}");
+        check_only("production staging", given, earlier, expected);
+    }
+
+    fn check_only(goes_to: &str, given: &str, earlier: &str, expected: &str) {
+        let goes_to = goes_to.split_whitespace().map(|name| name.parse().unwrap()).collect();
+        assert_eq!(values(given).over(&values(earlier), &goes_to), values(expected), "{given} over {earlier}");
     }
 
     #[test]
@@ -154,6 +160,12 @@ mod tests {
     fn a_value_for_all_channels_takes_the_place_of_earlier_ones_for_single_channels() {
         check("a=3", "a=1 production:a=2", "a=3");
         check("a=3 production:a=4", "a=1 production:a=2", "a=3 production:a=4");
+    }
+
+    #[test]
+    fn a_release_of_some_channels_leaves_the_others_their_own_values() {
+        check_only("staging", "a=3", "a=1 production:a=2 staging:a=4", "a=3 production:a=2");
+        check_only("staging", "a=3", "a=1 production:a=2<web-2", "a=3");
     }
 
     #[test]

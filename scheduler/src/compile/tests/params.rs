@@ -318,7 +318,9 @@ fn values_not_given_are_kept_as_long_as_their_parameter_is() {
     let configs = configs(&text);
     let service = configs.services().next().unwrap();
     let channels = super::super::channels(&configs, configs.application(&service.application).unwrap()).unwrap();
+    let goes_to = channels.iter().map(|channel| channel.name.clone()).collect();
     let values = |text: &str, earlier: Option<&Values>| {
+        let earlier = earlier.map(|values| Earlier { values, goes_to: &goes_to });
         sound(super::super::values(&configs, service, &channels, &request(text), earlier, &Brackets))
     };
     let mut first = values("a=1 b=2 staging:a=3", None).unwrap();

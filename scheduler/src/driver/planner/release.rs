@@ -20,7 +20,7 @@ use super::kept::{come_apart, leaves_config};
 use super::tried::compile_each;
 use super::{Planner, RawSeal, entry};
 use crate::clock;
-use crate::compile::{self, Channel, CompiledInstance, Configs, Release};
+use crate::compile::{self, Channel, CompiledInstance, Configs, Earlier, Release};
 use crate::store::{ApplicationRow, Change, DocumentKey, DocumentKind, ReleaseChannelRow, ReleaseRow, ServiceRow};
 
 /// Who a rollback of the engine's is done by, in the log.
@@ -106,7 +106,8 @@ impl Planner {
             Some(newest) => Some(self.values_kept(subject, newest).await?),
             None => None,
         };
-        let (values, mut wrong_values) = compile::values(configs, document, channels, request, earlier.as_ref(), &seal);
+        let kept = earlier.as_ref().map(|values| Earlier { values, goes_to: &wanted });
+        let (values, mut wrong_values) = compile::values(configs, document, channels, request, kept, &seal);
         let number = subject.service.release_count + 1;
         // What is wrong is told all together; a name that a wrong value would have made is no news.
         let named = if wrong_values.is_empty() { compile::bundle_name(configs, document, &values) } else { Ok(None) };
@@ -143,7 +144,7 @@ impl Planner {
         if let Some(newest) = &newest {
             warnings.extend(self.brings_config_again(subject, newest, &version).await);
         }
-        warnings.extend(compile::value_warnings(document, request, &wanted));
+        warnings.extend(compile::value_warnings(document, request, &wanted, earlier.as_ref()));
         for instance in compiled {
             add_instance(plan, subject, id, instance);
         }

@@ -178,6 +178,25 @@ async fn a_value_that_was_given_for_a_channel_stays_its_own_and_is_not_warned_of
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_value_for_all_takes_a_channels_own_away_only_where_the_release_goes_and_that_is_told() {
+    let rig = Rig::start(sick("none", "none")).await;
+    rig.request(TWO_CHANNELS, false).await.unwrap();
+    rig.push_apart("small", "huge").await;
+    rig.until_converged("web-1").await;
+    let only = |channel: &str| PushRequest {
+        params: [("size".to_owned(), "new".to_owned())].into(),
+        channels: Some(vec![channel.to_owned()]),
+        ..PushRequest::default()
+    };
+    let warned = rig.handle.push("app".into(), "web".into(), only("staging"), caller("root")).await.unwrap().warnings;
+    assert_eq!(warned, Vec::<String>::new());
+    assert_eq!(rig.params("web-2").await, sizes(&[("size", "new"), ("production:size", "huge")]));
+    let warned = rig.push(&[("size", "newer")]).await.unwrap().warnings;
+    assert!(matches!(&warned[..], [one] if one.contains("that `production` had of its own") && one.contains("production:size=…")), "{warned:?}");
+    assert_eq!(rig.params("web-3").await, sizes(&[("size", "newer")]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_channel_began_to_apply_is_its_own_until_what_takes_it_back_begins() {
     let world = sick("none", "none");
     // Web-2 never ends well in production, and never ends there by itself.
