@@ -2,6 +2,7 @@
 //! and what many of them share.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
@@ -251,6 +252,14 @@ impl Params {
     }
 }
 
+/// One of several names with commas between them; people put blanks there, too.
+///
+/// # Errors
+/// Never: which names there are the server knows.
+pub fn listed_name(text: &str) -> Result<String, Infallible> {
+    Ok(text.trim().to_owned())
+}
+
 /// Reads `NAME=VALUE` texts; only the first `=` splits.
 ///
 /// # Errors
@@ -289,6 +298,13 @@ mod tests {
     #[test]
     fn the_arguments_are_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn blanks_beside_the_commas_of_a_list_are_no_part_of_a_name() {
+        let typed = ["pvnctl", "services", "push", "web", "--app", "shop", "--channels", "a, b ,c"];
+        let cli = Cli::try_parse_from(typed).unwrap();
+        assert!(format!("{cli:?}").contains(r#"channels: Some(["a", "b", "c"])"#), "{cli:?}");
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub struct Arguments {
     /// Of which instance.
     #[command(flatten)]
     pub instance: ChannelArgument,
-    /// Which command: fetch, apply or getInfo
+    /// Which command: fetch or getInfo; an apply runs through its gates only
     #[arg(long, default_value = "fetch", value_name = "KIND", value_parser = crate::command::jobs::kind)]
     pub kind: JobKind,
 }

@@ -3,7 +3,7 @@
 use clap::Args;
 use schema::api::{PushRequest, Pushed};
 
-use crate::args::{Params, Patience, ServiceArgument};
+use crate::args::{Params, Patience, ServiceArgument, listed_name};
 use crate::client::Client;
 use crate::console::Console;
 use crate::failure::Failure;
@@ -31,7 +31,7 @@ pub struct Arguments {
     #[command(flatten)]
     params: Params,
     /// Only these release channels, separated by commas [default: all]
-    #[arg(long, value_name = "CHANNELS", value_delimiter = ',')]
+    #[arg(long, value_name = "CHANNELS", value_delimiter = ',', value_parser = listed_name)]
     channels: Option<Vec<String>>,
     /// Wait until the release has converged
     #[arg(long)]

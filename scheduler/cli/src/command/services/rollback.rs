@@ -4,7 +4,7 @@ use clap::Args;
 use schema::api::{Pushed, RollbackRequest, Service};
 
 use super::push::released;
-use crate::args::{Patience, ServiceArgument};
+use crate::args::{Patience, ServiceArgument, listed_name};
 use crate::client::Client;
 use crate::console::Console;
 use crate::failure::Failure;
@@ -27,7 +27,7 @@ pub struct Arguments {
     #[arg(long, alias = "version", value_name = "VERSION")]
     to: Option<String>,
     /// Only these release channels, separated by commas [default: with --to all, else those of the newest push]
-    #[arg(long, value_name = "CHANNELS", value_delimiter = ',')]
+    #[arg(long, value_name = "CHANNELS", value_delimiter = ',', value_parser = listed_name)]
     channels: Option<Vec<String>>,
     /// Wait until the release has converged
     #[arg(long)]

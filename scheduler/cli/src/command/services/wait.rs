@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::args::{Patience, ServiceArgument};
+use crate::args::{Patience, ServiceArgument, listed_name};
 use crate::client::Client;
 use crate::console::Console;
 use crate::failure::Failure;
@@ -23,7 +23,7 @@ pub struct Arguments {
     #[command(flatten)]
     service: ServiceArgument,
     /// Only these release channels; may be repeated [default: all that have a release]
-    #[arg(long = "channel", value_name = "CHANNEL", value_delimiter = ',')]
+    #[arg(long = "channel", value_name = "CHANNEL", value_delimiter = ',', value_parser = listed_name)]
     channels: Option<Vec<String>>,
     /// How long.
     #[command(flatten)]
