@@ -118,12 +118,7 @@ pub fn values(
 }
 
 /// What of the values that are given for a release is allowed and probably not meant. `goes_to`: its channels.
-pub fn value_warnings(
-    service: &Service,
-    request: &PushRequest,
-    goes_to: &BTreeSet<ChannelName>,
-    earlier: Option<&Values>,
-) -> Vec<String> {
+pub fn value_warnings(service: &Service, request: &PushRequest, goes_to: &BTreeSet<ChannelName>, earlier: Option<&Values>) -> Vec<String> {
     release::value_warnings(service, request, goes_to, earlier)
 }
 

@@ -67,6 +67,12 @@ impl Values {
         self.per_channel.get(channel).is_some_and(|own| own.contains_key(name)) && self.kept_version(channel, name).is_none()
     }
 
+    /// Takes away what a channel has of its own.
+    pub fn forget(&mut self, channel: &ChannelName) {
+        self.per_channel.remove(channel);
+        self.kept.remove(channel);
+    }
+
     /// Lets a channel keep a value where it would see another one. `version`: whose value it is; none where somebody gave it for this
     /// channel.
     pub fn keep(&mut self, channel: &ChannelName, name: &str, value: &Given, version: Option<&str>) {

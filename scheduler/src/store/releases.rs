@@ -282,27 +282,26 @@ impl Store {
         rows.iter().rev().map(read).collect()
     }
 
-    /// What each channel of a service has: the newest release that was itself converged there, or applied, or may have been. An apply
-    /// that is handed over and not over yet counts: every gate let it through. A release that goes back to what the channel once had,
-    /// and that was only asked for, does not. (`CROSS JOIN` keeps SQLite from reading the applies of all services first.)
-    pub async fn begun(&self, service: ServiceId) -> Result<BTreeMap<ChannelId, ReleaseId>> {
+    /// What began in each channel of a service: the releases that were themselves converged there, or applied, or may have been. An
+    /// apply that is handed over and not over yet counts: every gate let it through. A release that goes back to what the channel once
+    /// had, and that was only asked for, does not. (`CROSS JOIN` keeps SQLite from reading the applies of all services first.)
+    pub async fn begun(&self, service: ServiceId) -> Result<BTreeMap<ChannelId, BTreeSet<ReleaseId>>> {
         let rows = sqlx::query(
-            "WITH begun AS (
-                 SELECT rc.channel_id, rc.release_id FROM releases AS r JOIN release_channels AS rc ON rc.release_id = r.id
-                 WHERE r.service_id = $1 AND rc.converged_at IS NOT NULL
-                 UNION SELECT i.channel_id, j.release_id FROM instances AS i CROSS JOIN jobs AS j
-                 WHERE i.service_id = $1 AND j.instance_id = i.id AND j.kind = $2 AND j.once = 0 AND (j.started_at IS NOT NULL OR j.ended_at IS NULL OR j.status = $3)
-             ), newest AS (
-                 SELECT b.channel_id, MAX(r.number) AS number FROM begun AS b JOIN releases AS r ON r.id = b.release_id GROUP BY b.channel_id
-             )
-             SELECT n.channel_id, r.id FROM newest AS n JOIN releases AS r ON r.service_id = $1 AND r.number = n.number",
+            "SELECT rc.channel_id, rc.release_id FROM releases AS r JOIN release_channels AS rc ON rc.release_id = r.id
+             WHERE r.service_id = $1 AND rc.converged_at IS NOT NULL
+             UNION SELECT i.channel_id, j.release_id FROM instances AS i CROSS JOIN jobs AS j
+             WHERE i.service_id = $1 AND j.instance_id = i.id AND j.kind = $2 AND j.once = 0 AND (j.started_at IS NOT NULL OR j.ended_at IS NULL OR j.status = $3)",
         )
         .bind(service.to_string())
         .bind(JobKind::Apply.as_str())
         .bind(JobStatus::Unknown.as_str())
         .fetch_all(&self.read)
         .await?;
-        rows.iter().map(|row| Ok((word(row, "channel_id")?, word(row, "id")?))).collect()
+        let mut begun: BTreeMap<ChannelId, BTreeSet<ReleaseId>> = BTreeMap::new();
+        for row in &rows {
+            begun.entry(word(row, "channel_id")?).or_default().insert(word(row, "release_id")?);
+        }
+        Ok(begun)
     }
 
     /// The channels in which a service was ever converged at this version.

@@ -14,6 +14,7 @@ mod releases;
 mod rollbacks;
 mod round;
 mod secrets;
+mod stories;
 mod undone;
 mod words;
 

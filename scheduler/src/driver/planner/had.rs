@@ -1,7 +1,10 @@
-//! What a channel had before what it pursues now, from the releases that went to it. Pure. Called by `back`.
+//! What a channel had before what it pursues now, and what it has, from the releases that went to it. Pure. Called by `back` and
+//! `kept`.
 //!
 //! What was converged lies on a stack. A release that goes back takes off whatever came after the version to which it goes,
 //! whether or not it arrives there: somebody has left that, and going back never leads forward to it.
+
+use std::collections::BTreeSet;
 
 use schema::id::ReleaseId;
 
@@ -37,6 +40,29 @@ pub(super) fn passed_over(history: &[Went], pursued: ReleaseId) -> Option<&Went>
     let now = history.iter().find(|went| went.id == pursued).filter(|now| now.back_to.is_some() && !now.converged)?;
     let last = history.iter().rfind(|went| went.converged && went.number < now.number).filter(|last| last.version != now.version)?;
     before(history, pursued).is_none_or(|earlier| earlier.version != last.version).then_some(last)
+}
+
+/// The release whose values the channel has: of those that began there (`begun`) the last one, but for what somebody took back since,
+/// arrived or not; where nothing else began, what it is to go back to. `is_refused`: somebody rejected its newest rollback, so that
+/// nothing is taken back by it.
+pub(super) fn has<'a>(history: &'a [Went], begun: &BTreeSet<ReleaseId>, is_refused: bool) -> Option<&'a Went> {
+    let first = |version: &str| history.iter().find(|went| went.version == version).map_or(0, |went| went.number);
+    let (mut had, mut goes_to): (Vec<&Went>, _) = (Vec::new(), None);
+    for (at, went) in history.iter().enumerate() {
+        goes_to = None;
+        if let Some(target) = went.back_to
+            && !(is_refused && at + 1 == history.len())
+        {
+            // One that is not kept any more is older than all that are.
+            let number = if history.iter().any(|earlier| earlier.id == target) { first(&went.version) } else { 0 };
+            had.retain(|earlier| first(&earlier.version) <= number);
+            goes_to = Some(went);
+        }
+        if begun.contains(&went.id) {
+            had.push(went);
+        }
+    }
+    had.pop().or(goes_to)
 }
 
 #[cfg(test)]
@@ -89,6 +115,37 @@ mod tests {
         check_passed_over("1 2 3<1 4<2!", None);
         check_passed_over("1 2! 3<1!", None);
         check_passed_over("1! 2<1!", None);
+    }
+
+    /// What began is what converged; `expected` is the number of the release whose values the channel has.
+    #[track_caller]
+    fn check_has(story: &str, is_refused: bool, expected: Option<u64>) {
+        let history = told(story);
+        let begun = history.iter().filter(|went| went.converged).map(|went| went.id).collect();
+        assert_eq!(has(&history, &begun, is_refused).map(|went| went.number), expected, "{story}");
+    }
+
+    #[test]
+    fn a_channel_has_what_began_there_last_and_was_not_taken_back_since() {
+        check_has("", false, None);
+        check_has("1!", false, None);
+        check_has("1 2", false, Some(2));
+        check_has("1 2!", false, Some(1));
+        check_has("1 2 3<1", false, Some(3));
+        // The way back was not gone yet, and 2 is left all the same.
+        check_has("1 2 3<1!", false, Some(1));
+        check_has("1 2 3<1! 4!", false, Some(1));
+        check_has("1! 2 3<1!", false, Some(3));
+        check_has("1! 2 3<1! 4!", false, None);
+        check_has("1 2 3 4<2! 5<1!", false, Some(1));
+        // Somebody wants to stay.
+        check_has("1 2 3<1!", true, Some(2));
+        check_has("1! 2 3<1!", true, Some(2));
+        // Forward by name, which did not arrive.
+        check_has("1 2 3<1 4<2!", false, Some(3));
+        check_has("1 2 3<1 4<2! 5<1!", false, Some(3));
+        // What it went back to is not kept any more.
+        check_has("2 3<1!", false, Some(3));
     }
 
     #[test]

@@ -1,16 +1,17 @@
 //! The values that a push keeps where it gives none: those of the newest release. Where that one went back in some channels it is no
-//! word about the others, so each of these keeps its own: what it has, never what it only waits for, because that may be the very thing
-//! that was taken back. And what is to be said where channels that wait for each other come apart that way, or where the
-//! config does not go with the values. Called by `release`.
+//! word about the others, so each of these keeps its own: what it has (see `had`), never what it only waits for, because that may be
+//! the very thing that was taken back. And what is to be said where channels that wait for each other come apart that way, or where
+//! the config does not go with the values. Called by `release`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use engine::desired::Gate;
-use schema::id::{ChannelName, ReleaseId};
+use schema::id::{ChannelId, ChannelName, InstanceId, ReleaseId, ServiceId};
+use schema::status::Reason;
 
 use super::super::Refusal;
-use super::Planner;
 use super::release::Subject;
+use super::{Planner, had};
 use crate::compile::{CompiledInstance, Given, Values};
 use crate::store::{ReleaseRow, StoreError};
 
@@ -30,21 +31,34 @@ impl Planner {
             return Ok(kept);
         }
         let begun = self.store.begun(subject.service.id).await?;
-        let mut rows = BTreeMap::new();
-        for id in others.iter().map(|(_, release)| release).chain(begun.values()) {
-            if !rows.contains_key(id) {
-                rows.insert(*id, self.readable_release(*id).await?);
-            }
-        }
-        let row = |id: &ReleaseId| rows.get(id).and_then(Option::as_ref);
         for (channel, pursued) in &others {
             let Some((name, _)) = subject.channel_ids.iter().find(|(_, id)| *id == channel) else { continue };
-            let (has, waits_for) = (begun.get(channel).and_then(row), row(pursued));
-            for (parameter, own) in own_values(name, has, waits_for) {
+            // What was given for it alone when the version was made to which others went back is no word about it either.
+            kept.forget(name);
+            let has = self.has(subject.service.id, *channel, begun.get(channel)).await?;
+            let waits_for = self.readable_release(*pursued).await?;
+            for (parameter, own) in own_values(name, has.as_ref(), waits_for.as_ref()) {
                 kept.keep(name, parameter, own.value, own.version);
             }
         }
         Ok(kept)
+    }
+
+    /// The release whose values a channel has.
+    async fn has(
+        &self,
+        service: ServiceId,
+        channel: ChannelId,
+        begun: Option<&BTreeSet<ReleaseId>>,
+    ) -> Result<Option<ReleaseRow>, Refusal> {
+        let history = self.store.went_to(service, channel).await?;
+        // Of a state that cannot be read nobody knows of a rejection.
+        let state = self.store.state(InstanceId::of(service, channel)).await.ok().flatten();
+        let is_refused = state.is_some_and(|state| state.standing().reason == Some(Reason::ManualApprovalRejected));
+        match had::has(&history, begun.unwrap_or(&BTreeSet::new()), is_refused) {
+            Some(went) => self.readable_release(went.id).await,
+            None => Ok(None),
+        }
     }
 
     /// What is to be said of a release of this version that brings the service's config of now, where `newest` went back to an earlier

@@ -11,7 +11,7 @@ use schema::status::{JobKind, Status};
 
 use super::rollbacks::{goes_back, sick};
 use super::round::variable;
-use super::{Rig, TWO_CHANNELS, caller, target};
+use super::{Rig, TWO_CHANNELS, any_plan, caller, target};
 
 /// With a third channel between the two.
 fn three_channels() -> String {
@@ -192,12 +192,15 @@ async fn a_value_for_all_takes_a_channels_own_away_only_where_the_release_goes_a
     assert_eq!(warned, Vec::<String>::new());
     assert_eq!(rig.params("web-2").await, sizes(&[("size", "new"), ("production:size", "huge")]));
     let warned = rig.push(&[("size", "newer")]).await.unwrap().warnings;
-    assert!(matches!(&warned[..], [one] if one.contains("that `production` had of its own") && one.contains("production:size=…")), "{warned:?}");
+    assert!(
+        matches!(&warned[..], [one] if one.contains("that `production` had of its own") && one.contains("production:size=…")),
+        "{warned:?}"
+    );
     assert_eq!(rig.params("web-3").await, sizes(&[("size", "newer")]));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_channel_began_to_apply_is_its_own_until_what_takes_it_back_begins() {
+async fn p8_what_a_channel_began_to_apply_is_its_own_until_somebody_takes_it_back_there() {
     let world = sick("none", "none");
     // Web-2 never ends well in production, and never ends there by itself.
     let rig = Rig::start(move |spec: &JobSpec| {
@@ -220,14 +223,35 @@ async fn what_a_channel_began_to_apply_is_its_own_until_what_takes_it_back_begin
     assert!(matches!(&warned[..], [one] if one.contains("`production` keeps values of web-2")), "{warned:?}");
     assert_eq!(rig.params("web-4").await, sizes(&[("size", "old"), ("production:size", "new")]));
 
-    // It waits for the end of that apply: nothing of what it was asked to go back to is there.
+    // It waits for the end of that apply, and nothing of what it goes back to is there yet: what was taken back must not come again.
     let request = RollbackRequest { version: Some("web-1".to_owned()), channels: Some(vec!["production".to_owned()]) };
     rig.handle.rollback("app".into(), "web".into(), request.clone(), caller("eve")).await.unwrap();
     let request = RollbackRequest { channels: Some(vec!["staging".to_owned()]), ..request };
     rig.handle.rollback("app".into(), "web".into(), request, caller("eve")).await.unwrap();
-    let warned = rig.push(&[]).await.unwrap().warnings;
-    assert!(matches!(&warned[..], [one] if one.contains("`production` keeps values of web-2")), "{warned:?}");
-    assert_eq!(rig.params("web-7").await, sizes(&[("size", "old"), ("production:size", "new")]));
+    assert_eq!(rig.push(&[]).await.unwrap().warnings, Vec::<String>::new());
+    assert_eq!(rig.params("web-7").await, sizes(&[("size", "old")]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p8_what_somebody_refused_to_go_back_from_is_what_a_channel_has() {
+    let rig = Rig::start(sick("none", "none")).await;
+    let asks = "    runtimes: [{runtime: tool}]\n    preconditions:\n    - manualApproval: {}\n";
+    let text = TWO_CHANNELS.replace("    runtimes: [{runtime: tool}]\n    preconditions:\n", asks);
+    rig.request(&text, false).await.unwrap();
+    for (size, version) in [("old", "web-1"), ("new", "web-2")] {
+        rig.push(&[("size", size)]).await.unwrap();
+        rig.until_status("production", Status::WaitingManualApproval).await;
+        rig.handle.ask(target("production"), Ask::Approve(any_plan()), caller("ann")).await.unwrap();
+        rig.until_converged(version).await;
+    }
+    let request = RollbackRequest { version: Some("web-1".to_owned()), channels: Some(vec!["production".to_owned()]) };
+    rig.handle.rollback("app".into(), "web".into(), request, caller("eve")).await.unwrap();
+    rig.until_status("production", Status::WaitingManualApproval).await;
+    rig.handle.ask(target("production"), Ask::Reject(any_plan()), caller("ann")).await.unwrap();
+    rig.until_status("production", Status::Failed).await;
+    rig.take_back("staging").await;
+    rig.push(&[]).await.unwrap();
+    assert_eq!(rig.params("web-5").await, sizes(&[("size", "old"), ("production:size", "new")]));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
