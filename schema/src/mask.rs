@@ -1,7 +1,7 @@
 //! Hides the values of secrets in whatever is shown or kept, also when a read cuts one in two. Called by the wrapper for
 //! all that leaves it, and by the scheduler for what no wrapper of ours has masked.
 //!
-//! Text is looked through as it stands and, where it has escapes, with them decoded (`decoded`), for the value; and both without
+//! Text is looked through as it stands and, where it has escapes or colours, with them decoded (`decoded`), for the value; and both without
 //! line breaks (`unbroken`) for the forms that programs break into lines (base64). All of it is linear, the preparation too, and what is
 //! held back until more comes is bounded by the longest form.
 

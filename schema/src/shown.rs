@@ -8,9 +8,101 @@ pub fn steers(character: char) -> bool {
     character.is_control() || matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
+/// Longest sequence that is passed over, bytes: what begins like one and does not end is none, so that what is held back for it has a
+/// limit. Source: a colour has 20, a title or a link some more.
+const SEQUENCE_LIMIT_BYTES: usize = 256;
+
+const ESC: u8 = 0x1b;
+
+/// How many bytes at the beginning of `text` nobody sees: a sequence of ESC, or a character that [`steers`], but no blank (tab, line end);
+/// 0 where something else begins, `None` where the end of the text cuts it off. `last`: nothing follows the text.
+pub fn steering(text: &[u8], last: bool) -> Option<usize> {
+    let length = match text {
+        [ESC, ..] => return sequence(text, last),
+        [b'\t' | b'\n' | b'\r', ..] => 0,
+        [0..=0x1f | 0x7f, ..] => 1,
+        [0xc2, 0x80..=0x9f, ..] | [0xd8, 0x9c, ..] => 2,
+        [0xe2, 0x80, 0x8e | 0x8f | 0xaa..=0xae, ..] | [0xe2, 0x81, 0xa6..=0xa9, ..] => 3,
+        [0xc2 | 0xd8 | 0xe2] | [0xe2, 0x80 | 0x81] if !last => return None,
+        _ => 0,
+    };
+    Some(length)
+}
+
+/// The bytes of the sequence that begins with ESC. Source: ECMA-48, 5.3 to 5.6 and 8.3.
+fn sequence(text: &[u8], last: bool) -> Option<usize> {
+    let within = &text[..text.len().min(SEQUENCE_LIMIT_BYTES)];
+    let run = |at: usize, of: std::ops::RangeInclusive<u8>| at + within[at..].iter().take_while(|byte| of.contains(byte)).count();
+    let end = match within.get(1) {
+        None => None,
+        Some(b'[') => {
+            let at = run(run(2, 0x30..=0x3f), 0x20..=0x2f);
+            within.get(at).map(|byte| if (0x40..=0x7e).contains(byte) { at + 1 } else { 1 })
+        }
+        // A string until BEL or ESC and a backslash.
+        Some(b']' | b'P' | b'X' | b'^' | b'_') => {
+            let ends = |at: &usize| within[*at] == 7 || within[*at..].starts_with(&[ESC, b'\\']);
+            (2..within.len()).find(ends).map(|at| if within[at] == 7 { at + 1 } else { at + 2 })
+        }
+        Some(_) => {
+            let at = run(1, 0x20..=0x2f);
+            within.get(at).map(|byte| if (0x30..=0x7e).contains(byte) { at + 1 } else { 1 })
+        }
+    };
+    // What has no end is no sequence, and ESC itself is not seen all the same.
+    end.or_else(|| (last || within.len() == SEQUENCE_LIMIT_BYTES).then_some(1))
+}
+
+/// The text as people see it: without sequences of ESC and without what [`steers`], but for tabs and line ends.
+pub fn seen(text: &str) -> String {
+    let mut seen = String::with_capacity(text.len());
+    let mut at = 0;
+    while let Some(next) = text[at..].chars().next() {
+        match steering(&text.as_bytes()[at..], true) {
+            Some(length @ 1..) => at += length,
+            _ => {
+                seen.push(next);
+                at += next.len_utf8();
+            }
+        }
+    }
+    seen
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_seen_of_a_text_is_what_a_terminal_shows() {
+        let check = |text: &str, expected: &str| assert_eq!(seen(text), expected, "{text:?}");
+        check("\u{1b}[1;31mred\u{1b}[0m\u{1b}[K\u{1b}[?25l", "red");
+        check("a\u{1b}(Bb\u{1b}7c\u{1b}", "abc");
+        check("\u{1b}]8;;http://x\u{1b}\\link\u{1b}]8;;\u{7} \u{1b}]0;title", "link ]0;title");
+        check("\0a\u{8}\u{9b}b\u{202e}\u{61c}\u{2066}\tä\r\n", "ab\tä\r\n");
+        check("\u{1b}[1ä \u{1b}ä", "[1ä ä");
+    }
+
+    #[test]
+    fn what_may_go_on_is_not_decided_before_it_does() {
+        for (text, last, expected) in
+            [("\u{1b}[1", false, None), ("\u{1b}[1", true, Some(1)), ("\u{1b}", false, None), ("\u{1b}[1m", false, Some(4))]
+        {
+            assert_eq!(steering(text.as_bytes(), last), expected, "{text:?}");
+        }
+        assert_eq!((steering(b"\xe2", false), steering(b"\xe2", true), steering("…".as_bytes(), false)), (None, Some(0), Some(0)));
+        let endless = [b"\x1b]".as_slice(), &[b'x'; SEQUENCE_LIMIT_BYTES]].concat();
+        assert_eq!(steering(&endless, false), Some(1));
+        for number in 0..=0x2100 {
+            let Some(character) = char::from_u32(number).filter(|character| !matches!(character, '\t' | '\n' | '\r' | '\u{1b}')) else {
+                continue;
+            };
+            let mut bytes = [0; 4];
+            let text = character.encode_utf8(&mut bytes);
+            let expected = if steers(character) { text.len() } else { 0 };
+            assert_eq!(steering(text.as_bytes(), false), Some(expected), "{character:?}");
+        }
+    }
 
     #[test]
     fn what_steers_is_no_letter_of_any_script() {

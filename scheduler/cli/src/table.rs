@@ -2,7 +2,7 @@
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{Attribute, Color, ContentArrangement};
-use schema::shown::steers;
+use schema::shown::seen;
 use schema::status::{ApprovalStatus, JobStatus, Status};
 
 /// How a cell is coloured.
@@ -135,22 +135,15 @@ fn painted(cell: &Cell) -> comfy_table::Cell {
     }
 }
 
-/// The text on one line and without control characters, so that what a job printed can neither break the table nor steer
-/// the terminal.
+/// The text on one line and without what steers the terminal, so that what a job printed can neither break the table nor do that.
 pub fn one_line(text: &str) -> String {
-    let mut line = String::with_capacity(text.len());
-    for part in text.split_whitespace() {
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.extend(part.chars().filter(|character| !steers(*character)));
-    }
-    line
+    let seen = seen(text);
+    seen.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The text without control characters ([`steers`]) other than line ends and tabs.
+/// The text without what steers the terminal, but with its line ends and tabs.
 pub fn harmless(text: &str) -> String {
-    text.chars().filter(|character| !steers(*character) || matches!(character, '\n' | '\t')).collect()
+    seen(text).replace('\r', "")
 }
 
 #[cfg(test)]
@@ -169,7 +162,7 @@ mod tests {
         insta::assert_snapshot!(sample().render(None, false), @r"
         CHANNEL     STATUS     MESSAGE
         staging     CONVERGED  as desired
-        production  FAILED     apply ended with 1 and said [31mno
+        production  FAILED     apply ended with 1 and said no
         ");
     }
 
@@ -183,7 +176,7 @@ mod tests {
     #[test]
     fn nothing_that_steers_a_terminal_or_turns_a_text_round_is_shown() {
         let text = "\u{1b}[31mkeep\u{202e}yortsed \u{2066}\u{61c}\u{200f}\u{9b}db\u{2069}";
-        assert_eq!((one_line(text), harmless(text)), ("[31mkeepyortsed db".to_owned(), "[31mkeepyortsed db".to_owned()));
+        assert_eq!((one_line(text), harmless(text)), ("keepyortsed db".to_owned(), "keepyortsed db".to_owned()));
     }
 
     #[test]

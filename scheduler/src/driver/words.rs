@@ -7,7 +7,7 @@ use std::io;
 use schema::id::{BlobId, JobId};
 use schema::mask::{Masker, Secrets};
 use schema::report::Report;
-use schema::shown::steers;
+use schema::shown::seen;
 use schema::spool::EXPLANATION;
 
 use crate::blobs::Blobs;
@@ -192,32 +192,14 @@ fn lines(bytes: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
     bytes.split(|byte| matches!(byte, b'\n' | b'\r'))
 }
 
-/// The line without colours and control characters, and not too long; `None` when nothing is left.
+/// The line as people see it, and not too long; `None` when nothing is left.
 fn plain(line: &[u8]) -> Option<String> {
-    let text = String::from_utf8_lossy(line);
-    let mut rest = text.chars();
-    let mut kept = String::new();
-    while let Some(next) = rest.next() {
-        match next {
-            '\u{1b}' => skip_sequence(&mut rest),
-            '\t' => kept.push(' '),
-            other if steers(other) => {}
-            other => kept.push(other),
-        }
-    }
-    let kept = kept.trim();
+    let seen = seen(&String::from_utf8_lossy(line)).replace('\t', " ");
+    let kept = seen.trim();
     match kept.char_indices().nth(LINE_LIMIT_CHARS) {
         _ if kept.is_empty() => None,
         Some((end, _)) => Some(format!("{}…", kept[..end].trim_end())),
         None => Some(kept.to_owned()),
-    }
-}
-
-/// Skips what follows ESC: `[`, parameters, and a final byte from `@` to `~`. Source: ECMA-48, 5.4. Any other sequence has
-/// one character.
-fn skip_sequence(rest: &mut std::str::Chars<'_>) {
-    if rest.next() == Some('[') {
-        rest.find(|next| ('@'..='~').contains(next));
     }
 }
 
@@ -239,7 +221,7 @@ mod tests {
         check("\n  one \n\n two\n\n", Some("one"), Some("two"));
         check("\u{1b}[1;31mError:\u{1b}[0m no\tsuch bucket\n\u{1b}[0m\n", Some("Error: no such bucket"), Some("Error: no such bucket"));
         check("10 %\r20 %\rdone\u{7}\r", Some("10 %"), Some("done"));
-        check("a\u{1b}(Bb\u{1b}", Some("aBb"), Some("aBb"));
+        check("a\u{1b}(Bb\u{1b}", Some("ab"), Some("ab"));
         check("keep \u{202e}bd\u{2069}", Some("keep bd"), Some("keep bd"));
     }
 

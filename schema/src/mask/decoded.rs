@@ -13,7 +13,7 @@ use super::SHORTEST_BYTES;
 mod escapes;
 
 /// One round decodes each of them in what the one before left.
-const KINDS: [Kind; 3] = [Kind::Literal, Kind::Address, Kind::Markup];
+const KINDS: [Kind; 4] = [Kind::Unseen, Kind::Literal, Kind::Address, Kind::Markup];
 
 /// So many rounds read what was escaped so often, in any order; more only where each was escaped after the next in `KINDS`.
 const ROUNDS: usize = 4;
@@ -123,12 +123,12 @@ impl Layer {
     fn of(decoded: &Decoded<'_>, kind: Kind, hold: bool, last: bool) -> Option<Self> {
         let (bytes, view) = (decoded.text(), decoded.view());
         let mut layer = Self { text: Vec::new(), escapes: Vec::new(), covered: bytes.len() };
-        let (mut copied, mut at, mark) = (0, 0, kind.mark());
-        while let Some(found) = bytes[at..].iter().position(|byte| *byte == mark) {
+        let (mut copied, mut at) = (0, 0);
+        while let Some(found) = bytes[at..].iter().position(|byte| kind.begins(*byte)) {
             at += found;
             let (first, mut from, mut held) = (at, at, at);
             if kind == Kind::Literal {
-                let marks = bytes[at..].iter().take_while(|byte| **byte == mark).count();
+                let marks = bytes[at..].iter().take_while(|byte| kind.begins(**byte)).count();
                 at += marks;
                 // So many are no escape, so that what is held back has a limit; the last may be one.
                 if marks > BACKSLASHES_LIMIT || view.is_too_long(first..at) {
@@ -226,8 +226,8 @@ pub(super) fn forms(plain: Vec<Vec<u8>>) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
         let layer = |form: &Vec<u8>| Layer::of(&Decoded { bytes: form, layers: Vec::new() }, kind, true, true);
         let decoded = all.iter().filter_map(layer).map(|layer| layer.text);
         // Where every character was escaped.
-        let bare = all.iter().filter(|form| round == 0 && kind == Kind::Literal && form.contains(&kind.mark()));
-        let bare = bare.map(|form| form.iter().copied().filter(|byte| *byte != kind.mark()).collect());
+        let bare = all.iter().filter(|form| round == 0 && kind == Kind::Literal && form.contains(&b'\\'));
+        let bare = bare.map(|form| form.iter().copied().filter(|byte| *byte != b'\\').collect());
         let more: Vec<Vec<u8>> = decoded.chain(bare).collect();
         all.extend(more);
         all.sort_unstable();

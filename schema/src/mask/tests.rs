@@ -6,6 +6,7 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_S
 use super::*;
 
 mod nested;
+mod unseen;
 
 /// Pushes `text` cut in two at every place, and in single bytes: what is shown must be the same each time.
 fn check(values: &[&str], text: &str, expected: &str) {

@@ -1,8 +1,10 @@
-//! What an escape stands for, and where it ends: of the literals of languages and shells, of addresses, and of markup. Called by
-//! `decoded`.
+//! What an escape stands for, and where it ends: of the literals of languages and shells, of addresses, of markup, and what steers a
+//! terminal, which stands for nothing. Called by `decoded`.
 //!
 //! What was escaped several times (JSON in JSON, `%25`, `&amp;`) is decoded in one go, so that no escape depends on what stands
 //! before it.
+
+use crate::shown::steering;
 
 mod names;
 
@@ -16,6 +18,7 @@ const DIGITS_LIMIT: usize = 8;
 /// What an escape stands for.
 #[derive(Clone, Copy)]
 pub(super) enum Meaning {
+    Nothing,
     Byte(u8),
     Character(char),
 }
@@ -23,6 +26,7 @@ pub(super) enum Meaning {
 impl Meaning {
     pub(super) fn write(self, text: &mut Vec<u8>) {
         match self {
+            Self::Nothing => {}
             Self::Byte(byte) => text.push(byte),
             Self::Character(character) => text.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
         }
@@ -46,24 +50,33 @@ pub(super) type Read = Result<(Meaning, usize), Stop>;
 /// A kind of escape.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
+    /// Colours and characters that nobody sees: what is shown without them must hold no secret either.
+    Unseen,
     Literal,
     Address,
     Markup,
 }
 
 impl Kind {
-    /// What each of its escapes begins with.
-    pub(super) fn mark(self) -> u8 {
+    /// Whether an escape of it may begin with this byte.
+    pub(super) fn begins(self, byte: u8) -> bool {
         match self {
-            Self::Literal => b'\\',
-            Self::Address => b'%',
-            Self::Markup => b'&',
+            // The first bytes of all that `steering` knows.
+            Self::Unseen => matches!(byte, 0..=8 | 0x0b | 0x0c | 0x0e..=0x1f | 0x7f | 0xc2 | 0xd8 | 0xe2),
+            Self::Literal => byte == b'\\',
+            Self::Address => byte == b'%',
+            Self::Markup => byte == b'&',
         }
     }
 
     /// The escape at the beginning of `text`; of a literal what follows its backslashes. `last`: nothing follows the text.
     pub(super) fn read(self, text: &[u8], last: bool) -> Read {
         let read = match self {
+            Self::Unseen => match steering(text, last) {
+                None => Err(Stop::Cut),
+                Some(0) => Err(Stop::Not),
+                Some(length) => Ok((Meaning::Nothing, length)),
+            },
             Self::Literal => literal(text),
             Self::Address => marked(text, b"25", last, address),
             Self::Markup => marked(text, b"amp;", last, markup),
