@@ -101,6 +101,7 @@ fn still_known(service: &Service, channels: &[Channel], earlier: &Values) -> Val
         all: keep(&earlier.all),
         per_channel: earlier.per_channel.iter().filter(|(name, _)| is_channel(name)).map(|(name, own)| (name.clone(), keep(own))).collect(),
         kept,
+        since_back: earlier.since_back.clone(),
     }
 }
 

@@ -48,6 +48,10 @@ pub struct Values {
     /// Which of the latter nobody gave for that channel: it kept them, and they are of this version.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub kept: BTreeMap<ChannelName, BTreeMap<String, String>>,
+    /// Where they come from a release that went back in some channels: what was given for all since. The rest is no word about the
+    /// channels that did not go back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since_back: Option<BTreeSet<String>>,
 }
 
 impl Values {
@@ -71,6 +75,14 @@ impl Values {
     pub fn forget(&mut self, channel: &ChannelName) {
         self.per_channel.remove(channel);
         self.kept.remove(channel);
+    }
+
+    /// Takes away what a channel keeps, but not what somebody gave for it.
+    pub fn forget_kept(&mut self, channel: &ChannelName) {
+        let kept = self.kept.remove(channel).unwrap_or_default();
+        if let Some(own) = self.per_channel.get_mut(channel) {
+            own.retain(|name, _| !kept.contains_key(name));
+        }
     }
 
     /// Lets a channel keep a value where it would see another one. `version`: whose value it is; none where somebody gave it for this
@@ -116,6 +128,7 @@ impl Values {
                 }
             }
         }
+        self.since_back = earlier.since_back.as_ref().map(|since| since.iter().chain(self.all.keys()).cloned().collect());
         for (name, value) in &earlier.all {
             self.all.entry(name.clone()).or_insert_with(|| value.clone());
         }

@@ -43,13 +43,12 @@ pub(super) fn passed_over(history: &[Went], pursued: ReleaseId) -> Option<&Went>
 }
 
 /// The release whose values the channel has: of those that began there (`begun`) the last one, but for what somebody took back since,
-/// arrived or not; where nothing else began, what it is to go back to. `is_refused`: somebody rejected its newest rollback, so that
+/// arrived or not; where nothing else began, what it was to go back to last. `is_refused`: somebody rejected its newest rollback, so that
 /// nothing is taken back by it.
 pub(super) fn has<'a>(history: &'a [Went], begun: &BTreeSet<ReleaseId>, is_refused: bool) -> Option<&'a Went> {
     let first = |version: &str| history.iter().find(|went| went.version == version).map_or(0, |went| went.number);
     let (mut had, mut goes_to): (Vec<&Went>, _) = (Vec::new(), None);
     for (at, went) in history.iter().enumerate() {
-        goes_to = None;
         if let Some(target) = went.back_to
             && !(is_refused && at + 1 == history.len())
         {
@@ -136,7 +135,8 @@ mod tests {
         check_has("1 2 3<1!", false, Some(1));
         check_has("1 2 3<1! 4!", false, Some(1));
         check_has("1! 2 3<1!", false, Some(3));
-        check_has("1! 2 3<1! 4!", false, None);
+        check_has("1! 2 3<1! 4!", false, Some(3));
+        check_has("1! 2! 3!", false, None);
         check_has("1 2 3 4<2! 5<1!", false, Some(1));
         // Somebody wants to stay.
         check_has("1 2 3<1!", true, Some(2));

@@ -1,5 +1,5 @@
-//! The values that a push keeps where it gives none: those of the newest release. Where that one went back in some channels it is no
-//! word about the others, so each of these keeps its own: what it has (see `had`), never what it only waits for, because that may be
+//! The values that a push keeps where it gives none: those of the newest release. Where these come from one that went back in some
+//! channels they are no word about the others, so each of these keeps its own: what it has (see `had`), never what it only waits for, because that may be
 //! the very thing that was taken back. And what is to be said where channels that wait for each other come apart that way, or where
 //! the config does not go with the values. Called by `release`.
 
@@ -22,25 +22,34 @@ impl Planner {
     /// The values that a push keeps, `newest` being the service's newest release.
     pub(super) async fn values_kept(&self, subject: &Subject<'_>, newest: &ReleaseRow) -> Result<Values, Refusal> {
         let mut kept = newest.params.clone();
-        if newest.rolled_back_to.is_none() {
-            return Ok(kept);
-        }
-        let others: Vec<_> =
-            self.store.pursued(subject.service.id).await?.into_iter().filter(|(_, release)| *release != newest.id).collect();
+        let goes_back = newest.rolled_back_to.is_some();
+        let since = if goes_back { Some(BTreeSet::new()) } else { kept.since_back.take() };
+        let Some(since) = since else { return Ok(kept) };
+        let pursued = self.store.pursued(subject.service.id).await?;
+        let others: Vec<_> = pursued.into_iter().filter(|(_, release)| *release != newest.id).collect();
+        kept.since_back = None;
         if others.is_empty() {
             return Ok(kept);
         }
         let begun = self.store.begun(subject.service.id).await?;
         for (channel, pursued) in &others {
             let Some((name, _)) = subject.channel_ids.iter().find(|(_, id)| *id == channel) else { continue };
-            // What was given for it alone when the version was made to which others went back is no word about it either.
-            kept.forget(name);
+            if goes_back {
+                // What was given for it alone when that version was made is no word about it either.
+                kept.forget(name);
+            } else {
+                // It may have begun another release since.
+                kept.forget_kept(name);
+            }
             let has = self.has(subject.service.id, *channel, begun.get(channel)).await?;
             let waits_for = self.readable_release(*pursued).await?;
             for (parameter, own) in own_values(name, has.as_ref(), waits_for.as_ref()) {
-                kept.keep(name, parameter, own.value, own.version);
+                if !since.contains(parameter) && !kept.is_given_for(name, parameter) {
+                    kept.keep(name, parameter, own.value, own.version);
+                }
             }
         }
+        kept.since_back = Some(since);
         Ok(kept)
     }
 

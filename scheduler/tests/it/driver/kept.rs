@@ -233,6 +233,39 @@ async fn p8_what_a_channel_began_to_apply_is_its_own_until_somebody_takes_it_bac
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p8_a_rollback_of_one_channel_is_no_word_about_another_also_after_a_push_for_the_first() {
+    let rig = Rig::start(sick("none", "none")).await;
+    let gate = "    preconditions:\n    - releaseChannelStable: {releaseChannel: staging}\n";
+    rig.request(&TWO_CHANNELS.replace(gate, ""), false).await.unwrap();
+    rig.push(&[("size", "old")]).await.unwrap();
+    rig.until_converged("web-1").await;
+    rig.handle.ask(target("production"), Ask::Pause, caller("eve")).await.unwrap();
+    rig.push(&[("size", "new")]).await.unwrap();
+    rig.until_at("staging", "web-2").await;
+    rig.take_back("staging").await;
+    let only_staging = PushRequest { channels: Some(vec!["staging".to_owned()]), ..PushRequest::default() };
+    rig.handle.push("app".into(), "web".into(), only_staging, caller("root")).await.unwrap();
+    rig.until_at("staging", "web-4").await;
+    // What was only waited for is let through now, and is what production has.
+    rig.handle.ask(target("production"), Ask::Resume, caller("eve")).await.unwrap();
+    rig.until_at("production", "web-2").await;
+    rig.push(&[]).await.unwrap();
+    rig.until_converged("web-5").await;
+    assert_eq!(rig.sizes("web-5"), sizes(&[("staging", "old"), ("production", "new")]));
+    // And one that is given for the first alone is for all that come after.
+    let other = PushRequest {
+        params: [("size".to_owned(), "other".to_owned())].into(),
+        channels: Some(vec!["staging".to_owned()]),
+        ..PushRequest::default()
+    };
+    rig.handle.push("app".into(), "web".into(), other, caller("root")).await.unwrap();
+    rig.until_at("staging", "web-6").await;
+    rig.push(&[]).await.unwrap();
+    rig.until_converged("web-7").await;
+    assert_eq!(rig.sizes("web-7"), sizes(&[("staging", "other"), ("production", "other")]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn p8_what_somebody_refused_to_go_back_from_is_what_a_channel_has() {
     let rig = Rig::start(sick("none", "none")).await;
     let asks = "    runtimes: [{runtime: tool}]\n    preconditions:\n    - manualApproval: {}\n";

@@ -1,14 +1,14 @@
 //! Stories told by chance: pushes for all channels and for some, with values and without, values for one channel alone, rollbacks to
-//! what was before and to any version, releases that never come right in a channel, crashes in between. An account that knows nothing
-//! of the planner holds it to what people said: a value that was taken back in a channel comes to no channel that has not begun it,
-//! until somebody names it again.
+//! what was before and to any version, releases that never come right in a channel, pauses, crashes in between. An account that knows
+//! nothing of the planner holds it to what people said: a value that was taken back in a channel comes to no channel that has not begun
+//! it, until somebody names it again; and no push that names none takes a channel back to an older one than it has.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pvn_scheduler::compile::Given;
-use pvn_scheduler::driver::Refusal;
+use pvn_scheduler::driver::{Ask, Refusal};
 use pvn_scheduler::runner::JobSpec;
 use pvn_scheduler::store::{PageRequest, ReleaseRow};
 use schema::api::{PushRequest, RollbackRequest};
@@ -18,7 +18,7 @@ use tests::dice::{Dice, number};
 
 use super::rollbacks::goes_back;
 use super::round::variable;
-use super::{Rig, TWO_CHANNELS, caller};
+use super::{Rig, TWO_CHANNELS, caller, target};
 
 /// How many stories are told; `PVN_STORIES=500` tells more.
 const STORIES: u64 = 12;
@@ -90,7 +90,7 @@ struct Account {
     went: BTreeMap<String, Vec<Went>>,
     /// The sizes that were taken back in each channel and that nobody has named for it since.
     left: BTreeMap<String, BTreeSet<String>>,
-    /// The sizes that people gave for one channel alone.
+    /// The sizes that people gave for one channel alone, or to which it was to go back.
     own: BTreeSet<(String, String)>,
     /// How many releases and jobs are in this account.
     releases: u64,
@@ -115,12 +115,17 @@ impl Account {
                 let later = said.iter().filter(|went| went.number > number).map(|went| &went.size);
                 left.extend(later.filter(|size| !stays(size)).cloned());
                 left.remove(&size);
+                self.own.insert((channel.to_owned(), size.clone()));
             } else if named.contains(&size) {
                 self.left.entry(channel.to_owned()).or_default().remove(&size);
             } else {
                 let elsewhere = CHANNELS.iter().find(|other| **other != channel && self.is_left(other, &size));
                 if self.is_left(channel, &size) {
                     return Err(format!("{version} brings {size} to {channel}, where it was taken back, and nobody named it"));
+                }
+                let all_begun = begun.iter().filter(|(here, begun)| here == channel && !self.is_left(channel, begun));
+                if let Some(has) = all_begun.map(|(_, begun)| begun).max_by_key(|begun| age(begun)).filter(|has| age(has) > age(&size)) {
+                    return Err(format!("{version} takes {channel} back from {has} to {size}, and nobody said so"));
                 }
                 let it = (channel.to_owned(), size.clone());
                 if let Some(other) = elsewhere.filter(|_| !begun.contains(&it) && !self.own.contains(&it)) {
@@ -146,6 +151,11 @@ impl Account {
         self.jobs = seen.len();
         Ok(())
     }
+}
+
+/// Sizes are numbered as they are given.
+fn age(size: &str) -> u64 {
+    size.rsplit('-').next().and_then(|number| number.parse().ok()).unwrap_or_default()
 }
 
 struct Story {
@@ -243,6 +253,17 @@ impl Story {
         self.hear(&BTreeSet::new()).await;
     }
 
+    /// Or goes on.
+    async fn pause(&mut self) {
+        let channel = *self.dice.pick(&CHANNELS);
+        if self.rig.instance(channel).await.desired_version.is_none() {
+            return;
+        }
+        let ask = if self.dice.percent(40) { Ask::Pause } else { Ask::Resume };
+        self.told.push(format!("{ask:?} {channel}"));
+        self.rig.handle.ask(target(channel), ask, caller("ann")).await.unwrap();
+    }
+
     /// All releases, the oldest first.
     async fn releases(&self) -> Vec<Made> {
         let mut releases = Vec::new();
@@ -282,7 +303,7 @@ impl Story {
         let is_calm = async || {
             for channel in CHANNELS {
                 let instance = self.rig.instance(channel).await;
-                let rests = matches!(instance.status, Status::Converged | Status::Failed | Status::WaitingPreconditions);
+                let rests = matches!(instance.status, Status::Converged | Status::Failed | Status::WaitingPreconditions | Status::Paused);
                 if !rests && instance.desired_version.is_some() {
                     return None;
                 }
@@ -309,7 +330,8 @@ async fn tell(seed: u64) {
         }
         match story.dice.below(100) {
             0..55 => story.push().await,
-            55..95 => story.go_back().await,
+            55..85 => story.go_back().await,
+            85..95 => story.pause().await,
             _ => {
                 let plays = plays(&story.outside);
                 story.told.push("crash".to_owned());
