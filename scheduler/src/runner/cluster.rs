@@ -39,6 +39,7 @@ mod changed;
 mod check;
 mod clusters;
 mod course;
+mod faults;
 mod follow;
 mod hidden;
 mod job;

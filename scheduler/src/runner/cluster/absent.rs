@@ -13,6 +13,7 @@ use kube::Api;
 
 use super::ClusterRunner;
 use super::clusters::Clusters;
+use super::faults;
 use crate::compile::ClusterPlace;
 
 /// Longest wait for all clusters together. Only whoever applies configs that name them waits.
@@ -44,5 +45,7 @@ async fn is_there(clusters: &Clusters, place: &ClusterPlace) -> Result<bool, ()>
     let cluster = clusters.get(place).await.map_err(|why| tracing::debug!(why, "a cluster cannot be asked for a namespace"))?;
     cluster.throttle.pass(false).await;
     let found = Api::<Namespace>::all(cluster.client).get_opt(&place.namespace).await;
-    found.map(|found| found.is_some()).map_err(|error| tracing::debug!(%error, "a cluster does not say whether a namespace is there"))
+    found.map(|found| found.is_some()).map_err(|error| {
+        tracing::debug!(why = faults::of_client(&error, None), "a cluster does not say whether a namespace is there");
+    })
 }

@@ -8,6 +8,7 @@ use kube::core::Status;
 use tokio::time::Instant;
 
 use super::clusters::Cluster;
+use super::faults;
 use super::leave::May;
 
 /// First wait before a request is made again, and the longest.
@@ -25,7 +26,7 @@ pub(super) enum Refused {
     NotFound(String),
     /// The cluster will not have it, now or ever.
     Never(String),
-    /// It does not accept our credentials. They are read again by the connection, so it may the next time.
+    /// It does not accept our credentials, or there are none to be had. They are read again by the connection, so it may the next time.
     Unauthorized(String),
     /// The cluster cannot at present, and has done nothing: quota, overload, a change by another.
     Now(String),
@@ -140,8 +141,10 @@ fn is_forbidden(error: &kube::Error) -> bool {
 pub(super) fn refused(what: &str, error: &kube::Error) -> Refused {
     match error {
         kube::Error::Api(status) => by_status(what, status),
+        // Nothing was sent.
+        error if faults::lacks_credentials(error) => Refused::Unauthorized(format!("{what}: {}", faults::of_client(error, None))),
         error => {
-            let why = format!("{what}: the cluster does not answer: {}", chain(error));
+            let why = format!("{what}: the cluster does not answer: {}", faults::of_client(error, None));
             // Any other way in which a connection fails says nothing of what had gone over it.
             if is_refused(error) { Refused::Unreached(why) } else { Refused::Doubtful(why) }
         }
@@ -171,20 +174,6 @@ fn by_status(what: &str, status: &Status) -> Refused {
         500..=599 => Refused::Doubtful(why),
         _ => Refused::Never(why),
     }
-}
-
-/// An error with what caused it.
-pub(super) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        source = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -309,7 +309,8 @@ impl Follower {
     async fn make_secret(&self, objects: &Objects, uid: &str, is_made_anew: bool, deadline: Instant) -> Result<(), Never> {
         let Some(secret) = objects.secret(uid) else { return Ok(()) };
         let secrets: Api<Secret> = Api::namespaced(self.cluster.client.clone(), &self.record.place.namespace);
-        let secret: Secret = serde_json::from_value(secret).map_err(|error| never(format!("its Secret cannot be made: {error}")))?;
+        // The error would show what is in it.
+        let secret: Secret = serde_json::from_value(secret).map_err(|_| never("its Secret cannot be made".to_owned()))?;
         let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
         let create = || {
             let made = secrets.create(&params, &secret);

@@ -7,9 +7,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::{AuthInfo, ExecInteractiveMode, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use tokio::time::Instant;
 
+use super::faults;
 use crate::compile::ClusterPlace;
 
 /// Requests a second that one cluster is asked in the long run. Source: what `kubectl` and Kubernetes' own controllers allow
@@ -116,8 +117,8 @@ fn through(connection: &Arc<Connection>, which: fn(&Clients) -> &kube::Client) -
     let service = tower::service_fn(move |request| {
         let connection = connection.clone();
         async move {
-            let client = which(&connection.clients()).clone();
-            let answer = client.send(request).await;
+            let clients = connection.clients();
+            let answer = which(&clients).send(request).await.map_err(|error| faults::of_request(error, clients.program.as_deref()));
             if answer.is_err() {
                 *connection.failed_at.lock().expect("nobody panics with the lock") = Some(Instant::now());
             }
@@ -146,6 +147,8 @@ struct Clients {
     /// Waits for an answer no longer than the API server itself would.
     hasty: kube::Client,
     patient: kube::Client,
+    /// That of the plugin that gives the credentials.
+    program: Option<String>,
 }
 
 impl Connection {
@@ -174,34 +177,63 @@ impl Connection {
     }
 }
 
+/// The clients of a place. Where kube blocks, as it does while a plugin gives credentials, it holds up nobody; and where it panics
+/// it is a kubeconfig that cannot be used, which may be mended, and no end of the task of a job that runs.
 async fn connect(place: &ClusterPlace) -> Result<Clients, String> {
+    let wanted = place.clone();
+    // The runtime is around it: a client has a task of its own.
+    let made = tokio::task::spawn_blocking(move || tokio::runtime::Handle::current().block_on(clients(&wanted))).await;
+    made.unwrap_or_else(|died| match died.is_panic() {
+        true => Err(faults::PANICKED.to_owned()),
+        false => Err("the scheduler is stopping".to_owned()),
+    })
+    .map_err(|why| {
+        let which = place.kubeconfig.as_ref().map_or_else(|| "default kubeconfig".to_owned(), |path| format!("kubeconfig {path}"));
+        format!("the {which} of runtime `{}` cannot be used: {why}", place.cluster)
+    })
+}
+
+async fn clients(place: &ClusterPlace) -> Result<Clients, String> {
     // ring, as everywhere; whoever came before set the same.
     let _set_already = rustls::crypto::ring::default_provider().install_default();
-    let options = KubeConfigOptions { context: place.context.clone(), ..KubeConfigOptions::default() };
-    let wrong = |what: &str, error: &dyn std::fmt::Display| format!("the {what} of runtime `{}` cannot be used: {error}", place.cluster);
-    let mut config = match &place.kubeconfig {
-        Some(path) => {
-            let kubeconfig = Kubeconfig::read_from(path).map_err(|error| wrong(&format!("kubeconfig {path}"), &error))?;
-            kube::Config::from_custom_kubeconfig(kubeconfig, &options)
-                .await
-                .map_err(|error| wrong(&format!("kubeconfig {path}"), &error))?
-        }
-        None if place.context.is_some() => {
-            kube::Config::from_kubeconfig(&options).await.map_err(|error| wrong("default kubeconfig", &error))?
-        }
-        None => match kube::Config::incluster() {
-            Ok(config) => config,
-            Err(_) => kube::Config::from_kubeconfig(&options).await.map_err(|error| wrong("default kubeconfig", &error))?,
-        },
-    };
+    let mut config = read(place).await.map_err(|error| faults::of_kubeconfig(&error, place.context.as_deref()))?;
+    let exec = &mut config.auth_info.exec;
+    let program = exec.as_ref().and_then(|exec| faults::program(exec.command.as_deref()?));
+    if let Some(exec) = exec {
+        // Nobody can answer it here, and what it prints for people would be in our log.
+        exec.interactive_mode = Some(ExecInteractiveMode::Never);
+    }
+    if has_unsendable_token(&config.auth_info) {
+        return Err(faults::TOKEN.to_owned());
+    }
     config.connect_timeout = Some(CONNECT_WITHIN);
     // Each request is made by those who know whether it may still be made, and in our time (`ask`).
     config.default_retry = false;
     // Streams are silent for as long as kube lets them be, which is a little longer than the API server does.
     let patient = config.clone();
     config.read_timeout = Some(ANSWER_WITHIN);
-    let client = |config| kube::Client::try_from(config).map_err(|error| wrong("kubeconfig", &error));
-    Ok(Clients { hasty: client(config)?, patient: client(patient)? })
+    let client = |config| kube::Client::try_from(config).map_err(|error| faults::of_client(&error, program.as_deref()));
+    Ok(Clients { hasty: client(config)?, patient: client(patient)?, program })
+}
+
+/// The kubeconfig of a place, or what the cluster around us gives to its Pods.
+async fn read(place: &ClusterPlace) -> Result<kube::Config, KubeconfigError> {
+    let options = KubeConfigOptions { context: place.context.clone(), ..KubeConfigOptions::default() };
+    match &place.kubeconfig {
+        Some(path) => kube::Config::from_custom_kubeconfig(Kubeconfig::read_from(path)?, &options).await,
+        None if place.context.is_some() => kube::Config::from_kubeconfig(&options).await,
+        None => match kube::Config::incluster() {
+            Ok(config) => Ok(config),
+            Err(_) => kube::Config::from_kubeconfig(&options).await,
+        },
+    }
+}
+
+/// Whether the token is one that no header takes, as `token: |` makes it: kube panics there. Only its JSON shows it to us.
+fn has_unsendable_token(user: &AuthInfo) -> bool {
+    let user = serde_json::to_value(user).unwrap_or_default();
+    let token = user["token"].as_str().unwrap_or_default();
+    token.bytes().any(|byte| byte.is_ascii_control() && byte != b'\t')
 }
 
 /// A bucket of requests that fills with time. Those of an apply go first.

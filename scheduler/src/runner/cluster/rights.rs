@@ -12,8 +12,8 @@ use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessR
 use kube::Api;
 use kube::api::PostParams;
 
-use super::ask::chain;
 use super::clusters::Cluster;
+use super::faults;
 use crate::compile::ClusterPlace;
 
 /// Longest wait for the cluster to say what is permitted, before a job goes on without knowing.
@@ -99,7 +99,7 @@ impl Missing {
 /// Why the cluster does not say, for people.
 pub(super) async fn missing(cluster: &Cluster, place: &ClusterPlace, is_apply: bool) -> Result<Vec<Missing>, String> {
     let missing = match tokio::time::timeout(ASKED_WITHIN, reviewed(cluster, place, is_apply)).await {
-        Ok(missing) => missing.map_err(|error| chain(&error))?,
+        Ok(missing) => missing.map_err(|error| faults::of_client(&error, None))?,
         Err(_late) => return Err(format!("no answer within {} s", ASKED_WITHIN.as_secs())),
     };
     if !missing.iter().any(|missing| missing.needed) {

@@ -26,6 +26,7 @@ use tokio_util::task::TaskTracker;
 
 use super::ask::LONGEST_PAUSE;
 use super::clusters::{Cluster, Key};
+use super::faults;
 use super::job::JOB_LABEL;
 use super::own::Own;
 use super::sight::Sight;
@@ -292,7 +293,7 @@ impl Namespace {
                 }
                 // It is tried again, with pauses.
                 Some(Err(error)) => {
-                    tracing::warn!(%error, "a watch is broken; the cluster is asked again");
+                    tracing::warn!(why = faults::of_watch(&error), "a watch is broken; the cluster is asked again");
                     self.show_all(|_| true, K::broken);
                 }
                 None => return,

@@ -1,0 +1,141 @@
+//! Kubeconfigs that cannot be used: what is told of them, and that nothing of what they hold is.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use super::super::ask::{self, Refused};
+use super::super::clusters::Clusters;
+use super::*;
+use crate::compile::ClusterPlace;
+
+/// Stands wherever a credential may.
+const SECRET: &str = "hunter2hunter2";
+
+const KUBECONFIG: &str = "
+apiVersion: v1
+kind: Config
+current-context: c
+contexts: [{name: c, context: {cluster: k, user: u}}]
+clusters:
+- name: k
+  cluster: {server: 'http://127.0.0.1:1'}
+users:
+- name: u
+  user: {token: hunter2hunter2}
+";
+
+const USER: &str = "{token: hunter2hunter2}";
+
+fn place(kubeconfig: &Path) -> ClusterPlace {
+    ClusterPlace {
+        cluster: "k8s".parse().unwrap(),
+        runtime: "web".parse().unwrap(),
+        kubeconfig: Some(kubeconfig.display().to_string()),
+        context: None,
+        wrapper_image: None,
+        namespace: "there".to_owned(),
+        own_namespace: true,
+    }
+}
+
+/// A program that is a plugin.
+fn plugin(directory: &TempDir, script: &str) -> String {
+    let path = directory.path().join("plug-in");
+    std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let env = format!("[{{name: PASSWORD, value: {SECRET}}}]");
+    format!("{{exec: {{apiVersion: client.authentication.k8s.io/v1, command: {}, args: [{SECRET}], env: {env}}}}}", path.display())
+}
+
+/// Why there is no connection with a kubeconfig that holds this.
+async fn why_not(directory: &TempDir, text: &str) -> String {
+    let path = directory.path().join("kubeconfig");
+    std::fs::write(&path, text).unwrap();
+    let why = Clusters::default().get(&place(&path)).await.map(drop).expect_err(text);
+    let begin = format!("the kubeconfig {} of runtime `k8s` cannot be used: ", path.display());
+    why.strip_prefix(&begin).unwrap_or_else(|| panic!("{why}")).to_owned()
+}
+
+/// Checks what is told of the kubeconfig with its changes.
+async fn check(changes: &[(&str, &str)], expected: &str) {
+    let mut text = KUBECONFIG.to_owned();
+    for (from, to) in changes {
+        assert!(text.contains(from), "it holds {from}");
+        text = text.replace(from, to);
+    }
+    let why = why_not(&TempDir::new().unwrap(), &text).await;
+    assert!(why.contains(expected) && !why.contains(SECRET), "{changes:?}: {why}");
+}
+
+#[tokio::test]
+async fn nothing_is_told_of_what_a_wrong_kubeconfig_holds() {
+    check(&[("users:", " users:")], "it is no kubeconfig at line 9, column 2").await;
+    check(&[("{token: hunter2hunter2}", "[hunter2hunter2]")], "it is no kubeconfig at line ").await;
+    check(&[("current-context: c\n", "")], "it says no `current-context`").await;
+    check(&[("current-context: c", "current-context: hunter2hunter2")], "its `current-context` is not among its `contexts`").await;
+    check(&[("{cluster: k,", "{cluster: hunter2hunter2,")], "the cluster of its context is not among its `clusters`").await;
+    check(&[("'http://127.0.0.1:1'", "'http://u:hunter2hunter2@ /'")], "the `server` of its cluster is no URL").await;
+    check(&[("'http://127.0.0.1:1'", "x, proxy-url: 'http://u:hunter2hunter2@p:1'")], "its `proxy-url`, or").await;
+    check(&[("'http://127.0.0.1:1'", "x, proxy-url: 'x://u:hunter2hunter2@p:1'")], "its `proxy-url`, or").await;
+    check(&[("'http://127.0.0.1:1'", "x, certificate-authority: hunter2hunter2")], "the file that its `certificate-authority` names").await;
+    check(&[(USER, "{tokenFile: hunter2hunter2}")], "the file that its `tokenFile` names cannot be read: No such file").await;
+    check(&[(USER, "{client-key: hunter2hunter2, client-certificate-data: eA==}")], "the file that its `client-key` names").await;
+    check(&[(USER, "{client-key-data: '-hunter2hunter2', client-certificate-data: eA==}")], "its `client-key-data` is no base64").await;
+    check(&[(USER, "{auth-provider: {name: hunter2hunter2}}")], "its `auth-provider` gives no token").await;
+    check(&[(USER, "{as: \"hunter2hunter2\\n\"}")], "see its `as`").await;
+    let directory = TempDir::new().unwrap();
+    let why = why_not(&directory, &format!("{SECRET}\n")).await;
+    assert!(why.starts_with("it is no kubeconfig") && !why.contains(SECRET), "{why}");
+    let why = Clusters::default().get(&place(Path::new("/nowhere/kubeconfig"))).await.map(drop).unwrap_err();
+    assert!(why.ends_with("/nowhere/kubeconfig cannot be read: No such file or directory (os error 2)"), "{why}");
+}
+
+#[tokio::test]
+async fn of_a_plugin_that_fails_its_program_and_how_it_ended_is_told() {
+    let of = async |script: &str| {
+        let directory = TempDir::new().unwrap();
+        let text = KUBECONFIG.replace(USER, &plugin(&directory, script));
+        let why = why_not(&directory, &text).await;
+        assert!(!why.contains(SECRET), "{script}: {why}");
+        why
+    };
+    let failed = of("echo $PASSWORD; echo $PASSWORD >&2; exit 3").await;
+    assert!(failed.starts_with("the plugin `plug-in` of its `exec` ended with exit status: 3; run it by hand"), "{failed}");
+    let talked = of("echo \"{status: {token: $PASSWORD\"").await;
+    assert!(talked.starts_with("the plugin `plug-in` of its `exec` printed no ExecCredential"), "{talked}");
+    let nothing = of("echo '{\"kind\": \"ExecCredential\", \"apiVersion\": \"client.authentication.k8s.io/v1\"}'").await;
+    assert!(nothing.starts_with("the plugin `plug-in` of its `exec` printed no `status`"), "{nothing}");
+    check(&[(USER, "{exec: {command: '/nowhere/x --password=hunter2hunter2'}}")], "the plugin `x` of its `exec` cannot be started: No ")
+        .await;
+}
+
+#[tokio::test]
+async fn a_token_that_no_request_can_carry_is_an_error_and_no_panic_of_ours() {
+    check(&[("{token: hunter2hunter2}", "\n    token: |\n      hunter2hunter2")], "its token holds a line break").await;
+    // A plugin's is not seen before kube panics with it.
+    let directory = TempDir::new().unwrap();
+    let said = "{\"kind\": \"ExecCredential\", \"apiVersion\": \"client.authentication.k8s.io/v1\", \"status\": {\"token\": \"a\\nhunter2hunter2\"}}";
+    let text = KUBECONFIG.replace(USER, &plugin(&directory, &format!("printf '%s' '{said}'")));
+    assert_eq!(why_not(&directory, &text).await, PANICKED);
+}
+
+#[tokio::test]
+async fn a_plugin_that_fails_later_is_told_in_the_same_words_and_nothing_was_sent() {
+    let directory = TempDir::new().unwrap();
+    let said = "{\"kind\": \"ExecCredential\", \"apiVersion\": \"client.authentication.k8s.io/v1\", \
+                \"status\": {\"token\": \"hunter2hunter2\", \"expirationTimestamp\": \"2020-01-01T00:00:00Z\"}}";
+    let broken = directory.path().join("broken");
+    let script = format!("test -e {} && echo $PASSWORD && exit 3\necho '{said}'", broken.display());
+    let path = directory.path().join("kubeconfig");
+    std::fs::write(&path, KUBECONFIG.replace(USER, &plugin(&directory, &script))).unwrap();
+    let cluster = Clusters::default().get(&place(&path)).await.unwrap();
+    let refused = async || ask::refused("asking", &cluster.client.apiserver_version().await.unwrap_err());
+    let away = refused().await;
+    assert!(matches!(&away, Refused::Unreached(why) if why.contains("Connection refused") && !why.contains(SECRET)), "{away:?}");
+    std::fs::write(broken, "").unwrap();
+    let expected = "asking: the plugin `plug-in` of its `exec` ended with exit status: 3; run it by hand, as the user and in the environment \
+                    of the scheduler";
+    assert_eq!(refused().await, Refused::Unauthorized(expected.to_owned()));
+}
