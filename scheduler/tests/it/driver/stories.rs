@@ -142,10 +142,8 @@ impl Account {
     fn see(&mut self, seen: &[JobSpec]) -> Result<(), String> {
         for spec in &seen[self.jobs..] {
             let (channel, size) = (variable(spec, "PVN_RELEASE_CHANNEL"), spec.command.argv.last().unwrap());
-            if spec.kind == JobKind::Apply {
-                if self.is_left(&channel, size) {
-                    return Err(format!("{channel} applies {size}, which was taken back there"));
-                }
+            if spec.kind == JobKind::Apply && self.is_left(&channel, size) {
+                return Err(format!("{channel} applies {size}, which was taken back there"));
             }
         }
         self.jobs = seen.len();
