@@ -237,10 +237,13 @@ impl Wait<'_> {
 }
 
 fn lock(at: &LockFile, own: &Holder) -> Tried {
+    let mut tried = false;
     loop {
         let mut file = match at.open() {
             Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Tried::Gone,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !at.has_directory() => return Tried::Gone,
+            // Its directory came back just then; or none can be made there, as below `/proc` and in one that has lost its name.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !std::mem::replace(&mut tried, true) => continue,
             Err(error) => return Tried::Impossible(error),
         };
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -335,6 +338,15 @@ mod tests {
         assert!(is_held_by(&lock(&at, &holder("job-3")), "job-2"), "the first one leaves it alone");
         drop(second);
         assert!(!at.path.exists());
+    }
+
+    #[test]
+    fn where_a_directory_is_there_and_takes_no_lock_nobody_waits_for_one() {
+        for path in ["/proc/self/fd/.1.pvn-lock", "/proc/.1%fd%1.pvn-lock"] {
+            assert!(matches!(lock(&beside(Path::new(path)), &holder("job-1")), Tried::Impossible(_)), "{path}");
+        }
+        // A working directory that was removed has no path, so that what is declared in it has none but its name.
+        assert!(beside(Path::new(".f.pvn-lock")).has_directory());
     }
 
     #[test]

@@ -55,6 +55,12 @@ impl LockFile {
         Self { path: self.path.with_file_name(name), is: self.is }
     }
 
+    /// Whether the directory that it is to be in is there.
+    pub(super) fn has_directory(&self) -> bool {
+        let parent = self.path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        parent.unwrap_or(Path::new(".")).is_dir()
+    }
+
     /// The file, made if it is not there. One of another user's can be locked by whoever can read it.
     pub(super) fn open(&self) -> io::Result<File> {
         let mut options = File::options();
