@@ -12,6 +12,8 @@ use kube::client::{AuthError, RustlsTlsError};
 use kube::config::{KubeconfigError, LoadDataError};
 use kube::runtime::watcher;
 
+use super::sight::Refusal;
+
 /// What is told of a panic of a crate that connects us. What it said is in the daemon's log.
 pub(super) const PANICKED: &str = "it holds, or its plugin gives, a value with which no connection can be made, most often a token that is \
                                    not in one line (the daemon's log has the details)";
@@ -98,6 +100,26 @@ pub(super) fn of_watch(error: &watcher::Error) -> String {
         }
         watcher::Error::WatchError(status) => status.message.clone(),
         watcher::Error::NoResourceVersion => "a list has no version".to_owned(),
+    }
+}
+
+/// What a watch that is broken was refused, if that is what broke it; `resource` as in a role.
+pub(super) fn refusal(error: &watcher::Error, resource: &'static str) -> Option<Refusal> {
+    let (verb, status) = match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status)) => ("list", status),
+        watcher::Error::WatchStartFailed(kube::Error::Api(status)) | watcher::Error::WatchFailed(kube::Error::Api(status)) => {
+            ("watch", status)
+        }
+        watcher::Error::WatchError(status) => ("watch", status),
+        watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error) | watcher::Error::WatchFailed(error) => {
+            return lacks_credentials(error).then(|| Refusal::Unauthorized(of_client(error, None)));
+        }
+        watcher::Error::NoResourceVersion => return None,
+    };
+    match status.code {
+        403 => Some(Refusal::Forbidden { verb, resource, said: status.message.clone() }),
+        401 => Some(Refusal::Unauthorized("its cluster does not accept the credentials of the kubeconfig".to_owned())),
+        _ => None,
     }
 }
 

@@ -77,6 +77,8 @@ pub(super) struct Follower {
     pub(super) is_stopped: bool,
     /// Whether nobody knows that its Job was let go, so that this is to be found out.
     pub(super) is_unsure: bool,
+    /// With `is_unsure`: why that cannot be found out.
+    pub(super) unsure_why: Option<Wait>,
     /// Whether its Job was deleted while nobody watched and its Pods were not.
     pub(super) is_orphaned: bool,
     /// When that it was let go is to be found out next.
@@ -107,6 +109,7 @@ impl Follower {
             teller,
             is_stopped,
             is_unsure,
+            unsure_why: None,
             is_orphaned,
             resume_at,
             is_doubtful,
@@ -276,7 +279,10 @@ impl Follower {
                 }
                 () = tokio::time::sleep_until(course.unseen_at), if !is_listed => {
                     course.unseen_at += UNSEEN_WITHIN;
-                    self.teller.tell(Some(&Wait::unseen("its cluster does not answer")));
+                    // After an outage an API server forbids what it will permit once it has read its roles.
+                    let refusal = sight.refusal().filter(|_| !self.cluster.was_away_lately());
+                    let wait = refusal.map(|refusal| Wait::unseen_for(refusal, &self.record.place));
+                    self.teller.tell(Some(&wait.unwrap_or_else(|| Wait::unseen("its cluster does not answer"))));
                 }
                 // It is looked at, tried, or told, in the next round.
                 () = tokio::time::sleep_until(counted_at.unwrap_or_else(Instant::now)), if counted_at.is_some() => {}
@@ -368,7 +374,7 @@ impl Follower {
         }
         course.is_silent = wait.is_none();
         let said = course.said.as_ref().filter(|(name, _)| name == about(sight) && !name.is_empty()).map(|(_, wait)| wait.clone());
-        let wait = wait.or(said);
+        let wait = self.unsure_why.clone().or(wait).or(said);
         let was_seen = sight.job.is_some() || sight.pod.is_some();
         if was_seen && !course.started && !course.deleted {
             self.teller.tell(wait.as_ref());

@@ -64,7 +64,7 @@ impl Follower {
 
     /// Finds out whether a Job was let go, and lets it go if nobody did.
     pub(super) async fn resume(&mut self) {
-        self.is_unsure = false;
+        (self.is_unsure, self.unsure_why) = (false, None);
         let (jobs, job) = (self.jobs(), self.job);
         let found = {
             let mut looked = std::pin::pin!(self.ask(AWAY_WITHIN, "looking for its Job", || jobs.get(&self.record.name)));
@@ -100,6 +100,7 @@ impl Follower {
             Err(refused) => {
                 tracing::warn!(%job, why = refused.why(), "a job on a cluster cannot be looked for; it is when the cluster answers");
                 self.is_unsure = true;
+                self.unsure_why = Some(Wait::unseen(refused.why()));
             }
         }
     }

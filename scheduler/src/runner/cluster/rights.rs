@@ -78,6 +78,14 @@ pub(super) fn sentence(missing: &[Missing]) -> String {
     format!("the scheduler's account may not {} in the namespace `{namespace}`{said}", rights.join(", "))
 }
 
+/// What a request that the cluster forbids lacks at this place, and what to do about it.
+pub(super) fn forbidden(place: &ClusterPlace, verb: &'static str, resource: &str, said: &str) -> (String, String) {
+    let (resource, namespace, said) = (resource.to_owned(), place.namespace.clone(), said.to_owned());
+    let missing = Missing { verb, resource, namespace, needed: true, own_namespace: place.own_namespace, said };
+    let remedy = missing.remedy();
+    (sentence(&[missing]), remedy)
+}
+
 impl Missing {
     /// What to do about it.
     pub(super) fn remedy(&self) -> String {

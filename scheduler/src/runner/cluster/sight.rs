@@ -45,6 +45,9 @@ pub(super) struct Sight {
     pub(super) pods_listed: bool,
     /// How often the watch of the Pods was lost.
     pub(super) pods_broken: u32,
+    /// Why the cluster does not let us see the Jobs, or the Pods, since it last did.
+    pub(super) jobs_refused: Option<Refusal>,
+    pub(super) pods_refused: Option<Refusal>,
     /// Containers that were seen to run in a Pod, by its uid, that had been asked to end.
     pub(super) outlived: Vec<(Option<String>, String)>,
 }
@@ -53,6 +56,12 @@ impl Sight {
     /// Whether all that is there was seen once. Before that nothing is known to be absent.
     pub(super) fn is_listed(&self) -> bool {
         self.jobs_listed && self.pods_listed
+    }
+
+    /// Why not all was seen yet that is there, if the cluster refuses that.
+    pub(super) fn refusal(&self) -> Option<&Refusal> {
+        let pods = self.pods_refused.as_ref().filter(|_| !self.pods_listed);
+        self.jobs_refused.as_ref().filter(|_| !self.jobs_listed).or(pods)
     }
 
     /// Whether its Job is over and had a Pod, and there is none.
@@ -95,6 +104,21 @@ impl Sight {
         let phase = self.pod.as_ref().and_then(|pod| pod.status.as_ref()?.phase.as_deref());
         self.pod_gone || matches!(phase, Some("Succeeded" | "Failed"))
     }
+}
+
+/// What the cluster answers to whoever wants to see everything of one kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// The account has no right to it.
+    Forbidden {
+        /// As in a role.
+        verb: &'static str,
+        resource: &'static str,
+        /// The cluster's words.
+        said: String,
+    },
+    /// Our credentials are none, or are not accepted: why, for people.
+    Unauthorized(String),
 }
 
 /// Most Pods of one Job that are remembered beside the newest. What became of those before them its Job's counts say.

@@ -15,6 +15,9 @@ use tokio::time::Instant;
 
 use super::follow::Follower;
 use super::hidden::Hidden;
+use super::rights;
+use super::sight::Refusal;
+use crate::compile::ClusterPlace;
 use crate::runner::{self, News, Told};
 
 /// Shortest time between two words about one job: the cluster puts the same thing in turns (ErrImagePull, ImagePullBackOff),
@@ -51,8 +54,23 @@ impl Wait {
 
     /// What became of a job of an earlier life of the daemon cannot be looked at, for this reason.
     pub(super) fn unseen(why: &str) -> Self {
-        let why = format!("{why}, so nobody knows what became of its Pod; what its wrapper reports is kept until then");
-        Self { is_unseen: true, ..Self::new("Unseen", why) }
+        Self::unseen_with("Unseen", why, "")
+    }
+
+    /// The same, because the cluster refuses that.
+    pub(super) fn unseen_for(refusal: &Refusal, place: &ClusterPlace) -> Self {
+        match refusal {
+            Refusal::Unauthorized(why) => Self::unseen_with("Unauthorized", why, ""),
+            Refusal::Forbidden { verb, resource, said } => {
+                let (why, remedy) = rights::forbidden(place, verb, resource, said);
+                Self::unseen_with("Unpermitted", &why, &format!("; {remedy}"))
+            }
+        }
+    }
+
+    fn unseen_with(reason: &str, why: &str, remedy: &str) -> Self {
+        let why = format!("{why}, so nobody knows what became of its Pod; what its wrapper reports is kept until then{remedy}");
+        Self { is_unseen: true, ..Self::new(reason, why) }
     }
 
     /// The cluster refuses or does not answer, and is asked again.
@@ -83,6 +101,8 @@ fn way_out(reason: &str, why: &str) -> (&'static str, bool) {
         "FailedCreate" if why.contains("forbidden") || why.contains("denied") => ("the namespace's policy admits its Pod", false),
         "FailedCreate" => ("its Pod can be made", true),
         "Refused" => ("the cluster answers and takes it", true),
+        "Unpermitted" => ("the scheduler's account has this right, or when somebody cancels the job", true),
+        "Unauthorized" => ("the kubeconfig gives credentials that the cluster accepts, or when somebody cancels the job", true),
         "Unseen" => ("the cluster answers, or when somebody cancels the job", true),
         "InitRunning" => ("it has ended", false),
         "CrashLoopBackOff" => ("its next try starts", false),

@@ -29,7 +29,7 @@ use super::clusters::{Cluster, Key};
 use super::faults;
 use super::job::JOB_LABEL;
 use super::own::Own;
-use super::sight::Sight;
+use super::sight::{Refusal, Sight};
 
 /// How often everything is listed anew although nothing seems wrong: an event that got lost costs no more than this.
 const LIST_EVERY: Duration = Duration::from_secs(300);
@@ -102,7 +102,7 @@ impl Watches {
     /// Shows what becomes of a job from now on, by what is its `own`. `is_new`: there is nothing of it in the cluster yet; otherwise everything is
     /// listed once more, so that what is there already is seen.
     pub(super) fn view(&self, cluster: &Cluster, key: Key, namespace: &str, job: JobId, own: Own, is_new: bool) -> View {
-        let run = |watched: Arc<Namespace>| watched.run(cluster.patient.clone(), namespace.to_owned());
+        let run = |watched: Arc<Namespace>| watched.run(cluster.clone(), namespace.to_owned());
         self.show((key, namespace.to_owned()), job, own, is_new, run)
     }
 
@@ -169,8 +169,10 @@ trait Watched: kube::Resource<DynamicType = ()> + Clone + Send + 'static {
     /// `is_missed`: it was there, and is not any more; how it went nobody saw.
     fn gone(sight: &mut Sight, name: &str, is_missed: bool);
     fn listed(sight: &mut Sight);
-    /// The watch was lost.
-    fn broken(sight: &mut Sight);
+    /// The watch was lost, perhaps because the cluster refuses it.
+    fn broken(sight: &mut Sight, refusal: Option<Refusal>);
+    /// As roles call it.
+    const RESOURCE: &str;
 }
 
 impl Watched for Job {
@@ -188,10 +190,14 @@ impl Watched for Job {
     }
 
     fn listed(sight: &mut Sight) {
-        sight.jobs_listed = true;
+        (sight.jobs_listed, sight.jobs_refused) = (true, None);
     }
 
-    fn broken(_sight: &mut Sight) {}
+    fn broken(sight: &mut Sight, refusal: Option<Refusal>) {
+        sight.jobs_refused = refusal;
+    }
+
+    const RESOURCE: &str = "jobs.batch";
 }
 
 impl Watched for Pod {
@@ -210,18 +216,25 @@ impl Watched for Pod {
     }
 
     fn listed(sight: &mut Sight) {
-        sight.pods_listed = true;
+        (sight.pods_listed, sight.pods_refused) = (true, None);
     }
 
-    fn broken(sight: &mut Sight) {
+    fn broken(sight: &mut Sight, refusal: Option<Refusal>) {
         sight.pods_broken += 1;
+        sight.pods_refused = refusal;
     }
+
+    const RESOURCE: &str = "pods";
 }
 
 impl Namespace {
-    async fn run(self: Arc<Self>, client: kube::Client, namespace: String) {
-        let jobs = self.follow(Api::<Job>::namespaced(client.clone(), &namespace));
-        let pods = self.follow(Api::<Pod>::namespaced(client, &namespace));
+    async fn run(self: Arc<Self>, cluster: Cluster, namespace: String) {
+        // What was permitted is asked again before the next job, so that it is told before anything is made.
+        let forbidden = || {
+            cluster.permitted.lock().expect("nobody panics with the lock").remove(&namespace);
+        };
+        let jobs = self.follow(Api::<Job>::namespaced(cluster.patient.clone(), &namespace), &forbidden);
+        let pods = self.follow(Api::<Pod>::namespaced(cluster.patient.clone(), &namespace), &forbidden);
         tokio::select! {
             () = self.stop.cancelled() => {}
             _ = futures::future::join(jobs, pods) => {}
@@ -229,7 +242,7 @@ impl Namespace {
     }
 
     /// Lists and watches one kind until the end.
-    async fn follow<K>(&self, api: Api<K>)
+    async fn follow<K>(&self, api: Api<K>, forbidden: &(impl Fn() + Sync))
     where
         K: Watched + serde::de::DeserializeOwned + std::fmt::Debug,
     {
@@ -241,7 +254,7 @@ impl Namespace {
             let config = watcher::Config::default().labels(JOB_LABEL);
             let events = watcher::watcher(api.clone(), config).backoff(Pauses::default());
             // Its end ends it, and the next round lists.
-            self.take_in(std::pin::pin!(events), &mut known, &mut asked).await;
+            self.take_in(std::pin::pin!(events), &mut known, &mut asked, forbidden).await;
         }
     }
 
@@ -250,6 +263,7 @@ impl Namespace {
         mut events: std::pin::Pin<&mut (impl Stream<Item = watcher::Result<Event<K>>> + Send)>,
         known: &mut HashMap<String, JobId>,
         asked: &mut watch::Receiver<()>,
+        forbidden: &(impl Fn() + Sync),
     ) {
         let mut again = Instant::now() + LIST_EVERY;
         let mut listed: HashMap<String, JobId> = HashMap::new();
@@ -294,7 +308,11 @@ impl Namespace {
                 // It is tried again, with pauses.
                 Some(Err(error)) => {
                     tracing::warn!(why = faults::of_watch(&error), "a watch is broken; the cluster is asked again");
-                    self.show_all(|_| true, K::broken);
+                    let refusal = faults::refusal(&error, K::RESOURCE);
+                    if matches!(refusal, Some(Refusal::Forbidden { .. })) {
+                        forbidden();
+                    }
+                    self.show_all(|_| true, |sight| K::broken(sight, refusal.clone()));
                 }
                 None => return,
             }
@@ -302,9 +320,9 @@ impl Namespace {
     }
 
     /// Tells these about the watch itself.
-    fn show_all(&self, whom: impl Fn(&Watcher) -> bool, what: fn(&mut Sight)) {
+    fn show_all(&self, whom: impl Fn(&Watcher) -> bool, what: impl Fn(&mut Sight)) {
         for watcher in self.jobs.lock().expect("nobody panics with the lock").values().filter(|watcher| whom(watcher)) {
-            watcher.sight.send_modify(what);
+            watcher.sight.send_modify(&what);
         }
     }
 

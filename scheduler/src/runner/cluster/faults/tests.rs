@@ -7,6 +7,7 @@ use tempfile::TempDir;
 
 use super::super::ask::{self, Refused};
 use super::super::clusters::Clusters;
+use super::super::waits::Wait;
 use super::*;
 use crate::compile::ClusterPlace;
 
@@ -138,4 +139,21 @@ async fn a_plugin_that_fails_later_is_told_in_the_same_words_and_nothing_was_sen
     let expected = "asking: the plugin `plug-in` of its `exec` ended with exit status: 3; run it by hand, as the user and in the environment \
                     of the scheduler";
     assert_eq!(refused().await, Refused::Unauthorized(expected.to_owned()));
+}
+
+#[test]
+fn a_watch_that_is_forbidden_tells_the_right_that_it_lacks_and_what_gives_it() {
+    let status = |code, message: &str| Box::new(kube::core::Status { code, message: message.to_owned(), ..kube::core::Status::default() });
+    let of = |error: &watcher::Error| refusal(error, "pods");
+    let forbidden = watcher::Error::InitialListFailed(kube::Error::Api(status(403, "pods is forbidden")));
+    let place = ClusterPlace { own_namespace: false, ..place(Path::new("/k")) };
+    let wait = Wait::unseen_for(&of(&forbidden).unwrap(), &place);
+    let expected = "the scheduler's account may not `list` pods in the namespace `there` (pods is forbidden), so nobody knows what became of \
+                    its Pod; what its wrapper reports is kept until then; bind the ClusterRole of images/kubernetes/rights to it: ";
+    assert!(wait.is_unseen && wait.why.starts_with(expected) && wait.why.ends_with("--namespace there`"), "{}", wait.why);
+    assert_eq!(wait.ends_when, "the scheduler's account has this right, or when somebody cancels the job");
+    let late = of(&watcher::Error::WatchError(status(403, "no")));
+    assert_eq!(late, Some(Refusal::Forbidden { verb: "watch", resource: "pods", said: "no".to_owned() }));
+    assert!(matches!(of(&watcher::Error::WatchStartFailed(kube::Error::Api(status(401, "")))), Some(Refusal::Unauthorized(_))));
+    assert_eq!(of(&watcher::Error::WatchFailed(kube::Error::Api(status(410, "too old")))), None);
 }
