@@ -186,9 +186,11 @@ impl Texts<'_> {
         let values =
             |values: &Option<super::CustomRuntimeValues>| serde_json::to_value(values.as_ref().map(|values| &values.parameter_values));
         self.value(&values(&service.custom_runtime), "/service/customRuntime/parameterValues", &names);
+        self.env(&service.env, "/service", &names);
         for (index, own) in service.per_release_channel.iter().enumerate() {
-            let at = format!("/service/perReleaseChannel/{index}/customRuntime/parameterValues");
-            self.value(&values(&own.custom_runtime), &at, &names);
+            let at = format!("/service/perReleaseChannel/{index}");
+            self.value(&values(&own.custom_runtime), &format!("{at}/customRuntime/parameterValues"), &names);
+            self.env(&own.env, &at, &names);
         }
         let mut names = Names::new(&["Builtins.Application.Name", "Builtins.Service.Name"], &[], &service.parameters);
         names.known.extend(service.constants.iter().map(|constant| format!("Constants.{}", constant.name)));

@@ -168,6 +168,38 @@ service:
 }
 
 #[test]
+fn bad_input_template_error_in_the_environment_of_a_service_is_told() {
+    let text = "service:
+  name: s
+  application: a
+  parameters: [{name: image, string: {}}, {name: token, secret: {}}]
+  env:
+    A: {value: \"{{.Params.imag}}\"}
+    B: {value: \"{{.Params.image\"}
+    C: {value: \"{{.Constants.any}}{{.Builtins.Runtime.Labels.env}}{{.Builtins.ReleaseChannel.Name}}{{.Params.image}}\"}
+    D: {rawSecret: \"{{.Params.token}}\"}
+    E: {secret: {key: k}}
+  perReleaseChannel:
+  - releaseChannel: p
+    env:
+      F: {value: \"x{{.Params.token}}\"}
+      G: {rawSecret: \"a{{b\"}
+";
+    let told = problems(text);
+    let short: Vec<String> = told.lines().map(|line| line.split(" (").next().unwrap_or_default().to_owned()).collect();
+    assert_eq!(
+        short,
+        [
+            "6 service.env.A.value: undefined name `{{.Params.imag}}`",
+            "7 service.env.B.value: `{{.Params.image` is never closed",
+            "14 service.perReleaseChannel[0].env.F.value: `{{.Params.token}}` is a secret and stands in the middle of other text",
+            "15 service.perReleaseChannel[0].env.G.rawSecret: a template in this secret is malformed, or its name does not exist",
+        ],
+        "{told}"
+    );
+}
+
+#[test]
 fn bad_input_two_runtimes_and_no_connection() {
     let other = RUNTIME.replace("name: r\n", "name: r2\n");
     let text = format!("{APPLICATION}{RUNTIME}{other}---\nservice: {{name: s, application: a}}\n");
