@@ -21,11 +21,12 @@ use tracing_subscriber::EnvFilter;
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// What is logged when nothing is said: our own news and everybody's warnings.
-const DEFAULT_LOG: &str = "warn,pvn_scheduler=info";
+/// What is logged when nothing is said: our own news and everybody's warnings, but for those of kube's client: it writes down answers
+/// that it cannot read as they are, a Secret's too, and returns them all the same.
+const DEFAULT_LOG: &str = "warn,pvn_scheduler=info,kube_client=off";
 
 /// What `dev` logs, which tells the news itself.
-const DEV_LOG: &str = "warn";
+const DEV_LOG: &str = "warn,kube_client=off";
 
 /// Most lines of the log that wait for whoever reads it: a burst of some seconds. More are left out.
 const LOG_LINES: usize = 10_000;
