@@ -100,6 +100,8 @@ async fn a_secret_given_to_a_release_that_is_too_short_to_be_masked_is_warned_of
     let said = "parameter `token` is not masked in what jobs print: it is shorter than 6 bytes; give a longer one";
     assert_eq!(push(&[("token", "abc")], &[]).await, [said]);
     assert_eq!(push(&[("token", "long enough")], &[("token", "ab")]).await, [said]);
+    let own = push(&[("token", "long enough")], &[]).await;
+    assert!(matches!(&own[..], [one] if one.contains("that `staging` had of its own")), "{own:?}");
     assert!(push(&[("token", "long enough")], &[]).await.is_empty());
     assert!(push(&[("token", "")], &[]).await.is_empty(), "there is nothing to mask");
     let file = ConfigFile { path: "test.pvn.yaml".into(), text, ..ConfigFile::default() };
