@@ -46,6 +46,7 @@ mod job;
 mod leave;
 mod let_go;
 mod log;
+mod one_pod;
 mod own;
 mod record;
 mod rights;

@@ -8,6 +8,7 @@ mod ends;
 mod fake;
 mod leave;
 mod logs;
+mod one_pod;
 mod orphans;
 mod restarts;
 mod scripts;

@@ -93,6 +93,7 @@ impl Inner {
             start_by: now.plus_ms(i64::try_from(within.as_millis()).unwrap_or(i64::MAX)),
             end_by: spec.timeout_ms.map(|timeout| now.plus_ms(timeout)),
             started: false,
+            pod: None,
             secrets: Hidden::sealed(&secrets, &self.sealer),
             uid: None,
         };
@@ -159,6 +160,9 @@ impl Inner {
             tokio::time::sleep(CONNECT_AGAIN).await;
         };
         let own = Own::new(&record.name, record.uid.as_deref());
+        if let Some(pod) = &record.pod {
+            own.knows(pod);
+        }
         let view = self.watches.view(&cluster, Key::of(&record.place), &record.place.namespace, job, own.clone(), false);
         let mut follower = Follower::new(self.clone(), job, record, cluster, own, view, teller);
         let is_stopped = tokio::select! {
@@ -278,8 +282,13 @@ impl Follower {
             }
         }
         let params = PatchParams::apply(FIELD_MANAGER).force().validation_strict();
-        let patch = Patch::Apply(&objects.job);
-        let apply = || jobs.patch(name, &params, &patch);
+        let apply = async || match jobs.patch(name, &params, &Patch::Apply(&objects.job)).await {
+            Err(kube::Error::Api(status)) => match objects.without_what_is_unknown(&status.message) {
+                Some(job) => jobs.patch(name, &params, &Patch::Apply(&job)).await,
+                None => Err(kube::Error::Api(status)),
+            },
+            made => made,
+        };
         let make = async || self.ask_until(deadline, May::WhileOurs(&self.inner), "making its Job", apply).await;
         let made = match make().await {
             Err((Refused::NotFound(_), _)) if wanted.place.own_namespace => {

@@ -42,6 +42,11 @@ pub(super) struct Course {
     /// Whether its Job was deleted by us before it started, and how often the Pods' watch had been lost by then.
     pub(super) deleted: bool,
     pub(super) broken_before: u32,
+    /// Whether its Job was deleted because somebody suspended it, or ended because its Pod was asked to end.
+    pub(super) is_removed: bool,
+    pub(super) is_closed: bool,
+    /// Name of a Pod without owner that may be its own, and runs.
+    pub(super) stray: Option<String>,
     /// What its wrapper wrote into the log because it reaches nobody. It counts when the container has ended.
     pub(super) line: Option<Box<Report>>,
     /// Whether the cluster, or somebody in it, was seen to end its Pod before we did.
@@ -77,6 +82,9 @@ impl Course {
             timed_out: false,
             deleted: false,
             broken_before: 0,
+            is_removed: false,
+            is_closed: false,
+            stray: None,
             line: None,
             was_taken: false,
             asked: 0,

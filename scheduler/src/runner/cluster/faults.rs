@@ -12,8 +12,6 @@ use kube::client::{AuthError, RustlsTlsError};
 use kube::config::{KubeconfigError, LoadDataError};
 use kube::runtime::watcher;
 
-use super::sight::Refusal;
-
 /// What is told of a panic of a crate that connects us. What it said is in the daemon's log.
 pub(super) const PANICKED: &str = "it holds, or its plugin gives, a value with which no connection can be made, most often a token that is \
                                    not in one line (the daemon's log has the details)";
@@ -21,6 +19,21 @@ pub(super) const PANICKED: &str = "it holds, or its plugin gives, a value with w
 /// What is told of a token that cannot be sent.
 pub(super) const TOKEN: &str = "its token holds a line break, or another character that no request can carry; write it in one line \
                                 (`token: …`, not `token: |`), and end a `tokenFile` without a newline";
+
+/// What the cluster answers to whoever wants to see everything of one kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// The account has no right to it.
+    Forbidden {
+        /// As in a role.
+        verb: &'static str,
+        resource: &'static str,
+        /// The cluster's words.
+        said: String,
+    },
+    /// Our credentials are none, or are not accepted: why, for people.
+    Unauthorized(String),
+}
 
 /// Credentials that cannot be had.
 #[derive(Debug, thiserror::Error)]

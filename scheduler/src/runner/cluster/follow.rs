@@ -20,10 +20,12 @@ use super::clusters::Cluster;
 use super::course::Course;
 use super::hidden::Hidden;
 use super::leave::May;
+use super::one_pod::grace;
 use super::own::Own;
 use super::record::Record;
 use super::sight::tries::{Tried, last_run, tried};
 use super::sight::{Seen, Sight, Subject, init_that_ran, look, taken};
+use super::stop::{Left, with_stray};
 use super::waits::{Teller, Wait};
 use super::watch::View;
 use crate::delivery::Holds;
@@ -54,17 +56,14 @@ pub(super) const AWAY_WITHIN: Duration = Duration::from_secs(60);
 
 /// How long after its grace a Pod that was deleted may still be said to run, before its node counts as lost. A node needs some
 /// seconds to write down what ended.
-const NODE_WITHIN: Duration = Duration::from_secs(20);
+pub(super) const NODE_WITHIN: Duration = Duration::from_secs(20);
 
 /// How long the watch of the Pods may be behind that of the Jobs and behind a list: what is to be told as never started, or as
 /// gone, must not be seen to run for so long.
-const BEHIND_WITHIN: Duration = Duration::from_secs(2);
+pub(super) const BEHIND_WITHIN: Duration = Duration::from_secs(2);
 
 /// How long the cluster may leave it open what became of a job of an earlier life of the daemon, before people are told.
 pub(super) const UNSEEN_WITHIN: Duration = Duration::from_secs(5);
-
-/// Longest grace of a Pod that is waited for, a century: no clock adds up whatever a Job's file may say.
-const GRACE_LIMIT: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// A job that has been let go, or may have been.
 pub(super) struct Follower {
@@ -91,7 +90,7 @@ pub(super) struct Follower {
     pub(super) hidden: Hidden,
     /// What is its own.
     pub(super) own: Own,
-    view: View,
+    pub(super) view: View,
     /// What is known already, so that there is nothing to follow.
     pub(super) known: Option<(Learned, bool)>,
 }
@@ -187,6 +186,9 @@ impl Follower {
                 continue;
             }
             if is_listed {
+                if self.has_second_pod(&sight).await {
+                    return self.end_both(&mut course, stops).await;
+                }
                 self.try_ran(&mut course, &sight).await;
                 if course.started {
                     // Whoever was told that it waits for its cluster.
@@ -217,6 +219,9 @@ impl Follower {
                     return self.over(learned, true, &course, &sight).await;
                 }
                 course.absent_at.get_or_insert_with(|| Instant::now() + BEHIND_WITHIN);
+            }
+            if is_listed {
+                self.close(&mut course, &sight).await;
             }
             let asks_why = is_seen && course.is_silent && !course.started && !course.deleted;
             let untold = self.teller.due();
@@ -257,10 +262,11 @@ impl Follower {
                     return self.over(learned, false, &course, &sight).await;
                 }
                 () = tokio::time::sleep_until(course.absent_at.unwrap_or_else(Instant::now)), if course.absent_at.is_some() => {
-                    course.absent_at = None;
-                    course.is_absent = self.has_no_pods().await;
-                    if !course.is_absent {
-                        course.absent_at = Some(Instant::now() + BEHIND_WITHIN);
+                    (course.absent_at, course.stray) = (None, None);
+                    match self.left().await {
+                        Left::Nothing => course.is_absent = true,
+                        Left::Stray(pod) => (course.is_absent, course.stray) = (true, Some(pod)),
+                        Left::Own | Left::Unanswered => course.absent_at = Some(Instant::now() + BEHIND_WITHIN),
                     }
                 }
                 () = tokio::time::sleep_until(course.listen_at), if listens => {
@@ -349,7 +355,7 @@ impl Follower {
         let metadata = sight.pod.as_ref().map(|pod| &pod.metadata);
         if let Some(pod) = metadata.filter(|pod| pod.deletion_timestamp.is_some()) {
             let uid = pod.uid.clone().unwrap_or_default();
-            let grace = Duration::from_secs(pod.deletion_grace_period_seconds.unwrap_or_default().max(0).unsigned_abs()).min(GRACE_LIMIT);
+            let grace = grace(pod.deletion_grace_period_seconds.unwrap_or_default());
             let known = lost_at.filter(|(of, _)| *of == uid);
             course.lost_at = known.or_else(|| Some((uid, Instant::now() + grace + NODE_WITHIN)));
         }
@@ -422,7 +428,7 @@ impl Follower {
     }
 
     /// The last word: what it waited for if it was given up, and the log where nothing was delivered.
-    async fn over(&self, mut learned: Learned, mut gone: bool, course: &Course, sight: &Sight) -> (Learned, bool) {
+    pub(super) async fn over(&self, mut learned: Learned, mut gone: bool, course: &Course, sight: &Sight) -> (Learned, bool) {
         if let Some(never) = &mut learned.never {
             if let Some(name) = sight.pod.as_ref().and_then(init_that_ran).filter(|_| course.gave_up) {
                 let what = if course.timed_out { "ran past its timeout" } else { "did not start in time" };
@@ -435,6 +441,9 @@ impl Follower {
                 let why = format!("{}; the cluster could not be watched when its Job was deleted, and it may have run", never.why);
                 (learned.never, learned.lost) = (None, Some(why));
             }
+        }
+        if let Some(pod) = &course.stray {
+            learned = with_stray(learned, pod);
         }
         if let Some(why) = learned.lost.take() {
             gone |= sight.pod.is_none() && course.is_absent;
@@ -456,7 +465,7 @@ impl Follower {
             self.inner.note_finished(self.job);
         }
         self.hidden.hide_in(&mut learned);
-        (learned, gone && !course.others_run)
+        (learned, gone && !course.others_run && course.stray.is_none())
     }
 }
 

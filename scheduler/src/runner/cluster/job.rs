@@ -39,6 +39,10 @@ const BACKSTOP_S: i64 = 30;
 /// The user that brings the wrapper where none may be root and nobody says which. Source: that of the wrapper's own image.
 const WRAPPER_USER: i64 = 65532;
 
+/// When a Job makes another Pod: only once the one before has ended, not when it is asked to. The cluster's own default makes two
+/// that run side by side when somebody suspends a Job and resumes it. Source: batch/v1, since Kubernetes 1.28.
+const REPLACEMENT: &str = "podReplacementPolicy";
+
 /// Directory in the container where the wrapper is put.
 const WRAPPER_DIRECTORY: &str = "/pvn";
 
@@ -58,6 +62,8 @@ pub(super) struct Objects {
     pub(super) name: String,
     /// The Job, suspended.
     pub(super) job: Value,
+    /// Whether the user's file leaves it open when another Pod is made.
+    is_replacement_ours: bool,
     /// Values for the Secret by their variables, and the authorities; empty = no Secret.
     secrets: BTreeMap<String, String>,
     /// Whether the user's Job is suspended by itself.
@@ -94,6 +100,8 @@ pub(super) fn objects(
     let held = body.get("suspend") == Some(&Value::Bool(true));
     body.insert("suspend".to_owned(), true.into());
     body.entry("backoffLimit").or_insert(json!(0));
+    let is_replacement_ours = !body.contains_key(REPLACEMENT);
+    body.entry(REPLACEMENT).or_insert(json!("Failed"));
     body.entry("ttlSecondsAfterFinished").or_insert(json!(DEFAULT_TTL_S));
     if let Some(timeout_ms) = spec.timeout_ms {
         let backstop_s = timeout_ms.div_euclid(1000).saturating_add(BACKSTOP_S);
@@ -126,7 +134,7 @@ pub(super) fn objects(
         let items = [json!({"key": AUTHORITIES_FILE, "path": AUTHORITIES_FILE})];
         list(pod, "volumes")?.push(json!({"name": AUTHORITIES, "secret": {"secretName": name, "items": items}}));
     }
-    Ok(Objects { name, job, secrets, held, tries_again })
+    Ok(Objects { name, job, is_replacement_ours, secrets, held, tries_again })
 }
 
 /// Whether Kubernetes may run the command more than once by what the Job's file says. `null` there is the cluster's own default,
@@ -140,6 +148,14 @@ fn may_be_tried_again(job: &Value) -> bool {
 }
 
 impl Objects {
+    /// The Job for a cluster that refused it with these words because it is older than a field that is ours.
+    pub(super) fn without_what_is_unknown(&self, said: &str) -> Option<Value> {
+        let is_unknown = self.is_replacement_ours && said.contains(REPLACEMENT);
+        let mut job = Some(self.job.clone()).filter(|_| is_unknown)?;
+        job["spec"].as_object_mut()?.remove(REPLACEMENT);
+        Some(job)
+    }
+
     /// The Secret, owned by the Job of this uid, so that it is gone with it.
     pub(super) fn secret(&self, uid: &str) -> Option<Value> {
         if self.secrets.is_empty() {

@@ -17,6 +17,7 @@ use super::changed;
 use super::follow::{AWAY_WITHIN, FIELD_MANAGER, Follower, UNSEEN_WITHIN, lost, taken_unseen};
 use super::leave::May;
 use super::sight::had_pods;
+use super::stop::{Left, with_stray};
 use super::waits::Wait;
 use super::{later, told};
 use crate::runner::learned::{Learned, Never};
@@ -82,19 +83,23 @@ impl Follower {
                 if changed::is_paused(&found) && was_let_go {
                     // Letting it go would run it a second time, and so would whoever resumed it.
                     self.delete().await;
-                    let gone = self.has_no_pods().await;
+                    let gone = matches!(self.left().await, Left::Nothing);
                     self.known = Some((taken_unseen("somebody suspended its Job while nobody watched, which ends what ran"), gone));
                 } else if is_suspended(&found) {
                     self.let_go_late().await;
                 }
             }
             Ok(_) => self.known = Some((lost("another Job has taken the place of its own"), false)),
-            Err(Refused::NotFound(_)) => match self.its_pods().await {
+            Err(Refused::NotFound(_)) => match self.pods_there().await {
                 // It was deleted without them: they run on, and are followed.
-                Ok(left) if left.iter().any(|pod| pod.metadata.deletion_timestamp.is_none()) => self.is_orphaned = true,
-                left => {
-                    let gone = left.is_ok_and(|left| left.is_empty());
-                    self.known = Some((taken_unseen("its Job was deleted while nobody watched"), gone));
+                Ok(there) if there.own.iter().any(|pod| pod.metadata.deletion_timestamp.is_none()) => self.is_orphaned = true,
+                there => {
+                    let why = "its Job was deleted while nobody watched";
+                    self.known = Some(match there.map_or(Left::Unanswered, |there| there.left()) {
+                        Left::Nothing => (taken_unseen(why), true),
+                        Left::Stray(pod) => (with_stray(taken_unseen(why), &pod), false),
+                        Left::Own | Left::Unanswered => (taken_unseen(why), false),
+                    });
                 }
             },
             Err(refused) => {

@@ -43,6 +43,9 @@ pub(super) struct Record {
     /// Whether its command was seen to run.
     #[serde(default)]
     pub(super) started: bool,
+    /// Uid of the first Pod that was seen of a Job with one try.
+    #[serde(default)]
+    pub(super) pod: Option<String>,
     /// The secrets that it was given, sealed ([`super::hidden::Hidden`]).
     #[serde(default)]
     pub(super) secrets: String,
@@ -154,6 +157,7 @@ mod tests {
             start_by: Timestamp::from_millis(7),
             end_by: Some(Timestamp::from_millis(8)),
             started: false,
+            pod: None,
             secrets: String::new(),
             uid: None,
         };

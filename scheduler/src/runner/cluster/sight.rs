@@ -12,6 +12,7 @@ use schema::id::JobId;
 use schema::time::Timestamp;
 
 use super::changed;
+use super::faults::Refusal;
 use super::job;
 use super::let_go::LET_GO_MARK;
 use super::waits::Wait;
@@ -101,24 +102,14 @@ impl Sight {
 
     /// Whether every container of its Pod has ended.
     pub(super) fn is_pod_over(&self) -> bool {
-        let phase = self.pod.as_ref().and_then(|pod| pod.status.as_ref()?.phase.as_deref());
-        self.pod_gone || matches!(phase, Some("Succeeded" | "Failed"))
+        self.pod_gone || self.pod.as_ref().is_some_and(is_pod_over)
     }
 }
 
-/// What the cluster answers to whoever wants to see everything of one kind.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Refusal {
-    /// The account has no right to it.
-    Forbidden {
-        /// As in a role.
-        verb: &'static str,
-        resource: &'static str,
-        /// The cluster's words.
-        said: String,
-    },
-    /// Our credentials are none, or are not accepted: why, for people.
-    Unauthorized(String),
+/// Whether every container of a Pod has ended.
+pub(super) fn is_pod_over(pod: &Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    matches!(phase, Some("Succeeded" | "Failed"))
 }
 
 /// Most Pods of one Job that are remembered beside the newest. What became of those before them its Job's counts say.
@@ -170,14 +161,12 @@ pub(super) fn look(sight: &Sight, subject: Subject<'_>) -> Seen {
     let Some(pod) = &sight.pod else { return look_without_pod(sight, subject) };
     let seen = look_at_pod(pod, sight, subject);
     match seen {
-        // One try of several, and there are no more when its Job is suspended.
-        Seen::Over { learned, gone } if subject.tries_again && !sight.is_job_over() => {
-            if !sight.job.as_ref().is_some_and(|job| is_suspended_again(job, Some(pod))) {
-                return Seen::Waiting(None);
-            }
+        // One try of several, and there are no more when its Job is suspended, which we delete then.
+        Seen::Over { learned, gone } if subject.tries_again && sight.job.as_ref().is_some_and(|job| is_stopped_short(job, pod)) => {
             let lost = learned.lost.clone().or_else(|| Some("somebody suspended its Job, which makes no more tries".to_owned()));
             Seen::Over { learned: Box::new(Learned { lost, ..*learned }), gone }
         }
+        Seen::Over { .. } if subject.tries_again && !sight.is_job_over() => Seen::Waiting(None),
         // What ran before the last Pod, which did not, is what there is to tell.
         Seen::Over { .. } if subject.tries_again && subject.started && tries::never_ran(pod, sight, subject.container) => {
             match tries::last_run(sight, subject.container).and_then(|last| Some((last, tries::end_of_run(last, subject.container)?))) {
@@ -187,6 +176,11 @@ pub(super) fn look(sight: &Sight, subject: Subject<'_>) -> Seen {
         }
         seen => seen,
     }
+}
+
+/// Whether somebody suspended a Job before it was over.
+fn is_stopped_short(job: &Job, pod: &Pod) -> bool {
+    !is_over(job) && is_suspended_again(job, Some(pod))
 }
 
 fn look_without_pod(sight: &Sight, subject: Subject<'_>) -> Seen {
@@ -254,7 +248,7 @@ fn look_at_pod(pod: &Pod, sight: &Sight, subject: Subject<'_>) -> Seen {
 }
 
 /// Whether a node was chosen for a Pod: from then on its status is behind what happens there.
-fn had_node(pod: &Pod) -> bool {
+pub(super) fn had_node(pod: &Pod) -> bool {
     let status = pod.status.as_ref();
     let is_bound = |status: &PodStatus| {
         let was_chosen = |condition: &PodCondition| condition.type_ == "PodScheduled" && condition.status == "True";

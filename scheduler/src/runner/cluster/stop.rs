@@ -11,13 +11,51 @@ use super::changed;
 use super::course::Course;
 use super::follow::{AWAY_WITHIN, FIELD_MANAGER, Follower};
 use super::job::JOB_LABEL;
-use super::sight::{Sight, is_over, is_suspended_again};
+use super::own::is_of_nobody;
+use super::sight::{Sight, is_over, is_pod_over, is_suspended_again};
+use crate::runner::learned::{Learned, Taken};
 
 /// Seconds that a Pod has after the second stop. Not 0: then it would be gone from the books before it is gone from its node.
 const KILL_GRACE_S: u32 = 1;
 
 /// What a Job is given for its `activeDeadlineSeconds` that is to end now.
 pub(super) const END_NOW_S: u32 = 1;
+
+/// The Pods that have a job's label.
+pub(super) struct There {
+    /// Its own.
+    pub(super) own: Vec<Pod>,
+    /// Name of one that runs, or will, and of which nothing says whose it is: its own without owner, or a copy.
+    stray: Option<String>,
+}
+
+/// What is left of a job's Pods.
+pub(super) enum Left {
+    Nothing,
+    /// Only one of this name that may be its own. It is nobody's to delete.
+    Stray(String),
+    Own,
+    /// The cluster does not say.
+    Unanswered,
+}
+
+impl There {
+    pub(super) fn left(&self) -> Left {
+        match &self.stray {
+            _ if !self.own.is_empty() => Left::Own,
+            Some(stray) => Left::Stray(stray.clone()),
+            None => Left::Nothing,
+        }
+    }
+}
+
+/// What is known of a job of which such a Pod is left: not that it never started.
+pub(super) fn with_stray(learned: Learned, pod: &str) -> Learned {
+    let with = |why: String| format!("{why}; the Pod {pod} has its label and no owner and runs: it may be its own; look before you retry");
+    let lost = learned.never.map(|never| never.why).or(learned.lost).map(with);
+    let taken = learned.taken.map(|taken| Taken { why: with(taken.why), ..taken });
+    Learned { never: None, lost, taken, ..learned }
+}
 
 impl Follower {
     /// The first time the Pod gets TERM, and KILL after its grace; the second time at once. A Job that has not started is deleted,
@@ -66,8 +104,8 @@ impl Follower {
         }
     }
 
-    /// Deletes the Job, and with it everything that it owns, or owned.
-    pub(super) async fn delete(&self) {
+    /// Deletes the Job, and with it everything that it owns, or owned. Returns whether it is not there any more.
+    pub(super) async fn delete(&self) -> bool {
         let jobs = self.jobs();
         // Not another one that has its name by now.
         let uid = self.own.uid().map(str::to_owned);
@@ -77,9 +115,11 @@ impl Follower {
             Err(Refused::NotFound(_)) if self.own.uid().is_some() => self.delete_its_pods(&DeleteParams::default()).await,
             Ok(_) | Err(Refused::NotFound(_)) => {}
             Err(refused) => {
-                tracing::warn!(job = %self.job, why = refused.why(), "a Job could not be deleted; it stays suspended or ends by its deadline")
+                tracing::warn!(job = %self.job, why = refused.why(), "a Job could not be deleted; it stays suspended or ends by its deadline");
+                return false;
             }
         }
+        true
     }
 
     fn of_its_label(&self) -> ListParams {
@@ -87,23 +127,26 @@ impl Follower {
     }
 
     pub(super) async fn its_pods(&self) -> Result<Vec<Pod>, Refused> {
-        let (pods, params) = (self.pods(), self.of_its_label());
-        let found = self.ask(AWAY_WITHIN, "looking for its Pods", || pods.list(&params)).await?;
-        Ok(self.own.pods(found.items))
+        Ok(self.pods_there().await?.own)
     }
 
-    /// Whether it is known that there is no Pod of it.
-    pub(super) async fn has_no_pods(&self) -> bool {
-        self.its_pods().await.is_ok_and(|found| found.is_empty())
+    /// The Pods with its label.
+    pub(super) async fn pods_there(&self) -> Result<There, Refused> {
+        let (pods, params) = (self.pods(), self.of_its_label());
+        let found = self.ask(AWAY_WITHIN, "looking for its Pods", || pods.list(&params)).await?;
+        let (own, others): (Vec<Pod>, Vec<Pod>) = found.items.into_iter().partition(|pod| self.own.has_pod(pod));
+        let stray = others.iter().find(|pod| is_of_nobody(pod) && !is_pod_over(pod)).map(ResourceExt::name_any);
+        Ok(There { own, stray })
+    }
+
+    /// What is known to be left of its Pods.
+    pub(super) async fn left(&self) -> Left {
+        self.pods_there().await.map_or(Left::Unanswered, |there| there.left())
     }
 
     /// Whether it is known that none of its Pods runs or will, and that the last of them is as it was seen.
     pub(super) async fn pods_are_over(&self, seen: &Sight) -> bool {
-        let Ok(found) = self.its_pods().await else { return false };
-        let is_over = |pod: &Pod| {
-            let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-            matches!(phase, Some("Succeeded" | "Failed"))
-        };
+        let Ok(There { own: found, .. }) = self.pods_there().await else { return false };
         let made_at = |pod: &Pod| pod.creation_timestamp().map(|at| at.0);
         let last = found.iter().max_by_key(|pod| made_at(pod));
         let version = |pod: &Pod| (pod.uid(), pod.resource_version());
@@ -111,7 +154,7 @@ impl Follower {
             let is_older = |pod: &Pod| seen.pod_gone && pod.uid() != last.uid() && made_at(pod) >= made_at(last);
             seen.pod.as_ref().is_some_and(|pod| version(pod) == version(last) || is_older(pod))
         });
-        is_last_seen && found.iter().all(is_over)
+        is_last_seen && found.iter().all(is_pod_over)
     }
 
     /// Nothing runs the command again once its end is told. A Job that was suspended while it ran, or scaled to nothing, lost its Pod,

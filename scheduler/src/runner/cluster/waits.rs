@@ -13,10 +13,10 @@ use schema::id::JobId;
 use schema::time::Timestamp;
 use tokio::time::Instant;
 
+use super::faults::Refusal;
 use super::follow::Follower;
 use super::hidden::Hidden;
 use super::rights;
-use super::sight::Refusal;
 use crate::compile::ClusterPlace;
 use crate::runner::{self, News, Told};
 

@@ -27,9 +27,10 @@ use tokio_util::task::TaskTracker;
 use super::ask::LONGEST_PAUSE;
 use super::clusters::{Cluster, Key};
 use super::faults;
+use super::faults::Refusal;
 use super::job::JOB_LABEL;
 use super::own::Own;
-use super::sight::{Refusal, Sight};
+use super::sight::Sight;
 
 /// How often everything is listed anew although nothing seems wrong: an event that got lost costs no more than this.
 const LIST_EVERY: Duration = Duration::from_secs(300);

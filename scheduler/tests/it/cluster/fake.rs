@@ -14,6 +14,8 @@ use futures::StreamExt;
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
 
+mod pods;
+
 /// What the server does instead of answering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
@@ -141,42 +143,19 @@ impl Fake {
         self.put(&format!("/apis/batch/v1/namespaces/n/jobs/{}", job["metadata"]["name"].as_str().unwrap()), job);
     }
 
-    /// Gives the only Job a Pod of this number, younger than those with smaller ones.
-    pub(super) fn try_pod(&self, number: u32, status: Value) {
-        self.try_pod_as(number, json!({}), status);
-    }
-
-    /// The same with more metadata.
-    pub(super) fn try_pod_as(&self, number: u32, more: Value, status: Value) {
-        let job = self.object("/jobs/").expect("a Job was made");
-        let name = format!("{}-{number}", job["metadata"]["name"].as_str().unwrap());
-        let mut metadata = pod_of(&job, &name, &format!("p{number}"));
-        metadata["creationTimestamp"] = format!("2026-01-01T00:00:{number:02}Z").into();
-        merge(&mut metadata, more);
-        self.put(
-            &format!("/api/v1/namespaces/n/pods/{name}"),
-            json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "status": status}),
-        );
-    }
-
     /// Puts an object there, or in the place of the one with its name.
     pub(super) fn put(&self, path: &str, object: Value) {
         self.change(&mut self.world.lock().unwrap(), path, object);
     }
 
-    /// Gives the only Job a Pod, or its Pod another state.
-    pub(super) fn pod(&self, metadata: Value, status: Value) {
-        let job = self.object("/jobs/").expect("a Job was made");
-        let name = format!("{}-x", job["metadata"]["name"].as_str().unwrap());
-        let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": pod_of(&job, &name, "p"), "status": status});
-        merge(&mut pod["metadata"], metadata);
-        self.put(&format!("/api/v1/namespaces/n/pods/{name}"), pod);
-    }
-
     /// Deletes what has this in its path and no finalizer; the watches are told.
     pub(super) fn delete(&self, part: &str) {
+        self.delete_if(part, |_| true);
+    }
+
+    fn delete_if(&self, part: &str, also: impl Fn(&Value) -> bool) {
         let mut world = self.world.lock().unwrap();
-        let goes = |path: &str, object: &Value| path.contains(part) && object["metadata"]["finalizers"].is_null();
+        let goes = |path: &str, object: &Value| path.contains(part) && object["metadata"]["finalizers"].is_null() && also(object);
         let paths: Vec<String> = world.objects.iter().filter(|(path, object)| goes(path, object)).map(|(path, _)| path.clone()).collect();
         for path in paths {
             let object = world.objects.remove(&path).expect("it is there");
@@ -461,7 +440,7 @@ async fn answer(State(fake): State<Fake>, request: Request) -> Response {
             if path.contains("/jobs/") {
                 // As the garbage collector would, once the node has said what became of its containers.
                 fake.end_unmade();
-                fake.delete("/pods/");
+                fake.collect();
             }
             (StatusCode::OK, removed)
         }

@@ -110,3 +110,56 @@ async fn p3_an_orphan_that_does_not_start_is_deleted() {
     world.fake.delete("/pods/");
     assert_eq!(world.end().await, "gone, never, surroundings: it did not start in time: Unschedulable: 0/1 nodes");
 }
+
+/// Takes from the only Pod what says whose it is, but for our own label.
+fn take_its_owner(world: &World) {
+    pod(world, |pod| {
+        pod["metadata"]["ownerReferences"] = Value::Null;
+        pod["metadata"]["labels"].as_object_mut().unwrap().retain(|label, _| label.starts_with("pvn.dev/"));
+    });
+}
+
+#[tokio::test]
+async fn p1_an_orphan_without_the_clusters_labels_is_known_again_by_its_uid() {
+    let mut world = running_world(None).await;
+    world.runner.detach().await;
+    take_its_owner(&world);
+    world.fake.delete("/jobs/");
+    world.restart().await;
+    assert_eq!(world.runner.recover(&[job_id()]).await, []);
+    tokio::time::sleep(SOON).await;
+    pod(&world, |pod| pod["status"] = ended(0, "Completed"));
+    assert_eq!(world.end().await, "gone, exit Some(0)");
+}
+
+#[tokio::test]
+async fn p1_a_pod_without_owner_that_may_be_the_jobs_keeps_it_from_being_gone() {
+    let expected = "its Job was deleted while nobody watched; the Pod svc-apply-";
+    for (status, gone) in [(running(), "not gone"), (ended(0, "Completed"), "gone")] {
+        // Nobody has seen its Pod before.
+        let mut world = World::new().await;
+        world.let_go().await;
+        world.runner.detach().await;
+        world.fake.pod(json!({}), status);
+        take_its_owner(&world);
+        world.fake.delete("/jobs/");
+        world.restart().await;
+        assert_eq!(world.runner.recover(&[job_id()]).await, []);
+        let end = world.end().await;
+        assert!(end.starts_with(&format!("{gone}, unknown: its Job was deleted while nobody watched")), "{end}");
+        assert_eq!(end.contains(expected), gone == "not gone", "{end}");
+        assert!(world.fake.object("/pods/").unwrap()["metadata"]["deletionTimestamp"].is_null(), "it may be a copy");
+    }
+}
+
+#[tokio::test]
+async fn p1_nor_is_a_job_gone_that_was_deleted_in_front_of_the_scheduler() {
+    let mut world = World::new().await;
+    world.let_go().await;
+    let others = json!({"name": "z", "namespace": "n", "uid": "c", "labels": {"pvn.dev/job": job_id().to_string()}});
+    let others = json!({"apiVersion": "v1", "kind": "Pod", "metadata": others, "status": running()});
+    world.fake.put("/api/v1/namespaces/n/pods/z", others);
+    world.fake.delete("/jobs/");
+    let end = world.end().await;
+    assert!(end.starts_with("not gone, unknown: its Job was deleted, and nobody saw a Pod of it; the Pod z"), "{end}");
+}

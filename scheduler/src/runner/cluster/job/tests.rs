@@ -50,7 +50,7 @@ fn what_the_file_leaves_open_is_ours() {
         "apiVersion": "batch/v1", "kind": "Job",
         "metadata": {"name": name, "namespace": "there", "labels": labels},
         "spec": {
-            "suspend": true, "backoffLimit": 0, "ttlSecondsAfterFinished": 3600, "activeDeadlineSeconds": 90,
+            "suspend": true, "backoffLimit": 0, "podReplacementPolicy": "Failed", "ttlSecondsAfterFinished": 3600, "activeDeadlineSeconds": 90,
             "template": {
                 "metadata": {"labels": labels},
                 "spec": {"restartPolicy": "Never", "containers": [{
@@ -91,6 +91,23 @@ fn what_the_file_says_stays() {
     assert_eq!(value("A"), [json!("$(B)")], "the file's own, which refers to ours");
     assert_eq!(value("B"), [json!("costs $$(5)")], "and ours as it is");
     assert_eq!(value("PVN_TOKEN"), [Value::Null], "nobody else sets what is ours");
+}
+
+#[test]
+fn a_cluster_that_is_older_than_a_field_of_ours_gets_the_job_without_it() {
+    let said = ".spec.podReplacementPolicy: field not declared in schema";
+    let (own, cluster) = spec(minimal());
+    let ours = objects(&own, &cluster, &reach(), None).unwrap();
+    let mut expected = ours.job.clone();
+    expected["spec"].as_object_mut().unwrap().remove("podReplacementPolicy");
+    assert_eq!(ours.without_what_is_unknown(said), Some(expected));
+    assert_eq!(ours.without_what_is_unknown("denied"), None);
+    let mut file = minimal();
+    file["spec"]["podReplacementPolicy"] = json!("TerminatingOrFailed");
+    let (own, cluster) = spec(file);
+    let theirs = objects(&own, &cluster, &reach(), None).unwrap();
+    assert_eq!(theirs.job["spec"]["podReplacementPolicy"], "TerminatingOrFailed");
+    assert_eq!(theirs.without_what_is_unknown(said), None, "whoever asks for it hears that it is not there");
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! Why and since when the cluster ends a Pod, without us asking for that. Pure. Called by `sight` and the job's task.
 
+use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::asked::{asked_to_end, before_it_was_seen_to_run_on, by_another_clock};
 use super::{Sight, Subject, disruption, failure, failure_words, is_disrupted, is_suspended_again, runs, time, tries, words};
+use crate::runner::cluster::stop::END_NOW_S;
 use crate::runner::learned::Taken;
 
 /// Why and since when the cluster ends a Pod, which we did not ask for.
@@ -18,7 +20,10 @@ pub(in super::super) fn taken(pod: &Pod, sight: &Sight, subject: Subject<'_>) ->
         let at = Some(by_another_clock(asked_to_end(pod).filter(|_| !subject.ended_by_us && !tries::is_cut_by_its_job(pod, sight))?));
         let job = sight.job.as_ref();
         // That too many tries have failed follows from the deletion.
-        let deadline = job.and_then(failure).filter(|failure| failure.reason.as_deref() == Some("DeadlineExceeded"));
+        // A deadline of now is how we keep a Job from making another Pod.
+        let is_ours = |job: &&Job| job.spec.as_ref().and_then(|spec| spec.active_deadline_seconds) == Some(END_NOW_S.into());
+        let deadline = job.filter(|job| !is_ours(job)).and_then(failure);
+        let deadline = deadline.filter(|failure| failure.reason.as_deref() == Some("DeadlineExceeded"));
         let why = match deadline.map(failure_words) {
             Some(why) => format!("its Job ended it: {why}"),
             None if job.is_some_and(|job| is_suspended_again(job, Some(pod))) => {

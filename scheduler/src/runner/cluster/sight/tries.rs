@@ -9,7 +9,8 @@ use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod,
 use schema::time::Timestamp;
 
 use super::{
-    Sight, asked_by, asked_to_end, cannot_start, ended, failure, had_node, is_refused, is_unmade, never_made, runs, state, time, was_made,
+    Sight, asked_by, asked_to_end, cannot_start, ended, failure, had_node, is_pod_over, is_refused, is_unmade, never_made, runs, state,
+    time, was_made,
 };
 
 /// What a Job allows when it does not say. Source: `backoffLimit` of batch/v1.
@@ -37,7 +38,7 @@ pub(in super::super) fn tried(sight: &Sight, container: &str) -> Tried {
         return Tried::Ran { since: runs.into_iter().filter_map(began).min() };
     }
     // One that is on its way out and has not ended says what it was when it has.
-    let is_ending = |pod: &&Pod| pod.metadata.deletion_timestamp.is_some() && !is_over(pod) && !sight.pod_gone;
+    let is_ending = |pod: &&Pod| pod.metadata.deletion_timestamp.is_some() && !is_pod_over(pod) && !sight.pod_gone;
     let idle = pods().filter(|pod| is_ending(pod) || never_ran(pod, sight, container)).count();
     if sight.job.as_ref().map_or(0, ended_pods) > idle { Tried::Counted } else { Tried::Never }
 }
@@ -90,11 +91,6 @@ pub(super) fn whole_end<'a>(pod: &Pod, status: &'a ContainerStatus) -> Option<&'
     let asked = asked_to_end(pod).filter(|_| !runs(status))?;
     let by_itself = |ended: &&ContainerStateTerminated| ended.finished_at.as_ref().is_some_and(|at| seconds(time(at)) < seconds(asked));
     ended(status).filter(by_itself).or_else(|| status.last_state.as_ref()?.terminated.as_ref())
-}
-
-fn is_over(pod: &Pod) -> bool {
-    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-    matches!(phase, Some("Succeeded" | "Failed"))
 }
 
 fn status_of<'a>(pod: &'a Pod, container: &str) -> Option<&'a ContainerStatus> {

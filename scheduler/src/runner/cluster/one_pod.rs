@@ -1,0 +1,121 @@
+//! What keeps a job to one Pod although somebody in the cluster suspends its Job and resumes it, or takes its Pod away from it; and how
+//! a job ends whose Job made a second one all the same. Called by the job's task.
+//!
+//! What always holds: a Job that was let go and is seen suspended is deleted while its Pod still ends, so that nobody can resume it;
+//! a Job with one try of which a second Pod was seen never ends as a success, and is known to be gone only when every Pod that was
+//! seen of it is over.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::course::Course;
+use super::follow::{BEHIND_WITHIN, Follower, NODE_WITHIN, taken_unseen};
+use super::sight::{Sight, had_node, is_over, is_pod_over, is_suspended_again};
+use super::stop::Left;
+use crate::delivery::Holds;
+use crate::runner::learned::{Learned, Never};
+
+/// How long a Pod may take to end that does not say. Source: `terminationGracePeriodSeconds` of core/v1.
+const GRACE: Duration = Duration::from_secs(30);
+
+/// Longest grace of a Pod that is waited for, a century: no clock adds up whatever a Job's file may say.
+const GRACE_LIMIT: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
+impl Follower {
+    /// Whether a second Pod was seen of a Job with one try. Which was the first is noted, so that it is known after a restart, whether
+    /// or not it is still there.
+    pub(super) async fn has_second_pod(&mut self, sight: &Sight) -> bool {
+        if self.record.tries_again {
+            return false;
+        }
+        let pods = || sight.older.iter().chain(&sight.pod);
+        if self.record.pod.is_none() {
+            self.record.pod = pods().min_by_key(|pod| pod.creation_timestamp().map(|at| at.0)).and_then(ResourceExt::uid);
+            if self.record.pod.is_some() {
+                self.note_pod().await;
+            }
+        }
+        pods().any(|pod| pod.uid().is_some() && pod.uid() != self.record.pod)
+    }
+
+    async fn note_pod(&self) {
+        if !self.inner.records.has(self.job) {
+            return;
+        }
+        if let Err(Never { why, .. }) = self.inner.note(self.job, &self.record).await {
+            tracing::warn!(job = %self.job, why, "the Pod of a job cannot be noted");
+        }
+    }
+
+    /// Lets its Job make no other Pod once the one that there is was asked to end. One that somebody suspended, or scaled to nothing, is
+    /// deleted: it could be resumed while its Pod still ends.
+    pub(super) async fn close(&self, course: &mut Course, sight: &Sight) {
+        let Some(job) = sight.job.as_ref().filter(|job| !sight.job_gone && !course.deleted && !is_over(job)) else { return };
+        let had_pod = sight.pod.is_some() || course.started;
+        if had_pod && is_suspended_again(job, sight.pod.as_ref()) {
+            course.is_removed = course.is_removed || self.delete().await;
+            return;
+        }
+        let is_ending = sight.pod.as_ref().is_some_and(|pod| pod.metadata.deletion_timestamp.is_some());
+        if is_ending && !self.record.tries_again && !self.subject(course).ended_by_us && !std::mem::replace(&mut course.is_closed, true) {
+            self.end_pods().await;
+        }
+    }
+
+    /// Ends a job whose Job made a second Pod, and waits for the end of all of them as long as they may take.
+    pub(super) async fn end_both(&self, course: &mut Course, stops: &mut mpsc::Receiver<()>) -> (Learned, bool) {
+        // Either wrapper reports as the job's own.
+        self.inner.delivery.hold(self.job, Holds::All);
+        tracing::warn!(job = %self.job, "the Job of a job with one try made a second Pod; both are ended");
+        let mut sight = self.view.sight.borrow().clone();
+        let all = |sight: &Sight| sight.older.iter().chain(&sight.pod).map(own_grace).max().unwrap_or(GRACE);
+        let until = Instant::now() + all(&sight) + NODE_WITHIN;
+        let gone = loop {
+            // Once its Job is gone those that it does not own any more are asked to end, too.
+            self.delete().await;
+            sight = self.view.sight.borrow().clone();
+            if self.are_all_over(&sight).await {
+                break true;
+            }
+            if Instant::now() >= until {
+                break false;
+            }
+            tokio::select! {
+                () = tokio::time::sleep(BEHIND_WITHIN) => {}
+                Some(()) = stops.recv() => self.stop(course, true).await,
+            }
+        };
+        let mut names: Vec<_> = sight.older.iter().chain(&sight.pod).map(ResourceExt::name_any).collect();
+        names.sort_unstable();
+        let why = format!(
+            "its Job made a second Pod (seen: {}), so its command ran twice, or may have, maybe both at once; somebody resumed the Job after \
+             it was suspended, or took a Pod away from it",
+            names.join(", ")
+        );
+        self.over(taken_unseen(&why), gone, course, &sight).await
+    }
+
+    /// Whether every Pod that was seen is over, and none is there that is not.
+    async fn are_all_over(&self, sight: &Sight) -> bool {
+        let Ok(there) = self.pods_there().await else { return false };
+        let is_there = |pod: &Pod| there.own.iter().any(|other| other.uid() == pod.uid());
+        // One that went without its node's word may still run there.
+        let is_over = |pod: &Pod| is_pod_over(pod) || !had_node(pod) || is_there(pod);
+        let seen_over = sight.older.iter().chain(&sight.pod).all(is_over);
+        seen_over && there.own.iter().all(is_pod_over) && !matches!(there.left(), Left::Stray(_))
+    }
+}
+
+fn own_grace(pod: &Pod) -> Duration {
+    let seconds = pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds);
+    seconds.map_or(GRACE, grace)
+}
+
+/// A grace in seconds as one that is waited for.
+pub(super) fn grace(seconds: i64) -> Duration {
+    Duration::from_secs(seconds.max(0).unsigned_abs()).min(GRACE_LIMIT)
+}
