@@ -1,7 +1,7 @@
 //! The values that a push keeps where it gives none: those of the newest release. Where these come from one that went back in some
-//! channels they are no word about the others, so each of these keeps its own: what it has (see `had`), never what it only waits for, because that may be
-//! the very thing that was taken back. And what is to be said where channels that wait for each other come apart that way, or where
-//! the config does not go with the values. Called by `release`.
+//! channels they are no word about the others, so each of these keeps its own: what it has (see `had`), never what it only waits for,
+//! because that may be the very thing that was taken back. And what is to be said where channels that wait for each other come apart
+//! that way, or where the config does not go with the values. Called by `release`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,11 +23,10 @@ impl Planner {
     pub(super) async fn values_kept(&self, subject: &Subject<'_>, newest: &ReleaseRow) -> Result<Values, Refusal> {
         let mut kept = newest.params.clone();
         let goes_back = newest.rolled_back_to.is_some();
-        let since = if goes_back { Some(BTreeSet::new()) } else { kept.since_back.take() };
-        let Some(since) = since else { return Ok(kept) };
+        let earlier = kept.since_back.take();
+        let Some(since) = (if goes_back { Some(BTreeSet::new()) } else { earlier }) else { return Ok(kept) };
         let pursued = self.store.pursued(subject.service.id).await?;
         let others: Vec<_> = pursued.into_iter().filter(|(_, release)| *release != newest.id).collect();
-        kept.since_back = None;
         if others.is_empty() {
             return Ok(kept);
         }

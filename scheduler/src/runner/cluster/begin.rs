@@ -247,6 +247,16 @@ impl Inner {
 }
 
 impl Follower {
+    /// Notes what is known of it by now, unless it is forgotten already. `what`: the news, for the log.
+    pub(super) async fn note_record(&self, what: &str) {
+        if !self.inner.records.has(self.job) {
+            return;
+        }
+        if let Err(Never { why, .. }) = self.inner.note(self.job, &self.record).await {
+            tracing::warn!(job = %self.job, why, "{what} cannot be noted");
+        }
+    }
+
     /// The uid of the Job, suspended, with everything that it needs.
     async fn make(&mut self, wanted: &ClusterJob, objects: &Objects, tried_before: bool, deadline: Instant) -> Result<String, Never> {
         if self.record.is_apply

@@ -367,9 +367,7 @@ impl Follower {
             return;
         }
         self.record.started = true;
-        if let Err(Never { why, .. }) = self.inner.note(self.job, &self.record).await {
-            tracing::warn!(job = %self.job, why, "that a job has started cannot be noted");
-        }
+        self.note_record("that a job has started").await;
     }
 
     /// What it waits for, from its status or else from what its events said of the same object.

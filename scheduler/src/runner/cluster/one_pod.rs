@@ -17,7 +17,7 @@ use super::follow::{BEHIND_WITHIN, Follower, NODE_WITHIN, taken_unseen};
 use super::sight::{Sight, had_node, is_over, is_pod_over, is_suspended_again};
 use super::stop::Left;
 use crate::delivery::Holds;
-use crate::runner::learned::{Learned, Never};
+use crate::runner::learned::Learned;
 
 /// How long a Pod may take to end that does not say. Source: `terminationGracePeriodSeconds` of core/v1.
 const GRACE: Duration = Duration::from_secs(30);
@@ -36,19 +36,10 @@ impl Follower {
         if self.record.pod.is_none() {
             self.record.pod = pods().min_by_key(|pod| pod.creation_timestamp().map(|at| at.0)).and_then(ResourceExt::uid);
             if self.record.pod.is_some() {
-                self.note_pod().await;
+                self.note_record("the Pod of a job").await;
             }
         }
         pods().any(|pod| pod.uid().is_some() && pod.uid() != self.record.pod)
-    }
-
-    async fn note_pod(&self) {
-        if !self.inner.records.has(self.job) {
-            return;
-        }
-        if let Err(Never { why, .. }) = self.inner.note(self.job, &self.record).await {
-            tracing::warn!(job = %self.job, why, "the Pod of a job cannot be noted");
-        }
     }
 
     /// Lets its Job make no other Pod once the one that there is was asked to end. One that somebody suspended, or scaled to nothing, is
@@ -72,8 +63,8 @@ impl Follower {
         self.inner.delivery.hold(self.job, Holds::All);
         tracing::warn!(job = %self.job, "the Job of a job with one try made a second Pod; both are ended");
         let mut sight = self.view.sight.borrow().clone();
-        let all = |sight: &Sight| sight.older.iter().chain(&sight.pod).map(own_grace).max().unwrap_or(GRACE);
-        let until = Instant::now() + all(&sight) + NODE_WITHIN;
+        let longest = sight.older.iter().chain(&sight.pod).map(own_grace).max().unwrap_or(GRACE);
+        let until = Instant::now() + longest + NODE_WITHIN;
         let gone = loop {
             // Once its Job is gone those that it does not own any more are asked to end, too.
             self.delete().await;

@@ -26,8 +26,7 @@ use tokio_util::task::TaskTracker;
 
 use super::ask::LONGEST_PAUSE;
 use super::clusters::{Cluster, Key};
-use super::faults;
-use super::faults::Refusal;
+use super::faults::{self, Refusal};
 use super::job::JOB_LABEL;
 use super::own::Own;
 use super::sight::Sight;

@@ -7,7 +7,7 @@ use schema::id::JobId;
 use serde_json::json;
 
 use super::World;
-use super::ends::{ended, running, running_world};
+use super::ends::{ended, running, running_with_tries, running_world};
 
 /// Longer than a watch needs to show what changed.
 const SOON: Duration = Duration::from_secs(2);
@@ -71,12 +71,7 @@ async fn p1_no_apply_is_made_beside_the_job_of_an_earlier_one_that_is_not_over()
 #[tokio::test]
 async fn p1_a_job_that_was_scaled_to_nothing_cannot_be_scaled_up_again_unseen() {
     for tries in [0, 1] {
-        let mut world = World::new().await;
-        let mut spec = world.spec();
-        spec.command.job.as_mut().unwrap()["spec"]["backoffLimit"] = tries.into();
-        world.let_go_as(spec).await;
-        world.fake.pod(json!({}), running());
-        assert_eq!(world.told().await, "runs");
+        let mut world = running_with_tries(tries).await;
         world.fake.job(|job| job["spec"]["parallelism"] = 0.into());
         tokio::time::sleep(SOON).await;
         let deleted = json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 30});

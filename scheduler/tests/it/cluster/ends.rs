@@ -2,6 +2,7 @@
 //! and only what never ran through no fault of its own is tried again.
 
 use axum::http::Method;
+use pvn_scheduler::runner::JobSpec;
 use schema::report::Report;
 use serde_json::{Value, json};
 
@@ -29,8 +30,19 @@ pub(super) fn running() -> Value {
 
 /// A world with a job whose command is told to run.
 pub(super) async fn running_world() -> World {
+    running_as(|_| {}).await
+}
+
+/// The same with a Job whose file gives it so many more tries.
+pub(super) async fn running_with_tries(more: u32) -> World {
+    running_as(|spec| spec.command.job.as_mut().unwrap()["spec"]["backoffLimit"] = more.into()).await
+}
+
+async fn running_as(change: impl FnOnce(&mut JobSpec)) -> World {
     let mut world = World::new().await;
-    world.let_go().await;
+    let mut spec = world.spec();
+    change(&mut spec);
+    world.let_go_as(spec).await;
     world.fake.pod(json!({}), running());
     assert_eq!(world.told().await, "runs");
     world

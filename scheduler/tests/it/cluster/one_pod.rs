@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::http::Method;
 use serde_json::{Value, json};
 
-use super::ends::{ended, running, running_world};
+use super::ends::{ended, running, running_with_tries, running_world};
 use super::fake::{Fake, Fault};
 use super::{Told, World, check, job_id};
 
@@ -37,12 +37,7 @@ async fn p1_a_cluster_that_is_older_than_what_keeps_a_job_to_one_pod_gets_it_wit
 #[tokio::test]
 async fn p1_a_job_that_is_suspended_while_it_runs_is_deleted_before_somebody_can_resume_it() {
     for (tries, change) in [(0, json!({"suspend": true})), (0, json!({"parallelism": 0})), (1, json!({"suspend": true}))] {
-        let mut world = World::new().await;
-        let mut spec = world.spec();
-        spec.command.job.as_mut().unwrap()["spec"]["backoffLimit"] = tries.into();
-        world.let_go_as(spec).await;
-        world.fake.pod(json!({}), running());
-        assert_eq!(world.told().await, "runs");
+        let mut world = running_with_tries(tries).await;
         world.fake.job(|job| job["spec"].as_object_mut().unwrap().extend(change.as_object().unwrap().clone()));
         world.until("its Job to be deleted", |fake| fake.object("/jobs/").is_none()).await;
         is_not_over(&mut world).await;
