@@ -30,7 +30,7 @@ pub struct Goal {
     pub application: String,
     /// The service, by name or id.
     pub service: String,
-    /// Only these channels, by name or id; `None` means all that have a release.
+    /// Only these channels, by name or id; `None` means all that have a release and that no config took away.
     pub channels: Option<Vec<String>>,
     /// Exactly this version; `None` means whatever is desired.
     pub version: Option<String>,
@@ -52,7 +52,7 @@ pub enum Verdict {
 impl Goal {
     fn wants(&self, instance: &Instance) -> bool {
         match &self.channels {
-            None => instance.desired_version.is_some(),
+            None => instance.desired_version.is_some() && instance.status != Status::Deleted,
             Some(names) => names.iter().any(|name| name == instance.channel.as_str() || *name == instance.channel_id.to_string()),
         }
     }
@@ -80,6 +80,9 @@ impl Goal {
         };
         if let Some(version) = self.version.as_ref().filter(|version| *version != newest) {
             return Verdict::Never(format!("{version} was replaced by {newest}"));
+        }
+        if self.wanted(service).next().is_none() {
+            return Verdict::Never(format!("{name} has no channel with a release any more: a config took them away"));
         }
         let (mut failed, mut waiting) = (Vec::new(), false);
         for instance in self.wanted(service) {
@@ -291,6 +294,16 @@ mod tests {
         check(None, None, &service(v, &[("a", Converging, v), ("b", Failed, v)]), &Verdict::Failed(vec!["b".to_owned()]));
         check(None, None, &service(v, &[("a", Converged, v), ("never-released", Converging, None)]), &Verdict::Converged);
         check(Some(&["a"]), None, &service(v, &[("a", Converged, v), ("b", Failed, v)]), &Verdict::Converged);
+    }
+
+    #[test]
+    fn a_channel_that_was_taken_away_is_waited_for_only_by_its_name() {
+        let v = Some("web-1");
+        let one = service(v, &[("a", Status::Converged, v), ("gone", Status::Deleted, v)]);
+        check(None, None, &one, &Verdict::Converged);
+        check(Some(&["a", "gone"]), None, &one, &Verdict::Never("shop/web in gone was deleted".to_owned()));
+        let none_left = "shop/web has no channel with a release any more: a config took them away".to_owned();
+        check(None, None, &service(v, &[("gone", Status::Deleted, v)]), &Verdict::Never(none_left));
     }
 
     #[test]
