@@ -26,6 +26,18 @@ pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mu
     ill::note(client, console).await
 }
 
+/// The commands that are told in backticks and that a terminal, which breaks a table where its width ends, does not show whole.
+fn broken<'a>(told: &'a [String], shown: &str) -> Vec<&'a str> {
+    let mut commands: Vec<&str> = Vec::new();
+    let quoted = told.iter().flat_map(|text| text.split('`').skip(1).step_by(2));
+    for command in quoted.filter(|quoted| quoted.starts_with("pvnctl ") && !shown.contains(quoted)) {
+        if !commands.contains(&command) {
+            commands.push(command);
+        }
+    }
+    commands
+}
+
 fn page(instance: &ChannelArgument, explanation: &Explanation, paper: &Paper) -> String {
     let now = when::now();
     let reason = explanation.reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
@@ -43,7 +55,16 @@ fn page(instance: &ChannelArgument, explanation: &Explanation, paper: &Paper) ->
                 cause.until.map(|until| when::until(until, now)).unwrap_or_default().into(),
             ]);
         }
-        text += &format!("\n{}", paper.table(&causes));
+        let causes = paper.table(&causes);
+        let told: Vec<String> = explanation.causes.iter().map(|cause| one_line(&cause.message)).collect();
+        let broken = broken(&told, &causes);
+        text += &format!("\n{causes}");
+        if !broken.is_empty() {
+            text += &format!("\n{}", paper.heading("COMMANDS"));
+            for command in broken {
+                text += &format!("  {command}\n");
+            }
+        }
     }
     if explanation.next.is_empty() {
         return text + "\nnothing happens next by itself\n";
@@ -53,4 +74,21 @@ fn page(instance: &ChannelArgument, explanation: &Explanation, paper: &Paper) ->
         next.row([action.action.as_str().into(), when::until(action.at, now).into(), action.at.into()]);
     }
     text + "\n" + &paper.table(&next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_the_width_breaks_stands_once_more_and_whole() {
+        let told = "`eu` is not converged; `pvnctl services push web --app shop --channels eu,us` releases to both; `pvnctl jobs list` too";
+        let told = vec![told.to_owned(), told.to_owned()];
+        let mut table = Table::new(["BECAUSE", ""]);
+        for message in &told {
+            table.row(["UPSTREAM_UNSTABLE".into(), message.as_str().into()]);
+        }
+        assert_eq!(broken(&told, &table.render(Some(60), false)), ["pvnctl services push web --app shop --channels eu,us"]);
+        assert!(broken(&told, &table.render(None, false)).is_empty());
+    }
 }
