@@ -48,6 +48,17 @@ fn a_wrong_argument_ends_with_1_and_help_with_0() {
 }
 
 #[test]
+fn a_timeout_of_what_is_not_waited_for_is_refused() {
+    for words in
+        [&["services", "push", "web", "--app", "shop"][..], &["services", "rollback", "web", "--app", "shop"], &["configs", "apply", "."]]
+    {
+        let ran = run_with(None, &[words, &["--timeout", "5m"]].concat(), b"", None);
+        assert_eq!(ran.code, 1, "{words:?}");
+        assert!(ran.stderr.contains("required arguments were not provided") && ran.stderr.contains("--wait"), "{words:?}: {}", ran.stderr);
+    }
+}
+
+#[test]
 fn the_time_that_a_token_is_valid_may_be_called_as_others_call_it() {
     for flag in ["--valid-for", "--expires"] {
         let made = json!({"name": "ci", "role": "viewer", "token": "t", "expiresAt": "2026-01-01T00:00:00.000Z"});

@@ -23,7 +23,7 @@ Without a terminal there is nobody to ask: give --no-prompt, or it refuses.";
 
 /// What can be typed.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_arg("timeout", |timeout| timeout.requires("wait")))]
 pub struct Arguments {
     /// Which files.
     #[command(flatten)]

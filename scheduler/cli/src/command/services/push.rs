@@ -22,7 +22,7 @@ With --wait it ends as `services wait` does: 0 converged, 2 FAILED, 3 timeout, 1
 
 /// What can be typed.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_arg("timeout", |timeout| timeout.requires("wait")))]
 pub struct Arguments {
     /// Which service.
     #[command(flatten)]

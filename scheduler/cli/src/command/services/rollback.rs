@@ -18,7 +18,7 @@ A rollback is a new release with the values of an earlier one.";
 
 /// What can be typed.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_arg("timeout", |timeout| timeout.requires("wait")))]
 pub struct Arguments {
     /// Which service.
     #[command(flatten)]
