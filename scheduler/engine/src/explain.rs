@@ -50,6 +50,15 @@ pub fn brings_back(target: &str, had: Option<&str>) -> String {
     }
 }
 
+/// What ends that a person's word keeps an apply back: this command, a new release, or a fetch that finds this, where there is a fetch.
+fn ways_out(state: &State, command: &str, found: &str) -> String {
+    if state.desired().is_some_and(|desired| desired.fetch.is_some()) {
+        format!("{command}, a new release, or a fetch that finds {found}")
+    } else {
+        format!("{command} or a new release")
+    }
+}
+
 struct Chain<'a> {
     state: &'a State,
     lanes: &'a Lanes,
@@ -129,8 +138,9 @@ impl Chain<'_> {
                 }
                 let text = match state.unsettled {
                     Some(job) => self.unsettled_way_out(job),
-                    None => "no other apply starts until `pvnctl services retry`, a new release, or a fetch that finds nothing left to do"
-                        .into(),
+                    None => {
+                        format!("no other apply starts until {}", ways_out(state, "`pvnctl services retry`", "nothing left to do"))
+                    }
                 };
                 self.say("WAITS_FOR_PERSON", text, since, None);
             }
@@ -164,7 +174,10 @@ impl Chain<'_> {
             }
             Situation::Observing => {
                 let then = state.conditions(self.now).map_or_else(String::new, |conditions| format!(", and then once {conditions}"));
-                let text = format!("observer mode: it looks and never applies; ends when observer mode is turned off{then}");
+                let text = format!(
+                    "observer mode: it looks and never applies; ends with a start of the scheduler without it, or, where its data was restored from \
+                     a backup, with `pvn-scheduler activate`{then}"
+                );
                 self.say("OBSERVER", text, since, None);
             }
             Situation::Upstream(channels) => {
@@ -234,7 +247,7 @@ impl Chain<'_> {
         }
         if let Some(error) = &state.look.error {
             let tries = if state.look.misses > 1 { format!("{} times in a row; ", state.look.misses) } else { String::new() };
-            self.say("FETCH_FAILED", format!("{tries}{error}"), None, state.look.due);
+            self.say("FETCH_FAILED", format!("{tries}{error}"), state.look.missed_since, state.look.due);
         }
     }
 
@@ -317,8 +330,8 @@ impl Chain<'_> {
             let text = format!("{} rejected {} {}{digest}{why}", no.who, name_of(approval), approval.id);
             self.say("APPROVAL_REJECTED", text, Some(no.at), None);
             let found = if approval.kind == ApprovalKind::Apply { "something else" } else { "nothing left to do" };
-            let text = format!("ends with `pvnctl services retry`, which asks anew, a new release, or a fetch that finds {found}");
-            self.say("WAITS_FOR_PERSON", text, None, None);
+            let ways = ways_out(self.state, "`pvnctl services retry`, which asks anew", found);
+            self.say("WAITS_FOR_PERSON", format!("ends with {ways}"), None, None);
             return;
         }
         let by = if yes.is_empty() { String::new() } else { format!(" ({})", yes.join(", ")) };

@@ -96,6 +96,7 @@ impl State {
         let was_work = self.work().is_some();
         self.look.answered_at = Some(at);
         self.look.misses = 0;
+        self.look.missed_since = None;
         self.look.failures = 0;
         self.look.misfires = 0;
         self.look.error = None;
@@ -160,6 +161,7 @@ impl State {
         look.error = Some(format!("fetch {} {why}", job.id));
         look.misses = look.misses.saturating_add(u32::from(blame != Blame::Person));
         if look.misses == 1 {
+            look.missed_since.get_or_insert(ended_at);
             out.push(log("job.ended", None, format!("fetch {} {why}", job.id), &[("job", &job.id.to_string())]));
         }
         let wait_ms = match blame {

@@ -18,6 +18,9 @@ pub(crate) struct Look {
     /// Looks in a row that brought no answer, whoever is to blame.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) misses: u32,
+    /// When the first of those ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) missed_since: Option<Timestamp>,
     /// Of those, failures of the command in a row: what the retry policy counts.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) failures: u32,

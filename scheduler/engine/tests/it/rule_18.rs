@@ -82,6 +82,39 @@ fn rule_18_what_keeps_a_job_from_starting_is_told_with_its_deadline_until_it_sta
 }
 
 #[test]
+fn where_nothing_fetches_no_fetch_is_named_as_a_way_out() {
+    for (desired, named) in [(exit_code(), true), (apply_only(), false)] {
+        let mut it = Scenario::new(desired);
+        if named {
+            it.run(Fetch, 2);
+        }
+        let job = it.start(Apply).job;
+        it.send(Event::Cancel { job, who: "ann".to_owned() });
+        it.ends(job, Outcome::Cancelled { gone: true });
+        let told = explain(it.state(), &Lanes::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
+        let way_out = &told.causes.iter().find(|cause| cause.code == "WAITS_FOR_PERSON").unwrap().message;
+        assert_eq!(way_out.contains("fetch"), named, "{way_out}");
+    }
+}
+
+#[test]
+fn a_fetch_that_fails_is_told_with_the_end_of_the_first_that_failed() {
+    let mut it = Scenario::new(exit_code());
+    let since = |it: &Scenario| {
+        let told = explain(it.state(), &Lanes::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
+        told.causes.iter().find(|cause| cause.code == "FETCH_FAILED").map(|cause| it.seconds(cause.since.unwrap()))
+    };
+    it.run(Fetch, 0);
+    it.until(400).run(Fetch, 1);
+    it.until(500).run(Fetch, 1);
+    assert_eq!(since(&it), Some(400.0));
+    it.until(600).run(Fetch, 0);
+    assert_eq!(since(&it), None);
+    it.until(1_000).run(Fetch, 1);
+    assert_eq!(since(&it), Some(1_000.0));
+}
+
+#[test]
 fn rule_18_that_the_place_of_a_job_cannot_be_looked_at_is_told_of_one_that_runs_too() {
     let mut it = Scenario::new(exit_code());
     let job = it.start(Fetch).job;
