@@ -4,6 +4,7 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
+use axum::http::Uri;
 use clap::builder::BoolishValueParser;
 
 use crate::retention::Policy;
@@ -180,11 +181,8 @@ impl Settings {
         if self.tls()?.is_none() && !self.listen.ip().is_loopback() && !self.allow_plain_http {
             return Err(SettingsError::Plain(self.listen));
         }
-        if let Some(url) = &self.advertise_url
-            && !url.starts_with("http://")
-            && !url.starts_with("https://")
-        {
-            return Err(SettingsError::Wrong(format!("--advertise-url `{url}` is not a URL that starts with http:// or https://")));
+        if let Some(url) = &self.advertise_url {
+            check_advertised(url)?;
         }
         self.database_file().map(drop)
     }
@@ -243,6 +241,22 @@ pub fn listen_address(text: &str) -> Result<SocketAddr, String> {
     found.min_by_key(SocketAddr::is_ipv6).ok_or_else(|| form.to_owned())
 }
 
+/// The address that Pods use stands in Jobs and in messages, where everybody reads it.
+fn check_advertised(text: &str) -> Result<(), SettingsError> {
+    let wrong = |what: &str| Err(SettingsError::Wrong(format!("--advertise-url {what}")));
+    let is_http = |url: &Uri| matches!(url.scheme_str(), Some("http" | "https")) && url.host().is_some_and(|host| !host.is_empty());
+    if text.contains('@') {
+        return wrong("holds a user or a password, and everybody reads it: take them out; jobs bring tokens of their own");
+    }
+    let Some(url) = text.parse().ok().filter(is_http) else {
+        return wrong(&format!("`{text}` is not a URL that starts with http:// or https://"));
+    };
+    if url.query().is_some() || text.contains('#') {
+        return wrong(&format!("`{text}` has a `?` or a `#`, after which no path can follow: take that out"));
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -282,6 +296,18 @@ mod tests {
             Ok(()),
         );
         check(|s| s.database_url = Some("postgres://u:secret@db/pvn".into()), Err("not supported yet: --database-url"));
+    }
+
+    #[test]
+    fn the_advertised_address_is_one_that_anybody_may_read() {
+        let check = |url: &str, expected| check(|settings| settings.advertise_url = Some(url.to_owned()), expected);
+        check("https://pvn.example.com:7780/below/", Ok(()));
+        check("http://[::1]:7780", Ok(()));
+        check("pvn.example.com", Err("is not a URL that starts with http:// or https://"));
+        check("https://", Err("is not a URL"));
+        check("https://ann:hunter2@pvn.example.com", Err("--advertise-url holds a user or a password"));
+        check("https://pvn.example.com/?token=x", Err("after which no path can follow"));
+        check("https://pvn.example.com/#x", Err("after which no path can follow"));
     }
 
     #[test]
