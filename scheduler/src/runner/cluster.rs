@@ -48,6 +48,7 @@ mod let_go;
 mod log;
 mod one_pod;
 mod own;
+mod plugin;
 mod record;
 mod rights;
 mod sight;

@@ -46,6 +46,6 @@ async fn is_there(clusters: &Clusters, place: &ClusterPlace) -> Result<bool, ()>
     cluster.throttle.pass(false).await;
     let found = Api::<Namespace>::all(cluster.client).get_opt(&place.namespace).await;
     found.map(|found| found.is_some()).map_err(|error| {
-        tracing::debug!(why = faults::of_client(&error, None), "a cluster does not say whether a namespace is there");
+        tracing::debug!(why = faults::of_client(&error), "a cluster does not say whether a namespace is there");
     })
 }

@@ -142,9 +142,9 @@ pub(super) fn refused(what: &str, error: &kube::Error) -> Refused {
     match error {
         kube::Error::Api(status) => by_status(what, status),
         // Nothing was sent.
-        error if faults::lacks_credentials(error) => Refused::Unauthorized(format!("{what}: {}", faults::of_client(error, None))),
+        error if faults::lacks_credentials(error) => Refused::Unauthorized(format!("{what}: {}", faults::of_client(error))),
         error => {
-            let why = format!("{what}: the cluster does not answer: {}", faults::of_client(error, None));
+            let why = format!("{what}: the cluster does not answer: {}", faults::of_client(error));
             // Any other way in which a connection fails says nothing of what had gone over it.
             if is_refused(error) { Refused::Unreached(why) } else { Refused::Doubtful(why) }
         }

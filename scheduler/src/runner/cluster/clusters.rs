@@ -7,10 +7,12 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
-use kube::config::{AuthInfo, ExecInteractiveMode, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use schema::time::Timestamp;
 use tokio::time::Instant;
 
-use super::faults;
+use super::{faults, plugin};
+use crate::clock::Clock;
 use crate::compile::ClusterPlace;
 
 /// Requests a second that one cluster is asked in the long run. Source: what `kubectl` and Kubernetes' own controllers allow
@@ -26,6 +28,9 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 /// Shortest time between two looks at the same kubeconfig because of failures: it is a small file, and a cluster that is away
 /// makes every request fail.
 const RENEW_EVERY: Duration = Duration::from_secs(2);
+
+/// How long before the end of its credentials a request takes new ones. Source: that of kube.
+const CREDENTIALS_MARGIN_MS: i64 = 60_000;
 
 /// How long after a request without an answer a cluster that forbids something may not know its roles yet: an API server answers
 /// before it has read them. Measured: some seconds.
@@ -117,8 +122,8 @@ fn through(connection: &Arc<Connection>, which: fn(&Clients) -> &kube::Client) -
     let service = tower::service_fn(move |request| {
         let connection = connection.clone();
         async move {
-            let clients = connection.clients();
-            let answer = which(&clients).send(request).await.map_err(|error| faults::of_request(error, clients.program.as_deref()));
+            let clients = connection.fresh().await.map_err(faults::no_credentials)?;
+            let answer = which(&clients).send(request).await.map_err(faults::of_request);
             if answer.is_err() {
                 *connection.failed_at.lock().expect("nobody panics with the lock") = Some(Instant::now());
             }
@@ -136,8 +141,8 @@ fn through(connection: &Arc<Connection>, which: fn(&Clients) -> &kube::Client) -
 struct Connection {
     place: ClusterPlace,
     clients: RwLock<Clients>,
-    /// When it was read; held while it is.
-    read_at: tokio::sync::Mutex<Instant>,
+    /// How it was read last; held while it is.
+    last: tokio::sync::Mutex<Reading>,
     /// When a request last had no answer.
     failed_at: Mutex<Option<Instant>>,
 }
@@ -147,38 +152,76 @@ struct Clients {
     /// Waits for an answer no longer than the API server itself would.
     hasty: kube::Client,
     patient: kube::Client,
-    /// That of the plugin that gives the credentials.
-    program: Option<String>,
+    /// When the credentials that a plugin gave end.
+    until: Option<Timestamp>,
+}
+
+impl Clients {
+    fn end_soon(&self) -> bool {
+        self.until.is_some_and(|until| Clock::System.now().plus_ms(CREDENTIALS_MARGIN_MS) >= until)
+    }
+}
+
+/// A look at the kubeconfig, and at what its plugin gives.
+struct Reading {
+    ended_at: Instant,
+    /// Why it cannot be used.
+    why: Option<String>,
 }
 
 impl Connection {
     async fn open(place: &ClusterPlace) -> Result<Self, String> {
         let clients = connect(place).await?;
-        let read_at = tokio::sync::Mutex::new(Instant::now());
-        Ok(Self { place: place.clone(), clients: RwLock::new(clients), read_at, failed_at: Mutex::default() })
+        let last = tokio::sync::Mutex::new(Reading { ended_at: Instant::now(), why: None });
+        Ok(Self { place: place.clone(), clients: RwLock::new(clients), last, failed_at: Mutex::default() })
     }
 
     fn clients(&self) -> Clients {
         self.clients.read().expect("nobody panics with the lock").clone()
     }
 
+    /// The clients, with credentials that last for a request.
+    ///
+    /// # Errors
+    /// Why there are none, for people.
+    async fn fresh(&self) -> Result<Clients, String> {
+        let clients = self.clients();
+        if !clients.end_soon() {
+            return Ok(clients);
+        }
+        let mut last = self.last.lock().await;
+        let clients = self.clients();
+        if !clients.end_soon() {
+            return Ok(clients);
+        }
+        // A plugin that fails is not run for each of those who wait for it.
+        if let Some(why) = last.why.as_ref().filter(|_| last.ended_at.elapsed() < RENEW_EVERY) {
+            return Err(why.clone());
+        }
+        self.read(&mut last).await.map(|()| self.clients())
+    }
+
     /// Reads the kubeconfig again, unless that was just done. What was there stays while it cannot be used: it may be being
     /// written.
     async fn renew(&self) {
-        let mut read_at = self.read_at.lock().await;
-        if read_at.elapsed() < RENEW_EVERY {
-            return;
+        let mut last = self.last.lock().await;
+        if last.ended_at.elapsed() >= RENEW_EVERY {
+            let _told = self.read(&mut last).await;
         }
-        *read_at = Instant::now();
-        match connect(&self.place).await {
-            Ok(clients) => *self.clients.write().expect("nobody panics with the lock") = clients,
-            Err(why) => tracing::warn!(why, "the credentials of a cluster cannot be read again"),
+    }
+
+    async fn read(&self, last: &mut Reading) -> Result<(), String> {
+        let read = connect(&self.place).await;
+        let read = read.map(|clients| *self.clients.write().expect("nobody panics with the lock") = clients);
+        *last = Reading { ended_at: Instant::now(), why: read.as_ref().err().cloned() };
+        if let Err(why) = &read {
+            tracing::warn!(why, "the credentials of a cluster cannot be read again");
         }
+        read
     }
 }
 
-/// The clients of a place. Where kube blocks, as it does while a plugin gives credentials, it holds up nobody; and where it panics
-/// it is a kubeconfig that cannot be used, which may be mended, and no end of the task of a job that runs.
+/// The clients of a place. Where kube blocks, as it does while it reads files, it holds up nobody; and where it panics it is a kubeconfig that cannot be used, which may be mended, and no end of the task of a job that runs.
 async fn connect(place: &ClusterPlace) -> Result<Clients, String> {
     let wanted = place.clone();
     // The runtime is around it: a client has a task of its own.
@@ -197,12 +240,7 @@ async fn clients(place: &ClusterPlace) -> Result<Clients, String> {
     // ring, as everywhere; whoever came before set the same.
     let _set_already = rustls::crypto::ring::default_provider().install_default();
     let mut config = read(place).await.map_err(|error| faults::of_kubeconfig(&error, place.context.as_deref()))?;
-    let exec = &mut config.auth_info.exec;
-    let program = exec.as_ref().and_then(|exec| faults::program(exec.command.as_deref()?));
-    if let Some(exec) = exec {
-        // Nobody can answer it here, and what it prints for people would be in our log.
-        exec.interactive_mode = Some(ExecInteractiveMode::Never);
-    }
+    let until = plugin::credentials(&mut config.auth_info).await?;
     if has_unsendable_token(&config.auth_info) {
         return Err(faults::TOKEN.to_owned());
     }
@@ -212,8 +250,8 @@ async fn clients(place: &ClusterPlace) -> Result<Clients, String> {
     // Streams are silent for as long as kube lets them be, which is a little longer than the API server does.
     let patient = config.clone();
     config.read_timeout = Some(ANSWER_WITHIN);
-    let client = |config| kube::Client::try_from(config).map_err(|error| faults::of_client(&error, program.as_deref()));
-    Ok(Clients { hasty: client(config)?, patient: client(patient)?, program })
+    let client = |config| kube::Client::try_from(config).map_err(|error| faults::of_client(&error));
+    Ok(Clients { hasty: client(config)?, patient: client(patient)?, until })
 }
 
 /// The kubeconfig of a place, or what the cluster around us gives to its Pods.

@@ -6,7 +6,6 @@
 //! here is shown by its own `Display`, but for errors of the operating system and of the network, which hold no such thing.
 
 use std::error::Error;
-use std::path::Path;
 
 use kube::client::{AuthError, RustlsTlsError};
 use kube::config::{KubeconfigError, LoadDataError};
@@ -15,6 +14,9 @@ use kube::runtime::watcher;
 /// What is told of a panic of a crate that connects us. What it said is in the daemon's log.
 pub(super) const PANICKED: &str = "it holds, or its plugin gives, a value with which no connection can be made, most often a token that is \
                                    not in one line (the daemon's log has the details)";
+
+/// What is told of an `auth-provider` that gives nothing.
+pub(super) const PROVIDER: &str = "its `auth-provider` gives no token, or is none that pvn knows; use `exec`";
 
 /// What is told of a token that cannot be sent.
 pub(super) const TOKEN: &str = "its token holds a line break, or another character that no request can carry; write it in one line \
@@ -78,13 +80,13 @@ fn unloaded(field: &str, error: &LoadDataError) -> String {
     }
 }
 
-/// A client that cannot be made, or a request that came to nothing. `program`: that of the kubeconfig's plugin.
-pub(super) fn of_client(error: &kube::Error, program: Option<&str>) -> String {
+/// A client that cannot be made, or a request that came to nothing.
+pub(super) fn of_client(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) if status.message.is_empty() => status.reason.clone(),
         kube::Error::Api(status) => status.message.clone(),
         kube::Error::HyperError(error) => of_network(error),
-        kube::Error::Service(error) => of_service(error.as_ref(), program),
+        kube::Error::Service(error) => of_service(error.as_ref()),
         kube::Error::ReadEvents(error) => of_network(error),
         kube::Error::ProxyProtocolUnsupported { .. } | kube::Error::ProxyProtocolDisabled { .. } => {
             "its `proxy-url`, or the scheduler's HTTPS_PROXY, names a proxy, and pvn reaches clusters without one; take it out".to_owned()
@@ -101,7 +103,7 @@ pub(super) fn of_client(error: &kube::Error, program: Option<&str>) -> String {
         kube::Error::Discovery(_) => "it does not say what it can do".to_owned(),
         kube::Error::RustlsTls(error) => of_tls(error),
         kube::Error::TlsRequired => "its `server` speaks TLS, and this program does not".to_owned(),
-        kube::Error::Auth(error) => of_credentials(error, program),
+        kube::Error::Auth(error) => of_credentials(error),
     }
 }
 
@@ -109,7 +111,7 @@ pub(super) fn of_client(error: &kube::Error, program: Option<&str>) -> String {
 pub(super) fn of_watch(error: &watcher::Error) -> String {
     match error {
         watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error) | watcher::Error::WatchFailed(error) => {
-            of_client(error, None)
+            of_client(error)
         }
         watcher::Error::WatchError(status) => status.message.clone(),
         watcher::Error::NoResourceVersion => "a list has no version".to_owned(),
@@ -125,7 +127,7 @@ pub(super) fn refusal(error: &watcher::Error, resource: &'static str) -> Option<
         }
         watcher::Error::WatchError(status) => ("watch", status),
         watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error) | watcher::Error::WatchFailed(error) => {
-            return lacks_credentials(error).then(|| Refusal::Unauthorized(of_client(error, None)));
+            return lacks_credentials(error).then(|| Refusal::Unauthorized(of_client(error)));
         }
         watcher::Error::NoResourceVersion => return None,
     };
@@ -137,22 +139,25 @@ pub(super) fn refusal(error: &watcher::Error, resource: &'static str) -> Option<
 }
 
 /// What a client's layers say, which is a text of the network's or one about credentials.
-fn of_service(error: &(dyn Error + 'static), program: Option<&str>) -> String {
+fn of_service(error: &(dyn Error + 'static)) -> String {
     std::iter::successors(Some(error), |&error| error.source())
         .find_map(|error| match error.downcast_ref::<AuthError>() {
-            Some(error) => Some(of_credentials(error, program)),
+            Some(error) => Some(of_credentials(error)),
             None => error.downcast_ref::<NoCredentials>().map(ToString::to_string),
         })
         .unwrap_or_else(|| of_network(error))
 }
 
-/// An error of a request, with the program's name where it is about credentials.
-pub(super) fn of_request(error: kube::Error, program: Option<&str>) -> kube::Error {
+/// A request that was not made, for want of credentials.
+pub(super) fn no_credentials(why: String) -> kube::Error {
+    kube::Error::Service(Box::new(NoCredentials(why)))
+}
+
+/// An error of a request, in our words where it is about credentials.
+pub(super) fn of_request(error: kube::Error) -> kube::Error {
     match error {
-        kube::Error::Service(error) if error.is::<AuthError>() => {
-            kube::Error::Service(Box::new(NoCredentials(of_service(error.as_ref(), program))))
-        }
-        kube::Error::Auth(error) => kube::Error::Service(Box::new(NoCredentials(of_credentials(&error, program)))),
+        kube::Error::Service(error) if error.is::<AuthError>() => no_credentials(of_service(error.as_ref())),
+        kube::Error::Auth(error) => no_credentials(of_credentials(&error)),
         error => error,
     }
 }
@@ -166,31 +171,24 @@ pub(super) fn lacks_credentials(error: &kube::Error) -> bool {
     }
 }
 
-fn of_credentials(error: &AuthError, program: Option<&str>) -> String {
-    let plugin = match program {
-        Some(program) => format!("the plugin `{program}` of its `exec`"),
-        None => "its plugin (`exec`, `auth-provider`)".to_owned(),
-    };
+/// What `exec` gives is not asked for by kube (`plugin`), so those of its errors are of an `auth-provider`.
+fn of_credentials(error: &AuthError) -> String {
     match error {
         AuthError::InvalidBasicAuth(_) => "its `username` or `password` cannot be sent".to_owned(),
         AuthError::InvalidBearerToken(_) => TOKEN.to_owned(),
-        AuthError::UnrefreshableTokenResponse => format!("{plugin} gives no token that ends any more, as it did before"),
-        AuthError::ExecPluginFailed => format!("{plugin} printed no `status`, where the credentials are"),
-        AuthError::MalformedTokenExpirationDate(_) => format!("{plugin} printed an end of its token that is no time"),
-        AuthError::AuthExecStart(error) => {
-            format!("{plugin} cannot be started: {error}; install it where the scheduler finds it, on its own PATH")
-        }
-        AuthError::AuthExecRun { out, .. } => {
-            format!("{plugin} ended with {}; run it by hand, as the user and in the environment of the scheduler", out.status)
-        }
-        AuthError::AuthExecParse(_) => format!("{plugin} printed no ExecCredential; run it by hand to see what it says"),
-        AuthError::AuthExecSerialize(_) => format!("{plugin} cannot be told what it needs to know"),
-        AuthError::AuthExec(_) => "its `auth-provider` gives no token, or is none that pvn knows; use `exec`".to_owned(),
         AuthError::ReadTokenFile(error, _) => format!("the file that its `tokenFile` names cannot be read: {error}"),
-        AuthError::ParseTokenKey(_) => format!("{plugin} printed no JSON"),
-        AuthError::MissingCommand => "its `exec` has no `command`".to_owned(),
-        AuthError::ExecMissingClusterInfo => "its `exec` asks for its cluster (`provideClusterInfo`), and there is none".to_owned(),
         AuthError::NoValidNativeRootCA(_) => NO_AUTHORITIES.to_owned(),
+        AuthError::UnrefreshableTokenResponse
+        | AuthError::ExecPluginFailed
+        | AuthError::MalformedTokenExpirationDate(_)
+        | AuthError::AuthExecStart(_)
+        | AuthError::AuthExecRun { .. }
+        | AuthError::AuthExecParse(_)
+        | AuthError::AuthExecSerialize(_)
+        | AuthError::AuthExec(_)
+        | AuthError::ParseTokenKey(_)
+        | AuthError::MissingCommand
+        | AuthError::ExecMissingClusterInfo => PROVIDER.to_owned(),
     }
 }
 
@@ -222,12 +220,6 @@ fn of_network(error: &dyn Error) -> String {
         source = cause.source();
     }
     text
-}
-
-/// What the program of a plugin is called. Some write a whole command line there, whose rest is not told.
-pub(super) fn program(command: &str) -> Option<String> {
-    let path = command.split_whitespace().next()?;
-    Some(Path::new(path).file_name()?.to_string_lossy().into_owned())
 }
 
 #[cfg(test)]

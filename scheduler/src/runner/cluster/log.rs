@@ -62,8 +62,7 @@ impl Follower {
     /// have written it.
     async fn log(&self, pod: &Pod, params: &LogParams, head_limit: usize) -> Result<(Vec<u8>, Option<Box<Report>>), String> {
         self.cluster.throttle.pass(self.record.is_apply).await;
-        let mut stream =
-            std::pin::pin!(self.pods().log_stream(&pod.name_any(), params).await.map_err(|error| faults::of_client(&error, None))?);
+        let mut stream = std::pin::pin!(self.pods().log_stream(&pod.name_any(), params).await.map_err(|error| faults::of_client(&error))?);
         let token = self.record.token.as_deref().unwrap_or_default();
         let mut marked = Marked::new(|line| learned::in_line(line, &self.job, token).filter(|_| !token.is_empty()));
         let mut head = Vec::new();

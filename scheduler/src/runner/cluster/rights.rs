@@ -107,7 +107,7 @@ impl Missing {
 /// Why the cluster does not say, for people.
 pub(super) async fn missing(cluster: &Cluster, place: &ClusterPlace, is_apply: bool) -> Result<Vec<Missing>, String> {
     let missing = match tokio::time::timeout(ASKED_WITHIN, reviewed(cluster, place, is_apply)).await {
-        Ok(missing) => missing.map_err(|error| faults::of_client(&error, None))?,
+        Ok(missing) => missing.map_err(|error| faults::of_client(&error))?,
         Err(_late) => return Err(format!("no answer within {} s", ASKED_WITHIN.as_secs())),
     };
     if !missing.iter().any(|missing| missing.needed) {

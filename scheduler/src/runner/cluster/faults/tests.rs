@@ -108,6 +108,11 @@ async fn of_a_plugin_that_fails_its_program_and_how_it_ended_is_told() {
     assert!(talked.starts_with("the plugin `plug-in` of its `exec` printed no ExecCredential"), "{talked}");
     let nothing = of("echo '{\"kind\": \"ExecCredential\", \"apiVersion\": \"client.authentication.k8s.io/v1\"}'").await;
     assert!(nothing.starts_with("the plugin `plug-in` of its `exec` printed no `status`"), "{nothing}");
+    let bare = of("echo '{\"status\": {\"clientCertificateData\": \"c\"}}'").await;
+    assert!(bare.ends_with("printed a `status` with neither a token nor a certificate and its key"), "{bare}");
+    let timeless = of("echo '{\"status\": {\"token\": \"t\", \"expirationTimestamp\": \"soon\"}}'").await;
+    assert!(timeless.ends_with("printed an end of its token that is no time"), "{timeless}");
+    check(&[(USER, "{auth-provider: {name: gcp, config: {cmd-path: /bin/true}}}")], "its `auth-provider` gives no token").await;
     check(&[(USER, "{exec: {command: '/nowhere/x --password=hunter2hunter2'}}")], "the plugin `x` of its `exec` cannot be started: No ")
         .await;
 }
@@ -115,11 +120,47 @@ async fn of_a_plugin_that_fails_its_program_and_how_it_ended_is_told() {
 #[tokio::test]
 async fn a_token_that_no_request_can_carry_is_an_error_and_no_panic_of_ours() {
     check(&[("{token: hunter2hunter2}", "\n    token: |\n      hunter2hunter2")], "its token holds a line break").await;
-    // A plugin's is not seen before kube panics with it.
     let directory = TempDir::new().unwrap();
     let said = "{\"kind\": \"ExecCredential\", \"apiVersion\": \"client.authentication.k8s.io/v1\", \"status\": {\"token\": \"a\\nhunter2hunter2\"}}";
     let text = KUBECONFIG.replace(USER, &plugin(&directory, &format!("printf '%s' '{said}'")));
-    assert_eq!(why_not(&directory, &text).await, PANICKED);
+    assert_eq!(why_not(&directory, &text).await, TOKEN);
+}
+
+#[tokio::test]
+async fn a_plugin_that_hangs_is_killed_with_what_it_started_and_those_who_wait_for_it_hear_the_same() {
+    let directory = TempDir::new().unwrap();
+    let runs = directory.path().join("runs");
+    // What it leaves keeps its stdout open.
+    let script = format!("echo $$ >> {}\nsleep 1000 & sleep 1000", runs.display());
+    let path = directory.path().join("kubeconfig");
+    std::fs::write(&path, KUBECONFIG.replace(USER, &plugin(&directory, &script))).unwrap();
+    let hangs = Clusters::default().get(&place(&path)).await.map(drop).unwrap_err();
+    assert!(hangs.contains("the plugin `plug-in` of its `exec` did not end within 2 s and was killed; run it by hand"), "{hangs}");
+    let groups = std::fs::read_to_string(&runs).unwrap();
+    for group in groups.lines() {
+        let group = nix::unistd::Pid::from_raw(group.parse().unwrap());
+        let is_gone = || nix::sys::signal::killpg(group, None).is_err();
+        for _ in 0..500 {
+            if is_gone() {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        assert!(is_gone(), "{group} is still there");
+    }
+
+    let gives = "{\"status\": {\"token\": \"t\", \"expirationTimestamp\": \"2020-01-01T00:00:00Z\"}}";
+    let script = format!("echo x >> {0}\ntest -e {0}-hang && sleep 1000\necho '{gives}'", runs.display());
+    std::fs::write(&runs, "").unwrap();
+    std::fs::write(&path, KUBECONFIG.replace(USER, &plugin(&directory, &script))).unwrap();
+    let cluster = Clusters::default().get(&place(&path)).await.unwrap();
+    assert_eq!(std::fs::read_to_string(&runs).unwrap(), "x\n", "once for both clients");
+    std::fs::write(directory.path().join("runs-hang"), "").unwrap();
+    let asks = (0..8).map(|_| async { ask::refused("asking", &cluster.client.apiserver_version().await.unwrap_err()) });
+    for refused in futures::future::join_all(asks).await {
+        assert!(matches!(&refused, Refused::Unauthorized(why) if why.contains("did not end within 2 s")), "{refused:?}");
+    }
+    assert_eq!(std::fs::read_to_string(&runs).unwrap(), "x\nx\n", "once for all who waited");
 }
 
 #[tokio::test]
@@ -136,9 +177,12 @@ async fn a_plugin_that_fails_later_is_told_in_the_same_words_and_nothing_was_sen
     let away = refused().await;
     assert!(matches!(&away, Refused::Unreached(why) if why.contains("Connection refused") && !why.contains(SECRET)), "{away:?}");
     std::fs::write(broken, "").unwrap();
-    let expected = "asking: the plugin `plug-in` of its `exec` ended with exit status: 3; run it by hand, as the user and in the environment \
-                    of the scheduler";
-    assert_eq!(refused().await, Refused::Unauthorized(expected.to_owned()));
+    let expected = format!(
+        "asking: the kubeconfig {} of runtime `k8s` cannot be used: the plugin `plug-in` of its `exec` ended with exit status: 3; run it by \
+         hand, as the user and in the environment of the scheduler",
+        path.display()
+    );
+    assert_eq!(refused().await, Refused::Unauthorized(expected));
 }
 
 #[test]
