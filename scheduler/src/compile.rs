@@ -36,7 +36,7 @@ use schema::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 pub use channels::{Channel, Connection};
-pub use cluster::{ClusterPlace, DEFAULT_TTL_S, cluster_places, given_places, verbatim};
+pub use cluster::{ClusterPlace, DEFAULT_TTL_S, WRAPPER_CONTAINER, cluster_places, given_places, verbatim};
 pub use configs::{BUILT_IN_RUNTIME, Configs, key, kind_name};
 pub use problem::DocumentKey;
 pub use value::{Given, Seal, SecretValue, Values};

@@ -12,6 +12,14 @@ use serde_json::{Map, Value, json};
 use super::configs::Configs;
 use super::problem::{DocumentKey, Place, Problems};
 
+/// Name of the init container that brings the wrapper along, and of the volume where it puts it.
+pub const WRAPPER_CONTAINER: &str = "pvn-wrapper";
+
+/// What is wrong with another container of that name.
+pub(super) fn name_is_taken() -> String {
+    format!("a container is called `{WRAPPER_CONTAINER}`, as the one that brings the wrapper along")
+}
+
 /// The image that the wrapper is taken from when the config names none: that of the same version.
 const WRAPPER_IMAGE: &str = concat!("pvn-wrapper:", env!("CARGO_PKG_VERSION"));
 

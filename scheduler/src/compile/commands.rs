@@ -17,7 +17,9 @@ use super::problem::DocumentKey;
 use super::problem::{Place, Problems};
 use super::template::{self, Rendered, Scope};
 use super::value::{Seal, SecretValue};
-use super::{Command, Commands, EnvValue, EnvVar, Options, Place as JobPlace, environment, job_file, nearest, parameters};
+use super::{
+    Command, Commands, EnvValue, EnvVar, Options, Place as JobPlace, WRAPPER_CONTAINER, environment, job_file, nearest, parameters,
+};
 
 /// Longest argument, and longest variable as `KEY=value`, that Linux passes to a program, in bytes: 32 pages less the NUL at
 /// its end. Source: `MAX_ARG_STRLEN` in execve(2).
@@ -209,6 +211,9 @@ impl Maker<'_> {
         // The name of a container is a label, which `getInfo` is not.
         let default = || if on_cluster { kind.to_string().to_lowercase() } else { kind.to_string() };
         let name = program.name.clone().unwrap_or_else(default);
+        if on_cluster && name == WRAPPER_CONTAINER {
+            problems.add(inner.field("name").problem(cluster::name_is_taken()).help("call it something else"));
+        }
         let texts = TaskTexts { name: name.clone(), image, entrypoint, cmd, working_directory: working_directory.clone() };
         let job = if on_cluster { cluster::task_job(task, texts, place, problems).map(Box::new) } else { None };
         Command { name, argv, env: Vec::new(), working_directory, expect: None, leave_running: task.leave_running, job }

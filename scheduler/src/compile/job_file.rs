@@ -10,10 +10,19 @@ use schema::wire::SECRET_KEYS_VARIABLE;
 use schema::yaml::{self, Kind, Node};
 use serde_json::{Map, Value};
 
+use super::cluster::name_is_taken;
 use super::configs::Configs;
 use super::problem::{Place, Problem, Problems};
 use super::template::{self, Rendered, Scope};
-use super::{ClusterPlace, Command, EnvValue, EnvVar, Place as JobPlace};
+use super::{ClusterPlace, Command, EnvValue, EnvVar, Place as JobPlace, WRAPPER_CONTAINER};
+
+/// Fields of the Job that may say only this, and why.
+const RESERVED: [(&str, &str, &str); 4] = [
+    ("completions", "1", "the Job is one run of one command"),
+    ("parallelism", "1", "the Job is one run of one command"),
+    ("podReplacementPolicy", "Failed", "the cluster would start a second Pod beside one that has yet to end"),
+    ("managedBy", "kubernetes.io/job-controller", "what else runs Jobs may run the command twice, or never"),
+];
 
 /// Longest `activeDeadlineSeconds`: the cluster counts it in nanoseconds of 63 bits, and what overflows is over at once (seen with
 /// Kubernetes 1.34).
@@ -208,11 +217,11 @@ impl JobFile {
 
     /// What would make more of it than one command in the place that was given.
     fn check_cluster(&self, place: &ClusterPlace, container: &Node, problems: &mut Problems) {
-        for field in ["completions", "parallelism"] {
+        for (field, only, why) in RESERVED {
             if let Some(node) = at(&self.tree, &format!("/spec/{field}"))
-                && !matches!(&node.kind, Kind::Scalar { text, .. } if text == "1")
+                && !matches!(&node.kind, Kind::Scalar { text, .. } if text == only)
             {
-                self.tell(node, format!("`{field}` is not 1: the Job is one run of one command"), Some("take it out"), problems);
+                self.tell(node, format!("`{field}` is not {only}: {why}"), Some("take it out"), problems);
             }
         }
         if let Some(node) = at(&self.tree, "/spec/activeDeadlineSeconds")
@@ -229,6 +238,13 @@ impl JobFile {
         {
             let help = "take it out, or name the namespace in `containerOrchestration.k8s.namespace`";
             self.tell(node, format!("the Job runs in namespace `{}`", place.namespace), Some(help), problems);
+        }
+        for list in ["containers", "initContainers"] {
+            for taken in
+                items(&self.tree, &format!("{POD}/{list}")).iter().filter(|other| scalar(other, "/name") == Some(WRAPPER_CONTAINER))
+            {
+                self.tell(taken, name_is_taken(), Some("call it something else"), problems);
+            }
         }
         if scalar(container, "/name").is_none() {
             self.tell(container, "the container has no `name`".to_owned(), None, problems);

@@ -178,6 +178,24 @@ fn what_makes_no_sense_on_a_cluster_is_said() {
     );
     check_problem(
         K8S,
+        &file(&format!("spec: {{podReplacementPolicy: TerminatingOrFailed, {containers}}}")),
+        &format!("{at}.inlined: `podReplacementPolicy` is not Failed: the cluster would start a second Pod beside one that has yet to end"),
+    );
+    check_problem(
+        K8S,
+        &file(&format!("spec: {{managedBy: kueue.x-k8s.io/multikueue, {containers}}}")),
+        &format!("{at}.inlined: `managedBy` is not kubernetes.io/job-controller: what else runs Jobs may run the command twice, or never"),
+    );
+    let taken = "template: {spec: {containers: [{name: t, image: i}], initContainers: [{name: pvn-wrapper, image: i}]}}";
+    check_problem(
+        K8S,
+        &file(&format!("spec: {{{taken}}}")),
+        &format!("{at}.inlined: a container is called `pvn-wrapper`, as the one that brings the wrapper along"),
+    );
+    let expected = format!("{program}.name: a container is called `pvn-wrapper`, as the one that brings the wrapper along");
+    check_problem(K8S, "{taskConfig: {program: {name: pvn-wrapper, image: i}}}", &expected);
+    check_problem(
+        K8S,
         &file(&format!("spec: {{activeDeadlineSeconds: 9223372037, {containers}}}")),
         &format!(
             "{at}.inlined: `activeDeadlineSeconds` is 9223372037: Kubernetes counts no more than 9223372036, and would end the Job at once"

@@ -16,7 +16,7 @@ use schema::status::JobKind;
 use schema::wire::{self, CA_VARIABLE, SECRET_KEYS_VARIABLE, SPOOL_VARIABLE};
 use serde_json::{Map, Value, json};
 
-use crate::compile::{DEFAULT_TTL_S, EnvValue, environment, verbatim};
+use crate::compile::{DEFAULT_TTL_S, EnvValue, WRAPPER_CONTAINER, environment, verbatim};
 use crate::runner::{ClusterJob, JobSpec, wrapped};
 
 /// Label of the job's id; everything of ours has it.
@@ -46,8 +46,8 @@ const REPLACEMENT: &str = "podReplacementPolicy";
 /// Directory in the container where the wrapper is put.
 const WRAPPER_DIRECTORY: &str = "/pvn";
 
-/// Name of the volume and of the container that put it there.
-pub(super) const WRAPPER: &str = "pvn-wrapper";
+/// The wrapper's program is called as the container that brings it.
+pub(super) const WRAPPER: &str = WRAPPER_CONTAINER;
 
 /// Directory in the container, and name of the volume, with those who may vouch for the scheduler; and the file in it, which is
 /// called so in the Secret too.
