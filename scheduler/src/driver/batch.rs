@@ -120,6 +120,7 @@ impl Batch {
         }
         let is_desired = matches!(event, Event::Desired(_));
         let standing = (kept.state.standing().status, kept.state.desired().map(|desired| desired.release));
+        let arrived = kept.state.converged().map(|converged| converged.release);
         let shown = (kept.state.converged_version().map(str::to_owned), kept.state.rolled_back().cloned());
         let flying: Vec<JobId> = kept.state.jobs_in_flight().map(|job| job.id).collect();
 
@@ -169,8 +170,10 @@ impl Batch {
                 && older != release
                 && !matches!(status, Status::Converged | Status::Failed | Status::Replaced | Status::Deleted)
             {
-                // What it still had to do nobody does any more.
-                self.changes.push(Change::ReleaseStatus { release: older, channel, status: Status::Replaced, at });
+                // What it still had to do nobody does any more; nothing where it had arrived before a person paused it.
+                let had_arrived = status == Status::Paused && arrived == Some(older);
+                let status = if had_arrived { Status::Converged } else { Status::Replaced };
+                self.changes.push(Change::ReleaseStatus { release: older, channel, status, at });
             }
             self.changes.push(Change::ReleaseStatus { release, channel, status, at });
         }

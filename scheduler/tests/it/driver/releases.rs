@@ -1,13 +1,13 @@
 //! Versions: counted, carried over, taken back, replaced.
 
-use pvn_scheduler::driver::Refusal;
+use pvn_scheduler::driver::{Ask, Refusal};
 use pvn_scheduler::runner::JobSpec;
 use pvn_scheduler::store::PageRequest;
 use schema::api::RollbackRequest;
 use schema::status::{JobKind, Status};
 
 use super::round::{tidy_world, variable};
-use super::{Rig, TWO_CHANNELS, caller};
+use super::{Rig, TWO_CHANNELS, caller, target};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_push_counts_a_version_also_when_nothing_differs_and_keeps_the_last_values() {
@@ -30,6 +30,22 @@ async fn an_older_release_in_progress_becomes_replaced() {
     rig.push(&[]).await.unwrap();
     let page = rig.store.releases(&Default::default(), &PageRequest::default()).await.unwrap();
     assert_eq!(page.items[1].status, Status::Replaced, "{page:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_older_release_that_arrived_before_a_person_paused_it_is_converged_and_one_that_did_not_is_replaced() {
+    let rig = Rig::start(tidy_world()).await;
+    rig.apply(TWO_CHANNELS).await.unwrap();
+    let of = async |at: usize| rig.store.releases(&Default::default(), &PageRequest::default()).await.unwrap().items[at].status;
+    rig.push(&[]).await.unwrap();
+    rig.until_status("production", Status::Converged).await;
+    for channel in ["staging", "production"] {
+        rig.handle.ask(target(channel), Ask::Pause, caller("eve")).await.unwrap();
+    }
+    rig.push(&[]).await.unwrap();
+    assert_eq!(of(1).await, Status::Converged);
+    rig.push(&[]).await.unwrap();
+    assert_eq!(of(1).await, Status::Replaced, "it never began");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
