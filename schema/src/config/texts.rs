@@ -106,12 +106,12 @@ impl Texts<'_> {
         for (name, command) in commands {
             let Some((exec, env)) = command else { continue };
             let at = format!("{at}/{name}");
-            self.env(env, &at, names);
+            self.env(env, &format!("{at}/env"), names);
             match exec {
                 super::Exec::Task(task) => {
                     let at = format!("{at}/taskConfig/program");
                     let program = &task.program;
-                    self.env(&program.env, &at, names);
+                    self.env(&program.env, &format!("{at}/env"), names);
                     for (field, value) in [
                         ("image", serde_json::to_value(&program.image)),
                         ("imageTag", serde_json::to_value(&program.image_tag)),
@@ -157,7 +157,13 @@ impl Texts<'_> {
 
     fn application(&mut self, application: &Application) {
         let names = Names::new(&["Builtins.Group", "Builtins.Runtime.Name"], &["Builtins.Runtime.Labels."], &[]);
+        // The parameters are those of each service.
+        let mut of_release = Names::new(&BUILTINS, &["Params.", "Constants.", "Builtins.Runtime.Labels."], &[]);
+        of_release.known.insert("Builtins.Group".to_owned());
         for (index, channel) in application.release_channels.iter().enumerate() {
+            if let Some(policy) = &channel.policy {
+                self.env(&policy.default_env, &format!("/application/releaseChannels/{index}/policy/defaultEnv"), &of_release);
+            }
             for (number, precondition) in channel.preconditions.iter().enumerate() {
                 let selector = precondition.release_channel_stable.as_ref().and_then(|stable| stable.selector.as_deref());
                 let at = format!("/application/releaseChannels/{index}/preconditions/{number}/releaseChannelStable/selector");
@@ -168,6 +174,9 @@ impl Texts<'_> {
             let at = format!("/application/releaseChannelGroups/{index}");
             self.selector(Some(&group.runtime_selector), &format!("{at}/runtimeSelector"));
             let Some(template) = &group.template else { continue };
+            if let Some(policy) = &template.policy {
+                self.env(&policy.default_env, &format!("{at}/template/policy/defaultEnv"), &of_release);
+            }
             for (field, value) in [
                 ("name", serde_json::to_value(&template.name)),
                 ("runtimes", serde_json::to_value(&template.runtimes)),
@@ -186,11 +195,11 @@ impl Texts<'_> {
         let values =
             |values: &Option<super::CustomRuntimeValues>| serde_json::to_value(values.as_ref().map(|values| &values.parameter_values));
         self.value(&values(&service.custom_runtime), "/service/customRuntime/parameterValues", &names);
-        self.env(&service.env, "/service", &names);
+        self.env(&service.env, "/service/env", &names);
         for (index, own) in service.per_release_channel.iter().enumerate() {
             let at = format!("/service/perReleaseChannel/{index}");
             self.value(&values(&own.custom_runtime), &format!("{at}/customRuntime/parameterValues"), &names);
-            self.env(&own.env, &at, &names);
+            self.env(&own.env, &format!("{at}/env"), &names);
         }
         let mut names = Names::new(&["Builtins.Application.Name", "Builtins.Service.Name"], &[], &service.parameters);
         names.known.extend(service.constants.iter().map(|constant| format!("Constants.{}", constant.name)));
@@ -202,7 +211,7 @@ impl Texts<'_> {
         for (key, value) in env {
             for (field, text) in [("value", &value.value), ("rawSecret", &value.raw_secret)] {
                 if let Some(text) = text {
-                    self.text(text, &format!("{at}/env/{key}/{field}"), names);
+                    self.text(text, &format!("{at}/{key}/{field}"), names);
                 }
             }
         }

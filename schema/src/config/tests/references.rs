@@ -200,6 +200,24 @@ fn bad_input_template_error_in_the_environment_of_a_service_is_told() {
 }
 
 #[test]
+fn bad_input_template_error_in_the_environment_of_a_channel_is_told() {
+    let text = "application:
+  name: a
+  releaseChannels:
+  - name: c
+    runtimes: [{runtime: r}]
+    policy:
+      defaultEnv:
+        A: {value: \"{{.Builtin.Service.Name}}\"}
+        B: {value: \"{{.Params.any}}{{.Constants.any}}{{.Builtins.Runtime.Labels.env}}{{.Builtins.Service.Version}}\"}
+";
+    assert_eq!(
+        problems(text).split(" (").next(),
+        Some("8 application.releaseChannels[0].policy.defaultEnv.A.value: undefined name `{{.Builtin.Service.Name}}`")
+    );
+}
+
+#[test]
 fn bad_input_two_runtimes_and_no_connection() {
     let other = RUNTIME.replace("name: r\n", "name: r2\n");
     let text = format!("{APPLICATION}{RUNTIME}{other}---\nservice: {{name: s, application: a}}\n");
