@@ -9,7 +9,7 @@ pub fn steers(character: char) -> bool {
 }
 
 /// Longest sequence that is passed over, bytes: what begins like one and does not end is none, so that what is held back for it has a
-/// limit. Source: a colour has 20, a title or a link some more.
+/// limit. Source: a colour has 20.
 const SEQUENCE_LIMIT_BYTES: usize = 256;
 
 const ESC: u8 = 0x1b;
@@ -29,7 +29,9 @@ pub fn steering(text: &[u8], last: bool) -> Option<usize> {
     Some(length)
 }
 
-/// The bytes of the sequence that begins with ESC. Source: ECMA-48, 5.3 to 5.6 and 8.3.
+/// The bytes of the sequence that begins with ESC. Of a string (a title, the address of a link) these are what opens and what closes
+/// it: what stands between them is shown as text, because whoever approves is to see all that is there, and masked as text.
+/// Source: ECMA-48, 5.3 to 5.6 and 8.3.
 fn sequence(text: &[u8], last: bool) -> Option<usize> {
     let within = &text[..text.len().min(SEQUENCE_LIMIT_BYTES)];
     let run = |at: usize, of: std::ops::RangeInclusive<u8>| at + within[at..].iter().take_while(|byte| of.contains(byte)).count();
@@ -38,11 +40,6 @@ fn sequence(text: &[u8], last: bool) -> Option<usize> {
         Some(b'[') => {
             let at = run(run(2, 0x30..=0x3f), 0x20..=0x2f);
             within.get(at).map(|byte| if (0x40..=0x7e).contains(byte) { at + 1 } else { 1 })
-        }
-        // A string until BEL or ESC and a backslash.
-        Some(b']' | b'P' | b'X' | b'^' | b'_') => {
-            let ends = |at: &usize| within[*at] == 7 || within[*at..].starts_with(&[ESC, b'\\']);
-            (2..within.len()).find(ends).map(|at| if within[at] == 7 { at + 1 } else { at + 2 })
         }
         Some(_) => {
             let at = run(1, 0x20..=0x2f);
@@ -78,7 +75,8 @@ mod tests {
         let check = |text: &str, expected: &str| assert_eq!(seen(text), expected, "{text:?}");
         check("\u{1b}[1;31mred\u{1b}[0m\u{1b}[K\u{1b}[?25l", "red");
         check("a\u{1b}(Bb\u{1b}7c\u{1b}", "abc");
-        check("\u{1b}]8;;http://x\u{1b}\\link\u{1b}]8;;\u{7} \u{1b}]0;title", "link ]0;title");
+        check("\u{1b}]8;;http://x\u{1b}\\link\u{1b}]8;;\u{7} \u{1b}]0;title", "8;;http://xlink8;; 0;title");
+        check("keep\n\u{1b}]\nDESTROY db\n\u{7}\u{1b}P1$r\u{1b}\\ done", "keep\n\nDESTROY db\n1$r done");
         check("\0a\u{8}\u{9b}b\u{202e}\u{61c}\u{2066}\tä\r\n", "ab\tä\r\n");
         check("\u{1b}[1ä \u{1b}ä", "[1ä ä");
     }
@@ -91,7 +89,7 @@ mod tests {
             assert_eq!(steering(text.as_bytes(), last), expected, "{text:?}");
         }
         assert_eq!((steering(b"\xe2", false), steering(b"\xe2", true), steering("…".as_bytes(), false)), (None, Some(0), Some(0)));
-        let endless = [b"\x1b]".as_slice(), &[b'x'; SEQUENCE_LIMIT_BYTES]].concat();
+        let endless = [b"\x1b[".as_slice(), &[b'0'; SEQUENCE_LIMIT_BYTES]].concat();
         assert_eq!(steering(&endless, false), Some(1));
         for number in 0..=0x2100 {
             let Some(character) = char::from_u32(number).filter(|character| !matches!(character, '\t' | '\n' | '\r' | '\u{1b}')) else {

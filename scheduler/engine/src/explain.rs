@@ -344,6 +344,15 @@ impl Chain<'_> {
             name_of(approval)
         );
         self.say("APPROVAL_PENDING", text, Some(approval.requested_at), approval.expires_at);
+        let state = self.state;
+        let version = state.desired().map_or("", |desired| desired.version.as_str());
+        for (channel, at) in state.left_upstream() {
+            let text = format!(
+                "channel `{channel}` was converged at {version}, for which this one waited, and is at {at} by now: a yes lets {version} go on \
+                 here all the same"
+            );
+            self.say("UPSTREAM_LEFT", text, None, None);
+        }
     }
 
     fn names_of(&self, holders: &[Holder], held: usize) -> String {

@@ -170,7 +170,10 @@ impl State {
                 let approval = &self.approvals[*at];
                 let yes = approval.yes().count();
                 let before = self.asked_before(approval).map_or_else(String::new, |before| format!("{before}; "));
-                let message = format!("waits for {} ({yes} of {} people said yes); {before}{}", name_of(approval), approval.needed, what());
+                let left: String =
+                    self.left_upstream().map(|(channel, at)| format!("`{channel}` is at {at} by now, not at {version}; ")).collect();
+                let message =
+                    format!("waits for {} ({yes} of {} people said yes); {left}{before}{}", name_of(approval), approval.needed, what());
                 (Status::WaitingManualApproval, work_reason, message)
             }
             Situation::Rejected(at) => {
@@ -193,6 +196,13 @@ impl State {
     /// That the version which is desired here was taken back in another channel, which will therefore not come to it.
     pub(crate) fn taken_back_in(&self, channel: &ChannelName) -> Option<&RolledBack> {
         self.upstream_back.get(channel).filter(|back| self.desired().is_some_and(|desired| desired.version == back.from))
+    }
+
+    /// Channels that were converged at this version when that was asked, and are at another one by now: whoever approves should know.
+    pub(crate) fn left_upstream(&self) -> impl Iterator<Item = (&ChannelName, &str)> {
+        let version = self.desired().map_or("", |desired| desired.version.as_str());
+        let others = self.upstream.iter().filter(move |(channel, at)| *at != version && self.pursuit.met.contains(*channel));
+        others.map(|(channel, at)| (channel, at.as_str()))
     }
 
     fn applying_in_words(&self, version: &str) -> String {

@@ -35,6 +35,8 @@ pub enum Given {
     Text(String),
     /// Of type `secret`.
     Secret(SecretValue),
+    /// None, for a channel that keeps what the definition says where others have a value.
+    Default,
 }
 
 /// The parameter values of one release.
@@ -55,10 +57,15 @@ pub struct Values {
 }
 
 impl Values {
-    /// The value that a channel sees.
+    /// The value that a channel sees; none where that is what the definition says.
     pub fn get(&self, channel: Option<&ChannelName>, name: &str) -> Option<&Given> {
         let own = channel.and_then(|channel| self.per_channel.get(channel)).and_then(|values| values.get(name));
-        own.or_else(|| self.all.get(name))
+        own.or_else(|| self.all.get(name)).filter(|value| **value != Given::Default)
+    }
+
+    /// The parameters for which a channel has a value here, or keeps to what the definition says.
+    pub fn names(&self, channel: &ChannelName) -> impl Iterator<Item = &String> {
+        self.all.keys().chain(self.per_channel.get(channel).into_iter().flat_map(BTreeMap::keys))
     }
 
     /// The version whose value a channel keeps, if it keeps one.
@@ -85,13 +92,14 @@ impl Values {
         }
     }
 
-    /// Lets a channel keep a value where it would see another one. `version`: whose value it is; none where somebody gave it for this
-    /// channel.
-    pub fn keep(&mut self, channel: &ChannelName, name: &str, value: &Given, version: Option<&str>) {
-        if self.get(Some(channel), name) == Some(value) {
+    /// Lets a channel keep a value where it would see another one; none is what the definition says. `version`: whose value it is; none
+    /// where somebody gave it for this channel.
+    pub fn keep(&mut self, channel: &ChannelName, name: &str, value: Option<&Given>, version: Option<&str>) {
+        if self.get(Some(channel), name) == value {
             return;
         }
-        self.per_channel.entry(channel.clone()).or_default().insert(name.to_owned(), value.clone());
+        let value = value.cloned().unwrap_or(Given::Default);
+        self.per_channel.entry(channel.clone()).or_default().insert(name.to_owned(), value);
         let kept = self.kept.entry(channel.clone()).or_default();
         match version {
             Some(version) => _ = kept.insert(name.to_owned(), version.to_owned()),
@@ -141,7 +149,7 @@ impl Values {
 mod tests {
     use super::*;
 
-    /// Values as `a=1 production:a=2 production:b=3<web-2`, the last of which is kept.
+    /// Values as `a=1 production:a=2 production:b=3<web-2`, the last of which is kept; `-` is what the definition says.
     fn values(text: &str) -> Values {
         let mut values = Values::default();
         for (name, value) in text.split_whitespace().map(|pair| pair.split_once('=').unwrap()) {
@@ -149,7 +157,7 @@ mod tests {
             if let (Some((channel, name)), Some(version)) = (name.split_once(':'), version) {
                 values.kept.entry(channel.parse().unwrap()).or_default().insert(name.to_owned(), version.to_owned());
             }
-            let value = Given::Text(value.to_owned());
+            let value = if value == "-" { Given::Default } else { Given::Text(value.to_owned()) };
             match name.split_once(':') {
                 None => values.all.insert(name.to_owned(), value),
                 Some((channel, name)) => values.per_channel.entry(channel.parse().unwrap()).or_default().insert(name.to_owned(), value),
@@ -194,18 +202,24 @@ mod tests {
         check("a=3", "a=1 production:a=2<web-2 production:b=2<web-2", "a=3 production:b=2<web-2");
         check("production:a=3", "a=1 production:a=2<web-2", "a=1 production:a=3");
         check("staging:a=3", "a=1 production:a=2<web-2", "a=1 production:a=2<web-2 staging:a=3");
+        check("", "a=1 production:a=-<web-2", "a=1 production:a=-<web-2");
+        check("a=3", "a=1 production:a=-<web-2", "a=3");
     }
 
     #[test]
     fn a_channel_keeps_a_value_only_where_it_would_see_another_one() {
         let keep = |before: &str, name: &str, value: &str, version, after: &str| {
             let mut kept = values(before);
-            kept.keep(&"production".parse().unwrap(), name, &Given::Text(value.to_owned()), version);
-            assert_eq!(kept, values(after), "{before} and {name}={value}");
+            let value = (value != "-").then(|| Given::Text(value.to_owned()));
+            kept.keep(&"production".parse().unwrap(), name, value.as_ref(), version);
+            assert_eq!(kept, values(after), "{before} and {name}={value:?}");
         };
         keep("a=1", "a", "1", Some("web-2"), "a=1");
         keep("a=1", "a", "2", Some("web-2"), "a=1 production:a=2<web-2");
         keep("a=1", "b", "2", Some("web-2"), "a=1 production:b=2<web-2");
+        keep("a=1", "a", "-", Some("web-2"), "a=1 production:a=-<web-2");
+        keep("a=1", "b", "-", Some("web-2"), "a=1");
+        keep("a=1 production:a=-<web-2", "a", "1", Some("web-3"), "a=1 production:a=1<web-3");
         keep("a=1", "a", "2", None, "a=1 production:a=2");
         keep("a=1 production:a=2<web-2", "a", "3", Some("web-3"), "a=1 production:a=3<web-3");
         keep("a=1 production:a=2<web-2", "a", "3", None, "a=1 production:a=3");
@@ -221,6 +235,7 @@ mod tests {
         };
         assert_eq!(differ("a=1 b=1"), "");
         assert_eq!(differ("a=1 production:a=2<web-2"), "a");
+        assert_eq!(differ("a=1 production:a=-<web-2"), "a");
         assert_eq!(differ("a=1 staging:a=2<web-2 staging:b=1<web-2"), "a b");
         assert_eq!(differ("a=1 production:a=2 staging:b=1"), "");
         assert_eq!(differ("a=1 production:a=2<web-2 staging:a=3"), "");
@@ -235,5 +250,6 @@ mod tests {
         assert_eq!(values.get(Some(&production), "a"), Some(&Given::Text("2".to_owned())));
         assert_eq!(values.get(Some(&staging), "a"), Some(&Given::Text("1".to_owned())));
         assert_eq!(values.get(None, "a"), Some(&Given::Text("1".to_owned())));
+        assert_eq!(self::values("a=1 production:a=-<web-2").get(Some(&production), "a"), None);
     }
 }

@@ -120,6 +120,7 @@ impl Batch {
         }
         let is_desired = matches!(event, Event::Desired(_));
         let standing = (kept.state.standing().status, kept.state.desired().map(|desired| desired.release));
+        let refused = kept.state.is_refused();
         let arrived = kept.state.converged().map(|converged| converged.release);
         let shown = (kept.state.converged_version().map(str::to_owned), kept.state.rolled_back().cloned());
         let flying: Vec<JobId> = kept.state.jobs_in_flight().map(|job| job.id).collect();
@@ -176,6 +177,12 @@ impl Batch {
                 self.changes.push(Change::ReleaseStatus { release: older, channel, status, at });
             }
             self.changes.push(Change::ReleaseStatus { release, channel, status, at });
+        }
+        if let Some(release) = kept.state.desired().map(|desired| desired.release)
+            && standing.1 == Some(release)
+            && refused != kept.state.is_refused()
+        {
+            self.changes.push(Change::ReleaseRefused { release, channel: kept.names.channel.0, refused: !refused });
         }
         if (kept.state.converged_version(), kept.state.rolled_back()) != (shown.0.as_deref(), shown.1.as_ref()) {
             queue.extend(dependents(world, &kept.names, Some(&kept.state)));

@@ -113,11 +113,13 @@ pub(super) async fn read(blobs: &Blobs, job: JobId, end: &End, secrets: Option<S
             let (head, _) = start(id, EXPLANATION_LIMIT_BYTES - TAIL_BYTES)?;
             Some(cut(job, size, &head, &end(id, TAIL_BYTES)?))
         };
+        // A line is told with blanks for its tabs, which may be what kept a secret from being known.
+        let hide_line = |line: String| String::from_utf8_lossy(&hide(line.into_bytes(), true)).into_owned();
         Words {
             explanation: explanation.and_then(explained),
             has_objects: unchecked.and_then(|id| start(id, DOCUMENT_LIMIT_BYTES)).is_some_and(|(bytes, _)| has_objects(&bytes)),
-            stdout: stdout.and_then(|id| start(id, LOOK_BYTES)).and_then(|(bytes, _)| first_line(&bytes)),
-            stderr: stderr.and_then(|id| end(id, LOOK_BYTES)).and_then(|bytes| last_line(&bytes)),
+            stdout: stdout.and_then(|id| start(id, LOOK_BYTES)).and_then(|(bytes, _)| first_line(&bytes)).map(hide_line),
+            stderr: stderr.and_then(|id| end(id, LOOK_BYTES)).and_then(|bytes| last_line(&bytes)).map(hide_line),
         }
     };
     tokio::task::spawn_blocking(reading).await.unwrap_or_default()

@@ -123,6 +123,7 @@ impl Store {
             Change::Token(token) => tokens::insert(to, token).await,
             Change::TokenRevoked { name, at } => tokens::revoke(to, name, *at).await,
             Change::Meta(key, value) => meta::set(to, key, value).await,
+            Change::ReleaseRefused { release, channel, refused } => releases::set_refused(to, *release, *channel, *refused).await,
             Change::JobGivenUp { job, at, why } => jobs::give_up(to, *job, *at, why).await,
             // Gathered by kind above.
             Change::Document(_)

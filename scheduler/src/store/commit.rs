@@ -59,6 +59,15 @@ pub enum Change {
         /// Since when.
         at: Timestamp,
     },
+    /// Whether somebody rejected a release in a channel, and nobody has asked anew.
+    ReleaseRefused {
+        /// The release.
+        release: ReleaseId,
+        /// The channel.
+        channel: ChannelId,
+        /// Whether it is.
+        refused: bool,
+    },
     /// A new version of a secret.
     Secret {
         /// Its key.

@@ -31,6 +31,8 @@ pub struct Went {
     pub version: String,
     /// Whether it was ever converged there.
     pub converged: bool,
+    /// Whether somebody rejected it there last.
+    pub refused: bool,
     /// To which release it goes back.
     pub back_to: Option<ReleaseId>,
 }
@@ -65,6 +67,7 @@ fn shown_params(values: &Values) -> BTreeMap<String, String> {
     let shown = |value: &Given| match value {
         Given::Text(text) => text.clone(),
         Given::Secret(_) => MASK.to_owned(),
+        Given::Default => "(default)".to_owned(),
     };
     let all = values.all.iter().map(|(name, value)| (name.clone(), shown(value)));
     let own = values.per_channel.iter();
@@ -87,6 +90,8 @@ pub struct ReleaseChannelRow {
     pub desired: Desired,
     /// When it was first converged there.
     pub converged_at: Option<Timestamp>,
+    /// Whether somebody rejected it there, and nobody has asked anew.
+    pub refused: bool,
 }
 
 /// Which releases are wanted; `None` means any.
@@ -153,6 +158,7 @@ fn read_channel(row: &Row) -> Result<(ChannelName, ReleaseChannelRow)> {
         compiled: word(row, "compiled")?,
         desired: json(row, "desired")?,
         converged_at: instant_or_null(row, "converged_at")?,
+        refused: count(row, "refused")? > 0,
     };
     Ok((word(row, "name")?, channel))
 }
@@ -247,6 +253,15 @@ impl Store {
         row.as_ref().map(read_release).transpose()
     }
 
+    /// A service's newest release that is no rollback.
+    pub async fn newest_order(&self, service: ServiceId) -> Result<Option<ReleaseRow>> {
+        let row = sqlx::query("SELECT * FROM releases WHERE service_id = $1 AND rolled_back_to IS NULL ORDER BY number DESC LIMIT 1")
+            .bind(service.to_string())
+            .fetch_optional(&self.read)
+            .await?;
+        row.as_ref().map(read_release).transpose()
+    }
+
     /// The newest release of each service of an application that has one, as far as it can be read.
     pub async fn newest_releases(&self, application: ApplicationId) -> Result<Vec<ReleaseRow>> {
         let rows = sqlx::query(
@@ -261,7 +276,7 @@ impl Store {
     /// The newest releases that went to a channel, in the order of their numbers.
     pub async fn went_to(&self, service: ServiceId, channel: ChannelId) -> Result<Vec<Went>> {
         let rows = sqlx::query(
-            "SELECT r.id, r.number, r.version, r.rolled_back_to, rc.converged_at FROM releases AS r
+            "SELECT r.id, r.number, r.version, r.rolled_back_to, rc.converged_at, rc.refused FROM releases AS r
              JOIN release_channels AS rc ON rc.release_id = r.id
              WHERE r.service_id = $1 AND rc.channel_id = $2 ORDER BY r.number DESC LIMIT $3",
         )
@@ -276,6 +291,7 @@ impl Store {
                 number: count(row, "number")?,
                 version: get(row, "version")?,
                 converged: instant_or_null(row, "converged_at")?.is_some(),
+                refused: count(row, "refused")? > 0,
                 back_to: word_or_null(row, "rolled_back_to")?,
             })
         };
@@ -447,6 +463,17 @@ impl StatusChange {
     pub(super) fn then(&self, later: Self) -> Self {
         Self { converged_at: self.converged_at.or(later.converged_at), ..later }
     }
+}
+
+/// Writes whether somebody rejected a release in a channel.
+pub(super) async fn set_refused(connection: &mut Connection, release: ReleaseId, channel: ChannelId, refused: bool) -> Result<()> {
+    sqlx::query("UPDATE release_channels SET refused = $1 WHERE release_id = $2 AND channel_id = $3")
+        .bind(i64::from(refused))
+        .bind(release.to_string())
+        .bind(channel.to_string())
+        .execute(connection)
+        .await?;
+    Ok(())
 }
 
 /// Writes how instances stand into their releases; `converged_at` keeps the first instant.

@@ -136,6 +136,11 @@ impl State {
         self.paused
     }
 
+    /// Whether somebody rejected what it pursues, and nobody has asked anew.
+    pub fn is_refused(&self) -> bool {
+        self.approvals.iter().any(|approval| !approval.over && approval.status == ApprovalStatus::Rejected)
+    }
+
     /// Whether it only looks.
     pub fn is_observer(&self) -> bool {
         self.observer

@@ -98,6 +98,26 @@ fn where_nothing_fetches_no_fetch_is_named_as_a_way_out() {
 }
 
 #[test]
+fn who_approves_is_told_that_the_channel_before_has_left_the_version() {
+    let mut it = Scenario::new(Desired { gates: vec![stable(&["staging"]), manual(false, 1)], ..exit_code() });
+    it.upstream("staging", Some("svc-1"));
+    it.run(Fetch, 2);
+    it.is("WAITING_MANUAL_APPROVAL DRIFT_DETECTED");
+    let left = |it: &Scenario| {
+        let told = explain(it.state(), &Lanes::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
+        let is_told = told.causes.iter().any(|cause| cause.code == "UPSTREAM_LEFT" && cause.message.contains("is at svc-0 by now"));
+        (is_told, it.state().standing().message.contains("`staging` is at svc-0 by now, not at svc-1"))
+    };
+    assert_eq!(left(&it), (false, false));
+    it.upstream("staging", None);
+    assert_eq!(left(&it), (false, false), "it may only be drifting");
+    it.upstream("staging", Some("svc-0"));
+    assert_eq!(left(&it), (true, true));
+    it.approve("ann");
+    it.run(Apply, 0);
+}
+
+#[test]
 fn a_fetch_that_fails_is_told_with_the_end_of_the_first_that_failed() {
     let mut it = Scenario::new(exit_code());
     let since = |it: &Scenario| {

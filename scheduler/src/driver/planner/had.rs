@@ -43,15 +43,12 @@ pub(super) fn passed_over(history: &[Went], pursued: ReleaseId) -> Option<&Went>
 }
 
 /// The release whose values the channel has: of those that began there (`begun`) the last one, but for what somebody took back since,
-/// arrived or not; where nothing else began, what it was to go back to last. `is_refused`: somebody rejected its newest rollback, so that
-/// nothing is taken back by it.
-pub(super) fn has<'a>(history: &'a [Went], begun: &BTreeSet<ReleaseId>, is_refused: bool) -> Option<&'a Went> {
+/// arrived or not; where nothing else began, what it was to go back to last. A rollback that somebody rejected took nothing back.
+pub(super) fn has<'a>(history: &'a [Went], begun: &BTreeSet<ReleaseId>) -> Option<&'a Went> {
     let first = |version: &str| history.iter().find(|went| went.version == version).map_or(0, |went| went.number);
     let (mut had, mut goes_to): (Vec<&Went>, _) = (Vec::new(), None);
-    for (at, went) in history.iter().enumerate() {
-        if let Some(target) = went.back_to
-            && !(is_refused && at + 1 == history.len())
-        {
+    for went in history {
+        if let Some(target) = went.back_to.filter(|_| !went.refused) {
             // One that is not kept any more is older than all that are.
             let number = if history.iter().any(|earlier| earlier.id == target) { first(&went.version) } else { 0 };
             had.retain(|earlier| first(&earlier.version) <= number);
@@ -86,16 +83,17 @@ mod tests {
         assert_eq!(found, expected, "{story}");
     }
 
-    /// `N` a release that converged, `N!` one that did not, `N<M` one that went back to release M, `N<M!` one that did not arrive.
+    /// `N` a release that converged, `N!` one that did not, `N?` one that somebody rejected; `N<M` one that went back to release M.
     fn told(story: &str) -> Vec<Went> {
         let mut history: Vec<Went> = Vec::new();
         for word in story.split_whitespace() {
-            let (plain, converged) = word.strip_suffix('!').map_or((word, true), |plain| (plain, false));
+            let plain = word.trim_end_matches(['!', '?']);
+            let (converged, refused) = (plain == word, word.ends_with('?'));
             let (number, to) = plain.split_once('<').map_or((plain, None), |(number, to)| (number, Some(to.parse::<u64>().unwrap())));
             let number = number.parse().unwrap();
             let of = to.and_then(|to| history.iter().find(|went| went.id == release(to)).map(|went| went.version.clone()));
             let version = of.unwrap_or_else(|| format!("web-{}", to.unwrap_or(number)));
-            history.push(Went { id: release(number), number, version, converged, back_to: to.map(release) });
+            history.push(Went { id: release(number), number, version, converged, refused, back_to: to.map(release) });
         }
         history
     }
@@ -118,34 +116,37 @@ mod tests {
 
     /// What began is what converged; `expected` is the number of the release whose values the channel has.
     #[track_caller]
-    fn check_has(story: &str, is_refused: bool, expected: Option<u64>) {
+    fn check_has(story: &str, expected: Option<u64>) {
         let history = told(story);
         let begun = history.iter().filter(|went| went.converged).map(|went| went.id).collect();
-        assert_eq!(has(&history, &begun, is_refused).map(|went| went.number), expected, "{story}");
+        assert_eq!(has(&history, &begun).map(|went| went.number), expected, "{story}");
     }
 
     #[test]
     fn a_channel_has_what_began_there_last_and_was_not_taken_back_since() {
-        check_has("", false, None);
-        check_has("1!", false, None);
-        check_has("1 2", false, Some(2));
-        check_has("1 2!", false, Some(1));
-        check_has("1 2 3<1", false, Some(3));
+        check_has("", None);
+        check_has("1!", None);
+        check_has("1 2", Some(2));
+        check_has("1 2!", Some(1));
+        check_has("1 2 3<1", Some(3));
         // The way back was not gone yet, and 2 is left all the same.
-        check_has("1 2 3<1!", false, Some(1));
-        check_has("1 2 3<1! 4!", false, Some(1));
-        check_has("1! 2 3<1!", false, Some(3));
-        check_has("1! 2 3<1! 4!", false, Some(3));
-        check_has("1! 2! 3!", false, None);
-        check_has("1 2 3 4<2! 5<1!", false, Some(1));
+        check_has("1 2 3<1!", Some(1));
+        check_has("1 2 3<1! 4!", Some(1));
+        check_has("1! 2 3<1!", Some(3));
+        check_has("1! 2 3<1! 4!", Some(3));
+        check_has("1! 2! 3!", None);
+        check_has("1 2 3 4<2! 5<1!", Some(1));
         // Somebody wants to stay.
-        check_has("1 2 3<1!", true, Some(2));
-        check_has("1! 2 3<1!", true, Some(2));
+        check_has("1 2 3<1?", Some(2));
+        check_has("1! 2 3<1?", Some(2));
+        check_has("1 2 3<1? 4!", Some(2));
+        check_has("1 2 3<1? 4 5<2!", Some(2));
+        check_has("1 2 3<1? 4<1!", Some(1));
         // Forward by name, which did not arrive.
-        check_has("1 2 3<1 4<2!", false, Some(3));
-        check_has("1 2 3<1 4<2! 5<1!", false, Some(3));
+        check_has("1 2 3<1 4<2!", Some(3));
+        check_has("1 2 3<1 4<2! 5<1!", Some(3));
         // What it went back to is not kept any more.
-        check_has("2 3<1!", false, Some(3));
+        check_has("2 3<1!", Some(3));
     }
 
     #[test]

@@ -6,8 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use engine::desired::Gate;
-use schema::id::{ChannelId, ChannelName, InstanceId, ReleaseId, ServiceId};
-use schema::status::Reason;
+use schema::id::{ChannelId, ChannelName, ReleaseId, ServiceId};
 
 use super::super::Refusal;
 use super::release::Subject;
@@ -25,12 +24,14 @@ impl Planner {
         let goes_back = newest.rolled_back_to.is_some();
         let earlier = kept.since_back.take();
         let Some(since) = (if goes_back { Some(BTreeSet::new()) } else { earlier }) else { return Ok(kept) };
+        let refused = if goes_back { self.refused(newest.id).await? } else { BTreeSet::new() };
         let pursued = self.store.pursued(subject.service.id).await?;
-        let others: Vec<_> = pursued.into_iter().filter(|(_, release)| *release != newest.id).collect();
+        let others: Vec<_> = pursued.into_iter().filter(|(channel, release)| *release != newest.id || refused.contains(channel)).collect();
         if others.is_empty() {
             return Ok(kept);
         }
         let begun = self.store.begun(subject.service.id).await?;
+        let order = self.store.newest_order(subject.service.id).await?;
         for (channel, pursued) in &others {
             let Some((name, _)) = subject.channel_ids.iter().find(|(_, id)| *id == channel) else { continue };
             if goes_back {
@@ -42,9 +43,11 @@ impl Planner {
             }
             let has = self.has(subject.service.id, *channel, begun.get(channel)).await?;
             let waits_for = self.readable_release(*pursued).await?;
-            for (parameter, own) in own_values(name, has.as_ref(), waits_for.as_ref()) {
-                if !since.contains(parameter) && !kept.is_given_for(name, parameter) {
-                    kept.keep(name, parameter, own.value, own.version);
+            // What was given for it with a release that went to others alone counts from the next one there.
+            let promised = order.as_ref().filter(|order| waits_for.as_ref().is_some_and(|pursued| order.number > pursued.number));
+            for (parameter, own) in own_values(name, has.as_ref(), waits_for.as_ref(), promised, &kept) {
+                if !since.contains(&parameter) && !kept.is_given_for(name, &parameter) {
+                    kept.keep(name, &parameter, own.value, own.version);
                 }
             }
         }
@@ -60,13 +63,16 @@ impl Planner {
         begun: Option<&BTreeSet<ReleaseId>>,
     ) -> Result<Option<ReleaseRow>, Refusal> {
         let history = self.store.went_to(service, channel).await?;
-        // Of a state that cannot be read nobody knows of a rejection.
-        let state = self.store.state(InstanceId::of(service, channel)).await.ok().flatten();
-        let is_refused = state.is_some_and(|state| state.standing().reason == Some(Reason::ManualApprovalRejected));
-        match had::has(&history, begun.unwrap_or(&BTreeSet::new()), is_refused) {
+        match had::has(&history, begun.unwrap_or(&BTreeSet::new())) {
             Some(went) => self.readable_release(went.id).await,
             None => Ok(None),
         }
+    }
+
+    /// The channels in which somebody rejected a release.
+    async fn refused(&self, release: ReleaseId) -> Result<BTreeSet<ChannelId>, Refusal> {
+        let channels = self.store.release_channels(release).await?;
+        Ok(channels.into_iter().filter(|(_, row)| row.refused).map(|(_, row)| row.channel).collect())
     }
 
     /// What is to be said of a release of this version that brings the service's config of now, where `newest` went back to an earlier
@@ -112,28 +118,40 @@ type Names<'a> = BTreeSet<&'a ChannelName>;
 
 /// A value that a channel keeps.
 struct Own<'a> {
-    value: &'a Given,
+    /// None where that is what the definition says.
+    value: Option<&'a Given>,
     /// The version that it is of; none where somebody gave it for this channel.
     version: Option<&'a str>,
 }
 
-/// What a channel keeps: the values of the release that it last began to apply or was converged at, and those that were given for it
-/// alone, in what it waits for too. Where that is a rollback nobody gave anything.
-fn own_values<'a>(name: &ChannelName, has: Option<&'a ReleaseRow>, waits_for: Option<&'a ReleaseRow>) -> BTreeMap<&'a String, Own<'a>> {
+/// What a channel keeps, of all that it would see otherwise (`seen`): the values of the release that it last began to apply or was
+/// converged at, and those that were given for it alone: in what it waits for, unless that is a rollback, in which nobody gave anything,
+/// and in what went to others since (`promised`), where that did not have them from there.
+fn own_values<'a>(
+    name: &ChannelName,
+    has: Option<&'a ReleaseRow>,
+    waits_for: Option<&'a ReleaseRow>,
+    promised: Option<&'a ReleaseRow>,
+    seen: &Values,
+) -> BTreeMap<String, Own<'a>> {
     let mut own = BTreeMap::new();
     if let Some(release) = has {
-        let of_channel = release.params.per_channel.get(name).into_iter().flat_map(BTreeMap::keys);
-        for parameter in release.params.all.keys().chain(of_channel) {
-            let Some(value) = release.params.get(Some(name), parameter) else { continue };
+        // What the release says nothing of is there as its definition has it.
+        for parameter in release.params.names(name).chain(seen.names(name)) {
+            let value = release.params.get(Some(name), parameter);
             let version = (!release.params.is_given_for(name, parameter)).then_some(release.version.as_str());
-            own.insert(parameter, Own { value, version });
+            own.insert(parameter.clone(), Own { value, version });
         }
     }
-    let given = waits_for.filter(|release| release.rolled_back_to.is_none());
-    for (parameter, value) in given.and_then(|release| release.params.per_channel.get(name)).into_iter().flatten() {
-        if given.is_some_and(|release| release.params.is_given_for(name, parameter)) {
-            own.insert(parameter, Own { value, version: None });
-        }
+    let given = |release: &'a ReleaseRow| {
+        let names = release.params.names(name).filter(|parameter| release.params.is_given_for(name, parameter));
+        names.map(|parameter| (parameter, release.params.get(Some(name), parameter)))
+    };
+    let asked = waits_for.filter(|release| release.rolled_back_to.is_none());
+    let is_from_there = |parameter: &str, value| waits_for.is_some_and(|release| release.params.get(Some(name), parameter) == value);
+    let promised = promised.into_iter().flat_map(given).filter(|(parameter, value)| !is_from_there(parameter, *value));
+    for (parameter, value) in asked.into_iter().flat_map(given).chain(promised) {
+        own.insert(parameter.clone(), Own { value, version: None });
     }
     own
 }

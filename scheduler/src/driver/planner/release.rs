@@ -314,6 +314,7 @@ pub(super) fn add_instance(plan: &mut Plan, subject: &Subject<'_>, release: Rele
         compiled: desired.compiled,
         desired: desired.clone(),
         converged_at: None,
+        refused: false,
     })));
     plan.events.push((names.instance(), Event::Desired(Box::new(desired))));
     plan.instances.push((names, runtime));

@@ -170,6 +170,7 @@ impl Follower {
             let mut sight = self.view.sight.borrow_and_update().clone();
             sight.job_gone |= self.is_orphaned;
             let is_listed = sight.is_listed();
+            course.started = course.started || self.inner.delivery.was_heard(self.job);
             let finds_out = self.is_unsure && is_listed && !course.started && !course.deleted;
             if finds_out && Instant::now() >= self.resume_at {
                 self.resume_at = Instant::now() + RESUME_EVERY;

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::course::Course;
 use super::follow::{BEHIND_WITHIN, Follower, NODE_WITHIN, taken_unseen};
-use super::sight::{Sight, had_node, is_over, is_pod_over, is_suspended_again};
+use super::sight::{Sight, had_node, is_failing, is_over, is_pod_over, is_suspended_again};
 use super::stop::Left;
 use crate::delivery::Holds;
 use crate::runner::learned::Learned;
@@ -51,7 +51,8 @@ impl Follower {
             course.is_removed = course.is_removed || self.delete().await;
             return;
         }
-        let is_ending = sight.pod.as_ref().is_some_and(|pod| pod.metadata.deletion_timestamp.is_some());
+        // One that fails makes no other, and keeps its words.
+        let is_ending = sight.pod.as_ref().is_some_and(|pod| pod.metadata.deletion_timestamp.is_some() && !is_failing(job, pod));
         if is_ending && !self.record.tries_again && !self.subject(course).ended_by_us && !std::mem::replace(&mut course.is_closed, true) {
             self.end_pods().await;
         }

@@ -227,7 +227,7 @@ fn look_at_pod(pod: &Pod, sight: &Sight, subject: Subject<'_>) -> Seen {
     }
     let runs = main.is_some_and(|main| main.started == Some(true) || state(main).is_some_and(|state| state.running.is_some()));
     if status.phase.as_deref() == Some("Failed") {
-        return look_at_failure(pod, status, main, subject.started || runs);
+        return look_at_failure(pod, sight, main, Subject { started: subject.started || runs, ..subject });
     }
     if sight.pod_gone {
         let what = if sight.job_gone { "its Job and its Pod were deleted" } else { "its Pod was deleted" };
@@ -240,7 +240,8 @@ fn look_at_pod(pod: &Pod, sight: &Sight, subject: Subject<'_>) -> Seen {
         let taken = taken.map(|taken| Taken { why: why.clone(), ..taken });
         return Seen::Over { learned: Box::new(Learned { lost: Some(why), taken, ..Learned::default() }), gone: false };
     }
-    if runs {
+    // The wrapper may be heard before its node has said that it runs.
+    if runs || (subject.started && !subject.tries_again && !subject.deleted) {
         let since = main.and_then(state).and_then(|state| state.running.as_ref()?.started_at.as_ref());
         return Seen::Running { since: since.map(time) };
     }
@@ -260,15 +261,25 @@ pub(super) fn had_node(pod: &Pod) -> bool {
 
 /// A Pod that failed although its command's container did not end: refused by its node, evicted before anything started, or called
 /// so by somebody who does not hear of its node any more.
-fn look_at_failure(pod: &Pod, status: &PodStatus, main: Option<&ContainerStatus>, started: bool) -> Seen {
-    let disruption = disruption(status);
-    let why = disruption.clone().unwrap_or_else(|| words(status.reason.as_deref(), status.message.as_deref(), "its Pod failed"));
-    let never_started = !started && (!had_node(pod) || is_refused(status) || is_unmade(status, main));
-    match init_failure(status) {
-        // What the user's own container does in its place has effects: it is not done again and again.
-        Some((whose, failed)) if never_started => never(failed, whose == job::WRAPPER || disruption.is_some()),
-        None if never_started => never(why, true),
-        _ => lost(&why, false),
+fn look_at_failure(pod: &Pod, sight: &Sight, main: Option<&ContainerStatus>, subject: Subject<'_>) -> Seen {
+    let empty = PodStatus::default();
+    let status = pod.status.as_ref().unwrap_or(&empty);
+    let by_somebody = || taken(pod, sight, subject).filter(|_| !subject.deleted).map(|taken| taken.why);
+    let by_whom = disruption(status).or_else(by_somebody);
+    let why = by_whom.clone().unwrap_or_else(|| words(status.reason.as_deref(), status.message.as_deref(), "its Pod failed"));
+    let never_started = !subject.started && (!had_node(pod) || is_refused(status) || is_unmade(status, main));
+    if !never_started {
+        return lost(&why, false);
+    }
+    // What the user's own container does in its place has effects: it is not done again and again.
+    match (init_failure(status), init_that_began(pod)) {
+        (Some((job::WRAPPER, failed)), None) => never(failed, true),
+        (Some((_, failed)), _) => never(by_whom.map_or(failed.clone(), |whom| format!("{whom}; {failed}")), false),
+        (None, Some(name)) => never(
+            format!("{why}; its init container `{name}` had begun and may have done something, so it is not tried again by itself"),
+            false,
+        ),
+        (None, None) => never(why, true),
     }
 }
 
@@ -426,6 +437,12 @@ fn init_failure(status: &PodStatus) -> Option<(&str, String)> {
     })
 }
 
+/// An init container of the user's own that began.
+fn init_that_began(pod: &Pod) -> Option<&str> {
+    let mut all = pod.status.as_ref()?.init_container_statuses.iter().flatten();
+    all.find(|container| is_of_the_user(pod, &container.name) && tries::ran(container)).map(|container| container.name.as_str())
+}
+
 /// The init container of the user's own that a deletion of its Pod ended: what it did in its place it may have done.
 pub(super) fn init_that_ran(pod: &Pod) -> Option<&str> {
     let asked = asked_to_end(pod)?;
@@ -454,6 +471,14 @@ fn end_of(job: &Job) -> Option<String> {
 fn failure(job: &Job) -> Option<&JobCondition> {
     let conditions = job.status.as_ref()?.conditions.as_ref()?;
     conditions.iter().find(|condition| matches!(condition.type_.as_str(), "Failed" | "FailureTarget") && condition.status == "True")
+}
+
+/// Whether a Job has failed, or ends this Pod because its own deadline has passed, which it says only later.
+pub(super) fn is_failing(job: &Job, pod: &Pod) -> bool {
+    let limit_ms = job.spec.as_ref().and_then(|spec| spec.active_deadline_seconds).map(|seconds| seconds.saturating_mul(1000));
+    let started_at = job.status.as_ref().and_then(|status| status.start_time.as_ref()).map(time);
+    let ends_at = started_at.zip(limit_ms).map(|(at, limit_ms)| at.plus_ms(limit_ms));
+    failure(job).is_some() || ends_at.zip(asked_by(pod)).is_some_and(|(ends_at, asked)| asked >= ends_at)
 }
 
 fn failure_words(failure: &JobCondition) -> String {

@@ -22,6 +22,10 @@ use super::{ClusterRunner, FORGET_AGAIN, Inner, later, sight, told};
 use crate::runner::ClusterJob;
 use crate::runner::learned::Never;
 
+/// What is said of one of which nothing is recorded here.
+const UNKNOWN: &str = "an apply of this instance runs already that nobody here follows (its end was told as unknown, or the database does \
+                       not know it)";
+
 /// Time between two looks at the Job of an earlier apply. The Job controller needs about a second to see that its Pod has ended.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
@@ -121,7 +125,7 @@ impl Follower {
                 )
             };
             if let Some(other) = first(Other::Strange) {
-                return Err(later(words("an apply of this instance runs already, which the database does not know", other)));
+                return Err(later(words(UNKNOWN, other)));
             }
             let Some(other) = first(Other::Earlier) else { return Ok(()) };
             let why = words("an earlier apply of this instance is not over in the cluster", other);

@@ -34,6 +34,9 @@ use super::sight::Sight;
 /// How often everything is listed anew although nothing seems wrong: an event that got lost costs no more than this.
 const LIST_EVERY: Duration = Duration::from_secs(300);
 
+/// The same while nothing comes by the watch, which the cluster may refuse although it lists.
+const LIST_UNWATCHED_EVERY: Duration = Duration::from_secs(5);
+
 /// How long a list that somebody asked for waits for others who ask: after a restart all of them do at once.
 const LIST_TOGETHER: Duration = Duration::from_millis(100);
 
@@ -308,6 +311,7 @@ impl Namespace {
                 // It is tried again, with pauses.
                 Some(Err(error)) => {
                     tracing::warn!(why = faults::of_watch(&error), "a watch is broken; the cluster is asked again");
+                    again = again.min(Instant::now() + LIST_UNWATCHED_EVERY);
                     let refusal = faults::refusal(&error, K::RESOURCE);
                     if matches!(refusal, Some(Refusal::Forbidden { .. })) {
                         forbidden();

@@ -169,6 +169,30 @@ const ROWS: &[Row] = &[
     (From::LetGo, |fake| init(fake, "migrate"), "gone, never: its init container `migrate` ended with 4: Error"),
     (
         From::LetGo,
+        |fake| {
+            let ended = json!({"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": "2026-01-01T00:00:00Z"}});
+            let mut all = status("Failed", &json!({"waiting": {"reason": "PodInitializing"}}));
+            all["initContainerStatuses"] =
+                json!([{"name": "migrate", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": ended}]);
+            fake.pod(json!({"deletionTimestamp": "2026-01-01T00:00:30Z"}), all);
+        },
+        "gone, never: its Pod was deleted while it ran; its init container `migrate` had begun and may have done something, so it is not \
+         tried again by itself",
+    ),
+    (
+        From::LetGo,
+        |fake| {
+            let ended = json!({"terminated": {"exitCode": 137, "reason": "Error", "startedAt": "2026-01-01T00:00:00Z"}});
+            let mut all = status("Failed", &json!({"waiting": {"reason": "PodInitializing"}}));
+            all["initContainerStatuses"] =
+                json!([{"name": "migrate", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": ended}]);
+            all["conditions"] = json!([{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": "m"}]);
+            fake.pod(json!({}), all);
+        },
+        "gone, never: its Pod was evicted: m; its init container `migrate` ended with 137: Error",
+    ),
+    (
+        From::LetGo,
         |fake| fake.pod(json!({}), json!({"phase": "Failed", "reason": "OutOfcpu", "message": "m"})),
         "gone, never, surroundings: OutOfcpu: m",
     ),

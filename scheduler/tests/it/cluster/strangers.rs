@@ -30,7 +30,7 @@ fn over(mut job: Value) -> Value {
     job
 }
 
-const HELD: &str = "gone, never, surroundings: an apply of this instance runs already, which the database does not know: the Job other in \
+const HELD: &str = "gone, never, surroundings: an apply of this instance runs already that nobody here follows (its end was told as unknown, or the database does not know it): the Job other in \
                     the namespace n. It is waited for; who does not want that deletes it with kubectl";
 
 #[tokio::test]

@@ -1,5 +1,5 @@
 //! Stories told by chance: pushes for all channels and for some, with values and without, values for one channel alone, rollbacks to
-//! what was before and to any version, releases that never come right in a channel, pauses, crashes in between. An account that knows
+//! what was before and to any version, releases that never come right in a channel, pauses, people who say yes or no, crashes in between. An account that knows
 //! nothing of the planner holds it to what people said: a value that was taken back in a channel comes to no channel that has not begun
 //! it, until somebody names it again; and no push that names none takes a channel back to an older one than it has.
 
@@ -13,12 +13,12 @@ use pvn_scheduler::runner::JobSpec;
 use pvn_scheduler::store::{PageRequest, ReleaseRow};
 use schema::api::{PushRequest, RollbackRequest};
 use schema::id::ChannelName;
-use schema::status::{JobKind, Status};
+use schema::status::{ApprovalStatus, JobKind, Status};
 use tests::dice::{Dice, number};
 
 use super::rollbacks::goes_back;
 use super::round::variable;
-use super::{Rig, TWO_CHANNELS, caller, target};
+use super::{Rig, TWO_CHANNELS, any_plan, caller, target};
 
 /// How many stories are told; `PVN_STORIES=500` tells more.
 const STORIES: u64 = 12;
@@ -69,6 +69,7 @@ impl Made {
     fn size(&self, channel: &ChannelName) -> String {
         match self.row.params.get(Some(channel), "size") {
             Some(Given::Text(text)) => text.clone(),
+            None => "medium".to_owned(),
             other => panic!("{other:?}"),
         }
     }
@@ -92,6 +93,8 @@ struct Account {
     left: BTreeMap<String, BTreeSet<String>>,
     /// The sizes that people gave for one channel alone, or to which it was to go back.
     own: BTreeSet<(String, String)>,
+    /// What was left in each channel before it was asked to go back, as long as that is what it was asked last.
+    before_back: BTreeMap<String, (BTreeSet<String>, BTreeSet<(String, String)>)>,
     /// How many releases and jobs are in this account.
     releases: u64,
     jobs: usize,
@@ -109,7 +112,10 @@ impl Account {
             let (size, channel) = (release.size(channel), channel.as_str());
             let said = self.went.entry(channel.to_owned()).or_default();
             let number = said.iter().find(|went| went.version == *version).map_or(release.row.number, |went| went.number);
+            self.before_back.remove(channel);
             if release.row.rolled_back_to.is_some() {
+                let before = (self.left.get(channel).cloned().unwrap_or_default(), self.own.clone());
+                self.before_back.insert(channel.to_owned(), before);
                 let left = self.left.entry(channel.to_owned()).or_default();
                 let stays = |size: &String| said.iter().any(|went| went.number <= number && went.size == *size);
                 let later = said.iter().filter(|went| went.number > number).map(|went| &went.size);
@@ -136,6 +142,14 @@ impl Account {
         }
         self.releases = release.row.number;
         Ok(())
+    }
+
+    /// Somebody says no to what the channel was asked last. Where that was to go back, nothing was taken back.
+    fn hear_no(&mut self, channel: &str) {
+        if let Some((left, own)) = self.before_back.remove(channel) {
+            self.left.insert(channel.to_owned(), left);
+            self.own.retain(|(other, size)| other != channel || own.contains(&(other.clone(), size.clone())));
+        }
     }
 
     /// The jobs that were started since.
@@ -177,6 +191,14 @@ impl Story {
         if dice.percent(30) {
             text = text.replace("    preconditions:\n    - releaseChannelStable: {releaseChannel: staging}\n", "");
         }
+        if dice.percent(40) {
+            let gate = "    - releaseChannelStable: {releaseChannel: staging}\n";
+            let asks = "    - manualApproval: {name: ops}\n";
+            text = match text.contains(gate) {
+                true => text.replace(gate, &format!("{gate}{asks}")),
+                false => text.replace("  - name: production\n", &format!("  - name: production\n    preconditions:\n{asks}")),
+            };
+        }
         if dice.percent(30) {
             text = goes_back(&text).replace("progressDeadline: 2s", "progressDeadline: 1s");
         }
@@ -204,7 +226,7 @@ impl Story {
     async fn push(&mut self) {
         let mut request = PushRequest { channels: self.some_channels(), ..PushRequest::default() };
         let mut named = BTreeSet::new();
-        if self.account.releases == 0 || self.dice.percent(55) {
+        if self.dice.percent(if self.account.releases == 0 { 70 } else { 55 }) {
             let size = self.new_size();
             named.insert(size.clone());
             request.params.insert("size".to_owned(), size);
@@ -262,6 +284,28 @@ impl Story {
         self.rig.handle.ask(target(channel), ask, caller("ann")).await.unwrap();
     }
 
+    /// Somebody says yes or no, where that is asked.
+    async fn decide(&mut self) {
+        let mut asked = Vec::new();
+        for channel in CHANNELS {
+            let pending = self.rig.instance(channel).await.approvals.iter().any(|approval| approval.status == ApprovalStatus::Pending);
+            asked.extend(pending.then_some(channel));
+        }
+        let Some(channel) = asked.first() else { return };
+        let says_no = self.dice.percent(40);
+        let ask = if says_no { Ask::Reject(any_plan()) } else { Ask::Approve(any_plan()) };
+        let said = format!("{ask:?} in {channel}");
+        match self.rig.handle.ask(target(channel), ask, caller("bob")).await {
+            Ok(_) => self.told.push(said),
+            // What was asked is not asked any more.
+            Err(why) => return self.told.push(format!("{said}: {why}")),
+        }
+        self.hear(&BTreeSet::new()).await;
+        if says_no {
+            self.account.hear_no(channel);
+        }
+    }
+
     /// All releases, the oldest first.
     async fn releases(&self) -> Vec<Made> {
         let mut releases = Vec::new();
@@ -301,7 +345,10 @@ impl Story {
         let is_calm = async || {
             for channel in CHANNELS {
                 let instance = self.rig.instance(channel).await;
-                let rests = matches!(instance.status, Status::Converged | Status::Failed | Status::WaitingPreconditions | Status::Paused);
+                let rests = matches!(
+                    instance.status,
+                    Status::Converged | Status::Failed | Status::WaitingPreconditions | Status::WaitingManualApproval | Status::Paused
+                );
                 if !rests && instance.desired_version.is_some() {
                     return None;
                 }
@@ -327,9 +374,10 @@ async fn tell(seed: u64) {
             story.calm().await;
         }
         match story.dice.below(100) {
-            0..55 => story.push().await,
-            55..85 => story.go_back().await,
-            85..95 => story.pause().await,
+            0..50 => story.push().await,
+            50..75 => story.go_back().await,
+            75..88 => story.decide().await,
+            88..95 => story.pause().await,
             _ => {
                 let plays = plays(&story.outside);
                 story.told.push("crash".to_owned());

@@ -102,7 +102,7 @@ fn ends(status: &ContainerStatus) -> impl Iterator<Item = &ContainerStateTermina
     [status.state.as_ref(), status.last_state.as_ref()].into_iter().flatten().filter_map(|state| state.terminated.as_ref())
 }
 
-fn ran(status: &ContainerStatus) -> bool {
+pub(super) fn ran(status: &ContainerStatus) -> bool {
     let was_there = was_made(status);
     let by_its_end = |ended: &ContainerStateTerminated| !cannot_start(ended) && (ended.started_at.is_some() || was_there);
     status.started == Some(true) || runs(status) || ends(status).any(by_its_end)
