@@ -288,6 +288,77 @@ async fn p8_what_somebody_refused_to_go_back_from_is_what_a_channel_has() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p8_a_rollback_that_was_refused_is_no_word_about_the_next_push() {
+    let rig = Rig::start(sick("none", "none")).await;
+    let asks = "    runtimes: [{runtime: tool}]\n    preconditions:\n    - manualApproval: {}\n";
+    rig.request(&TWO_CHANNELS.replace("    runtimes: [{runtime: tool}]\n    preconditions:\n", asks), false).await.unwrap();
+    for (size, version) in [("old", "web-1"), ("new", "web-2")] {
+        rig.push(&[("size", size)]).await.unwrap();
+        rig.until_status("production", Status::WaitingManualApproval).await;
+        rig.handle.ask(target("production"), Ask::Approve(any_plan()), caller("ann")).await.unwrap();
+        rig.until_converged(version).await;
+    }
+    let request = RollbackRequest { version: None, channels: Some(vec!["production".to_owned()]) };
+    rig.handle.rollback("app".into(), "web".into(), request, caller("eve")).await.unwrap();
+    rig.until_status("production", Status::WaitingManualApproval).await;
+    rig.handle.ask(target("production"), Ask::Reject(any_plan()), caller("ann")).await.unwrap();
+    rig.push(&[]).await.unwrap();
+    assert_eq!(rig.params("web-4").await, sizes(&[("size", "old"), ("production:size", "new"), ("staging:size", "new")]));
+
+    // Nor is it about a later one, for which production only waits when staging goes back from it.
+    rig.push(&[("size", "huge")]).await.unwrap();
+    rig.until_at("staging", "web-5").await;
+    let request = RollbackRequest { version: Some("web-2".to_owned()), channels: Some(vec!["staging".to_owned()]) };
+    rig.handle.rollback("app".into(), "web".into(), request, caller("eve")).await.unwrap();
+    rig.push(&[]).await.unwrap();
+    assert_eq!(rig.params("web-7").await, sizes(&[("size", "new")]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p8_a_channel_keeps_to_what_the_definition_says_as_to_any_value() {
+    let rig = Rig::start(sick("none", "none")).await;
+    rig.request(TWO_CHANNELS, false).await.unwrap();
+    rig.push(&[]).await.unwrap();
+    rig.until_converged("web-1").await;
+    rig.push(&[("size", "large")]).await.unwrap();
+    rig.until_converged("web-2").await;
+    rig.take_back("production").await;
+    let request = PushRequest {
+        params: [("size".to_owned(), "huge".to_owned())].into(),
+        channels: Some(vec!["staging".to_owned()]),
+        ..PushRequest::default()
+    };
+    rig.handle.push("app".into(), "web".into(), request, caller("root")).await.unwrap();
+    rig.until_at("staging", "web-4").await;
+    let request = RollbackRequest { version: Some("web-2".to_owned()), channels: Some(vec!["staging".to_owned()]) };
+    rig.handle.rollback("app".into(), "web".into(), request, caller("eve")).await.unwrap();
+    rig.until_at("staging", "web-2").await;
+    let warnings = rig.push(&[]).await.unwrap().warnings;
+    assert!(warnings.iter().any(|warning| warning.starts_with("`production` keeps values of web-1 that differ")), "{warnings:?}");
+    assert_eq!(rig.params("web-6").await, sizes(&[("size", "large"), ("production:size", "(default)")]));
+    rig.until_converged("web-6").await;
+    assert_eq!(rig.sizes("web-6"), sizes(&[("staging", "large"), ("production", "medium")]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p8_what_was_promised_to_a_channel_comes_with_its_next_release_whatever_goes_back() {
+    let rig = Rig::start(sick("none", "none")).await;
+    rig.request(TWO_CHANNELS, false).await.unwrap();
+    rig.push(&[("size", "good")]).await.unwrap();
+    rig.until_converged("web-1").await;
+    let request = PushRequest {
+        params_for_channel: [("production".to_owned(), [("size".to_owned(), "promised".to_owned())].into())].into(),
+        channels: Some(vec!["staging".to_owned()]),
+        ..PushRequest::default()
+    };
+    rig.handle.push("app".into(), "web".into(), request, caller("root")).await.unwrap();
+    rig.until_at("staging", "web-2").await;
+    rig.take_back("staging").await;
+    rig.push(&[]).await.unwrap();
+    assert_eq!(rig.params("web-4").await, sizes(&[("size", "good"), ("production:size", "promised")]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn p8_a_rollback_that_was_only_asked_for_is_nothing_that_a_channel_has() {
     // What somebody gave for production alone in what it goes back to is as little its own again.
     for own in [None, Some("huge")] {
