@@ -13,7 +13,7 @@ use schema::time::Timestamp;
 
 use crate::rules_12_to_17::{before_apply, grant_all, instance, limits};
 use crate::scenario::{
-    ALONE, Apply, Fetch, GetInfo, START_MS, Scenario, apply_only, exit_code, newer, plan, stable, structured, with_info,
+    ALONE, Apply, Fetch, GetInfo, START_MS, Scenario, apply_only, exit_code, manual, newer, plan, stable, structured, with_info,
 };
 
 #[test]
