@@ -417,6 +417,9 @@ async fn answer(State(fake): State<Fake>, request: Request) -> Response {
         }
         Method::POST if path.ends_with("/secrets") => fake.create(&path, serde_json::from_slice(&bytes).unwrap()),
         Method::GET if path == "/version" => (StatusCode::OK, version()),
+        Method::GET if is_watch && fake.world.lock().unwrap().forbidden.contains(&("watch", list_of(&path))) => {
+            return said(403, "this may not be watched");
+        }
         Method::GET if is_watch => return fake.watch(&path, query),
         Method::GET if path.ends_with("/log") => return fake.world.lock().unwrap().log.clone().into_response(),
         Method::GET if ["/jobs", "/pods", "/events"].iter().any(|list| path.ends_with(list)) => {

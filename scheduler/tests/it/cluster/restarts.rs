@@ -40,6 +40,19 @@ async fn p5_p6_a_job_that_runs_for_longer_than_it_may_take_to_start_is_taken_up_
 }
 
 #[tokio::test]
+async fn the_end_of_a_job_is_seen_although_the_cluster_does_not_let_its_pods_be_watched_any_more() {
+    let mut world = World::new().await;
+    world.let_go().await;
+    world.fake.pod(json!({}), running());
+    assert_eq!(world.told().await, "runs");
+    world.fake.forbid("watch", "pods");
+    world.fake.end_watches(0);
+    world.until("its Pods to be listed and not to be watched", |fake| fake.count("GET", "/pods?") >= 3).await;
+    world.fake.pod(json!({}), ended(7, "Error"));
+    assert_eq!(world.end().await, "gone, exit Some(7)");
+}
+
+#[tokio::test]
 async fn p3_a_job_that_still_has_not_started_when_the_scheduler_comes_back_is_given_up() {
     let mut world = World::new().await;
     world.let_go().await;

@@ -418,6 +418,31 @@ fn a_job_that_is_over_says_nothing_of_a_pod_that_is_not_seen_yet() {
 }
 
 #[test]
+fn a_job_fails_also_before_it_says_so_when_its_deadline_has_passed_as_its_pod_is_asked_to_end() {
+    let is = |job: Value, asked: &str| {
+        let job: Job = serde_json::from_value(job).unwrap();
+        let pod = json!({"metadata": {"deletionTimestamp": asked, "deletionGracePeriodSeconds": 0}});
+        is_failing(&job, &serde_json::from_value(pod).unwrap())
+    };
+    let limited = json!({"spec": {"activeDeadlineSeconds": 5, "template": {}}, "status": {"startTime": "2026-01-01T00:00:00Z"}});
+    assert!(is(limited.clone(), "2026-01-01T00:00:05Z"));
+    assert!(!is(limited, "2026-01-01T00:00:04Z"), "somebody deleted its Pod");
+    assert!(!is(json!({"spec": {"template": {}}, "status": {"startTime": "2026-01-01T00:00:00Z"}}), "2026-01-01T00:00:05Z"));
+    let target = json!({"status": {"conditions": [{"type": "FailureTarget", "status": "True", "reason": "BackoffLimitExceeded"}]}});
+    assert!(is(target, "2026-01-01T00:00:04Z"));
+    let largest = json!({"spec": {"activeDeadlineSeconds": i64::MAX, "template": {}}, "status": {"startTime": "2026-01-01T00:00:00Z"}});
+    assert!(!is(largest, "2026-01-01T00:00:04Z"));
+}
+
+#[test]
+fn what_was_heard_of_runs_although_its_pod_is_still_said_to_wait() {
+    let sight = of(json!({"phase": "Pending"}));
+    let seen = |started: bool| look(&sight, Subject { started, ..ONCE });
+    assert_eq!(seen(true), Seen::Running { since: None });
+    assert!(matches!(seen(false), Seen::Waiting(_)));
+}
+
+#[test]
 fn an_init_container_that_a_deletion_ended_has_run() {
     let with = |name: &str, state: Value, restart: Value| -> Option<String> {
         let container = json!({"name": name, "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state});
