@@ -110,7 +110,9 @@ impl Secrets {
         pieces.extend(beside);
         open_from = open_from.min(open);
         let decoded = Decoded::of(bytes, self.hold || hold, last);
-        for view in decoded.iter().flat_map(Decoded::views) {
+        let drawn = decoded.as_ref().and_then(|decoded| decoded.drawn(self.hold || hold, last));
+        let decodings = || decoded.iter().chain(&drawn);
+        for view in decodings().flat_map(Decoded::views) {
             let text = view.text();
             let found = self.plain.find(text, text, last);
             pieces.extend(found.ranges.iter().map(|range| Piece::whole(view.in_original(range))));
@@ -141,7 +143,7 @@ impl Secrets {
             };
             for _ in 0..SETTLE_LIMIT {
                 let earlier = uncut(open_from);
-                let earlier = decoded.as_ref().map_or(earlier, |decoded| decoded.whole(earlier));
+                let earlier = decodings().fold(earlier, |at, decoded| decoded.whole(at));
                 if earlier == open_from {
                     break;
                 }

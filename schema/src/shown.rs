@@ -9,7 +9,7 @@ pub fn steers(character: char) -> bool {
 }
 
 /// Longest sequence that is passed over, bytes: what begins like one and does not end is none, so that what is held back for it has a
-/// limit. Source: a colour has 20.
+/// limit. Source: a colour has 20, a title or a link some more.
 const SEQUENCE_LIMIT_BYTES: usize = 256;
 
 const ESC: u8 = 0x1b;
@@ -17,8 +17,33 @@ const ESC: u8 = 0x1b;
 /// How many bytes at the beginning of `text` nobody sees: a sequence of ESC, or a character that [`steers`], but no blank (tab, line end);
 /// 0 where something else begins, `None` where the end of the text cuts it off. `last`: nothing follows the text.
 pub fn steering(text: &[u8], last: bool) -> Option<usize> {
+    passed_over(text, last, Strings::Shown)
+}
+
+/// The same of what a terminal draws, which leaves out its strings, too: titles, addresses of links.
+pub fn undrawn(text: &[u8], last: bool) -> Option<usize> {
+    passed_over(text, last, Strings::LeftOut)
+}
+
+/// Whether a string of a terminal may begin somewhere in the text.
+pub fn has_string(text: &[u8]) -> bool {
+    text.windows(2).any(|two| two[0] == ESC && opens_string(two[1]))
+}
+
+/// What becomes of the strings of a terminal.
+#[derive(Clone, Copy, PartialEq)]
+enum Strings {
+    Shown,
+    LeftOut,
+}
+
+fn opens_string(byte: u8) -> bool {
+    matches!(byte, b']' | b'P' | b'X' | b'^' | b'_')
+}
+
+fn passed_over(text: &[u8], last: bool, strings: Strings) -> Option<usize> {
     let length = match text {
-        [ESC, ..] => return sequence(text, last),
+        [ESC, ..] => return sequence(text, last, strings),
         [b'\t' | b'\n' | b'\r', ..] => 0,
         [0..=0x1f | 0x7f, ..] => 1,
         [0xc2, 0x80..=0x9f, ..] | [0xd8, 0x9c, ..] => 2,
@@ -32,7 +57,7 @@ pub fn steering(text: &[u8], last: bool) -> Option<usize> {
 /// The bytes of the sequence that begins with ESC. Of a string (a title, the address of a link) these are what opens and what closes
 /// it: what stands between them is shown as text, because whoever approves is to see all that is there, and masked as text.
 /// Source: ECMA-48, 5.3 to 5.6 and 8.3.
-fn sequence(text: &[u8], last: bool) -> Option<usize> {
+fn sequence(text: &[u8], last: bool, strings: Strings) -> Option<usize> {
     let within = &text[..text.len().min(SEQUENCE_LIMIT_BYTES)];
     let run = |at: usize, of: std::ops::RangeInclusive<u8>| at + within[at..].iter().take_while(|byte| of.contains(byte)).count();
     let end = match within.get(1) {
@@ -40,6 +65,11 @@ fn sequence(text: &[u8], last: bool) -> Option<usize> {
         Some(b'[') => {
             let at = run(run(2, 0x30..=0x3f), 0x20..=0x2f);
             within.get(at).map(|byte| if (0x40..=0x7e).contains(byte) { at + 1 } else { 1 })
+        }
+        // Until BEL or ESC and a backslash.
+        Some(byte) if strings == Strings::LeftOut && opens_string(*byte) => {
+            let ends = |at: &usize| within[*at] == 7 || within[*at..].starts_with(&[ESC, b'\\']);
+            (2..within.len()).find(ends).map(|at| if within[at] == 7 { at + 1 } else { at + 2 })
         }
         Some(_) => {
             let at = run(1, 0x20..=0x2f);

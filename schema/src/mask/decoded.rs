@@ -9,11 +9,15 @@ use std::ops::Range;
 pub(super) use self::escapes::BACKSLASHES_LIMIT;
 use self::escapes::{Kind, Stop};
 use super::SHORTEST_BYTES;
+use crate::shown::has_string;
 
 mod escapes;
 
 /// One round decodes each of them in what the one before left.
 const KINDS: [Kind; 4] = [Kind::Unseen, Kind::Literal, Kind::Address, Kind::Markup];
+
+/// The same of what a terminal draws.
+const DRAWN_KINDS: [Kind; 4] = [Kind::Undrawn, Kind::Literal, Kind::Address, Kind::Markup];
 
 /// So many rounds read what was escaped so often, in any order; more only where each was escaped after the next in `KINDS`.
 const ROUNDS: usize = 4;
@@ -53,10 +57,20 @@ impl<'a> Decoded<'a> {
     /// Of these bytes, if there is anything to decode. `hold`: a first backslash belongs to its escape; otherwise only what
     /// follows, so that it need not be held back. `last`: nothing follows.
     pub(super) fn of(bytes: &'a [u8], hold: bool, last: bool) -> Option<Self> {
+        Self::by(KINDS, bytes, hold, last)
+    }
+
+    /// The same without what stands in the strings of a terminal, if there are any: a secret may stand in one, or one within it.
+    pub(super) fn drawn(&self, hold: bool, last: bool) -> Option<Self> {
+        let mut texts = self.layers.iter().map(|layer| layer.text.as_slice()).chain([self.bytes]);
+        if texts.any(has_string) { Self::by(DRAWN_KINDS, self.bytes, hold, last) } else { None }
+    }
+
+    fn by(kinds: [Kind; 4], bytes: &'a [u8], hold: bool, last: bool) -> Option<Self> {
         let mut decoded = Self { bytes, layers: Vec::new() };
         for round in 0..ROUNDS {
             let before = decoded.layers.len();
-            for kind in KINDS {
+            for kind in kinds {
                 // What stood before a backslash that another escape became is not known later.
                 let layer = Layer::of(&decoded, kind, hold || round > 0, last);
                 decoded.layers.extend(layer);

@@ -4,7 +4,7 @@
 //! What was escaped several times (JSON in JSON, `%25`, `&amp;`) is decoded in one go, so that no escape depends on what stands
 //! before it.
 
-use crate::shown::steering;
+use crate::shown::{steering, undrawn};
 
 mod names;
 
@@ -52,6 +52,8 @@ pub(super) type Read = Result<(Meaning, usize), Stop>;
 pub(super) enum Kind {
     /// Colours and characters that nobody sees: what is shown without them must hold no secret either.
     Unseen,
+    /// The same as terminals draw them, without what stands in their strings.
+    Undrawn,
     Literal,
     Address,
     Markup,
@@ -62,7 +64,7 @@ impl Kind {
     pub(super) fn begins(self, byte: u8) -> bool {
         match self {
             // The first bytes of all that `steering` knows.
-            Self::Unseen => matches!(byte, 0..=8 | 0x0b | 0x0c | 0x0e..=0x1f | 0x7f | 0xc2 | 0xd8 | 0xe2),
+            Self::Unseen | Self::Undrawn => matches!(byte, 0..=8 | 0x0b | 0x0c | 0x0e..=0x1f | 0x7f | 0xc2 | 0xd8 | 0xe2),
             Self::Literal => byte == b'\\',
             Self::Address => byte == b'%',
             Self::Markup => byte == b'&',
@@ -72,11 +74,8 @@ impl Kind {
     /// The escape at the beginning of `text`; of a literal what follows its backslashes. `last`: nothing follows the text.
     pub(super) fn read(self, text: &[u8], last: bool) -> Read {
         let read = match self {
-            Self::Unseen => match steering(text, last) {
-                None => Err(Stop::Cut),
-                Some(0) => Err(Stop::Not),
-                Some(length) => Ok((Meaning::Nothing, length)),
-            },
+            Self::Unseen => passed_over(steering(text, last)),
+            Self::Undrawn => passed_over(undrawn(text, last)),
             Self::Literal => literal(text),
             Self::Address => marked(text, b"25", last, address),
             Self::Markup => marked(text, b"amp;", last, markup),
@@ -89,6 +88,14 @@ impl Kind {
             }
             (read, _) => read,
         }
+    }
+}
+
+fn passed_over(length: Option<usize>) -> Read {
+    match length {
+        None => Err(Stop::Cut),
+        Some(0) => Err(Stop::Not),
+        Some(length) => Ok((Meaning::Nothing, length)),
     }
 }
 

@@ -10,7 +10,21 @@ const SECRET: &str = "hunter2-S3cr3t/Val=ue+xyz";
 fn a_secret_that_is_coloured_or_has_what_nobody_sees_within_is_hidden() {
     let grep = "password: hunter2-\u{1b}[01;31m\u{1b}[KS3cr\u{1b}[m\u{1b}[K3t/Val=ue+xyz\n";
     check(&[SECRET], grep, "password: ***\n");
-    for between in ["\0", "\u{7}", "\u{8}", "\u{202e}", "\u{61c}", "\u{9b}", "\u{1b}[0m", "\u{1b}(B", "\u{1b}]", "\u{1b}7"] {
+    for between in [
+        "\0",
+        "\u{7}",
+        "\u{8}",
+        "\u{202e}",
+        "\u{61c}",
+        "\u{9b}",
+        "\u{1b}[0m",
+        "\u{1b}(B",
+        "\u{1b}]",
+        "\u{1b}]0;title\u{7}",
+        "\u{1b}]8;;https://ci/run/7\u{1b}\\",
+        "\u{1b}P1$r\u{1b}\\",
+        "\u{1b}7",
+    ] {
         let text = format!("\u{1b}[1mis \u{1b}[31mhunter2-{between}S3cr3t{between}/Val=ue+xyz\u{1b}[0m;");
         check(&[SECRET], &text, "\u{1b}[1mis \u{1b}[31m***\u{1b}[0m;");
         // Also encoded, and also where the colour itself is.
