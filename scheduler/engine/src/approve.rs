@@ -104,6 +104,22 @@ impl State {
         no.or_else(|| self.approvals.iter().rposition(is_answer))
     }
 
+    /// A no to a question that the config does not ask any more: it stands, as any other, until a retry or a new release.
+    pub(crate) fn standing_no(&self) -> Option<usize> {
+        let fingerprint = self.fingerprint();
+        let desired = self.desired()?;
+        let is_asked = |approval: &Approval| {
+            let mut questions = self.askers().filter_map(|asker| question(desired, asker));
+            questions.any(|question| question.gate == approval.gate && question.kind == approval.kind)
+        };
+        let stands = |approval: &Approval| match approval.kind {
+            ApprovalKind::Apply => approval.fingerprint == fingerprint,
+            ApprovalKind::Manual | ApprovalKind::Shared => !self.has_arrived(),
+        };
+        let is_no = |approval: &&Approval| !approval.over && approval.status == ApprovalStatus::Rejected;
+        self.approvals.iter().rposition(|approval| is_no(&approval) && stands(approval) && !is_asked(approval))
+    }
+
     /// Whether the release is past its gates.
     fn has_arrived(&self) -> bool {
         self.pursuit.arrived && !self.pursuit.other_commands

@@ -218,7 +218,8 @@ impl State {
             Some(WindowNow::Shut { opens_at }) => Some(ShutGate::Window(opens_at)),
             Some(WindowNow::Open { .. }) | None => None,
         });
-        upstream.into_iter().chain(people).chain(window.flatten())
+        let no = self.standing_no().map(ShutGate::Rejected);
+        upstream.into_iter().chain(no).chain(people).chain(window.flatten())
     }
 
     fn window(&self, at: Timestamp) -> Option<WindowNow> {

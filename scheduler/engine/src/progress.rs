@@ -68,9 +68,9 @@ impl State {
         if !desired.auto_rollback {
             return;
         }
-        let is_left = matches!(self.taken_back.as_deref(), Some(TakenBack { to: None }));
+        let is_left = matches!(self.taken_back.as_deref(), Some(TakenBack { to: None, .. }));
         let earlier = match self.taken_back.as_deref() {
-            Some(TakenBack { to }) => to.clone(),
+            Some(TakenBack { to, .. }) => to.clone(),
             None => self.converged.as_ref().map(|converged| (converged.release, converged.version.clone())),
         };
         let why_not = match earlier.filter(|(_, version)| *version != desired.version) {

@@ -293,6 +293,9 @@ pub struct Converged {
 pub(crate) struct TakenBack {
     /// The release that went back and its version, if that was converged here before.
     pub(crate) to: Option<(ReleaseId, String)>,
+    /// What it was before, which counts again where somebody rejects this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) before: Option<Box<TakenBack>>,
 }
 
 /// A release that did not converge in time and was taken back by itself.

@@ -204,11 +204,17 @@ impl State {
         let same_commands = old.as_ref().is_some_and(|old| old.compiled == desired.compiled);
         let was_deleted = std::mem::take(&mut self.deleted);
         if !same_release {
+            // What somebody rejected before anything of it began took nothing back.
+            if old.as_ref().is_some_and(|old| old.is_rollback) && self.is_refused() && !self.pursuit.arrived && self.pursuit.chain.is_none()
+            {
+                self.taken_back = self.taken_back.take().and_then(|back| back.before);
+            }
             // The release that goes back has the version of the one that it goes back to.
             self.rolled_back = self.rolled_back.take().filter(|back| back.to == desired.version);
             if desired.is_rollback {
                 let to = desired.stable_before.then(|| (desired.release, desired.version.clone()));
-                self.taken_back = Some(Box::new(TakenBack { to }));
+                let before = self.taken_back.take().map(|back| Box::new(TakenBack { before: None, ..*back }));
+                self.taken_back = Some(Box::new(TakenBack { to, before }));
             }
             self.withdraw_all();
             self.pursuit = Pursuit::default();

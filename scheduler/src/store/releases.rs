@@ -295,7 +295,7 @@ impl Store {
                 back_to: word_or_null(row, "rolled_back_to")?,
             })
         };
-        rows.iter().rev().map(read).collect()
+        rows.iter().rev().map(|row| named("releases", &["id"], row, read(row))).collect()
     }
 
     /// What began in each channel of a service: the releases that were themselves converged there, or applied, or may have been. An

@@ -114,7 +114,10 @@ impl State {
                 question.gate == approval.gate && question.kind == approval.kind && is_known
             };
             let Some(question) = questions.iter().find(is_same) else {
-                retire(approval);
+                // A no is about the release, however the config asks from now on.
+                if approval.status != ApprovalStatus::Rejected {
+                    retire(approval);
+                }
                 continue;
             };
             let decided = match approval.status {

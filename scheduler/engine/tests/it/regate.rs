@@ -59,6 +59,53 @@ fn rule_07_a_gate_that_is_taken_away_holds_nothing_up() {
 }
 
 #[test]
+fn p2_a_no_stands_however_the_config_asks_from_then_on() {
+    let named = |name: &str| Gate::ManualApproval { name: Some(name.to_owned()), description: None, every_action: false, min_approvers: 1 };
+    let asks = |desired: Desired| Desired { require_approval_before_apply: true, ..desired };
+    let stories = [
+        (gated(&[manual(false, 1)]), gated(&[])),
+        (gated(&[manual(true, 1)]), gated(&[])),
+        (gated(&[shared(1)]), gated(&[])),
+        (asks(exit_code()), exit_code()),
+        (asks(apply_only()), apply_only()),
+        (gated(&[manual(false, 1)]), gated(&[manual(true, 1)])),
+        (gated(&[manual(false, 1)]), gated(&[shared(1)])),
+        (gated(&[named("ops")]), gated(&[named("operations")])),
+        (gated(&[named("ops")]), gated(&[named("first"), named("operations")])),
+    ];
+    for (before, after) in stories {
+        let mut it = Scenario::new(before.clone());
+        if before.fetch.is_some() {
+            it.run(Fetch, 2);
+        }
+        it.reject("ann");
+        it.is("FAILED MANUAL_APPROVAL_REJECTED");
+        it.recompiled(&after);
+        assert!(!it.wants(Apply), "{after:?}");
+        it.is("FAILED MANUAL_APPROVAL_REJECTED");
+        assert!(it.state().is_refused());
+        // And back.
+        it.recompiled(&before).is("FAILED MANUAL_APPROVAL_REJECTED");
+        it.recompiled(&after);
+        it.send(Event::Retry { who: "ann".to_owned() });
+        if after.fetch.is_some() {
+            it.run(Fetch, 2);
+        }
+        assert!(it.status() != "FAILED MANUAL_APPROVAL_REJECTED", "a retry ends it: {after:?}");
+        assert_eq!(it.wants(Apply), after.gates.is_empty(), "{after:?}");
+    }
+    // One to an apply is about what it saw.
+    let mut it = Scenario::new(asks(exit_code()));
+    it.run_with(Fetch, 2, plan("a", "a"));
+    it.reject("ann");
+    it.send(Event::Desired(Box::new(exit_code())));
+    it.run_with(Fetch, 2, plan("a", "a"));
+    assert!(!it.wants(Apply));
+    it.until(600).run_with(Fetch, 2, plan("b", "b"));
+    assert!(it.wants(Apply), "{:?}", it.state().standing());
+}
+
+#[test]
 fn rule_07_a_gate_of_another_kind_asks_anew() {
     let mut it = Scenario::new(gated(&[manual(false, 1)]));
     it.run(Fetch, 2);

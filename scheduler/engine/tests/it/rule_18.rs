@@ -102,7 +102,7 @@ fn who_approves_is_told_that_the_channel_before_has_left_the_version() {
     let mut it = Scenario::new(Desired { gates: vec![stable(&["staging"]), manual(false, 1)], ..exit_code() });
     it.upstream("staging", Some("svc-1"));
     it.run(Fetch, 2);
-    it.is("WAITING_MANUAL_APPROVAL DRIFT_DETECTED");
+    it.is("WAITING_MANUAL_APPROVAL RUNTIME_OBJECT_APPLY_NEEDED");
     let left = |it: &Scenario| {
         let told = explain(it.state(), &Lanes::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
         let is_told = told.causes.iter().any(|cause| cause.code == "UPSTREAM_LEFT" && cause.message.contains("is at svc-0 by now"));

@@ -66,6 +66,26 @@ fn rule_12_a_rollback_that_is_stuck_itself_does_not_go_round_in_circles() {
 }
 
 #[test]
+fn rule_12_a_rollback_that_somebody_rejected_took_nothing_back() {
+    let gates = || Desired { gates: vec![manual(false, 1)], ..with_deadline() };
+    let mut it = Scenario::new(with_deadline());
+    it.run(Fetch, 0);
+    it.send(Event::Desired(Box::new(Desired { released_at: it.now, ..newer(&with_deadline(), 2) })));
+    it.run(Fetch, 0);
+    it.is("CONVERGED");
+    it.send(Event::Desired(Box::new(Desired { is_rollback: true, stable_before: true, ..newer(&gates(), 3) })));
+    it.run(Fetch, 2);
+    it.reject("ann");
+    it.send(Event::Desired(Box::new(Desired { released_at: it.now, ..newer(&with_deadline(), 4) })));
+    it.run(Fetch, 2);
+    it.run(Apply, 1);
+    let later = it.seconds(it.now) as i64 + 100;
+    it.until_without_answer(later);
+    it.is("FAILED STUCK");
+    assert!(it.actions.contains(&Action::Rollback { from: release(4), to: release(2) }), "{:?}", it.actions.last());
+}
+
+#[test]
 fn rule_12_a_rollback_that_is_refused_says_why_and_is_asked_for_again_when_the_release_is_stuck_again() {
     let mut it = at_the_second_release();
     it.run(Apply, 1);

@@ -2,7 +2,8 @@
 //! `kept`.
 //!
 //! What was converged lies on a stack. A release that goes back takes off whatever came after the version to which it goes,
-//! whether or not it arrives there: somebody has left that, and going back never leads forward to it.
+//! whether or not it arrives there: somebody has left that, and going back never leads forward to it. One that somebody rejected took
+//! nothing back.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +16,7 @@ use crate::store::Went;
 pub(super) fn before(history: &[Went], pursued: ReleaseId) -> Option<&Went> {
     let mut had: Vec<&Went> = Vec::new();
     for went in history {
-        if let Some(target) = went.back_to {
+        if let Some(target) = went.back_to.filter(|_| !went.refused) {
             // One that is not kept any more is older than all that are.
             let number = history.iter().find(|earlier| earlier.id == target).map_or(0, |earlier| earlier.number);
             match had.iter().position(|earlier| earlier.version == went.version) {
@@ -37,7 +38,7 @@ pub(super) fn before(history: &[Went], pursued: ReleaseId) -> Option<&Went> {
 /// What the channel was last converged at, where it was asked to go back since and never arrived, and `before` leads elsewhere: nobody
 /// knows whether that rollback was meant, or is what is to be undone.
 pub(super) fn passed_over(history: &[Went], pursued: ReleaseId) -> Option<&Went> {
-    let now = history.iter().find(|went| went.id == pursued).filter(|now| now.back_to.is_some() && !now.converged)?;
+    let now = history.iter().find(|went| went.id == pursued).filter(|now| now.back_to.is_some() && !now.converged && !now.refused)?;
     let last = history.iter().rfind(|went| went.converged && went.number < now.number).filter(|last| last.version != now.version)?;
     before(history, pursued).is_none_or(|earlier| earlier.version != last.version).then_some(last)
 }
@@ -169,6 +170,11 @@ mod tests {
         // Forward by name, and back from there.
         check("1 2 3<1 4<2", Some(1));
         check("1 2 3<1 4<2 5", Some(4));
+        // Refused: it is where it was, also when the next one is.
+        check("1 2 3<1?", Some(2));
+        check("1 2 3<1? 4!", Some(2));
+        check("1 2 3<1? 4?", Some(2));
+        check("1 2 3<1? 4 5<1", None);
         // To one that never converged here.
         check("1 2! 3 4<2", Some(1));
         check("1 2! 3 4<2!", Some(1));

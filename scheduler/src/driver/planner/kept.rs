@@ -44,7 +44,8 @@ impl Planner {
             let has = self.has(subject.service.id, *channel, begun.get(channel)).await?;
             let waits_for = self.readable_release(*pursued).await?;
             // What was given for it with a release that went to others alone counts from the next one there.
-            let promised = order.as_ref().filter(|order| waits_for.as_ref().is_some_and(|pursued| order.number > pursued.number));
+            let asked = if refused.contains(channel) { has.as_ref() } else { waits_for.as_ref() };
+            let promised = order.as_ref().filter(|order| asked.is_some_and(|asked| order.number > asked.number));
             for (parameter, own) in own_values(name, has.as_ref(), waits_for.as_ref(), promised, &kept) {
                 if !since.contains(&parameter) && !kept.is_given_for(name, &parameter) {
                     kept.keep(name, &parameter, own.value, own.version);
@@ -62,7 +63,10 @@ impl Planner {
         channel: ChannelId,
         begun: Option<&BTreeSet<ReleaseId>>,
     ) -> Result<Option<ReleaseRow>, Refusal> {
-        let history = self.store.went_to(service, channel).await?;
+        let history = match self.store.went_to(service, channel).await {
+            Err(StoreError::Corrupt(_)) => return Ok(None),
+            read => read?,
+        };
         match had::has(&history, begun.unwrap_or(&BTreeSet::new())) {
             Some(went) => self.readable_release(went.id).await,
             None => Ok(None),
@@ -71,7 +75,10 @@ impl Planner {
 
     /// The channels in which somebody rejected a release.
     async fn refused(&self, release: ReleaseId) -> Result<BTreeSet<ChannelId>, Refusal> {
-        let channels = self.store.release_channels(release).await?;
+        let channels = match self.store.release_channels(release).await {
+            Err(StoreError::Corrupt(_)) => return Ok(BTreeSet::new()),
+            read => read?,
+        };
         Ok(channels.into_iter().filter(|(_, row)| row.refused).map(|(_, row)| row.channel).collect())
     }
 

@@ -84,6 +84,9 @@ struct Went {
     size: String,
 }
 
+/// What was left in a channel, and the own sizes of all.
+type Left = (BTreeSet<String>, BTreeSet<(String, String)>);
+
 /// What people said, and what became of it.
 #[derive(Default)]
 struct Account {
@@ -94,7 +97,7 @@ struct Account {
     /// The sizes that people gave for one channel alone, or to which it was to go back.
     own: BTreeSet<(String, String)>,
     /// What was left in each channel before it was asked to go back, as long as that is what it was asked last.
-    before_back: BTreeMap<String, (BTreeSet<String>, BTreeSet<(String, String)>)>,
+    before_back: BTreeMap<String, Left>,
     /// How many releases and jobs are in this account.
     releases: u64,
     jobs: usize,
