@@ -99,6 +99,7 @@ impl Asking<'_> {
         let mut unreached_since = None;
         loop {
             self.cluster.throttle.pass(self.is_apply).await;
+            self.cluster.prepare().await;
             let refused = match self.may.ask().await {
                 Err(why) => Refused::Unpermitted(why),
                 Ok(()) => match request().await {

@@ -104,6 +104,12 @@ impl Cluster {
         failed_at.is_some_and(|at| at.elapsed() < AWAY_LATELY)
     }
 
+    /// Has credentials that last for the next request, so that their plugin does not run between what is asked before the request and the
+    /// request itself. That there are none the request tells.
+    pub(super) async fn prepare(&self) {
+        let _told_by_the_request = self.connection.fresh().await;
+    }
+
     fn new(connection: Connection) -> Self {
         let connection = Arc::new(connection);
         Self {
@@ -194,9 +200,9 @@ impl Connection {
         if !clients.end_soon() {
             return Ok(clients);
         }
-        // A plugin that fails is not run for each of those who wait for it.
-        if let Some(why) = last.why.as_ref().filter(|_| last.ended_at.elapsed() < RENEW_EVERY) {
-            return Err(why.clone());
+        // A plugin that fails, or whose tokens end at once, is not run for each of those who wait for it.
+        if last.ended_at.elapsed() < RENEW_EVERY {
+            return last.why.clone().map_or(Ok(clients), Err);
         }
         self.read(&mut last).await.map(|()| self.clients())
     }

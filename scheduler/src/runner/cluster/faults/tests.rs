@@ -14,6 +14,9 @@ use crate::compile::ClusterPlace;
 /// Stands wherever a credential may.
 const SECRET: &str = "hunter2hunter2";
 
+/// After this time a plugin is run again.
+const RENEWED_AGAIN: std::time::Duration = std::time::Duration::from_millis(2_100);
+
 const KUBECONFIG: &str = "
 apiVersion: v1
 kind: Config
@@ -156,6 +159,7 @@ async fn a_plugin_that_hangs_is_killed_with_what_it_started_and_those_who_wait_f
     let cluster = Clusters::default().get(&place(&path)).await.unwrap();
     assert_eq!(std::fs::read_to_string(&runs).unwrap(), "x\n", "once for both clients");
     std::fs::write(directory.path().join("runs-hang"), "").unwrap();
+    tokio::time::sleep(RENEWED_AGAIN).await;
     let asks = (0..8).map(|_| async { ask::refused("asking", &cluster.client.apiserver_version().await.unwrap_err()) });
     for refused in futures::future::join_all(asks).await {
         assert!(matches!(&refused, Refused::Unauthorized(why) if why.contains("did not end within 2 s")), "{refused:?}");
@@ -177,6 +181,7 @@ async fn a_plugin_that_fails_later_is_told_in_the_same_words_and_nothing_was_sen
     let away = refused().await;
     assert!(matches!(&away, Refused::Unreached(why) if why.contains("Connection refused") && !why.contains(SECRET)), "{away:?}");
     std::fs::write(broken, "").unwrap();
+    tokio::time::sleep(RENEWED_AGAIN).await;
     let expected = format!(
         "asking: the kubeconfig {} of runtime `k8s` cannot be used: the plugin `plug-in` of its `exec` ended with exit status: 3; run it by \
          hand, as the user and in the environment of the scheduler",
