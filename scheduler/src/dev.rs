@@ -37,6 +37,9 @@ const USUAL: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHO
 /// How often `--until-converged` looks, besides after every event.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
+/// How long the events of before an end are waited for: they are on their way.
+const CATCH_UP_WITHIN: Duration = Duration::from_secs(2);
+
 /// Exit codes of `--until-converged`, as those of `pvnctl services wait`.
 const FAILED: u8 = 2;
 const TIMEOUT: u8 = 3;
@@ -194,6 +197,7 @@ impl Session {
         console.flush()?;
         // Opened before anything is applied, so that the story has a beginning.
         let events = client.events(&["v1", "events"], &[], None).await?;
+        let last_event = newest_event(&client).await?.map(|seq| seq.to_string());
         Ok(Self {
             client,
             params,
@@ -201,7 +205,7 @@ impl Session {
             arguments: arguments.clone(),
             data_dir,
             events,
-            last_event: None,
+            last_event,
             goals: Vec::new(),
             complaint: None,
             started: Instant::now(),
@@ -229,7 +233,9 @@ impl Session {
                     }
                 }
                 _ = look.tick(), if self.arguments.until_converged => {
-                    if let Some(code) = self.converged(deadline, console).await? {
+                    if let Some((code, said)) = self.converged(deadline).await? {
+                        self.catch_up(console).await?;
+                        console.data(&story::verdict(code == 0, &said, console.colours_stdout()))?;
                         return Ok(code);
                     }
                 }
@@ -301,8 +307,22 @@ impl Session {
         Ok(())
     }
 
-    /// The exit code, once it is clear.
-    async fn converged(&self, deadline: Instant, console: &mut Console) -> Result<Option<u8>, Failure> {
+    /// Tells what was logged before the end was seen: its way is longer.
+    async fn catch_up(&mut self, console: &mut Console) -> Result<(), Failure> {
+        let newest = newest_event(&self.client).await?.unwrap_or(0);
+        let until = Instant::now() + CATCH_UP_WITHIN;
+        let told = |last: &Option<String>| last.as_ref().and_then(|id| id.parse().ok()).unwrap_or(0_u64);
+        while told(&self.last_event) < newest {
+            match tokio::time::timeout_at(until, self.events.next()).await {
+                Ok(event) => self.tell(event?, console).await?,
+                Err(_) => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// The exit code, and what is said of it, once it is clear.
+    async fn converged(&self, deadline: Instant) -> Result<Option<(u8, String)>, Failure> {
         let (mut failed, mut waiting) = (Vec::new(), Vec::new());
         for goal in &self.goals {
             let service: Service = self.client.get(&["v1", "applications", &goal.application, "services", &goal.service], &[]).await?;
@@ -315,24 +335,21 @@ impl Session {
             }
         }
         let took = when::duration(self.started.elapsed());
-        if !failed.is_empty() {
-            console.data(&story::verdict(false, &format!("FAILED after {took}: {}", failed.join("; ")), console.colours_stdout()))?;
-            return Ok(Some(FAILED));
-        }
-        if waiting.is_empty() {
-            console.data(&story::verdict(true, &format!("everything is CONVERGED after {took}"), console.colours_stdout()))?;
-            return Ok(Some(0));
-        }
-        if Instant::now() >= deadline {
-            console.data(&story::verdict(
-                false,
-                &format!("timeout after {took}; not CONVERGED: {}", waiting.join(", ")),
-                console.colours_stdout(),
-            ))?;
-            return Ok(Some(TIMEOUT));
-        }
-        Ok(None)
+        Ok(if !failed.is_empty() {
+            Some((FAILED, format!("FAILED after {took}: {}", failed.join("; "))))
+        } else if waiting.is_empty() {
+            Some((0, format!("everything is CONVERGED after {took}")))
+        } else if Instant::now() >= deadline {
+            Some((TIMEOUT, format!("timeout after {took}; not CONVERGED: {}", waiting.join(", "))))
+        } else {
+            None
+        })
     }
+}
+
+/// The number of the newest entry of the log.
+async fn newest_event(client: &Client) -> Result<Option<u64>, Failure> {
+    Ok(client.list::<LogEntry>(&["v1", "events"], &[], Some(1)).await?.items.first().map(|entry| entry.seq))
 }
 
 /// The address under which this machine reaches a listener: one on every interface is reached by loopback.

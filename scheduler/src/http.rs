@@ -5,6 +5,7 @@
 //! but `api::open` and the schemas needs a token; every body, page, stream and wait has a limit from [`limits`].
 
 mod access;
+pub mod advertised;
 mod api;
 mod connections;
 mod error;

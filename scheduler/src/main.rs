@@ -75,10 +75,16 @@ fn main() -> ExitCode {
         // They would be told on stderr, which is what cannot be written.
         .log_internal_errors(false)
         .init();
+    // The others are a person's, at a terminal, who has no log.
+    let is_logged = matches!(cli.command, Command::Serve(_));
     match run(cli) {
         Ok(code) => code,
         Err(error) => {
-            tracing::error!("{error:#}");
+            if is_logged {
+                tracing::error!("{error:#}");
+            } else {
+                let _unread = writeln!(std::io::stderr(), "error: {error:#}");
+            }
             ExitCode::FAILURE
         }
     }

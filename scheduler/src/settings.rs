@@ -4,9 +4,9 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
-use axum::http::Uri;
 use clap::builder::BoolishValueParser;
 
+use crate::http::advertised;
 use crate::retention::Policy;
 
 /// Fetches and getInfos that run at a time over all runtimes. They mostly wait for the network: a few per core keep a
@@ -182,7 +182,7 @@ impl Settings {
             return Err(SettingsError::Plain(self.listen));
         }
         if let Some(url) = &self.advertise_url {
-            check_advertised(url)?;
+            advertised::check(url).map_err(|why| SettingsError::Wrong(format!("--advertise-url {why}")))?;
         }
         self.database_file().map(drop)
     }
@@ -239,22 +239,6 @@ pub fn listen_address(text: &str) -> Result<SocketAddr, String> {
         _ => format!("the name is not known ({error}); {form}"),
     })?;
     found.min_by_key(SocketAddr::is_ipv6).ok_or_else(|| form.to_owned())
-}
-
-/// The address that Pods use stands in Jobs and in messages, where everybody reads it.
-fn check_advertised(text: &str) -> Result<(), SettingsError> {
-    let wrong = |what: &str| Err(SettingsError::Wrong(format!("--advertise-url {what}")));
-    let is_http = |url: &Uri| matches!(url.scheme_str(), Some("http" | "https")) && url.host().is_some_and(|host| !host.is_empty());
-    if text.contains('@') {
-        return wrong("holds a user or a password, and everybody reads it: take them out; jobs bring tokens of their own");
-    }
-    let Some(url) = text.parse().ok().filter(is_http) else {
-        return wrong(&format!("`{text}` is not a URL that starts with http:// or https://"));
-    };
-    if url.query().is_some() || text.contains('#') {
-        return wrong(&format!("`{text}` has a `?` or a `#`, after which no path can follow: take that out"));
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -31,6 +31,16 @@ fn until_converged_ends_with_what_it_came_to() {
 }
 
 #[test]
+fn until_converged_tells_how_it_came_to_its_end() {
+    for _ in 0..5 {
+        let output = Dev::of("quickstart").to_the_end(&["--until-converged"]);
+        let said = said(&output);
+        let (story, _) = said.split_once("everything is CONVERGED").expect("it converges");
+        assert!(story.contains("succeeded") && story.contains("CONVERGED"), "{said}");
+    }
+}
+
+#[test]
 fn watching_applies_what_changes_and_waits_out_what_is_broken() {
     let mut dev = Dev::of("quickstart");
     let path = dev.directory().join("quickstart.pvn.yaml");

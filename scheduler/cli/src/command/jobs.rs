@@ -27,7 +27,7 @@ pub enum Command {
     Logs(logs::Arguments),
     /// List the files that a job left, or write one to stdout, byte for byte
     Files(files::Arguments),
-    /// Stop a job: TERM, then KILL
+    /// Stop a job: TERM, and KILL when its time to end is over; a second cancel kills at once
     Cancel {
         /// The job's id
         job: String,
