@@ -68,8 +68,14 @@ fn sequence(text: &[u8], last: bool, strings: Strings) -> Option<usize> {
         }
         // Until BEL or ESC and a backslash.
         Some(byte) if strings == Strings::LeftOut && opens_string(*byte) => {
-            let ends = |at: &usize| within[*at] == 7 || within[*at..].starts_with(&[ESC, b'\\']);
-            (2..within.len()).find(ends).map(|at| if within[at] == 7 { at + 1 } else { at + 2 })
+            // No other control character stands in one, so that a line is not held back for what was never ended.
+            let at = (2..within.len()).find(|at| within[*at] < 0x20);
+            match at.map(|at| &within[at..]) {
+                None | Some([ESC]) => None,
+                Some([7, ..]) => at.map(|at| at + 1),
+                Some([ESC, b'\\', ..]) => at.map(|at| at + 2),
+                Some(_) => Some(1),
+            }
         }
         Some(_) => {
             let at = run(1, 0x20..=0x2f);

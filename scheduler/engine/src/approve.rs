@@ -112,12 +112,27 @@ impl State {
             let mut questions = self.askers().filter_map(|asker| question(desired, asker));
             questions.any(|question| question.gate == approval.gate && question.kind == approval.kind)
         };
-        let stands = |approval: &Approval| match approval.kind {
-            ApprovalKind::Apply => approval.fingerprint == fingerprint,
-            ApprovalKind::Manual | ApprovalKind::Shared => !self.has_arrived(),
-        };
+        // One to a single apply is about what was shown once the release has arrived; before that it is about the release.
+        let stands =
+            |approval: &Approval| !self.has_arrived() || (approval.kind == ApprovalKind::Apply && approval.fingerprint == fingerprint);
         let is_no = |approval: &&Approval| !approval.over && approval.status == ApprovalStatus::Rejected;
         self.approvals.iter().rposition(|approval| is_no(&approval) && stands(approval) && !is_asked(approval))
+    }
+
+    /// Whether anybody is asked before an apply once a person has taken what was rejected for undecided.
+    pub(crate) fn asks_anew(&self) -> bool {
+        let fingerprint = self.fingerprint();
+        let Some(desired) = self.desired() else { return false };
+        let mut questions = self.askers().filter_map(|asker| question(desired, asker));
+        questions.any(|question| {
+            let mut answers = self.approvals.iter().rev().filter(|approval| {
+                let is_bound = approval.kind == ApprovalKind::Apply && approval.fingerprint != fingerprint;
+                !approval.over && approval.gate == question.gate && approval.kind == question.kind && !is_bound
+            });
+            answers
+                .find(|approval| approval.status != ApprovalStatus::Rejected)
+                .is_none_or(|answer| answer.status != ApprovalStatus::Approved)
+        })
     }
 
     /// Whether the release is past its gates.

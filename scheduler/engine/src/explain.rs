@@ -330,7 +330,11 @@ impl Chain<'_> {
             let text = format!("{} rejected {} {}{digest}{why}", no.who, name_of(approval), approval.id);
             self.say("APPROVAL_REJECTED", text, Some(no.at), None);
             let found = if approval.kind == ApprovalKind::Apply { "something else" } else { "nothing left to do" };
-            let ways = ways_out(self.state, "`pvnctl services retry`, which asks anew", found);
+            let retry = match self.state.asks_anew() {
+                true => "`pvnctl services retry`, which asks anew",
+                false => "`pvnctl services retry`, which applies it without asking anybody",
+            };
+            let ways = ways_out(self.state, retry, found);
             self.say("WAITS_FOR_PERSON", format!("ends with {ways}"), None, None);
             return;
         }

@@ -180,7 +180,11 @@ impl State {
                 let approval = &self.approvals[*at];
                 let who = approval.votes.last().map_or("someone", |vote| vote.who.as_str());
                 let why = approval.votes.last().and_then(|vote| vote.reason.as_ref()).map_or_else(String::new, |why| format!(": {why}"));
-                let message = format!("{who} rejected {}{why}; a new release or `pvnctl services retry` asks anew", name_of(approval));
+                let way_out = match self.asks_anew() {
+                    true => "a new release or `pvnctl services retry` asks anew",
+                    false => "a new release ends that, and so does `pvnctl services retry`, which applies it: nobody is asked any more",
+                };
+                let message = format!("{who} rejected {}{why}; {way_out}", name_of(approval));
                 (Status::Failed, Some(Reason::ManualApprovalRejected), message)
             }
             Situation::WindowShut(opens_at) => {
@@ -298,7 +302,10 @@ impl State {
             }
             ShutGate::Ask(asker) => format!("{} is asked for and given", self.asked_by(asker).unwrap_or_default()),
             ShutGate::Approval(at) => format!("{} is given", name_of(&self.approvals[at])),
-            ShutGate::Rejected(at) => format!("{}, which was rejected, is asked for anew and given", name_of(&self.approvals[at])),
+            ShutGate::Rejected(at) if self.asks_anew() => {
+                format!("{}, which was rejected, is asked for anew and given", name_of(&self.approvals[at]))
+            }
+            ShutGate::Rejected(at) => format!("`pvnctl services retry` ends that {} is rejected", name_of(&self.approvals[at])),
             ShutGate::Window(Some(opens_at)) => format!("the apply window opens at {opens_at}"),
             ShutGate::Window(None) => "the schedule of the apply window has an instant left".to_owned(),
         };

@@ -204,11 +204,7 @@ impl State {
         let same_commands = old.as_ref().is_some_and(|old| old.compiled == desired.compiled);
         let was_deleted = std::mem::take(&mut self.deleted);
         if !same_release {
-            // What somebody rejected before anything of it began took nothing back.
-            if old.as_ref().is_some_and(|old| old.is_rollback) && self.is_refused() && !self.pursuit.arrived && self.pursuit.chain.is_none()
-            {
-                self.taken_back = self.taken_back.take().and_then(|back| back.before);
-            }
+            self.leave_refused(old.as_deref());
             // The release that goes back has the version of the one that it goes back to.
             self.rolled_back = self.rolled_back.take().filter(|back| back.to == desired.version);
             if desired.is_rollback {
@@ -278,10 +274,20 @@ impl State {
         is_applied || self.settled == Some(desired.release)
     }
 
+    /// It is not pursued any more: a rollback that somebody rejected took nothing back.
+    fn leave_refused(&mut self, left: Option<&Desired>) {
+        if left.is_some_and(|left| left.is_rollback) && self.is_refused() {
+            self.taken_back = self.taken_back.take().and_then(|back| back.before);
+        }
+    }
+
     fn delete(&mut self, out: &mut Vec<Action>) {
         if std::mem::replace(&mut self.deleted, true) {
             return;
         }
+        let desired = self.desired.take();
+        self.leave_refused(desired.as_deref());
+        self.desired = desired;
         self.withdraw_all();
         for slot in [&mut self.main, &mut self.side] {
             stop_unwanted(slot, self.seen_at, out);

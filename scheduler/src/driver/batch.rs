@@ -181,6 +181,8 @@ impl Batch {
         if let Some(release) = kept.state.desired().map(|desired| desired.release)
             && standing.1 == Some(release)
             && refused != kept.state.is_refused()
+            // A no goes with its channel, and is a no.
+            && !kept.state.is_deleted()
         {
             self.changes.push(Change::ReleaseRefused { release, channel: kept.names.channel.0, refused: !refused });
         }

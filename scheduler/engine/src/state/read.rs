@@ -136,9 +136,10 @@ impl State {
         self.paused
     }
 
-    /// Whether somebody rejected what it pursues, and nobody has asked anew.
+    /// Whether somebody rejected what it pursues before anything of it began, and nobody has asked anew.
     pub fn is_refused(&self) -> bool {
-        self.approvals.iter().any(|approval| !approval.over && approval.status == ApprovalStatus::Rejected)
+        let is_no = |approval: &Approval| !approval.over && approval.status == ApprovalStatus::Rejected;
+        !self.pursuit.arrived && self.pursuit.chain.is_none() && self.approvals.iter().any(is_no)
     }
 
     /// Whether it only looks.

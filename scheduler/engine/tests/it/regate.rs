@@ -87,22 +87,53 @@ fn p2_a_no_stands_however_the_config_asks_from_then_on() {
         // And back.
         it.recompiled(&before).is("FAILED MANUAL_APPROVAL_REJECTED");
         it.recompiled(&after);
+        let told = it.state().standing().message.clone();
         it.send(Event::Retry { who: "ann".to_owned() });
         if after.fetch.is_some() {
             it.run(Fetch, 2);
         }
         assert!(it.status() != "FAILED MANUAL_APPROVAL_REJECTED", "a retry ends it: {after:?}");
         assert_eq!(it.wants(Apply), after.gates.is_empty(), "{after:?}");
+        assert_eq!(told.contains("asks anew"), !after.gates.is_empty(), "{told}");
     }
-    // One to an apply is about what it saw.
+    // One to an apply is about the release until that has arrived, whatever fetch shows, and from then on about what it saw.
     let mut it = Scenario::new(asks(exit_code()));
     it.run_with(Fetch, 2, plan("a", "a"));
     it.reject("ann");
     it.send(Event::Desired(Box::new(exit_code())));
-    it.run_with(Fetch, 2, plan("a", "a"));
+    it.run_with(Fetch, 2, plan("b", "b"));
     assert!(!it.wants(Apply));
-    it.until(600).run_with(Fetch, 2, plan("b", "b"));
+    it.until(600).run(Fetch, 0);
+    it.is("CONVERGED");
+    assert!(!it.state().is_refused());
+    it.until(5_000).run_with(Fetch, 2, plan("b", "b"));
     assert!(it.wants(Apply), "{:?}", it.state().standing());
+}
+
+#[test]
+fn p2_a_rollback_that_was_refused_took_nothing_back_also_when_its_channel_leaves_the_config() {
+    let back = |number: u8| Desired { is_rollback: true, stable_before: true, ..newer(&gated(&[manual(false, 1)]), number) };
+    for leaves in [false, true] {
+        let deadline = || Desired { progress_deadline_ms: Some(60_000), auto_rollback: true, ..exit_code() };
+        let mut it = Scenario::new(exit_code());
+        it.run(Fetch, 0);
+        it.send(Event::Desired(Box::new(newer(&exit_code(), 2))));
+        it.run(Fetch, 0);
+        it.send(Event::Desired(Box::new(back(3))));
+        it.run(Fetch, 2);
+        it.reject("ann");
+        if leaves {
+            it.send(Event::Deleted);
+        }
+        it.send(Event::Desired(Box::new(Desired { released_at: it.now, ..newer(&deadline(), 4) })));
+        it.run(Fetch, 2);
+        it.run(Apply, 1);
+        let later = it.seconds(it.now) as i64 + 100;
+        it.until_without_answer(later);
+        let goes_to = crate::scenario::release(2);
+        let is_back = |action: &engine::action::Action| matches!(action, engine::action::Action::Rollback { to, .. } if *to == goes_to);
+        assert!(it.actions.iter().any(is_back), "{leaves}");
+    }
 }
 
 #[test]

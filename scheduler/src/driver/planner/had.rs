@@ -11,12 +11,19 @@ use schema::id::ReleaseId;
 
 use crate::store::Went;
 
+impl Went {
+    /// Whether it took anything back: what somebody rejected did not, unless it had arrived before that.
+    fn took_back(&self) -> bool {
+        !self.refused || self.converged
+    }
+}
+
 /// The release to which the channel goes back from `pursued`. `history`: in the order of their numbers, without those that are not
 /// kept any more.
 pub(super) fn before(history: &[Went], pursued: ReleaseId) -> Option<&Went> {
     let mut had: Vec<&Went> = Vec::new();
     for went in history {
-        if let Some(target) = went.back_to.filter(|_| !went.refused) {
+        if let Some(target) = went.back_to.filter(|_| went.took_back()) {
             // One that is not kept any more is older than all that are.
             let number = history.iter().find(|earlier| earlier.id == target).map_or(0, |earlier| earlier.number);
             match had.iter().position(|earlier| earlier.version == went.version) {
@@ -49,7 +56,7 @@ pub(super) fn has<'a>(history: &'a [Went], begun: &BTreeSet<ReleaseId>) -> Optio
     let first = |version: &str| history.iter().find(|went| went.version == version).map_or(0, |went| went.number);
     let (mut had, mut goes_to): (Vec<&Went>, _) = (Vec::new(), None);
     for went in history {
-        if let Some(target) = went.back_to.filter(|_| !went.refused) {
+        if let Some(target) = went.back_to.filter(|_| went.took_back() || begun.contains(&went.id)) {
             // One that is not kept any more is older than all that are.
             let number = if history.iter().any(|earlier| earlier.id == target) { first(&went.version) } else { 0 };
             had.retain(|earlier| first(&earlier.version) <= number);
@@ -84,12 +91,13 @@ mod tests {
         assert_eq!(found, expected, "{story}");
     }
 
-    /// `N` a release that converged, `N!` one that did not, `N?` one that somebody rejected; `N<M` one that went back to release M.
+    /// `N` a release that converged, `N!` one that did not, `N?` one that somebody rejected, `N+?` one that converged and of which somebody
+    /// rejected something later; `N<M` one that went back to release M.
     fn told(story: &str) -> Vec<Went> {
         let mut history: Vec<Went> = Vec::new();
         for word in story.split_whitespace() {
-            let plain = word.trim_end_matches(['!', '?']);
-            let (converged, refused) = (plain == word, word.ends_with('?'));
+            let plain = word.trim_end_matches(['!', '?', '+']);
+            let (converged, refused) = (plain == word || word.ends_with("+?"), word.ends_with('?'));
             let (number, to) = plain.split_once('<').map_or((plain, None), |(number, to)| (number, Some(to.parse::<u64>().unwrap())));
             let number = number.parse().unwrap();
             let of = to.and_then(|to| history.iter().find(|went| went.id == release(to)).map(|went| went.version.clone()));
@@ -175,6 +183,8 @@ mod tests {
         check("1 2 3<1? 4!", Some(2));
         check("1 2 3<1? 4?", Some(2));
         check("1 2 3<1? 4 5<1", None);
+        check("1 2 3<1+?", None);
+        check("1 2 3<1+? 4!", Some(1));
         // To one that never converged here.
         check("1 2! 3 4<2", Some(1));
         check("1 2! 3 4<2!", Some(1));
