@@ -141,8 +141,8 @@ pub fn one_line(text: &str) -> String {
     seen.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The text without what steers the terminal, but with its line ends and tabs. A carriage return, with
-/// which a later text could cover it, is seen as one.
+/// The text without what steers the terminal, but with its line ends and tabs. A carriage return, with which a
+/// later text could cover it, is seen as one.
 pub fn harmless(text: &str) -> String {
     seen(text).replace("\r\n", "\n").replace('\r', "␍")
 }

@@ -42,6 +42,18 @@ struct Question<'a> {
     needed: u32,
 }
 
+impl Question<'_> {
+    /// Whether an approval asks this.
+    fn is_of(&self, approval: &Approval) -> bool {
+        approval.gate == self.gate && approval.kind == self.kind
+    }
+
+    /// Whether it answers this now: for the work that is known, where it is bound.
+    fn is_answered_by(&self, approval: &Approval, fingerprint: Option<BlobId>) -> bool {
+        !approval.over && self.is_of(approval) && (approval.kind != ApprovalKind::Apply || approval.fingerprint == fingerprint)
+    }
+}
+
 fn question(desired: &Desired, asker: Asker) -> Option<Question<'_>> {
     let Asker::Gate(at) = asker else {
         return Some(Question { gate: "apply".to_owned(), kind: ApprovalKind::Apply, name: None, description: None, needed: 1 });
@@ -93,14 +105,9 @@ impl State {
     pub(crate) fn standing_approval(&self, asker: Asker) -> Option<usize> {
         let question = question(self.desired()?, asker)?;
         let fingerprint = self.fingerprint();
-        let is_answer = |approval: &Approval| {
-            !approval.over
-                && approval.gate == question.gate
-                && approval.kind == question.kind
-                && (approval.kind != ApprovalKind::Apply || approval.fingerprint == fingerprint)
-        };
+        let is_answer = |approval: &Approval| question.is_answered_by(approval, fingerprint);
         // A no stands until a retry or a new release, whatever is said elsewhere to the same question about other commands.
-        let no = self.approvals.iter().rposition(|approval| is_answer(approval) && approval.status == ApprovalStatus::Rejected);
+        let no = self.approvals.iter().rposition(|approval| is_answer(approval) && is_no(approval));
         no.or_else(|| self.approvals.iter().rposition(is_answer))
     }
 
@@ -110,13 +117,12 @@ impl State {
         let desired = self.desired()?;
         let is_asked = |approval: &Approval| {
             let mut questions = self.askers().filter_map(|asker| question(desired, asker));
-            questions.any(|question| question.gate == approval.gate && question.kind == approval.kind)
+            questions.any(|question| question.is_of(approval))
         };
         // One to a single apply is about what was shown once the release has arrived; before that it is about the release.
         let stands =
             |approval: &Approval| !self.has_arrived() || (approval.kind == ApprovalKind::Apply && approval.fingerprint == fingerprint);
-        let is_no = |approval: &&Approval| !approval.over && approval.status == ApprovalStatus::Rejected;
-        self.approvals.iter().rposition(|approval| is_no(&approval) && stands(approval) && !is_asked(approval))
+        self.approvals.iter().rposition(|approval| is_no(approval) && stands(approval) && !is_asked(approval))
     }
 
     /// Whether anybody is asked before an apply once a person has taken what was rejected for undecided.
@@ -125,13 +131,8 @@ impl State {
         let Some(desired) = self.desired() else { return false };
         let mut questions = self.askers().filter_map(|asker| question(desired, asker));
         questions.any(|question| {
-            let mut answers = self.approvals.iter().rev().filter(|approval| {
-                let is_bound = approval.kind == ApprovalKind::Apply && approval.fingerprint != fingerprint;
-                !approval.over && approval.gate == question.gate && approval.kind == question.kind && !is_bound
-            });
-            answers
-                .find(|approval| approval.status != ApprovalStatus::Rejected)
-                .is_none_or(|answer| answer.status != ApprovalStatus::Approved)
+            let mut answers = self.approvals.iter().rev().filter(|approval| question.is_answered_by(approval, fingerprint));
+            answers.find(|approval| !is_no(approval)).is_none_or(|answer| answer.status != ApprovalStatus::Approved)
         })
     }
 
@@ -309,6 +310,11 @@ impl State {
         self.trim_approvals();
         self.approvals.iter().position(|approval| approval.id == id)
     }
+}
+
+/// Somebody said no, and nobody has asked anew since.
+pub(crate) fn is_no(approval: &Approval) -> bool {
+    !approval.over && approval.status == ApprovalStatus::Rejected
 }
 
 fn live(approval: &Approval) -> bool {

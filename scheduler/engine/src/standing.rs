@@ -3,11 +3,11 @@
 
 use schema::api::NextAction;
 use schema::id::{ChannelName, JobId};
-use schema::status::{ApprovalStatus, JobKind, Reason, Status};
+use schema::status::{JobKind, Reason, Status};
 use schema::time::Timestamp;
 
 use crate::action::Action;
-use crate::approve::name_of;
+use crate::approve::{is_no, name_of};
 use crate::converge::{ShutGate, Situation};
 use crate::limits::LANE_PATIENCE_MS;
 use crate::state::{ApplyEnd, Finding, Job, RolledBack, Standing, State};
@@ -217,7 +217,7 @@ impl State {
             (None, Some(_)) => "runs",
             (None, None) => "is starting",
         };
-        let no = self.approvals.iter().find(|approval| !approval.over && approval.status == ApprovalStatus::Rejected);
+        let no = self.approvals.iter().find(|approval| is_no(approval));
         if let Some(no) = no.filter(|_| job.version == version) {
             let (id, name) = (job.id, name_of(no));
             let who = no.votes.last().map_or("someone", |vote| vote.who.as_str());

@@ -204,7 +204,7 @@ impl State {
         let same_commands = old.as_ref().is_some_and(|old| old.compiled == desired.compiled);
         let was_deleted = std::mem::take(&mut self.deleted);
         if !same_release {
-            self.leave_refused(old.as_deref());
+            self.leave_refused(old.as_deref().is_some_and(|old| old.is_rollback));
             // The release that goes back has the version of the one that it goes back to.
             self.rolled_back = self.rolled_back.take().filter(|back| back.to == desired.version);
             if desired.is_rollback {
@@ -275,8 +275,8 @@ impl State {
     }
 
     /// It is not pursued any more: a rollback that somebody rejected took nothing back.
-    fn leave_refused(&mut self, left: Option<&Desired>) {
-        if left.is_some_and(|left| left.is_rollback) && self.is_refused() {
+    fn leave_refused(&mut self, was_rollback: bool) {
+        if was_rollback && self.is_refused() {
             self.taken_back = self.taken_back.take().and_then(|back| back.before);
         }
     }
@@ -285,9 +285,7 @@ impl State {
         if std::mem::replace(&mut self.deleted, true) {
             return;
         }
-        let desired = self.desired.take();
-        self.leave_refused(desired.as_deref());
-        self.desired = desired;
+        self.leave_refused(self.desired().is_some_and(|desired| desired.is_rollback));
         self.withdraw_all();
         for slot in [&mut self.main, &mut self.side] {
             stop_unwanted(slot, self.seen_at, out);

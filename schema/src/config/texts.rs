@@ -73,12 +73,13 @@ impl Names {
 }
 
 /// What every template of a release may use, whatever the other documents say.
-const BUILTINS: [&str; 5] = [
+const BUILTINS: [&str; 6] = [
     "Builtins.Application.Name",
     "Builtins.Service.Name",
     "Builtins.Service.Version",
     "Builtins.ReleaseChannel.Name",
     "Builtins.Runtime.Name",
+    "Builtins.Group",
 ];
 
 struct Texts<'a> {
@@ -90,7 +91,6 @@ impl Texts<'_> {
     fn runtime(&mut self, runtime: &Runtime) {
         let RuntimeKind::Custom(custom) = runtime.kind() else { return };
         let mut names = Names::new(&BUILTINS, &["Constants.", "Builtins.Runtime.Labels.@"], &custom.parameters);
-        names.known.insert("Builtins.Group".to_owned());
         names.known.extend(runtime.labels.iter().map(|label| format!("Builtins.Runtime.Labels.{}", label.label)));
         self.custom(custom, &names);
     }
@@ -158,8 +158,7 @@ impl Texts<'_> {
     fn application(&mut self, application: &Application) {
         let names = Names::new(&["Builtins.Group", "Builtins.Runtime.Name"], &["Builtins.Runtime.Labels."], &[]);
         // The parameters are those of each service.
-        let mut of_release = Names::new(&BUILTINS, &["Params.", "Constants.", "Builtins.Runtime.Labels."], &[]);
-        of_release.known.insert("Builtins.Group".to_owned());
+        let of_release = Names::new(&BUILTINS, &["Params.", "Constants.", "Builtins.Runtime.Labels."], &[]);
         for (index, channel) in application.release_channels.iter().enumerate() {
             if let Some(policy) = &channel.policy {
                 self.env(&policy.default_env, &format!("/application/releaseChannels/{index}/policy/defaultEnv"), &of_release);
@@ -190,8 +189,7 @@ impl Texts<'_> {
     }
 
     fn service(&mut self, service: &Service) {
-        let mut names = Names::new(&BUILTINS, &["Constants.", "Builtins.Runtime.Labels."], &service.parameters);
-        names.known.insert("Builtins.Group".to_owned());
+        let names = Names::new(&BUILTINS, &["Constants.", "Builtins.Runtime.Labels."], &service.parameters);
         let values =
             |values: &Option<super::CustomRuntimeValues>| serde_json::to_value(values.as_ref().map(|values| &values.parameter_values));
         self.value(&values(&service.custom_runtime), "/service/customRuntime/parameterValues", &names);

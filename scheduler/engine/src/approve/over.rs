@@ -111,7 +111,7 @@ impl State {
                 let is_known = question.name.is_some()
                     || question.description == approval.description.as_deref()
                     || approval.status == ApprovalStatus::Rejected;
-                question.gate == approval.gate && question.kind == approval.kind && is_known
+                question.is_of(approval) && is_known
             };
             let Some(question) = questions.iter().find(is_same) else {
                 // A no is about the release, however the config asks from now on.

@@ -6,6 +6,7 @@ use schema::status::{ApprovalStatus, JobKind, Status};
 use schema::time::Timestamp;
 
 use super::{ApplyEnd, Approval, Converged, Job, RolledBack, Standing, State};
+use crate::approve::is_no;
 use crate::desired::Desired;
 
 impl State {
@@ -138,7 +139,6 @@ impl State {
 
     /// Whether somebody rejected what it pursues before anything of it began, and nobody has asked anew.
     pub fn is_refused(&self) -> bool {
-        let is_no = |approval: &Approval| !approval.over && approval.status == ApprovalStatus::Rejected;
         !self.pursuit.arrived && self.pursuit.chain.is_none() && self.approvals.iter().any(is_no)
     }
 

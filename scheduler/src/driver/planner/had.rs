@@ -45,7 +45,7 @@ pub(super) fn before(history: &[Went], pursued: ReleaseId) -> Option<&Went> {
 /// What the channel was last converged at, where it was asked to go back since and never arrived, and `before` leads elsewhere: nobody
 /// knows whether that rollback was meant, or is what is to be undone.
 pub(super) fn passed_over(history: &[Went], pursued: ReleaseId) -> Option<&Went> {
-    let now = history.iter().find(|went| went.id == pursued).filter(|now| now.back_to.is_some() && !now.converged && !now.refused)?;
+    let now = history.iter().find(|went| went.id == pursued).filter(|now| now.back_to.is_some() && !now.converged && now.took_back())?;
     let last = history.iter().rfind(|went| went.converged && went.number < now.number).filter(|last| last.version != now.version)?;
     before(history, pursued).is_none_or(|earlier| earlier.version != last.version).then_some(last)
 }

@@ -63,10 +63,7 @@ impl Planner {
         channel: ChannelId,
         begun: Option<&BTreeSet<ReleaseId>>,
     ) -> Result<Option<ReleaseRow>, Refusal> {
-        let history = match self.store.went_to(service, channel).await {
-            Err(StoreError::Corrupt(_)) => return Ok(None),
-            read => read?,
-        };
+        let Some(history) = readable(self.store.went_to(service, channel).await)? else { return Ok(None) };
         match had::has(&history, begun.unwrap_or(&BTreeSet::new())) {
             Some(went) => self.readable_release(went.id).await,
             None => Ok(None),
@@ -75,10 +72,7 @@ impl Planner {
 
     /// The channels in which somebody rejected a release.
     async fn refused(&self, release: ReleaseId) -> Result<BTreeSet<ChannelId>, Refusal> {
-        let channels = match self.store.release_channels(release).await {
-            Err(StoreError::Corrupt(_)) => return Ok(BTreeSet::new()),
-            read => read?,
-        };
+        let channels = readable(self.store.release_channels(release).await)?.unwrap_or_default();
         Ok(channels.into_iter().filter(|(_, row)| row.refused).map(|(_, row)| row.channel).collect())
     }
 
@@ -100,12 +94,17 @@ impl Planner {
         })
     }
 
-    /// A release; none where it cannot be read: what cannot be read of one channel keeps nobody from releasing.
+    /// A release; none where it cannot be read.
     async fn readable_release(&self, id: ReleaseId) -> Result<Option<ReleaseRow>, Refusal> {
-        match self.store.release_row(id).await {
-            Err(StoreError::Corrupt(_)) => Ok(None),
-            read => Ok(read?),
-        }
+        Ok(readable(self.store.release_row(id).await)?.flatten())
+    }
+}
+
+/// What was read; none where it cannot be: what cannot be read of one channel keeps nobody from releasing.
+fn readable<T>(read: Result<T, StoreError>) -> Result<Option<T>, Refusal> {
+    match read {
+        Err(StoreError::Corrupt(_)) => Ok(None),
+        read => Ok(Some(read?)),
     }
 }
 

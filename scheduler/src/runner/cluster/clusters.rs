@@ -227,7 +227,8 @@ impl Connection {
     }
 }
 
-/// The clients of a place. Where kube blocks, as it does while it reads files, it holds up nobody; and where it panics it is a kubeconfig that cannot be used, which may be mended, and no end of the task of a job that runs.
+/// The clients of a place. Where kube blocks, as it does while it reads files, it holds up nobody; and where it panics it is a kubeconfig
+/// that cannot be used, which may be mended, and no end of the task of a job that runs.
 async fn connect(place: &ClusterPlace) -> Result<Clients, String> {
     let wanted = place.clone();
     // The runtime is around it: a client has a task of its own.

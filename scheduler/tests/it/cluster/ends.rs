@@ -68,13 +68,18 @@ fn disrupted(fake: &Fake, reason: &str) {
     fake.pod(json!({}), status);
 }
 
+/// A Pod that failed, of which an init container ended so and the command never ran.
+fn init_ended(name: &str, terminated: &Value) -> Value {
+    let mut all = status("Failed", &json!({"waiting": {"reason": "PodInitializing"}}));
+    all["initContainerStatuses"] = json!([
+        {"name": name, "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": {"terminated": terminated}},
+    ]);
+    all
+}
+
 /// An init container of this name has failed.
 fn init(fake: &Fake, name: &str) {
-    let failed =
-        |name: &str, state: Value| json!({"name": name, "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state});
-    let mut all = status("Failed", &json!({"waiting": {"reason": "PodInitializing"}}));
-    all["initContainerStatuses"] = json!([failed(name, json!({"terminated": {"exitCode": 4, "reason": "Error"}}))]);
-    fake.pod(json!({}), all);
+    fake.pod(json!({}), init_ended(name, &json!({"exitCode": 4, "reason": "Error"})));
 }
 
 const ROWS: &[Row] = &[
@@ -170,10 +175,7 @@ const ROWS: &[Row] = &[
     (
         From::LetGo,
         |fake| {
-            let ended = json!({"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": "2026-01-01T00:00:00Z"}});
-            let mut all = status("Failed", &json!({"waiting": {"reason": "PodInitializing"}}));
-            all["initContainerStatuses"] =
-                json!([{"name": "migrate", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": ended}]);
+            let all = init_ended("migrate", &json!({"exitCode": 0, "reason": "Completed", "startedAt": "2026-01-01T00:00:00Z"}));
             fake.pod(json!({"deletionTimestamp": "2026-01-01T00:00:30Z"}), all);
         },
         "gone, never: its Pod was deleted while it ran; its init container `migrate` had begun and may have done something, so it is not \
@@ -182,10 +184,7 @@ const ROWS: &[Row] = &[
     (
         From::LetGo,
         |fake| {
-            let ended = json!({"terminated": {"exitCode": 137, "reason": "Error", "startedAt": "2026-01-01T00:00:00Z"}});
-            let mut all = status("Failed", &json!({"waiting": {"reason": "PodInitializing"}}));
-            all["initContainerStatuses"] =
-                json!([{"name": "migrate", "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": ended}]);
+            let mut all = init_ended("migrate", &json!({"exitCode": 137, "reason": "Error", "startedAt": "2026-01-01T00:00:00Z"}));
             all["conditions"] = json!([{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": "m"}]);
             fake.pod(json!({}), all);
         },

@@ -4,7 +4,7 @@ use axum::http::Method;
 use pvn_scheduler::clock::{Clock, Manual};
 use serde_json::json;
 
-use super::ends::{ended, running};
+use super::ends::{ended, running, running_world};
 use super::fake::Fault;
 use super::{World, job_id};
 
@@ -41,10 +41,7 @@ async fn p5_p6_a_job_that_runs_for_longer_than_it_may_take_to_start_is_taken_up_
 
 #[tokio::test]
 async fn the_end_of_a_job_is_seen_although_the_cluster_does_not_let_its_pods_be_watched_any_more() {
-    let mut world = World::new().await;
-    world.let_go().await;
-    world.fake.pod(json!({}), running());
-    assert_eq!(world.told().await, "runs");
+    let mut world = running_world().await;
     world.fake.forbid("watch", "pods");
     world.fake.end_watches(0);
     world.until("its Pods to be listed and not to be watched", |fake| fake.count("GET", "/pods?") >= 3).await;
