@@ -350,7 +350,9 @@ impl Batch {
             }
             job.status = ending.status;
             job.exit_code = ending.exit_code;
-            if !ending.message.is_empty() {
+            if ending.message.is_empty() {
+                job.waits_no_more();
+            } else {
                 job.message.clone_from(&ending.message);
             }
             job.started_at = ending.started_at.or(job.started_at);

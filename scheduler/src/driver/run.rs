@@ -343,7 +343,7 @@ impl Loop {
                 batch.change_job(&mut self.world, *job, |row| {
                     row.status = JobStatus::Running;
                     row.started_at = Some(*at);
-                    waits_no_more(row);
+                    row.waits_no_more();
                 });
                 if once {
                     self.time_once(*job);
@@ -365,7 +365,7 @@ impl Loop {
                             row.message = format!("waits: {}; ends when {}", wait.why, wait.ends_when)
                         }
                         Some(wait) => row.message = format!("waits until {}: {}; ends when {}", wait.until, wait.why, wait.ends_when),
-                        None => waits_no_more(row),
+                        None => row.waits_no_more(),
                     }
                 });
                 let wait = wait.clone().map(|Wait { why, ends_when, until, surroundings, is_unseen }| {
@@ -459,13 +459,6 @@ impl Loop {
             self.turn(Vec::new()).await?;
         }
         Ok(())
-    }
-}
-
-/// Says of a job again why it was started.
-fn waits_no_more(row: &mut JobRow) {
-    if let Some(start) = &row.start {
-        row.message.clone_from(&start.why);
     }
 }
 

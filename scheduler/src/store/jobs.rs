@@ -58,6 +58,15 @@ pub struct JobRow {
     pub once: bool,
 }
 
+impl JobRow {
+    /// Says again why it was started, in place of what it waited for.
+    pub fn waits_no_more(&mut self) {
+        if let Some(start) = &self.start {
+            self.message.clone_from(&start.why);
+        }
+    }
+}
+
 /// What is stored of a start until the job is over.
 #[derive(Serialize, Deserialize)]
 struct Pending<S> {

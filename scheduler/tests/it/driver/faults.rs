@@ -12,7 +12,7 @@ use sqlx::Connection as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 
 use super::round::tidy_world;
-use super::{Rig, TWO_CHANNELS, caller, target};
+use super::{Rig, TWO_CHANNELS, caller, report, target};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rule_11_a_crash_during_an_apply_starts_no_second_one() {
@@ -117,6 +117,22 @@ async fn rule_13_what_keeps_a_job_from_starting_is_shown_until_it_starts_over_a_
     rig.runner.tell(Told::Started { job, at: Clock::System.now() });
     rig.until("it to be over", async || (shown(&rig).await == (false, false)).then_some(())).await;
     assert_eq!(rig.store.job(job).await.unwrap().unwrap().message, "first look at web-1");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rule_13_a_job_that_is_over_does_not_say_that_it_waits() {
+    let rig = Rig::start(|_| None).await;
+    let job = silent_fetch(&rig).await;
+    let until = Clock::System.now().plus_ms(60_000);
+    let wait =
+        Wait { why: "its node does not answer".to_owned(), ends_when: "it does".to_owned(), until, surroundings: false, is_unseen: true };
+    rig.runner.tell(Told::Started { job, at: Clock::System.now() });
+    rig.runner.tell(Told::Waits { job, wait: Some(wait) });
+    let row = async || rig.store.job(job).await.unwrap().unwrap();
+    rig.until("the wait to be shown", async || row().await.message.starts_with("waits: ").then_some(())).await;
+    rig.runner.tell(Told::Ended { job, end: report(Some(0), None), gone: true });
+    let over = rig.until("its end", async || Some(row().await).filter(|row| row.ended_at.is_some())).await;
+    assert_eq!((over.status, over.message.as_str()), (JobStatus::Succeeded, "first look at web-1"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
