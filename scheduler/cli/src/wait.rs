@@ -93,7 +93,7 @@ impl Goal {
             let current = instance.desired_version.is_some()
                 && self.version.as_ref().is_none_or(|version| instance.desired_version.as_ref() == Some(version));
             match instance.status {
-                Status::Converged if current => {}
+                Status::Converged if current && !instance.outdated => {}
                 Status::Failed | Status::Broken if current => failed.push(instance.channel.to_string()),
                 _ => waiting = true,
             }
@@ -228,7 +228,7 @@ fn timed_out(client: &Client, goals: &[Goal], seen: &[Option<Service>], timeout:
         .zip(seen)
         .filter_map(|(goal, service)| service.as_ref().map(|service| (goal, service)))
         .flat_map(|(goal, service)| goal.wanted(service).map(move |instance| (service, instance)))
-        .filter(|(_, instance)| instance.status != Status::Converged)
+        .filter(|(_, instance)| instance.status != Status::Converged || instance.outdated)
         .collect();
     let said: Vec<_> = open
         .iter()
@@ -294,6 +294,13 @@ mod tests {
         check(None, None, &service(v, &[("a", Converging, v), ("b", Failed, v)]), &Verdict::Failed(vec!["b".to_owned()]));
         check(None, None, &service(v, &[("a", Converged, v), ("never-released", Converging, None)]), &Verdict::Converged);
         check(Some(&["a"]), None, &service(v, &[("a", Converged, v), ("b", Failed, v)]), &Verdict::Converged);
+    }
+
+    #[test]
+    fn what_was_seen_before_the_commands_changed_is_not_the_end() {
+        let mut service = service(Some("web-1"), &[("a", Status::Converged, Some("web-1"))]);
+        service.channels[0].outdated = true;
+        check(None, None, &service, &Verdict::Waiting);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::converge::Situation;
 use crate::event::Wait;
 use crate::lanes::{Blocked, Holder, Lanes};
 use crate::limits::{LINGERING_FETCHES, STOP_DEADLINE_MS};
-use crate::standing::stops_once_more;
+use crate::standing::{OUTDATED, stops_once_more};
 use crate::state::{ApplyEnd, Approval, Finding, Job, State};
 use crate::step::{duration, in_words};
 
@@ -125,7 +125,12 @@ impl Chain<'_> {
                 }
             }
             Situation::Converged => {
-                self.say("CONVERGED", format!("{version} is as desired; fetch keeps looking for drift"), since, None);
+                let text = if state.is_outdated() {
+                    format!("{version} {OUTDATED}")
+                } else {
+                    format!("{version} is as desired; fetch keeps looking for drift")
+                };
+                self.say("CONVERGED", text, since, None);
                 if let Some(doubt) = &state.look.doubt {
                     self.say("DOUBTFUL_FETCH", doubt.clone(), state.look.answered_at, None);
                 }

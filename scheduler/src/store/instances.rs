@@ -118,6 +118,7 @@ pub fn shown(channel: (ChannelId, ChannelName), runtime: RuntimeName, state: &St
         since: standing.since,
         next_action_at: standing.next_action_at,
         last_fetch_at: state.last_fetch_at(),
+        outdated: state.is_outdated(),
         objects: state.objects().to_vec(),
         info: state.info().to_vec(),
         approvals: engine::view::approvals(state),

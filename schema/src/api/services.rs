@@ -80,6 +80,9 @@ body! {
         next_action_at: Option<Timestamp>,
         /// When a fetch last answered.
         last_fetch_at: Option<Timestamp>,
+        /// Whether its commands have changed since a fetch last answered: CONVERGED is what was seen with those before.
+        #[serde(default)]
+        outdated: bool,
         /// What the last answering structured fetch saw.
         objects: Vec<RuntimeObject>,
         /// What the last getInfo told.

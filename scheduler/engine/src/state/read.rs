@@ -157,6 +157,11 @@ impl State {
         self.look.answered_at
     }
 
+    /// Whether its commands have changed since a fetch last answered: it stands as was seen with those before.
+    pub fn is_outdated(&self) -> bool {
+        self.pursuit.other_commands && !self.look.fresh && self.desired().is_some_and(|desired| desired.fetch.is_some())
+    }
+
     /// What the last answering structured fetch saw.
     pub fn objects(&self) -> &[RuntimeObject] {
         &self.look.objects

@@ -1,11 +1,15 @@
 //! What a change of configs means for what is released already.
 
+use std::sync::atomic::Ordering;
+
 use pvn_scheduler::driver::Refusal;
+use pvn_scheduler::runner::{JobSpec, Told};
 use pvn_scheduler::store::{EventFilter, PageRequest};
+use schema::status::Status;
 
 use super::rollbacks::with_w;
-use super::round::tidy_world;
-use super::{Rig, TWO_CHANNELS};
+use super::round::{tidy_world, variable};
+use super::{Rig, TWO_CHANNELS, report};
 
 /// `app` of one team on runtime `tool`, and what another team has beside it.
 fn two_teams(app: &str) -> String {
@@ -63,4 +67,21 @@ async fn a_required_parameter_and_its_value_come_in_one_apply_with_push() {
     let result = rig.request(&with_w(true, true), true).await.expect("the new release has the value");
     assert_eq!((result.pushed[0].version.as_str(), result.left_out.len()), ("web-2", 0));
     rig.until_converged("web-2").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_seen_with_other_commands_is_outdated_until_a_fetch_with_the_new_ones_has_answered() {
+    let rig = Rig::start(tidy_world()).await;
+    rig.request(TWO_CHANNELS, true).await.unwrap();
+    rig.until_converged("web-1").await;
+    assert!(!rig.instance("staging").await.outdated);
+    rig.runner.silent.store(true, Ordering::SeqCst);
+    rig.apply(&TWO_CHANNELS.replace("entrypoint: [look]", "entrypoint: [look, harder]")).await.unwrap();
+    let at_once = rig.instance("staging").await;
+    assert_eq!((at_once.status, at_once.outdated), (Status::Converged, true), "{}", at_once.message);
+    let is_new = |spec: &&JobSpec| variable(spec, "PVN_RELEASE_CHANNEL") == "staging" && spec.command.argv == ["look", "harder"];
+    let seen = &rig.runner.seen;
+    let look = rig.until("a fetch with them", async || seen.lock().unwrap().iter().find(is_new).map(|spec| spec.job)).await;
+    rig.runner.tell(Told::Ended { job: look, end: report(Some(0), None), gone: true });
+    rig.until("it to have answered", async || (!rig.instance("staging").await.outdated).then_some(())).await;
 }
