@@ -229,7 +229,7 @@ fn what_was_done_is_said_to_people_and_answered_to_programs() {
     let instance = json!({
         "channel": "eu", "channelId": format!("rch-{}", "0".repeat(32)), "runtime": "vm", "status": "PAUSED", "reason": null, "message": "paused",
         "desiredVersion": "web-1", "convergedVersion": null, "since": "2026-01-01T00:00:00.000Z", "nextActionAt": null, "lastFetchAt": null,
-        "objects": [], "info": [], "approvals": [], "paused": true, "observer": false,
+        "objects": [], "info": [], "approvals": [], "paused": true, "observer": false, "outdated": false,
     });
     let of_channel = ["web", "--app", "shop", "--channel", "eu"];
     for what in ["reject", "pause", "resume", "retry"] {

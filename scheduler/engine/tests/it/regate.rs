@@ -194,7 +194,7 @@ fn what_was_seen_with_other_commands_is_told_as_such_until_fetch_answers() {
     assert!(message.contains("before its commands changed"), "{message}");
     it.run(Fetch, 1);
     assert!(it.state().is_outdated(), "that fetch has not answered");
-    it.run(Fetch, 0);
+    it.until(60).run(Fetch, 0);
     it.is("CONVERGED");
     assert!(!it.state().is_outdated());
 }
