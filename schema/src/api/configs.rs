@@ -19,6 +19,9 @@ request! {
         push: bool,
         /// Parameter values for that push.
         params: BTreeMap<String, String>,
+        /// The `basis` of an earlier answer: with 409 nothing is stored where these files meet other documents by now.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        basis: Option<String>,
     }
 }
 
@@ -41,6 +44,9 @@ body! {
         documents: Vec<DocumentChange>,
         /// The releases made, when asked to push.
         pushed: Vec<PushedService>,
+        /// Names what the files were compared with. Servers of before tell none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        basis: Option<String>,
         /// What is allowed and probably not meant; refused is nothing because of it. Servers of before tell none.
         #[serde(default)]
         warnings: Vec<Diagnostic>,

@@ -74,6 +74,27 @@ fn apply_on_a_terminal_shows_the_diff_and_asks() {
 }
 
 #[test]
+fn what_somebody_else_applied_while_the_question_stood_is_shown_and_asked_about() {
+    let (_dir, path) = good();
+    let of = |change: &str, basis: char| {
+        let mut body = result(change, false);
+        body["basis"] = json!(format!("sha256:{}", basis.to_string().repeat(64)));
+        answer(CONFIGS, 200, body)
+    };
+    let problem = json!({"type": "/problems/conflict", "title": "Conflict", "status": 409, "detail": "somebody has applied some of these"});
+    let server = Server::answering([of("changed", 'a').times(1), answer(CONFIGS, 409, problem).times(1), of("created", 'b')]);
+    let ran = run_with(Some(&server), &["configs", "apply", &path], b"y\ny\n", Some(100));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let parts = ["1 to change", "[y/N]", "somebody has applied some of these", "1 to create", "[y/N]"];
+    let mut rest = ran.stderr.as_str();
+    for part in parts {
+        rest = rest.split_once(part).unwrap_or_else(|| panic!("no {part}: {}", ran.stderr)).1;
+    }
+    let bases: Vec<_> = sent(&server).iter().map(|body| body["basis"].as_str().and_then(|basis| basis.chars().nth(7))).collect();
+    assert_eq!(bases, [None, Some('a'), None, Some('b')]);
+}
+
+#[test]
 fn what_only_the_releases_are_warned_of_is_told_after_the_question_and_nothing_twice() {
     let (_dir, path) = good();
     let warning = |message: &str| {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use engine::event::Event;
 use schema::api::{ConfigsRequest, ConfigsResult, DocumentChange, RuntimeConnection};
 use schema::config::{self, Body, Document, Service};
-use schema::id::{ApplicationId, ApplicationName, ChannelId, ChannelName, InstanceId, RuntimeId, ServiceId, ServiceName};
+use schema::id::{ApplicationId, ApplicationName, BlobId, ChannelId, ChannelName, InstanceId, RuntimeId, ServiceId, ServiceName};
 use serde_json::json;
 
 use super::super::calls::Plan;
@@ -51,6 +51,13 @@ impl Planner {
             .map_err(|problems| Refusal::Config(problems.iter().map(schema::diagnostic::Diagnostic::to_api).collect()))?;
         let estate = self.estate(&self.concerned(&documents).await?).await?;
         let given: Vec<Given> = documents.into_iter().map(|document| compare(&estate, document.into())).collect();
+        let basis = basis(&given);
+        if request.basis.as_ref().is_some_and(|shown| *shown != basis) {
+            return Err(Refusal::Conflict(
+                "somebody has applied some of these documents since they were compared, and nothing was changed; compare them again"
+                    .to_owned(),
+            ));
+        }
         let mut configs = estate.configs.clone();
         for given in &given {
             configs.put(given.document.clone());
@@ -99,7 +106,7 @@ impl Planner {
             self.commit_pieces(plan, releases).await?;
         }
         let pushed = if request.dry_run { Vec::new() } else { pushed };
-        Ok(Planned::Done(Box::new(ConfigsResult { warnings, documents, pushed, left_out: noted.left_out })))
+        Ok(Planned::Done(Box::new(ConfigsResult { documents, pushed, basis: Some(basis), warnings, left_out: noted.left_out })))
     }
 
     /// Commits the configs, and the releases with them or after them.
@@ -343,6 +350,16 @@ impl Given {
             diff: self.diff,
         }
     }
+}
+
+/// Names what documents were compared with: the version of a document says which text is stored.
+fn basis(given: &[Given]) -> String {
+    let compared = |given: &Given| {
+        let document = &given.document;
+        (document.kind(), document.application().cloned(), document.name().to_owned(), given.change, given.version)
+    };
+    let compared: Vec<_> = given.iter().map(compared).collect();
+    BlobId::of(&serde_json::to_vec(&compared).expect("our own types have JSON forms")).to_string()
 }
 
 fn compare(estate: &Estate, document: Arc<Document>) -> Given {

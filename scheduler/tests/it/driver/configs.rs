@@ -237,3 +237,23 @@ async fn p9_a_cluster_that_does_not_answer_holds_up_only_the_configs_that_name_i
         done = tokio::time::timeout(super::PATIENCE, others) => done.expect("others are not held up"),
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_compared_is_stored_only_against_what_it_was_compared_with() {
+    let rig = Rig::start(tidy_world()).await;
+    rig.apply(TWO_CHANNELS).await.unwrap();
+    let mine = TWO_CHANNELS.replace("entrypoint: [look]", "entrypoint: [look, mine]");
+    let theirs = TWO_CHANNELS.replace("entrypoint: [look]", "entrypoint: [look, theirs]");
+    let ask = async |text: &str, dry_run, basis| {
+        let files = vec![schema::api::ConfigFile { path: "a.pvn.yaml".to_owned(), text: text.to_owned(), ..Default::default() }];
+        let request = ConfigsRequest { files, dry_run, basis, ..ConfigsRequest::default() };
+        rig.handle.apply_configs(request, caller("ann")).await
+    };
+    let shown = ask(&mine, true, None).await.unwrap().basis;
+    rig.apply(&theirs).await.unwrap();
+    let refused = ask(&mine, false, shown).await.unwrap_err();
+    assert!(matches!(&refused, Refusal::Conflict(why) if why.contains("nothing was changed")), "{refused:?}");
+    let again = ask(&mine, true, None).await.unwrap();
+    assert_eq!(again.documents[0].change, "changed", "theirs is what is stored");
+    ask(&mine, false, again.basis).await.expect("nobody came between");
+}

@@ -1,7 +1,7 @@
 //! `pvnctl configs apply`.
 
 use clap::Args;
-use schema::api::{ConfigsRequest, ConfigsResult, Diagnostic};
+use schema::api::{ConfigsRequest, ConfigsResult};
 
 use super::{Paths, diff as dry_run};
 use crate::args::{Patience, parse_params};
@@ -61,20 +61,17 @@ pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mu
     if arguments.dry_run {
         return dry_run::show(files, arguments.exit_code, client, console).await;
     }
-    let mut request = ConfigsRequest { files, dry_run: true, push: false, params };
-    let mut seen = Vec::new();
-    if !arguments.no_prompt {
-        match ask(arguments, &request, client, console).await? {
-            Some(warnings) => seen = warnings,
+    let request = ConfigsRequest { files, push: arguments.push, params, ..ConfigsRequest::default() };
+    let result: ConfigsResult = if arguments.no_prompt {
+        let result: ConfigsResult = client.post(&["v1", "configs"], &request).await?;
+        console.warn(&result.warnings)?;
+        result
+    } else {
+        match as_shown(arguments, &request, client, console).await? {
+            Some(result) => result,
             None => return Ok(()),
         }
-    }
-    request.dry_run = false;
-    request.push = arguments.push;
-    let result: ConfigsResult = client.post(&["v1", "configs"], &request).await?;
-    // Whoever was asked has seen the config's warnings and the diff already, and not yet what the releases are warned of.
-    let new: Vec<_> = result.warnings.iter().filter(|warning| !seen.contains(warning)).cloned().collect();
-    console.warn(&new)?;
+    };
     if arguments.no_prompt {
         console.talk(&diff::render(&result, console.colours_stderr()))?;
     }
@@ -93,14 +90,38 @@ pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mu
     if result.left_out.is_empty() { Ok(()) } else { Err(Failure::Ended(1)) }
 }
 
-/// Shows what would change and asks whether to go on; without changes there is nothing to ask. The warnings that were shown, when it is
-/// to go on.
+/// Stores what somebody was shown and said yes to, and nothing else: where other people applied something meanwhile, it is shown and asked
+/// again. None when somebody says no.
+async fn as_shown(
+    arguments: &Arguments,
+    request: &ConfigsRequest,
+    client: &Client,
+    console: &mut Console,
+) -> Result<Option<ConfigsResult>, Failure> {
+    loop {
+        let look = ConfigsRequest { dry_run: true, push: false, ..request.clone() };
+        let Some(shown) = ask(arguments, &look, client, console).await? else { return Ok(None) };
+        let request = ConfigsRequest { basis: shown.basis.clone(), ..request.clone() };
+        match client.post::<ConfigsResult>(&["v1", "configs"], &request).await {
+            Ok(result) => {
+                // The config's warnings were shown, and not yet what the releases are warned of.
+                let new: Vec<_> = result.warnings.iter().filter(|warning| !shown.warnings.contains(warning)).cloned().collect();
+                console.warn(&new)?;
+                return Ok(Some(result));
+            }
+            Err(Failure::Refused(problem)) if problem.status == 409 && request.basis.is_some() => console.say(&problem.detail)?,
+            Err(failure) => return Err(failure),
+        }
+    }
+}
+
+/// Shows what would change and asks whether to go on; without changes there is nothing to ask. What was shown, when it is to go on.
 async fn ask(
     arguments: &Arguments,
     request: &ConfigsRequest,
     client: &Client,
     console: &mut Console,
-) -> Result<Option<Vec<Diagnostic>>, Failure> {
+) -> Result<Option<ConfigsResult>, Failure> {
     if !console.can_ask() {
         return Err(Failure::with_next(
             "refusing to apply: there is no terminal to ask on",
@@ -113,7 +134,7 @@ async fn ask(
     console.warn(&result.warnings)?;
     console.say(&diff::summary(&result, false))?;
     let question = match (diff::changes(&result), arguments.push) {
-        (0, false) => return Ok(Some(result.warnings)),
+        (0, false) => return Ok(Some(result)),
         (0, true) => "Make the releases?",
         (_, false) => "Apply these changes?",
         (_, true) => "Apply these changes and make the releases?",
@@ -122,7 +143,7 @@ async fn ask(
     if !yes {
         console.say("nothing was changed")?;
     }
-    Ok(yes.then_some(result.warnings))
+    Ok(yes.then_some(result))
 }
 
 /// What was done, where that could not be printed.
