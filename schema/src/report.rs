@@ -85,6 +85,9 @@ pub struct Report {
     /// Whether what is alive in `leaked` was meant to stay: `--leave-running`.
     #[serde(default, skip_serializing_if = "is_false")]
     pub left_running: bool,
+    /// Whether the wrapper was the first process of its container (PID 1): when it ends, all of the container does.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub first_process: bool,
     /// The declared output files.
     #[serde(default)]
     pub files: Vec<OutputFile>,

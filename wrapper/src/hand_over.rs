@@ -237,8 +237,9 @@ impl Http {
         Spool::make(&self.directory.path()?, &self.about)
     }
 
-    fn hand_over(mut self, report: Report, streams: [Kept; 2], is_within_a_line: bool, to_send: Vec<(String, PathBuf)>) {
+    fn hand_over(mut self, mut report: Report, streams: [Kept; 2], is_within_a_line: bool, to_send: Vec<(String, PathBuf)>) {
         let attempted = self.delivery.ended(self.deliver_for);
+        report.first_process = std::process::id() == 1;
         let (job, tokens) = (self.delivery.target.job.clone(), self.delivery.target.tokens.clone());
         let last_words = || match tokens.current() {
             Ok(token) => last_words::marked_line(&line::write(&job, &token, &report), is_within_a_line),

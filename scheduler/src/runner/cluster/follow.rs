@@ -44,6 +44,9 @@ const ASK_WHY_EVERY: Duration = Duration::from_secs(15);
 /// it after 10 s without an answer.
 pub(super) const LISTEN_EVERY: Duration = Duration::from_secs(12);
 
+/// The same where a wrapper is at most in the image: most images have none, and their jobs are never heard of.
+const LISTEN_TO_IMAGES_EVERY: Duration = Duration::from_secs(60);
+
 /// How often it is tried to find out whether a Job was let go.
 const RESUME_EVERY: Duration = Duration::from_secs(5);
 
@@ -228,9 +231,7 @@ impl Follower {
             let untold = self.teller.due();
             let lost_at = course.lost_at.as_ref().map(|(_, at)| *at);
             let is_ending = course.timed_out || course.line.is_some();
-            // What its image brings may run more after the wrapper.
-            let is_ours = self.record.place.wrapper_image.is_some();
-            let listens = course.started && !is_ending && is_ours && !self.record.tries_again && !self.inner.delivery.hears(self.job);
+            let listens = course.started && !is_ending && !self.record.tries_again && !self.inner.delivery.hears(self.job);
             let times_out_at = course.times_out_at.filter(|_| is_listed && course.started && !is_ending);
             let counted_at = course.counted_at.filter(|_| is_listed && !is_seen);
             let is_overdue = is_seen && (!course.started || course.deleted) && !sight.lacks_its_pod();
@@ -271,9 +272,11 @@ impl Follower {
                     }
                 }
                 () = tokio::time::sleep_until(course.listen_at), if listens => {
-                    course.listen_at = Instant::now() + LISTEN_EVERY;
+                    // What its image brings may run more after a wrapper that is not all of the container.
+                    let is_ours = self.record.place.wrapper_image.is_some();
+                    course.listen_at = Instant::now() + if is_ours { LISTEN_EVERY } else { LISTEN_TO_IMAGES_EVERY };
                     if let Some(pod) = &sight.pod
-                        && let Some(report) = self.marked_line(pod).await
+                        && let Some(report) = self.marked_line(pod).await.filter(|report| is_ours || report.first_process)
                     {
                         // Its command has ended; what is left is a wrapper that goes on trying.
                         course.line = Some(report);

@@ -16,6 +16,7 @@ use schema::status::JobKind;
 use schema::wire::{self, CA_VARIABLE, SECRET_KEYS_VARIABLE, SPOOL_VARIABLE};
 use serde_json::{Map, Value, json};
 
+use super::stop::KILL_GRACE_S;
 use crate::compile::{DEFAULT_TTL_S, EnvValue, WRAPPER_CONTAINER, environment, verbatim};
 use crate::runner::{ClusterJob, JobSpec, wrapped};
 
@@ -42,6 +43,9 @@ const WRAPPER_USER: i64 = 65532;
 /// When a Job makes another Pod: only once the one before has ended, not when it is asked to. The cluster's own default makes two
 /// that run side by side when somebody suspends a Job and resumes it. Source: batch/v1, since Kubernetes 1.28.
 const REPLACEMENT: &str = "podReplacementPolicy";
+
+/// How long a Pod has to end, seconds.
+const GRACE: &str = "terminationGracePeriodSeconds";
 
 /// Directory in the container where the wrapper is put.
 const WRAPPER_DIRECTORY: &str = "/pvn";
@@ -111,6 +115,10 @@ pub(super) fn objects(
     add_labels(entry(template, "metadata")?, &labels)?;
     let pod = entry(template, "spec")?;
     pod.entry("restartPolicy").or_insert(json!("Never"));
+    if pod.get(GRACE) == Some(&json!(0)) {
+        // Without any grace a Pod that is to end is gone from the books at once, and nobody can tell that its command has ended.
+        pod.insert(GRACE.to_owned(), json!(KILL_GRACE_S));
+    }
     let pod_context = pod.get("securityContext").cloned().unwrap_or_default();
 
     let containers = pod.get_mut("containers").and_then(Value::as_array_mut).ok_or("the Job has no containers")?;

@@ -18,11 +18,15 @@ use crate::runner::learned::{self, Learned};
 /// Most bytes that are kept of a log: its head. A node keeps no more than 10 MiB of one by itself (`containerLogMaxSize`).
 const KEPT_LIMIT_BYTES: usize = 8 << 20;
 
-/// Lines at the end of a log among which a wrapper's marked line is: it says little afterwards.
-const MARKED_LINES: i64 = 20;
-
 /// Longest marked line that is looked at: its JSON, and mark, job and MAC.
 const MARKED_LIMIT_BYTES: usize = LINE_LIMIT_BYTES + 1024;
+
+/// What a node counts as a line when it is asked for the last ones: a runtime writes a long line in pieces, and each counts. Source:
+/// `max_container_log_line_size` of containerd, 16 KiB; the buffer of conmon, which CRI-O uses, 8 KiB.
+const NODE_LINE_BYTES: usize = 8 << 10;
+
+/// Lines at the end of a log among which a wrapper's marked line is, the longest one too: it says little afterwards.
+const MARKED_LINES: i64 = 20 + MARKED_LIMIT_BYTES.div_ceil(NODE_LINE_BYTES) as i64;
 
 /// Piece in which it is read.
 const PIECE_BYTES: usize = 256 << 10;

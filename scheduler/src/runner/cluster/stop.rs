@@ -16,7 +16,7 @@ use super::sight::{Sight, is_over, is_pod_over, is_suspended_again};
 use crate::runner::learned::{Learned, Taken};
 
 /// Seconds that a Pod has after the second stop. Not 0: then it would be gone from the books before it is gone from its node.
-const KILL_GRACE_S: u32 = 1;
+pub(super) const KILL_GRACE_S: u32 = 1;
 
 /// What a Job is given for its `activeDeadlineSeconds` that is to end now.
 pub(super) const END_NOW_S: u32 = 1;

@@ -1,7 +1,9 @@
 //! What a container's log says of a job, and what nobody may read out of it.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use pvn_scheduler::compile::Command;
-use schema::report::StructuredKind;
+use schema::report::{Report, StructuredKind, line};
 use schema::spool::Stream;
 use serde_json::{Value, json};
 
@@ -29,6 +31,29 @@ async fn p1_a_marked_line_that_a_running_command_prints_ends_nothing() {
     assert!(world.news.try_recv().is_err(), "it runs");
     world.fake.pod(json!({}), ended(3, "Error"));
     assert_eq!(world.end().await, "gone, exit Some(3)");
+}
+
+#[tokio::test]
+async fn the_report_of_a_wrapper_that_an_image_brings_ends_its_job_where_it_is_all_of_the_container() {
+    for is_first in [true, false] {
+        let mut world = World::new().await;
+        world.let_go().await;
+        let secret = world.fake.object("/secrets/").unwrap();
+        let token = STANDARD.decode(secret["data"]["PVN_TOKEN"].as_str().unwrap()).unwrap();
+        let token = String::from_utf8(token).unwrap();
+        let told: Report = serde_json::from_value(report(0)).unwrap();
+        world.fake.log(&line::write(&job_id().to_string(), &token, &Report { first_process: is_first, ..told }));
+        world.fake.pod(json!({}), running());
+        assert_eq!(world.told().await, "runs");
+        world.until("its log to be read", |fake| fake.count("GET", "/log") >= 1).await;
+        if is_first {
+            world
+                .until("its Pod to be ended", |fake| fake.object("/jobs/").is_some_and(|job| job["spec"]["activeDeadlineSeconds"] == 1))
+                .await;
+        } else {
+            assert!(world.fake.object("/jobs/").unwrap()["spec"]["activeDeadlineSeconds"].is_null(), "a script goes on");
+        }
+    }
 }
 
 #[tokio::test]

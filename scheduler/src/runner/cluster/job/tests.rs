@@ -70,6 +70,17 @@ fn what_the_file_leaves_open_is_ours() {
 }
 
 #[test]
+fn a_pod_is_never_gone_before_its_end_can_be_seen() {
+    for (given, expected) in [(json!(0), json!(1)), (json!(1), json!(1)), (json!(600), json!(600))] {
+        let mut file = minimal();
+        file["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = given;
+        let (spec, cluster) = spec(file);
+        let objects = objects(&spec, &cluster, &reach(), None).unwrap();
+        assert_eq!(objects.job["spec"]["template"]["spec"]["terminationGracePeriodSeconds"], expected);
+    }
+}
+
+#[test]
 fn what_the_file_says_stays() {
     let mut file = minimal();
     file["metadata"] = json!({"generateName": "x-", "name": "mine", "labels": {"team": "a"}});
