@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use engine::action::{Action, LogLine, StartJob, StopReason};
 use engine::desired::Gate;
-use engine::event::Event;
+use engine::event::{Event, Outcome};
 use engine::state::State;
 use schema::api::LogEntry;
 use schema::id::{ChannelName, InstanceId, JobId};
@@ -355,7 +355,9 @@ impl Batch {
             } else {
                 job.message.clone_from(&ending.message);
             }
-            job.started_at = ending.started_at.or(job.started_at);
+            // A command that found its files held, say, was handed over and never ran.
+            let never_ran = matches!(ending.outcome, Outcome::NotStarted { .. });
+            job.started_at = ending.started_at.or(job.started_at).filter(|_| !never_ran);
             job.ended_at = Some(ending.ended_at);
             job.report.clone_from(&ending.report);
             job.start = None;

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use pvn_scheduler::clock::Clock;
 use pvn_scheduler::driver::{Ask, Health, Refusal};
-use pvn_scheduler::runner::{JobSpec, Told, Wait};
+use pvn_scheduler::runner::{End, JobSpec, Told, Wait};
 use pvn_scheduler::store::{JobFilter, PageRequest};
 use schema::id::JobId;
 use schema::status::{JobKind, JobStatus, Status};
@@ -133,6 +133,19 @@ async fn rule_13_a_job_that_is_over_does_not_say_that_it_waits() {
     rig.runner.tell(Told::Ended { job, end: report(Some(0), None), gone: true });
     let over = rig.until("its end", async || Some(row().await).filter(|row| row.ended_at.is_some())).await;
     assert_eq!((over.status, over.message.as_str()), (JobStatus::Succeeded, "first look at web-1"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p8_a_job_that_was_handed_over_and_never_ran_did_not_begin() {
+    let rig = Rig::start(|_| None).await;
+    let job = silent_fetch(&rig).await;
+    rig.runner.tell(Told::Started { job, at: Clock::System.now() });
+    let row = async || rig.store.job(job).await.unwrap().unwrap();
+    rig.until("it to be told as begun", async || row().await.started_at).await;
+    let end = End::NotStarted { why: "another job has its file".to_owned(), surroundings: true };
+    rig.runner.tell(Told::Ended { job, end, gone: true });
+    let over = rig.until("its end", async || Some(row().await).filter(|row| row.ended_at.is_some())).await;
+    assert_eq!(over.started_at, None, "{}", over.message);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
