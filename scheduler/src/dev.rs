@@ -245,7 +245,8 @@ impl Session {
 
     /// Applies the files and releases what needs it.
     async fn apply(&mut self, configs: &Files, console: &mut Console) -> Result<(), Failure> {
-        let Applied { goals, lines, warnings } = files::apply(&self.client, &self.data_dir, configs, &self.params).await?;
+        let Applied { goals, lines, warnings } =
+            files::apply(&self.client, &self.data_dir, configs, &self.params, self.goals.is_empty()).await?;
         self.goals = goals;
         console.warn(&warnings)?;
         for line in lines {

@@ -112,6 +112,8 @@ pub enum Ask {
     Pause,
     /// Undo `Pause`.
     Resume,
+    /// Look at it now.
+    Refresh,
     /// Try again now.
     Retry,
 }

@@ -72,3 +72,42 @@ fn ctrl_c_counts_from_the_first_moment_also_where_it_was_ignored() {
     dev.prints("CONVERGED");
     assert_eq!(dev.interrupt().code(), Some(0), "{}", dev.log());
 }
+
+/// A quickstart that fetches every five minutes, and runs of `dev` over it.
+fn seldom() -> (Dev, impl Fn(&Dev) -> Output) {
+    let dev = Dev::of("quickstart");
+    let path = dev.directory().join("quickstart.pvn.yaml");
+    let text = std::fs::read_to_string(&path).expect("the example has it");
+    let seldom: String = text.lines().filter(|line| !line.contains("PollInterval")).map(|line| format!("{line}\n")).collect();
+    assert_ne!(seldom, text, "the quickstart no longer says how often it fetches");
+    std::fs::write(&path, seldom).expect("a file can be written");
+    (dev, |dev: &Dev| dev.to_the_end(&["--until-converged"]))
+}
+
+#[test]
+fn until_converged_takes_nothing_from_an_earlier_run_for_so() {
+    let (dev, run) = seldom();
+    let first = run(&dev);
+    assert_eq!(first.status.code(), Some(0), "{}", said(&first));
+    let site = dev.directory().join("site");
+    std::fs::remove_dir_all(&site).expect("it was made");
+    let second = run(&dev);
+    assert_eq!(second.status.code(), Some(0), "{}", said(&second));
+    assert!(site.join("greeting.txt").exists(), "nobody looked: {}", said(&second));
+}
+
+#[test]
+fn until_converged_tries_again_what_failed_in_an_earlier_run() {
+    let (dev, run) = seldom();
+    let script = dev.directory().join("apply.sh");
+    let good = std::fs::read_to_string(&script).expect("the example has it");
+    std::fs::write(&script, "#!/bin/sh\nexit 3\n").expect("a file can be written");
+    for _ in 0..2 {
+        let failed = run(&dev);
+        assert_eq!(failed.status.code(), Some(2), "{}", said(&failed));
+        assert!(said(&failed).contains("exit code 3"), "each run tries: {}", said(&failed));
+    }
+    std::fs::write(&script, good).expect("a file can be written");
+    let mended = run(&dev);
+    assert_eq!(mended.status.code(), Some(0), "{}", said(&mended));
+}

@@ -93,7 +93,9 @@ impl Goal {
             let current = instance.desired_version.is_some()
                 && self.version.as_ref().is_none_or(|version| instance.desired_version.as_ref() == Some(version));
             match instance.status {
-                Status::Converged if current && !instance.outdated => {}
+                // Another look is to come, and says how it is now.
+                Status::Converged | Status::Failed if instance.outdated => waiting = true,
+                Status::Converged if current => {}
                 Status::Failed | Status::Broken if current => failed.push(instance.channel.to_string()),
                 _ => waiting = true,
             }
@@ -300,6 +302,8 @@ mod tests {
     fn what_was_seen_before_the_commands_changed_is_not_the_end() {
         let mut service = service(Some("web-1"), &[("a", Status::Converged, Some("web-1"))]);
         service.channels[0].outdated = true;
+        check(None, None, &service, &Verdict::Waiting);
+        service.channels[0].status = Status::Failed;
         check(None, None, &service, &Verdict::Waiting);
     }
 

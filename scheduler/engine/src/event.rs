@@ -86,6 +86,11 @@ pub enum Event {
     Pause(bool),
     /// Observer mode on or off: look, never apply.
     Observe(bool),
+    /// A person wants to know how it is now: fetch and getInfo run at once. Nothing else ends by it.
+    Refresh {
+        /// The person.
+        who: String,
+    },
     /// A person asks to try again now: ends FAILED, back-off, grace and rejection.
     Retry {
         /// The person.

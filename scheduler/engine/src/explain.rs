@@ -324,7 +324,8 @@ impl Chain<'_> {
             ApplyEnd::Unknown(_) => "APPLY_UNKNOWN",
             ApplyEnd::Cancelled(_) => "CANCELLED",
         };
-        self.say(code, format!("apply {} (attempt {}) {}", chain.job, chain.attempt, in_words(end)), Some(chain.ended_at), None);
+        let others = chain.other_commands_in_words();
+        self.say(code, format!("apply {} (attempt {}){others} {}", chain.job, chain.attempt, in_words(end)), Some(chain.ended_at), None);
     }
 
     fn approval(&mut self, approval: &Approval) {

@@ -101,6 +101,7 @@ impl State {
         self.look.misfires = 0;
         self.look.error = None;
         self.look.fresh = true;
+        self.look.other_commands = false;
         let fingerprint = seen.fingerprint();
         self.look.doubt = seen.doubt;
         self.look.objects = seen.objects.and_then(Result::ok).unwrap_or_default();
@@ -240,8 +241,12 @@ impl State {
         }
         if job.release == desired.release {
             self.after_apply(&desired, end, ended_at, &job.uses);
-            let same_commands = job.compiled == desired.compiled;
-            self.pursuit.chain.iter_mut().for_each(|chain| chain.begun |= ran && same_commands);
+            if let Some(chain) = &mut self.pursuit.chain {
+                chain.begun |= ran;
+                if job.compiled != desired.compiled {
+                    chain.is_left_by_its_commands(ended_at);
+                }
+            }
         }
         // As many people as the config says by now, for what comes next.
         self.regate(&desired, now);

@@ -10,7 +10,7 @@ use crate::action::Action;
 use crate::approve::{is_no, name_of};
 use crate::converge::{ShutGate, Situation};
 use crate::limits::LANE_PATIENCE_MS;
-use crate::state::{ApplyEnd, Finding, Job, RolledBack, Standing, State};
+use crate::state::{ApplyEnd, Chain, Finding, Job, RolledBack, Standing, State};
 use crate::step::{duration, in_words, log};
 
 /// What is said of a version that was seen with other commands than it has now.
@@ -52,9 +52,10 @@ impl State {
         let work_reason = self.work().map(|work| work.reason);
         let what = || self.work().map_or_else(|| format!("{version} is not applied yet"), |work| work.what.clone());
         let chain_end = || self.pursuit.chain.as_ref().and_then(|chain| Some((chain.job, chain.attempt, chain.end.as_ref()?)));
+        let others = self.pursuit.chain.as_ref().map_or("", Chain::other_commands_in_words);
         let apply_ended = || match chain_end() {
-            Some((job, attempt, end)) if attempt > 1 => format!("apply {job} of {version} {} (attempt {attempt})", in_words(end)),
-            Some((job, _, end)) => format!("apply {job} of {version} {}", in_words(end)),
+            Some((job, attempt, end)) if attempt > 1 => format!("apply {job} of {version}{others} {} (attempt {attempt})", in_words(end)),
+            Some((job, _, end)) => format!("apply {job} of {version}{others} {}", in_words(end)),
             None => format!("apply of {version} ended"),
         };
         let again = |at: &Option<Timestamp>| match at {

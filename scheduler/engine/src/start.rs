@@ -140,6 +140,7 @@ fn next_chain(old: Option<Chain>, job: JobId, grace_ms: i64, now: Timestamp) -> 
         fruitless: 0,
         misfires: 0,
         begun: false,
+        other_commands: false,
     });
     let attempt = match &old.end {
         Some(ApplyEnd::Retryable(_)) => old.attempt.saturating_add(1),
@@ -147,7 +148,7 @@ fn next_chain(old: Option<Chain>, job: JobId, grace_ms: i64, now: Timestamp) -> 
         _ => 1,
     };
     let grace_until = if attempt == 1 { now.plus_ms(grace_ms) } else { old.grace_until };
-    Chain { job, attempt, grace_until, end: None, again_at: now, ..old }
+    Chain { job, attempt, grace_until, end: None, again_at: now, other_commands: false, ..old }
 }
 
 // ---- until it is handed over ----

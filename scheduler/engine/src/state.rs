@@ -242,6 +242,26 @@ pub(crate) struct Chain {
     /// Whether a command of it began, with the commands of now: from then on a plan that differs is what is left to do.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) begun: bool,
+    /// Whether the commands have changed since the newest apply ended.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) other_commands: bool,
+}
+
+impl Chain {
+    /// The commands are others from now on. That those before failed says nothing about these: nothing but a look, where there is one,
+    /// is to come before they are tried.
+    pub(crate) fn is_left_by_its_commands(&mut self, now: Timestamp) {
+        self.begun = false;
+        self.other_commands = self.end.is_some();
+        if matches!(self.end, Some(ApplyEnd::Failed(_) | ApplyEnd::Unknown(_))) {
+            self.again_at = self.again_at.min(now);
+        }
+    }
+
+    /// What is said beside the newest apply.
+    pub(crate) fn other_commands_in_words(&self) -> &'static str {
+        if self.other_commands { " with other commands than the config has now" } else { "" }
+    }
 }
 
 /// How an apply ended.

@@ -46,6 +46,7 @@ pub fn step(mut state: State, event: Event, now: Timestamp) -> (State, Vec<Actio
         Event::Decided { approval, who, decision, reason } => state.decide(approval, who, decision, reason, now, &mut out),
         Event::Pause(paused) => state.pause(paused, now, &mut out),
         Event::Observe(observer) => state.observer = observer,
+        Event::Refresh { who } => state.refresh(who, now, &mut out),
         Event::Retry { who } => state.retry(who, now, &mut out),
         Event::RollbackRefused { from, why } => state.rollback_refused(from, why),
         Event::RollbackDropped { from } => state.rollback_dropped(from, now, &mut out),
@@ -220,9 +221,10 @@ impl State {
             self.pursuit.stuck_at = stuck_at.filter(|at| *at > now);
         } else if !same_commands {
             self.look.fresh = false;
+            self.look.other_commands = self.look.finding != Finding::Nothing;
             self.withdraw_for_commands(out);
             self.pursuit.other_commands = true;
-            self.pursuit.chain.iter_mut().for_each(|chain| chain.begun = false);
+            self.pursuit.chain.iter_mut().for_each(|chain| chain.is_left_by_its_commands(now));
         } else if old.as_ref().is_some_and(|old| old.shared_for != desired.shared_for) {
             self.withdraw_for_others(out);
         }
@@ -359,6 +361,22 @@ impl State {
         job.waits = wait;
     }
 
+    fn refresh(&mut self, who: String, now: Timestamp, out: &mut Vec<Action>) {
+        if self.deleted || self.desired.is_none() || self.paused {
+            return;
+        }
+        self.ask_all(now);
+        out.push(log("instance.refresh", Some(who.clone()), format!("{who} asks how it is now"), &[]));
+    }
+
+    /// Fetch and getInfo are due.
+    fn ask_all(&mut self, now: Timestamp) {
+        self.look_now(now);
+        if self.desired.as_deref().is_some_and(|desired| desired.get_info.is_some()) {
+            self.telling.due = Some(now);
+        }
+    }
+
     fn retry(&mut self, who: String, now: Timestamp, out: &mut Vec<Action>) {
         if self.deleted || self.desired.is_none() || self.applying() {
             return;
@@ -371,10 +389,7 @@ impl State {
         self.look.failures = 0;
         self.look.misfires = 0;
         self.forget_rejections();
-        self.look_now(now);
-        if self.desired.as_deref().is_some_and(|desired| desired.get_info.is_some()) {
-            self.telling.due = Some(now);
-        }
+        self.ask_all(now);
         out.push(log("instance.retry", Some(who.clone()), format!("{who} asks to try again now"), &[]));
     }
 

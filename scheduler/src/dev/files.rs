@@ -8,9 +8,12 @@ use pvnctl::diff;
 use pvnctl::failure::Failure;
 use pvnctl::files::Files;
 use pvnctl::wait::Goal;
-use schema::api::{ConfigsRequest, ConfigsResult, Diagnostic, DocumentChange, Page, PushRequest, Pushed, Release, Service};
+use schema::api::{
+    ConfigsRequest, ConfigsResult, Diagnostic, DocumentChange, Explanation, Instance, Page, PushRequest, Pushed, Release, Service,
+};
 use schema::config::{Body, Document};
 use schema::id::ReleaseId;
+use schema::status::{Reason, Status};
 
 use super::memory::{Memory, Wanted};
 
@@ -25,12 +28,14 @@ pub(super) struct Applied {
 }
 
 /// Applies the files; all or nothing. Then releases every service that has no release in one of its channels, whose config
-/// is another than at its last release from here, or whose parameters are.
+/// is another than at its last release from here, or whose parameters are. Of the others what FAILED is tried again, and what stands
+/// well from an earlier run (`is_start`) is looked at: neither is known of scripts that were changed since.
 pub(super) async fn apply(
     client: &Client,
     data_dir: &Path,
     configs: &Files,
     params: &BTreeMap<String, String>,
+    is_start: bool,
 ) -> Result<Applied, Failure> {
     let takes = parameters(&configs.documents);
     if let Some(stray) = params.keys().find(|name| !takes.values().any(|names| names.contains(name))) {
@@ -47,7 +52,7 @@ pub(super) async fn apply(
     let mut memory = Memory::open(data_dir);
     let mut goals = Vec::new();
     for document in result.documents.iter().filter(|document| document.kind == "service") {
-        let (goal, line) = release(client, &mut memory, document, params, &takes).await?;
+        let (goal, line) = release(client, &mut memory, document, params, &takes, is_start).await?;
         goals.push(goal);
         lines.extend(line);
     }
@@ -83,6 +88,7 @@ async fn release(
     document: &DocumentChange,
     params: &BTreeMap<String, String>,
     takes: &Takes,
+    is_start: bool,
 ) -> Result<(Goal, Option<String>), Failure> {
     let application = document.application.as_ref().map(ToString::to_string).unwrap_or_default();
     let takes = takes.get(&(application.clone(), document.name.clone()));
@@ -103,7 +109,11 @@ async fn release(
         newest: newest(client, &application, &document.name).await?,
     };
     if !missing && !memory.is_other(&wanted) {
-        let channels: Vec<_> = service.channels.iter().map(|instance| format!("{} {}", instance.channel, instance.status)).collect();
+        let mut channels = Vec::new();
+        for instance in &service.channels {
+            let done = again(client, &path, instance, is_start).await?;
+            channels.push(format!("{} {}{done}", instance.channel, instance.status));
+        }
         let line = service.version.map(|version| format!("{application}/{} goes on at {version}: {}", document.name, channels.join(", ")));
         return Ok((goal, line));
     }
@@ -111,6 +121,31 @@ async fn release(
     let request = PushRequest { params: given.clone(), ..PushRequest::default() };
     let pushed: Pushed = client.post(&[&path[..], &["push"]].concat(), &request).await?;
     Ok((Goal { version: Some(pushed.version), ..goal }, None))
+}
+
+/// Looks at a channel again, or tries it again; what is done, to be said behind its status. What a person said no to, and what may still
+/// run, is for a person.
+async fn again(client: &Client, service: &[&str], instance: &Instance, is_start: bool) -> Result<&'static str, Failure> {
+    const TRIED: [Reason; 4] = [Reason::ApplyFailed, Reason::RuntimeObjectFailed, Reason::Stuck, Reason::Cancelled];
+    let channel = [service, &["channels", instance.channel.as_str()]].concat();
+    let what = match instance.status {
+        Status::Converged if is_start && instance.last_fetch_at.is_some() => "refresh",
+        Status::Failed if instance.reason.is_some_and(|reason| TRIED.contains(&reason)) => {
+            let explained: Explanation = client.get(&[&channel[..], &["explain"]].concat(), &[]).await?;
+            if explained.causes.iter().any(|cause| cause.code.ends_with("_UNSETTLED")) {
+                return Ok("");
+            }
+            "retry"
+        }
+        _ => return Ok(""),
+    };
+    match client.post::<Instance>(&[&channel[..], &[what]].concat(), &serde_json::json!({})).await {
+        Ok(_) if what == "retry" => Ok(" (tried again)"),
+        Ok(_) => Ok(" (looked at again)"),
+        // It moved by itself meanwhile.
+        Err(Failure::Refused(problem)) if problem.status == 409 => Ok(""),
+        Err(failure) => Err(failure),
+    }
 }
 
 /// The newest release of a service.

@@ -183,7 +183,7 @@ impl Loop {
         };
         let names = kept.names.clone();
         let label = names.label();
-        if kept.state.is_deleted() && matches!(ask, Ask::Pause | Ask::Resume | Ask::Retry) {
+        if kept.state.is_deleted() && matches!(ask, Ask::Pause | Ask::Resume | Ask::Refresh | Ask::Retry) {
             return Err(Refusal::Conflict(format!(
                 "{label} is DELETED, because a config took the release channel away: nothing runs or waits there; once the config has the \
                  channel again, {}",
@@ -201,10 +201,14 @@ impl Loop {
             },
             Ask::Pause => vec![(id, Event::Pause(true))],
             Ask::Resume => vec![(id, Event::Pause(false))],
+            Ask::Refresh | Ask::Retry if kept.state.desired().is_none() => {
+                return Err(Refusal::Conflict(format!("{label} has no release yet; make one with `pvnctl services push`")));
+            }
+            Ask::Refresh if kept.state.is_paused() => {
+                return Err(Refusal::Conflict(format!("{label} is paused; `pvnctl services resume {}` looks at it again", names.target())));
+            }
+            Ask::Refresh => vec![(id, Event::Refresh { who: caller.who.clone() })],
             Ask::Retry => {
-                if kept.state.desired().is_none() {
-                    return Err(Refusal::Conflict(format!("{label} has no release yet; make one with `pvnctl services push`")));
-                }
                 retry_now(&kept.state, &label)?;
                 vec![(id, Event::Retry { who: caller.who.clone() })]
             }

@@ -34,6 +34,8 @@ pub enum Command {
     Approve(approve::Arguments),
     /// Say no to the approval that a channel waits for
     Reject(reject::Arguments),
+    /// Fetch and getInfo now, whatever their intervals say
+    Refresh(ChannelArgument),
     /// Try again now: ends FAILED, back-off and grace period
     Retry(ChannelArgument),
     /// Stop fetch and apply of a service in a channel
@@ -58,6 +60,7 @@ pub async fn perform(command: Command, client: &Client, console: &mut Console) -
         Command::Wait(arguments) => wait::perform(&arguments, client, console).await,
         Command::Approve(arguments) => approve::perform(arguments, client, console).await,
         Command::Reject(arguments) => reject::perform(arguments, client, console).await,
+        Command::Refresh(instance) => steer::perform("refresh", &instance, client, console).await,
         Command::Retry(instance) => steer::perform("retry", &instance, client, console).await,
         Command::Pause(instance) => steer::perform("pause", &instance, client, console).await,
         Command::Resume(instance) => steer::perform("resume", &instance, client, console).await,

@@ -42,6 +42,9 @@ pub(crate) struct Look {
     /// fresh work is applied.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) fresh: bool,
+    /// Whether the commands have changed since a fetch last answered.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) other_commands: bool,
 }
 
 /// What the last answering fetch of this release found.

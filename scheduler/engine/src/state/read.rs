@@ -5,7 +5,7 @@ use schema::output::{Info, RuntimeObject};
 use schema::status::{ApprovalStatus, JobKind, Status};
 use schema::time::Timestamp;
 
-use super::{ApplyEnd, Approval, Converged, Job, RolledBack, Standing, State};
+use super::{ApplyEnd, Approval, Converged, Finding, Job, RolledBack, Standing, State};
 use crate::approve::is_no;
 use crate::desired::Desired;
 
@@ -139,7 +139,7 @@ impl State {
 
     /// Whether somebody rejected what it pursues before anything of it began, and nobody has asked anew.
     pub fn is_refused(&self) -> bool {
-        !self.pursuit.arrived && self.pursuit.chain.is_none() && self.approvals.iter().any(is_no)
+        !self.has_begun() && self.approvals.iter().any(is_no)
     }
 
     /// Whether it only looks.
@@ -157,9 +157,11 @@ impl State {
         self.look.answered_at
     }
 
-    /// Whether its commands have changed since a fetch last answered: it stands as was seen with those before.
+    /// Whether it stands as was seen before its commands changed, or before somebody asked to look again: a fetch is to come.
     pub fn is_outdated(&self) -> bool {
-        self.pursuit.other_commands && !self.look.fresh && self.desired().is_some_and(|desired| desired.fetch.is_some())
+        let looks = self.desired().is_some_and(|desired| desired.fetch.is_some());
+        let is_asked = !matches!(self.look.finding, Finding::Nothing | Finding::Work(_));
+        looks && !self.look.fresh && (self.look.other_commands || is_asked)
     }
 
     /// What the last answering structured fetch saw.

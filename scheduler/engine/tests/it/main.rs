@@ -5,6 +5,7 @@
 mod begun;
 mod clocks;
 mod foretold;
+mod outdated;
 mod progress;
 mod regate;
 mod rule_18;

@@ -181,25 +181,6 @@ fn other_commands(desired: &Desired) -> Desired {
 }
 
 #[test]
-fn what_was_seen_with_other_commands_is_told_as_such_until_fetch_answers() {
-    let desired = gated(&[]);
-    let mut it = Scenario::new(desired.clone());
-    it.run(Fetch, 0);
-    it.is("CONVERGED");
-    assert!(!it.state().is_outdated());
-    it.send(Event::Desired(Box::new(other_commands(&desired))));
-    it.is("CONVERGED");
-    assert!(it.state().is_outdated());
-    let message = &it.state().standing().message;
-    assert!(message.contains("before its commands changed"), "{message}");
-    it.run(Fetch, 1);
-    assert!(it.state().is_outdated(), "that fetch has not answered");
-    it.until(60).run(Fetch, 0);
-    it.is("CONVERGED");
-    assert!(!it.state().is_outdated());
-}
-
-#[test]
 fn p2_a_yes_is_for_the_commands_of_its_moment() {
     for gate in [manual(false, 2), shared(2)] {
         let desired = gated(&[gate]);

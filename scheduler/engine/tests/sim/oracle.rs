@@ -212,6 +212,7 @@ impl Oracle {
                 account.fresh = None;
                 account.grants.values_mut().filter(|grant| grant.rejected).for_each(|grant| grant.spent = true);
             }
+            Event::Refresh { .. } if !account.deleted && !account.paused => account.fresh = None,
             Event::RollbackDropped { from } => account.rolled_back.retain(|release| release != from),
             Event::Upstream { converged_version: Some(version), .. } => account.heard.push(version.clone()),
             Event::Cancel { job, .. } => {

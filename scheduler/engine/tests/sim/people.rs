@@ -89,12 +89,13 @@ pub(crate) fn gates(random: &mut Random, production: bool) -> Vec<Gate> {
 /// What somebody does to this instance on a whim.
 pub(crate) fn whim(state: &State, random: &mut Random) -> Option<Event> {
     let who = (*random.pick(PEOPLE)).to_owned();
-    match random.below(12) {
+    match random.below(13) {
         0..=4 => decide(state, random, 5),
         5 => Some(Event::Pause(true)),
         6 | 7 => Some(Event::Pause(false)),
         8 => Some(Event::Observe(random.one_in(3))),
         9 => Some(Event::Retry { who }),
+        11 => Some(Event::Refresh { who }),
         10 => state.jobs_in_flight().next().map(|job| Event::Cancel { job: job.id, who }),
         _ => random.one_in(20).then_some(Event::Deleted),
     }

@@ -26,6 +26,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .post(&path("/reject"), reject, about("reject", "Say no to an approval"))
         .post(&path("/pause"), pause, about("pause", "Stop fetch and apply"))
         .post(&path("/resume"), resume, about("resume", "Undo pause"))
+        .post(&path("/refresh"), refresh, about("refresh", "Fetch and getInfo now"))
         .post(&path("/retry"), retry, about("retry", "Try again now"))
         .post(&path("/run"), run, about("run", "Run one command now; its result changes nothing in pvn"))
 }
@@ -95,6 +96,10 @@ async fn pause(State(api): State<Api>, Admin(caller): Admin, At(which): At<Which
 
 async fn resume(State(api): State<Api>, Admin(caller): Admin, At(which): At<Which>, _: Body<Nothing>) -> Result<Json<Instance>> {
     ask(&api, which.into(), Ask::Resume, caller).await
+}
+
+async fn refresh(State(api): State<Api>, Admin(caller): Admin, At(which): At<Which>, _: Body<Nothing>) -> Result<Json<Instance>> {
+    ask(&api, which.into(), Ask::Refresh, caller).await
 }
 
 async fn retry(State(api): State<Api>, Admin(caller): Admin, At(which): At<Which>, _: Body<Nothing>) -> Result<Json<Instance>> {

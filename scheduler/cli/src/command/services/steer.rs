@@ -1,4 +1,4 @@
-//! `pvnctl services retry`, `pause` and `resume`.
+//! `pvnctl services refresh`, `retry`, `pause` and `resume`.
 
 use schema::api::Instance;
 use schema::status::Status;
@@ -14,6 +14,7 @@ pub(super) async fn perform(what: &str, instance: &ChannelArgument, client: &Cli
     let done = match what {
         "pause" => "paused",
         "resume" => "resumed",
+        "refresh" => "looking at it now",
         // There is nothing to apply: a fetch looks, where the runtime has one, and what was given up no longer holds anything.
         _ if now.status == Status::Converged => "nothing to apply again, and nothing that was given up is waited for any more",
         _ => "trying again",
