@@ -111,3 +111,22 @@ fn until_converged_tries_again_what_failed_in_an_earlier_run() {
     let mended = run(&dev);
     assert_eq!(mended.status.code(), Some(0), "{}", said(&mended));
 }
+
+#[test]
+fn p7_what_a_person_cancelled_is_tried_again_by_no_start_of_dev() {
+    let (mut dev, run) = seldom();
+    let script = dev.directory().join("apply.sh");
+    let long = "#!/bin/sh\necho began >> began\nexec sleep 600\n";
+    std::fs::write(&script, long).expect("a file can be written");
+    dev.start(&[]);
+    let jobs = || String::from_utf8_lossy(&dev.pvnctl(&["jobs", "list", "--kind", "apply", "-o", "json"]).stdout).into_owned();
+    let running = wait::until("its apply to run", || Some(jobs()).filter(|jobs| jobs.contains("RUNNING")));
+    let id = running.split('"').find(|word| word.starts_with("job-")).expect("it has an id").to_owned();
+    assert!(dev.pvnctl(&["jobs", "cancel", &id]).status.success());
+    wait::until("it to be over", || jobs().contains("CANCELLED").then_some(()));
+    assert_eq!(dev.interrupt().code(), Some(0));
+    let again = run(&dev);
+    assert_eq!(again.status.code(), Some(2), "{}", said(&again));
+    let began = std::fs::read_to_string(dev.directory().join("began")).expect("it began");
+    assert_eq!(began.lines().count(), 1, "{}", said(&again));
+}

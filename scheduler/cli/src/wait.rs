@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use schema::api::{Instance, Release, Service};
-use schema::status::Status;
+use schema::status::{Reason, Status};
 use tokio::time::Instant;
 
 use crate::client::Client;
@@ -94,7 +94,8 @@ impl Goal {
                 && self.version.as_ref().is_none_or(|version| instance.desired_version.as_ref() == Some(version));
             match instance.status {
                 // Another look is to come, and says how it is now.
-                Status::Converged | Status::Failed if instance.outdated => waiting = true,
+                Status::Converged if instance.outdated => waiting = true,
+                Status::Failed if instance.outdated && !waits_for_person(instance) => waiting = true,
                 Status::Converged if current => {}
                 Status::Failed | Status::Broken if current => failed.push(instance.channel.to_string()),
                 _ => waiting = true,
@@ -106,6 +107,11 @@ impl Goal {
             (true, false) => Verdict::Converged,
         }
     }
+}
+
+/// Whether no look brings it on: a person cancelled or rejected it.
+fn waits_for_person(instance: &Instance) -> bool {
+    matches!(instance.reason, Some(Reason::Cancelled | Reason::ManualApprovalRejected))
 }
 
 /// Goals that are still open and looked at in one go. Thousands are released at once; asking for all of them several times a
@@ -305,6 +311,8 @@ mod tests {
         check(None, None, &service, &Verdict::Waiting);
         service.channels[0].status = Status::Failed;
         check(None, None, &service, &Verdict::Waiting);
+        service.channels[0].reason = Some(Reason::Cancelled);
+        check(None, None, &service, &Verdict::Failed(vec!["a".to_owned()]));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::converge::Situation;
 use crate::event::Wait;
 use crate::lanes::{Blocked, Holder, Lanes};
 use crate::limits::{LINGERING_FETCHES, STOP_DEADLINE_MS};
-use crate::standing::{OUTDATED, stops_once_more};
+use crate::standing::stops_once_more;
 use crate::state::{ApplyEnd, Approval, Finding, Job, State};
 use crate::step::{duration, in_words};
 
@@ -126,7 +126,7 @@ impl Chain<'_> {
             }
             Situation::Converged => {
                 let text = if state.is_outdated() {
-                    format!("{version} {OUTDATED}")
+                    format!("{version} {}", state.outdated_in_words())
                 } else {
                     format!("{version} is as desired; fetch keeps looking for drift")
                 };

@@ -100,7 +100,7 @@ impl State {
         self.look.failures = 0;
         self.look.misfires = 0;
         self.look.error = None;
-        self.look.fresh = true;
+        self.look.fresh = self.look.of_before.take() != Some(job.id);
         self.look.other_commands = false;
         let fingerprint = seen.fingerprint();
         self.look.doubt = seen.doubt;

@@ -13,9 +13,6 @@ use crate::limits::LANE_PATIENCE_MS;
 use crate::state::{ApplyEnd, Chain, Finding, Job, RolledBack, Standing, State};
 use crate::step::{duration, in_words, log};
 
-/// What is said of a version that was seen with other commands than it has now.
-pub(crate) const OUTDATED: &str = "was as desired before its commands changed; fetch looks again with the new ones";
-
 impl State {
     /// Puts the situation into words.
     pub(crate) fn stand(&mut self, situation: &Situation, now: Timestamp, out: &mut Vec<Action>) {
@@ -44,6 +41,15 @@ impl State {
         }
         let since = if changed { now } else { self.standing.since };
         self.standing = Standing { status, reason, message, since, next_action_at };
+    }
+
+    /// What is said of a version that was seen as desired, and is looked at again.
+    pub(crate) fn outdated_in_words(&self) -> &'static str {
+        if self.look.other_commands {
+            "was as desired before its commands changed; fetch looks again with the new ones"
+        } else {
+            "was as desired when fetch last looked; it looks again"
+        }
     }
 
     fn words(&self, situation: &Situation, now: Timestamp) -> (Status, Option<Reason>, String) {
@@ -76,7 +82,7 @@ impl State {
             Situation::Applying => (Status::Converging, work_reason, self.applying_in_words(version)),
             Situation::Converged => match fetch_error.filter(|_| self.look.misses > 0) {
                 Some(error) => (Status::Converged, Some(Reason::FetchFailed), format!("{version} as last seen; {error}")),
-                None if self.is_outdated() => (Status::Converged, None, format!("{version} {OUTDATED}")),
+                None if self.is_outdated() => (Status::Converged, None, format!("{version} {}", self.outdated_in_words())),
                 None => {
                     let looks = self.desired().is_some_and(|desired| desired.fetch.is_some());
                     let left = self.left_behind.as_ref().filter(|_| !looks).map_or_else(String::new, |left| format!("; {left}"));

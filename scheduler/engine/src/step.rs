@@ -168,6 +168,7 @@ impl State {
         if self.desired.as_deref().is_some_and(|desired| desired.fetch.is_some()) {
             self.look.fresh = false;
             self.look.due = Some(now);
+            self.look.of_before = self.main.as_deref().filter(|job| job.kind == JobKind::Fetch).map(|job| job.id);
         }
     }
 }

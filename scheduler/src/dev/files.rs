@@ -9,11 +9,11 @@ use pvnctl::failure::Failure;
 use pvnctl::files::Files;
 use pvnctl::wait::Goal;
 use schema::api::{
-    ConfigsRequest, ConfigsResult, Diagnostic, DocumentChange, Explanation, Instance, Page, PushRequest, Pushed, Release, Service,
+    Approval, ConfigsRequest, ConfigsResult, Diagnostic, DocumentChange, Explanation, Instance, Page, PushRequest, Pushed, Release, Service,
 };
 use schema::config::{Body, Document};
 use schema::id::ReleaseId;
-use schema::status::{Reason, Status};
+use schema::status::{ApprovalStatus, Reason, Status};
 
 use super::memory::{Memory, Wanted};
 
@@ -28,8 +28,8 @@ pub(super) struct Applied {
 }
 
 /// Applies the files; all or nothing. Then releases every service that has no release in one of its channels, whose config
-/// is another than at its last release from here, or whose parameters are. Of the others what FAILED is tried again, and what stands
-/// well from an earlier run (`is_start`) is looked at: neither is known of scripts that were changed since.
+/// is another than at its last release from here, or whose parameters are. Of the others what stands well from an earlier run
+/// (`is_start`) is looked at, and what FAILED then, or whose runtime is another by now, is tried again: no config tells of scripts.
 pub(super) async fn apply(
     client: &Client,
     data_dir: &Path,
@@ -49,10 +49,12 @@ pub(super) async fn apply(
     if diff::changes(&result) > 0 {
         lines.push(format!("applied the config: {}", diff::summary(&result, true)));
     }
+    let is_changed = |document: &&DocumentChange| document.kind == "runtime" && document.change != "unchanged";
+    let changed: Vec<String> = result.documents.iter().filter(is_changed).map(|document| document.name.clone()).collect();
     let mut memory = Memory::open(data_dir);
     let mut goals = Vec::new();
     for document in result.documents.iter().filter(|document| document.kind == "service") {
-        let (goal, line) = release(client, &mut memory, document, params, &takes, is_start).await?;
+        let (goal, line) = release(client, &mut memory, document, params, &takes, is_start, &changed).await?;
         goals.push(goal);
         lines.extend(line);
     }
@@ -89,6 +91,7 @@ async fn release(
     params: &BTreeMap<String, String>,
     takes: &Takes,
     is_start: bool,
+    changed: &[String],
 ) -> Result<(Goal, Option<String>), Failure> {
     let application = document.application.as_ref().map(ToString::to_string).unwrap_or_default();
     let takes = takes.get(&(application.clone(), document.name.clone()));
@@ -111,7 +114,8 @@ async fn release(
     if !missing && !memory.is_other(&wanted) {
         let mut channels = Vec::new();
         for instance in &service.channels {
-            let done = again(client, &path, instance, is_start).await?;
+            let is_changed = changed.contains(&instance.runtime.to_string());
+            let done = again(client, &path, instance, is_start, is_start || is_changed).await?;
             channels.push(format!("{} {}{done}", instance.channel, instance.status));
         }
         let line = service.version.map(|version| format!("{application}/{} goes on at {version}: {}", document.name, channels.join(", ")));
@@ -123,14 +127,17 @@ async fn release(
     Ok((Goal { version: Some(pushed.version), ..goal }, None))
 }
 
-/// Looks at a channel again, or tries it again; what is done, to be said behind its status. What a person said no to, and what may still
-/// run, is for a person.
-async fn again(client: &Client, service: &[&str], instance: &Instance, is_start: bool) -> Result<&'static str, Failure> {
-    const TRIED: [Reason; 4] = [Reason::ApplyFailed, Reason::RuntimeObjectFailed, Reason::Stuck, Reason::Cancelled];
+/// Looks at a channel again, or tries it again (`may_retry`); what is done, to be said behind its status. What a person said no to or
+/// cancelled, and what may still run, is for a person.
+async fn again(client: &Client, service: &[&str], instance: &Instance, is_start: bool, may_retry: bool) -> Result<&'static str, Failure> {
+    const TRIED: [Reason; 3] = [Reason::ApplyFailed, Reason::RuntimeObjectFailed, Reason::Stuck];
+    let is_of_now = |approval: &Approval| approval.version.is_none() || approval.version == instance.desired_version;
+    // A no is there whatever else the status says; a retry would take it back.
+    let is_rejected = instance.approvals.iter().any(|approval| approval.status == ApprovalStatus::Rejected && is_of_now(approval));
     let channel = [service, &["channels", instance.channel.as_str()]].concat();
     let what = match instance.status {
         Status::Converged if is_start && instance.last_fetch_at.is_some() => "refresh",
-        Status::Failed if instance.reason.is_some_and(|reason| TRIED.contains(&reason)) => {
+        Status::Failed if may_retry && !is_rejected && instance.reason.is_some_and(|reason| TRIED.contains(&reason)) => {
             let explained: Explanation = client.get(&[&channel[..], &["explain"]].concat(), &[]).await?;
             if explained.causes.iter().any(|cause| cause.code.ends_with("_UNSETTLED")) {
                 return Ok("");

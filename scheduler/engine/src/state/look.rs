@@ -42,6 +42,9 @@ pub(crate) struct Look {
     /// fresh work is applied.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) fresh: bool,
+    /// A fetch that was under way when somebody wanted to know how it is now: its answer is of before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) of_before: Option<JobId>,
     /// Whether the commands have changed since a fetch last answered.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) other_commands: bool,

@@ -114,6 +114,22 @@ fn whoever_wants_to_know_is_told_when_fetch_has_looked_and_nothing_else_ends() {
 }
 
 #[test]
+fn an_answer_of_before_the_question_is_no_answer_to_it() {
+    for question in [Event::Refresh { who: "ann".to_owned() }, Event::Retry { who: "ann".to_owned() }] {
+        let mut it = Scenario::new(exit_code());
+        it.run(Fetch, 0);
+        let before = it.until(331).start(Fetch);
+        it.send(question);
+        let seen = it.exited(0, engine::event::Seen::default());
+        it.ends(before.job, seen);
+        it.is("CONVERGED");
+        assert!(it.state().is_outdated() && it.wants(Fetch), "{}", it.state().standing().message);
+        it.run(Fetch, 2);
+        assert!(it.wants(Apply) && !it.state().is_outdated());
+    }
+}
+
+#[test]
 fn p8_a_rollback_is_refused_although_a_start_of_it_came_to_nothing() {
     let desired = Desired { gates: vec![manual(false, 1)], is_rollback: true, ..exit_code() };
     let mut it = Scenario::new(desired);
