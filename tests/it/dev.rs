@@ -73,20 +73,24 @@ fn ctrl_c_counts_from_the_first_moment_also_where_it_was_ignored() {
     assert_eq!(dev.interrupt().code(), Some(0), "{}", dev.log());
 }
 
-/// A quickstart that fetches every five minutes, and runs of `dev` over it.
-fn seldom() -> (Dev, impl Fn(&Dev) -> Output) {
+fn run(dev: &Dev) -> Output {
+    dev.to_the_end(&["--until-converged"])
+}
+
+/// A quickstart that fetches every five minutes.
+fn seldom() -> Dev {
     let dev = Dev::of("quickstart");
     let path = dev.directory().join("quickstart.pvn.yaml");
     let text = std::fs::read_to_string(&path).expect("the example has it");
     let seldom: String = text.lines().filter(|line| !line.contains("PollInterval")).map(|line| format!("{line}\n")).collect();
     assert_ne!(seldom, text, "the quickstart no longer says how often it fetches");
     std::fs::write(&path, seldom).expect("a file can be written");
-    (dev, |dev: &Dev| dev.to_the_end(&["--until-converged"]))
+    dev
 }
 
 #[test]
 fn until_converged_takes_nothing_from_an_earlier_run_for_so() {
-    let (dev, run) = seldom();
+    let dev = seldom();
     let first = run(&dev);
     assert_eq!(first.status.code(), Some(0), "{}", said(&first));
     let site = dev.directory().join("site");
@@ -98,7 +102,7 @@ fn until_converged_takes_nothing_from_an_earlier_run_for_so() {
 
 #[test]
 fn until_converged_tries_again_what_failed_in_an_earlier_run() {
-    let (dev, run) = seldom();
+    let dev = seldom();
     let script = dev.directory().join("apply.sh");
     let good = std::fs::read_to_string(&script).expect("the example has it");
     std::fs::write(&script, "#!/bin/sh\nexit 3\n").expect("a file can be written");
@@ -114,7 +118,7 @@ fn until_converged_tries_again_what_failed_in_an_earlier_run() {
 
 #[test]
 fn p7_what_a_person_cancelled_is_tried_again_by_no_start_of_dev() {
-    let (mut dev, run) = seldom();
+    let mut dev = seldom();
     let script = dev.directory().join("apply.sh");
     let long = "#!/bin/sh\necho began >> began\nexec sleep 600\n";
     std::fs::write(&script, long).expect("a file can be written");

@@ -244,7 +244,7 @@ impl State {
             if let Some(chain) = &mut self.pursuit.chain {
                 chain.begun |= ran;
                 if job.compiled != desired.compiled {
-                    chain.is_left_by_its_commands(ended_at);
+                    chain.commands_changed(ended_at);
                 }
             }
         }

@@ -130,18 +130,7 @@ impl State {
 
 /// The next apply: another attempt of the same chain, or the first of a new one with a grace period of its own.
 fn next_chain(old: Option<Chain>, job: JobId, grace_ms: i64, now: Timestamp) -> Chain {
-    let old = old.unwrap_or(Chain {
-        job,
-        attempt: 0,
-        grace_until: now,
-        end: None,
-        ended_at: now,
-        again_at: now,
-        fruitless: 0,
-        misfires: 0,
-        begun: false,
-        other_commands: false,
-    });
+    let old = old.unwrap_or_else(|| Chain::new(job, now));
     let attempt = match &old.end {
         Some(ApplyEnd::Retryable(_)) => old.attempt.saturating_add(1),
         Some(ApplyEnd::Misfired(_)) => old.attempt.max(1),

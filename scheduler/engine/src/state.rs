@@ -248,9 +248,25 @@ pub(crate) struct Chain {
 }
 
 impl Chain {
+    /// Nothing was applied yet, and nothing keeps the first apply waiting.
+    pub(crate) fn new(job: JobId, now: Timestamp) -> Self {
+        Self {
+            job,
+            attempt: 0,
+            grace_until: now,
+            end: None,
+            ended_at: now,
+            again_at: now,
+            fruitless: 0,
+            misfires: 0,
+            begun: false,
+            other_commands: false,
+        }
+    }
+
     /// The commands are others from now on. That those before failed says nothing about these: nothing but a look, where there is one,
     /// is to come before they are tried.
-    pub(crate) fn is_left_by_its_commands(&mut self, now: Timestamp) {
+    pub(crate) fn commands_changed(&mut self, now: Timestamp) {
         self.begun = false;
         self.other_commands = self.end.is_some();
         if matches!(self.end, Some(ApplyEnd::Failed(_) | ApplyEnd::Unknown(_))) {

@@ -225,7 +225,7 @@ impl State {
             self.look.other_commands = self.look.finding != Finding::Nothing;
             self.withdraw_for_commands(out);
             self.pursuit.other_commands = true;
-            self.pursuit.chain.iter_mut().for_each(|chain| chain.is_left_by_its_commands(now));
+            self.pursuit.chain.iter_mut().for_each(|chain| chain.commands_changed(now));
         } else if old.as_ref().is_some_and(|old| old.shared_for != desired.shared_for) {
             self.withdraw_for_others(out);
         }

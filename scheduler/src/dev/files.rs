@@ -135,20 +135,19 @@ async fn again(client: &Client, service: &[&str], instance: &Instance, is_start:
     // A no is there whatever else the status says; a retry would take it back.
     let is_rejected = instance.approvals.iter().any(|approval| approval.status == ApprovalStatus::Rejected && is_of_now(approval));
     let channel = [service, &["channels", instance.channel.as_str()]].concat();
-    let what = match instance.status {
-        Status::Converged if is_start && instance.last_fetch_at.is_some() => "refresh",
+    let (what, done) = match instance.status {
+        Status::Converged if is_start && instance.last_fetch_at.is_some() => ("refresh", " (looked at again)"),
         Status::Failed if may_retry && !is_rejected && instance.reason.is_some_and(|reason| TRIED.contains(&reason)) => {
             let explained: Explanation = client.get(&[&channel[..], &["explain"]].concat(), &[]).await?;
             if explained.causes.iter().any(|cause| cause.code.ends_with("_UNSETTLED")) {
                 return Ok("");
             }
-            "retry"
+            ("retry", " (tried again)")
         }
         _ => return Ok(""),
     };
     match client.post::<Instance>(&[&channel[..], &[what]].concat(), &serde_json::json!({})).await {
-        Ok(_) if what == "retry" => Ok(" (tried again)"),
-        Ok(_) => Ok(" (looked at again)"),
+        Ok(_) => Ok(done),
         // It moved by itself meanwhile.
         Err(Failure::Refused(problem)) if problem.status == 409 => Ok(""),
         Err(failure) => Err(failure),

@@ -80,7 +80,7 @@ body! {
         next_action_at: Option<Timestamp>,
         /// When a fetch last answered.
         last_fetch_at: Option<Timestamp>,
-        /// Whether its commands have changed since a fetch last answered: CONVERGED is what was seen with those before.
+        /// Whether it stands as was seen before its commands changed, or before somebody asked to look again: a fetch is to come.
         #[serde(default)]
         outdated: bool,
         /// What the last answering structured fetch saw.

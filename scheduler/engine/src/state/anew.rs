@@ -114,16 +114,5 @@ impl Flying {
 }
 
 fn chain(job: JobId, attempt: u32, grace_until: Timestamp, end: Option<ApplyEnd>, now: Timestamp) -> Chain {
-    Chain {
-        job,
-        attempt: attempt.max(1),
-        grace_until,
-        end,
-        ended_at: now,
-        again_at: now,
-        fruitless: 0,
-        misfires: 0,
-        begun: false,
-        other_commands: false,
-    }
+    Chain { attempt: attempt.max(1), grace_until, end, ..Chain::new(job, now) }
 }

@@ -2,15 +2,9 @@
 
 use engine::desired::Desired;
 use engine::event::{Event, Outcome};
-use schema::id::BlobId;
 use schema::status::{Decision, Status};
 
-use crate::scenario::{Apply, Fetch, Scenario, apply_only, exit_code, manual};
-
-/// The same release with other commands.
-fn other_commands(desired: &Desired) -> Desired {
-    Desired { compiled: BlobId::of(b"other commands"), ..desired.clone() }
-}
+use crate::scenario::{Apply, Fetch, Scenario, apply_only, exit_code, manual, other_commands};
 
 fn unknown() -> Outcome {
     Outcome::Unknown { why: "its node is gone".to_owned(), gone: true }

@@ -5,7 +5,7 @@ use engine::event::{Event, Seen};
 use schema::id::{ApprovalId, BlobId, JobId};
 use schema::status::{ApprovalStatus, Decision, Status};
 
-use crate::scenario::{Apply, Fetch, Scenario, apply_only, exit_code, manual, newer, plan};
+use crate::scenario::{Apply, Fetch, Scenario, apply_only, exit_code, manual, newer, other_commands, plan};
 
 fn gated(gates: &[Gate]) -> Desired {
     Desired { gates: gates.to_vec(), ..exit_code() }
@@ -172,12 +172,6 @@ fn rule_07_a_release_that_has_arrived_is_past_its_gates() {
     it.run(Fetch, 0);
     it.recompiled(&gated(&[manual(false, 2), shared(1)]));
     it.start(Apply);
-}
-
-/// The same release with commands that nobody has seen.
-fn other_commands(desired: &Desired) -> Desired {
-    let shared_for = Some(BlobId::of(format!("not {:?}", desired.shared_for).as_bytes()));
-    Desired { compiled: BlobId::of(b"other commands"), shared_for, ..desired.clone() }
 }
 
 #[test]

@@ -83,6 +83,12 @@ pub(crate) fn newer(desired: &Desired, number: u8) -> Desired {
     Desired { release: release(number), version: format!("svc-{number}"), ..desired.clone() }
 }
 
+/// The same release with commands that nobody has seen.
+pub(crate) fn other_commands(desired: &Desired) -> Desired {
+    let shared_for = Some(BlobId::of(format!("not {:?}", desired.shared_for).as_bytes()));
+    Desired { compiled: BlobId::of(b"other commands"), shared_for, ..desired.clone() }
+}
+
 pub(crate) fn manual(every_action: bool, min_approvers: u32) -> Gate {
     Gate::ManualApproval { name: Some("qa".to_owned()), description: None, every_action, min_approvers }
 }

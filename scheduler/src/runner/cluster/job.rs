@@ -16,7 +16,7 @@ use schema::status::JobKind;
 use schema::wire::{self, CA_VARIABLE, SECRET_KEYS_VARIABLE, SPOOL_VARIABLE};
 use serde_json::{Map, Value, json};
 
-use super::stop::KILL_GRACE_S;
+use super::stop::LEAST_GRACE_S;
 use crate::compile::{DEFAULT_TTL_S, EnvValue, WRAPPER_CONTAINER, environment, verbatim};
 use crate::runner::{ClusterJob, JobSpec, wrapped};
 
@@ -116,8 +116,7 @@ pub(super) fn objects(
     let pod = entry(template, "spec")?;
     pod.entry("restartPolicy").or_insert(json!("Never"));
     if pod.get(GRACE) == Some(&json!(0)) {
-        // Without any grace a Pod that is to end is gone from the books at once, and nobody can tell that its command has ended.
-        pod.insert(GRACE.to_owned(), json!(KILL_GRACE_S));
+        pod.insert(GRACE.to_owned(), json!(LEAST_GRACE_S));
     }
     let pod_context = pod.get("securityContext").cloned().unwrap_or_default();
 

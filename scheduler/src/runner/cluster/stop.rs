@@ -15,8 +15,9 @@ use super::own::is_of_nobody;
 use super::sight::{Sight, is_over, is_pod_over, is_suspended_again};
 use crate::runner::learned::{Learned, Taken};
 
-/// Seconds that a Pod has after the second stop. Not 0: then it would be gone from the books before it is gone from its node.
-pub(super) const KILL_GRACE_S: u32 = 1;
+/// Least seconds that a Pod has to end, as after the second stop. Not 0: then it would be gone from the books before it is gone from its
+/// node, and nobody could tell that its command has ended.
+pub(super) const LEAST_GRACE_S: u32 = 1;
 
 /// What a Job is given for its `activeDeadlineSeconds` that is to end now.
 pub(super) const END_NOW_S: u32 = 1;
@@ -68,7 +69,7 @@ impl Follower {
         if course.asked == 1 {
             return self.end_pods().await;
         }
-        self.delete_its_pods(&DeleteParams::default().grace_period(KILL_GRACE_S)).await;
+        self.delete_its_pods(&DeleteParams::default().grace_period(LEAST_GRACE_S)).await;
     }
 
     async fn delete_its_pods(&self, delete: &DeleteParams) {

@@ -62,19 +62,15 @@ pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mu
         return dry_run::show(files, arguments.exit_code, client, console).await;
     }
     let request = ConfigsRequest { files, push: arguments.push, params, ..ConfigsRequest::default() };
-    let result: ConfigsResult = if arguments.no_prompt {
+    let result = if arguments.no_prompt {
         let result: ConfigsResult = client.post(&["v1", "configs"], &request).await?;
         console.warn(&result.warnings)?;
+        console.talk(&diff::render(&result, console.colours_stderr()))?;
         result
     } else {
-        match as_shown(arguments, &request, client, console).await? {
-            Some(result) => result,
-            None => return Ok(()),
-        }
+        let Some(result) = as_shown(arguments, &request, client, console).await? else { return Ok(()) };
+        result
     };
-    if arguments.no_prompt {
-        console.talk(&diff::render(&result, console.colours_stderr()))?;
-    }
     let told = console.print(&result, |_| done(&result)).and_then(|()| console.flush());
     told.map_err(|failure| failure.after(|| all_the_same(&result)))?;
     if result.pushed.is_empty() && result.documents.iter().any(|document| document.kind == "service" && document.change != "unchanged") {
