@@ -18,6 +18,7 @@ use self::unbroken::Unbroken;
 mod decoded;
 mod document;
 mod forms;
+mod named;
 mod patterns;
 mod unbroken;
 
@@ -68,6 +69,8 @@ impl Secrets {
 
     /// These values, in every form in which a program is likely to print them; `None` without any.
     pub fn of(values: &[&[u8]]) -> Option<Self> {
+        let fields: Vec<Vec<u8>> = values.iter().flat_map(|value| named::fields(value)).collect();
+        let values: Vec<&[u8]> = values.iter().copied().chain(fields.iter().map(Vec::as_slice)).collect();
         let parts: Vec<&[u8]> = values.iter().flat_map(|value| forms::parts(value)).filter(|part| part.len() >= SHORTEST_BYTES).collect();
         if parts.is_empty() {
             return None;

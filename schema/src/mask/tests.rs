@@ -5,6 +5,7 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_S
 
 use super::*;
 
+mod named;
 mod nested;
 mod unseen;
 
