@@ -4,6 +4,8 @@
 //! On a cluster the whole Job counts. Off one only the container does: what it runs, with which environment. What a command may
 //! depend on and this machine does not have is a problem; what only sizes, places or names things is left out.
 
+use std::collections::BTreeSet;
+
 use schema::config::KubernetesConfig;
 use schema::status::JobKind;
 use schema::wire::SECRET_KEYS_VARIABLE;
@@ -27,6 +29,9 @@ const RESERVED: [(&str, &str, &str); 4] = [
 /// Longest `activeDeadlineSeconds`: the cluster counts it in nanoseconds of 63 bits, and what overflows is over at once (seen with
 /// Kubernetes 1.34).
 const DEADLINE_LIMIT_S: i64 = i64::MAX / 1_000_000_000;
+
+/// Where the containers of a Pod are. They share their names.
+const CONTAINERS: [&str; 2] = ["containers", "initContainers"];
 
 /// A Job file, read.
 pub(super) struct JobFile {
@@ -239,15 +244,26 @@ impl JobFile {
             let help = "take it out, or name the namespace in `containerOrchestration.k8s.namespace`";
             self.tell(node, format!("the Job runs in namespace `{}`", place.namespace), Some(help), problems);
         }
-        for list in ["containers", "initContainers"] {
-            for taken in
-                items(&self.tree, &format!("{POD}/{list}")).iter().filter(|other| scalar(other, "/name") == Some(WRAPPER_CONTAINER))
-            {
-                self.tell(taken, name_is_taken(), Some("call it something else"), problems);
-            }
+        let containers = || CONTAINERS.iter().flat_map(|list| items(&self.tree, &format!("{POD}/{list}")));
+        for taken in containers().filter(|other| scalar(other, "/name") == Some(WRAPPER_CONTAINER)) {
+            self.tell(taken, name_is_taken(), Some("call it something else"), problems);
         }
+        self.check_once(containers(), "container", problems);
+        self.check_once(items(&self.tree, &format!("{POD}/volumes")).iter(), "volume", problems);
+        containers().for_each(|container| self.check_once(items(container, "/env").iter(), "variable", problems));
         if scalar(container, "/name").is_none() {
             self.tell(container, "the container has no `name`".to_owned(), None, problems);
+        }
+    }
+
+    /// No two have one name: an API server takes no such Job by server-side apply, and blames itself for it (500, seen with
+    /// Kubernetes 1.34).
+    fn check_once<'a>(&self, named: impl Iterator<Item = &'a Node>, what: &str, problems: &mut Problems) {
+        let mut seen = BTreeSet::new();
+        for (node, name) in named.filter_map(|node| Some((node, scalar(node, "/name")?))) {
+            if !seen.insert(name) {
+                self.tell(node, format!("a {what} is called `{name}`, as one before it"), Some("take one of them out"), problems);
+            }
         }
     }
 

@@ -192,6 +192,14 @@ fn what_makes_no_sense_on_a_cluster_is_said() {
         &file(&format!("spec: {{{taken}}}")),
         &format!("{at}.inlined: a container is called `pvn-wrapper`, as the one that brings the wrapper along"),
     );
+    for (twice, what) in [
+        ("containers: [{name: t, image: i}], initContainers: [{name: t, image: i}]", "container is called `t`"),
+        ("containers: [{name: t, image: i, env: [{name: A, value: x}, {name: A, value: x}]}]", "variable is called `A`"),
+        ("containers: [{name: t, image: i}], volumes: [{name: v, emptyDir: {}}, {name: v, emptyDir: {}}]", "volume is called `v`"),
+    ] {
+        let job = file(&format!("spec: {{template: {{spec: {{{twice}}}}}}}"));
+        check_problem(K8S, &job, &format!("{at}.inlined: a {what}, as one before it"));
+    }
     let expected = format!("{program}.name: a container is called `pvn-wrapper`, as the one that brings the wrapper along");
     check_problem(K8S, "{taskConfig: {program: {name: pvn-wrapper, image: i}}}", &expected);
     check_problem(
