@@ -19,6 +19,9 @@ impl Stops {
     /// # Errors
     /// When the system has no room for it.
     pub fn take() -> std::io::Result<Self> {
+        // Under a limit for the size of files (`ulimit -f`, `LimitFSIZE=`) a write then fails, which is borne as a full disk is. Not
+        // ignored: commands would inherit that.
+        drop(signal(SignalKind::from_raw(nix::libc::SIGXFSZ))?);
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 
