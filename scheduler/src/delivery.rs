@@ -29,7 +29,7 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use schema::id::{BlobId, JobId};
 use schema::report::Report;
@@ -117,8 +117,8 @@ struct Entry {
     news: News,
     state: Mutex<State>,
     cancelled: AtomicBool,
-    /// Whether it is ended because its time is over.
-    timed_out: AtomicBool,
+    /// From when on what ends of it was ended because its time is over, once that was done.
+    over_time: OnceLock<Timestamp>,
     staging: Arc<tokio::sync::Mutex<Staging>>,
     /// The job's end is stored and the job forgotten.
     stored: CancellationToken,
@@ -271,10 +271,11 @@ impl Delivery {
         self.entry(job).is_none_or(|entry| entry.state.lock().expect("nobody panics with the lock").over)
     }
 
-    /// The job is ended because its time is over: whatever report comes of it now says so.
-    pub fn time_is_over(&self, job: JobId) {
+    /// The job is ended because its time is over: whatever report comes of it now says so, unless its command had ended before
+    /// `since`, by its wrapper's clock. The first time counts.
+    pub fn time_is_over(&self, job: JobId, since: Timestamp) {
         if let Some(entry) = self.entry(job) {
-            entry.timed_out.store(true, Ordering::Relaxed);
+            entry.over_time.get_or_init(|| since);
         }
     }
 
@@ -412,7 +413,7 @@ impl Delivery {
         let entry = Entry {
             order,
             cancelled: AtomicBool::new(Staging::is_cancelled(&directory)),
-            timed_out: AtomicBool::new(false),
+            over_time: OnceLock::new(),
             news: news.clone(),
             state: Mutex::new(State {
                 signs: Signs { heard: false, last: self.inner.clock.now() },

@@ -207,6 +207,7 @@ impl Way {
         if let Some(secrets) = secrets {
             report.hide(secrets);
         }
+        report.first_process = matches!(self, Self::Http(_)) && std::process::id() == 1;
         self.tell_kubelet(&report, environment);
         if let Some(to) = to
             && let Err(error) = report::write(&report, to)
@@ -237,9 +238,8 @@ impl Http {
         Spool::make(&self.directory.path()?, &self.about)
     }
 
-    fn hand_over(mut self, mut report: Report, streams: [Kept; 2], is_within_a_line: bool, to_send: Vec<(String, PathBuf)>) {
+    fn hand_over(mut self, report: Report, streams: [Kept; 2], is_within_a_line: bool, to_send: Vec<(String, PathBuf)>) {
         let attempted = self.delivery.ended(self.deliver_for);
-        report.first_process = std::process::id() == 1;
         let (job, tokens) = (self.delivery.target.job.clone(), self.delivery.target.tokens.clone());
         let last_words = || match tokens.current() {
             Ok(token) => last_words::marked_line(&line::write(&job, &token, &report), is_within_a_line),

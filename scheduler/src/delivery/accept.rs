@@ -10,11 +10,13 @@ use schema::id::BlobId;
 use schema::output::OUTPUT_LIMIT_BYTES;
 use schema::report::{INLINE_LIMIT_BYTES, Report, Structured, StructuredKind};
 use schema::spool::{Stream, is_output_name};
+use schema::time::Timestamp;
 use schema::wire::Wanted;
 
 use super::held::Held;
 use super::staging::{FILES_LIMIT, STREAM_LIMIT_BYTES, Staging};
 use crate::blobs::{Blobs, Keep};
+use crate::runner::learned;
 
 /// What becomes of a report.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,8 +46,8 @@ enum At {
 pub(super) struct Asked {
     /// What it is to print, if a document.
     pub(super) expect: Option<StructuredKind>,
-    /// Whether it was ended because its time is over, which its wrapper need not know.
-    pub(super) timed_out: bool,
+    /// It was ended because its time is over, which its wrapper need not know: what ended from then on did so because of that.
+    pub(super) over_time: Option<Timestamp>,
     /// Whether the sender is told that it is accepted before the driver has stored it.
     pub(super) answers_first: bool,
 }
@@ -107,7 +109,7 @@ pub(super) fn judge(staging: &mut Staging, mut report: Box<Report>, asked: Asked
             blobs.take(held.path(), id, Keep::Synced)?;
         }
     }
-    report.timed_out |= asked.timed_out;
+    report.timed_out |= learned::is_since(asked.over_time, learned::ended_at(&report));
     check_output(&mut report, asked.expect, blobs)?;
     staging.keep_report(&report, asked.answers_first)?;
     Ok(Verdict::Accepted(report))
@@ -199,6 +201,10 @@ fn set(report: &mut Report, stream: Stream, id: Option<BlobId>) {
     }
 }
 
+/// Why an output is missing that the report names. A file never comes by the way that the report did.
+const NOT_UPLOADED: &str = "it was never uploaded: the job's wrapper did not get through to this scheduler; on a cluster \
+                            `pvnctl runtimes check` of its runtime tries that way";
+
 /// Makes blobs of what came of the streams of a job that is told as ended without having delivered: `report` is what else
 /// is known of it, and names what is here afterwards.
 pub(super) fn salvage(staging: &mut Staging, report: &mut Report, blobs: &Blobs) -> io::Result<()> {
@@ -223,7 +229,7 @@ pub(super) fn salvage(staging: &mut Staging, report: &mut Report, blobs: &Blobs)
     for file in report.files.clone() {
         let Some(claimed) = file.content_blob_id else { continue };
         let Some(held) = staging.file(&file.name) else {
-            report.lose(&file.name, "it was never uploaded");
+            report.lose(&file.name, NOT_UPLOADED);
             continue;
         };
         if held.digest()? == claimed {

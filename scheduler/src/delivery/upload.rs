@@ -225,8 +225,8 @@ impl Upload {
         let (inner, entry) = (self.inner.clone(), self.entry.clone());
         let judged = self.inner.tasks.spawn(async move {
             let blobs = inner.blobs.clone();
-            let timed_out = entry.timed_out.load(Ordering::Relaxed);
-            let asked = Asked { expect: entry.order.expect, timed_out, answers_first: waits };
+            let over_time = entry.over_time.get().copied();
+            let asked = Asked { expect: entry.order.expect, over_time, answers_first: waits };
             let (staging, verdict) = inner.blocking.run(move || judge(staging, report, asked, &blobs)).await;
             if let Ok(Verdict::Accepted(report)) = &verdict
                 && !waits

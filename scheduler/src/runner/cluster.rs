@@ -47,6 +47,7 @@ mod leave;
 mod let_go;
 mod log;
 mod one_pod;
+mod over;
 mod own;
 mod plugin;
 mod record;

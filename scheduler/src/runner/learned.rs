@@ -14,6 +14,8 @@
 //! What the place itself knows counts beside every report ([`Learned::end`] is the rule, its tests are the table):
 //! - a command that the place ended before it ended by itself ([`Learned::taken`]), without us asking for that, has an unknown end,
 //!   whatever code or report there is; only that it never started, or ran past its timeout, is still believed;
+//! - what had ended by itself, by the clock of its wrapper or its node, before it was ended because its time was over
+//!   ([`Learned::over_time`]) did not time out, however late that is heard;
 //! - the report of a wrapper that pvn put before the command tells how the container ended, by construction;
 //! - the report of a wrapper that the image brings ([`Decides::Container`]) tells what it ran. Where the container failed otherwise,
 //!   that counts, and where nobody saw the container end, nothing does;
@@ -57,8 +59,8 @@ pub struct Learned {
     pub taken: Option<Taken>,
     /// Whose word is the outcome; `None` = that of the wrapper before the command, or of the command itself.
     pub decides: Option<Decides>,
-    /// Whether it was ended because its time was over.
-    pub timed_out: bool,
+    /// It was ended because its time was over: what ended from then on, by the clock of its place, counts as ended by that.
+    pub over_time: Option<Timestamp>,
 }
 
 /// That the place ended it.
@@ -128,7 +130,7 @@ impl Learned {
             lost: self.lost.or(later.lost),
             taken: self.taken.or(later.taken),
             decides: self.decides.or(later.decides),
-            timed_out: self.timed_out || later.timed_out,
+            over_time: self.over_time.or(later.over_time),
         }
     }
 
@@ -137,7 +139,7 @@ impl Learned {
     pub fn end(mut self, why: impl FnOnce() -> String) -> (End, bool) {
         let kept = self.delivered.clone();
         let report = self.delivered.take().or(self.line.take()).or(self.message.take());
-        let report = report.map(|report| Box::new(Report { timed_out: report.timed_out || self.timed_out, ..*report }));
+        let report = report.map(|report| Box::new(Report { timed_out: report.timed_out || self.is_over_time(&report), ..*report }));
         let is_reported = report.is_some();
         let gone = report.iter().flat_map(|report| &report.leaked).all(|left| !left.alive);
         if let Some(report) = self.believed(report) {
@@ -162,7 +164,7 @@ impl Learned {
 
     /// The one rule: what tells how it ended, when anything does. `report` is the best one that there is.
     fn believed(&self, report: Option<Box<Report>>) -> Option<Box<Report>> {
-        let bare = |exit: Exit| Box::new(Report { timed_out: self.timed_out, ..exit.report() });
+        let bare = |exit: Exit| Box::new(Report { timed_out: self.was_over_time(exit.ended_at), ..exit.report() });
         let is_unseen = self.lost.is_some() || self.is_taken(self.exit.and_then(|exit| exit.ended_at));
         match (&self.decides, report, self.exit) {
             (None, Some(report), _) => {
@@ -187,6 +189,20 @@ impl Learned {
         }
     }
 
+    /// Whether what a report tells of was ended because its time was over. Where it tells of a part only that is what the end of the
+    /// container says, unless nothing ran in that beside its wrapper, which delivers when its command has ended.
+    fn is_over_time(&self, report: &Report) -> bool {
+        let is_all = |exit: Exit| report.first_process && (exit.code == 0 || code_of(report) == Some(exit.code));
+        let decides = self.exit.filter(|exit| self.decides.is_some() && !is_all(*exit));
+        self.was_over_time(decides.map_or_else(|| ended_at(report), |exit| exit.ended_at))
+    }
+
+    /// The same of what ended then. A try that had ended before is not all of them: there might have been more.
+    fn was_over_time(&self, ended_at: Option<Timestamp>) -> bool {
+        let is_last = !matches!(&self.decides, Some(Decides::Job(said)) if said.as_ref().is_none_or(|said| !said.is_complete));
+        is_since(self.over_time, ended_at.filter(|_| is_last))
+    }
+
     /// Whether the place asked it to end before it ended at this time. Times are the cluster's, in whole seconds.
     fn is_taken(&self, ended_at: Option<Timestamp>) -> bool {
         let seconds = |at: Timestamp| at.as_millis().div_euclid(1000);
@@ -204,8 +220,13 @@ fn code_of(report: &Report) -> Option<i32> {
     }
 }
 
+/// Whether this is a time from which on something counts, and what ended then is not known to have ended before.
+pub fn is_since(since: Option<Timestamp>, ended_at: Option<Timestamp>) -> bool {
+    since.is_some_and(|since| ended_at.is_none_or(|ended| ended >= since))
+}
+
 /// When the command ended by its wrapper's clock.
-fn ended_at(report: &Report) -> Option<Timestamp> {
+pub fn ended_at(report: &Report) -> Option<Timestamp> {
     let nanos = [&report.start_timestamp_ns, &report.duration_ns].map(|text| text.parse::<i128>().ok());
     let (started, ran) = nanos[0].zip(nanos[1])?;
     i64::try_from(started.checked_add(ran)? / 1_000_000).ok().map(Timestamp::from_millis)

@@ -1,5 +1,6 @@
 //! Jobs on a cluster that misbehaves: the runner against a fake API server, which does on demand what a real one does rarely.
 
+mod away;
 mod changed;
 mod check;
 mod credentials;
@@ -294,7 +295,7 @@ async fn p1_a_job_that_was_let_go_is_never_made_again() {
     world.fake.lose("/jobs/");
     let made = world.fake.count("PATCH", "/jobs/");
     assert_eq!(world.runner.recover(&[job_id()]).await, []);
-    assert_eq!(world.end().await, "gone, unknown: its Job was deleted while nobody watched");
+    assert_eq!(world.end().await, "not gone, unknown: its Job was deleted while nobody watched");
     assert_eq!(world.fake.count("PATCH", "/jobs/"), made);
 }
 

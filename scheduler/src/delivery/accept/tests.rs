@@ -48,6 +48,17 @@ fn a_report_without_digests_is_measured_by_its_sizes() {
 }
 
 #[test]
+fn rule_13_a_report_of_what_had_ended_before_its_time_was_over_is_none_of_a_timeout() {
+    for (over_time, expected) in [(None, false), (Some(6_000), false), (Some(5_000), true), (Some(4_000), true)] {
+        let (_directory, mut staging, blobs) = world();
+        let report = Report { start_timestamp_ns: "4000000000".to_owned(), duration_ns: "1000000000".to_owned(), ..Report::default() };
+        let asked = Asked { over_time: over_time.map(Timestamp::from_millis), ..Asked::default() };
+        let Verdict::Accepted(kept) = judge(&mut staging, Box::new(report), asked, &blobs).unwrap() else { panic!("all is here") };
+        assert_eq!(kept.timed_out, expected, "{over_time:?}");
+    }
+}
+
+#[test]
 fn a_blob_of_somebody_else_is_not_taken_for_what_the_job_sent() {
     let (_directory, mut staging, blobs) = world();
     let theirs = blobs.put(b"their secret", Keep::Lazy).unwrap();

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use super::ask::{Refused, ask};
 use super::changed;
 use super::clusters::{Cluster, Key};
-use super::follow::{AWAY_WITHIN, DELETED_WITHIN, FIELD_MANAGER, Follower};
+use super::follow::{AWAY_WITHIN, DELETED_WITHIN, FIELD_MANAGER, Follower, HEARD_OUT_FOR};
 use super::hidden::Hidden;
 use super::job::{self, Objects};
 use super::leave::May;
@@ -80,7 +80,8 @@ impl Inner {
         let within = start_within(spec.timeout_ms);
         let now = self.clock.now();
         let given = spec.env.iter().filter(|(key, _)| spec.secret_keys.contains(key)).map(|(_, value)| value.clone());
-        let secrets: Vec<String> = given.chain(spec.hidden.iter().map(|value| value.to_string_lossy().into_owned())).collect();
+        let besides = spec.hidden.iter().chain(&spec.former).map(|value| value.to_string_lossy().into_owned());
+        let secrets: Vec<String> = given.chain(besides).collect();
         let hidden = Hidden::of(secrets.clone()).await;
         let mut record = Record {
             place: wanted.place.clone(),
@@ -165,6 +166,7 @@ impl Inner {
         }
         let view = self.watches.view(&cluster, Key::of(&record.place), &record.place.namespace, job, own.clone(), false);
         let mut follower = Follower::new(self.clone(), job, record, cluster, own, view, teller);
+        follower.hears_out_until = Some(Instant::now() + HEARD_OUT_FOR);
         let is_stopped = tokio::select! {
             () = follower.resume() => false,
             Some(()) = stops.recv() => true,

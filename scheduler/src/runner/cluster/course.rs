@@ -1,6 +1,7 @@
 //! How far a job on a cluster is that is followed: what its task knows beside what the cluster shows. Held by [`super::follow`].
 
 use schema::report::Report;
+use schema::time::Timestamp;
 use tokio::time::Instant;
 
 use super::follow::{LISTEN_EVERY, POD_WITHIN, UNSEEN_WITHIN};
@@ -37,8 +38,10 @@ pub(super) struct Course {
     pub(super) told: bool,
     /// Whether it did not start in time.
     pub(super) gave_up: bool,
-    /// Whether its time was over.
-    pub(super) timed_out: bool,
+    /// From when on what ends counts as ended because its time was over, once it was ended for that.
+    pub(super) over_time: Option<Timestamp>,
+    /// How long a stop is taken for the engine's, whose own deadline comes shortly after ours where ours was put off after a restart.
+    pub(super) spares_until: Option<Instant>,
     /// Whether its Job was deleted by us before it started, and how often the Pods' watch had been lost by then.
     pub(super) deleted: bool,
     pub(super) broken_before: u32,
@@ -79,7 +82,8 @@ impl Course {
             started,
             told: false,
             gave_up: false,
-            timed_out: false,
+            over_time: None,
+            spares_until: None,
             deleted: false,
             broken_before: 0,
             is_removed: false,
@@ -93,9 +97,15 @@ impl Course {
         }
     }
 
+    /// Whether a stop that came now is the engine's for the deadline for which it was asked to end already: that it was asked twice must
+    /// not cost it its grace. One is.
+    pub(super) fn is_spared(&mut self) -> bool {
+        self.spares_until.take().is_some_and(|until| Instant::now() < until)
+    }
+
     /// It is over: what its wrapper left in the log, and whether its time was over, is a part of what is known.
     pub(super) fn with_what_is_known(&mut self, learned: Learned) -> Learned {
         let line = self.line.take();
-        learned.merge(Learned { line, timed_out: self.timed_out, ..Learned::default() })
+        learned.merge(Learned { line, over_time: self.over_time, ..Learned::default() })
     }
 }

@@ -21,16 +21,17 @@ use super::course::Course;
 use super::hidden::Hidden;
 use super::leave::May;
 use super::one_pod::grace;
+use super::over::{lost, never_learned, taken_unseen};
 use super::own::Own;
 use super::record::Record;
-use super::sight::tries::{Tried, last_run, tried};
-use super::sight::{Seen, Sight, Subject, init_that_ran, look, taken};
-use super::stop::{Left, with_stray};
+use super::sight::tries::{Tried, tried};
+use super::sight::{Seen, Sight, Subject, asked_to_end, by_another_clock, look, taken};
+use super::stop::Left;
 use super::waits::{Teller, Wait};
 use super::watch::View;
 use crate::delivery::Holds;
 use crate::runner::Told;
-use crate::runner::learned::{Learned, Never, Taken};
+use crate::runner::learned::{Learned, Taken};
 
 /// Who we are among those that change objects.
 pub(super) const FIELD_MANAGER: &str = "pvn-scheduler";
@@ -68,6 +69,10 @@ pub(super) const BEHIND_WITHIN: Duration = Duration::from_secs(2);
 /// How long the cluster may leave it open what became of a job of an earlier life of the daemon, before people are told.
 pub(super) const UNSEEN_WITHIN: Duration = Duration::from_secs(5);
 
+/// How long a job of an earlier life of the daemon is listened to before its time ends it. Source: docs/convergence.md, rule 13. The
+/// engine's own deadline for it is no later than this long after ours.
+pub(super) const HEARD_OUT_FOR: Duration = Duration::from_secs(60);
+
 /// A job that has been let go, or may have been.
 pub(super) struct Follower {
     pub(super) inner: Arc<Inner>,
@@ -81,8 +86,13 @@ pub(super) struct Follower {
     pub(super) is_unsure: bool,
     /// With `is_unsure`: why that cannot be found out.
     pub(super) unsure_why: Option<Wait>,
-    /// Whether its Job was deleted while nobody watched and its Pods were not.
+    /// Whether its Job was deleted while nobody watched, or is since it was found suspended, and Pods of it were still there.
     pub(super) is_orphaned: bool,
+    /// Its Job as it was found, suspended by somebody since it was let go.
+    pub(super) paused: Option<Job>,
+    /// Of a job of an earlier life of the daemon: before this its time does not end it. Its end may have been written down long ago, and
+    /// its wrapper needs a while to get through again.
+    pub(super) hears_out_until: Option<Instant>,
     /// When that it was let go is to be found out next.
     pub(super) resume_at: Instant,
     /// Whether a request that lets it go may be done late.
@@ -113,6 +123,8 @@ impl Follower {
             is_unsure,
             unsure_why: None,
             is_orphaned,
+            paused: None,
+            hears_out_until: None,
             resume_at,
             is_doubtful,
             is_unmade,
@@ -162,7 +174,8 @@ impl Follower {
         let now = self.inner.clock.now();
         let at = |by: Timestamp| Instant::now() + Duration::from_millis(by.since_ms(now).max(0).unsigned_abs());
         let started = self.record.started || self.inner.delivery.was_heard(self.job);
-        let mut course = Course::new(at(self.record.start_by), self.record.end_by.map(at), started);
+        let times_out_at = self.record.end_by.map(|by| self.hears_out_until.map_or_else(|| at(by), |until| at(by).max(until)));
+        let mut course = Course::new(at(self.record.start_by), times_out_at, started);
         if self.is_stopped {
             // Of one that nobody knows to be suspended nobody knows that it has not started.
             self.stop(&mut course, !self.is_unsure).await;
@@ -172,6 +185,7 @@ impl Follower {
         loop {
             let mut sight = self.view.sight.borrow_and_update().clone();
             sight.job_gone |= self.is_orphaned;
+            sight.job = sight.job.or_else(|| self.paused.clone());
             let is_listed = sight.is_listed();
             course.started = course.started || self.inner.delivery.was_heard(self.job);
             let finds_out = self.is_unsure && is_listed && !course.started && !course.deleted;
@@ -201,7 +215,7 @@ impl Follower {
             }
             // Before everything was listed nobody knows what is there, nor what ran before a Pod that was counted is seen.
             let is_seen = is_listed && (course.started || course.counted_at.is_none());
-            let seen = if is_seen { look(&sight, self.subject(&course)) } else { Seen::Waiting(None) };
+            let seen = if is_seen { look(&sight, self.subject(&course, &sight)) } else { Seen::Waiting(None) };
             let lost_at = course.lost_at.take();
             if is_listed {
                 self.hold(&mut course, &sight);
@@ -220,7 +234,7 @@ impl Follower {
             if is_listed && sight.lacks_its_pod() {
                 if course.is_absent {
                     let learned = course.with_what_is_known(taken_unseen("its Pod went while nobody watched"));
-                    return self.over(learned, true, &course, &sight).await;
+                    return self.over(learned, self.is_gone_without_pod(&sight), &course, &sight).await;
                 }
                 course.absent_at.get_or_insert_with(|| Instant::now() + BEHIND_WITHIN);
             }
@@ -230,7 +244,7 @@ impl Follower {
             let asks_why = is_seen && course.is_silent && !course.started && !course.deleted;
             let untold = self.teller.due();
             let lost_at = course.lost_at.as_ref().map(|(_, at)| *at);
-            let is_ending = course.timed_out || course.line.is_some();
+            let is_ending = course.over_time.is_some() || course.line.is_some();
             let listens = course.started && !is_ending && !self.record.tries_again && !self.inner.delivery.hears(self.job);
             let times_out_at = course.times_out_at.filter(|_| is_listed && course.started && !is_ending);
             let counted_at = course.counted_at.filter(|_| is_listed && !is_seen);
@@ -239,7 +253,9 @@ impl Follower {
                 changed = self.view.sight.changed() => if changed.is_err() {
                     return (lost("its cluster is not watched any more"), false);
                 },
-                Some(()) = stops.recv() => self.stop(&mut course, is_listed).await,
+                Some(()) = stops.recv() => if !course.is_spared() {
+                    self.stop(&mut course, is_listed).await;
+                },
                 () = tokio::time::sleep_until(course.deadline), if is_overdue => {
                     if course.deleted {
                         let learned = course.with_what_is_known(never_learned(&course));
@@ -254,11 +270,12 @@ impl Follower {
                 }
                 () = tokio::time::sleep_until(times_out_at.unwrap_or_else(Instant::now)), if times_out_at.is_some() => {
                     self.time_is_over(&mut course);
+                    course.spares_until = self.hears_out_until.filter(|until| times_out_at == Some(*until)).map(|until| until + HEARD_OUT_FOR);
                     self.stop(&mut course, true).await;
                 }
                 () = tokio::time::sleep_until(lost_at.unwrap_or_else(Instant::now)), if lost_at.is_some() => {
                     let why = "its Pod was to end and did not: its node does not answer, and the command may still run there";
-                    let taken = sight.pod.as_ref().and_then(|pod| taken(pod, &sight, self.subject(&course)));
+                    let taken = sight.pod.as_ref().and_then(|pod| taken(pod, &sight, self.subject(&course, &sight)));
                     let taken = taken.map(|taken| Taken { why: why.to_owned(), ..taken });
                     let learned = course.with_what_is_known(Learned { taken, ..lost(why) });
                     return self.over(learned, false, &course, &sight).await;
@@ -302,32 +319,12 @@ impl Follower {
         }
     }
 
-    /// However its command ends from now on, it is because of its timeout.
-    fn time_is_over(&self, course: &mut Course) {
-        course.timed_out = true;
-        self.inner.delivery.time_is_over(self.job);
-    }
-
-    /// Whether what was seen is really the end.
-    async fn is_over(&self, course: &mut Course, sight: &Sight, learned: &Learned) -> bool {
-        // That its Job is gone, or over, and no Pod was seen says nothing of a Pod that is not seen yet.
-        if sight.pod.is_none() {
-            let is_absent = course.is_absent;
-            if !is_absent {
-                course.absent_at.get_or_insert_with(|| Instant::now() + BEHIND_WITHIN);
-            }
-            return is_absent;
-        }
-        // Another Pod of the same Job may still be on its way out.
-        if self.record.tries_again && learned.never.is_none() {
-            let until = *course.others_until.get_or_insert_with(|| Instant::now() + AWAY_WITHIN);
-            course.others_run = !self.pods_are_over(sight).await;
-            if course.others_run && Instant::now() < until {
-                course.absent_at = Some(Instant::now() + BEHIND_WITHIN);
-                return false;
-            }
-        }
-        true
+    /// However its command ends from now on, it is because of its timeout. What had ended before, by the clock of its node or of its
+    /// wrapper, is what it was, unless somebody else had asked it to end.
+    pub(super) fn time_is_over(&self, course: &mut Course) {
+        let since = if course.was_taken { Timestamp::MIN } else { by_another_clock(self.inner.clock.now()) };
+        course.over_time = Some(since);
+        self.inner.delivery.time_is_over(self.job, since);
     }
 
     /// Of several tries one may have run and be over before its container was seen to run.
@@ -403,16 +400,17 @@ impl Follower {
         }
     }
 
-    pub(super) fn subject(&self, course: &Course) -> Subject<'_> {
+    pub(super) fn subject(&self, course: &Course, sight: &Sight) -> Subject<'_> {
         let Course { deleted, started, .. } = *course;
         // Only a scheduler that was away lets the cluster end it at its deadline.
-        let is_late = self.record.end_by.is_some_and(|by| self.inner.clock.now() >= by);
+        let asked_at = sight.pod.as_ref().and_then(asked_to_end);
+        let is_late = asked_at.zip(self.record.end_by).is_some_and(|(asked, by)| by_another_clock(asked) >= by);
         // What its wrapper left in the log has us end its Pod, unless somebody else did before.
-        let ended_by_us = course.asked > 0 || course.timed_out || is_late || (course.line.is_some() && !course.was_taken);
+        let ended_by_us = course.asked > 0 || course.over_time.is_some() || is_late || (course.line.is_some() && !course.was_taken);
         let Record { container, tries_again, place, token, .. } = &self.record;
-        let is_alone = place.wrapper_image.is_some() && !tries_again;
-        let signed_by = is_alone.then(|| (self.job, token.as_deref().unwrap_or_default()));
-        Subject { container, tries_again: *tries_again, deleted, started, ended_by_us, signed_by }
+        let needs_signature = place.wrapper_image.is_some() && !tries_again;
+        let signer = token.as_deref().map(|token| (self.job, token));
+        Subject { container, tries_again: *tries_again, deleted, started, ended_by_us, signer, needs_signature }
     }
 
     /// Deletes the Job of what has not started.
@@ -424,73 +422,10 @@ impl Follower {
         }
         self.delete().await;
     }
-
-    fn is_told(&self) -> bool {
-        self.inner.delivery.is_told(self.job) || self.inner.delivery.has_report(self.job)
-    }
-
-    /// The last word: what it waited for if it was given up, and the log where nothing was delivered.
-    pub(super) async fn over(&self, mut learned: Learned, mut gone: bool, course: &Course, sight: &Sight) -> (Learned, bool) {
-        if let Some(never) = &mut learned.never {
-            if let Some(name) = sight.pod.as_ref().and_then(init_that_ran).filter(|_| course.gave_up) {
-                let what = if course.timed_out { "ran past its timeout" } else { "did not start in time" };
-                *never = Never { why: format!("it {what} and was stopped while its init container `{name}` ran"), surroundings: false };
-            } else if let (true, Some(wait)) = (course.gave_up, &course.waits_for) {
-                *never = Never { why: format!("it did not start in time: {}", wait.why), surroundings: wait.surroundings };
-            }
-            // A Pod that came and went just then was perhaps not seen.
-            if sight.pod.is_none() && course.deleted && sight.pods_broken != course.broken_before {
-                let why = format!("{}; the cluster could not be watched when its Job was deleted, and it may have run", never.why);
-                (learned.never, learned.lost) = (None, Some(why));
-            }
-        }
-        if let Some(pod) = &course.stray {
-            learned = with_stray(learned, pod);
-        }
-        if let Some(why) = learned.lost.take() {
-            gone |= sight.pod.is_none() && course.is_absent;
-            learned.lost = Some(self.with_namespace(why).await);
-        }
-        if let Some(taken) = &mut learned.taken {
-            taken.why = self.with_namespace(std::mem::take(&mut taken.why)).await;
-        }
-        learned.decides = self.decides(course, sight);
-        self.end_other_tries(sight).await;
-        if let Some(exit) = &learned.exit {
-            let is_late = || exit.ended_at.zip(self.record.end_by).is_some_and(|(ended, by)| ended >= by);
-            learned.timed_out |= exit.code != 0 && course.asked == 0 && is_late();
-            if let Some(pod) = last_run(sight, &self.record.container).filter(|_| !self.is_told()) {
-                learned = self.read_log(pod, learned).await;
-            }
-        }
-        if sight.is_pod_over() {
-            self.inner.note_finished(self.job);
-        }
-        self.hidden.hide_in(&mut learned);
-        (learned, gone && !course.others_run && course.stray.is_none())
-    }
 }
 
 /// What its events are about at present: its Pod, or else its Job.
 fn about(sight: &Sight) -> &str {
     let name = sight.pod.as_ref().map(|pod| &pod.metadata).or(sight.job.as_ref().map(|job| &job.metadata));
     name.and_then(|metadata| metadata.name.as_deref()).unwrap_or_default()
-}
-
-/// Somebody ended it while nobody watched: then no report says that its command ended by itself.
-pub(super) fn taken_unseen(why: &str) -> Learned {
-    Learned { taken: Some(Taken { why: why.to_owned(), at: None }), ..lost(why) }
-}
-
-pub(super) fn lost(why: &str) -> Learned {
-    Learned { lost: Some(why.to_owned()), ..Learned::default() }
-}
-
-/// Its Job was deleted and something of it is still there: whether it ran in the last moment nobody knows.
-fn never_learned(course: &Course) -> Learned {
-    if !course.gave_up {
-        return lost("it was stopped before it had started, and its Job or its Pod could not be deleted");
-    }
-    let why = course.waits_for.as_ref().map_or("nobody says why", |wait| wait.why.as_str());
-    lost(&format!("it did not start in time ({why}), and its Job or its Pod could not be deleted"))
 }

@@ -14,9 +14,10 @@ use tokio::time::Instant;
 use super::ask::Refused;
 use super::begin::TIDY_WITHIN;
 use super::changed;
-use super::follow::{AWAY_WITHIN, FIELD_MANAGER, Follower, UNSEEN_WITHIN, lost, taken_unseen};
+use super::follow::{AWAY_WITHIN, FIELD_MANAGER, Follower, UNSEEN_WITHIN};
 use super::leave::May;
-use super::sight::had_pods;
+use super::over::{lost, taken_unseen};
+use super::sight::counts::had_pods;
 use super::stop::{Left, with_stray};
 use super::waits::Wait;
 use super::{later, told};
@@ -81,25 +82,18 @@ impl Follower {
             Ok(found) if found.uid() == self.record.uid => {
                 let was_let_go = found.annotations().contains_key(LET_GO_MARK) || self.record.started;
                 if changed::is_paused(&found) && was_let_go {
-                    // Letting it go would run it a second time, and so would whoever resumed it.
-                    self.delete().await;
-                    let gone = matches!(self.left().await, Left::Nothing);
-                    self.known = Some((taken_unseen("somebody suspended its Job while nobody watched, which ends what ran"), gone));
+                    self.end_paused(found).await;
                 } else if is_suspended(&found) {
                     self.let_go_late().await;
                 }
             }
             Ok(_) => self.known = Some((lost("another Job has taken the place of its own"), false)),
             Err(Refused::NotFound(_)) => match self.pods_there().await {
-                // It was deleted without them: they run on, and are followed.
-                Ok(there) if there.own.iter().any(|pod| pod.metadata.deletion_timestamp.is_none()) => self.is_orphaned = true,
+                // It was deleted without them, and they run on; or they are about to end. They are followed to their end.
+                Ok(there) if !there.own.is_empty() => self.is_orphaned = true,
                 there => {
-                    let why = "its Job was deleted while nobody watched";
-                    self.known = Some(match there.map_or(Left::Unanswered, |there| there.left()) {
-                        Left::Nothing => (taken_unseen(why), true),
-                        Left::Stray(pod) => (with_stray(taken_unseen(why), &pod), false),
-                        Left::Own | Left::Unanswered => (taken_unseen(why), false),
-                    });
+                    let left = there.map_or(Left::Unanswered, |there| there.left());
+                    self.known = Some(self.unseen("its Job was deleted while nobody watched", left));
                 }
             },
             Err(refused) => {
@@ -107,6 +101,27 @@ impl Follower {
                 self.is_unsure = true;
                 self.unsure_why = Some(Wait::unseen(refused.why()));
             }
+        }
+    }
+
+    /// Deletes a Job that somebody suspended since it was let go: letting it go again would run it a second time, and so would whoever
+    /// resumed it. A Pod that is still about to end is followed to its end.
+    async fn end_paused(&mut self, found: Job) {
+        let is_deleted = self.delete().await;
+        match self.left().await {
+            // It is deleted when its Pod is seen.
+            Left::Own if !is_deleted => {}
+            Left::Own => (self.is_orphaned, self.paused) = (true, Some(found)),
+            left => self.known = Some(self.unseen("somebody suspended its Job while nobody watched, which ends what ran", left)),
+        }
+    }
+
+    /// What is known of a job whose Pod may have gone while nobody watched.
+    fn unseen(&self, why: &str, left: Left) -> (Learned, bool) {
+        match left {
+            Left::Nothing => (taken_unseen(why), self.is_gone_unseen()),
+            Left::Stray(pod) => (with_stray(taken_unseen(why), &pod), false),
+            Left::Own | Left::Unanswered => (taken_unseen(why), false),
         }
     }
 

@@ -47,7 +47,7 @@ impl Follower {
         let is_told = learned.line.as_ref().is_some_and(|report| report.stdout_inline.is_some() || report.stderr_inline.is_some());
         if !is_told && !self.inner.delivery.was_heard(self.job) {
             let is_whole = head.len() < KEPT_LIMIT_BYTES;
-            let mut shown = self.hidden.hide_head(head, is_whole);
+            let mut shown = self.hidden.hide_head(without_marked(&head), is_whole);
             // A mask in each of many short lines is longer than what it hides.
             shown.truncate(KEPT_LIMIT_BYTES);
             self.keep(shown).await;
@@ -144,6 +144,11 @@ impl<F: Fn(&str) -> Option<Box<Report>>> Marked<F> {
     }
 }
 
+/// What people are shown of a log: a marked line is between a wrapper and us, whether or not it counts.
+fn without_marked(log: &[u8]) -> Vec<u8> {
+    log.split_inclusive(|byte| *byte == b'\n').filter(|line| !line.starts_with(REPORT_MARK.as_bytes())).flatten().copied().collect()
+}
+
 /// The job's token among the variables that reach us.
 pub(super) fn token(reach: &[(String, String)]) -> Option<String> {
     reach.iter().find(|(key, _)| key == TOKEN_VARIABLE).map(|(_, text)| text.clone())
@@ -155,6 +160,13 @@ mod tests {
     use schema::report::line;
 
     use super::*;
+
+    #[test]
+    fn marked_lines_are_not_shown() {
+        let log = format!("one\n{REPORT_MARK} a b c\ntwo {REPORT_MARK}\n\n{REPORT_MARK} d");
+        assert_eq!(without_marked(log.as_bytes()), format!("one\ntwo {REPORT_MARK}\n\n").as_bytes());
+        assert_eq!(without_marked(b"one\r\ntwo"), b"one\r\ntwo");
+    }
 
     #[test]
     fn a_marked_line_is_found_however_long_it_is_and_however_it_is_cut() {

@@ -13,7 +13,8 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::course::Course;
-use super::follow::{BEHIND_WITHIN, Follower, NODE_WITHIN, taken_unseen};
+use super::follow::{BEHIND_WITHIN, Follower, NODE_WITHIN};
+use super::over::taken_unseen;
 use super::sight::{Sight, had_node, is_failing, is_over, is_pod_over, is_suspended_again};
 use super::stop::Left;
 use crate::delivery::Holds;
@@ -53,7 +54,11 @@ impl Follower {
         }
         // One that fails makes no other, and keeps its words.
         let is_ending = sight.pod.as_ref().is_some_and(|pod| pod.metadata.deletion_timestamp.is_some() && !is_failing(job, pod));
-        if is_ending && !self.record.tries_again && !self.subject(course).ended_by_us && !std::mem::replace(&mut course.is_closed, true) {
+        if is_ending
+            && !self.record.tries_again
+            && !self.subject(course, sight).ended_by_us
+            && !std::mem::replace(&mut course.is_closed, true)
+        {
             self.end_pods().await;
         }
     }
@@ -88,7 +93,9 @@ impl Follower {
              it was suspended, or took a Pod away from it",
             names.join(", ")
         );
-        self.over(taken_unseen(&why), gone, course, &sight).await
+        // Of a first one that went while nobody watched nobody knows that it has ended.
+        let is_first_seen = sight.older.iter().chain(&sight.pod).any(|pod| pod.uid() == self.record.pod);
+        self.over(taken_unseen(&why), gone && (is_first_seen || self.is_gone_unseen()), course, &sight).await
     }
 
     /// Whether every Pod that was seen is over, and none is there that is not.

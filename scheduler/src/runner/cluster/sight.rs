@@ -9,6 +9,7 @@
 use k8s_openapi::api::batch::v1::{Job, JobCondition};
 use k8s_openapi::api::core::v1::{ContainerState, ContainerStateTerminated, ContainerStatus, Pod, PodCondition, PodStatus};
 use schema::id::JobId;
+use schema::report::Report;
 use schema::time::Timestamp;
 
 use super::changed;
@@ -19,11 +20,14 @@ use super::waits::Wait;
 use crate::runner::learned::{self, Decides, Exit, JobEnd, Learned, Never, Taken};
 
 mod asked;
+pub(super) mod counts;
 mod init;
 mod taken;
 pub(super) mod tries;
 
-use asked::{asked_by, asked_to_end, with_what_was_seen};
+use asked::{asked_by, with_what_was_seen};
+pub(super) use asked::{asked_to_end, by_another_clock, ended_when_asked};
+use counts::had_pods;
 pub(super) use init::init_that_ran;
 use init::{init_failure, init_that_began, waits_for_init};
 use taken::run_although_asked;
@@ -134,9 +138,11 @@ pub(super) struct Subject<'a> {
     pub(super) started: bool,
     /// Whether it was ended because we asked for that, or because its time is over.
     pub(super) ended_by_us: bool,
-    /// Whose signature its termination message needs to count, where that message alone says how the command ended: the job's and
-    /// its token. Other wrappers may run within the command, and any program may write there.
-    pub(super) signed_by: Option<(JobId, &'a str)>,
+    /// Whose signature its termination message has when its own wrapper wrote it: the job's and its token. Other wrappers may run
+    /// within the command, and any program may write there.
+    pub(super) signer: Option<(JobId, &'a str)>,
+    /// Whether the message needs that to count, because it alone says how the command ended.
+    pub(super) needs_signature: bool,
 }
 
 /// What it means.
@@ -203,14 +209,6 @@ fn look_without_pod(sight: &Sight, subject: Subject<'_>) -> Seen {
         Some((_, why)) if !had_pod => never(why, true),
         _ => Seen::Waiting(None),
     }
-}
-
-/// Whether a Job ever had a Pod, as far as its books say. A Pod that is gone is in them: it is let go only once it was counted.
-pub(super) fn had_pods(job: &Job) -> bool {
-    let Some(status) = &job.status else { return false };
-    let uncounted = status.uncounted_terminated_pods.as_ref();
-    let uncounted = uncounted.is_some_and(|pods| [&pods.failed, &pods.succeeded].into_iter().flatten().any(|pods| !pods.is_empty()));
-    uncounted || [status.active, status.succeeded, status.failed, status.terminating].into_iter().flatten().any(|count| count > 0)
 }
 
 fn look_at_pod(pod: &Pod, sight: &Sight, subject: Subject<'_>) -> Seen {
@@ -312,9 +310,10 @@ fn look_at_end(pod: &Pod, sight: &Sight, ended: &ContainerStateTerminated, subje
     if cannot_start(ended) && !subject.started {
         return never(words(Some(reason), Some(said), "its container cannot be started"), false);
     }
-    let message = match subject.signed_by {
-        Some((job, token)) => learned::in_signed_message(said, job, token),
-        None => learned::in_message(said),
+    let signed = subject.signer.and_then(|(job, token)| learned::in_signed_message(said, job, token));
+    let message = match signed {
+        None if !subject.needs_signature => learned::in_message(said).map(|report| Box::new(Report { first_process: false, ..*report })),
+        signed => signed,
     };
     let exit = Exit {
         code: ended.exit_code,

@@ -63,6 +63,10 @@ impl Follower {
     /// when that is known.
     pub(super) async fn stop(&self, course: &mut Course, is_listed: bool) {
         course.asked += 1;
+        // Whoever asks, and however it answers: it was ended after its time.
+        if course.over_time.is_none() && self.record.end_by.is_some_and(|by| self.inner.clock.now() >= by) {
+            self.time_is_over(course);
+        }
         if is_listed && !course.started {
             return self.delete_unstarted(course).await;
         }

@@ -132,6 +132,39 @@ fn what_the_place_knows_counts_beside_any_report() {
     }
 }
 
+/// What ended by itself before its time was over did not time out, by the clock of whoever tells of it. `over_time` in seconds, where
+/// the report's command ended at 5 s and its container at 6 s.
+#[test]
+fn rule_13_what_ended_before_its_time_was_over_did_not_time_out() {
+    type Row = (Option<Decides>, Option<Box<Report>>, Option<Exit>, i64, &'static str);
+    let image = || Some(Decides::Container);
+    let alone = |code| Some(Box::new(Report { first_process: true, ..*timed(code) }));
+    let rows: Vec<Row> = vec![
+        (None, Some(timed(0)), container(0), 5, "timed out"),
+        (None, Some(timed(0)), container(0), 6, "exit 0"),
+        (None, Some(timed(7)), None, 6, "exit 7"),
+        (None, Some(report(0)), container(0), 9, "timed out"),
+        (None, None, container(0), 6, "timed out"),
+        (None, None, container(9), 7, "exit 9"),
+        (None, None, Some(exit(0)), 9, "timed out"),
+        // A script may go on after the wrapper of its image, unless that is all of the container.
+        (image(), Some(timed(0)), container(0), 6, "timed out"),
+        (image(), Some(timed(0)), container(0), 7, "exit 0"),
+        (image(), alone(0), container(0), 6, "exit 0"),
+        (image(), alone(3), container(3), 6, "exit 3"),
+        (image(), alone(0), container(137), 6, "timed out"),
+        (image(), None, container(0), 6, "timed out"),
+        (job(true), None, container(0), 6, "timed out"),
+        (job(false), None, container(9), 9, "timed out"),
+        (Some(Decides::Job(None)), None, container(9), 9, "unknown: its Job was deleted before it said how its tries ended"),
+        (job(true), Some(timed(0)), container(0), 7, "exit 0"),
+    ];
+    for (number, (decides, message, exit, over_time, expected)) in rows.into_iter().enumerate() {
+        let learned = Learned { message, exit, decides, over_time: Some(at(over_time)), ..Learned::default() };
+        assert_eq!(word(learned), expected, "row {number}");
+    }
+}
+
 #[test]
 fn the_best_way_counts_whatever_came_first() {
     let all = || Learned {
@@ -143,7 +176,7 @@ fn the_best_way_counts_whatever_came_first() {
         lost: Some("evicted".to_owned()),
         taken: None,
         decides: None,
-        timed_out: false,
+        over_time: None,
     };
     check(all(), Some(1));
     check(Learned { delivered: None, ..all() }, Some(2));
@@ -189,8 +222,8 @@ fn a_report_is_found_in_the_message_and_in_the_marked_line_of_its_own_job() {
 
 fn learned() -> impl Strategy<Value = Learned> {
     let some = || prop::option::of(0..3_i32);
-    let ways = (some(), some(), some(), some(), some(), any::<bool>());
-    ways.prop_map(|(delivered, line, message, never, code, timed_out)| Learned {
+    let ways = (some(), some(), some(), some(), some(), some());
+    ways.prop_map(|(delivered, line, message, never, code, over_time)| Learned {
         delivered: delivered.map(report),
         line: line.map(report),
         message: message.map(report),
@@ -199,7 +232,7 @@ fn learned() -> impl Strategy<Value = Learned> {
         lost: None,
         taken: None,
         decides: None,
-        timed_out,
+        over_time: over_time.map(|seconds| at(i64::from(seconds))),
     })
 }
 

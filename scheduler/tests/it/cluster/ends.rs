@@ -2,6 +2,7 @@
 //! and only what never ran through no fault of its own is tried again.
 
 use axum::http::Method;
+use pvn_scheduler::clock::Clock;
 use pvn_scheduler::runner::JobSpec;
 use schema::report::Report;
 use serde_json::{Value, json};
@@ -49,9 +50,17 @@ async fn running_as(change: impl FnOnce(&mut JobSpec)) -> World {
 }
 
 pub(super) fn ended(code: i32, reason: &str) -> Value {
-    let times = json!({"startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:00:01Z"});
-    let mut terminated = json!({"exitCode": code, "reason": reason});
-    terminated.as_object_mut().unwrap().extend(times.as_object().unwrap().clone());
+    ended_at(code, reason, "2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z")
+}
+
+/// The same so many seconds ago.
+pub(super) fn ended_ago(code: i32, reason: &str, seconds: i64) -> Value {
+    let at = Clock::System.now().plus_ms(-1000 * seconds).to_string();
+    ended_at(code, reason, &at, &at)
+}
+
+fn ended_at(code: i32, reason: &str, started_at: &str, finished_at: &str) -> Value {
+    let terminated = json!({"exitCode": code, "reason": reason, "startedAt": started_at, "finishedAt": finished_at});
     status("Failed", &json!({"terminated": terminated}))
 }
 

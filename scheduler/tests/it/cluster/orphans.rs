@@ -2,8 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::ends::{ended, running};
+use super::ends::{ended, ended_ago, running};
 use super::{World, job_id};
+use crate::wait;
+
+/// Longer than a job is listened to before its time ends it, after a restart.
+const HEARD_OUT: std::time::Duration = std::time::Duration::from_secs(90);
 
 /// Longer than a watch needs to show what changed.
 const SOON: std::time::Duration = std::time::Duration::from_secs(3);
@@ -51,7 +55,8 @@ async fn orphan_when(world: &mut World, is_away: bool) {
 /// The grace with which the Pod was asked to end.
 async fn asked_to_end(world: &World) -> Value {
     let grace = |fake: &super::Fake| fake.object("/pods/").map(|pod| pod["metadata"]["deletionGracePeriodSeconds"].clone());
-    world.until("its Pod to be asked to end", |fake| grace(fake).is_some_and(|grace| !grace.is_null())).await;
+    let asked = wait::until(HEARD_OUT, async || grace(&world.fake).is_some_and(|grace| !grace.is_null()).then_some(())).await;
+    asked.expect("its Pod is asked to end");
     grace(&world.fake).unwrap()
 }
 
@@ -79,7 +84,7 @@ async fn p3_an_orphan_is_ended_at_its_timeout() {
         let mut world = running_world(Some(6_000)).await;
         orphan_when(&mut world, is_away).await;
         assert_eq!(asked_to_end(&world).await, 30, "with the grace of its own");
-        pod(&world, |pod| pod["status"] = ended(143, "Error"));
+        pod(&world, |pod| pod["status"] = ended_ago(143, "Error", 0));
         assert_eq!(world.end().await, "gone, exit Some(143), timed out", "away: {is_away}");
     }
 }
@@ -135,7 +140,7 @@ async fn p1_an_orphan_without_the_clusters_labels_is_known_again_by_its_uid() {
 #[tokio::test]
 async fn p1_a_pod_without_owner_that_may_be_the_jobs_keeps_it_from_being_gone() {
     let expected = "its Job was deleted while nobody watched; the Pod svc-apply-";
-    for (status, gone) in [(running(), "not gone"), (ended(0, "Completed"), "gone")] {
+    for (status, is_named) in [(running(), true), (ended(0, "Completed"), false)] {
         // Nobody has seen its Pod before.
         let mut world = World::new().await;
         world.let_go().await;
@@ -146,8 +151,8 @@ async fn p1_a_pod_without_owner_that_may_be_the_jobs_keeps_it_from_being_gone() 
         world.restart().await;
         assert_eq!(world.runner.recover(&[job_id()]).await, []);
         let end = world.end().await;
-        assert!(end.starts_with(&format!("{gone}, unknown: its Job was deleted while nobody watched")), "{end}");
-        assert_eq!(end.contains(expected), gone == "not gone", "{end}");
+        assert!(end.starts_with("not gone, unknown: its Job was deleted while nobody watched"), "{end}");
+        assert_eq!(end.contains(expected), is_named, "{end}");
         assert!(world.fake.object("/pods/").unwrap()["metadata"]["deletionTimestamp"].is_null(), "it may be a copy");
     }
 }

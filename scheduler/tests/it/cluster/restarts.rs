@@ -80,7 +80,7 @@ async fn p1_a_pod_that_went_while_nobody_watched_is_no_job_that_never_started() 
         world.restart_at(much_later()).await;
         assert_eq!(world.runner.recover(&[job_id()]).await, []);
         let end = world.end().await;
-        assert!(end.starts_with("gone, unknown: its Pod went while nobody watched"), "{end}");
+        assert!(end.starts_with("not gone, unknown: its Pod went while nobody watched"), "{end}");
     }
 }
 

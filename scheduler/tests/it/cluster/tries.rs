@@ -196,7 +196,7 @@ async fn p1_a_job_of_which_one_try_ran_is_never_told_as_never_started() {
     is_ended_by_its_deadline(&world).await;
     world.fake.delete_pod(2);
     world.fake.job(|job| failed(job, "DeadlineExceeded", 2));
-    let expected = "gone, unknown: its last Pod did not run, and how its tries before that ended nobody saw";
+    let expected = "not gone, unknown: its last Pod did not run, and how its tries before that ended nobody saw";
     assert_eq!(world.end().await, expected);
 }
 

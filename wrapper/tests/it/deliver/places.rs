@@ -8,6 +8,7 @@ use schema::report::Report;
 use schema::spool::Stream;
 
 use super::{check, shell};
+use crate::kernel::{NAMESPACE, no_namespaces};
 use crate::run::{SOON, Wrapper};
 use crate::scheduler::{JOB, Scheduler, TOKEN};
 
@@ -130,6 +131,24 @@ fn without_a_disk_output_arrives_while_the_command_runs_and_once_only() {
     std::fs::write(running.path("go"), "").unwrap();
     check(&scheduler, &running.wait());
     assert_eq!(scheduler.bytes(Stream::Stdout), b"first\nsecond\n");
+}
+
+#[test]
+fn that_it_is_the_first_process_of_its_container_stands_in_the_termination_message_too() {
+    if let Some(why) = no_namespaces() {
+        return crate::skipped("that_it_is_the_first_process_of_its_container_stands_in_the_termination_message_too", &why);
+    }
+    let scheduler = Scheduler::start();
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("termination-log");
+    for is_first in [true, false] {
+        std::fs::write(&log, "").unwrap();
+        let wrapper = shell(&scheduler, &[], "true").env("PVN_TERMINATION_LOG", &log);
+        let run = if is_first { wrapper.through("unshare", NAMESPACE) } else { wrapper }.run();
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        let told: Report = serde_json::from_slice(&std::fs::read(&log).unwrap()).unwrap();
+        assert_eq!(told.first_process, is_first);
+    }
 }
 
 #[test]

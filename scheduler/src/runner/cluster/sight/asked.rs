@@ -17,7 +17,7 @@ const GRACE_SECONDS: i64 = 30;
 const CLOCKS_APART_MS: i64 = 10_000;
 
 /// A time of the books for one that is compared with a node's: what seems to have ended shortly before may have ended after it.
-pub(super) fn by_another_clock(at: Timestamp) -> Timestamp {
+pub(in super::super) fn by_another_clock(at: Timestamp) -> Timestamp {
     at.plus_ms(-CLOCKS_APART_MS)
 }
 
@@ -32,11 +32,16 @@ pub(super) fn before_it_was_seen_to_run_on(at: Timestamp) -> Timestamp {
 
 /// When somebody asked a Pod to end, at the earliest. The books have the time at which its grace is over; without any grace they may
 /// have that at which its node removed it, a moment after its containers had ended, and it was asked up to its own grace before.
-pub(super) fn asked_to_end(pod: &Pod) -> Option<Timestamp> {
+pub(in super::super) fn asked_to_end(pod: &Pod) -> Option<Timestamp> {
     let over = pod.metadata.deletion_timestamp.as_ref().map(time)?;
     let own = || pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds).unwrap_or(GRACE_SECONDS);
     let grace = pod.metadata.deletion_grace_period_seconds.filter(|seconds| *seconds > 0).unwrap_or_else(own);
     Some(over.plus_ms(grace.max(0).saturating_mul(1000).saturating_neg()))
+}
+
+/// Whether what ended then, by its node's clock, may have ended because its Pod was asked to.
+pub(in super::super) fn ended_when_asked(pod: &Pod, ended: Timestamp) -> bool {
+    asked_to_end(pod).is_some_and(|asked| ended >= by_another_clock(asked))
 }
 
 /// The same at the latest.

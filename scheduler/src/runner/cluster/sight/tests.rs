@@ -5,8 +5,15 @@ use serde_json::{Value, json};
 use super::*;
 use crate::runner::End;
 
-const ONCE: Subject<'_> =
-    Subject { container: "main", tries_again: false, deleted: false, started: false, ended_by_us: false, signed_by: None };
+const ONCE: Subject<'_> = Subject {
+    container: "main",
+    tries_again: false,
+    deleted: false,
+    started: false,
+    ended_by_us: false,
+    signer: None,
+    needs_signature: false,
+};
 
 fn pod(status: Value) -> Pod {
     serde_json::from_value(json!({"metadata": {"name": "p"}, "status": status})).unwrap()
@@ -109,7 +116,7 @@ fn p8_where_the_message_alone_counts_it_is_one_that_the_jobs_own_wrapper_signed(
     let job = JobId::derive(&[b"1"]);
     let report = schema::report::Report { exit_code: Some(0), ..Default::default() };
     let message = |signer: Option<(&str, &str)>| String::from_utf8(schema::report::message::write(&report, signer, 4096)).unwrap();
-    let by_it = |token| Subject { signed_by: Some((job, token)), ..ONCE };
+    let by_it = |token| Subject { signer: Some((job, token)), needs_signature: true, ..ONCE };
     let told = |message: &str, token| line(&look(&of(ended(137, "Error", message)), by_it(token)));
     let id = job.to_string();
     assert_eq!(told(&message(Some((&id, "t"))), "t"), "gone, reported Some(0)");
@@ -117,6 +124,18 @@ fn p8_where_the_message_alone_counts_it_is_one_that_the_jobs_own_wrapper_signed(
     assert_eq!(told(&message(None), "t"), "gone, exit 137");
     assert_eq!(told(&message(Some(("job-2", "t"))), "t"), "gone, exit 137");
     assert_eq!(told(&message(Some((&id, ""))), ""), "gone, exit 137");
+}
+
+#[test]
+fn that_nothing_runs_beside_its_wrapper_is_the_word_of_its_own_wrapper_alone() {
+    let (job, id) = (JobId::derive(&[b"1"]), JobId::derive(&[b"1"]).to_string());
+    let report = Report { exit_code: Some(0), first_process: true, ..Report::default() };
+    for (signer, expected) in [(Some((id.as_str(), "t")), true), (Some((id.as_str(), "u")), false), (None, false)] {
+        let message = String::from_utf8(schema::report::message::write(&report, signer, 4096)).unwrap();
+        let sight = of(ended(0, "Completed", &message));
+        let Seen::Over { learned, .. } = look(&sight, Subject { signer: Some((job, "t")), ..ONCE }) else { panic!("it has ended") };
+        assert_eq!(learned.message.unwrap().first_process, expected, "{signer:?}");
+    }
 }
 
 #[test]

@@ -9,8 +9,8 @@ use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod,
 use schema::time::Timestamp;
 
 use super::{
-    Sight, asked_by, asked_to_end, cannot_start, ended, failure, had_node, is_pod_over, is_refused, is_unmade, never_made, runs, state,
-    time, was_made,
+    OLDER_LIMIT, Sight, asked_by, asked_to_end, cannot_start, ended, failure, had_node, is_pod_over, is_refused, is_unmade, never_made,
+    runs, state, time, was_made,
 };
 
 /// What a Job allows when it does not say. Source: `backoffLimit` of batch/v1.
@@ -41,6 +41,14 @@ pub(in super::super) fn tried(sight: &Sight, container: &str) -> Tried {
     let is_ending = |pod: &&Pod| pod.metadata.deletion_timestamp.is_some() && !is_pod_over(pod) && !sight.pod_gone;
     let idle = pods().filter(|pod| is_ending(pod) || never_ran(pod, sight, container)).count();
     if sight.job.as_ref().map_or(0, ended_pods) > idle { Tried::Counted } else { Tried::Never }
+}
+
+/// Whether a Job counts an end that nobody saw: one of a Pod that went before it was seen, or before its node had said that it ended.
+pub(in super::super) fn has_unseen_end(sight: &Sight, container: &str) -> bool {
+    let has_ended = |pod: &&Pod| is_pod_over(pod) || !had_node(pod) || end_of_run(pod, container).is_some();
+    let seen = sight.older.iter().chain(&sight.pod).filter(has_ended).count();
+    // Of more than are remembered only the last ones are.
+    sight.older.len() < OLDER_LIMIT && sight.job.as_ref().map_or(0, ended_pods) > seen
 }
 
 /// The Pod that ran last, or may run.
