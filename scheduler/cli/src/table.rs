@@ -1,9 +1,18 @@
-//! Tables for people: no lines, two spaces between columns, wrapped to the terminal, one row a line elsewhere.
+//! Tables for people: no lines, two spaces between columns, sentences wrapped to the terminal where words stay whole, one row a line elsewhere.
 
 use comfy_table::presets::NOTHING;
-use comfy_table::{Attribute, Color, ContentArrangement};
+use comfy_table::{Attribute, Color, ColumnConstraint, ContentArrangement};
 use schema::shown::seen;
 use schema::status::{ApprovalStatus, JobStatus, Status};
+
+/// Spaces between columns.
+const GAP: u16 = 2;
+
+/// The longest text without a space that is never broken: a content address, which people copy.
+const WHOLE_CHARS: usize = 72;
+
+/// Least width of a column of sentences. Where it is not left beside what is never broken, a row is a line as where no terminal is.
+const SENTENCE_CHARS: u16 = 14;
 
 /// How a cell is coloured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,8 +108,18 @@ impl Table {
         self.rows.push(cells.to_vec());
     }
 
-    /// Lays it out. Columns that are empty in every row are left out.
+    /// Lays it out. Columns that are empty in every row are left out; those of ids, names and words are never broken, since people
+    /// copy them.
     pub fn render(&self, width: Option<u16>, colour: bool) -> String {
+        self.lay_out(width, true, colour)
+    }
+
+    /// The same for a table that is drawn over again: no line is longer than `width` columns, so ids may be broken.
+    pub fn render_live(&self, width: u16, colour: bool) -> String {
+        self.lay_out(Some(width), false, colour)
+    }
+
+    fn lay_out(&self, width: Option<u16>, keeps_whole: bool, colour: bool) -> String {
         let kept: Vec<usize> =
             (0..self.header.len()).filter(|&at| self.rows.is_empty() || self.rows.iter().any(|row| !row[at].text.is_empty())).collect();
         let mut table = comfy_table::Table::new();
@@ -108,18 +127,31 @@ impl Table {
         if colour {
             table.enforce_styling();
         }
-        match width {
-            Some(width) => table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width),
-            None => table.set_content_arrangement(ContentArrangement::Disabled),
-        };
         table.set_header(kept.iter().map(|&at| comfy_table::Cell::new(self.header[at]).add_attribute(Attribute::Bold)));
         for row in &self.rows {
             table.add_row(kept.iter().map(|&at| painted(&row[at])));
         }
+        let contents = table.column_max_content_widths();
+        let mut least: u16 = 0;
         for column in table.column_iter_mut() {
-            column.set_padding((0, 2));
+            column.set_padding((0, GAP));
+            let content = contents[column.index];
+            let is_whole = keeps_whole && self.is_whole(kept[column.index]);
+            if is_whole {
+                column.set_constraint(ColumnConstraint::ContentWidth);
+            }
+            least = least.saturating_add(if is_whole { content } else { content.min(SENTENCE_CHARS) }).saturating_add(GAP);
         }
+        match width.filter(|width| !keeps_whole || *width >= least) {
+            Some(width) => table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width),
+            None => table.set_content_arrangement(ContentArrangement::Disabled),
+        };
         table.trim_fmt() + "\n"
+    }
+
+    /// Whether this column has nothing that could be wrapped between words.
+    fn is_whole(&self, at: usize) -> bool {
+        self.rows.iter().all(|row| row[at].text.chars().count() <= WHOLE_CHARS && !row[at].text.trim().contains(char::is_whitespace))
     }
 }
 
@@ -172,6 +204,23 @@ mod tests {
         let text = sample().render(Some(40), false);
         assert!(text.lines().all(|line| line.chars().count() <= 40), "{text}");
         assert!(text.lines().count() > 3, "{text}");
+    }
+
+    #[test]
+    fn what_people_copy_is_never_broken_however_narrow_the_terminal() {
+        let mut table = Table::new(["JOB", "CONTENT", "MESSAGE"]);
+        let (job, content) = ("0193b3f0-7c1e-7d52-9d1a-1f1f1f1f1f1f", format!("sha256:{}", "f".repeat(64)));
+        table.row([job.into(), content.clone().into(), "apply ended with the exit code 1".into()]);
+        for width in [1, 40, 80, 140] {
+            let text = table.render(Some(width), false);
+            assert!(text.contains(job) && text.contains(&content), "{width}: {text}");
+            assert_eq!(text.lines().count() > 2, width == 140, "{text}");
+            let live = table.render_live(width, false);
+            assert!(width < 40 || live.lines().all(|line| line.chars().count() <= usize::from(width)), "{live}");
+        }
+        let mut table = Table::new(["PARAMETER", "VALUE"]);
+        table.row(["key".into(), "x".repeat(500).into()]);
+        assert!(table.render(Some(80), false).lines().all(|line| line.chars().count() <= 80));
     }
 
     #[test]

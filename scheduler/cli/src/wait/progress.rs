@@ -1,6 +1,6 @@
 //! Progress on stderr while waiting: a live table of channels on a terminal, elsewhere a line for each change.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schema::api::Service;
 
@@ -19,6 +19,8 @@ pub struct Progress {
     width: u16,
     /// The line last printed for each channel.
     said: BTreeMap<String, String>,
+    /// Lines that are printed once.
+    told: BTreeSet<String>,
 }
 
 impl Progress {
@@ -29,7 +31,7 @@ impl Progress {
     pub fn show(&mut self, console: &mut Console, goals: &[Goal], seen: &[Option<Service>]) -> Result<(), Failure> {
         match console.talk_size() {
             Some(size) => {
-                let table = live(goals, seen).render(Some(size.0), console.colours_stderr());
+                let table = live(goals, seen).render_live(size.0, console.colours_stderr());
                 let text = self.draw(&table, size);
                 console.talk(&text)
             }
@@ -47,6 +49,19 @@ impl Progress {
         console.talk(&format!("{up}{line}\n"))
     }
 
+    /// The same, once only.
+    ///
+    /// # Errors
+    /// [`Failure::Output`] when nobody takes it.
+    pub fn once(&mut self, console: &mut Console, line: String) -> Result<(), Failure> {
+        if self.told.contains(&line) {
+            return Ok(());
+        }
+        self.say(console, &line)?;
+        self.told.insert(line);
+        Ok(())
+    }
+
     /// Shows the end and leaves it standing.
     ///
     /// # Errors
@@ -55,7 +70,7 @@ impl Progress {
         match console.talk_size() {
             // All of it: nobody takes it back.
             Some((width, _)) => {
-                let table = live(goals, seen).render(Some(width), console.colours_stderr());
+                let table = live(goals, seen).render_live(width, console.colours_stderr());
                 let text = self.draw(&table, (width, u16::MAX));
                 self.drawn = 0;
                 console.talk(&text)
