@@ -254,6 +254,7 @@ impl Daemon {
             root,
             limits: limits(settings),
             observer: settings.observer || restored.is_some(),
+            holds_applies: settings.holds_applies,
             options: Options { everything_local: settings.all_local },
         };
         // Before anything is started that would use it.

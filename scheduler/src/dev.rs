@@ -20,7 +20,7 @@ use pvnctl::client::{Client, Events, Token};
 use pvnctl::console::Console;
 use pvnctl::failure::Failure;
 use pvnctl::files::Files;
-use pvnctl::wait::{Goal, Verdict};
+use pvnctl::wait::{self, FailedIn, Goal, Verdict};
 use pvnctl::when;
 use schema::api::{LogEntry, Service};
 use tokio::time::Instant;
@@ -156,7 +156,8 @@ async fn daemon(arguments: &Arguments, root: &Path, data_dir: &Path) -> Result<D
         None if taken() => SocketAddr::new(USUAL.ip(), 0),
         None => USUAL,
     };
-    let settings = Settings { listen, local_root: Some(root.to_owned()), all_local: true, ..Settings::in_directory(data_dir) };
+    let settings =
+        Settings { listen, local_root: Some(root.to_owned()), all_local: true, holds_applies: true, ..Settings::in_directory(data_dir) };
     Daemon::start(settings).await.map_err(|error| Failure::user(format!("{:#}", anyhow::Error::from(error))))
 }
 
@@ -216,6 +217,8 @@ impl Session {
         let mut watch = if self.arguments.watch { Some(Watch::start(self.arguments.root(), &configs.files)?) } else { None };
         let mut seen = configs;
         self.apply(&seen, console).await?;
+        // From here on what is applied was seen with the files of now.
+        daemon.handle().let_applies_start().await.map_err(|refusal| Failure::user(refusal.to_string()))?;
         let deadline = self.started + Duration::from_millis(self.arguments.timeout.as_ms().unsigned_abs());
         let mut look = tokio::time::interval(LOOK_EVERY);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -233,13 +236,22 @@ impl Session {
                     }
                 }
                 _ = look.tick(), if self.arguments.until_converged => {
-                    if let Some((code, said)) = self.converged(deadline).await? {
+                    if let Some((code, said)) = self.converged(deadline).await?.and_then(|end| self.for_files(end, deadline)) {
                         self.catch_up(console).await?;
                         console.data(&story::verdict(code == 0, &said, console.colours_stdout()))?;
                         return Ok(code);
                     }
                 }
             }
+        }
+    }
+
+    /// The same, given that what was applied may not be what the files say by now: they are refused.
+    fn for_files(&self, (code, said): (u8, String), deadline: Instant) -> Option<(u8, String)> {
+        match code {
+            0 if self.complaint.is_some() && Instant::now() < deadline => None,
+            0 if self.complaint.is_some() => Some((TIMEOUT, format!("timeout; {said} as the files were before they were refused"))),
+            _ => Some((code, said)),
         }
     }
 
@@ -327,11 +339,13 @@ impl Session {
         let (mut failed, mut waiting) = (Vec::new(), Vec::new());
         for goal in &self.goals {
             let service: Service = self.client.get(&["v1", "applications", &goal.application, "services", &goal.service], &[]).await?;
-            let name = format!("{}/{}", service.application, service.name);
             match goal.judge(&service) {
                 Verdict::Converged => {}
-                Verdict::Waiting => waiting.push(name),
-                Verdict::Failed(channels) => failed.push(format!("{name} in {}", channels.join(", "))),
+                Verdict::Waiting => waiting.extend(wait::open(goal, &service)),
+                Verdict::Failed(channels) => {
+                    let channels: Vec<_> = channels.iter().map(FailedIn::in_short).collect();
+                    failed.push(format!("{}/{} in {}", service.application, service.name, channels.join(", ")));
+                }
                 Verdict::Never(why) => return Err(Failure::user(why)),
             }
         }
@@ -341,7 +355,7 @@ impl Session {
         } else if waiting.is_empty() {
             Some((0, format!("everything is CONVERGED after {took}")))
         } else if Instant::now() >= deadline {
-            Some((TIMEOUT, format!("timeout after {took}; not CONVERGED: {}", waiting.join(", "))))
+            Some((TIMEOUT, format!("timeout after {took}: {}", waiting.join("; "))))
         } else {
             None
         })

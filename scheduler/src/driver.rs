@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use engine::lanes::Limits;
 use schema::api::{
-    ConfigsRequest, ConfigsResult, DecisionRequest, Diagnostic, Explanation, LogEntry, NewToken, PushRequest, Pushed, RollbackRequest,
-    TokenRequest,
+    ConfigsRequest, ConfigsResult, DecisionRequest, Diagnostic, Explanation, LogEntry, NewToken, PushRequest, Pushed, RefreshRequest,
+    RollbackRequest, TokenRequest,
 };
 use schema::id::{InstanceId, JobId};
 use schema::status::JobKind;
@@ -113,7 +113,7 @@ pub enum Ask {
     /// Undo `Pause`.
     Resume,
     /// Look at it now.
-    Refresh,
+    Refresh(RefreshRequest),
     /// Try again now.
     Retry,
 }
@@ -180,6 +180,8 @@ pub struct Parts {
     pub limits: Limits,
     /// Look only, never apply.
     pub observer: bool,
+    /// No apply starts before [`Handle::let_applies_start`].
+    pub holds_applies: bool,
     /// How documents are understood.
     pub options: Options,
 }
@@ -199,14 +201,15 @@ impl Driver {
     /// # Errors
     /// [`StoreError`] when the database cannot be read.
     pub async fn start(parts: Parts, stop: CancellationToken) -> Result<Self, StoreError> {
-        let Parts { store, clock, sealer, blobs, runner, news, root, limits, observer, options } = parts;
+        let Parts { store, clock, sealer, blobs, runner, news, root, limits, observer, holds_applies, options } = parts;
         let (calls, calls_in) = mpsc::channel(CALLS_LIMIT);
         let (arrivals, arrivals_in) = mpsc::channel(intake::ARRIVALS_LIMIT);
         let (planner, requests) = planner::Queue::new();
         let (log, _) = broadcast::channel(LOG_LIMIT);
         let (health, health_out) = watch::channel(Health::Ready);
         let (broken, broken_out) = watch::channel(Vec::new());
-        let recovered = recover::recover(&store, runner.as_ref(), limits, observer, clock.now()).await?;
+        let mut recovered = recover::recover(&store, runner.as_ref(), limits, observer, clock.now()).await?;
+        recovered.world.lanes.hold_applies(holds_applies);
         let steps = steps::Steps::since_last_run(&store, &clock).await?;
         let handle = Handle {
             calls: calls.clone(),
@@ -443,6 +446,14 @@ impl Handle {
     /// [`Refusal::Unavailable`].
     pub async fn metrics(&self) -> Result<BTreeMap<String, f64>, Refusal> {
         self.call(|reply| Call::Metrics { reply }).await
+    }
+
+    /// Applies that were held since the start may start.
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`].
+    pub async fn let_applies_start(&self) -> Result<(), Refusal> {
+        self.call(|reply| Call::LetAppliesStart { reply }).await
     }
 
     /// The instance that a person means.

@@ -2,6 +2,8 @@
 //! the driver. Everything here can be done twice: a job that was started is found by its id, a stop of what has stopped
 //! changes nothing.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -25,6 +27,7 @@ use crate::store::Store;
 mod cache;
 mod claim;
 mod fake;
+mod former;
 mod secrets;
 
 use cache::Cache;
@@ -137,6 +140,9 @@ impl Performer {
         // Without a file of the fetch there is nothing in which its secrets could be.
         let given: Vec<&str> = env.iter().filter(|(key, _)| secret_keys.contains(key)).map(|(_, value)| value.as_str()).collect();
         let hidden = if inputs.is_empty() { Vec::new() } else { self.secrets_of_fetch(start, &commands, &given).await? };
+        let known: Vec<&[u8]> = given.iter().map(|text| text.as_bytes()).chain(hidden.iter().map(|value| value.as_bytes())).collect();
+        let former = self.former(names.instance(), start.job, start.decided_at, &known).await?;
+        let former = former.into_iter().map(OsString::from_vec).collect();
         env.extend(identity(start, names, &commands).variables());
         Ok(Prepared::Local(Box::new(JobSpec {
             job: start.job,
@@ -148,6 +154,7 @@ impl Performer {
             root: Some(root),
             secret_keys,
             hidden,
+            former,
             timeout_ms: start.timeout_ms,
             success_exit_codes: if is_exit_code_fetch(start.kind, &commands) { vec![0, 2] } else { vec![0] },
             inputs,

@@ -43,6 +43,9 @@ pub struct JobSpec {
     pub secret_keys: Vec<String>,
     /// Secret values that it is not given and may find in its inputs; what it prints does not show them.
     pub hidden: Vec<OsString>,
+    /// Secret values that applies of its instance were given before and that may be live yet; what it prints does not show them. Only
+    /// a wrapper that is surely there is handed them.
+    pub former: Vec<OsString>,
     /// Longest run, milliseconds.
     pub timeout_ms: Option<i64>,
     /// Exit codes after which declared output files must exist.
@@ -68,6 +71,7 @@ impl JobSpec {
             root: None,
             secret_keys: Vec::new(),
             hidden: Vec::new(),
+            former: Vec::new(),
             timeout_ms: None,
             success_exit_codes: vec![0],
             inputs: Vec::new(),
@@ -80,7 +84,18 @@ impl JobSpec {
 impl JobSpec {
     /// The variables in which its wrapper finds the values that are only to be masked.
     pub(crate) fn hidden_variables(&self) -> impl Iterator<Item = (String, &OsString)> {
-        self.hidden.iter().enumerate().map(|(number, value)| (format!("{HIDDEN_PREFIX}{number}"), value))
+        let former = if self.is_surely_wrapped() { self.former.as_slice() } else { &[] };
+        self.hidden.iter().chain(former).enumerate().map(|(number, value)| (format!("{HIDDEN_PREFIX}{number}"), value))
+    }
+
+    /// Whether its command runs under a wrapper, which takes away what is not for the command. What an image starts by itself nobody
+    /// here knows.
+    fn is_surely_wrapped(&self) -> bool {
+        let Some(cluster) = &self.cluster else { return true };
+        let containers = self.command.job.as_deref().and_then(|job| job.pointer("/spec/template/spec/containers")?.as_array());
+        let main = containers.into_iter().flatten().find(|container| container["name"] == self.command.name.as_str());
+        let program = main.and_then(|container| container.pointer("/command/0")?.as_str());
+        cluster.place.wrapper_image.is_some() || program.is_some_and(wrapped::is_wrapper)
     }
 }
 

@@ -94,6 +94,10 @@ pub struct Settings {
     /// Every runtime runs on this machine, whatever its proxy runtime says; set by `dev`, not by a flag
     #[arg(skip)]
     pub all_local: bool,
+
+    /// No apply starts before [`crate::driver::Handle::let_applies_start`]; set by `dev`, not by a flag
+    #[arg(skip)]
+    pub holds_applies: bool,
 }
 
 /// Where the certificate and its key lie.
@@ -144,6 +148,7 @@ impl Settings {
             local_root: None,
             wrapper: None,
             all_local: false,
+            holds_applies: false,
         }
     }
 

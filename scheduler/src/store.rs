@@ -29,6 +29,7 @@ mod commit;
 mod database_id;
 mod documents;
 mod events;
+mod given;
 mod instances;
 mod jobs;
 mod key;
@@ -55,6 +56,7 @@ pub use commit::{Change, Commit};
 pub use database_id::{Told, peek};
 pub use documents::{DocumentKey, DocumentKind, StoredDocument};
 pub use events::EventFilter;
+pub use given::Given;
 pub use instances::{Damage, InstanceRow, LoadedInstance, Released, ServiceFilter, shown as shown_instance};
 pub use jobs::{JobFilter, JobRow};
 #[cfg(test)]

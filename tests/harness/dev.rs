@@ -60,9 +60,14 @@ impl Dev {
 
     /// Starts it as a background job of a script does, with SIGINT ignored, and leaves it running.
     pub fn start_in_background(&mut self, arguments: &[&str]) {
+        self.start_after("trap '' INT", arguments);
+    }
+
+    /// Starts it from a shell that has done this before, and leaves it running.
+    pub fn start_after(&mut self, done: &str, arguments: &[&str]) {
         let inner = self.command(arguments);
         let mut command = Command::new("sh");
-        command.args(["-c", "trap '' INT; exec \"$@\"", "sh"]).arg(inner.get_program()).args(inner.get_args());
+        command.args(["-c", &format!("{done}; exec \"$@\""), "sh"]).arg(inner.get_program()).args(inner.get_args());
         command.current_dir(self.home.path()).stdin(Stdio::null());
         self.child = Some(self.spawn_with(command));
     }

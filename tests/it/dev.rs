@@ -5,7 +5,7 @@ use std::process::Output;
 use tests::dev::Dev;
 use tests::wait;
 
-fn said(output: &Output) -> String {
+pub(crate) fn said(output: &Output) -> String {
     String::from_utf8_lossy(&[output.stdout.as_slice(), output.stderr.as_slice()].concat()).into_owned()
 }
 
@@ -25,7 +25,7 @@ fn check(from: &str, to: &str, arguments: &[&str], code: i32, part: &str) {
 fn until_converged_ends_with_what_it_came_to() {
     check("hello", "hello", &[], 0, "everything is CONVERGED after");
     check("cmd: [./apply.sh]", "cmd: [sh, -c, exit 1]", &[], 2, "FAILED after");
-    check("cmd: [./apply.sh]", "cmd: [sleep, \"60\"]", &["--timeout", "2s"], 3, "timeout after");
+    check("cmd: [./apply.sh]", "cmd: [sleep, \"60\"]", &["--timeout", "2s"], 3, "here is CONVERGING: apply job-");
     check("runtime:\n  name", "runtime:\n  nmae", &[], 1, "did you mean `name`?");
     check("hello", "hello", &["--param", "nonsense=1"], 1, "--param `nonsense` is not a parameter of any service here");
 }
@@ -73,12 +73,12 @@ fn ctrl_c_counts_from_the_first_moment_also_where_it_was_ignored() {
     assert_eq!(dev.interrupt().code(), Some(0), "{}", dev.log());
 }
 
-fn run(dev: &Dev) -> Output {
+pub(crate) fn run(dev: &Dev) -> Output {
     dev.to_the_end(&["--until-converged"])
 }
 
 /// A quickstart that fetches every five minutes.
-fn seldom() -> Dev {
+pub(crate) fn seldom() -> Dev {
     let dev = Dev::of("quickstart");
     let path = dev.directory().join("quickstart.pvn.yaml");
     let text = std::fs::read_to_string(&path).expect("the example has it");
@@ -133,4 +133,15 @@ fn p7_what_a_person_cancelled_is_tried_again_by_no_start_of_dev() {
     assert_eq!(again.status.code(), Some(2), "{}", said(&again));
     let began = std::fs::read_to_string(dev.directory().join("began")).expect("it began");
     assert_eq!(began.lines().count(), 1, "{}", said(&again));
+}
+
+#[test]
+fn p9_a_limit_for_the_size_of_files_ends_nothing_and_is_told() {
+    let mut dev = Dev::of("quickstart");
+    assert_eq!(run(&dev).status.code(), Some(0));
+    // Blocks of 512 bytes.
+    dev.start_after("ulimit -f 1024", &[]);
+    dev.prints("nothing can be stored");
+    assert!(String::from_utf8_lossy(&dev.pvnctl(&["services", "list"]).stdout).contains("quickstart"), "reading goes on: {}", dev.log());
+    assert_eq!(dev.interrupt().code(), Some(0), "{}", dev.log());
 }

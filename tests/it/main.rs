@@ -20,6 +20,7 @@ mod cluster_world;
 mod convergence;
 mod copied;
 mod dev;
+mod dev_again;
 mod docs;
 mod docs_commands;
 mod examples;

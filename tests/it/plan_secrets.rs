@@ -121,3 +121,121 @@ fn a_secret_in_a_plan_that_waits_cannot_be_deleted_and_made_again() {
         });
     });
 }
+
+/// A fetch that prints what is live beside what is wanted, as tools that compare do: by the wrapper as its command, and by one within
+/// its command. What is live is what `TOKEN` was at the last apply. Nobody but the config names `TOKEN`'s value.
+const COMPARES: &str = r#"
+runtime:
+  name: r
+  custom:
+    proxyRuntime: {runtime: local}
+    requireApprovalBeforeApply: true
+    parameters: [{name: token, secret: {}}]
+    fetch:
+      pollInterval: 1s
+      steadyStatePollInterval: 1s
+      env: {TOKEN: VALUE}
+      taskConfig:
+        program:
+          name: look
+          entrypoint: [sh, -c]
+          cmd: ['exec pvn-wrapper exec --success-exit-codes=0,2 --out=plan=the.plan --out=plan-explanation=the.txt -- sh look.sh']
+    apply:
+      env: {TOKEN: VALUE}
+      taskConfig: {program: {name: do, cmd: [sh, -c, 'echo "it was $(cat live)"; env; printf %s "$TOKEN" >live']}}
+    getInfo:
+      pollInterval: 1s
+      taskConfig: {program: {name: info, cmd: [sh, -c, 'echo "it is $(cat live)"; env; exit 1']}}
+---
+application: {name: app, releaseChannels: [{name: c, runtimes: [{runtime: r}]}]}
+---
+service:
+  name: s
+  application: app
+  PARAMETERS
+"#;
+
+const LOOK: &str = r#"
+env | grep PVN_HIDDEN_.*=
+[ "$(cat live 2>/dev/null)" = "$TOKEN" ] && { echo same | tee the.txt >the.plan; exit 0; }
+printf -- '- token = %s\n+ token = %s\n' "$(cat live 2>/dev/null)" "$TOKEN" | tee the.txt the.plan
+exit 2
+"#;
+
+/// Sets the secret first, then anew; nothing that people can read shows its old value while that is live.
+fn rotates(value: &str, parameters: &str, first: impl FnOnce(&Scheduler, &str), anew: impl FnOnce(&Scheduler, &str)) {
+    let scheduler = Scheduler::start();
+    std::fs::write(scheduler.home().join("look.sh"), LOOK).expect("a file can be written");
+    let config = COMPARES.replace("VALUE", value).replace("PARAMETERS", parameters);
+    let approve = || {
+        scheduler.channel_becomes("s", "c", "WAITING_MANUAL_APPROVAL");
+        scheduler.ok(&["services", "approve", "s", "--app", "app", "--channel", "c", "--yes"]);
+        scheduler.channel_becomes("s", "c", "CONVERGED");
+    };
+    first(&scheduler, &config);
+    approve();
+    anew(&scheduler, &config);
+    scheduler.channel_becomes("s", "c", "WAITING_MANUAL_APPROVAL");
+    let get = |path: &str| {
+        let answer = scheduler.http(reqwest::Method::GET, path).bearer_auth(scheduler.token()).send().expect("it answers");
+        assert!(answer.status().is_success(), "{path}: {}", answer.status());
+        answer.text().expect("it is text")
+    };
+    let jobs = scheduler.json(&["jobs", "list", "--app", "app", "--service", "s", "--kind", "fetch"]);
+    let jobs = jobs.as_array().expect("it is a list");
+    let found = jobs.iter().find(|job| job["exitCode"] == 2).expect("a fetch found work");
+    let fetch = found["id"].as_str().expect("a job has an id");
+    let instance = get("/v1/applications/app/services/s/channels/c");
+    let explanation = get(&format!("/v1/jobs/{fetch}/files/plan-explanation?offset=0"));
+    assert_eq!(explanation, "- token = ***\n+ token = ***\n");
+    let log = printed(&scheduler, "fetch");
+    assert!(log.contains("- token = ***\n+ token = ***\n"), "{log}");
+    let info = wait::until("a getInfo that failed after that", || {
+        let shown = printed(&scheduler, "get-info");
+        shown.contains("it is ***").then_some(shown)
+    });
+    approve();
+    let apply = printed(&scheduler, "apply");
+    assert!(apply.contains("it was ***"), "{apply}");
+    for shown in [&instance, &log, &info, &apply, &get("/v1/events?limit=1000"), &get(&format!("/v1/jobs/{fetch}"))] {
+        assert!(!shown.contains(OLD) && !shown.contains(NEW), "{shown}");
+        assert!(!shown.contains("PVN_HIDDEN_0="), "a command sees none of it: {shown}");
+    }
+}
+
+fn pushed(scheduler: &Scheduler, config: &str) {
+    scheduler.apply(config);
+    scheduler.ok(&["services", "push", "s", "--app", "app"]);
+}
+
+#[test]
+fn the_old_value_of_a_secret_that_was_set_anew_is_masked_while_it_is_live() {
+    let first = |scheduler: &Scheduler, config: &str| {
+        set(scheduler, OLD);
+        pushed(scheduler, config);
+    };
+    rotates("{secret: {key: token}}", "", first, |scheduler, _| set(scheduler, NEW));
+}
+
+#[test]
+fn the_old_value_of_a_secret_parameter_is_masked_while_it_is_live() {
+    let push = |scheduler: &Scheduler, value: &str| {
+        let body = serde_json::json!({"params": {"token": value}});
+        let path = "/v1/applications/app/services/s/push";
+        let answer = scheduler.http(reqwest::Method::POST, path).bearer_auth(scheduler.token()).json(&body).send();
+        assert!(answer.expect("it answers").status().is_success());
+    };
+    let parameters = "parameters: [{name: token, secret: {}}]\n  \
+                      customRuntime: {parameterValues: [{name: token, string: '{{.Params.token}}'}]}";
+    let first = |scheduler: &Scheduler, config: &str| {
+        scheduler.apply(config);
+        push(scheduler, OLD);
+    };
+    rotates("{value: '{{.Params.token}}'}", parameters, first, |scheduler, _| push(scheduler, NEW));
+}
+
+#[test]
+fn the_old_value_of_a_raw_secret_is_masked_while_it_is_live() {
+    let first = |scheduler: &Scheduler, config: &str| pushed(scheduler, &config.replace("RAW", OLD));
+    rotates("{rawSecret: RAW}", "", first, |scheduler, config| drop(scheduler.apply(&config.replace("RAW", NEW))));
+}

@@ -11,7 +11,7 @@ use schema::id::BlobId;
 use schema::mask::Secrets;
 use schema::output::OUTPUT_LIMIT_BYTES;
 use schema::report::{OutputError, OutputFile, Structured, StructuredKind};
-use schema::spool::EXPLANATION;
+use schema::spool::{self, EXPLANATION};
 
 use crate::args::Output;
 use crate::deliver::spool::Spool;
@@ -76,6 +76,23 @@ pub(crate) fn collect(outputs: &[Output], before: &Before, secrets: Option<&Secr
         collected.files.push(OutputFile { name: name.clone(), content_blob_id, error });
     }
     collected
+}
+
+/// Masks the explanation that a wrapper within the command handed over for the job in `directory`: that one knows only the secrets
+/// that the command was given. `ours` is masked already. One that cannot be masked is not shown.
+#[inline(never)]
+pub(crate) fn mask_handed_over(directory: &Path, ours: &[OutputFile], secrets: &Secrets) {
+    let path = directory.join(spool::FILES).join(EXPLANATION);
+    if ours.iter().any(|file| file.name == EXPLANATION && file.content_blob_id.is_some()) || !path.exists() {
+        return;
+    }
+    let masked =
+        open(&path).and_then(|file| keep(EXPLANATION, &file, Some(secrets), &path, To::Job(directory)).map_err(|error| error.to_string()));
+    if let Err(why) = masked {
+        // Nobody else is there to remove it.
+        let _ = std::fs::remove_file(&path);
+        say(&format!("output `{EXPLANATION}` of a wrapper within the command cannot be masked, and is left out: {why}"));
+    }
 }
 
 /// A declared output that is kept for whoever gets it.

@@ -124,6 +124,9 @@ impl Shared<'_> {
             way.tell_kubelet(&early, self.environment);
         }
         let collected = outputs::collect(&options.outputs, before, self.secrets, way.outputs());
+        if let (Way::Job(job), Some(secrets)) = (way, self.secrets) {
+            outputs::mask_handed_over(job.directory(), &collected.files, secrets);
+        }
         report.files = collected.files;
         report.files_lost = collected.lost;
         if fine {

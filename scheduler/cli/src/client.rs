@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 
 pub use sse::{Event, Events};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, speaks_another_language};
 
 /// Longest wait for a connection: beyond it nobody is there.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -24,6 +24,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Longest answer read into memory: a page of 1000 large items stays far below.
 const ANSWER_LIMIT_BYTES: usize = 256 << 20;
+/// Longest time that a connection is kept for the next request. Proxies and schedulers that start anew close those that idle, which is
+/// not seen while a person is asked; a wait looks many times within it.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Items asked for in one page.
 const PAGE_ITEMS: usize = 200;
 
@@ -42,6 +45,15 @@ pub struct Client {
     http: reqwest::Client,
     base: Url,
     token: Option<Token>,
+}
+
+/// What a request does there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Does {
+    /// Nothing: it may be sent again.
+    Look,
+    /// Something, which may have been done although no answer comes.
+    Change,
 }
 
 /// What opens the door.
@@ -90,6 +102,10 @@ impl Client {
     /// # Errors
     /// When `server` is no such address.
     pub fn new(server: &str, authorities: Option<Authorities>, token: Option<Token>) -> Result<Self, Failure> {
+        Self::with_idle_timeout(server, authorities, token, IDLE_TIMEOUT)
+    }
+
+    fn with_idle_timeout(server: &str, authorities: Option<Authorities>, token: Option<Token>, idle: Duration) -> Result<Self, Failure> {
         // Whatever stands before an @ may be a password, which no message repeats.
         let shown = if server.contains('@') { "what is given as --server or PVN_SERVER".to_owned() } else { format!("`{server}`") };
         let wrong =
@@ -107,6 +123,7 @@ impl Client {
             .user_agent(concat!("pvnctl/", env!("CARGO_PKG_VERSION")))
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(CONNECT_TIMEOUT)
+            .pool_idle_timeout(idle)
             .read_timeout(SILENCE_TIMEOUT);
         if is_local(server) {
             // A proxy in the environment is for the world outside.
@@ -132,7 +149,7 @@ impl Client {
     /// # Errors
     /// [`Failure::Unreachable`], [`Failure::Refused`].
     pub async fn get<T: DeserializeOwned>(&self, path: &[&str], query: &[(&str, String)]) -> Result<T, Failure> {
-        self.answer(self.request(Method::GET, path, query)?).await
+        self.answer(self.request(Method::GET, path, query)?, Does::Look).await
     }
 
     /// Reads bytes as they are.
@@ -140,8 +157,8 @@ impl Client {
     /// # Errors
     /// [`Failure::Unreachable`], [`Failure::Refused`].
     pub async fn get_bytes(&self, path: &[&str], query: &[(&str, String)]) -> Result<Vec<u8>, Failure> {
-        let answer = self.sent(self.request(Method::GET, path, query)?).await?;
-        self.body(answer).await
+        let answer = self.sent(self.request(Method::GET, path, query)?, Does::Look).await?;
+        self.body(answer, Does::Look).await
     }
 
     /// Reads a whole list page by page, at most `limit` items.
@@ -174,28 +191,36 @@ impl Client {
         Ok(listed)
     }
 
-    /// Sends a body and reads the answer.
+    /// Sends a body that changes something and reads the answer.
+    ///
+    /// # Errors
+    /// [`Failure::Unreachable`], [`Failure::Unknown`], [`Failure::Refused`].
+    pub async fn post<T: DeserializeOwned>(&self, path: &[&str], body: &impl Serialize) -> Result<T, Failure> {
+        self.answer(self.request(Method::POST, path, &[])?.json(body), Does::Change).await
+    }
+
+    /// Sends a body that only asks, and reads the answer.
     ///
     /// # Errors
     /// [`Failure::Unreachable`], [`Failure::Refused`].
-    pub async fn post<T: DeserializeOwned>(&self, path: &[&str], body: &impl Serialize) -> Result<T, Failure> {
-        self.answer(self.request(Method::POST, path, &[])?.json(body)).await
+    pub async fn ask<T: DeserializeOwned>(&self, path: &[&str], body: &impl Serialize) -> Result<T, Failure> {
+        self.answer(self.request(Method::POST, path, &[])?.json(body), Does::Look).await
     }
 
     /// Puts a body in place and reads the answer.
     ///
     /// # Errors
-    /// [`Failure::Unreachable`], [`Failure::Refused`].
+    /// [`Failure::Unreachable`], [`Failure::Unknown`], [`Failure::Refused`].
     pub async fn put<T: DeserializeOwned>(&self, path: &[&str], body: &impl Serialize) -> Result<T, Failure> {
-        self.answer(self.request(Method::PUT, path, &[])?.json(body)).await
+        self.answer(self.request(Method::PUT, path, &[])?.json(body), Does::Change).await
     }
 
     /// Deletes.
     ///
     /// # Errors
-    /// [`Failure::Unreachable`], [`Failure::Refused`].
+    /// [`Failure::Unreachable`], [`Failure::Unknown`], [`Failure::Refused`].
     pub async fn delete(&self, path: &[&str]) -> Result<(), Failure> {
-        self.sent(self.request(Method::DELETE, path, &[])?).await.map(drop)
+        self.sent(self.request(Method::DELETE, path, &[])?, Does::Change).await.map(drop)
     }
 
     /// Opens a stream of server-sent events; `last_id` is the one after which to go on.
@@ -207,7 +232,7 @@ impl Client {
         if let Some(id) = last_id {
             request = request.header("last-event-id", id);
         }
-        let answer = self.sent(request).await?;
+        let answer = self.sent(request, Does::Look).await?;
         let client = self.clone();
         let bytes = answer.bytes_stream().map(move |piece| piece.map(|bytes| bytes.to_vec()).map_err(|error| client.unreachable(&error)));
         Ok(Events::new(bytes.boxed()))
@@ -223,14 +248,20 @@ impl Client {
         Ok(request)
     }
 
-    async fn sent(&self, request: reqwest::RequestBuilder) -> Result<reqwest::Response, Failure> {
-        let answer = request.send().await.map_err(|error| self.unreachable(&error))?;
+    async fn sent(&self, request: reqwest::RequestBuilder, does: Does) -> Result<reqwest::Response, Failure> {
+        let answer = request.send().await.map_err(|error| self.broken_off(&error, does))?;
         if answer.status().is_success() {
             return Ok(answer);
         }
         let status = answer.status();
-        let body = self.body(answer).await?;
-        let problem = Box::new(problem(self.server(), status, &body));
+        let body = self.body(answer, does).await?;
+        let told: Option<Problem> = serde_json::from_slice(&body).ok();
+        // Whoever stands before the scheduler may have handed it on.
+        if told.is_none() && does == Does::Change && matches!(status, StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT) {
+            let why = format!("{status} came in its place, not in a scheduler's words");
+            return Err(Failure::Unknown { server: self.server().to_owned(), why });
+        }
+        let problem = Box::new(told.unwrap_or_else(|| problem(self.server(), status)));
         Err(match &self.token {
             Some(token) if status == StatusCode::UNAUTHORIZED => {
                 Failure::Token { server: self.server().to_owned(), origin: token.origin.clone(), problem }
@@ -239,11 +270,11 @@ impl Client {
         })
     }
 
-    async fn body(&self, answer: reqwest::Response) -> Result<Vec<u8>, Failure> {
+    async fn body(&self, answer: reqwest::Response, does: Does) -> Result<Vec<u8>, Failure> {
         let mut body = Vec::new();
         let mut pieces = answer.bytes_stream();
         while let Some(piece) = pieces.next().await {
-            body.extend_from_slice(&piece.map_err(|error| self.unreachable(&error))?);
+            body.extend_from_slice(&piece.map_err(|error| self.broken_off(&error, does))?);
             if body.len() > ANSWER_LIMIT_BYTES {
                 return Err(Failure::user(format!("{} answers with more than {ANSWER_LIMIT_BYTES} bytes", self.server())));
             }
@@ -251,15 +282,23 @@ impl Client {
         Ok(body)
     }
 
-    async fn answer<T: DeserializeOwned>(&self, request: reqwest::RequestBuilder) -> Result<T, Failure> {
-        let answer = self.sent(request).await?;
-        let body = self.body(answer).await?;
+    async fn answer<T: DeserializeOwned>(&self, request: reqwest::RequestBuilder, does: Does) -> Result<T, Failure> {
+        let answer = self.sent(request, does).await?;
+        let body = self.body(answer, does).await?;
         serde_json::from_slice(&body).map_err(|error| {
             Failure::with_next(
                 format!("{} does not answer as a scheduler does: {error}", self.server()),
                 "check the address, and that client and scheduler have the same version (`pvnctl --version`)",
             )
         })
+    }
+
+    /// What an error of the network means for a request: where it was sent and changes something, that nobody knows what became of it.
+    fn broken_off(&self, error: &reqwest::Error, does: Does) -> Failure {
+        match does {
+            Does::Change if may_have_arrived(error) => Failure::Unknown { server: self.server().to_owned(), why: cause(error) },
+            Does::Change | Does::Look => self.unreachable(error),
+        }
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> Failure {
@@ -289,15 +328,28 @@ fn cause(error: &reqwest::Error) -> String {
     text.split(" (os error").next().unwrap_or(&text).to_lowercase()
 }
 
-/// The server's own words, or ours when something else answered (a proxy, another program).
-fn problem(server: &str, status: StatusCode, body: &[u8]) -> Problem {
-    serde_json::from_slice(body).unwrap_or_else(|_| Problem {
+/// Whether a scheduler may have got the request. Not where no connection came about, where the request was given back unsent (source: the
+/// words of hyper for `Canceled`), and where whoever listens speaks no HTTP.
+fn may_have_arrived(error: &reqwest::Error) -> bool {
+    let mut next: Option<&dyn std::error::Error> = Some(error);
+    while let Some(error) = next {
+        if error.to_string() == "operation was canceled" {
+            return false;
+        }
+        next = error.source();
+    }
+    !error.is_builder() && !error.is_connect() && !speaks_another_language(&cause(error))
+}
+
+/// What is said where something else answered (a proxy, another program).
+fn problem(server: &str, status: StatusCode) -> Problem {
+    Problem {
         kind: "about:blank".to_owned(),
         title: status.canonical_reason().unwrap_or("error").to_owned(),
         status: status.as_u16(),
         detail: format!("{server} answered with {status}, not in a scheduler's words; check that the address is the scheduler's"),
         problems: Vec::new(),
-    })
+    }
 }
 
 #[cfg(test)]
@@ -316,6 +368,39 @@ mod tests {
         ] {
             assert_eq!(is_local(server), local, "{server}");
         }
+    }
+
+    /// Answers the first request of each connection, and closes one that is used again without an answer, as where it idled too long.
+    fn once_a_connection() -> std::net::SocketAddr {
+        use std::io::{Read, Write};
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let serve = move |mut stream: std::net::TcpStream| {
+            let mut piece = [0; 4096];
+            if stream.read(&mut piece).is_ok_and(|read| read > 0) {
+                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\ntrue");
+                // The next request, or that the client has closed it.
+                let _ = stream.read(&mut piece);
+            }
+        };
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                std::thread::spawn(move || serve(stream));
+            }
+        });
+        address
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_idled_too_long_is_not_used_again() {
+        let server = format!("http://{}", once_a_connection());
+        let used_again = Client::with_idle_timeout(&server, None, None, Duration::from_secs(3600)).unwrap();
+        assert!(used_again.get::<bool>(&["v1"], &[]).await.unwrap());
+        let failure = used_again.post::<bool>(&["v1"], &()).await.unwrap_err();
+        assert!(matches!(failure, Failure::Unknown { .. }), "{failure}");
+        let closed = Client::with_idle_timeout(&server, None, None, Duration::from_nanos(1)).unwrap();
+        assert!(closed.get::<bool>(&["v1"], &[]).await.unwrap());
+        assert!(closed.post::<bool>(&["v1"], &()).await.unwrap());
     }
 
     #[test]

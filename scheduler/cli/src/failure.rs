@@ -27,6 +27,14 @@ pub enum Failure {
         /// What to do, where that is not to start the server.
         next: Option<String>,
     },
+    /// A request that changes something was sent, and its answer is lost.
+    #[error("{server} did not answer: {why}; the request was sent, and nobody knows whether it was carried out")]
+    Unknown {
+        /// The address used.
+        server: String,
+        /// What the network says.
+        why: String,
+    },
     /// The server answered that it does not take the token.
     #[error("{server} refuses the token from {origin}: {}", .problem.detail)]
     Token {
@@ -65,7 +73,7 @@ fn speaks_no_tls(why: &str) -> bool {
 }
 
 /// Whether an answer began with bytes that are none of HTTP, as an alert of TLS does. Source: the words of hyper.
-fn speaks_another_language(why: &str) -> bool {
+pub(crate) fn speaks_another_language(why: &str) -> bool {
     why.contains("invalid http version")
 }
 
@@ -116,7 +124,8 @@ impl Failure {
         }
     }
 
-    /// Whether the same request may succeed later although nobody changes anything: the server was away or busy.
+    /// Whether the same request may succeed later although nobody changes anything: the server was away or busy. One that was perhaps
+    /// carried out is none that is sent again unseen.
     pub fn is_passing(&self) -> bool {
         match self {
             Self::Unreachable { .. } => true,
@@ -134,6 +143,10 @@ impl Failure {
                 "whoever listens there speaks no HTTP, it may speak TLS: say --server {}",
                 server.replacen("http://", "https://", 1)
             )),
+            Self::Unknown { .. } => Some(
+                "look whether it was before you repeat it: `pvnctl releases list`, `pvnctl services get` and `pvnctl jobs list` show what is there"
+                    .to_owned(),
+            ),
             Self::Token { problem, .. } if !is_known(problem) => Some(
                 "another scheduler may listen there: say where the one of this token does with --server or PVN_SERVER; or give another token with --token-file FILE or PVN_AUTH_TOKEN"
                     .to_owned(),

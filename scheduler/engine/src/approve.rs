@@ -111,7 +111,8 @@ impl State {
         no.or_else(|| self.approvals.iter().rposition(is_answer))
     }
 
-    /// A no to a question that the config does not ask any more: it stands, as any other, until a retry or a new release.
+    /// A no to a question that is not asked any more, because the config has it no longer or somebody else brought the release about:
+    /// it stands, as any other, until a retry or a new release.
     pub(crate) fn standing_no(&self) -> Option<usize> {
         let fingerprint = self.fingerprint();
         let desired = self.desired()?;
@@ -119,9 +120,9 @@ impl State {
             let mut questions = self.askers().filter_map(|asker| question(desired, asker));
             questions.any(|question| question.is_of(approval))
         };
-        // One to a single apply is about what was shown once the release has arrived; before that it is about the release.
+        // One to a single apply is about what was shown once the release has arrived; before that, as any other, about the release.
         let stands =
-            |approval: &Approval| !self.has_arrived() || (approval.kind == ApprovalKind::Apply && approval.fingerprint == fingerprint);
+            |approval: &Approval| approval.kind != ApprovalKind::Apply || !self.has_arrived() || approval.fingerprint == fingerprint;
         self.approvals.iter().rposition(|approval| is_no(approval) && stands(approval) && !is_asked(approval))
     }
 

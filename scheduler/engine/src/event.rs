@@ -86,10 +86,13 @@ pub enum Event {
     Pause(bool),
     /// Observer mode on or off: look, never apply.
     Observe(bool),
-    /// A person wants to know how it is now: fetch and getInfo run at once. Nothing else ends by it.
+    /// A person wants to know how it is now: fetch and getInfo run at once.
     Refresh {
         /// The person.
         who: String,
+        /// Whether what failed by itself is tried again too: not what a person cancelled or rejected, what has an unknown end or may
+        /// still run, nor what is still to show its effect. Otherwise nothing else ends by it.
+        tries_again: bool,
     },
     /// A person asks to try again now: ends FAILED, back-off, grace and rejection.
     Retry {

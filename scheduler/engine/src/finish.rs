@@ -12,7 +12,7 @@ use crate::event::{Outcome, Seen};
 use crate::limits::SHORTEST_PAUSE_MS;
 use crate::observed::{Verdict, ended_with, read};
 use crate::retry::{MISFIRE_POLICY, backoff_ms, next_due};
-use crate::state::{ApplyEnd, Finding, Job, State, Work};
+use crate::state::{ApplyEnd, Finding, Job, Matched, State, Work};
 use crate::step::{duration, in_words, log};
 
 /// What people see of an explanation that cannot be read, or not without showing a secret.
@@ -89,6 +89,7 @@ impl State {
             Err((why, blame)) => self.missed(job, why, blame, policy, ended_at, out),
         };
         self.look.due = self.look.due.or(due);
+        self.look.asked &= self.look.of_before.take() == Some(job.id);
     }
 
     /// A fetch answered.
@@ -100,8 +101,11 @@ impl State {
         self.look.failures = 0;
         self.look.misfires = 0;
         self.look.error = None;
-        self.look.fresh = self.look.of_before.take() != Some(job.id);
+        self.look.fresh = self.look.of_before != Some(job.id);
         self.look.other_commands = false;
+        if !matches!(verdict, Verdict::Work(..)) {
+            self.look.matched = Some(Matched { compiled: job.compiled, decided_at: job.decided_at, ended_at: at });
+        }
         let fingerprint = seen.fingerprint();
         self.look.doubt = seen.doubt;
         self.look.objects = seen.objects.and_then(Result::ok).unwrap_or_default();
@@ -247,6 +251,7 @@ impl State {
                     chain.commands_changed(ended_at);
                 }
             }
+            self.try_again_as_asked();
         }
         // As many people as the config says by now, for what comes next.
         self.regate(&desired, now);

@@ -63,6 +63,8 @@ pub struct Limits {
 #[derive(Debug)]
 pub struct Lanes {
     started_at: Timestamp,
+    /// Whether no apply gets a place for the time being.
+    holds_applies: bool,
     limits: [Limit; 3],
     /// When the next piled-up one would be due if they came evenly; [`PILED_UP_AT_ONCE`] may run ahead of it.
     paced_until: Option<Timestamp>,
@@ -132,6 +134,7 @@ impl Lanes {
     pub fn new(limits: Limits, started_at: Timestamp) -> Self {
         Self {
             started_at,
+            holds_applies: false,
             limits: [limits.apply, limits.fetch, limits.get_info],
             paced_until: None,
             names: BTreeMap::new(),
@@ -190,7 +193,7 @@ impl Lanes {
     pub fn next(&mut self, now: Timestamp) -> Option<(InstanceId, JobKind)> {
         self.take_time(now);
         let pace_open = self.pace_opens_at().is_none_or(|at| at <= now);
-        for (lane, kind) in KINDS.into_iter().enumerate() {
+        for (lane, kind) in KINDS.into_iter().enumerate().filter(|(lane, _)| !self.is_shut(*lane)) {
             let heads = &self.heads[lane];
             let piled_up = heads[PILED_UP].first().filter(|_| pace_open);
             let Some(&(held, (since, instance))) = piled_up.into_iter().chain(heads[FRESH].first()).min() else { continue };
@@ -210,7 +213,21 @@ impl Lanes {
     /// `None` when only events can change its answer; always later than `now`, once [`Lanes::next`] has said `None`.
     pub fn next_wake(&self, now: Timestamp) -> Option<Timestamp> {
         let waits = |lane: usize| self.heads[lane][PILED_UP].first().is_some_and(|(held, _)| self.has_share(lane, *held));
-        self.pace_opens_at().filter(|at| *at > now && (0..KINDS.len()).any(waits))
+        self.pace_opens_at().filter(|at| *at > now && (0..KINDS.len()).any(|lane| !self.is_shut(lane) && waits(lane)))
+    }
+
+    /// From now on no apply gets a place, or they do again.
+    pub fn hold_applies(&mut self, holds: bool) {
+        self.holds_applies = holds;
+    }
+
+    /// Whether no apply gets a place.
+    pub fn holds_applies(&self) -> bool {
+        self.holds_applies
+    }
+
+    fn is_shut(&self, lane: usize) -> bool {
+        lane == APPLY && self.holds_applies
     }
 
     /// Why this instance has no place in the lane of this kind yet.

@@ -33,6 +33,7 @@
 //! fetch says of objects that run the right version. Without a fetch, a release is work until its apply has succeeded.
 
 pub mod action;
+mod again;
 mod approve;
 mod clock;
 mod converge;

@@ -35,7 +35,7 @@ pub fn go_back_now(state: &State, from: ReleaseId, now: Timestamp) -> GoBack {
         Situation::Converged => GoBack::Dropped("it is as desired by now"),
         Situation::Cancelled => GoBack::Dropped("a person cancelled its apply"),
         Situation::Unsettled(_) => GoBack::Dropped("an earlier job of it may still run, which a person has to decide about"),
-        _ if !state.pursuit.stuck => GoBack::Dropped("it was tried again, or has arrived meanwhile"),
+        _ if !state.pursuit.stuck => GoBack::Dropped("it was tried again, its commands changed, or it has arrived meanwhile"),
         Situation::Looking if state.look.misses == 0 && state.has_just_applied() => GoBack::Later,
         _ => GoBack::Now,
     }
@@ -82,11 +82,18 @@ impl State {
             None => "no other version is known to have been converged here".to_owned(),
             Some((release, version)) => {
                 self.rollback_spent = true;
-                self.rolled_back = Some(Box::new(RolledBack { from: desired.version.clone(), to: version, deadline_ms, at: now }));
+                let from = desired.version.clone();
+                self.rolled_back = Some(Box::new(RolledBack { from, to: version, deadline_ms, at: now, with: None }));
                 return out.push(Action::Rollback { from: desired.release, to: release });
             }
         };
         pursuit.rollback_refused = Some(why_not);
+    }
+
+    /// What comes now is another attempt than the one that was stuck, and has the whole deadline.
+    pub(crate) fn forget_stuck(&mut self) {
+        self.pursuit.stuck = false;
+        self.pursuit.stuck_at = None;
     }
 
     /// Whether something else than the release keeps it from arriving: a gate, a person who has to do something, or that pvn only looks.

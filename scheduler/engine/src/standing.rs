@@ -64,6 +64,7 @@ impl State {
             Some((job, _, end)) => format!("apply {job} of {version}{others} {}", in_words(end)),
             None => format!("apply of {version} ended"),
         };
+        let after = || chain_end().map_or_else(String::new, |_| format!("{}; ", apply_ended()));
         let again = |at: &Option<Timestamp>| match at {
             Some(at) => match self.conditions(*at) {
                 Some(conditions) => format!("tried again after {at} if fetch still sees work, once {conditions}"),
@@ -148,9 +149,8 @@ impl State {
             Situation::Misfired(at) => (Status::Converging, work_reason, format!("{}; next try after {at}", apply_ended())),
             Situation::Looking => {
                 let reason = if self.look.misses > 0 { Some(Reason::FetchFailed) } else { work_reason };
-                let after = chain_end().map_or_else(String::new, |_| format!("{}; ", apply_ended()));
                 let error = fetch_error.map_or_else(String::new, |error| format!(": {error}"));
-                (Status::Converging, reason, format!("{after}waits for fetch to tell how things are now{error}"))
+                (Status::Converging, reason, format!("{}waits for fetch to tell how things are now{error}", after()))
             }
             Situation::Grace(until) => {
                 let left = match chain_end() {
@@ -183,8 +183,14 @@ impl State {
                 let before = self.asked_before(approval).map_or_else(String::new, |before| format!("{before}; "));
                 let left: String =
                     self.left_upstream().map(|(channel, at)| format!("`{channel}` is at {at} by now, not at {version}; ")).collect();
-                let message =
-                    format!("waits for {} ({yes} of {} people said yes); {left}{before}{}", name_of(approval), approval.needed, what());
+                // Whoever says yes once more should know what came of the last one.
+                let tried = after();
+                let message = format!(
+                    "waits for {} ({yes} of {} people said yes); {left}{before}{tried}{}",
+                    name_of(approval),
+                    approval.needed,
+                    what()
+                );
                 (Status::WaitingManualApproval, work_reason, message)
             }
             Situation::Rejected(at) => {

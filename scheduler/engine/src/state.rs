@@ -21,13 +21,16 @@ mod anew;
 mod check;
 mod format;
 mod look;
+mod pursuit;
 mod read;
 
 pub use anew::{Flying, Known};
 pub use check::Broken;
 pub use format::FORMAT;
 use format::Format;
+pub use look::Matched;
 pub(crate) use look::{Finding, Look, Work};
+pub(crate) use pursuit::{ApplyEnd, Chain, Pursuit};
 
 /// Most approvals remembered; the oldest ones that no longer count are forgotten first. Enough for what people look
 /// back at; the log has all of them.
@@ -83,7 +86,7 @@ pub struct State {
     /// What was taken back by itself in those channels, where they are still there.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) upstream_back: BTreeMap<ChannelName, RolledBack>,
-    /// What was taken back here by itself, until another version is desired than the one it went back to.
+    /// What was taken back here by itself, until another release is desired than the one that it went back with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rolled_back: Option<Box<RolledBack>>,
     /// The newest release that was seen converged.
@@ -186,116 +189,6 @@ pub struct Job {
     pub(crate) chain_before: Option<Box<Chain>>,
 }
 
-/// The way of one release. Starts anew with each release.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(crate) struct Pursuit {
-    /// Channels of the gates that were once stable at this version.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub(crate) met: BTreeSet<ChannelName>,
-    /// Whether it was converged once; what comes later is drift.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub(crate) arrived: bool,
-    /// Whether the commands are others than those that were approved, or with which it arrived: then people are asked again before
-    /// they run. Until a fetch with them finds it as desired.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub(crate) other_commands: bool,
-    /// The applies since the last clean fetch or retry by hand, if any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) chain: Option<Chain>,
-    /// Since when every gate but the lane is open.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) ready_since: Option<Timestamp>,
-    /// When the window opens or shuts, if that is what matters now.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) window_at: Option<Timestamp>,
-    /// When it is STUCK. Runs only while no gate and no person holds the release up, and there is a daemon that could go on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) stuck_at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub(crate) stuck: bool,
-    /// Why it did not go back when it was stuck.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) rollback_refused: Option<String>,
-}
-
-/// An apply and its retries.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Chain {
-    /// The newest apply.
-    pub(crate) job: JobId,
-    /// Its attempt.
-    pub(crate) attempt: u32,
-    /// End of the grace period, counted from the start of the first attempt.
-    pub(crate) grace_until: Timestamp,
-    /// How the newest apply ended; `None` while it runs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) end: Option<ApplyEnd>,
-    /// When the newest apply ended.
-    pub(crate) ended_at: Timestamp,
-    /// No other apply before this.
-    pub(crate) again_at: Timestamp,
-    /// Applies in a row after which there was still work.
-    pub(crate) fruitless: u32,
-    /// Starts in a row that the surroundings prevented.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub(crate) misfires: u32,
-    /// Whether a command of it began, with the commands of now: from then on a plan that differs is what is left to do.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub(crate) begun: bool,
-    /// Whether the commands have changed since the newest apply ended.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub(crate) other_commands: bool,
-}
-
-impl Chain {
-    /// Nothing was applied yet, and nothing keeps the first apply waiting.
-    pub(crate) fn new(job: JobId, now: Timestamp) -> Self {
-        Self {
-            job,
-            attempt: 0,
-            grace_until: now,
-            end: None,
-            ended_at: now,
-            again_at: now,
-            fruitless: 0,
-            misfires: 0,
-            begun: false,
-            other_commands: false,
-        }
-    }
-
-    /// The commands are others from now on. That those before failed says nothing about these: nothing but a look, where there is one,
-    /// is to come before they are tried.
-    pub(crate) fn commands_changed(&mut self, now: Timestamp) {
-        self.begun = false;
-        self.other_commands = self.end.is_some();
-        if matches!(self.end, Some(ApplyEnd::Failed(_) | ApplyEnd::Unknown(_))) {
-            self.again_at = self.again_at.min(now);
-        }
-    }
-
-    /// What is said beside the newest apply.
-    pub(crate) fn other_commands_in_words(&self) -> &'static str {
-        if self.other_commands { " with other commands than the config has now" } else { "" }
-    }
-}
-
-/// How an apply ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum ApplyEnd {
-    Succeeded,
-    /// It succeeded, and what it left behind was stopped: what, as the end of the sentence "the job …".
-    SucceededLeaving(String),
-    /// A retryable exit code, with another attempt to come.
-    Retryable(i32),
-    /// Never started, through no fault of the command.
-    Misfired(String),
-    Failed(String),
-    Unknown(String),
-    /// Who asked.
-    Cancelled(String),
-}
-
 /// What getInfo told. Nothing outside of this struct ever depends on it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(crate) struct Telling {
@@ -345,6 +238,22 @@ pub struct RolledBack {
     pub deadline_ms: i64,
     /// When it was stuck.
     pub at: Timestamp,
+    /// The release that it went back with; `None` until that is there, and where it was taken back before this was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub with: Option<ReleaseId>,
+}
+
+impl RolledBack {
+    /// Whether this is what it went back to. Without the release only the version tells.
+    pub(crate) fn is_back(&self, desired: &Desired) -> bool {
+        self.with.map_or_else(|| desired.version == self.to, |with| desired.release == with)
+    }
+
+    /// What is left of it where `next` takes the place of `old`: nothing once it went back, for whoever releases after that knows.
+    pub(crate) fn followed_by(self, next: &Desired, old: Option<&Desired>) -> Option<Self> {
+        let went = old.is_some_and(|old| self.is_back(old));
+        (!went && next.is_rollback && next.version == self.to).then_some(Self { with: Some(next.release), ..self })
+    }
 }
 
 /// An approval asked for.

@@ -12,7 +12,7 @@ use crate::converge::Situation;
 use crate::desired::{Desired, Gate};
 use crate::event::{Event, Outcome, Wait};
 use crate::limits::{LANE_PATIENCE_MS, LINGERING_FETCHES, OVERTIME_MS, STOP_DEADLINE_MS};
-use crate::state::{ApplyEnd, Converged, Finding, Job, Look, Pursuit, RolledBack, State, TakenBack, Telling, Wants};
+use crate::state::{ApplyEnd, Converged, Finding, Job, Pursuit, RolledBack, State, TakenBack, Telling, Wants};
 
 /// Takes one event into account. Total and deterministic; every event in every state has an answer.
 ///
@@ -46,7 +46,7 @@ pub fn step(mut state: State, event: Event, now: Timestamp) -> (State, Vec<Actio
         Event::Decided { approval, who, decision, reason } => state.decide(approval, who, decision, reason, now, &mut out),
         Event::Pause(paused) => state.pause(paused, now, &mut out),
         Event::Observe(observer) => state.observer = observer,
-        Event::Refresh { who } => state.refresh(who, now, &mut out),
+        Event::Refresh { who, tries_again } => state.refresh(who, tries_again, now, &mut out),
         Event::Retry { who } => state.retry(who, now, &mut out),
         Event::RollbackRefused { from, why } => state.rollback_refused(from, why),
         Event::RollbackDropped { from } => state.rollback_dropped(from, now, &mut out),
@@ -208,7 +208,8 @@ impl State {
         if !same_release {
             self.leave_refused(old.as_deref().is_some_and(|old| old.is_rollback));
             // The release that goes back has the version of the one that it goes back to.
-            self.rolled_back = self.rolled_back.take().filter(|back| back.to == desired.version);
+            let went = self.rolled_back.take().and_then(|back| back.followed_by(&desired, old.as_deref()));
+            self.rolled_back = went.map(Box::new);
             if desired.is_rollback {
                 let to = desired.stable_before.then(|| (desired.release, desired.version.clone()));
                 let before = self.taken_back.take().map(|back| Box::new(TakenBack { before: None, ..*back }));
@@ -216,8 +217,9 @@ impl State {
             }
             self.withdraw_all();
             self.pursuit = Pursuit::default();
-            let objects = std::mem::take(&mut self.look.objects);
-            self.look = Look { objects, answered_at: self.look.answered_at, ..Look::default() };
+            let (objects, answered_at) = (std::mem::take(&mut self.look.objects), self.look.answered_at);
+            self.look.anew();
+            (self.look.objects, self.look.answered_at) = (objects, answered_at);
             let stuck_at = desired.progress_deadline_ms.map(|ms| desired.released_at.plus_ms(ms.max(1)));
             self.pursuit.stuck_at = stuck_at.filter(|at| *at > now);
         } else if !same_commands {
@@ -226,6 +228,7 @@ impl State {
             self.withdraw_for_commands(out);
             self.pursuit.other_commands = true;
             self.pursuit.chain.iter_mut().for_each(|chain| chain.commands_changed(now));
+            self.forget_stuck();
         } else if old.as_ref().is_some_and(|old| old.shared_for != desired.shared_for) {
             self.withdraw_for_others(out);
         }
@@ -249,7 +252,7 @@ impl State {
         }
         // Whatever changed: even an interval alone, for what was due is of the old one and may be a day away.
         if desired.fetch.is_none() {
-            self.look = Look::default();
+            self.look.anew();
         } else {
             self.look.due = Some(now);
         }
@@ -360,38 +363,6 @@ impl State {
             out.push(log("job.waits", None, format!("{} {id} waits: {}", job.kind, wait.why), &[("job", &id.to_string())]));
         }
         job.waits = wait;
-    }
-
-    fn refresh(&mut self, who: String, now: Timestamp, out: &mut Vec<Action>) {
-        if self.deleted || self.desired.is_none() || self.paused {
-            return;
-        }
-        self.ask_all(now);
-        out.push(log("instance.refresh", Some(who.clone()), format!("{who} asks how it is now"), &[]));
-    }
-
-    /// Fetch and getInfo are due.
-    fn ask_all(&mut self, now: Timestamp) {
-        self.look_now(now);
-        if self.desired.as_deref().is_some_and(|desired| desired.get_info.is_some()) {
-            self.telling.due = Some(now);
-        }
-    }
-
-    fn retry(&mut self, who: String, now: Timestamp, out: &mut Vec<Action>) {
-        if self.deleted || self.desired.is_none() || self.applying() {
-            return;
-        }
-        self.pursuit.chain = None;
-        self.pursuit.stuck = false;
-        self.pursuit.stuck_at = None;
-        (self.unsettled, self.unsettled_in) = (None, None);
-        self.lingering.clear();
-        self.look.failures = 0;
-        self.look.misfires = 0;
-        self.forget_rejections();
-        self.ask_all(now);
-        out.push(log("instance.retry", Some(who.clone()), format!("{who} asks to try again now"), &[]));
     }
 
     fn cancel(&mut self, id: JobId, who: &str, now: Timestamp, out: &mut Vec<Action>) {

@@ -9,11 +9,12 @@ use pvnctl::failure::Failure;
 use pvnctl::files::Files;
 use pvnctl::wait::Goal;
 use schema::api::{
-    Approval, ConfigsRequest, ConfigsResult, Diagnostic, DocumentChange, Explanation, Instance, Page, PushRequest, Pushed, Release, Service,
+    ConfigsRequest, ConfigsResult, Diagnostic, DocumentChange, Instance, Page, PushRequest, Pushed, RefreshRequest, Release, Service,
+    ServiceSummary,
 };
 use schema::config::{Body, Document};
 use schema::id::ReleaseId;
-use schema::status::{ApprovalStatus, Reason, Status};
+use schema::status::Status;
 
 use super::memory::{Memory, Wanted};
 
@@ -28,8 +29,9 @@ pub(super) struct Applied {
 }
 
 /// Applies the files; all or nothing. Then releases every service that has no release in one of its channels, whose config
-/// is another than at its last release from here, or whose parameters are. Of the others what stands well from an earlier run
-/// (`is_start`) is looked at, and what FAILED then, or whose runtime is another by now, is tried again: no config tells of scripts.
+/// is another than at its last release from here, or whose parameters are. The others are looked at, and what failed by itself is
+/// tried again, at a start (`is_start`) and where the runtime is another by now: no config tells of scripts, and what an earlier run
+/// saw was seen with those of then.
 pub(super) async fn apply(
     client: &Client,
     data_dir: &Path,
@@ -57,6 +59,9 @@ pub(super) async fn apply(
         let (goal, line) = release(client, &mut memory, document, params, &takes, is_start, &changed).await?;
         goals.push(goal);
         lines.extend(line);
+    }
+    if is_start {
+        look_at_others(client, &goals).await?;
     }
     if goals.is_empty() {
         lines.push("there are no services in these files, so there is nothing to release".to_owned());
@@ -102,8 +107,11 @@ async fn release(
         .collect();
     let path = ["v1", "applications", &application, "services", &document.name];
     let service: Service = client.get(&path, &[]).await?;
-    let missing = service.version.is_none() || service.channels.iter().any(|instance| instance.desired_version.is_none());
-    let goal = Goal { application: application.clone(), service: document.name.clone(), channels: None, version: None };
+    // What was taken back is not what the files say, and what it failed by may be mended.
+    let needs = |instance: &&Instance| (is_start && instance.taken_back_version.is_some()) || lacks_release(instance);
+    let needing: Vec<_> = service.channels.iter().filter(needs).map(|instance| instance.channel.to_string()).collect();
+    let is_missing = service.version.is_none() || !needing.is_empty();
+    let goal = Goal::of_service(&application, &document.name);
     let wanted = Wanted {
         application: &application,
         service: &document.name,
@@ -111,47 +119,57 @@ async fn release(
         params: &given,
         newest: newest(client, &application, &document.name).await?,
     };
-    if !missing && !memory.is_other(&wanted) {
+    let is_other = memory.is_other(&wanted);
+    if !is_missing && !is_other {
         let mut channels = Vec::new();
         for instance in &service.channels {
-            let is_changed = changed.contains(&instance.runtime.to_string());
-            let done = again(client, &path, instance, is_start, is_start || is_changed).await?;
+            let is_asked = is_start || changed.contains(&instance.runtime.to_string());
+            let done = if is_asked { again(client, &path, instance).await? } else { "" };
             channels.push(format!("{} {}{done}", instance.channel, instance.status));
         }
         let line = service.version.map(|version| format!("{application}/{} goes on at {version}: {}", document.name, channels.join(", ")));
         return Ok((goal, line));
     }
     memory.remember(&wanted)?;
-    let request = PushRequest { params: given.clone(), ..PushRequest::default() };
+    // Where the files say nothing new, what a person decided in the other channels stands.
+    let channels = (!is_other && service.version.is_some()).then_some(needing);
+    let request = PushRequest { params: given.clone(), channels, ..PushRequest::default() };
     let pushed: Pushed = client.post(&[&path[..], &["push"]].concat(), &request).await?;
-    Ok((Goal { version: Some(pushed.version), ..goal }, None))
+    Ok((Goal::of_release(client, &application, &document.name, &pushed).await?, None))
 }
 
-/// Looks at a channel again, or tries it again (`may_retry`); what is done, to be said behind its status. What a person said no to or
-/// cancelled, and what may still run, is for a person.
-async fn again(client: &Client, service: &[&str], instance: &Instance, is_start: bool, may_retry: bool) -> Result<&'static str, Failure> {
-    const TRIED: [Reason; 3] = [Reason::ApplyFailed, Reason::RuntimeObjectFailed, Reason::Stuck];
-    let is_of_now = |approval: &Approval| approval.version.is_none() || approval.version == instance.desired_version;
-    // A no is there whatever else the status says; a retry would take it back.
-    let is_rejected = instance.approvals.iter().any(|approval| approval.status == ApprovalStatus::Rejected && is_of_now(approval));
-    let channel = [service, &["channels", instance.channel.as_str()]].concat();
-    let (what, done) = match instance.status {
-        Status::Converged if is_start && instance.last_fetch_at.is_some() => ("refresh", " (looked at again)"),
-        Status::Failed if may_retry && !is_rejected && instance.reason.is_some_and(|reason| TRIED.contains(&reason)) => {
-            let explained: Explanation = client.get(&[&channel[..], &["explain"]].concat(), &[]).await?;
-            if explained.causes.iter().any(|cause| cause.code.ends_with("_UNSETTLED")) {
-                return Ok("");
-            }
-            ("retry", " (tried again)")
-        }
-        _ => return Ok(""),
-    };
-    match client.post::<Instance>(&[&channel[..], &[what]].concat(), &serde_json::json!({})).await {
-        Ok(_) => Ok(done),
-        // It moved by itself meanwhile.
+/// Looks at a channel again, and tries again what failed there by itself; what is done, to be said behind its status.
+async fn again(client: &Client, service: &[&str], instance: &Instance) -> Result<&'static str, Failure> {
+    let path = [service, &["channels", instance.channel.as_str(), "refresh"]].concat();
+    match client.post::<Instance>(&path, &RefreshRequest { try_again: true }).await {
+        Ok(now) if instance.status == Status::Failed && now.status != Status::Failed => Ok(" (tried again)"),
+        Ok(now) if now.last_fetch_at.is_some() => Ok(" (looked at again)"),
+        // Nothing looks there, or it is paused or gone.
+        Ok(_) => Ok(""),
         Err(Failure::Refused(problem)) if problem.status == 409 => Ok(""),
         Err(failure) => Err(failure),
     }
+}
+
+/// Has fetch look at what an earlier run released and the files do not have any more: that goes on too, by what is so now.
+async fn look_at_others(client: &Client, goals: &[Goal]) -> Result<(), Failure> {
+    let services = client.list::<ServiceSummary>(&["v1", "services"], &[], None).await?.items;
+    let is_goal = |other: &ServiceSummary| {
+        goals.iter().any(|goal| goal.application == other.application.as_str() && goal.service == other.name.as_str())
+    };
+    for other in services.iter().filter(|other| !is_goal(other)) {
+        let path = ["v1", "applications", other.application.as_str(), "services", other.name.as_str()];
+        let service: Service = client.get(&path, &[]).await?;
+        for instance in &service.channels {
+            again(client, &path, instance).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a channel has no release that is wanted: none yet, or the channel is back in the config that had taken it away.
+fn lacks_release(instance: &Instance) -> bool {
+    instance.desired_version.is_none() || instance.status == Status::Deleted
 }
 
 /// The newest release of a service.

@@ -8,7 +8,7 @@ use engine::State;
 use engine::action::{Action, StopReason};
 use engine::event::Event;
 use engine::state::Approval;
-use schema::api::{DecisionRequest, Explanation, LogEntry, decision_flags};
+use schema::api::{DecisionRequest, Explanation, LogEntry, RefreshRequest, decision_flags};
 use schema::id::{InstanceId, JobId, RuntimeName};
 use schema::status::{Decision, JobKind};
 use tokio::sync::oneshot;
@@ -33,6 +33,7 @@ pub(super) enum Call {
     Plan { plan: Box<Plan>, reply: Reply<()> },
     Remark { remark: Box<Remark>, reply: Reply<()> },
     Metrics { reply: Reply<BTreeMap<String, f64>> },
+    LetAppliesStart { reply: Reply<()> },
 }
 
 /// Changes that the planner prepared, to be committed as one.
@@ -81,9 +82,11 @@ impl Call {
     pub(super) fn refuse(self, why: Refusal) {
         // A caller that no longer waits is no error.
         match self {
-            Self::Person { reply, .. } | Self::Cancel { reply, .. } | Self::Plan { reply, .. } | Self::Remark { reply, .. } => {
-                drop(reply.send(Err(why)));
-            }
+            Self::Person { reply, .. }
+            | Self::Cancel { reply, .. }
+            | Self::Plan { reply, .. }
+            | Self::Remark { reply, .. }
+            | Self::LetAppliesStart { reply } => drop(reply.send(Err(why))),
             Self::Explain { reply, .. } => drop(reply.send(Err(why))),
             Self::RunOnce { reply, .. } => drop(reply.send(Err(why))),
             Self::Metrics { reply } => drop(reply.send(Err(why))),
@@ -151,6 +154,10 @@ impl Loop {
                 batch.log(&mut self.world, names.as_deref(), kind, (None, None), message, data);
                 answers.push(Answer::later(reply, ()));
             }
+            Call::LetAppliesStart { reply } => {
+                self.world.lanes.hold_applies(false);
+                answers.push(Answer::later(reply, ()));
+            }
             Call::Explain { .. } | Call::Metrics { .. } => {}
         }
     }
@@ -183,7 +190,7 @@ impl Loop {
         };
         let names = kept.names.clone();
         let label = names.label();
-        if kept.state.is_deleted() && matches!(ask, Ask::Pause | Ask::Resume | Ask::Refresh | Ask::Retry) {
+        if kept.state.is_deleted() && matches!(ask, Ask::Pause | Ask::Resume | Ask::Refresh(_) | Ask::Retry) {
             return Err(Refusal::Conflict(format!(
                 "{label} is DELETED, because a config took the release channel away: nothing runs or waits there; once the config has the \
                  channel again, {}",
@@ -201,13 +208,13 @@ impl Loop {
             },
             Ask::Pause => vec![(id, Event::Pause(true))],
             Ask::Resume => vec![(id, Event::Pause(false))],
-            Ask::Refresh | Ask::Retry if kept.state.desired().is_none() => {
+            Ask::Refresh(_) | Ask::Retry if kept.state.desired().is_none() => {
                 return Err(Refusal::Conflict(format!("{label} has no release yet; make one with `pvnctl services push`")));
             }
-            Ask::Refresh if kept.state.is_paused() => {
+            Ask::Refresh(_) if kept.state.is_paused() => {
                 return Err(Refusal::Conflict(format!("{label} is paused; `pvnctl services resume {}` looks at it again", names.target())));
             }
-            Ask::Refresh => vec![(id, Event::Refresh { who: caller.who.clone() })],
+            Ask::Refresh(RefreshRequest { try_again }) => vec![(id, Event::Refresh { who: caller.who.clone(), tries_again: try_again })],
             Ask::Retry => {
                 retry_now(&kept.state, &label)?;
                 vec![(id, Event::Retry { who: caller.who.clone() })]

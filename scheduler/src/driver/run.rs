@@ -165,7 +165,8 @@ impl Loop {
         let due = self.going_back.next().into_iter().chain([self.steps.look_noted]);
         let note = self.jobs_noted.values().copied().chain(performed).chain(due).min();
         let mut inputs = Vec::new();
-        let held = red.is_none() && !(self.held.is_empty() && self.late.is_empty());
+        let is_late = !self.late.is_empty() && !self.world.lanes.holds_applies();
+        let held = red.is_none() && (is_late || !self.held.is_empty());
         tokio::select! {
             () = std::future::ready(()), if held => {}
             () = self.stop.cancelled() => {}
@@ -229,8 +230,11 @@ impl Loop {
                 batch.send(&mut self.world, id, Event::Tick, None);
             }
         }
-        for task in std::mem::take(&mut self.late) {
-            batch.regate(&mut self.world, task);
+        // What was decided before applies were held is decided once more when they are not.
+        if !self.world.lanes.holds_applies() {
+            for task in std::mem::take(&mut self.late) {
+                batch.regate(&mut self.world, task);
+            }
         }
         self.mind_once(&mut batch);
         self.tick(&mut batch);

@@ -1,7 +1,7 @@
 //! The secrets that a job was given, opened once more when it has something to tell: not every job has a wrapper that hides them.
 //!
 //! What always holds: nothing that the job may have been given is left out. A secret that was set anew since is hidden as it was
-//! and as it is.
+//! and as it is. What the applies before it were given is hidden too (`former`), as far as it can be had.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -15,7 +15,8 @@ use schema::wire::{self, SECRET_KEYS_VARIABLE};
 use super::{Command, Commands, End, EnvValue, JobId, Performer, Place, RAW_SECRET, command, later, never};
 
 impl Performer {
-    /// The secrets that a job was given, and of an apply those of the fetches whose plan it may have been handed; `None` without any.
+    /// The secrets that a job was given, of an apply those of the fetches whose plan it may have been handed, and what applies of its
+    /// instance may have left live; `None` without any.
     ///
     /// # Errors
     /// When one of them cannot be opened, now or ever: it was deleted.
@@ -35,6 +36,9 @@ impl Performer {
             // Which fetch it was nobody says of an apply that is over, so it may have had any version.
             values.extend(self.values(fetch, &commands.place, Timestamp::from_millis(0)).await?);
         }
+        let known: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
+        let former = self.former(row.instance, job, decided_at, &known).await?;
+        values.extend(former);
         // Long ones take some tenths of a second, in which nobody else may wait.
         let prepare = move || Secrets::of(&values.iter().map(Vec::as_slice).collect::<Vec<_>>());
         tokio::task::spawn_blocking(prepare).await.map_err(|died| later(format!("failed to prepare for masking: {died}")))
@@ -86,7 +90,7 @@ impl Performer {
 }
 
 /// The value of a variable that the config calls secret.
-fn named(key: &str, command: &Command, place: &Place) -> Option<Vec<u8>> {
+pub(super) fn named(key: &str, command: &Command, place: &Place) -> Option<Vec<u8>> {
     let plain = command.env.iter().find_map(|variable| match &variable.value {
         EnvValue::Plain(text) if variable.key == key => Some(text.clone().into_bytes()),
         _ => None,

@@ -114,6 +114,8 @@ pub fn shown(channel: (ChannelId, ChannelName), runtime: RuntimeName, state: &St
         reason: standing.reason,
         message: standing.message.clone(),
         desired_version: state.desired().map(|desired| desired.version.clone()),
+        release: state.desired().map(|desired| desired.release),
+        taken_back_version: state.rolled_back().filter(|_| !state.is_deleted()).map(|back| back.from.clone()),
         converged_version: state.converged().map(|converged| converged.version.clone()),
         since: standing.since,
         next_action_at: standing.next_action_at,
@@ -146,6 +148,7 @@ fn broken(channel: (ChannelId, ChannelName), row: &Row, why: Option<String>, sta
         since,
         next_action_at: None,
         desired_version: get(row, "desired_version").unwrap_or_default(),
+        release: word_or_null(row, "release_id").unwrap_or_default(),
         ..shown(channel, runtime.unwrap_or_else(unreadable_name), &known)
     }
 }
@@ -342,7 +345,8 @@ impl Store {
             .fetch_optional(&self.read)
             .await?;
         let rows = sqlx::query(
-            "SELECT i.id, i.service_id, i.channel_id, c.name AS channel, i.runtime, i.state, i.revision, i.status, i.message, i.since, i.desired_version
+            "SELECT i.id, i.service_id, i.channel_id, c.name AS channel, i.runtime, i.state, i.revision, i.status, i.message, i.since,
+                    i.desired_version, i.release_id
              FROM instances AS i LEFT JOIN channels AS c ON c.id = i.channel_id
              WHERE i.service_id = $1 AND c.deleted_at IS NULL ORDER BY c.position, c.name",
         )

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::QueryBuilder;
 
 use super::row::{flag, get, instant, instant_or_null, json_or_null, named, number, pieces, readable, small, to_json, word};
-use super::{COUNT_LIMIT, Connection, Db, PageRequest, Result, Row, Store, StoreError, Unreadable, structured};
+use super::{COUNT_LIMIT, Connection, Db, PageRequest, Result, Row, Store, StoreError, Unreadable, given, structured};
 
 /// A job.
 #[derive(Debug, Clone, PartialEq)]
@@ -304,7 +304,7 @@ pub(super) async fn put(connection: &mut Connection, jobs: &[JobRow]) -> Result<
     for piece in pieces(&jobs) {
         QueryBuilder::<Db>::new(
             "INSERT INTO jobs (id, seq, instance_id, service_id, channel_id, release_id, kind, version, runtime, attempt, status, exit_code, \
-             message, created_at, started_at, ended_at, report, structured, start, once, application_id) ",
+             message, created_at, started_at, ended_at, report, structured, start, once, compiled, fetch_job, application_id) ",
         )
         .push_values(piece, |mut row, (job, stored)| {
             row.push_bind(job.id.to_string())
@@ -327,6 +327,8 @@ pub(super) async fn put(connection: &mut Connection, jobs: &[JobRow]) -> Result<
                 .push_bind(stored.value.as_ref().map(|(digest, _)| digest.clone()))
                 .push_bind(job.start.as_ref().map(|start| to_json(&Pending { start, stop: job.stop.clone() })))
                 .push_bind(i64::from(job.once))
+                .push_bind(given::kept(job).map(|start| start.compiled.to_string()))
+                .push_bind(given::kept(job).and_then(|start| start.fetch_job).map(|fetch| fetch.to_string()))
                 .push("(SELECT application_id FROM services WHERE id = ")
                 .push_bind_unseparated(job.service.to_string())
                 .push_unseparated(")");

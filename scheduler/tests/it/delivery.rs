@@ -188,6 +188,7 @@ impl World {
             root: dir.path().to_owned(),
             limits: Limits { fetch: limit, apply: limit, get_info: limit },
             observer: false,
+            holds_applies: false,
             options: Options::default(),
         };
         let Driver { handle, done } = Driver::start(parts, stop.clone()).await.unwrap();

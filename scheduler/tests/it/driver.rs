@@ -227,6 +227,7 @@ impl Rig {
             root: dir.path().to_owned(),
             limits: Limits { fetch: limit, apply: limit, get_info: limit },
             observer: false,
+            holds_applies: false,
             options: Options::default(),
         };
         let Driver { handle, done } = Driver::start(parts, stop.clone()).await?;

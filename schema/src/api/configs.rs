@@ -19,7 +19,8 @@ request! {
         push: bool,
         /// Parameter values for that push.
         params: BTreeMap<String, String>,
-        /// The `basis` of an earlier answer: with 409 nothing is stored where these files meet other documents by now.
+        /// The `basis` of an earlier answer: with 409 nothing is stored where these files meet other documents by now, or take away other
+        /// releases with a channel.
         #[serde(skip_serializing_if = "Option::is_none")]
         basis: Option<String>,
     }

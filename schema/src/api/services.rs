@@ -72,6 +72,12 @@ body! {
         message: String,
         /// What it should be; absent before the first release.
         desired_version: Option<String>,
+        /// The release that makes it so; absent before the first. Servers of before tell none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        release: Option<ReleaseId>,
+        /// The version that `autoRollback` took back here, as long as the release that it went back with is pursued.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        taken_back_version: Option<String>,
         /// The newest version that was seen converged.
         converged_version: Option<String>,
         /// Since when status and reason are what they are.

@@ -5,7 +5,7 @@ use std::process::{Command, Output, Stdio};
 
 use schema::id::BlobId;
 use schema::report::Report;
-use schema::spool::{CLAIM, Claim, INPUTS, REPORT};
+use schema::spool::{CLAIM, Claim, FILES, INPUTS, REPORT};
 
 use crate::run::until;
 
@@ -230,4 +230,31 @@ fn p2_a_local_jobs_plan_that_is_not_the_one_that_was_decided_on_is_not_applied()
     check(&linked("the plan"), "fetch:plan", &[(variable, "the plan")], &[variable, "no blob id"]);
     // Inherited together with another job's id: it is that one's.
     check(&linked("the plan"), "fetch:plan", &[(variable, &other), ("PVN_JOB_ID", "job-0123456789abcdef0123456789abcdef")], &[]);
+}
+
+#[test]
+fn an_explanation_of_a_wrapper_within_the_command_is_masked_with_what_only_the_outer_one_knows() {
+    let wrapper = env!("CARGO_BIN_EXE_pvn-wrapper");
+    let text = "echo '- hunter2-before + hunter2-now'";
+    let inner = "--out plan-explanation=x --out plan=p -- sh -c";
+    let script = format!("{wrapper} exec {inner} \"{text} | tee x >p\"; env | grep HIDDEN_0=; true");
+    let directory = tempfile::tempdir().unwrap();
+    let mut outer = job(directory.path(), &["sh", "-c", &script]);
+    outer.env("PVN_SECRET_KEYS", "A,PVN_HIDDEN_0").env("A", "hunter2-now").env("PVN_HIDDEN_0", "hunter2-before");
+    let output = outer.output().unwrap();
+    assert!(output.status.success() && output.stdout.is_empty(), "{output:?}");
+    let left = |name: &str| std::fs::read_to_string(directory.path().join(FILES).join(name)).unwrap();
+    assert_eq!(left("plan-explanation"), "- *** + ***\n");
+    assert_eq!(left("plan"), "- hunter2-before + hunter2-now\n", "it is for the command alone");
+    assert_eq!(std::fs::read_dir(directory.path().join(FILES)).unwrap().count(), 2, "nothing else is left");
+}
+
+#[test]
+fn an_explanation_of_a_wrapper_within_the_command_that_cannot_be_masked_is_left_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let script = format!("mkdir -p {FILES}; mkfifo {FILES}/plan-explanation");
+    let mut outer = job(directory.path(), &["sh", "-c", &script]);
+    let output = outer.env("PVN_SECRET_KEYS", "PVN_HIDDEN_0").env("PVN_HIDDEN_0", "hunter2-before").output().unwrap();
+    assert!(output.status.success() && said(&output).contains("is left out"), "{output:?}");
+    assert!(!directory.path().join(FILES).join("plan-explanation").exists());
 }

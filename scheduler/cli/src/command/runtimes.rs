@@ -46,7 +46,7 @@ pub async fn perform(command: Command, client: &Client, console: &mut Console) -
 
 /// Exit code 2 when something failed.
 async fn check(runtime: &str, client: &Client, console: &mut Console) -> Result<(), Failure> {
-    let found: RuntimeCheck = client.post(&["v1", "runtimes", runtime, "check"], &serde_json::json!({})).await?;
+    let found: RuntimeCheck = client.ask(&["v1", "runtimes", runtime, "check"], &serde_json::json!({})).await?;
     console.print(&found, |paper| {
         let mut table = Table::new(["RUNTIME", "CHECK", "STATUS", "MESSAGE"]);
         for finding in &found.checks {

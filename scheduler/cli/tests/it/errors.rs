@@ -69,6 +69,27 @@ fn config_problems_are_shown_with_their_lines() {
 }
 
 #[test]
+fn a_change_whose_answer_is_lost_is_told_as_unknown_and_a_question_as_not_reached() {
+    let request = |status, body| Server::answering([answer("POST /v1/applications/a/services/x/push", status, body)]);
+    let push = ["services", "push", "x", "--app", "a", "--wait"];
+    let unknown = |server: &Server, why: &str| {
+        format!(
+            "error: {} did not answer: {why}; the request was sent, and nobody knows whether it was carried out\n  help: look whether it was before you repeat it: `pvnctl releases list`, `pvnctl services get` and `pvnctl jobs list` show what is there",
+            server.url()
+        )
+    };
+    let hangs_up = request(0, json!(null));
+    check(&run(&hangs_up, &push), &unknown(&hangs_up, "connection closed before message completed"));
+    let proxy = request(504, json!({"message": "upstream timed out"}));
+    check(&run(&proxy, &push), &unknown(&proxy, "504 Gateway Timeout came in its place, not in a scheduler's words"));
+    let looked = Server::answering([answer("POST /v1/runtimes/vm/check", 0, json!(null))]);
+    let ran = run(&looked, &["runtimes", "check", "vm"]);
+    assert!(ran.code == 1 && ran.stderr.contains("cannot reach"), "{}", ran.stderr);
+    let nobody = run_with(None, &push, b"", None);
+    assert!(nobody.code == 1 && nobody.stderr.contains("cannot reach http://127.0.0.1:1: connection refused"), "{}", nobody.stderr);
+}
+
+#[test]
 fn something_else_behind_the_address_is_said() {
     let server = Server::answering([bytes("GET /v1/services", "text/html", b"<html>hello</html>")]);
     let ran = run(&server, &["services", "list"]);

@@ -81,23 +81,153 @@ fn a_server_that_was_never_reached_ends_with_1() {
     assert_eq!(ran.code, 1, "{}", ran.stderr);
 }
 
+fn id(number: u8) -> String {
+    format!("rel-{}", number.to_string().repeat(32))
+}
+
+const PUSH: [&str; 6] = ["services", "push", "web", "--app", "shop", "--wait"];
+
+/// The answer to a push: release `number`, of this version.
+fn pushed(number: u8, version: &str) -> Answer {
+    answer("POST /v1/applications/shop/services/web/push", 200, json!({"release": id(number), "version": version}))
+}
+
+/// Release `number` of this version, in these channels with how it stands there.
+fn release(number: u8, version: &str, channels: &[(&str, &str)], by: &str) -> Answer {
+    let shown: Vec<Value> = channels.iter().map(|(channel, status)| json!({"channel": channel, "status": status})).collect();
+    let body = json!({
+        "release": id(number), "version": version, "application": "shop", "service": "web", "status": channels[0].1, "createdAt": "2026-01-01T00:00:00.000Z",
+        "by": by, "channels": shown, "params": {},
+    });
+    answer(&format!("GET /v1/releases/{}", id(number)), 200, body)
+}
+
+/// The service with these channels: name, status, the number of the release that it pursues, its version.
+fn channels(channels: &[(&str, &str, u8, &str)]) -> Value {
+    let mut whole = service("CONVERGED", "");
+    let template = whole["channels"][0].take();
+    let shown = channels.iter().map(|(channel, status, number, version)| {
+        let mut shown = template.clone();
+        (shown["channel"], shown["status"], shown["message"]) = (json!(channel), json!(status), json!(format!("so is {version}")));
+        (shown["release"], shown["desiredVersion"]) = (json!(id(*number)), json!(version));
+        shown
+    });
+    whole["channels"] = shown.collect();
+    whole
+}
+
+fn look(body: Value) -> Answer {
+    answer("GET /v1/applications/shop/services/web", 200, body)
+}
+
 #[test]
-fn a_push_waits_for_its_own_version() {
-    let pushed = json!({"release": format!("rel-{}", "0".repeat(32)), "version": "web-1"});
-    let older = {
-        let mut older = service("CONVERGED", "as desired");
-        older["channels"][0]["desiredVersion"] = json!("web-0");
-        answer("GET /v1/applications/shop/services/web", 200, older).times(2)
+fn a_push_waits_for_its_own_release() {
+    let server = Server::answering([
+        pushed(1, "web-1"),
+        release(1, "web-1", &[("eu", "CONVERGING")], "ann"),
+        look(channels(&[("eu", "CONVERGING", 1, "web-1")])).times(2),
+        look(channels(&[("eu", "CONVERGED", 1, "web-1")])),
+    ]);
+    let ran = run(&server, &[&PUSH[..], &["-o", "json"]].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(serde_json::from_str::<Value>(&ran.stdout).unwrap(), json!({"release": id(1), "version": "web-1"}));
+    let asked = |part: &str| server.seen().iter().filter(|request| request.starts_with(part)).count();
+    assert_eq!((asked("GET /v1/releases/"), asked("GET /v1/applications")), (1, 3));
+}
+
+#[test]
+fn a_push_to_one_channel_is_not_disturbed_by_a_newer_one_to_another() {
+    let beside = |status| {
+        let mut whole = channels(&[("eu", status, 1, "web-1"), ("us", "FAILED", 2, "web-2")]);
+        whole["version"] = json!("web-2");
+        look(whole)
     };
     let server = Server::answering([
-        answer("POST /v1/applications/shop/services/web/push", 200, pushed.clone()),
-        older,
-        get("CONVERGED", "as desired"),
+        pushed(1, "web-1"),
+        release(1, "web-1", &[("eu", "CONVERGING")], "ann"),
+        beside("CONVERGING").times(1),
+        beside("CONVERGED"),
     ]);
-    let ran = run(&server, &["services", "push", "web", "--app", "shop", "--wait", "-o", "json"]);
+    let ran = run(&server, &[&PUSH[..], &["--channels", "eu"]].concat());
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    assert_eq!(serde_json::from_str::<Value>(&ran.stdout).unwrap(), pushed);
-    assert_eq!(server.seen().iter().filter(|request| request.starts_with("GET")).count(), 3);
+    assert!(!ran.stderr.contains(" us"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_rollback_waits_only_for_the_channels_that_it_goes_to() {
+    let server = Server::answering([
+        answer("POST /v1/applications/shop/services/web/rollback", 200, json!({"release": id(3), "version": "web-1"})),
+        release(3, "web-1", &[("eu", "CONVERGING")], "ann"),
+        look(channels(&[("eu", "CONVERGED", 3, "web-1"), ("prod", "FAILED", 1, "web-1")])),
+    ]);
+    let ran = run(&server, &["services", "rollback", "web", "--app", "shop", "--wait", "--timeout", "10s"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(ran.stderr, "shop/web in eu: CONVERGED: so is web-1\n");
+}
+
+#[test]
+fn a_channel_that_is_taken_away_meanwhile_is_told_once() {
+    let server = Server::answering([
+        pushed(1, "web-1"),
+        release(1, "web-1", &[("eu", "CONVERGED"), ("us", "CONVERGING")], "ann"),
+        look(channels(&[("eu", "CONVERGING", 1, "web-1"), ("us", "CONVERGING", 1, "web-1")])).times(1),
+        look(channels(&[("eu", "CONVERGING", 1, "web-1")])).times(2),
+        look(channels(&[("eu", "CONVERGED", 1, "web-1")])),
+    ]);
+    let ran = run(&server, &PUSH);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    insta::assert_snapshot!(ran.stderr, @r"
+    shop/web in eu: CONVERGING: so is web-1
+    shop/web in us: CONVERGING: so is web-1
+    shop/web in us: a config took the release channel away; it is not waited for any more
+    shop/web in eu: CONVERGED: so is web-1
+    ");
+}
+
+#[test]
+fn what_autorollback_took_back_ends_with_2_also_where_it_stands_well() {
+    let taken_back = || {
+        let mut whole = channels(&[("eu", "CONVERGED", 3, "web-1")]);
+        whole["channels"][0]["takenBackVersion"] = json!("web-2");
+        look(whole)
+    };
+    let waited = run(&Server::answering([taken_back()]), &WAIT);
+    assert_eq!(waited.code, 2);
+    insta::assert_snapshot!(waited.stderr, @r"
+    shop/web in eu: CONVERGED: so is web-1
+    error: shop/web in eu FAILED: web-2 was taken back to web-1, because it did not converge within its progress deadline
+      help: see `pvnctl services explain web --app shop --channel eu`, and the output with `pvnctl jobs list --app shop --service web` and `pvnctl jobs logs ID`
+    ");
+    let server = Server::answering([pushed(2, "web-2"), release(2, "web-2", &[("eu", "FAILED")], "ann"), taken_back()]);
+    let ran = run(&server, &PUSH);
+    assert_eq!((ran.code, ran.stderr), (2, waited.stderr));
+}
+
+#[test]
+fn a_server_that_goes_away_right_after_it_made_the_release_is_borne() {
+    let away = |request: &str| answer(request, 0, Value::Null).times(2);
+    let server = Server::answering([
+        pushed(1, "web-1"),
+        away(&format!("GET /v1/releases/{}", id(1))),
+        release(1, "web-1", &[("eu", "CONVERGING")], "ann"),
+        away("GET /v1/applications/shop/services/web"),
+        look(channels(&[("eu", "CONVERGED", 1, "web-1")])),
+    ]);
+    let ran = run(&server, &PUSH);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stderr.contains("still trying") && ran.stderr.contains("is back"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_server_that_takes_every_connection_and_is_silent_is_waited_for_no_longer_than_the_timeout() {
+    // The system takes the connections; nobody ever reads them.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = format!("http://{}", listener.local_addr().unwrap());
+    let before = std::time::Instant::now();
+    let ran = run_with(None, &[&WAIT[..], &["--timeout", "300ms", "--server", &server]].concat(), b"", None);
+    assert_eq!(ran.code, 3, "{}", ran.stderr);
+    assert!(ran.stderr.contains(&format!("timeout after 300ms: {server} does not answer\n")), "{}", ran.stderr);
+    assert!(before.elapsed() < std::time::Duration::from_secs(30), "that is the limit of a request: {:?}", before.elapsed());
 }
 
 #[test]
@@ -111,26 +241,18 @@ fn a_terminal_sees_one_table_that_moves() {
 
 /// `push --wait` of `web-2`, in the place of which `web-1` came, when `web-2` stands so in `eu`.
 fn replaced(status: &str) -> crate::Ran {
-    let id = |number: u8| format!("rel-{}", number.to_string().repeat(32));
-    let release = |number: u8, version: &str, status: &str, by: &str| {
-        json!({
-            "release": id(number), "version": version, "application": "shop", "service": "web", "status": status, "createdAt": "2026-01-01T00:00:00.000Z",
-            "by": by, "channels": [{"channel": "eu", "status": status}], "params": {},
-        })
-    };
-    let list =
-        json!({"items": [release(3, "web-1", "CONVERGING", "pvn"), release(2, "web-2", status, "ann")], "nextCursor": null, "total": 2});
-    let pushed = json!({"release": id(2), "version": "web-2", "warnings": ["`eu` waits until `test` is converged at web-2"]});
+    let warned = json!({"release": id(2), "version": "web-2", "warnings": ["`eu` waits until `test` is converged at web-2"]});
     let server = Server::answering([
-        answer("POST /v1/applications/shop/services/web/push", 200, pushed),
-        get("CONVERGING", "applying"),
-        answer("GET /v1/releases", 200, list),
+        answer("POST /v1/applications/shop/services/web/push", 200, warned),
+        release(2, "web-2", &[("eu", status)], "ann"),
+        look(channels(&[("eu", "CONVERGING", 3, "web-1")])),
+        release(3, "web-1", &[("eu", "CONVERGING")], "pvn"),
     ]);
-    run(&server, &["services", "push", "web", "--app", "shop", "--wait"])
+    run(&server, &PUSH)
 }
 
 #[test]
-fn a_pushed_release_that_failed_and_was_taken_back_before_anybody_looked_ends_with_2() {
+fn a_pushed_release_that_failed_and_was_replaced_before_anybody_looked_ends_with_2() {
     let ran = replaced("FAILED");
     assert_eq!(ran.code, 2, "{}", ran.stderr);
     insta::assert_snapshot!(ran.stderr, @r"
@@ -144,5 +266,5 @@ fn a_pushed_release_that_failed_and_was_taken_back_before_anybody_looked_ends_wi
 fn a_pushed_release_that_another_one_replaced_on_its_way_ends_with_1() {
     let ran = replaced("REPLACED");
     assert_eq!(ran.code, 1, "{}", ran.stderr);
-    assert!(ran.stderr.contains("web-2 was replaced by web-1"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("web-2 was replaced by web-1 in eu"), "{}", ran.stderr);
 }

@@ -45,9 +45,33 @@ pub(crate) struct Look {
     /// A fetch that was under way when somebody wanted to know how it is now: its answer is of before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) of_before: Option<JobId>,
+    /// Whether somebody wanted to know how it is now, and no fetch since then has ended.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) asked: bool,
     /// Whether the commands have changed since a fetch last answered.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) other_commands: bool,
+    /// The newest fetch that found what is desired, of whatever release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) matched: Option<Matched>,
+}
+
+impl Look {
+    /// Nothing is known of what is desired now.
+    pub(crate) fn anew(&mut self) {
+        *self = Self { matched: self.matched.take(), ..Self::default() };
+    }
+}
+
+/// A fetch that found what is desired: what its commands were given is what the world has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Matched {
+    /// The commands of its release.
+    pub compiled: BlobId,
+    /// When it was decided.
+    pub decided_at: Timestamp,
+    /// When it ended, by the clock of the machine that it ran on.
+    pub ended_at: Timestamp,
 }
 
 /// What the last answering fetch of this release found.

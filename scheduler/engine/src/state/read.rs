@@ -129,7 +129,7 @@ impl State {
 
     /// What was taken back here by itself, while what it went back to is desired.
     pub fn rolled_back(&self) -> Option<&RolledBack> {
-        self.rolled_back.as_deref().filter(|back| self.desired().is_some_and(|desired| desired.version == back.to))
+        self.rolled_back.as_deref().filter(|back| self.desired().is_some_and(|desired| back.is_back(desired)))
     }
 
     /// Whether a person paused it.
@@ -160,8 +160,8 @@ impl State {
     /// Whether it stands as was seen before its commands changed, or before somebody asked to look again: a fetch is to come.
     pub fn is_outdated(&self) -> bool {
         let looks = self.desired().is_some_and(|desired| desired.fetch.is_some());
-        let is_asked = !matches!(self.look.finding, Finding::Nothing | Finding::Work(_));
-        looks && !self.look.fresh && (self.look.other_commands || is_asked)
+        let is_of_before = !matches!(self.look.finding, Finding::Nothing | Finding::Work(_)) || self.look.asked && self.looks();
+        looks && !self.look.fresh && (self.look.other_commands || is_of_before)
     }
 
     /// What the last answering structured fetch saw.

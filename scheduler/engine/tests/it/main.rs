@@ -7,6 +7,7 @@ mod clocks;
 mod foretold;
 mod outdated;
 mod progress;
+mod refused;
 mod regate;
 mod rule_18;
 mod rules_01_to_06;

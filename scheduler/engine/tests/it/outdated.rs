@@ -2,9 +2,15 @@
 
 use engine::desired::Desired;
 use engine::event::{Event, Outcome};
+use schema::id::JobId;
 use schema::status::{Decision, Status};
 
 use crate::scenario::{Apply, Fetch, Scenario, apply_only, exit_code, manual, other_commands};
+
+/// Somebody wants to know how it is now.
+fn asks(tries_again: bool) -> Event {
+    Event::Refresh { who: "ann".to_owned(), tries_again }
+}
 
 fn unknown() -> Outcome {
     Outcome::Unknown { why: "its node is gone".to_owned(), gone: true }
@@ -86,7 +92,7 @@ fn rule_06_without_fetch_a_config_is_no_order_to_try_again_and_what_failed_is_to
 fn whoever_wants_to_know_is_told_when_fetch_has_looked_and_nothing_else_ends() {
     let mut it = Scenario::new(exit_code());
     it.run(Fetch, 0);
-    it.until(10).send(Event::Refresh { who: "ann".to_owned() });
+    it.until(10).send(asks(false));
     it.is("CONVERGED");
     assert!(it.state().is_outdated() && it.wants(Fetch));
     it.run(Fetch, 0);
@@ -97,19 +103,127 @@ fn whoever_wants_to_know_is_told_when_fetch_has_looked_and_nothing_else_ends() {
     it.run(Apply, 1);
     it.run(Fetch, 2);
     it.is("FAILED APPLY_FAILED");
-    it.send(Event::Refresh { who: "ann".to_owned() });
+    it.send(asks(false));
+    assert!(it.state().is_outdated(), "what FAILED was told before the question");
     it.run(Fetch, 2);
-    assert!(!it.wants(Apply), "the grace period stands");
+    assert!(!it.wants(Apply) && !it.state().is_outdated(), "the grace period stands");
+    it.send(asks(false));
+    it.run(Fetch, 1);
+    assert!(!it.state().is_outdated(), "and a fetch that does not answer is an answer: nobody waits for ever");
     it.is("FAILED APPLY_FAILED");
 
     it.send(Event::Pause(true)).clear();
-    it.send(Event::Refresh { who: "ann".to_owned() });
+    it.send(asks(false));
     assert!(!it.wants(Fetch));
+}
+
+/// How an apply ends.
+type Ends = dyn Fn(&mut Scenario, JobId);
+
+/// An apply ended so, fetch has seen work since, and `dev` starts again.
+fn starts_again(desired: &Desired, end: &Ends) -> Scenario {
+    let mut it = Scenario::new(desired.clone());
+    let looks = desired.fetch.is_some();
+    let look = |it: &mut Scenario| {
+        if looks && it.wants(Fetch) {
+            it.run(Fetch, 2);
+        }
+    };
+    look(&mut it);
+    let apply = it.start(Apply);
+    it.begins(apply.job);
+    end(&mut it, apply.job);
+    look(&mut it);
+    it.send(asks(true));
+    look(&mut it);
+    it
+}
+
+#[test]
+fn only_what_failed_by_itself_is_tried_again_and_nothing_that_is_for_a_person() {
+    let exits = |code: i32| {
+        move |it: &mut Scenario, job: JobId| {
+            let outcome = it.exited(code, engine::event::Seen::default());
+            it.ends(job, outcome);
+        }
+    };
+    let is_lost = |it: &mut Scenario, job: JobId| drop(it.ends(job, unknown()));
+    let is_cancelled = |it: &mut Scenario, job: JobId| {
+        it.send(Event::Cancel { job, who: "bob".to_owned() });
+        it.ends(job, Outcome::Cancelled { gone: true });
+    };
+    for desired in [exit_code(), apply_only()] {
+        assert!(starts_again(&desired, &exits(1)).wants(Apply), "it failed");
+        let told: [(&str, &Ends); 2] = [("a person cancelled it", &is_cancelled), ("nobody knows how it ended", &is_lost)];
+        for (why, end) in told {
+            let it = starts_again(&desired, end);
+            assert!(!it.wants(Apply), "{why}: {}", it.state().standing().message);
+        }
+    }
+    assert!(!starts_again(&exit_code(), &exits(0)).wants(Apply), "its effect may take as long as the grace period");
+    let gated = Desired { gates: vec![manual(false, 1)], ..exit_code() };
+    let mut it = Scenario::new(gated);
+    it.run(Fetch, 2);
+    it.reject("bob");
+    it.send(asks(true));
+    it.run(Fetch, 2);
+    it.is("FAILED MANUAL_APPROVAL_REJECTED");
+}
+
+#[test]
+fn what_fails_with_commands_of_before_is_tried_with_those_of_now_when_somebody_asked_for_it_meanwhile() {
+    for (desired, asked, code, again) in [
+        (apply_only(), true, 1, true),
+        (apply_only(), true, 0, false),
+        (apply_only(), false, 1, false),
+        (exit_code(), true, 1, true),
+        (exit_code(), true, 0, false),
+    ] {
+        let mut it = Scenario::new(desired.clone());
+        if desired.fetch.is_some() {
+            it.run(Fetch, 2);
+        }
+        let apply = it.start(Apply);
+        it.begins(apply.job);
+        it.send(Event::Desired(Box::new(other_commands(&desired))));
+        if asked {
+            it.send(asks(true));
+        }
+        let outcome = it.exited(code, engine::event::Seen::default());
+        it.ends(apply.job, outcome);
+        if desired.fetch.is_some() {
+            it.run(Fetch, 2);
+        }
+        assert_eq!(it.wants(Apply), again, "{asked} {code}: {}", it.state().standing().message);
+    }
+    // The question was about these commands, and nothing of a person's is taken back by it.
+    let mut it = Scenario::new(apply_only());
+    let apply = it.start(Apply);
+    it.begins(apply.job);
+    it.send(Event::Desired(Box::new(other_commands(&apply_only()))));
+    it.send(asks(true));
+    it.send(Event::Cancel { job: apply.job, who: "bob".to_owned() });
+    it.ends(apply.job, Outcome::Cancelled { gone: true });
+    assert!(!it.wants(Apply));
+}
+
+#[test]
+fn what_a_person_cancelled_stays_so_whatever_else_is_wrong_with_it() {
+    let mut it = Scenario::new(Desired { progress_deadline_ms: Some(60_000), ..exit_code() });
+    it.run(Fetch, 2);
+    let apply = it.start(Apply);
+    it.until_without_answer(61).is("FAILED STUCK");
+    it.send(Event::Cancel { job: apply.job, who: "bob".to_owned() });
+    it.ends(apply.job, Outcome::Cancelled { gone: true });
+    it.send(asks(true));
+    it.run(Fetch, 2);
+    it.is("FAILED CANCELLED");
+    assert!(!it.wants(Apply));
 }
 
 #[test]
 fn an_answer_of_before_the_question_is_no_answer_to_it() {
-    for question in [Event::Refresh { who: "ann".to_owned() }, Event::Retry { who: "ann".to_owned() }] {
+    for question in [asks(false), Event::Retry { who: "ann".to_owned() }] {
         let mut it = Scenario::new(exit_code());
         it.run(Fetch, 0);
         let before = it.until(331).start(Fetch);

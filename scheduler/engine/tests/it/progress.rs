@@ -3,8 +3,8 @@
 use engine::action::Action;
 use engine::desired::Desired;
 use engine::event::{Event, Outcome};
-use engine::{GoBack, go_back_now};
-use schema::id::JobId;
+use engine::{GoBack, State, go_back_now, step};
+use schema::id::{BlobId, JobId};
 use schema::time::Timestamp;
 
 use crate::rules_12_to_17::{at_the_second_release, with_deadline};
@@ -113,6 +113,11 @@ fn stuck() -> (Scenario, JobId) {
     (it, job)
 }
 
+/// The second release with other commands.
+fn mended() -> Desired {
+    Desired { compiled: BlobId::of(b"mended"), ..newer(&with_deadline(), 2) }
+}
+
 fn decided(it: &Scenario) -> GoBack {
     go_back_now(it.state(), release(2), it.now)
 }
@@ -120,7 +125,7 @@ fn decided(it: &Scenario) -> GoBack {
 #[test]
 fn rule_12_a_rollback_is_decided_again_when_it_is_carried_out() {
     type Happens = fn(&mut Scenario, JobId);
-    let cases: [(&str, Happens); 6] = [
+    let cases: [(&str, Happens); 7] = [
         ("as desired", |it, job| {
             let outcome = it.exited(0, Default::default());
             it.ends(job, outcome);
@@ -136,6 +141,11 @@ fn rule_12_a_rollback_is_decided_again_when_it_is_carried_out() {
             let outcome = it.exited(1, Default::default());
             it.ends(job, outcome);
             it.send(Event::Retry { who: "ann".to_owned() });
+        }),
+        ("commands changed", |it, job| {
+            let outcome = it.exited(1, Default::default());
+            it.ends(job, outcome);
+            it.send(Event::Desired(Box::new(mended())));
         }),
         ("another release", |it, _| {
             let third = Desired { released_at: it.now, ..newer(&with_deadline(), 3) };
@@ -185,6 +195,44 @@ fn rule_12_a_rollback_waits_for_the_fetch_after_an_apply_that_went_well() {
     it.send(Event::RollbackDropped { from: release(2) });
     it.is("FAILED STUCK");
     assert_eq!(it.logged("release.rollback_dropped").count(), 0, "what is not over is not dropped");
+}
+
+/// A release of the version that was converged before, made by going back.
+fn back(it: &Scenario, number: u8) -> Event {
+    let version = "svc-1".to_owned();
+    Event::Desired(Box::new(Desired { released_at: it.now, version, is_rollback: true, ..newer(&with_deadline(), number) }))
+}
+
+fn taken_back(state: &State) -> Option<&str> {
+    state.rolled_back().map(|back| back.from.as_str())
+}
+
+#[test]
+fn rule_12_what_was_taken_back_is_told_until_another_release_comes_also_one_of_that_version() {
+    let mut it = stuck().0;
+    assert_eq!(taken_back(it.state()), None, "it is not back yet");
+    let event = back(&it, 3);
+    it.send(event);
+    assert_eq!(taken_back(it.state()), Some("svc-2"));
+    it.send(Event::Desired(Box::new(Desired { compiled: BlobId::of(b"mended"), ..it.state().desired().unwrap().clone() })));
+    assert_eq!(taken_back(it.state()), Some("svc-2"), "the same release with other commands");
+
+    let pushed = Event::Desired(Box::new(Desired { released_at: it.now, ..newer(&with_deadline(), 4) }));
+    let (back_again, of_that_version) = (back(&it, 4), back(&it, 5));
+    // Stored by a pvn that did not keep which release it was.
+    let stored = serde_json::to_string(it.state()).unwrap();
+    let with = format!(",\"with\":\"{}\"", release(3));
+    assert!(stored.contains(&with), "{stored}");
+    let older: State = serde_json::from_str(&stored.replacen(&with, "", 1)).unwrap();
+    assert_eq!(taken_back(&older), Some("svc-2"));
+    for state in [it.state().clone(), older] {
+        for event in [pushed.clone(), back_again.clone()] {
+            let (state, _) = step(state.clone(), event, it.now);
+            assert_eq!(taken_back(&state), None, "{:?}", state.desired());
+            let (state, _) = step(state, of_that_version.clone(), it.now);
+            assert_eq!(taken_back(&state), None, "nor does it come again");
+        }
+    }
 }
 
 // ---- what is not the release's to answer for ----
@@ -240,4 +288,30 @@ fn rule_12_why_nothing_goes_back_is_said() {
     next(&mut it, with_deadline());
     says(&it, "not taken back: it went back once already, and nothing has converged here since");
     assert_eq!(rollbacks(&it), 1);
+}
+
+#[test]
+fn rule_12_other_commands_are_not_stuck_by_what_those_before_did_and_have_the_whole_deadline() {
+    let mut it = at_the_second_release();
+    it.run(Apply, 1);
+    it.until_without_answer(160);
+    it.send(Event::RollbackRefused { from: release(2), why: "`w` is missing".to_owned() });
+    it.is("FAILED STUCK");
+    it.send(Event::Desired(Box::new(mended())));
+    it.run(Fetch, 2);
+    it.start(Apply);
+    it.is("CONVERGING RUNTIME_OBJECT_APPLY_NEEDED");
+    it.until_without_answer(219);
+    it.is("CONVERGING RUNTIME_OBJECT_APPLY_NEEDED");
+    it.until_without_answer(220);
+    it.is("FAILED STUCK");
+
+    let mut it = at_the_second_release();
+    it.until_without_answer(159).send(Event::Desired(Box::new(mended())));
+    it.run(Fetch, 2);
+    it.start(Apply);
+    it.until_without_answer(218);
+    it.is("CONVERGING RUNTIME_OBJECT_APPLY_NEEDED");
+    it.until_without_answer(219);
+    it.is("FAILED STUCK");
 }

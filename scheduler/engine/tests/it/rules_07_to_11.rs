@@ -93,9 +93,12 @@ fn rule_07_every_apply_asks_again() {
     let mut it = Scenario::new(before_apply());
     it.run(Fetch, 2);
     it.approve("ann");
-    it.run(Apply, 1);
+    let failed = it.run(Apply, 1);
     it.until(600).run(Fetch, 2);
     it.is("WAITING_MANUAL_APPROVAL RUNTIME_OBJECT_APPLY_NEEDED");
+    let message = &it.state().standing().message;
+    let told = format!("apply {} of svc-1 ended with exit code 1", failed.job);
+    assert!(message.contains(&told), "whoever is asked again is told what came of the last yes: {message}");
     it.declines(Apply);
 }
 

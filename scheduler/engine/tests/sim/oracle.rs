@@ -433,6 +433,8 @@ impl Account {
             assert_eq!(self.fresh, Some(fingerprint), "{job}: a fetch since the last apply found this work");
             assert_eq!((start.fetch_job, start.plan), (Some(work.job), work.plan), "P2: the plan that was shown is the one that runs");
         }
+        let is_no = |grant: &Grant| grant.rejected && !grant.spent && grant.kind != ApprovalKind::Apply;
+        assert!(!self.grants.values().any(is_no), "P2: {job} although somebody said no to the release, and nobody has asked anew");
         for gate in &desired.gates {
             match gate {
                 Gate::ChannelsStable { .. } => assert!(self.heard.contains(&desired.version), "P8: upstream was stable"),

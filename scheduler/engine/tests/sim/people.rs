@@ -95,7 +95,7 @@ pub(crate) fn whim(state: &State, random: &mut Random) -> Option<Event> {
         6 | 7 => Some(Event::Pause(false)),
         8 => Some(Event::Observe(random.one_in(3))),
         9 => Some(Event::Retry { who }),
-        11 => Some(Event::Refresh { who }),
+        11 => Some(Event::Refresh { who, tries_again: random.one_in(2) }),
         10 => state.jobs_in_flight().next().map(|job| Event::Cancel { job: job.id, who }),
         _ => random.one_in(20).then_some(Event::Deleted),
     }

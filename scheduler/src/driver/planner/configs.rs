@@ -13,6 +13,7 @@ use serde_json::json;
 use super::super::calls::Plan;
 use super::super::{Caller, Refusal};
 use super::estate::{Concerned, Estate, Services, key_of};
+use super::gone::Gone;
 use super::pieces::pieces;
 use super::pushes::Noted;
 use super::recompile::Changed;
@@ -51,13 +52,6 @@ impl Planner {
             .map_err(|problems| Refusal::Config(problems.iter().map(schema::diagnostic::Diagnostic::to_api).collect()))?;
         let estate = self.estate(&self.concerned(&documents).await?).await?;
         let given: Vec<Given> = documents.into_iter().map(|document| compare(&estate, document.into())).collect();
-        let basis = basis(&given);
-        if request.basis.as_ref().is_some_and(|shown| *shown != basis) {
-            return Err(Refusal::Conflict(
-                "somebody has applied some of these documents since they were compared, and nothing was changed; compare them again"
-                    .to_owned(),
-            ));
-        }
         let mut configs = estate.configs.clone();
         for given in &given {
             configs.put(given.document.clone());
@@ -84,6 +78,15 @@ impl Planner {
             let row = self.plan_application(&mut plan, &configs, &estate, &given, &application.name).await?;
             applied.insert(application.name.clone(), row);
         }
+        let going = self.going(&applied).await?;
+        let basis = basis(&given, &going);
+        if request.basis.as_ref().is_some_and(|shown| *shown != basis) {
+            return Err(Refusal::Conflict(
+                "since these documents were compared somebody has applied some of them, or released to a channel that goes with them, and \
+                 nothing was changed; compare them again"
+                    .to_owned(),
+            ));
+        }
         let mut noted = Noted::default();
         let releases =
             if request.push { self.plan_pushes(&configs, &given, &applied, request, caller, &mut noted).await? } else { Vec::new() };
@@ -96,7 +99,7 @@ impl Planner {
         warnings.extend(schema::config::unmasked_secrets(new()));
         warnings.extend(schema::config::ineffective(new()));
         // What is lost comes last, where it is read before the question.
-        let gone = self.warn_of_gone(&applied).await?;
+        let gone = self.warn_of_gone(going).await?;
         let warnings =
             warnings.iter().map(schema::diagnostic::Diagnostic::to_api_warning).chain(noted.warnings).chain(kept).chain(gone).collect();
         // What was read is planned: it need not be held while thousands of rows are written.
@@ -352,14 +355,16 @@ impl Given {
     }
 }
 
-/// Names what documents were compared with: the version of a document says which text is stored.
-fn basis(given: &[Given]) -> String {
+/// Names what documents were compared with: the version of a document says which text is stored. What is lost with channels counts
+/// with it.
+fn basis(given: &[Given], going: &[Gone]) -> String {
     let compared = |given: &Given| {
         let document = &given.document;
         (document.kind(), document.application().cloned(), document.name().to_owned(), given.change, given.version)
     };
     let compared: Vec<_> = given.iter().map(compared).collect();
-    BlobId::of(&serde_json::to_vec(&compared).expect("our own types have JSON forms")).to_string()
+    let lost: Vec<_> = going.iter().flat_map(Gone::lost).collect();
+    BlobId::of(&serde_json::to_vec(&(compared, lost)).expect("our own types have JSON forms")).to_string()
 }
 
 fn compare(estate: &Estate, document: Arc<Document>) -> Given {

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use schema::api::{DecisionRequest, Explanation, Instance, RunRequest, RunStarted};
+use schema::api::{DecisionRequest, Explanation, Instance, RefreshRequest, RunRequest, RunStarted};
 use schema::status::JobKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -98,8 +98,13 @@ async fn resume(State(api): State<Api>, Admin(caller): Admin, At(which): At<Whic
     ask(&api, which.into(), Ask::Resume, caller).await
 }
 
-async fn refresh(State(api): State<Api>, Admin(caller): Admin, At(which): At<Which>, _: Body<Nothing>) -> Result<Json<Instance>> {
-    ask(&api, which.into(), Ask::Refresh, caller).await
+async fn refresh(
+    State(api): State<Api>,
+    Admin(caller): Admin,
+    At(which): At<Which>,
+    Body(request): Body<RefreshRequest>,
+) -> Result<Json<Instance>> {
+    ask(&api, which.into(), Ask::Refresh(request), caller).await
 }
 
 async fn retry(State(api): State<Api>, Admin(caller): Admin, At(which): At<Which>, _: Body<Nothing>) -> Result<Json<Instance>> {

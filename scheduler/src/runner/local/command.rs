@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn values_that_are_only_to_be_masked_have_variables_of_the_wrappers_own() {
-        let all = environment_of(&JobSpec { hidden: vec!["one".into(), "two".into()], ..spec(&["true"]) });
+        let all = environment_of(&JobSpec { hidden: vec!["one".into()], former: vec!["two".into()], ..spec(&["true"]) });
         let get = |key: &str| all.get(&OsString::from(key)).map(|value| value.to_str().unwrap());
         assert_eq!((get("PVN_HIDDEN_0"), get("PVN_HIDDEN_1")), (Some("one"), Some("two")));
         assert_eq!(get("PVN_SECRET_KEYS"), Some("A,B,PVN_HIDDEN_0,PVN_HIDDEN_1"));

@@ -159,7 +159,8 @@ async fn rule_08_a_fetch_whose_row_cannot_be_read_takes_no_place_of_an_apply() {
             .find(|job| job.started_at.is_some() && job.ended_at.is_none())
     };
     rig.until("a fetch to run", fetch).await;
-    let sql = "UPDATE jobs SET attempt = 'xx' WHERE ended_at IS NULL AND kind = 'fetch'";
+    let sql = "UPDATE jobs SET attempt = 'xx' WHERE ended_at IS NULL AND kind = 'fetch'
+               AND channel_id = (SELECT id FROM channels WHERE name = 'staging')";
     let rig = rig.edited(sql, |spec: &JobSpec| Some(if spec.kind == JobKind::Apply { 0 } else { 2 })).await;
     rig.until("one to be broken", async || (rig.handle.broken().len() == 1).then_some(())).await;
     rig.until("the other to apply", async || (rig.runner.applies() > 0).then_some(())).await;

@@ -133,9 +133,7 @@ async fn a_channel_that_is_taken_out_takes_its_instances_with_it_and_may_come_ba
     let rig = Rig::start(tidy_world()).await;
     rig.request(TWO_CHANNELS, true).await.unwrap();
     rig.until_status("production", Status::Converged).await;
-    let (head, rest) = TWO_CHANNELS.split_once("  - name: production").unwrap();
-    let (_, tail) = rest.split_once("---").unwrap();
-    rig.apply(&format!("{head}---{tail}")).await.unwrap();
+    rig.apply(&without_production()).await.unwrap();
     let service = rig.store.service("app", "web").await.unwrap().unwrap();
     assert_eq!(service.channels.len(), 1);
     rig.request(TWO_CHANNELS, true).await.unwrap();
@@ -164,14 +162,17 @@ async fn raw_secrets_of_configs_are_nowhere_in_the_clear_and_reach_the_job() {
     assert!(rig.store.document(&key).await.unwrap().unwrap().source.text.contains("hunter2"), "who has the key can read it again");
 }
 
+fn without_production() -> String {
+    let (before, after) = TWO_CHANNELS.split_once("  - name: production\n").unwrap();
+    format!("{before}---\n{}", after.split_once("---\n").unwrap().1)
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_channel_that_is_put_back_stays_deleted_until_a_push() {
     let rig = Rig::start(tidy_world()).await;
     rig.request(TWO_CHANNELS, true).await.unwrap();
     rig.until_status("production", Status::Converged).await;
-    let (before, after) = TWO_CHANNELS.split_once("  - name: production\n").unwrap();
-    let without = format!("{before}---\n{}", after.split_once("---\n").unwrap().1);
-    rig.apply(&without).await.unwrap();
+    rig.apply(&without_production()).await.unwrap();
     let applies = rig.runner.applies();
     rig.apply(TWO_CHANNELS).await.unwrap();
     assert_eq!(rig.instance("production").await.status, Status::Deleted, "a config is no order to apply");
@@ -256,4 +257,24 @@ async fn what_was_compared_is_stored_only_against_what_it_was_compared_with() {
     let again = ask(&mine, true, None).await.unwrap();
     assert_eq!(again.documents[0].change, "changed", "theirs is what is stored");
     ask(&mine, false, again.basis).await.expect("nobody came between");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_channel_goes_only_with_what_was_shown_to_go_with_it() {
+    let rig = Rig::start(tidy_world()).await;
+    rig.apply(TWO_CHANNELS).await.unwrap();
+    let one = without_production();
+    let ask = async |dry_run, basis| {
+        let files = vec![schema::api::ConfigFile { path: "a.pvn.yaml".to_owned(), text: one.clone(), ..Default::default() }];
+        let request = ConfigsRequest { files, dry_run, basis, ..ConfigsRequest::default() };
+        rig.handle.apply_configs(request, caller("ann")).await
+    };
+    let shown = ask(true, None).await.unwrap();
+    assert!(!shown.warnings.iter().any(|warning| warning.message.contains("goes")), "{:?}", shown.warnings);
+    rig.push(&[]).await.unwrap();
+    let refused = ask(false, shown.basis).await.unwrap_err();
+    assert!(matches!(&refused, Refusal::Conflict(why) if why.contains("released to a channel that goes")), "{refused:?}");
+    let again = ask(true, None).await.unwrap();
+    assert!(again.warnings.iter().any(|warning| warning.message.contains("goes")), "{:?}", again.warnings);
+    ask(false, again.basis).await.expect("nobody came between");
 }

@@ -97,7 +97,10 @@ async fn rule_12_a_release_past_its_deadline_goes_back_by_itself() {
         Some(rig.instance("staging").await)
             .filter(|staging| staging.status == Status::Converged && staging.desired_version.as_deref() == Some("web-1"))
     });
-    staging.await;
+    let staging = staging.await;
+    assert_eq!((staging.release, staging.taken_back_version.as_deref()), (Some(newest.release), Some("web-2")));
+    let waiting = rig.instance("production").await;
+    assert_eq!((waiting.desired_version.as_deref(), waiting.taken_back_version), (Some("web-2"), None), "nothing went back here");
     let causes = async |channel: &str, code: &str| {
         let told = rig.handle.explain(super::target(channel)).await.unwrap();
         told.causes.into_iter().find(|cause| cause.code == code).unwrap_or_else(|| panic!("{channel} tells no {code}")).message
@@ -109,6 +112,10 @@ async fn rule_12_a_release_past_its_deadline_goes_back_by_itself() {
     assert!(!behind.contains("Where web-2 was not released to it"), "{behind}");
     let shown = rig.instance("production").await.message;
     assert!(shown.contains("web-2 got stuck there and was taken back"), "{shown}");
+    let back_by_hand = RollbackRequest { version: Some("web-1".into()), channels: Some(vec!["staging".into()]) };
+    let by_hand = rig.handle.rollback("app".into(), "web".into(), back_by_hand, caller("eve")).await.unwrap();
+    let staging = rig.instance("staging").await;
+    assert_eq!((staging.release, staging.taken_back_version), (Some(by_hand.release), None), "who releases after it knows of it");
     rig.push(&[]).await.unwrap();
     rig.until_status("production", Status::Converged).await;
     let told = rig.handle.explain(super::target("staging")).await.unwrap();

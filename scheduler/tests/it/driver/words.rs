@@ -106,6 +106,7 @@ async fn no_text_of_a_job_tells_its_secrets_although_its_wrapper_masked_nothing(
         root: directory.path().to_owned(),
         limits: Limits { fetch: limit, apply: limit, get_info: limit },
         observer: false,
+        holds_applies: false,
         options: Options::default(),
     };
     let Driver { handle, done } = Driver::start(parts, stop.clone()).await.unwrap();

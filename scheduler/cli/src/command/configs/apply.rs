@@ -80,7 +80,7 @@ pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mu
         console.say(&line)?;
     }
     if arguments.wait {
-        wait::until_converged(client, &goals(&result), arguments.patience.duration(), console).await?;
+        wait::until_converged(client, goals(&result), arguments.patience.duration(), console).await?;
     }
     // What was asked for is not all done, which a script has to learn.
     if result.left_out.is_empty() { Ok(()) } else { Err(Failure::Ended(1)) }
@@ -124,7 +124,7 @@ async fn ask(
             "give --no-prompt to apply without asking, or --dry-run to only look",
         ));
     }
-    let result: ConfigsResult = client.post(&["v1", "configs"], request).await?;
+    let result: ConfigsResult = client.ask(&["v1", "configs"], request).await?;
     console.talk(&diff::render(&result, console.colours_stderr()))?;
     // Below the diff, which may be long: right above the question.
     console.warn(&result.warnings)?;
@@ -162,11 +162,6 @@ fn done(result: &ConfigsResult) -> String {
 
 /// What a push of configs leads to.
 pub(super) fn goals(result: &ConfigsResult) -> Vec<Goal> {
-    let goal = |pushed: &schema::api::PushedService| Goal {
-        application: pushed.application.to_string(),
-        service: pushed.service.to_string(),
-        channels: None,
-        version: Some(pushed.version.clone()),
-    };
-    result.pushed.iter().map(goal).collect()
+    let made = result.pushed.iter();
+    made.map(|made| Goal::of_made(made.application.to_string(), made.service.to_string(), made.release, &made.version)).collect()
 }

@@ -37,7 +37,7 @@ pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mu
 /// Shows what these files would change.
 pub(super) async fn show(files: Vec<ConfigFile>, exit_code: bool, client: &Client, console: &mut Console) -> Result<(), Failure> {
     let request = ConfigsRequest { files, dry_run: true, ..ConfigsRequest::default() };
-    let result: ConfigsResult = client.post(&["v1", "configs"], &request).await?;
+    let result: ConfigsResult = client.ask(&["v1", "configs"], &request).await?;
     let changes = diff::changes(&result);
     console.warn(&result.warnings)?;
     console.print(&result, |paper| diff::render(&result, paper.colour))?;

@@ -69,8 +69,8 @@ pub(super) async fn released(
     let told = tell(pushed, console);
     told.map_err(|failure| failure.after(|| format!("{} is released all the same", pushed.version)))?;
     let Some(patience) = wait else { return Ok(()) };
-    let goal = Goal { application: service.app.clone(), service: service.service.clone(), channels, version: Some(pushed.version.clone()) };
-    wait::until_converged(client, &[goal], patience.duration(), console).await
+    let goal = Goal { channels, ..Goal::of_made(&service.app, &service.service, pushed.release, &pushed.version) };
+    wait::until_converged(client, vec![goal], patience.duration(), console).await
 }
 
 fn tell(pushed: &Pushed, console: &mut Console) -> Result<(), Failure> {

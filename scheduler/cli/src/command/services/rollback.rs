@@ -1,7 +1,7 @@
 //! `pvnctl services rollback`.
 
 use clap::Args;
-use schema::api::{Pushed, RollbackRequest, Service};
+use schema::api::{Pushed, RollbackRequest};
 
 use super::push::released;
 use crate::args::{Patience, ServiceArgument, listed_name};
@@ -43,12 +43,5 @@ pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mu
     let mut path = arguments.service.path();
     path.push("rollback");
     let pushed: Pushed = client.post(&path, &request).await?;
-    let mut channels = arguments.channels.clone();
-    if arguments.wait && channels.is_none() {
-        // It goes to those alone that it could take back.
-        let service: Service = client.get(&arguments.service.path(), &[]).await?;
-        let goes = service.channels.into_iter().filter(|instance| instance.desired_version.as_deref() == Some(&pushed.version));
-        channels = Some(goes.map(|instance| instance.channel.to_string()).collect());
-    }
-    released(&arguments.service, channels, &pushed, arguments.wait.then_some(&arguments.patience), client, console).await
+    released(&arguments.service, arguments.channels.clone(), &pushed, arguments.wait.then_some(&arguments.patience), client, console).await
 }

@@ -11,9 +11,10 @@ use crate::wait::{self, Goal};
 const EXAMPLES: &str = "\
 Exit codes:
   0  every channel waited for is CONVERGED at its desired version
-  2  one of them FAILED
+  2  one of them FAILED, or autoRollback took a release back there and no other has come since
   3  the timeout came first; a scheduler that goes away meanwhile is waited for
-  1  anything else: no such service, no release, no scheduler from the start";
+  1  anything else: no such service, no release, a channel that is DELETED and in the config
+     again, no scheduler from the start";
 
 /// What can be typed.
 #[derive(Debug, Args)]
@@ -32,11 +33,6 @@ pub struct Arguments {
 
 /// Waits.
 pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mut Console) -> Result<(), Failure> {
-    let goal = Goal {
-        application: arguments.service.app.clone(),
-        service: arguments.service.service.clone(),
-        channels: arguments.channels.clone(),
-        version: None,
-    };
-    wait::until_converged(client, &[goal], arguments.patience.duration(), console).await
+    let goal = Goal { channels: arguments.channels.clone(), ..Goal::of_service(&arguments.service.app, &arguments.service.service) };
+    wait::until_converged(client, vec![goal], arguments.patience.duration(), console).await
 }

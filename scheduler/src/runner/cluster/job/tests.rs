@@ -142,6 +142,28 @@ fn nothing_secret_stands_in_the_job() {
 }
 
 #[test]
+fn what_applies_left_live_is_handed_over_only_where_a_wrapper_takes_it_away_from_the_command() {
+    let handed = |command: Value, wrapper_image: Option<&str>| {
+        let mut file = minimal();
+        file["spec"]["template"]["spec"]["containers"][0]["command"] = command;
+        let (mut spec, mut cluster) = spec(file);
+        cluster.place.wrapper_image = wrapper_image.map(str::to_owned);
+        spec.cluster = Some(cluster.clone());
+        spec.former.push("hunter2-before".into());
+        let objects = objects(&spec, &cluster, &[], None).unwrap();
+        assert!(!objects.job.to_string().contains("hunter2"));
+        let is_named = objects.job.to_string().contains("PVN_HIDDEN_0");
+        let value = objects.secret("uid-1").map(|secret| secret["data"]["PVN_HIDDEN_0"].clone());
+        assert_eq!(is_named, value.as_ref().is_some_and(|value| value == "aHVudGVyMi1iZWZvcmU="));
+        is_named
+    };
+    assert!(handed(json!(["show"]), Some("wrapper:2")));
+    assert!(handed(json!(["/pvn-wrapper", "exec", "--", "show"]), None));
+    assert!(!handed(json!(["show"]), None));
+    assert!(!handed(json!([]), None), "what the image starts nobody knows");
+}
+
+#[test]
 fn an_injected_wrapper_runs_the_command_and_comes_from_its_image() {
     let mut file = minimal();
     file["spec"]["template"]["spec"]["containers"][0]["securityContext"] = json!({"runAsUser": 1000, "runAsNonRoot": true});

@@ -1,0 +1,75 @@
+//! A person asks to look again, or to try again: what ends by that, and what stays for somebody to decide. Called by the step.
+
+use schema::time::Timestamp;
+
+use crate::action::Action;
+use crate::approve::is_no;
+use crate::state::{ApplyEnd, Chain, State};
+use crate::step::log;
+
+impl State {
+    pub(crate) fn refresh(&mut self, who: String, tries_again: bool, now: Timestamp, out: &mut Vec<Action>) {
+        if self.deleted || self.desired.is_none() || self.paused {
+            return;
+        }
+        let is_tried = tries_again && self.may_try_again();
+        if is_tried {
+            self.forget_failed();
+        }
+        let runs_others =
+            self.applying() && self.main.as_ref().map(|job| job.compiled) != self.desired.as_ref().map(|desired| desired.compiled);
+        if let Some(chain) = self.pursuit.chain.as_mut().filter(|_| tries_again && runs_others) {
+            chain.tries_again = true;
+        }
+        self.ask_all(now);
+        let what = if is_tried { "asks how it is now, and to try again what failed" } else { "asks how it is now" };
+        out.push(log("instance.refresh", Some(who.clone()), format!("{who} {what}"), &[]));
+    }
+
+    /// Whether an apply failed or the release is stuck, and nothing of that is for a person to decide.
+    fn may_try_again(&self) -> bool {
+        let chain = self.pursuit.chain.as_ref();
+        let is_for_person = matches!(chain.and_then(|chain| chain.end.as_ref()), Some(ApplyEnd::Cancelled(_) | ApplyEnd::Unknown(_)))
+            || self.given_up().next().is_some()
+            || self.approvals.iter().any(is_no);
+        (self.pursuit.stuck || chain.is_some_and(Chain::has_failed)) && !is_for_person && !self.applying()
+    }
+
+    /// What went well has its grace period.
+    fn forget_failed(&mut self) {
+        self.forget_stuck();
+        self.pursuit.chain = self.pursuit.chain.take().filter(|chain| !chain.has_failed());
+    }
+
+    /// What somebody asked for while an apply with commands of before was under way, which is over now.
+    pub(crate) fn try_again_as_asked(&mut self) {
+        let is_asked = self.pursuit.chain.as_mut().is_some_and(|chain| std::mem::take(&mut chain.tries_again));
+        if is_asked && self.may_try_again() {
+            self.forget_failed();
+        }
+    }
+
+    /// Fetch and getInfo are due.
+    fn ask_all(&mut self, now: Timestamp) {
+        self.look_now(now);
+        self.look.asked = self.desired.as_deref().is_some_and(|desired| desired.fetch.is_some());
+        if self.desired.as_deref().is_some_and(|desired| desired.get_info.is_some()) {
+            self.telling.due = Some(now);
+        }
+    }
+
+    pub(crate) fn retry(&mut self, who: String, now: Timestamp, out: &mut Vec<Action>) {
+        if self.deleted || self.desired.is_none() || self.applying() {
+            return;
+        }
+        self.pursuit.chain = None;
+        self.forget_stuck();
+        (self.unsettled, self.unsettled_in) = (None, None);
+        self.lingering.clear();
+        self.look.failures = 0;
+        self.look.misfires = 0;
+        self.forget_rejections();
+        self.ask_all(now);
+        out.push(log("instance.retry", Some(who.clone()), format!("{who} asks to try again now"), &[]));
+    }
+}
