@@ -385,13 +385,17 @@ impl Chain<'_> {
     }
 
     fn waits_for_place(&mut self, kind: JobKind, since: Option<Timestamp>) {
-        if self.state.main.is_some() && kind == JobKind::Apply {
-            return; // told beside: it comes when the fetch has ended
-        }
-        match self.lanes.blocked(self.state.instance(), kind, self.now) {
+        // It comes when the fetch has ended, if there is a place by then.
+        let looks_first = self.state.main.is_some() && kind == JobKind::Apply;
+        match self.lanes.blocked(self.state, kind, self.now) {
+            Blocked::Pace | Blocked::NotBlocked if looks_first => {}
             Blocked::Runtime { runtime, limit, holders, held, ahead } => {
                 let held_by = self.names_of(&holders, held);
-                let before = if ahead == 0 { "it is next".to_owned() } else { format!("{ahead} have waited longer") };
+                let before = match ahead {
+                    _ if looks_first => "the fetch that is under way comes first".to_owned(),
+                    0 => "it is next".to_owned(),
+                    ahead => format!("{ahead} have waited longer"),
+                };
                 let text = format!("{held} of {limit} places for {kind} in runtime `{runtime}` are taken by {held_by}; {before}");
                 self.say("LIMIT_FULL", text, since, None);
             }

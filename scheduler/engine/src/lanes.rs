@@ -230,12 +230,12 @@ impl Lanes {
         lane == APPLY && self.holds_applies
     }
 
-    /// Why this instance has no place in the lane of this kind yet.
-    pub fn blocked(&self, instance: InstanceId, kind: JobKind, now: Timestamp) -> Blocked {
-        let lane_index = index(kind);
-        let Some((runtime, since)) = self.entries.get(&instance).and_then(|entry| entry.wants[lane_index]) else {
-            return Blocked::NotBlocked;
-        };
+    /// Why this instance has no place in the lane of this kind yet, or would have none if it came now.
+    pub fn blocked(&self, state: &State, kind: JobKind, now: Timestamp) -> Blocked {
+        let (instance, lane_index) = (state.instance(), index(kind));
+        let waits = self.entries.get(&instance).and_then(|entry| entry.wants[lane_index]);
+        let as_if = || Some((*self.names.get(&state.desired()?.runtime)?, now));
+        let Some((runtime, since)) = waits.or_else(as_if) else { return Blocked::NotBlocked };
         let lane = &self.lanes[lane_index][runtime];
         let name = || self.names.iter().find(|(_, at)| **at == runtime).map(|(name, _)| name.clone());
         if let Some((limit, held)) = self.full(lane_index, runtime) {

@@ -251,18 +251,35 @@ impl State {
     /// All gates are open; after a moment without a place people are told that a limit is full.
     fn ready_in_words(&self, now: Timestamp, reason: Option<Reason>, what: &str) -> (Status, Option<Reason>, String) {
         let told = self.standing.reason == Some(Reason::ConcurrencyLimitExceeded);
-        let waited = self.pursuit.ready_since.is_some_and(|since| now.since_ms(since) >= LANE_PATIENCE_MS);
-        if waited && (told || self.main.is_none()) {
-            let runtime = self.desired().map_or("", |desired| desired.runtime.as_str());
-            let message = format!("waits for one of the applies of runtime `{runtime}` to end, as many run as may; {what}");
-            (Status::WaitingPreconditions, Some(Reason::ConcurrencyLimitExceeded), message)
-        } else {
-            let when = match self.main.as_deref() {
-                Some(job) => format!(" once {} {}, which is under way, has ended and found nothing else", job.kind, job.id),
-                None => String::new(),
-            };
-            (Status::Converging, reason, format!("ready to apply{when}: {what}"))
+        let waited = self.lacks_place_since(now).is_some_and(|since| now.since_ms(since) >= LANE_PATIENCE_MS);
+        let runtime = self.desired().map_or("", |desired| desired.runtime.as_str());
+        let limited = (Status::WaitingPreconditions, Some(Reason::ConcurrencyLimitExceeded));
+        match self.main.as_deref() {
+            // Whether the limit is full by now is told when it is the turn of this one again.
+            Some(job) if told => {
+                let message = format!(
+                    "waited for one of the applies of runtime `{runtime}` to end; goes on once {} {}, which is under way, has ended and found \
+                     nothing else; {what}",
+                    job.kind, job.id
+                );
+                (limited.0, limited.1, message)
+            }
+            Some(job) => {
+                let when = format!("once {} {}, which is under way, has ended and found nothing else", job.kind, job.id);
+                (Status::Converging, reason, format!("ready to apply {when}: {what}"))
+            }
+            None if waited || told => {
+                let message = format!("waits for one of the applies of runtime `{runtime}` to end, as many run as may; {what}");
+                (limited.0, limited.1, message)
+            }
+            None => (Status::Converging, reason, format!("ready to apply: {what}")),
         }
+    }
+
+    /// From when nothing but a place was in the way of its apply: its own fetch was until it answered.
+    pub(crate) fn lacks_place_since(&self, now: Timestamp) -> Option<Timestamp> {
+        let looked_at = self.look.answered_at.filter(|at| *at <= now);
+        self.pursuit.ready_since.map(|since| looked_at.map_or(since, |at| at.max(since)))
     }
 
     /// What happens by itself, soonest first.

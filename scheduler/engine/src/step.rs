@@ -65,7 +65,7 @@ pub fn next_wake(state: &State) -> Option<Timestamp> {
     let telling = state.telling.due.filter(|_| state.side.is_none() && !state.deleted);
     let applying = state.applying();
     let again = state.pursuit.chain.as_ref().filter(|_| !applying).map(|chain| chain.again_at);
-    let patience = state.pursuit.ready_since.map(|since| since.plus_ms(LANE_PATIENCE_MS));
+    let patience = state.lacks_place_since(state.seen_at).map(|since| since.plus_ms(LANE_PATIENCE_MS));
     let expiry = state.approvals.iter().filter(|approval| !approval.over).filter_map(|approval| approval.expires_at);
     let plans = [look, telling, again, patience, state.pursuit.window_at, state.pursuit.stuck_at];
     plans.into_iter().flatten().chain(jobs).chain(expiry).filter(|at| *at > state.seen_at).min()

@@ -335,7 +335,7 @@ fn blocked_ways() -> Vec<(Blocked, Explanation)> {
         states.iter().for_each(|state| lanes.update(state, ALONE));
         grant_all(&mut lanes, &mut states, now);
         let last = states.iter().rev().find(|state| state.wants(Apply).is_some()).unwrap();
-        (lanes.blocked(last.instance(), Apply, now), explain(last, &lanes, now, &|_| "web/staging".to_owned(), ""))
+        (lanes.blocked(last, Apply, now), explain(last, &lanes, now, &|_| "web/staging".to_owned(), ""))
     };
     let not_yet = Scenario::new(apply_only());
     let mut free = Lanes::new(limits(1, None), now);
@@ -345,7 +345,7 @@ fn blocked_ways() -> Vec<(Blocked, Explanation)> {
         told(limits(1, None), None, 2, 0),
         told(limits(1_000, None), None, 200, 1_000),
         told(Limits { apply: Limit { total: 8, per_runtime: None }, ..limits(8, None) }, None, 8, 0),
-        (free.blocked(not_yet.state().instance(), Apply, now), explain(not_yet.state(), &free, now, &|_| String::new(), "")),
+        (free.blocked(not_yet.state(), Apply, now), explain(not_yet.state(), &free, now, &|_| String::new(), "")),
     ]
 }
 

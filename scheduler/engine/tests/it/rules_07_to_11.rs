@@ -205,6 +205,38 @@ fn ready(number: u8, second: i64, max_concurrency: Option<u32>) -> State {
 }
 
 #[test]
+fn rule_08_a_full_limit_is_told_only_where_nothing_else_is_in_the_way() {
+    let mut it = Scenario::new(Desired { max_concurrency: Some(1), ..gated(vec![manual(false, 1)]) });
+    it.run(Fetch, 2);
+    let fetch = it.until(30).start(Fetch);
+    it.approve("ann");
+    it.until(33).is("CONVERGING RUNTIME_OBJECT_APPLY_NEEDED");
+    let outcome = it.exited(2, Seen::default());
+    it.ends(fetch.job, outcome);
+    it.is("CONVERGING RUNTIME_OBJECT_APPLY_NEEDED");
+    it.until(34).is("WAITING_PRECONDITIONS CONCURRENCY_LIMIT_EXCEEDED");
+    let fetch = it.until(90).start(Fetch);
+    it.until(93).is("WAITING_PRECONDITIONS CONCURRENCY_LIMIT_EXCEEDED");
+    let message = &it.state().standing().message;
+    assert!(message.contains(&format!("goes on once fetch {}", fetch.job)), "what ends it is not an apply of somebody else: {message}");
+
+    let full = |waiting: &Scenario, free: bool| {
+        let mut lanes = lanes();
+        let now = Timestamp::from_millis(START_MS + 93_000);
+        let holder = ready(7, 1, Some(1));
+        lanes.update(&holder, ALONE);
+        if !free {
+            let (holder, _) = step(holder, Event::Granted(Apply), now);
+            lanes.update(&holder, ALONE);
+        }
+        lanes.update(waiting.state(), ALONE);
+        lanes.blocked(waiting.state(), Apply, now)
+    };
+    assert!(matches!(full(&it, false), Blocked::Runtime { limit: 1, .. }), "who has the place is told also while fetch runs");
+    assert_eq!(full(&it, true), Blocked::NotBlocked);
+}
+
+#[test]
 fn rule_08_at_most_max_concurrency_applies_first_ready_first_served() {
     let mut lanes = lanes();
     let now = Timestamp::from_millis(START_MS + 60_000);
@@ -219,7 +251,7 @@ fn rule_08_at_most_max_concurrency_applies_first_ready_first_served() {
         assert_eq!(lanes.next(now), None, "one at a time");
         let job = state.jobs_in_flight().next().unwrap().id;
         if let Some(waiting) = states.first() {
-            let Blocked::Runtime { limit: 1, holders, .. } = lanes.blocked(waiting.instance(), Apply, now) else { panic!("blocked") };
+            let Blocked::Runtime { limit: 1, holders, .. } = lanes.blocked(waiting, Apply, now) else { panic!("blocked") };
             assert_eq!((holders[0].instance, holders[0].job), (next, job));
         }
         let (state, _) = step(state, Event::JobEnded { job, outcome: Outcome::TimedOut }, now);

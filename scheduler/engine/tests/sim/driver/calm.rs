@@ -74,7 +74,7 @@ impl Driver {
                 if held.contains_key(desired.runtime.as_str()) || self.lanes.next_wake(self.wall()).is_some() {
                     continue;
                 }
-                let blocked = self.lanes.blocked(state.instance(), kind, self.wall());
+                let blocked = self.lanes.blocked(state, kind, self.wall());
                 // Its own limit, and what may still run counts against that until a person says otherwise.
                 let is_given_up = matches!(&blocked, Blocked::Runtime { holders, .. } if holders.iter().any(|holder| holder.is_given_up));
                 assert!(is_given_up || matches!(blocked, Blocked::NotBlocked | Blocked::Pace), "{blocked:?}");
