@@ -23,7 +23,7 @@ mod patterns;
 mod unbroken;
 
 /// What stands in place of a secret.
-const SHOWN_MASK: &str = "***";
+pub const SHOWN_MASK: &str = "***";
 const MASK: &[u8] = SHOWN_MASK.as_bytes();
 
 /// Shortest value that is masked: a shorter one would black out ordinary words.

@@ -8,7 +8,7 @@ use schema::time::Timestamp;
 use crate::action::{Action, StartJob};
 use crate::converge::Situation;
 use crate::limits::START_DEADLINE_MS;
-use crate::state::{ApplyEnd, Chain, Finding, Job, State};
+use crate::state::{ApplyEnd, COMMANDS_KEPT, Chain, Finding, Job, State};
 use crate::step::log;
 
 /// What became of a start that was decided and that no runner has been handed yet.
@@ -100,6 +100,11 @@ impl State {
             stop: None,
             chain_before,
         });
+        if !self.commands.contains(&desired.compiled) {
+            self.commands.push(desired.compiled);
+            let old = self.commands.len().saturating_sub(COMMANDS_KEPT);
+            self.commands.drain(..old);
+        }
         match kind {
             JobKind::GetInfo => {
                 self.telling.due = None;

@@ -36,6 +36,9 @@ pub(crate) use pursuit::{ApplyEnd, Chain, Pursuit};
 /// back at; the log has all of them.
 pub const APPROVALS_KEPT: usize = 12;
 
+/// Most different commands of which it is remembered that jobs were started with them: those of some changes of a config, or releases.
+pub const COMMANDS_KEPT: usize = 16;
+
 /// One service instance.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct State {
@@ -104,6 +107,10 @@ pub struct State {
     /// What the last apply left running, if it succeeded, and what became of that: a whole sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) left_behind: Option<String>,
+    /// The commands of its jobs, each once, in the order in which they were first started with: what those were given may be live.
+    /// The newest [`COMMANDS_KEPT`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) commands: Vec<BlobId>,
     /// A rollback was asked for and nothing has converged since; a second one could go round in circles.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) rollback_spent: bool,
@@ -364,6 +371,7 @@ impl State {
             applied: None,
             settled: None,
             left_behind: None,
+            commands: Vec::new(),
             rollback_spent: false,
             wants: Wants::default(),
             standing: Standing {

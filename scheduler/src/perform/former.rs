@@ -3,51 +3,68 @@
 //!
 //! What always holds: none of it is known to a command, and nothing depends on it: what cannot be had any more is left out.
 
+use std::collections::BTreeSet;
+
 use schema::id::InstanceId;
 use schema::mask::SHORTEST_BYTES;
 use schema::time::Timestamp;
 use schema::wire::{self, SECRET_KEYS_VARIABLE};
 
 use super::secrets::named;
-use super::{Command, End, EnvValue, JobId, Performer, Place, RAW_SECRET, later};
+use super::{Command, Commands, End, EnvValue, JobId, Performer, Place, RAW_SECRET, later};
 
-/// Most values of which nobody knows whether they are live: those of some releases that failed one after the other. Each one makes
-/// masking a little slower.
-const BEGUN_LIMIT: usize = 16;
+/// Most values of which nobody knows whether they are live: those of some releases that failed one after the other, or of a secret that
+/// was set anew again and again. Each one makes masking a little slower.
+const UNSURE_LIMIT: usize = 64;
 
 /// Most bytes of all values: beside what a job is given they must fit into its environment, and into a Secret of a cluster. 64 KiB.
 const BYTES_LIMIT: usize = 64 << 10;
 
+/// Before everything.
+const BEGINNING: Timestamp = Timestamp::from_millis(0);
+
 impl Performer {
     /// The secrets that may have been live when `job` was decided `at`, or since: what the newest apply that had succeeded was given, the
-    /// newest fetch that found what is desired, and all applies begun since that success. Without those that are `known` and those
-    /// that are too short to be masked; of the applies begun at most [`BEGUN_LIMIT`], in all at most [`BYTES_LIMIT`].
+    /// newest fetch that found what is desired, all applies begun since that success, and whatever else the secrets of its commands ever
+    /// were. Without those that are `known` and those that are too short to be masked; of those that may not be live at most
+    /// [`UNSURE_LIMIT`], in all at most [`BYTES_LIMIT`].
     ///
     /// # Errors
     /// When the database does not answer.
     pub(super) async fn former(&self, instance: InstanceId, job: JobId, at: Timestamp, known: &[&[u8]]) -> Result<Vec<Vec<u8>>, End> {
         let failed = |error| later(format!("failed to read the jobs before the job {job}: {error}"));
-        let mut former = Former { known, values: Vec::new(), begun: 0, bytes: 0 };
-        for given in self.store.given(instance, job, at).await.map_err(failed)? {
+        let (matched, remembered) = self.store.remembered(instance).await.map_err(failed)?;
+        let mut has_secrets = false;
+        for given in &remembered {
+            has_secrets |= self.commands(given.compiled).await.is_ok_and(|commands| each(&commands).any(is_secret));
+        }
+        if !has_secrets {
+            return Ok(Vec::new());
+        }
+        let (live, begun) = self.store.given(instance, job, at).await.map_err(failed)?;
+        let mut former = Former { known, values: Vec::new(), unsure: 0, bytes: 0 };
+        let mut read = BTreeSet::new();
+        for given in live.into_iter().chain(matched).chain(begun).chain(remembered) {
             let Ok(commands) = self.commands(given.compiled).await else { continue };
-            let apply = self.values_between(&commands.apply, &commands.place, given.since, given.until).await;
-            former.take(apply.map_err(failed)?, given.is_live);
-            if let Some(fetch) = &commands.fetch {
-                // What a plan brought with it is live too.
-                let fetch = self.values_between(fetch, &commands.place, given.fetched_since, given.until).await;
-                former.take(fetch.map_err(failed)?, given.is_live);
+            for command in each(&commands) {
+                // What a plan of fetch brought with it is live too.
+                let is_fetch = commands.fetch.as_ref() == Some(command);
+                let since = if is_fetch { given.fetched_since } else { given.since };
+                let values = self.values_between(command, &commands.place, (since, given.until), &mut read).await;
+                former.take(values.map_err(failed)?, given.is_live);
             }
         }
         Ok(former.values)
     }
 
-    /// What a command was given that is secret when it was decided on and ran between these times.
+    /// What a command may have been given that is secret between these times, the second one included; of a secret and times that are
+    /// in `read` nothing.
     async fn values_between(
         &self,
         command: &Command,
         place: &Place,
-        since: Timestamp,
-        until: Option<Timestamp>,
+        (since, until): Times,
+        read: &mut BTreeSet<(String, Times)>,
     ) -> crate::store::Result<Vec<Vec<u8>>> {
         let mut values = Vec::new();
         for variable in &command.env {
@@ -56,7 +73,12 @@ impl Performer {
                     values.extend(wire::secret_keys(text).filter_map(|key| named(key, command, place)));
                 }
                 EnvValue::Plain(_) | EnvValue::KubernetesSecret { .. } => {}
-                EnvValue::Secret { key, version: 0 } => values.extend(self.store.secret_between(key, since, until).await?),
+                // A config may have named other versions before.
+                EnvValue::Secret { key, version } if *version == 0 || since == BEGINNING => {
+                    if read.insert((key.clone(), (since, until))) {
+                        values.extend(self.store.secret_between(key, since, until).await?);
+                    }
+                }
                 // Deleted since, or sealed with a key that is lost.
                 EnvValue::Secret { key, version } => {
                     let found = self.store.secret(key, *version).await.ok().flatten();
@@ -69,12 +91,28 @@ impl Performer {
     }
 }
 
+fn each(commands: &Commands) -> impl Iterator<Item = &Command> {
+    std::iter::once(&commands.apply).chain(&commands.fetch).chain(&commands.get_info)
+}
+
+/// Whether a command is given anything that is secret and that somebody here knows.
+fn is_secret(command: &Command) -> bool {
+    command.env.iter().any(|variable| match &variable.value {
+        EnvValue::Plain(_) => variable.key == SECRET_KEYS_VARIABLE,
+        EnvValue::KubernetesSecret { .. } => false,
+        EnvValue::Secret { .. } | EnvValue::Sealed(_) => true,
+    })
+}
+
+/// From when until when, to this day without an end.
+type Times = (Timestamp, Option<Timestamp>);
+
 /// Distinct values, up to a limit.
 struct Former<'a> {
     known: &'a [&'a [u8]],
     values: Vec<Vec<u8>>,
     /// Those that may not be live.
-    begun: usize,
+    unsure: usize,
     bytes: usize,
 }
 
@@ -84,9 +122,9 @@ impl Former<'_> {
             // No environment variable can have held a NUL.
             let is_masked = value.len() >= SHORTEST_BYTES && !value.contains(&0);
             let is_new = !self.known.contains(&value.as_slice()) && !self.values.contains(&value);
-            let has_room = (is_live || self.begun < BEGUN_LIMIT) && self.bytes + value.len() <= BYTES_LIMIT;
+            let has_room = (is_live || self.unsure < UNSURE_LIMIT) && self.bytes + value.len() <= BYTES_LIMIT;
             if is_masked && is_new && has_room {
-                self.begun += usize::from(!is_live);
+                self.unsure += usize::from(!is_live);
                 self.bytes += value.len();
                 self.values.push(value);
             }
@@ -99,7 +137,7 @@ mod tests {
     use super::*;
 
     fn taken(known: &[&[u8]], found: &[&[u8]], is_live: bool) -> Vec<Vec<u8>> {
-        let mut former = Former { known, values: Vec::new(), begun: 0, bytes: 0 };
+        let mut former = Former { known, values: Vec::new(), unsure: 0, bytes: 0 };
         former.take(found.iter().map(|value| value.to_vec()).collect(), is_live);
         former.values
     }
@@ -114,7 +152,7 @@ mod tests {
     fn of_what_may_be_live_the_first_are_kept_where_there_are_too_many() {
         let many: Vec<String> = (0..100).map(|number| format!("secret-{number}")).collect();
         let many: Vec<&[u8]> = many.iter().map(String::as_bytes).collect();
-        assert_eq!(taken(&[], &many, false), many[..BEGUN_LIMIT]);
+        assert_eq!(taken(&[], &many, false), many[..UNSURE_LIMIT]);
         assert_eq!(taken(&[], &many, true), many, "what is live is kept however many they are");
         let (long, fits) = (vec![b'a'; BYTES_LIMIT - 5], vec![b'b'; 6]);
         assert_eq!(taken(&[], &[&fits, &long, b"old-one"], true), [fits.clone(), b"old-one".to_vec()]);

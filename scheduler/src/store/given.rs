@@ -1,5 +1,5 @@
-//! What an instance was given that may be live there: by the newest apply that succeeded, by the newest fetch that found what is
-//! desired, and by all applies begun since that success.
+//! What an instance was given that may be live there: the newest apply that succeeded, the newest fetch that found what is desired, all
+//! applies begun since that success, and whatever commands of its newest jobs there were.
 
 use engine::action::StartJob;
 use engine::state::Matched;
@@ -49,6 +49,12 @@ impl Given {
         }
     }
 
+    /// Jobs of which only the commands are remembered.
+    fn of_commands(compiled: BlobId) -> Self {
+        let since = Timestamp::from_millis(0);
+        Self { compiled, since, fetched_since: since, until: None, is_live: false }
+    }
+
     fn of_applies(row: &Row, is_live: bool) -> Result<Self> {
         let is_waiting = get::<i64>(row, "is_waiting")? > 0;
         Ok(Self {
@@ -74,9 +80,9 @@ const APPLIES: &str = "SELECT COALESCE(j.compiled, rc.compiled) AS digest, MIN(j
     LEFT JOIN release_channels AS rc ON rc.release_id = j.release_id AND rc.channel_id = j.channel_id WHERE ";
 
 impl Store {
-    /// What other jobs of an instance than `job` were given that may have been live there at some time since `at`. What is known to have
-    /// been live comes first, then the newest.
-    pub async fn given(&self, instance: InstanceId, job: JobId, at: Timestamp) -> Result<Vec<Given>> {
+    /// What other applies of an instance than `job` were given that may have been live there at some time since `at`: the newest that had
+    /// succeeded by then, and those that were decided after it and may have begun, newest first.
+    pub async fn given(&self, instance: InstanceId, job: JobId, at: Timestamp) -> Result<(Vec<Given>, Vec<Given>)> {
         let arrived: Option<i64> = sqlx::query_scalar(
             "SELECT seq FROM jobs WHERE instance_id = $1 AND kind = $3 AND +status = $4 AND id <> $2 AND ended_at <= $5
              ORDER BY seq DESC LIMIT 1",
@@ -111,16 +117,26 @@ impl Store {
             .build()
             .fetch_all(&self.read)
             .await?;
-        let matched =
-            sqlx::query("SELECT json_extract(state, '$.look.matched') AS matched FROM instances WHERE id = $1 AND json_valid(state)")
-                .bind(instance.to_string())
-                .fetch_optional(&self.read)
-                .await?;
         // What cannot be read of the past keeps no job from its start.
-        let matched = matched.iter().filter_map(|row| json_or_null::<Matched>(row, "matched").ok().flatten());
         let live = live.iter().filter_map(|row| Given::of_applies(row, true).ok());
         let begun = begun.iter().filter_map(|row| Given::of_applies(row, false).ok());
-        Ok(live.chain(matched.map(|matched| Given::of_fetch(&matched))).chain(begun).collect())
+        Ok((live.collect(), begun.collect()))
+    }
+
+    /// What an instance remembers of the jobs that it was given: the newest fetch that found what is desired, and the commands there were,
+    /// newest first.
+    pub async fn remembered(&self, instance: InstanceId) -> Result<(Option<Given>, Vec<Given>)> {
+        let row = sqlx::query(
+            "SELECT json_extract(state, '$.look.matched') AS matched, json_extract(state, '$.commands') AS commands
+             FROM instances WHERE id = $1 AND json_valid(state)",
+        )
+        .bind(instance.to_string())
+        .fetch_optional(&self.read)
+        .await?;
+        let Some(row) = row else { return Ok((None, Vec::new())) };
+        let matched: Option<Matched> = json_or_null(&row, "matched").ok().flatten();
+        let commands: Vec<BlobId> = json_or_null(&row, "commands").ok().flatten().unwrap_or_default();
+        Ok((matched.as_ref().map(Given::of_fetch), commands.into_iter().rev().map(Given::of_commands).collect()))
     }
 
     /// The values that the latest version of a secret may have been between these times, both included, newest first; `until`: to

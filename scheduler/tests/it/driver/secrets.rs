@@ -74,7 +74,7 @@ fn former(rig: &Rig, kind: JobKind, token: &str) -> Option<BTreeSet<String>> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_applies_may_have_left_live_is_masked_until_a_later_one_has_succeeded() {
+async fn what_may_be_live_is_masked_beside_what_a_job_is_given() {
     let rig = Rig::start(world()).await;
     let set = async |value: &str| rig.handle.set_secret("token".to_owned(), value.into(), caller("eve")).await.unwrap();
     let set_of = |values: &[&str]| -> BTreeSet<String> { values.iter().map(|value| (*value).to_owned()).collect() };
@@ -96,10 +96,10 @@ async fn what_applies_may_have_left_live_is_masked_until_a_later_one_has_succeed
     set("value-three").await;
     rig.handle.ask(target("staging"), Ask::Retry, caller("eve")).await.unwrap();
     masked(JobKind::Apply, "value-three", &["value-one", "value-two-bad"]).await;
-    masked(JobKind::Fetch, "value-three", &[]).await;
+    masked(JobKind::Fetch, "value-three", &["value-one", "value-two-bad"]).await;
     // It is looked at no sooner than its time comes.
     rig.handle.run_once(target("staging"), JobKind::GetInfo, caller("eve")).await.unwrap();
-    masked(JobKind::GetInfo, "", &["value-three"]).await;
+    masked(JobKind::GetInfo, "", &["value-one", "value-two-bad", "value-three"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -117,6 +117,30 @@ async fn what_was_live_before_any_apply_is_masked_however_often_it_was_set_since
         let token = if kind == JobKind::GetInfo { "" } else { "value-29-bad" };
         let what = format!("the live value to be masked for {kind}");
         rig.until(&what, async || former(&rig, kind, token)?.contains("value-one").then_some(())).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_value_is_masked_that_only_jobs_had_which_changed_nothing() {
+    let env = ", env: {TOKEN: {secret: {key: token}}}";
+    let waits = WITH_A_SECRET.replace("runtimes: [{runtime: tool}]", "runtimes: [{runtime: tool}], preconditions: [{manualApproval: {}}]");
+    let of_info = WITH_A_SECRET.replace(env, "").replace("cmd: [info]", &format!("cmd: [info]{env}"));
+    let renamed = waits.replace("name: staging", "name: other");
+    for (what, first, then, kind) in [
+        ("fetch found work with it", &waits, &waits, JobKind::Fetch),
+        ("getInfo alone is given it", &of_info, &of_info, JobKind::GetInfo),
+        ("another channel had it", &waits, &renamed, JobKind::Fetch),
+    ] {
+        let rig = Rig::start(world()).await;
+        let set = async |value: &str| rig.handle.set_secret("token".to_owned(), value.into(), caller("eve")).await.unwrap();
+        set("value-one").await;
+        rig.request(first, true).await.unwrap();
+        rig.until(what, async || former(&rig, kind, "value-one")).await;
+        set("value-two").await;
+        if first != then {
+            rig.request(then, true).await.unwrap();
+        }
+        rig.until(what, async || former(&rig, kind, "value-two")?.contains("value-one").then_some(())).await;
     }
 }
 
