@@ -20,7 +20,7 @@ use pvnctl::client::{Client, Events, Token};
 use pvnctl::console::Console;
 use pvnctl::failure::Failure;
 use pvnctl::files::Files;
-use pvnctl::wait::{self, FailedIn, Goal, Verdict};
+use pvnctl::wait::{self, FailedIn, Verdict};
 use pvnctl::when;
 use schema::api::{LogEntry, Service};
 use tokio::time::Instant;
@@ -28,7 +28,7 @@ use tokio::time::Instant;
 use crate::daemon::Daemon;
 use crate::settings::{Settings, listen_address};
 use crate::signals::{INTERRUPTED, Stops};
-use files::Applied;
+use files::{Applied, Wish};
 use watch::Watch;
 
 /// Where `dev` listens when nothing is said and the address is free: where `pvnctl` looks when nothing is said.
@@ -52,7 +52,7 @@ Examples:
 
 Exit codes:
   0  stopped by hand; with --until-converged: everything is CONVERGED
-  1  the config is broken, or another error
+  1  the config is broken, somebody released something else, or another error
   2  with --until-converged: something FAILED
   3  with --until-converged: the timeout came first";
 
@@ -110,11 +110,13 @@ pub async fn run(arguments: Arguments) -> u8 {
 async fn start(arguments: &Arguments, console: &mut Console) -> Result<u8, Failure> {
     let mut stops = Stops::take()?;
     let root = arguments.root();
-    if !root.is_dir() {
-        return Err(Failure::with_next(
-            format!("{} is not a directory", root.display()),
-            "name a directory that holds *.pvn.yaml files, as in examples/quickstart",
-        ));
+    let wrong = match std::fs::metadata(root) {
+        Ok(found) if found.is_dir() => None,
+        Ok(_) => Some(format!("{} is not a directory", root.display())),
+        Err(error) => Some(format!("{} cannot be looked into: {error}", root.display())),
+    };
+    if let Some(wrong) = wrong {
+        return Err(Failure::with_next(wrong, "name a directory that holds *.pvn.yaml files, as in examples/quickstart"));
     }
     let params = pvnctl::args::parse_params("--param", &arguments.params)?;
     // Read before anything is started: a broken config is the first thing to know.
@@ -161,6 +163,15 @@ async fn daemon(arguments: &Arguments, root: &Path, data_dir: &Path) -> Result<D
     Daemon::start(settings).await.map_err(|error| Failure::user(format!("{:#}", anyhow::Error::from(error))))
 }
 
+/// What is wrong with the files at present.
+#[derive(PartialEq, Eq)]
+struct Complaint {
+    /// As it was told.
+    told: String,
+    /// Whether they can be read, and the scheduler does not take them.
+    is_refused: bool,
+}
+
 /// One run of `dev`: the client half.
 struct Session {
     client: Client,
@@ -171,9 +182,9 @@ struct Session {
     data_dir: PathBuf,
     events: Events,
     last_event: Option<String>,
-    goals: Vec<Goal>,
-    /// What is wrong with the files at present, as it was told.
-    complaint: Option<String>,
+    wishes: Vec<Wish>,
+    complaint: Option<Complaint>,
+    has_applied: bool,
     started: Instant,
 }
 
@@ -207,8 +218,9 @@ impl Session {
             data_dir,
             events,
             last_event,
-            goals: Vec::new(),
+            wishes: Vec::new(),
             complaint: None,
+            has_applied: false,
             started: Instant::now(),
         })
     }
@@ -257,9 +269,9 @@ impl Session {
 
     /// Applies the files and releases what needs it.
     async fn apply(&mut self, configs: &Files, console: &mut Console) -> Result<(), Failure> {
-        let Applied { goals, lines, warnings } =
-            files::apply(&self.client, &self.data_dir, configs, &self.params, self.goals.is_empty()).await?;
-        self.goals = goals;
+        let is_start = !std::mem::replace(&mut self.has_applied, true);
+        let Applied { wishes, lines, warnings } = files::apply(&self.client, &self.data_dir, configs, &self.params, is_start).await?;
+        self.wishes = wishes;
         console.warn(&warnings)?;
         for line in lines {
             console.data(&format!("{line}\n"))?;
@@ -274,18 +286,18 @@ impl Session {
                 self.complaint = None;
                 Ok(())
             }
-            Err(failure @ (Failure::Refused(_) | Failure::Token { .. } | Failure::Config(_))) => self.wait_out(&failure, console),
+            Err(failure @ (Failure::Refused(_) | Failure::Token { .. } | Failure::Config(_))) => self.wait_out(&failure, true, console),
             Err(other) => Err(other),
         }
     }
 
-    /// Shows a mistake once, however often an editor writes it.
-    fn wait_out(&mut self, failure: &Failure, console: &mut Console) -> Result<(), Failure> {
-        let text = format!("{failure:?}");
-        if self.complaint.as_ref() == Some(&text) {
+    /// Shows a mistake once, however often an editor writes it. `is_refused`: the files can be read, and the scheduler does not take them.
+    fn wait_out(&mut self, failure: &Failure, is_refused: bool, console: &mut Console) -> Result<(), Failure> {
+        let complaint = Complaint { told: format!("{failure:?}"), is_refused };
+        if self.complaint.as_ref() == Some(&complaint) {
             return Ok(());
         }
-        self.complaint = Some(text);
+        self.complaint = Some(complaint);
         console.report(failure)?;
         console.say("what was applied before stays in force; waiting for the files to change")
     }
@@ -293,6 +305,8 @@ impl Session {
     /// The files as they are now, when that is something else than before and can be read.
     fn changed(&mut self, seen: &Files, console: &mut Console) -> Result<Option<Files>, Failure> {
         match files::read(&self.arguments.dir) {
+            // What they were refused for may be elsewhere, and mended by now.
+            Ok(files) if self.complaint.as_ref().is_some_and(|complaint| complaint.is_refused) => Ok(Some(files)),
             Ok(files) if files.files == seen.files => {
                 if self.complaint.take().is_some() {
                     console.say("the files are as they were applied again")?;
@@ -300,7 +314,7 @@ impl Session {
                 Ok(None)
             }
             Ok(files) => Ok(Some(files)),
-            Err(failure) => self.wait_out(&failure, console).map(|()| None),
+            Err(failure) => self.wait_out(&failure, false, console).map(|()| None),
         }
     }
 
@@ -336,11 +350,12 @@ impl Session {
 
     /// The exit code, and what is said of it, once it is clear.
     async fn converged(&self, deadline: Instant) -> Result<Option<(u8, String)>, Failure> {
-        let (mut failed, mut waiting) = (Vec::new(), Vec::new());
-        for goal in &self.goals {
+        let (mut failed, mut waiting, mut others) = (Vec::new(), Vec::new(), Vec::new());
+        for wish in &self.wishes {
+            let goal = &wish.goal;
             let service: Service = self.client.get(&["v1", "applications", &goal.application, "services", &goal.service], &[]).await?;
             match goal.judge(&service) {
-                Verdict::Converged => {}
+                Verdict::Converged => others.extend(wish.others(&self.client, &service).await?),
                 Verdict::Waiting => waiting.extend(wait::open(goal, &service)),
                 Verdict::Failed(channels) => {
                     let channels: Vec<_> = channels.iter().map(FailedIn::in_short).collect();
@@ -352,6 +367,8 @@ impl Session {
         let took = when::duration(self.started.elapsed());
         Ok(if !failed.is_empty() {
             Some((FAILED, format!("FAILED after {took}: {}", failed.join("; "))))
+        } else if let (true, Some((words, next))) = (waiting.is_empty(), others.into_iter().next()) {
+            return Err(Failure::with_next(format!("CONVERGED after {took}, but {words}"), next));
         } else if waiting.is_empty() {
             Some((0, format!("everything is CONVERGED after {took}")))
         } else if Instant::now() >= deadline {

@@ -1,6 +1,7 @@
 //! A real `pvn-scheduler dev` over a copy of an example.
 
 use std::fs::File;
+use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 
@@ -111,9 +112,16 @@ impl Dev {
 
     /// Runs `pvnctl` against it as its output tells people to.
     pub fn pvnctl(&self, arguments: &[&str]) -> Output {
+        self.pvnctl_with(arguments, "")
+    }
+
+    /// The same with this on its stdin.
+    pub fn pvnctl_with(&self, arguments: &[&str], input: &str) -> Output {
+        let mut stdin = tempfile::tempfile().expect("a file can be made");
+        stdin.write_all(input.as_bytes()).and_then(|()| stdin.rewind()).expect("a file can be written");
         let mut command = Command::new(programs::program("pvnctl"));
         command.args(arguments).env("PVN_SERVER", format!("http://{}", self.address)).env("PVN_DATA_DIR", self.directory().join(".pvn"));
-        command.stdin(Stdio::null()).output().expect("pvnctl can be started")
+        command.stdin(stdin).output().expect("pvnctl can be started")
     }
 
     /// Ctrl-C, and how it ended.

@@ -126,3 +126,79 @@ fn until_converged_is_no_success_while_what_the_files_say_is_taken_back() {
         ends(&taken_back, 2);
     }
 }
+
+/// The quickstart at another greeting, which somebody takes back.
+fn rolled_back_by_somebody(arguments: &[&str]) -> Dev {
+    let mut dev = seldom();
+    ends(&run(&dev), 0);
+    dev.start(arguments);
+    dev.file_becomes("site/greeting.txt", "new\n");
+    let back = dev.pvnctl(&["services", "rollback", "site", "--app", "quickstart", "--wait"]);
+    ends(&back, 0);
+    dev.interrupt();
+    dev
+}
+
+#[test]
+fn until_converged_is_no_success_where_somebody_released_something_else_than_the_files_say() {
+    let given = ["--until-converged", "--param", "greeting=new"];
+    let dev = rolled_back_by_somebody(&given[1..]);
+    let again = dev.to_the_end(&given);
+    ends(&again, 1);
+    assert!(said(&again).contains("released and which is not what these files and --param say"), "{}", said(&again));
+    let next = "`pvnctl services push site --app quickstart --param greeting=new`";
+    assert!(said(&again).contains(next), "{}", said(&again));
+    // And what that leads to is what the files say, whoever made it.
+    let mut dev = dev;
+    dev.start(&given[1..]);
+    ends(&dev.pvnctl(&["services", "push", "site", "--app", "quickstart", "--param", "greeting=new", "--wait"]), 0);
+    dev.interrupt();
+    ends(&dev.to_the_end(&given), 0);
+}
+
+/// The quickstart's files with a secret that nobody has set.
+fn without_its_secret(dev: &Dev) -> String {
+    let text = std::fs::read_to_string(dev.directory().join("quickstart.pvn.yaml")).expect("the example has it");
+    let asks = "  application: quickstart\n  env:\n    KEY: {secret: {key: nobody-set-this}}\n  parameters:";
+    let changed = text.replace("  application: quickstart\n  parameters:", asks).replace("cmd: [./apply.sh]", "cmd: [./other.sh]");
+    assert!(changed.contains("nobody-set-this") && changed.contains("other.sh"), "{changed}");
+    changed
+}
+
+#[test]
+fn files_whose_release_is_refused_change_nothing_and_are_no_success() {
+    let mut dev = seldom();
+    ends(&run(&dev), 0);
+    let path = dev.directory().join("quickstart.pvn.yaml");
+    let good = std::fs::read_to_string(&path).expect("the example has it");
+    let refused = without_its_secret(&dev);
+    std::fs::write(&path, &refused).expect("a file can be written");
+    script(&dev, "other.sh", "touch other-ran");
+    let first = run(&dev);
+    ends(&first, 1);
+    assert!(said(&first).contains("nobody-set-this") && said(&first).contains("nothing was stored"), "{}", said(&first));
+
+    // Nor where they are watched: what was in force is what runs.
+    std::fs::write(&path, &good).expect("a file can be written");
+    dev.start(&["--watch"]);
+    dev.prints("goes on at");
+    std::fs::write(&path, &refused).expect("a file can be written");
+    dev.prints("waiting for the files to change");
+    let diff = dev.pvnctl(&["configs", "diff", path.to_str().expect("a path"), "--exit-code"]);
+    ends(&diff, 2);
+    std::fs::remove_dir_all(dev.directory().join("site")).expect("it was made");
+    ends(&dev.pvnctl(&["services", "refresh", "site", "--app", "quickstart", "--channel", "here"]), 0);
+    dev.file_becomes("site/greeting.txt", "hello\n");
+    assert!(!dev.directory().join("other-ran").exists(), "{}", dev.log());
+    assert!(!dev.log().contains("as they were applied again"), "{}", dev.log());
+
+    // What they were refused for is mended elsewhere, and they are taken without a change, once somebody touches them.
+    ends(&dev.pvnctl_with(&["secrets", "set", "nobody-set-this"], "hunter2-of-mine"), 0);
+    std::fs::write(&path, &refused).expect("a file can be written");
+    wait::until("the files to be taken", || {
+        let shown = dev.pvnctl(&["services", "get", "site", "--app", "quickstart", "-o", "json"]);
+        let shown: serde_json::Value = serde_json::from_slice(&shown.stdout).ok()?;
+        (shown["version"] == "site-2").then_some(())
+    });
+    dev.interrupt();
+}

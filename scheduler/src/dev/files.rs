@@ -14,6 +14,7 @@ use schema::api::{
 };
 use schema::config::{Body, Document};
 use schema::id::ReleaseId;
+use schema::mask::SHOWN_MASK;
 use schema::status::Status;
 
 use super::memory::{Memory, Wanted};
@@ -21,14 +22,67 @@ use super::memory::{Memory, Wanted};
 /// What came of it.
 pub(super) struct Applied {
     /// Every service in the files, to wait for.
-    pub(super) goals: Vec<Goal>,
+    pub(super) wishes: Vec<Wish>,
     /// What to tell.
     pub(super) lines: Vec<String>,
     /// What is allowed and probably not meant.
     pub(super) warnings: Vec<Diagnostic>,
 }
 
-/// Applies the files; all or nothing. Then releases every service that has no release in one of its channels, whose config
+/// A service as the files have it.
+pub(super) struct Wish {
+    /// What is waited for.
+    pub(super) goal: Goal,
+    /// The version of its config.
+    config: u64,
+    /// The parameters given for it.
+    params: BTreeMap<String, String>,
+}
+
+impl Wish {
+    /// Where the service is at a release of other files or parameters, which somebody has made, in words; and what ends that.
+    ///
+    /// # Errors
+    /// What the server refuses, and one that cannot be reached.
+    pub(super) async fn others(&self, client: &Client, service: &Service) -> Result<Option<(String, String)>, Failure> {
+        let mut found: BTreeMap<ReleaseId, (Release, Vec<&str>)> = BTreeMap::new();
+        for instance in self.goal.wanted(service) {
+            let Some(id) = instance.release else { continue };
+            if let Some((_, channels)) = found.get_mut(&id) {
+                channels.push(instance.channel.as_str());
+                continue;
+            }
+            let release: Release = client.get(&["v1", "releases", &id.to_string()], &[]).await?;
+            found.insert(id, (release, vec![instance.channel.as_str()]));
+        }
+        found.retain(|_, (release, _)| !self.is_from(release));
+        let Some((first, _)) = found.values().next() else { return Ok(None) };
+        let said: Vec<_> = found
+            .values()
+            .map(|(release, channels)| {
+                format!("is at {} in {}, which {} released and which is not what", release.version, channels.join(", "), release.by)
+            })
+            .collect();
+        let (application, name) = (&service.application, &service.name);
+        let given: String = self.differing(first).map(|(name, value)| format!(" --param {name}={value}")).collect();
+        let words = format!("{application}/{name} {} these files and --param say", said.join(" these files and --param say; "));
+        let next =
+            format!("what somebody released stays; `pvnctl services push {name} --app {application}{given}` releases what the files say");
+        Ok(Some((words, next)))
+    }
+
+    fn is_from(&self, release: &Release) -> bool {
+        release.config_version.is_none_or(|version| version == self.config) && self.differing(release).next().is_none()
+    }
+
+    /// Parameters with other values in a release, or with none. Of secrets nobody can tell.
+    fn differing(&self, release: &Release) -> impl Iterator<Item = (&String, &String)> {
+        let params = release.params.clone();
+        self.params.iter().filter(move |(name, value)| params.get(*name).is_none_or(|there| there != *value && there != SHOWN_MASK))
+    }
+}
+
+/// Applies the files; all or nothing, with the releases that follow: what the scheduler would refuse of them is not stored. Then releases every service that has no release in one of its channels, whose config
 /// is another than at its last release from here, or whose parameters are. The others are looked at, and what failed by itself is
 /// tried again, at a start (`is_start`) and where the runtime is another by now: no config tells of scripts, and what an earlier run
 /// saw was seen with those of then.
@@ -46,6 +100,8 @@ pub(super) async fn apply(
         return Err(Failure::with_next(format!("--param `{stray}` is not a parameter of any service here"), known));
     }
     let request = ConfigsRequest { files: configs.files.clone(), ..ConfigsRequest::default() };
+    let with_releases = ConfigsRequest { dry_run: true, push: true, params: params.clone(), ..request.clone() };
+    let _would: ConfigsResult = client.ask(&["v1", "configs"], &with_releases).await?;
     let result: ConfigsResult = client.post(&["v1", "configs"], &request).await?;
     let mut lines = Vec::new();
     if diff::changes(&result) > 0 {
@@ -54,20 +110,20 @@ pub(super) async fn apply(
     let is_changed = |document: &&DocumentChange| document.kind == "runtime" && document.change != "unchanged";
     let changed: Vec<String> = result.documents.iter().filter(is_changed).map(|document| document.name.clone()).collect();
     let mut memory = Memory::open(data_dir);
-    let mut goals = Vec::new();
+    let mut wishes = Vec::new();
     for document in result.documents.iter().filter(|document| document.kind == "service") {
-        let (goal, line) = release(client, &mut memory, document, params, &takes, is_start, &changed).await?;
-        goals.push(goal);
+        let (wish, line) = release(client, &mut memory, document, params, &takes, is_start, &changed).await?;
+        wishes.push(wish);
         lines.extend(line);
     }
     if is_start {
-        look_at_others(client, &goals).await?;
+        look_at_others(client, &wishes).await?;
     }
-    if goals.is_empty() {
+    if wishes.is_empty() {
         lines.push("there are no services in these files, so there is nothing to release".to_owned());
     }
     lines.extend(pvnctl::diagnostics::left_out(&result.left_out));
-    Ok(Applied { goals, lines, warnings: result.warnings })
+    Ok(Applied { wishes, lines, warnings: result.warnings })
 }
 
 /// Reads the config files of a directory.
@@ -97,7 +153,7 @@ async fn release(
     takes: &Takes,
     is_start: bool,
     changed: &[String],
-) -> Result<(Goal, Option<String>), Failure> {
+) -> Result<(Wish, Option<String>), Failure> {
     let application = document.application.as_ref().map(ToString::to_string).unwrap_or_default();
     let takes = takes.get(&(application.clone(), document.name.clone()));
     let given: BTreeMap<String, String> = params
@@ -127,15 +183,24 @@ async fn release(
             let done = if is_asked { again(client, &path, instance).await? } else { "" };
             channels.push(format!("{} {}{done}", instance.channel, instance.status));
         }
-        let line = service.version.map(|version| format!("{application}/{} goes on at {version}: {}", document.name, channels.join(", ")));
-        return Ok((goal, line));
+        let wish = Wish { goal, config: document.version, params: given };
+        let at = service.version.as_ref().map_or_else(String::new, |version| format!(" at {version}"));
+        let mut line = format!("{application}/{} goes on{at}: {}", document.name, channels.join(", "));
+        if let Some((others, next)) = wish.others(client, &service).await? {
+            line = format!("{line}\n{others}; {next}");
+        }
+        return Ok((wish, Some(line)));
     }
-    memory.remember(&wanted)?;
+    let before = memory.remember(&wanted)?;
     // Where the files say nothing new, what a person decided in the other channels stands.
     let channels = (!is_other && service.version.is_some()).then_some(needing);
     let request = PushRequest { params: given.clone(), channels, ..PushRequest::default() };
-    let pushed: Pushed = client.post(&[&path[..], &["push"]].concat(), &request).await?;
-    Ok((Goal::of_release(client, &application, &document.name, &pushed).await?, None))
+    let pushed: Result<Pushed, Failure> = client.post(&[&path[..], &["push"]].concat(), &request).await;
+    if let Err(Failure::Refused(_)) = &pushed {
+        memory.put_back(&wanted, before)?;
+    }
+    let goal = Goal::of_release(client, &application, &document.name, &pushed?).await?;
+    Ok((Wish { goal, config: document.version, params: given }, None))
 }
 
 /// Looks at a channel again, and tries again what failed there by itself; what is done, to be said behind its status.
@@ -152,10 +217,10 @@ async fn again(client: &Client, service: &[&str], instance: &Instance) -> Result
 }
 
 /// Has fetch look at what an earlier run released and the files do not have any more: that goes on too, by what is so now.
-async fn look_at_others(client: &Client, goals: &[Goal]) -> Result<(), Failure> {
+async fn look_at_others(client: &Client, wishes: &[Wish]) -> Result<(), Failure> {
     let services = client.list::<ServiceSummary>(&["v1", "services"], &[], None).await?.items;
     let is_goal = |other: &ServiceSummary| {
-        goals.iter().any(|goal| goal.application == other.application.as_str() && goal.service == other.name.as_str())
+        wishes.iter().any(|Wish { goal, .. }| goal.application == other.application.as_str() && goal.service == other.name.as_str())
     };
     for other in services.iter().filter(|other| !is_goal(other)) {
         let path = ["v1", "applications", other.application.as_str(), "services", other.name.as_str()];

@@ -16,7 +16,7 @@ const FILE: &str = "dev-releases.json";
 
 /// One service's last release from here.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct From {
+pub(super) struct From {
     config: u64,
     params: BlobId,
     /// The service's newest release before it; `None` = it had none.
@@ -63,10 +63,24 @@ impl Memory {
         !was_released || last.config != service.config || (!service.params.is_empty() && last.params != digest(service.params))
     }
 
-    /// Writes down that it is about to be released.
-    pub(super) fn remember(&mut self, service: &Wanted<'_>) -> Result<(), Failure> {
+    /// Writes down that it is about to be released; returns what stood there before.
+    pub(super) fn remember(&mut self, service: &Wanted<'_>) -> Result<Option<From>, Failure> {
         let from = From { config: service.config, params: digest(service.params), after: service.newest };
-        self.services.insert(service.key(), from);
+        let before = self.services.insert(service.key(), from);
+        self.write()?;
+        Ok(before)
+    }
+
+    /// The release was refused: what was written down `before` counts again.
+    pub(super) fn put_back(&mut self, service: &Wanted<'_>, before: Option<From>) -> Result<(), Failure> {
+        match before {
+            Some(before) => self.services.insert(service.key(), before),
+            None => self.services.remove(&service.key()),
+        };
+        self.write()
+    }
+
+    fn write(&self) -> Result<(), Failure> {
         let text = serde_json::to_vec(&self.services).expect("our own types have JSON forms");
         let directory = self.path.parent().unwrap_or(Path::new("."));
         let mut file = tempfile::NamedTempFile::new_in(directory)?;
@@ -122,6 +136,18 @@ mod tests {
             assert!(memory.is_other(&web(1, &v1, newest)), "a crash came before the release");
             assert!(!memory.is_other(&web(1, &v1, Some(4))), "a crash came after it");
         }
+    }
+
+    #[test]
+    fn what_was_refused_is_not_taken_for_released_whoever_releases_next() {
+        let dir = tempfile::tempdir().unwrap();
+        let none = BTreeMap::new();
+        let mut memory = Memory::open(dir.path());
+        memory.remember(&web(1, &none, None)).unwrap();
+        let before = memory.remember(&web(2, &none, Some(1))).unwrap();
+        memory.put_back(&web(2, &none, Some(1)), before).unwrap();
+        let memory = Memory::open(dir.path());
+        assert!(memory.is_other(&web(2, &none, Some(2))) && !memory.is_other(&web(1, &none, Some(2))));
     }
 
     #[test]

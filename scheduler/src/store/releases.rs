@@ -177,6 +177,7 @@ fn shown(row: &Row, channels: &mut BTreeMap<String, Vec<ChannelStatus>>) -> Resu
         by: release.created_by,
         channels,
         params: shown_params(&release.params),
+        config_version: Some(release.service_version),
     })
 }
 

@@ -107,6 +107,9 @@ body! {
         channels: Vec<ChannelStatus>,
         /// The parameter values; secrets as `***`.
         params: BTreeMap<String, String>,
+        /// The version of the service's config that it was made from. Servers of before tell none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        config_version: Option<u64>,
     }
 }
 
