@@ -27,6 +27,10 @@ use crate::store::{Change, InstanceRow, LoadedInstance, Unreadable};
 /// The way out, for people.
 const WAY_OUT: &str = "`pvnctl services retry` starts it anew: fetch then decides, or a person where there is no fetch";
 
+/// The same where a person may have paused it, as far as anybody knows.
+const WAY_OUT_PAUSED: &str = "`pvnctl services retry` starts it anew, as PAUSED because nobody knows any more whether it was; \
+                              `pvnctl services resume` then lets fetch decide, or a person where there is no fetch";
+
 /// The same where nobody but a person can tell what belongs into the row.
 const BY_HAND: &str =
     "somebody mends that row by hand: stop the daemon, change it with `sqlite3 FILE` (`pvn-scheduler backup` before), and start it again";
@@ -54,6 +58,8 @@ pub(super) struct Stopped {
 struct Damage {
     /// Whether only a change of the database by hand mends it; until then its row is not written.
     needs_hand: bool,
+    /// Whether nobody knows if a person had paused it.
+    forgot_pause: bool,
     /// Its jobs that may run, and whose rows cannot be read.
     jobs: Vec<JobId>,
     /// Numbers of pending actions that cannot be read.
@@ -93,10 +99,11 @@ impl Stopped {
         let LoadedInstance { application, service, channel, runtime, revision, stored, gone, damage, .. } = loaded;
         let pieces: serde_json::Value = serde_json::from_str(&stored).unwrap_or_default();
         let piece = |name: &str| pieces.get(name).cloned().unwrap_or_default();
+        // Nobody can say that it is not paused, unless the row could be read so far.
+        let forgot_pause = !pieces.is_object();
         let known = Known {
             desired: serde_json::from_value(piece("desired")).ok().or(desired),
-            // Nobody can say that it is not, unless the row could be read so far.
-            paused: piece("paused").as_bool().unwrap_or(!pieces.is_object()),
+            paused: piece("paused").as_bool().unwrap_or(forgot_pause),
             observer,
             deleted: gone || piece("deleted").as_bool().unwrap_or(false),
             flying: None,
@@ -104,7 +111,7 @@ impl Stopped {
             unsettled_in: serde_json::from_value(piece("unsettled_in")).ok(),
         };
         let names = Arc::new(Names { application, service, channel });
-        let damage = Damage { needs_hand: damage.is_some_and(|damage| damage.needs_hand), ..Damage::default() };
+        let damage = Damage { needs_hand: damage.is_some_and(|damage| damage.needs_hand), forgot_pause, ..Damage::default() };
         Self { names, runtime, revision, stored, known, why, since: now, told: BTreeMap::new(), damage }
     }
 
@@ -159,7 +166,11 @@ impl Stopped {
 
     /// The way out, for people.
     fn way_out(&self) -> &'static str {
-        if self.damage.needs_hand { BY_HAND } else { WAY_OUT }
+        match self.damage {
+            Damage { needs_hand: true, .. } => BY_HAND,
+            Damage { forgot_pause: true, .. } => WAY_OUT_PAUSED,
+            _ => WAY_OUT,
+        }
     }
 
     fn of(kept: Kept, why: String, now: Timestamp) -> Self {
@@ -381,7 +392,8 @@ impl Loop {
             });
             batch.stop(&mut self.world, id, job, engine::action::StopReason::NotWanted);
         }
-        let message = format!("{} starts {} anew; it was broken: {}", caller.who, names.label(), stopped.why);
+        let paused = if stopped.damage.forgot_pause { ", PAUSED because nobody knows whether it was" } else { "" };
+        let message = format!("{} starts {} anew{paused}; it was broken: {}", caller.who, names.label(), stopped.why);
         let who = (Some(caller.who.clone()), Some(caller.origin.clone()));
         batch.log(&mut self.world, Some(&names), "instance.mended", who, message, serde_json::json!({}));
         let why = "its row could not be read when its instance was started anew";
