@@ -29,6 +29,10 @@ pub(super) const CHECKS_LIMIT: usize = 8;
 /// `pvnctl` gives an answer up.
 const CHECKED_WITHIN: Duration = Duration::from_secs(50);
 
+/// Longest wait for the credentials of a kubeconfig, which a plugin may have to ask for: the rest of the check then is to say that there
+/// are none.
+const CREDENTIALS_WITHIN: Duration = Duration::from_secs(45);
+
 /// Longest wait for one answer of the cluster. The rights, which are many requests, have a limit of their own.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
@@ -115,7 +119,14 @@ impl Findings<'_> {
 
     async fn connection(&mut self, clusters: &Clusters) -> Option<Cluster> {
         let check = CheckKind::Connection;
-        let cluster = match clusters.get(self.place).await {
+        let Ok(got) = tokio::time::timeout(CREDENTIALS_WITHIN, clusters.get(self.place)).await else {
+            let why = format!("its kubeconfig gave no credentials within {} s", CREDENTIALS_WITHIN.as_secs());
+            let remedy = "run the plugin that its user names in `exec` by hand, as the user and in the environment of the scheduler: it hangs, or \
+                          waits for input";
+            self.failed(check, why, remedy);
+            return None;
+        };
+        let cluster = match got {
             Ok(cluster) => cluster,
             Err(why) => {
                 let remedy = "put the path of a kubeconfig that the scheduler can read on its own machine into `kubernetes.kubeconfig`, with a \

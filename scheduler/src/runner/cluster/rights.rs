@@ -96,7 +96,8 @@ impl Missing {
                 .to_owned();
         }
         format!(
-            "bind the ClusterRole of images/kubernetes/rights to it: `kubectl create rolebinding pvn-jobs --clusterrole pvn-jobs --serviceaccount pvn:pvn --namespace {namespace}`"
+            "bind the ClusterRole of images/kubernetes/rights to it: `kubectl create rolebinding pvn-jobs --clusterrole pvn-jobs --serviceaccount pvn:pvn --namespace {namespace}`, \
+             with the scheduler's own account where it is another than pvn:pvn of images/kubernetes"
         )
     }
 }

@@ -41,7 +41,11 @@ fn page(job: &Job, paper: &Paper) -> String {
     text += &facts.iter().map(|fact| format!("\nthe command {fact}")).collect::<String>();
     text += &match is_uncounted {
         true => {
-            format!("\nno wrapper counted its output, and what its container printed is its stdout; see `pvnctl jobs logs {}`\n", job.id)
+            format!(
+                "\nno wrapper counted its output: its stdout is what its node still had of its container's log when it ended, as far as that could \
+                 be read; see `pvnctl jobs logs {}`\n",
+                job.id
+            )
         }
         false => {
             format!("\n{} bytes on stdout, {} on stderr; see `pvnctl jobs logs {}`\n", report.stdout_bytes, report.stderr_bytes, job.id)
