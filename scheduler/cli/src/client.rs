@@ -256,12 +256,9 @@ impl Client {
         let status = answer.status();
         let body = self.body(answer, does).await?;
         let told: Option<Problem> = serde_json::from_slice(&body).ok();
-        // Whoever stands before the scheduler may have handed it on.
-        if told.is_none() && does == Does::Change && matches!(status, StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT) {
-            let why = format!("{status} came in its place, not in a scheduler's words");
-            return Err(Failure::Unknown { server: self.server().to_owned(), why });
-        }
-        let problem = Box::new(told.unwrap_or_else(|| problem(self.server(), status)));
+        let Some(problem) = told.map(Box::new) else {
+            return Err(self.foreign(format!("answered with {status}, not in a scheduler's words"), Some(status), does));
+        };
         Err(match &self.token {
             Some(token) if status == StatusCode::UNAUTHORIZED => {
                 Failure::Token { server: self.server().to_owned(), origin: token.origin.clone(), problem }
@@ -285,12 +282,17 @@ impl Client {
     async fn answer<T: DeserializeOwned>(&self, request: reqwest::RequestBuilder, does: Does) -> Result<T, Failure> {
         let answer = self.sent(request, does).await?;
         let body = self.body(answer, does).await?;
-        serde_json::from_slice(&body).map_err(|error| {
-            Failure::with_next(
-                format!("{} does not answer as a scheduler does: {error}", self.server()),
-                "check the address, and that client and scheduler have the same version (`pvnctl --version`)",
-            )
-        })
+        serde_json::from_slice(&body).map_err(|error| self.foreign(format!("does not answer as a scheduler does: {error}"), None, does))
+    }
+
+    /// Something else answered. Whoever stands before the scheduler may have handed the request on.
+    fn foreign(&self, what: String, status: Option<StatusCode>, does: Does) -> Failure {
+        let server = self.server().to_owned();
+        let is_passing = status.is_some_and(|status| status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error());
+        match does {
+            Does::Change => Failure::Unknown { server, why: format!("something else under that address {what}") },
+            Does::Look => Failure::Foreign { server, what, is_passing },
+        }
     }
 
     /// What an error of the network means for a request: where it was sent and changes something, that nobody knows what became of it.
@@ -339,17 +341,6 @@ fn may_have_arrived(error: &reqwest::Error) -> bool {
         next = error.source();
     }
     !error.is_builder() && !error.is_connect() && !speaks_another_language(&cause(error))
-}
-
-/// What is said where something else answered (a proxy, another program).
-fn problem(server: &str, status: StatusCode) -> Problem {
-    Problem {
-        kind: "about:blank".to_owned(),
-        title: status.canonical_reason().unwrap_or("error").to_owned(),
-        status: status.as_u16(),
-        detail: format!("{server} answered with {status}, not in a scheduler's words; check that the address is the scheduler's"),
-        problems: Vec::new(),
-    }
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use crate::args::{Colour, Format};
 use crate::client::Listed;
 use crate::diagnostics;
 use crate::failure::Failure;
-use crate::table::Table;
+use crate::table::{Table, harmless};
 
 /// Terminals report at least this many columns to us; narrower ones get this many and wrap by themselves.
 const NARROWEST: u16 = 40;
@@ -243,7 +243,8 @@ impl Console {
     /// # Errors
     /// [`Failure::Output`] when nobody takes it.
     pub fn done<T: Serialize>(&mut self, answer: &T, line: &str) -> Result<(), Failure> {
-        self.say(line)?;
+        // Whoever wrote the words in it: of a reason, say.
+        self.say(&harmless(line))?;
         self.print(answer, |_| String::new())
     }
 
@@ -328,9 +329,9 @@ impl Console {
             }
             _ => {}
         }
-        self.talk(&format!("{error}error{error:#}: {failure}\n"))?;
+        self.talk(&format!("{error}error{error:#}: {}\n", harmless(&failure.to_string())))?;
         if let Some(next) = failure.next() {
-            self.talk(&format!("  {help}help{help:#}: {next}\n"))?;
+            self.talk(&format!("  {help}help{help:#}: {}\n", harmless(&next)))?;
         }
         self.flush()
     }

@@ -1,6 +1,7 @@
 //! Finds the server and the token: flags, then environment, then the data directory of a scheduler on this machine.
 
 use std::ffi::OsString;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::args::Global;
@@ -42,8 +43,10 @@ fn token(server: &str, file: Option<&Path>, environment: Environment) -> Result<
             )
         });
     }
-    if let Some(token) = environment.token {
-        return Ok(found(token.trim().to_owned(), "PVN_AUTH_TOKEN".to_owned()));
+    if let Some(text) = environment.token {
+        let token =
+            word(&text).map_err(|why| Failure::with_next(format!("cannot use PVN_AUTH_TOKEN: {why}"), "set it to the token alone"))?;
+        return Ok(found(token, "PVN_AUTH_TOKEN".to_owned()));
     }
     if environment.data_dir.is_none() && !is_local(server) {
         return Ok(None);
@@ -67,11 +70,18 @@ fn found(text: String, origin: String) -> Option<Token> {
 }
 
 fn read(path: &Path) -> Result<String, String> {
-    let length = std::fs::metadata(path).map_err(|error| error.to_string())?.len();
-    if length > TOKEN_LIMIT_BYTES {
-        return Err(format!("it has {length} bytes, which is no token"));
+    // Not by its size: that of a device says nothing.
+    let mut bytes = Vec::new();
+    let read = std::fs::File::open(path).and_then(|file| file.take(TOKEN_LIMIT_BYTES + 1).read_to_end(&mut bytes));
+    read.map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > TOKEN_LIMIT_BYTES {
+        return Err(format!("it has more than {TOKEN_LIMIT_BYTES} bytes, which is no token"));
     }
-    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+    word(&String::from_utf8_lossy(&bytes))
+}
+
+/// A token as it can be sent.
+fn word(text: &str) -> Result<String, String> {
     let token = text.trim();
     if token.is_empty() || !token.chars().all(|character| character.is_ascii_graphic()) {
         return Err("it does not hold a single word of ASCII".to_owned());
@@ -102,6 +112,18 @@ mod tests {
         check(LOCAL, None, None, Some(dir.path()), Some("from-dir"));
         check("http://far.example", None, None, Some(dir.path()), Some("from-dir"));
         check("http://far.example", None, None, None, None);
+    }
+
+    #[test]
+    fn what_cannot_be_a_token_is_said_before_it_is_sent() {
+        let with = |token: &str| Environment { token: Some(token.to_owned()), data_dir: None };
+        for text in ["abc\ndef", " ", "é"] {
+            let failure = token(LOCAL, None, with(text)).unwrap_err().to_string();
+            assert!(failure.contains("PVN_AUTH_TOKEN") && failure.contains("single word"), "{failure}");
+        }
+        assert_eq!(token(LOCAL, None, with(" abc\n")).unwrap().unwrap().text, "abc");
+        let endless = token(LOCAL, Some(Path::new("/dev/zero")), with("x")).unwrap_err().to_string();
+        assert!(endless.contains("/dev/zero") && endless.contains("no token"), "{endless}");
     }
 
     #[test]

@@ -35,6 +35,16 @@ pub enum Failure {
         /// What the network says.
         why: String,
     },
+    /// Something else answered than a scheduler: a proxy, another program. Of a request that changes something that is `Unknown`.
+    #[error("{server} {what}")]
+    Foreign {
+        /// The address used.
+        server: String,
+        /// What it did.
+        what: String,
+        /// Whether it says itself that it is for the time being.
+        is_passing: bool,
+    },
     /// The server answered that it does not take the token.
     #[error("{server} refuses the token from {origin}: {}", .problem.detail)]
     Token {
@@ -129,8 +139,18 @@ impl Failure {
     pub fn is_passing(&self) -> bool {
         match self {
             Self::Unreachable { .. } => true,
+            Self::Foreign { is_passing, .. } => *is_passing,
             Self::Refused(problem) => matches!(problem.status, 429 | 500..=599),
             _ => false,
+        }
+    }
+
+    /// The same for whoever waits for a scheduler: one that was `reached` comes back, and what else answers under its address goes.
+    pub fn passes(&self, reached: bool) -> bool {
+        match self {
+            Self::Unreachable { .. } => reached,
+            Self::Foreign { is_passing, .. } => reached || *is_passing,
+            other => other.is_passing(),
         }
     }
 
@@ -147,6 +167,9 @@ impl Failure {
                 "look whether it was before you repeat it: `pvnctl releases list`, `pvnctl services get` and `pvnctl jobs list` show what is there"
                     .to_owned(),
             ),
+            Self::Foreign { .. } => {
+                Some("check the address, and that client and scheduler have the same version (`pvnctl --version`)".to_owned())
+            }
             Self::Token { problem, .. } if !is_known(problem) => Some(
                 "another scheduler may listen there: say where the one of this token does with --server or PVN_SERVER; or give another token with --token-file FILE or PVN_AUTH_TOKEN"
                     .to_owned(),
@@ -164,6 +187,25 @@ impl Failure {
                     .to_owned(),
             ),
             _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_else_answers_is_waited_out_where_a_scheduler_was_reached_before() {
+        let foreign = |is_passing| Failure::Foreign { server: "http://x".to_owned(), what: "answered".to_owned(), is_passing };
+        for (failure, at_first, after) in [
+            (foreign(false), false, true),
+            (foreign(true), true, true),
+            (Failure::Unreachable { server: String::new(), why: String::new(), next: None }, false, true),
+            (Failure::Unknown { server: String::new(), why: String::new() }, false, false),
+            (Failure::user("no"), false, false),
+        ] {
+            assert_eq!((failure.passes(false), failure.passes(true)), (at_first, after), "{failure}");
         }
     }
 }

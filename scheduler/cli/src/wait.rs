@@ -74,7 +74,7 @@ pub async fn until_converged(client: &Client, mut goals: Vec<Goal>, timeout: Dur
                         }
                     }
                 }
-                Err(failure) if failure.is_passing() && (reached || !matches!(failure, Failure::Unreachable { .. })) => {
+                Err(failure) if failure.passes(reached) => {
                     still_open.push(index);
                     if !std::mem::replace(&mut lost, true) {
                         progress.say(console, &format!("{failure}; still trying"))?;

@@ -80,8 +80,17 @@ fn a_change_whose_answer_is_lost_is_told_as_unknown_and_a_question_as_not_reache
     };
     let hangs_up = request(0, json!(null));
     check(&run(&hangs_up, &push), &unknown(&hangs_up, "connection closed before message completed"));
-    let proxy = request(504, json!({"message": "upstream timed out"}));
-    check(&run(&proxy, &push), &unknown(&proxy, "504 Gateway Timeout came in its place, not in a scheduler's words"));
+    for (status, said) in [
+        (504, "answered with 504 Gateway Timeout, not in a scheduler's words"),
+        (503, "answered with 503 Service Unavailable, not in a scheduler's words"),
+        (404, "answered with 404 Not Found, not in a scheduler's words"),
+        (401, "answered with 401 Unauthorized, not in a scheduler's words"),
+        (302, "answered with 302 Found, not in a scheduler's words"),
+        (200, "does not answer as a scheduler does: missing field `release` at line 1 column 32"),
+    ] {
+        let proxy = request(status, json!({"message": "upstream timed out"}));
+        check(&run(&proxy, &push), &unknown(&proxy, &format!("something else under that address {said}")));
+    }
     let looked = Server::answering([answer("POST /v1/runtimes/vm/check", 0, json!(null))]);
     let ran = run(&looked, &["runtimes", "check", "vm"]);
     assert!(ran.code == 1 && ran.stderr.contains("cannot reach"), "{}", ran.stderr);

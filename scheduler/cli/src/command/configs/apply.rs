@@ -76,6 +76,9 @@ pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mu
     if result.pushed.is_empty() && result.documents.iter().any(|document| document.kind == "service" && document.change != "unchanged") {
         console.say("a service's config takes effect with its next release: `pvnctl services push`, or `configs apply --push`")?;
     }
+    if arguments.push && !result.documents.iter().any(|document| document.kind == "service") {
+        console.say("there is no service in these files, so nothing was released")?;
+    }
     for line in diagnostics::left_out(&result.left_out) {
         console.say(&line)?;
     }

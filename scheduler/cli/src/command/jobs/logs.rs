@@ -136,7 +136,7 @@ impl Follower {
                 }
                 // The server stops softly: it ends its streams, and is asked again for the rest.
                 Ok(None) => {}
-                Err(failure) if failure.is_passing() && (reached || since.elapsed() <= FIRST_FOR) => {
+                Err(failure) if reached && failure.passes(true) || failure.is_passing() && since.elapsed() <= FIRST_FOR => {
                     if told != Some(since) {
                         told = Some(since);
                         let patience = if reached { LOST_FOR } else { FIRST_FOR };

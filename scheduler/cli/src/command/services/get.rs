@@ -106,7 +106,7 @@ fn versions(object: &RuntimeObject) -> String {
 }
 
 fn pending(service: &Service, instance: &Instance, approval: &Approval, paper: &Paper) -> String {
-    let name = approval.name.as_ref().map(|name| format!(" `{name}`")).unwrap_or_default();
+    let name = approval.name.as_ref().map(|name| format!(" `{}`", one_line(name))).unwrap_or_default();
     let said = format!("{} of {} said yes", decision::yes(approval), approval.needed);
     let text =
         format!("\n{}{}", paper.heading(&format!("{} asks for approval{name}: {said}", instance.channel)), decision::asked(approval));
