@@ -350,12 +350,12 @@ impl Session {
 
     /// The exit code, and what is said of it, once it is clear.
     async fn converged(&self, deadline: Instant) -> Result<Option<(u8, String)>, Failure> {
-        let (mut failed, mut waiting, mut others) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut failed, mut waiting, mut there) = (Vec::new(), Vec::new(), Vec::new());
         for wish in &self.wishes {
             let goal = &wish.goal;
             let service: Service = self.client.get(&["v1", "applications", &goal.application, "services", &goal.service], &[]).await?;
             match goal.judge(&service) {
-                Verdict::Converged => others.extend(wish.others(&self.client, &service).await?),
+                Verdict::Converged => there.push((wish, service)),
                 Verdict::Waiting => waiting.extend(wait::open(goal, &service)),
                 Verdict::Failed(channels) => {
                     let channels: Vec<_> = channels.iter().map(FailedIn::in_short).collect();
@@ -365,10 +365,15 @@ impl Session {
             }
         }
         let took = when::duration(self.started.elapsed());
+        if failed.is_empty() && waiting.is_empty() {
+            for (wish, service) in there {
+                if let Some((words, next)) = wish.others(&self.client, &service).await? {
+                    return Err(Failure::with_next(format!("CONVERGED after {took}, but {words}"), next));
+                }
+            }
+        }
         Ok(if !failed.is_empty() {
             Some((FAILED, format!("FAILED after {took}: {}", failed.join("; "))))
-        } else if let (true, Some((words, next))) = (waiting.is_empty(), others.into_iter().next()) {
-            return Err(Failure::with_next(format!("CONVERGED after {took}, but {words}"), next));
         } else if waiting.is_empty() {
             Some((0, format!("everything is CONVERGED after {took}")))
         } else if Instant::now() >= deadline {

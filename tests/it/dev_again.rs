@@ -151,6 +151,7 @@ fn until_converged_is_no_success_where_somebody_released_something_else_than_the
     // And what that leads to is what the files say, whoever made it.
     let mut dev = dev;
     dev.start(&given[1..]);
+    wait::until("dev to answer", || dev.pvnctl(&["services", "list"]).status.success().then_some(()));
     ends(&dev.pvnctl(&["services", "push", "site", "--app", "quickstart", "--param", "greeting=new", "--wait"]), 0);
     dev.interrupt();
     ends(&dev.to_the_end(&given), 0);

@@ -9,6 +9,7 @@ mod outdated;
 mod progress;
 mod refused;
 mod regate;
+mod rule_08;
 mod rule_18;
 mod rules_01_to_06;
 mod rules_07_to_11;

@@ -199,7 +199,7 @@ fn a_watch_that_is_forbidden_tells_the_right_that_it_lacks_and_what_gives_it() {
     let wait = Wait::unseen_for(&of(&forbidden).unwrap(), &place);
     let expected = "the scheduler's account may not `list` pods in the namespace `there` (pods is forbidden), so nobody knows what became of \
                     its Pod; what its wrapper reports is kept until then; bind the ClusterRole of images/kubernetes/rights to it: ";
-    assert!(wait.is_unseen && wait.why.starts_with(expected) && wait.why.ends_with("--namespace there`"), "{}", wait.why);
+    assert!(wait.is_unseen && wait.why.starts_with(expected) && wait.why.contains("--namespace there`"), "{}", wait.why);
     assert_eq!(wait.ends_when, "the scheduler's account has this right, or when somebody cancels the job");
     let late = of(&watcher::Error::WatchError(status(403, "no")));
     assert_eq!(late, Some(Refusal::Forbidden { verb: "watch", resource: "pods", said: "no".to_owned() }));
