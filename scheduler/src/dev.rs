@@ -352,17 +352,20 @@ impl Session {
     async fn converged(&self, deadline: Instant) -> Result<Option<(u8, String)>, Failure> {
         let (mut failed, mut waiting, mut there) = (Vec::new(), Vec::new(), Vec::new());
         for wish in &self.wishes {
-            let goal = &wish.goal;
+            let Some(goal) = wish.goals.first() else { continue };
             let service: Service = self.client.get(&["v1", "applications", &goal.application, "services", &goal.service], &[]).await?;
-            match goal.judge(&service) {
-                Verdict::Converged => there.push((wish, service)),
-                Verdict::Waiting => waiting.extend(wait::open(goal, &service)),
-                Verdict::Failed(channels) => {
-                    let channels: Vec<_> = channels.iter().map(FailedIn::in_short).collect();
-                    failed.push(format!("{}/{} in {}", service.application, service.name, channels.join(", ")));
+            for goal in &wish.goals {
+                match goal.judge(&service) {
+                    Verdict::Converged => {}
+                    Verdict::Waiting => waiting.extend(wait::open(goal, &service)),
+                    Verdict::Failed(channels) => {
+                        let channels: Vec<_> = channels.iter().map(FailedIn::in_short).collect();
+                        failed.push(format!("{}/{} in {}", service.application, service.name, channels.join(", ")));
+                    }
+                    Verdict::Never(why) => return Err(Failure::user(why)),
                 }
-                Verdict::Never(why) => return Err(Failure::user(why)),
             }
+            there.push((wish, service));
         }
         let took = when::duration(self.started.elapsed());
         if failed.is_empty() && waiting.is_empty() {

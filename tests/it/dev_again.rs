@@ -146,7 +146,7 @@ fn until_converged_is_no_success_where_somebody_released_something_else_than_the
     let again = dev.to_the_end(&given);
     ends(&again, 1);
     assert!(said(&again).contains("released and which is not what these files and --param say"), "{}", said(&again));
-    let next = "`pvnctl services push site --app quickstart --param greeting=new`";
+    let next = "`pvnctl services push site --app quickstart --param greeting=…`";
     assert!(said(&again).contains(next), "{}", said(&again));
     // And what that leads to is what the files say, whoever made it.
     let mut dev = dev;
@@ -202,4 +202,18 @@ fn files_whose_release_is_refused_change_nothing_and_are_no_success() {
         (shown["version"] == "site-2").then_some(())
     });
     dev.interrupt();
+}
+
+#[test]
+fn a_channel_that_is_added_hides_no_other_that_is_not_as_the_files_say() {
+    let dev = rolled_back_by_somebody(&["--param", "greeting=new"]);
+    let path = dev.directory().join("quickstart.pvn.yaml");
+    let one = std::fs::read_to_string(&path).expect("the example has it");
+    let channel = "  - name: here\n    runtimes:\n    - runtime: small-site\n";
+    std::fs::write(&path, one.replace(channel, &format!("{channel}{}", channel.replace("here", "there")))).expect("a file can be written");
+    // The example's channels would write the same files.
+    script(&dev, "fetch.sh", "exit 0");
+    let added = dev.to_the_end(&["--until-converged", "--param", "greeting=new"]);
+    ends(&added, 1);
+    assert!(said(&added).contains("in here, which") && !said(&added).contains("in there"), "{}", said(&added));
 }

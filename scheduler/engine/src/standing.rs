@@ -258,8 +258,8 @@ impl State {
             // Whether the limit is full by now is told when it is the turn of this one again.
             Some(job) if told => {
                 let message = format!(
-                    "waited for one of the applies of runtime `{runtime}` to end; goes on once {} {}, which is under way, has ended and found \
-                     nothing else; {what}",
+                    "goes on once {} {}, which is under way, has ended and found nothing else, and fewer applies of runtime `{runtime}` run \
+                     than may; {what}",
                     job.kind, job.id
                 );
                 (limited.0, limited.1, message)

@@ -31,8 +31,8 @@ pub(super) struct Applied {
 
 /// A service as the files have it.
 pub(super) struct Wish {
-    /// What is waited for.
-    pub(super) goal: Goal,
+    /// What is waited for: a release that was made, and its other channels as they are.
+    pub(super) goals: Vec<Goal>,
     /// The version of its config.
     config: u64,
     /// The parameters given for it.
@@ -46,7 +46,7 @@ impl Wish {
     /// What the server refuses, and one that cannot be reached.
     pub(super) async fn others(&self, client: &Client, service: &Service) -> Result<Option<(String, String)>, Failure> {
         let mut found: BTreeMap<ReleaseId, (Release, Vec<&str>)> = BTreeMap::new();
-        for instance in self.goal.wanted(service) {
+        for instance in self.goals.iter().flat_map(|goal| goal.wanted(service)) {
             let Some(id) = instance.release else { continue };
             if let Some((_, channels)) = found.get_mut(&id) {
                 channels.push(instance.channel.as_str());
@@ -56,7 +56,9 @@ impl Wish {
             found.insert(id, (release, vec![instance.channel.as_str()]));
         }
         found.retain(|_, (release, _)| !self.is_from(release));
-        let Some((first, _)) = found.values().next() else { return Ok(None) };
+        if found.is_empty() {
+            return Ok(None);
+        }
         let said: Vec<_> = found
             .values()
             .map(|(release, channels)| {
@@ -64,10 +66,13 @@ impl Wish {
             })
             .collect();
         let (application, name) = (&service.application, &service.name);
-        let given: String = self.differing(first).map(|(name, value)| format!(" --param {name}={value}")).collect();
+        // Without values: one may be a secret, of which this release knows nothing.
+        let given: String = self.params.keys().map(|name| format!(" --param {name}=…")).collect();
         let words = format!("{application}/{name} {} these files and --param say", said.join(" these files and --param say; "));
-        let next =
-            format!("what somebody released stays; `pvnctl services push {name} --app {application}{given}` releases what the files say");
+        let next = format!(
+            "what somebody released stays; where that was not meant type `pvnctl services push {name} --app {application}{given}` beside a `dev` \
+             that runs without --until-converged, which says how to ask it"
+        );
         Ok(Some((words, next)))
     }
 
@@ -167,7 +172,6 @@ async fn release(
     let needs = |instance: &&Instance| (is_start && instance.taken_back_version.is_some()) || lacks_release(instance);
     let needing: Vec<_> = service.channels.iter().filter(needs).map(|instance| instance.channel.to_string()).collect();
     let is_missing = service.version.is_none() || !needing.is_empty();
-    let goal = Goal::of_service(&application, &document.name);
     let wanted = Wanted {
         application: &application,
         service: &document.name,
@@ -177,13 +181,8 @@ async fn release(
     };
     let is_other = memory.is_other(&wanted);
     if !is_missing && !is_other {
-        let mut channels = Vec::new();
-        for instance in &service.channels {
-            let is_asked = is_start || changed.contains(&instance.runtime.to_string());
-            let done = if is_asked { again(client, &path, instance).await? } else { "" };
-            channels.push(format!("{} {}{done}", instance.channel, instance.status));
-        }
-        let wish = Wish { goal, config: document.version, params: given };
+        let channels = look_again(client, &path, service.channels.iter(), is_start, changed).await?;
+        let wish = Wish { goals: vec![Goal::of_service(&application, &document.name)], config: document.version, params: given };
         let at = service.version.as_ref().map_or_else(String::new, |version| format!(" at {version}"));
         let mut line = format!("{application}/{} goes on{at}: {}", document.name, channels.join(", "));
         if let Some((others, next)) = wish.others(client, &service).await? {
@@ -194,13 +193,41 @@ async fn release(
     let before = memory.remember(&wanted)?;
     // Where the files say nothing new, what a person decided in the other channels stands.
     let channels = (!is_other && service.version.is_some()).then_some(needing);
+    let others: Vec<&Instance> = match &channels {
+        Some(channels) => service.channels.iter().filter(|instance| !channels.contains(&instance.channel.to_string())).collect(),
+        None => Vec::new(),
+    };
     let request = PushRequest { params: given.clone(), channels, ..PushRequest::default() };
     let pushed: Result<Pushed, Failure> = client.post(&[&path[..], &["push"]].concat(), &request).await;
     if let Err(Failure::Refused(_)) = &pushed {
         memory.put_back(&wanted, before)?;
     }
-    let goal = Goal::of_release(client, &application, &document.name, &pushed?).await?;
-    Ok((Wish { goal, config: document.version, params: given }, None))
+    let mut goals = vec![Goal::of_release(client, &application, &document.name, &pushed?).await?];
+    let mut line = None;
+    if !others.is_empty() {
+        let names = others.iter().map(|instance| instance.channel.to_string()).collect();
+        goals.push(Goal { channels: Some(names), ..Goal::of_service(&application, &document.name) });
+        let channels = look_again(client, &path, others.into_iter(), is_start, changed).await?;
+        line = Some(format!("{application}/{} goes on: {}", document.name, channels.join(", ")));
+    }
+    Ok((Wish { goals, config: document.version, params: given }, line))
+}
+
+/// Looks at channels again, at a start and where the runtime is another by now; each with its status and what is done.
+async fn look_again(
+    client: &Client,
+    service: &[&str],
+    channels: impl Iterator<Item = &Instance>,
+    is_start: bool,
+    changed: &[String],
+) -> Result<Vec<String>, Failure> {
+    let mut said = Vec::new();
+    for instance in channels {
+        let is_asked = is_start || changed.contains(&instance.runtime.to_string());
+        let done = if is_asked { again(client, service, instance).await? } else { "" };
+        said.push(format!("{} {}{done}", instance.channel, instance.status));
+    }
+    Ok(said)
 }
 
 /// Looks at a channel again, and tries again what failed there by itself; what is done, to be said behind its status.
@@ -220,7 +247,10 @@ async fn again(client: &Client, service: &[&str], instance: &Instance) -> Result
 async fn look_at_others(client: &Client, wishes: &[Wish]) -> Result<(), Failure> {
     let services = client.list::<ServiceSummary>(&["v1", "services"], &[], None).await?.items;
     let is_goal = |other: &ServiceSummary| {
-        wishes.iter().any(|Wish { goal, .. }| goal.application == other.application.as_str() && goal.service == other.name.as_str())
+        wishes
+            .iter()
+            .flat_map(|wish| &wish.goals)
+            .any(|goal| goal.application == other.application.as_str() && goal.service == other.name.as_str())
     };
     for other in services.iter().filter(|other| !is_goal(other)) {
         let path = ["v1", "applications", other.application.as_str(), "services", other.name.as_str()];

@@ -4,7 +4,7 @@
 use engine::action::StartJob;
 use engine::state::Matched;
 use schema::id::{BlobId, InstanceId, JobId};
-use schema::status::{JobKind, JobStatus};
+use schema::status::{JobKind, JobStatus, Status};
 use schema::time::Timestamp;
 use sqlx::QueryBuilder;
 
@@ -15,6 +15,9 @@ use super::{Db, Result, Row, Store};
 
 /// Most different commands of applies that may have left something: those of some releases that failed one after the other.
 const BEGUN_LIMIT: i64 = 16;
+
+/// Most channels of a service that a config has taken away and that are thought of.
+const GONE_LIMIT: i64 = 4;
 
 /// Most versions of one secret that are opened: those that were set while one job waited for its start, or over some failures.
 const VERSIONS_LIMIT: i64 = 256;
@@ -124,19 +127,24 @@ impl Store {
     }
 
     /// What an instance remembers of the jobs that it was given: the newest fetch that found what is desired, and the commands there were,
-    /// newest first.
-    pub async fn remembered(&self, instance: InstanceId) -> Result<(Option<Given>, Vec<Given>)> {
-        let row = sqlx::query(
+    /// newest first. With what the service's channels remember that a config has taken away: one of them may have had another name.
+    pub async fn remembered(&self, instance: InstanceId) -> Result<(Vec<Given>, Vec<Given>)> {
+        let rows = sqlx::query(
             "SELECT json_extract(state, '$.look.matched') AS matched, json_extract(state, '$.commands') AS commands
-             FROM instances WHERE id = $1 AND json_valid(state)",
+             FROM instances WHERE json_valid(state) AND id IN (SELECT $1 UNION ALL SELECT id FROM (
+                 SELECT gone.id FROM instances AS gone WHERE gone.service_id = (SELECT service_id FROM instances WHERE id = $1)
+                 AND +gone.status = $2 ORDER BY gone.since DESC LIMIT $3))
+             ORDER BY id = $1 DESC, since DESC",
         )
         .bind(instance.to_string())
-        .fetch_optional(&self.read)
+        .bind(Status::Deleted.as_str())
+        .bind(GONE_LIMIT)
+        .fetch_all(&self.read)
         .await?;
-        let Some(row) = row else { return Ok((None, Vec::new())) };
-        let matched: Option<Matched> = json_or_null(&row, "matched").ok().flatten();
-        let commands: Vec<BlobId> = json_or_null(&row, "commands").ok().flatten().unwrap_or_default();
-        Ok((matched.as_ref().map(Given::of_fetch), commands.into_iter().rev().map(Given::of_commands).collect()))
+        let matched = rows.iter().filter_map(|row| json_or_null::<Matched>(row, "matched").ok().flatten());
+        let commands = rows.iter().filter_map(|row| json_or_null::<Vec<BlobId>>(row, "commands").ok().flatten());
+        let commands = commands.flat_map(|commands| commands.into_iter().rev());
+        Ok((matched.map(|matched| Given::of_fetch(&matched)).collect(), commands.map(Given::of_commands).collect()))
     }
 
     /// The values that the latest version of a secret may have been between these times, both included, newest first; `until`: to

@@ -126,10 +126,13 @@ async fn a_value_is_masked_that_only_jobs_had_which_changed_nothing() {
     let waits = WITH_A_SECRET.replace("runtimes: [{runtime: tool}]", "runtimes: [{runtime: tool}], preconditions: [{manualApproval: {}}]");
     let of_info = WITH_A_SECRET.replace(env, "").replace("cmd: [info]", &format!("cmd: [info]{env}"));
     let renamed = waits.replace("name: staging", "name: other");
+    let raw = |text: &str, value: &str| text.replace("{secret: {key: token}}", &format!("{{rawSecret: {value}}}"));
+    let (raw_before, raw_renamed) = (raw(&waits, "value-one"), raw(&renamed, "value-two"));
     for (what, first, then, kind) in [
         ("fetch found work with it", &waits, &waits, JobKind::Fetch),
         ("getInfo alone is given it", &of_info, &of_info, JobKind::GetInfo),
         ("another channel had it", &waits, &renamed, JobKind::Fetch),
+        ("a channel that is gone had it, in its config", &raw_before, &raw_renamed, JobKind::Fetch),
     ] {
         let rig = Rig::start(world()).await;
         let set = async |value: &str| rig.handle.set_secret("token".to_owned(), value.into(), caller("eve")).await.unwrap();
