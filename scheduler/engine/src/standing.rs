@@ -253,27 +253,16 @@ impl State {
         let told = self.standing.reason == Some(Reason::ConcurrencyLimitExceeded);
         let waited = self.lacks_place_since(now).is_some_and(|since| now.since_ms(since) >= LANE_PATIENCE_MS);
         let runtime = self.desired().map_or("", |desired| desired.runtime.as_str());
-        let limited = (Status::WaitingPreconditions, Some(Reason::ConcurrencyLimitExceeded));
-        match self.main.as_deref() {
+        let fetch =
+            self.main.as_deref().map(|job| format!("once {} {}, which is under way, has ended and found nothing else", job.kind, job.id));
+        let message = match fetch {
+            None if waited || told => format!("waits for one of the applies of runtime `{runtime}` to end, as many run as may; {what}"),
             // Whether the limit is full by now is told when it is the turn of this one again.
-            Some(job) if told => {
-                let message = format!(
-                    "goes on once {} {}, which is under way, has ended and found nothing else, and fewer applies of runtime `{runtime}` run \
-                     than may; {what}",
-                    job.kind, job.id
-                );
-                (limited.0, limited.1, message)
-            }
-            Some(job) => {
-                let when = format!("once {} {}, which is under way, has ended and found nothing else", job.kind, job.id);
-                (Status::Converging, reason, format!("ready to apply {when}: {what}"))
-            }
-            None if waited || told => {
-                let message = format!("waits for one of the applies of runtime `{runtime}` to end, as many run as may; {what}");
-                (limited.0, limited.1, message)
-            }
-            None => (Status::Converging, reason, format!("ready to apply: {what}")),
-        }
+            Some(fetch) if told => format!("goes on {fetch}, and fewer applies of runtime `{runtime}` run than may; {what}"),
+            None => return (Status::Converging, reason, format!("ready to apply: {what}")),
+            Some(fetch) => return (Status::Converging, reason, format!("ready to apply {fetch}: {what}")),
+        };
+        (Status::WaitingPreconditions, Some(Reason::ConcurrencyLimitExceeded), message)
     }
 
     /// From when nothing but a place was in the way of its apply: its own fetch was until it answered.
