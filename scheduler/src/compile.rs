@@ -301,10 +301,14 @@ pub enum EnvValue {
 }
 
 impl Commands {
+    /// Those that there are.
+    pub fn each(&self) -> impl Iterator<Item = &Command> {
+        self.fetch.iter().chain([&self.apply]).chain(&self.get_info)
+    }
+
     /// The keys of all stored secrets that the commands ask for.
     pub fn secret_keys(&self) -> BTreeSet<&str> {
-        let commands = self.fetch.iter().chain([&self.apply]).chain(&self.get_info);
-        let variables = commands.flat_map(|command| &command.env);
+        let variables = self.each().flat_map(|command| &command.env);
         variables
             .filter_map(|variable| match &variable.value {
                 EnvValue::Secret { key, .. } => Some(key.as_str()),

@@ -8,10 +8,9 @@ use std::collections::BTreeSet;
 use schema::id::InstanceId;
 use schema::mask::SHORTEST_BYTES;
 use schema::time::Timestamp;
-use schema::wire::{self, SECRET_KEYS_VARIABLE};
 
-use super::secrets::named;
-use super::{Command, Commands, End, EnvValue, JobId, Performer, Place, RAW_SECRET, later};
+use super::secrets::{Source, named, sources};
+use super::{Command, End, JobId, Performer, Place, RAW_SECRET, later};
 
 /// Most values of which nobody knows whether they are live: those of some releases that failed one after the other, or of a secret that
 /// was set anew again and again. Each one makes masking a little slower.
@@ -36,7 +35,8 @@ impl Performer {
         let (matched, remembered) = self.store.remembered(instance).await.map_err(failed)?;
         let mut has_secrets = false;
         for given in &remembered {
-            has_secrets |= self.commands(given.compiled).await.is_ok_and(|commands| each(&commands).any(is_secret));
+            has_secrets |=
+                self.commands(given.compiled).await.is_ok_and(|commands| commands.each().any(|command| sources(command).next().is_some()));
         }
         if !has_secrets {
             return Ok(Vec::new());
@@ -46,10 +46,14 @@ impl Performer {
         let mut read = BTreeSet::new();
         for given in live.into_iter().chain(matched).chain(begun).chain(remembered) {
             let Ok(commands) = self.commands(given.compiled).await else { continue };
-            for command in each(&commands) {
-                // What a plan of fetch brought with it is live too.
-                let is_fetch = commands.fetch.as_ref() == Some(command);
-                let since = if is_fetch { given.fetched_since } else { given.since };
+            // What a plan of fetch brought with it is live too.
+            let read_since = [
+                (Some(&commands.apply), given.since),
+                (commands.fetch.as_ref(), given.fetched_since),
+                (commands.get_info.as_ref(), given.since),
+            ];
+            for (command, since) in read_since {
+                let Some(command) = command else { continue };
                 let values = self.values_between(command, &commands.place, (since, given.until), &mut read).await;
                 former.take(values.map_err(failed)?, given.is_live);
             }
@@ -67,41 +71,25 @@ impl Performer {
         read: &mut BTreeSet<(String, Times)>,
     ) -> crate::store::Result<Vec<Vec<u8>>> {
         let mut values = Vec::new();
-        for variable in &command.env {
-            match &variable.value {
-                EnvValue::Plain(text) if variable.key == SECRET_KEYS_VARIABLE => {
-                    values.extend(wire::secret_keys(text).filter_map(|key| named(key, command, place)));
-                }
-                EnvValue::Plain(_) | EnvValue::KubernetesSecret { .. } => {}
+        for source in sources(command) {
+            match source {
+                Source::Named(key) => values.extend(named(key, command, place)),
                 // A config may have named other versions before.
-                EnvValue::Secret { key, version } if *version == 0 || since == BEGINNING => {
-                    if read.insert((key.clone(), (since, until))) {
+                Source::Kept { key, version } if version == 0 || since == BEGINNING => {
+                    if read.insert((key.to_owned(), (since, until))) {
                         values.extend(self.store.secret_between(key, since, until).await?);
                     }
                 }
                 // Deleted since, or sealed with a key that is lost.
-                EnvValue::Secret { key, version } => {
-                    let found = self.store.secret(key, *version).await.ok().flatten();
+                Source::Kept { key, version } => {
+                    let found = self.store.secret(key, version).await.ok().flatten();
                     values.extend(found.map(|(_, value)| value));
                 }
-                EnvValue::Sealed(sealed) => values.extend(self.sealer.unseal(RAW_SECRET, sealed)),
+                Source::Sealed { sealed, .. } => values.extend(self.sealer.unseal(RAW_SECRET, sealed)),
             }
         }
         Ok(values)
     }
-}
-
-fn each(commands: &Commands) -> impl Iterator<Item = &Command> {
-    std::iter::once(&commands.apply).chain(&commands.fetch).chain(&commands.get_info)
-}
-
-/// Whether a command is given anything that is secret and that somebody here knows.
-fn is_secret(command: &Command) -> bool {
-    command.env.iter().any(|variable| match &variable.value {
-        EnvValue::Plain(_) => variable.key == SECRET_KEYS_VARIABLE,
-        EnvValue::KubernetesSecret { .. } => false,
-        EnvValue::Secret { .. } | EnvValue::Sealed(_) => true,
-    })
 }
 
 /// From when until when, to this day without an end.

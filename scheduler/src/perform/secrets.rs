@@ -61,17 +61,13 @@ impl Performer {
     /// and as it is.
     async fn values(&self, command: &Command, place: &Place, decided_at: Timestamp) -> Result<Vec<Vec<u8>>, End> {
         let mut values = Vec::new();
-        for variable in &command.env {
-            match &variable.value {
-                EnvValue::Plain(text) if variable.key == SECRET_KEYS_VARIABLE => {
-                    values.extend(wire::secret_keys(text).filter_map(|key| named(key, command, place)));
-                }
-                // The values of the cluster's own secrets nobody here knows.
-                EnvValue::Plain(_) | EnvValue::KubernetesSecret { .. } => {}
-                EnvValue::Secret { key, version } => {
+        for source in sources(command) {
+            match source {
+                Source::Named(key) => values.extend(named(key, command, place)),
+                Source::Kept { key, version } => {
                     let found = match version {
                         0 => self.store.secret_since(key, decided_at).await,
-                        version => self.store.secret(key, *version).await.map(|found| found.into_iter().map(|(_, bytes)| bytes).collect()),
+                        version => self.store.secret(key, version).await.map(|found| found.into_iter().map(|(_, bytes)| bytes).collect()),
                     };
                     match found {
                         Ok(found) if found.is_empty() => return Err(never(format!("secret `{key}` was deleted"))),
@@ -79,14 +75,37 @@ impl Performer {
                         Err(error) => return Err(later(format!("failed to open secret `{key}`: {error}"))),
                     }
                 }
-                EnvValue::Sealed(sealed) => {
+                Source::Sealed { variable, sealed } => {
                     let bytes = self.sealer.unseal(RAW_SECRET, sealed);
-                    values.push(bytes.map_err(|error| never(format!("failed to open the secret in `{}`: {error}", variable.key)))?);
+                    values.push(bytes.map_err(|error| never(format!("failed to open the secret in `{variable}`: {error}")))?);
                 }
             }
         }
         Ok(values)
     }
+}
+
+/// Where a secret of a command comes from, as far as anybody here knows its value: not one of the cluster's own.
+pub(super) enum Source<'a> {
+    /// A variable that the config calls secret.
+    Named(&'a str),
+    /// One that is kept here; version 0 = the latest.
+    Kept { key: &'a str, version: u64 },
+    /// One that the config holds, for this variable.
+    Sealed { variable: &'a str, sealed: &'a str },
+}
+
+/// The secrets of a command.
+pub(super) fn sources(command: &Command) -> impl Iterator<Item = Source<'_>> {
+    command.env.iter().flat_map(|variable| {
+        let (named, other) = match &variable.value {
+            EnvValue::Plain(text) if variable.key == SECRET_KEYS_VARIABLE => (Some(wire::secret_keys(text)), None),
+            EnvValue::Plain(_) | EnvValue::KubernetesSecret { .. } => (None, None),
+            EnvValue::Secret { key, version } => (None, Some(Source::Kept { key, version: *version })),
+            EnvValue::Sealed(sealed) => (None, Some(Source::Sealed { variable: &variable.key, sealed })),
+        };
+        named.into_iter().flatten().map(Source::Named).chain(other)
+    })
 }
 
 /// The value of a variable that the config calls secret.
