@@ -352,8 +352,7 @@ impl Session {
     async fn converged(&self, deadline: Instant) -> Result<Option<(u8, String)>, Failure> {
         let (mut failed, mut waiting, mut there) = (Vec::new(), Vec::new(), Vec::new());
         for wish in &self.wishes {
-            let Some(goal) = wish.goals.first() else { continue };
-            let service: Service = self.client.get(&["v1", "applications", &goal.application, "services", &goal.service], &[]).await?;
+            let service: Service = self.client.get(&["v1", "applications", &wish.application, "services", &wish.service], &[]).await?;
             for goal in &wish.goals {
                 match goal.judge(&service) {
                     Verdict::Converged => {}

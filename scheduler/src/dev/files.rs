@@ -31,6 +31,10 @@ pub(super) struct Applied {
 
 /// A service as the files have it.
 pub(super) struct Wish {
+    /// The application.
+    pub(super) application: String,
+    /// The service.
+    pub(super) service: String,
     /// What is waited for: a release that was made, and its other channels as they are.
     pub(super) goals: Vec<Goal>,
     /// The version of its config.
@@ -59,16 +63,15 @@ impl Wish {
         if found.is_empty() {
             return Ok(None);
         }
-        let said: Vec<_> = found
-            .values()
-            .map(|(release, channels)| {
-                format!("is at {} in {}, which {} released and which is not what", release.version, channels.join(", "), release.by)
-            })
-            .collect();
-        let (application, name) = (&service.application, &service.name);
+        let (application, name) = (&self.application, &self.service);
+        let other = |(release, channels): &(Release, Vec<&str>)| {
+            let (version, channels, by) = (&release.version, channels.join(", "), &release.by);
+            format!("is at {version} in {channels}, which {by} released and which is not what these files and --param say")
+        };
+        let others: Vec<_> = found.values().map(other).collect();
+        let words = format!("{application}/{name} {}", others.join("; "));
         // Without values: one may be a secret, of which this release knows nothing.
         let given: String = self.params.keys().map(|name| format!(" --param {name}=…")).collect();
-        let words = format!("{application}/{name} {} these files and --param say", said.join(" these files and --param say; "));
         let next = format!(
             "what somebody released stays; where that was not meant type `pvnctl services push {name} --app {application}{given}` beside a `dev` \
              that runs without --until-converged, which says how to ask it"
@@ -76,21 +79,18 @@ impl Wish {
         Ok(Some((words, next)))
     }
 
+    /// Whether a release was made from this config with these values. Of secret ones nobody can tell.
     fn is_from(&self, release: &Release) -> bool {
-        release.config_version.is_none_or(|version| version == self.config) && self.differing(release).next().is_none()
-    }
-
-    /// Parameters with other values in a release, or with none. Of secrets nobody can tell.
-    fn differing(&self, release: &Release) -> impl Iterator<Item = (&String, &String)> {
-        let params = release.params.clone();
-        self.params.iter().filter(move |(name, value)| params.get(*name).is_none_or(|there| there != *value && there != SHOWN_MASK))
+        let is_same =
+            |(name, value): (&String, &String)| release.params.get(name).is_some_and(|there| there == value || there == SHOWN_MASK);
+        release.config_version.is_none_or(|version| version == self.config) && self.params.iter().all(is_same)
     }
 }
 
-/// Applies the files; all or nothing, with the releases that follow: what the scheduler would refuse of them is not stored. Then releases every service that has no release in one of its channels, whose config
-/// is another than at its last release from here, or whose parameters are. The others are looked at, and what failed by itself is
-/// tried again, at a start (`is_start`) and where the runtime is another by now: no config tells of scripts, and what an earlier run
-/// saw was seen with those of then.
+/// Applies the files; all or nothing, with the releases that follow: where the scheduler would refuse one, nothing is stored. Then
+/// releases every service that has no release in one of its channels, whose config is another than at its last release from here, or
+/// whose parameters are. The others are looked at, and what failed by itself is tried again, at a start (`is_start`) and where the
+/// runtime is another by now: no config tells of scripts, and what an earlier run saw was seen with those of then.
 pub(super) async fn apply(
     client: &Client,
     data_dir: &Path,
@@ -182,9 +182,10 @@ async fn release(
     let is_other = memory.is_other(&wanted);
     if !is_missing && !is_other {
         let channels = look_again(client, &path, service.channels.iter(), is_start, changed).await?;
-        let wish = Wish { goals: vec![Goal::of_service(&application, &document.name)], config: document.version, params: given };
+        let goals = vec![Goal::of_service(&application, &document.name)];
+        let wish = Wish { application, service: document.name.clone(), goals, config: document.version, params: given };
         let at = service.version.as_ref().map_or_else(String::new, |version| format!(" at {version}"));
-        let mut line = format!("{application}/{} goes on{at}: {}", document.name, channels.join(", "));
+        let mut line = format!("{}/{} goes on{at}: {}", wish.application, wish.service, channels.join(", "));
         if let Some((others, next)) = wish.others(client, &service).await? {
             line = format!("{line}\n{others}; {next}");
         }
@@ -210,7 +211,7 @@ async fn release(
         let channels = look_again(client, &path, others.into_iter(), is_start, changed).await?;
         line = Some(format!("{application}/{} goes on: {}", document.name, channels.join(", ")));
     }
-    Ok((Wish { goals, config: document.version, params: given }, line))
+    Ok((Wish { application, service: document.name.clone(), goals, config: document.version, params: given }, line))
 }
 
 /// Looks at channels again, at a start and where the runtime is another by now; each with its status and what is done.
@@ -246,13 +247,10 @@ async fn again(client: &Client, service: &[&str], instance: &Instance) -> Result
 /// Has fetch look at what an earlier run released and the files do not have any more: that goes on too, by what is so now.
 async fn look_at_others(client: &Client, wishes: &[Wish]) -> Result<(), Failure> {
     let services = client.list::<ServiceSummary>(&["v1", "services"], &[], None).await?.items;
-    let is_goal = |other: &ServiceSummary| {
-        wishes
-            .iter()
-            .flat_map(|wish| &wish.goals)
-            .any(|goal| goal.application == other.application.as_str() && goal.service == other.name.as_str())
+    let is_wanted = |other: &ServiceSummary| {
+        wishes.iter().any(|wish| wish.application == other.application.as_str() && wish.service == other.name.as_str())
     };
-    for other in services.iter().filter(|other| !is_goal(other)) {
+    for other in services.iter().filter(|other| !is_wanted(other)) {
         let path = ["v1", "applications", other.application.as_str(), "services", other.name.as_str()];
         let service: Service = client.get(&path, &[]).await?;
         for instance in &service.channels {
