@@ -121,12 +121,7 @@ async fn p1_p3_a_pod_that_is_about_to_end_when_the_scheduler_is_back_is_followed
 #[tokio::test]
 async fn p1_of_several_tries_one_that_went_without_its_nodes_word_may_run_beside_the_last() {
     for (is_seen, gone) in [(false, "not gone"), (true, "gone")] {
-        let mut world = World::new().await;
-        let mut spec = world.spec();
-        spec.command.job.as_mut().unwrap()["spec"]["backoffLimit"] = 1.into();
-        world.let_go_as(spec).await;
-        world.fake.try_pod(1, running());
-        assert_eq!(world.told().await, "runs");
+        let mut world = super::tries::twice().await;
         if is_seen {
             world.fake.try_pod(1, ended(143, "Error"));
         }

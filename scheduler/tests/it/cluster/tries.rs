@@ -48,12 +48,7 @@ async fn p1_a_job_that_kubernetes_may_try_again_is_over_when_its_job_is() {
 
 #[tokio::test]
 async fn p1_a_job_with_several_tries_does_not_end_beside_a_pod_that_still_runs() {
-    let mut world = World::new().await;
-    let mut spec = world.spec();
-    spec.command.job.as_mut().unwrap()["spec"]["backoffLimit"] = 1.into();
-    world.let_go_as(spec).await;
-    world.fake.try_pod(1, running());
-    assert_eq!(world.told().await, "runs");
+    let mut world = twice().await;
     world.fake.try_pod(2, ended(0, "Completed"));
     world.fake.job(|job| job["status"] = json!({"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]}));
     world.until("its Pods to be looked for", |fake| fake.count("GET", "/pods?") >= 3).await;
@@ -63,7 +58,7 @@ async fn p1_a_job_with_several_tries_does_not_end_beside_a_pod_that_still_runs()
 }
 
 /// A job with two tries, of which the first runs.
-async fn twice() -> World {
+pub(super) async fn twice() -> World {
     let mut world = World::new().await;
     let mut spec = world.spec();
     spec.command.job.as_mut().unwrap()["spec"]["backoffLimit"] = 1.into();
