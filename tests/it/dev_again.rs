@@ -157,6 +157,21 @@ fn until_converged_is_no_success_where_somebody_released_something_else_than_the
     ends(&dev.to_the_end(&given), 0);
 }
 
+#[test]
+fn until_converged_is_no_success_where_somebody_gave_a_channel_another_value() {
+    let mut dev = seldom();
+    let given = ["--until-converged", "--param", "greeting=new"];
+    ends(&dev.to_the_end(&given), 0);
+    dev.start(&given[1..]);
+    wait::until("dev to answer", || dev.pvnctl(&["services", "list"]).status.success().then_some(()));
+    let own = ["services", "push", "site", "--app", "quickstart", "--param-for-channel", "here:greeting=own", "--wait"];
+    ends(&dev.pvnctl(&own), 0);
+    dev.interrupt();
+    let again = dev.to_the_end(&given);
+    ends(&again, 1);
+    assert!(said(&again).contains(" in here, which"), "{}", said(&again));
+}
+
 /// The quickstart's files with a secret that nobody has set.
 fn without_its_secret(dev: &Dev) -> String {
     let text = std::fs::read_to_string(dev.directory().join("quickstart.pvn.yaml")).expect("the example has it");

@@ -59,7 +59,10 @@ impl Wish {
             let release: Release = client.get(&["v1", "releases", &id.to_string()], &[]).await?;
             found.insert(id, (release, vec![instance.channel.as_str()]));
         }
-        found.retain(|_, (release, _)| !self.is_from(release));
+        for (release, channels) in found.values_mut() {
+            channels.retain(|channel| !self.is_from(release, channel));
+        }
+        found.retain(|_, (_, channels)| !channels.is_empty());
         if found.is_empty() {
             return Ok(None);
         }
@@ -79,10 +82,12 @@ impl Wish {
         Ok(Some((words, next)))
     }
 
-    /// Whether a release was made from this config with these values. Of secret ones nobody can tell.
-    fn is_from(&self, release: &Release) -> bool {
-        let is_same =
-            |(name, value): (&String, &String)| release.params.get(name).is_some_and(|there| there == value || there == SHOWN_MASK);
+    /// Whether a release was made from this config and has these values in a channel. Of secret ones nobody can tell.
+    fn is_from(&self, release: &Release, channel: &str) -> bool {
+        let is_same = |(name, value): (&String, &String)| {
+            let there = release.params.get(&format!("{channel}:{name}")).or_else(|| release.params.get(name));
+            there.is_some_and(|there| there == value || there == SHOWN_MASK)
+        };
         release.config_version.is_none_or(|version| version == self.config) && self.params.iter().all(is_same)
     }
 }

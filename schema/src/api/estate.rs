@@ -105,7 +105,7 @@ body! {
         by: String,
         /// Channel by channel.
         channels: Vec<ChannelStatus>,
-        /// The parameter values; secrets as `***`.
+        /// The parameter values, those of one channel as `channel:name`; secrets as `***`.
         params: BTreeMap<String, String>,
         /// The version of the service's config that it was made from. Servers of before tell none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
