@@ -67,6 +67,7 @@ pub use lock::{Lock, LockError};
 pub use meta::Counters;
 pub use prune::{JobGroup, OldEntry};
 pub use releases::{MASK, ReleaseChannelRow, ReleaseFilter, ReleaseRow, Went, over_all};
+pub use secrets::SecretUser;
 pub use step::{Key, Step};
 pub use structured::blobs_of;
 pub use tokens::TokenRow;

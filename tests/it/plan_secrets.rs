@@ -163,7 +163,7 @@ exit 2
 "#;
 
 /// Sets the secret first, then anew; nothing that people can read shows its old value while that is live.
-fn rotates(value: &str, parameters: &str, first: impl FnOnce(&Scheduler, &str), anew: impl FnOnce(&Scheduler, &str)) {
+fn rotates(value: &str, parameters: &str, first: impl FnOnce(&Scheduler, &str), anew: impl FnOnce(&Scheduler, &str)) -> Scheduler {
     let scheduler = Scheduler::start();
     std::fs::write(scheduler.home().join("look.sh"), LOOK).expect("a file can be written");
     let config = COMPARES.replace("VALUE", value).replace("PARAMETERS", parameters);
@@ -201,6 +201,7 @@ fn rotates(value: &str, parameters: &str, first: impl FnOnce(&Scheduler, &str), 
         assert!(!shown.contains(OLD) && !shown.contains(NEW), "{shown}");
         assert!(!shown.contains("PVN_HIDDEN_0="), "a command sees none of it: {shown}");
     }
+    scheduler
 }
 
 fn pushed(scheduler: &Scheduler, config: &str) {
@@ -238,4 +239,35 @@ fn the_old_value_of_a_secret_parameter_is_masked_while_it_is_live() {
 fn the_old_value_of_a_raw_secret_is_masked_while_it_is_live() {
     let first = |scheduler: &Scheduler, config: &str| pushed(scheduler, &config.replace("RAW", OLD));
     rotates("{rawSecret: RAW}", "", first, |scheduler, config| drop(scheduler.apply(&config.replace("RAW", NEW))));
+}
+
+#[test]
+fn a_secret_that_is_live_cannot_be_deleted_until_an_apply_without_it_has_run() {
+    let first = |scheduler: &Scheduler, config: &str| {
+        set(scheduler, OLD);
+        pushed(scheduler, config);
+    };
+    let delete = ["secrets", "delete", "token"];
+    let scheduler = rotates("{secret: {key: token}}", "", first, |scheduler, config| {
+        scheduler.apply(&config.replace("{secret: {key: token}}", &format!("{{rawSecret: {NEW}}}")));
+        let refused = scheduler.pvnctl(delete);
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(refused.status.code() == Some(1) && said.contains("may be live at service `app/s`"), "{said}");
+    });
+    scheduler.ok(&delete);
+}
+
+#[test]
+fn a_secret_whose_value_another_has_by_now_can_be_deleted_once_fetch_has_seen_that() {
+    let scheduler = Scheduler::start();
+    std::fs::write(scheduler.home().join("look.sh"), LOOK).expect("a file can be written");
+    set(&scheduler, OLD);
+    let config = COMPARES.replace("PARAMETERS", "").replace("VALUE", "{secret: {key: token}}");
+    pushed(&scheduler, &config);
+    scheduler.channel_becomes("s", "c", "WAITING_MANUAL_APPROVAL");
+    scheduler.ok(&["services", "approve", "s", "--app", "app", "--channel", "c", "--yes"]);
+    scheduler.channel_becomes("s", "c", "CONVERGED");
+    scheduler.apply(&config.replace("{secret: {key: token}}", &format!("{{rawSecret: {OLD}}}")));
+    wait::until("the secret to be free", || scheduler.pvnctl(["secrets", "delete", "token"]).status.success().then_some(()));
+    scheduler.channel_becomes("s", "c", "CONVERGED");
 }

@@ -147,6 +147,42 @@ impl Store {
         Ok((matched.map(|matched| Given::of_fetch(&matched)).collect(), commands.map(Given::of_commands).collect()))
     }
 
+    /// The commands of which something may be live at an instance: those of the newest apply that succeeded, or of a later fetch that
+    /// found what is desired, and those of all applies begun since.
+    pub(super) async fn may_be_live(&self, instance: InstanceId) -> Result<Vec<BlobId>> {
+        let row = sqlx::query("SELECT json_extract(state, '$.look.matched') AS matched FROM instances WHERE id = $1 AND json_valid(state)")
+            .bind(instance.to_string())
+            .fetch_optional(&self.read)
+            .await?;
+        let matched = row.and_then(|row| json_or_null::<Matched>(&row, "matched").ok().flatten());
+        let rows = sqlx::query(
+            "SELECT COALESCE(j.compiled, rc.compiled) AS digest, j.status, j.created_at FROM jobs AS j
+             LEFT JOIN release_channels AS rc ON rc.release_id = j.release_id AND rc.channel_id = j.channel_id
+             WHERE j.instance_id = $1 AND j.kind = $2 AND (j.started_at IS NOT NULL OR j.ended_at IS NULL OR j.status <> $4)
+             AND j.seq >= COALESCE((SELECT MAX(seq) FROM jobs WHERE instance_id = $1 AND kind = $2 AND +status = $3), 0)
+             ORDER BY j.seq",
+        )
+        .bind(instance.to_string())
+        .bind(JobKind::Apply.as_str())
+        .bind(JobStatus::Succeeded.as_str())
+        .bind(JobStatus::Failed.as_str())
+        .fetch_all(&self.read)
+        .await?;
+        let mut live = Vec::new();
+        let mut matched = matched;
+        for row in &rows {
+            let (decided_at, status) = (instant(row, "created_at")?, word::<JobStatus>(row, "status")?);
+            // No apply is under way while a fetch looks, so it saw what all before it had left.
+            let is_seen = matched.as_ref().is_some_and(|matched| decided_at <= matched.decided_at);
+            if !is_seen {
+                live.extend(word::<BlobId>(row, "digest"));
+                matched = matched.filter(|_| status != JobStatus::Succeeded);
+            }
+        }
+        live.extend(matched.map(|matched| matched.compiled));
+        Ok(live)
+    }
+
     /// The values that the latest version of a secret may have been between these times, both included, newest first; `until`: to
     /// this day. Those that cannot be opened any more are left out.
     pub async fn secret_between(&self, key: &str, since: Timestamp, until: Option<Timestamp>) -> Result<Vec<Vec<u8>>> {

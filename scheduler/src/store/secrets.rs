@@ -1,14 +1,26 @@
 //! Secrets: every version sealed, bound to its key and number.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::TryStreamExt;
-use schema::id::{ApplicationName, ServiceName};
+use schema::id::{ApplicationName, BlobId, ServiceName};
+use schema::status::Status;
 use schema::time::Timestamp;
 
 use super::row::{count, get, instant, json, named, readable, word};
 use super::{Connection, PageRequest, Result, Row, Store};
 use crate::compile::Commands;
+
+/// A service that needs a secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecretUser {
+    /// The application.
+    pub application: ApplicationName,
+    /// The service.
+    pub service: ServiceName,
+    /// Whether a release that it pursues asks for it; else what was applied may have left it live.
+    pub is_pursued: bool,
+}
 
 pub(super) fn purpose(key: &str, version: u64) -> String {
     format!("secret `{key}` version {version}")
@@ -85,23 +97,42 @@ impl Store {
         count(&row, "next")
     }
 
-    /// A service that asks for this secret in a release that it pursues now.
-    pub async fn secret_user(&self, key: &str) -> Result<Option<(ApplicationName, ServiceName)>> {
-        let mut rows = sqlx::query(
-            "SELECT DISTINCT a.name AS application, s.name AS service, c.body FROM instances AS i
-             JOIN release_channels AS rc ON rc.release_id = i.release_id AND rc.channel_id = i.channel_id
-             JOIN compiled AS c ON c.digest = rc.compiled JOIN services AS s ON s.id = i.service_id JOIN applications AS a ON a.id = s.application_id
-             WHERE i.status <> 'DELETED'",
+    /// A service that asks for this secret in a release that it pursues now, or where it may be live.
+    pub async fn secret_user(&self, key: &str) -> Result<Option<SecretUser>> {
+        let naming = self.naming(key).await?;
+        let rows = sqlx::query(
+            "SELECT i.id, a.name AS application, s.name AS service, COALESCE(rc.compiled IN (SELECT value FROM json_each($1)), 0) AS is_pursued
+             FROM (SELECT *, CASE WHEN json_valid(state) THEN state ELSE '{}' END AS known FROM instances WHERE status <> $2) AS i
+             JOIN services AS s ON s.id = i.service_id JOIN applications AS a ON a.id = s.application_id
+             LEFT JOIN release_channels AS rc ON rc.release_id = i.release_id AND rc.channel_id = i.channel_id
+             WHERE rc.compiled IN (SELECT value FROM json_each($1))
+             OR EXISTS (SELECT 1 FROM json_each(i.known, '$.commands') WHERE value IN (SELECT value FROM json_each($1)))
+             ORDER BY is_pursued DESC",
         )
-        .fetch(&self.read);
-        while let Some(row) = rows.try_next().await? {
-            // Commands that cannot be read start nothing that could ask for it.
-            let Ok(commands) = json::<Commands>(&row, "body") else { continue };
-            if commands.secret_keys().contains(key) {
-                return Ok(Some((word(&row, "application")?, word(&row, "service")?)));
+        .bind(serde_json::to_string(&naming).expect("names of blobs are text"))
+        .bind(Status::Deleted.as_str())
+        .fetch_all(&self.read)
+        .await?;
+        for row in &rows {
+            let is_pursued = get::<i64>(row, "is_pursued")? > 0;
+            let is_user = is_pursued || self.may_be_live(word(row, "id")?).await?.iter().any(|commands| naming.contains(commands));
+            if is_user {
+                return Ok(Some(SecretUser { application: word(row, "application")?, service: word(row, "service")?, is_pursued }));
             }
         }
         Ok(None)
+    }
+
+    /// All commands that ask for this secret. Those that cannot be read start nothing that could.
+    async fn naming(&self, key: &str) -> Result<BTreeSet<BlobId>> {
+        let mut rows = sqlx::query("SELECT digest, body FROM compiled WHERE instr(body, $1) > 0").bind(key).fetch(&self.read);
+        let mut naming = BTreeSet::new();
+        while let Some(row) = rows.try_next().await? {
+            if json::<Commands>(&row, "body").is_ok_and(|commands| commands.secret_keys().contains(key)) {
+                naming.insert(word(&row, "digest")?);
+            }
+        }
+        Ok(naming)
     }
 
     /// The row of a new version, sealed.

@@ -9,7 +9,7 @@ use super::super::{Caller, Refusal};
 use super::{Planner, entry};
 use crate::clock;
 use crate::secrets::hex;
-use crate::store::{Change, TokenRow};
+use crate::store::{Change, SecretUser, TokenRow};
 
 /// Longest secret, bytes: Linux refuses an environment variable of 128 KiB or more, its name included.
 const SECRET_LIMIT_BYTES: usize = 96 << 10;
@@ -62,11 +62,19 @@ impl Planner {
         if self.store.secret_version(&key).await? == 0 {
             return Err(Refusal::NotFound(format!("secret `{key}` does not exist; `pvnctl secrets list` shows those that do")));
         }
-        if let Some((application, service)) = self.store.secret_user(&key).await? {
-            return Err(Refusal::Conflict(format!(
-                "secret `{key}` is in use by service `{application}/{service}`; take it out of what names it and apply that: the runtime's \
-                 config takes effect at once, the service's own with `pvnctl services push {service} --app {application}`"
-            )));
+        if let Some(SecretUser { application, service, is_pursued }) = self.store.secret_user(&key).await? {
+            return Err(Refusal::Conflict(if is_pursued {
+                format!(
+                    "secret `{key}` is in use by service `{application}/{service}`; take it out of what names it and apply that: the runtime's \
+                     config takes effect at once, the service's own with `pvnctl services push {service} --app {application}`"
+                )
+            } else {
+                format!(
+                    "secret `{key}` may be live at service `{application}/{service}`: what was applied there last was given it, and what is \
+                     deleted can no longer be masked; delete it once an apply without it has succeeded there or fetch has found nothing to do \
+                     (`pvnctl services explain {service} --app {application}` says what that waits for)"
+                )
+            }));
         }
         let entry = entry("secret.deleted", caller, format!("{} deletes secret `{key}`", caller.who), json!({"key": key}));
         self.commit(Plan { changes: vec![Change::SecretDeleted(key)], entries: vec![entry], ..Plan::default() }).await
