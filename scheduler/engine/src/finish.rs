@@ -27,6 +27,11 @@ impl State {
             }
             (self.unsettled, self.unsettled_in) = (None, None);
             out.push(log("job.ended", None, format!("{id} is known to be gone now"), &[("job", &id.to_string())]));
+            // What it still did nobody has seen.
+            self.look_now(now);
+            if self.desired.as_deref().is_some_and(|desired| desired.get_info.is_some()) {
+                self.telling.due = Some(now);
+            }
         } else if self.lingering.contains(&id) {
             if outcome.may_still_run() {
                 return;

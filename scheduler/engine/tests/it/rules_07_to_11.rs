@@ -360,7 +360,25 @@ fn p1_rule_11_fetch_looks_but_no_apply_comes_beside_one_on_a_node_that_does_not_
     it.is("FAILED APPLY_FAILED");
     assert!(it.state().standing().message.contains("its node does not answer"));
     it.ends(apply.job, Outcome::Unknown { why: "its node is gone".to_owned(), gone: true });
+    it.declines(Apply);
+    it.run(Fetch, 2);
     it.start(Apply);
+}
+
+#[test]
+fn rule_11_what_did_its_work_after_it_was_given_up_is_not_applied_again() {
+    let mut it = Scenario::new(exit_code());
+    it.run(Fetch, 2);
+    let apply = it.start(Apply);
+    it.ends(apply.job, Outcome::Unknown { why: "its wrapper was killed".to_owned(), gone: false });
+    it.run(Fetch, 2);
+    let look = it.until(600).start(Fetch);
+    it.ends(apply.job, Outcome::Unknown { why: "its wrapper was killed".to_owned(), gone: true });
+    let answer = it.exited(2, Seen::default());
+    it.ends(look.job, answer);
+    it.declines(Apply);
+    it.run(Fetch, 0);
+    it.is("CONVERGED");
 }
 
 #[test]
@@ -392,10 +410,10 @@ fn rule_11_no_apply_beside_one_that_is_not_known_to_be_gone() {
         it.declines(Apply);
         if released_by_person {
             it.send(Event::Retry { who: "ann".to_owned() });
-            it.run(Fetch, 2);
         } else {
             it.ends(apply.job, Outcome::Cancelled { gone: true });
         }
+        it.run(Fetch, 2);
         assert_eq!(it.start(Apply).version, "svc-2");
     }
 }
