@@ -244,6 +244,9 @@ impl State {
             // Nothing was applied there.
             self.applied = None;
         }
+        if !same_release && self.has_never_left(&desired) {
+            self.applied = Some(desired.release.to_string());
+        }
         if same_release {
             self.regate(&desired, now);
         }
@@ -278,6 +281,14 @@ impl State {
         let of_release = desired.release.to_string();
         let is_applied = self.applied.as_ref().is_some_and(|applied| *applied == desired.apply_key() || *applied == of_release);
         is_applied || self.settled == Some(desired.release)
+    }
+
+    /// Without fetch: whether this goes back to what was applied last, since which no apply has begun. Then there is nothing to go
+    /// back from.
+    fn has_never_left(&self, desired: &Desired) -> bool {
+        let is_back = desired.is_rollback && desired.fetch.is_none() && !self.applying();
+        let at = self.converged.as_ref().filter(|converged| is_back && converged.version == desired.version);
+        at.is_some_and(|converged| self.applied == Some(converged.release.to_string()))
     }
 
     /// It is not pursued any more: a rollback that somebody rejected took nothing back.

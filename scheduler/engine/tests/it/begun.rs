@@ -6,7 +6,7 @@ use engine::event::{Event, Outcome};
 use schema::id::BlobId;
 use schema::output::{ObjectStatus, ObjectVersion, RuntimeObject};
 
-use crate::scenario::{Apply, Fetch, Scenario, apply_only, exit_code, manual, newer, plan, structured};
+use crate::scenario::{Apply, Fetch, Scenario, apply_only, exit_code, manual, newer, plan, stable, structured};
 
 fn asks_once() -> Desired {
     Desired { gates: vec![manual(false, 1)], ..exit_code() }
@@ -197,4 +197,44 @@ fn what_an_apply_left_behind_is_told_where_no_fetch_looks_again() {
     it.send(Event::Desired(Box::new(newer(&apply_only(), 2))));
     it.run(Apply, 0);
     assert!(!it.state().standing().message.contains("left 1"), "{}", it.state().standing().message);
+}
+
+#[test]
+fn a_rollback_of_what_was_never_left_applies_nothing_where_no_fetch_can_tell() {
+    let waits = |number: u8, version: &str| {
+        let gates = vec![stable(&["staging"])];
+        Box::new(Desired { gates, version: version.to_owned(), ..newer(&apply_only(), number) })
+    };
+    let back = |number: u8| Event::Desired(Box::new(Desired { is_rollback: true, stable_before: true, ..*waits(number, "svc-1") }));
+    let mut it = Scenario::new(Desired { version: "svc-1".to_owned(), ..apply_only() });
+    it.run(Apply, 0);
+    // The new version never comes here, and goes back twice.
+    for number in [2, 4] {
+        it.send(Event::Desired(waits(number, "svc-2")));
+        it.is("WAITING_PRECONDITIONS RELEASE_CHANNEL_DEPENDENCY_UNMET");
+        it.send(back(number + 1));
+        it.is("CONVERGED");
+        it.declines(Apply);
+    }
+
+    // Whatever became of an apply since, that is something to go back from.
+    let mut moved = it.clone();
+    moved.send(Event::Desired(Box::new(Desired { runtime: "other".parse().unwrap(), ..*waits(6, "svc-2") })));
+    moved.send(back(7));
+    moved.run(Apply, 0);
+    it.upstream("staging", Some("svc-2"));
+    it.send(Event::Desired(waits(6, "svc-2")));
+    it.upstream("staging", Some("svc-2"));
+    let mut under_way = it.clone();
+    it.run(Apply, 1);
+    it.send(back(7));
+    it.run(Apply, 0);
+    it.is("CONVERGED");
+    let apply = under_way.start(Apply);
+    under_way.begins(apply.job);
+    under_way.send(back(7));
+    let outcome = under_way.exited(0, Default::default());
+    under_way.ends(apply.job, outcome);
+    under_way.run(Apply, 0);
+    under_way.is("CONVERGED");
 }
