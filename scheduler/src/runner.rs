@@ -194,7 +194,7 @@ pub struct Wait {
     pub until: Timestamp,
     /// Whether another try makes sense then: room on a node, but not the name of an image.
     pub surroundings: bool,
-    /// Whether it is its place that cannot be looked at, so that the job may run, or be over.
+    /// Whether it is its place that cannot be looked at, so that the job may run, or be over, or that does not take its stop.
     pub is_unseen: bool,
 }
 

@@ -131,7 +131,7 @@ pub struct Wait {
     pub until: Timestamp,
     /// Whether another job takes its place then, because the surroundings are to blame.
     pub tried_again: bool,
-    /// Whether it is its place that cannot be looked at, so that the job may run, or be over.
+    /// Whether it is its place that cannot be looked at, so that the job may run, or be over, or that does not take its stop.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_unseen: bool,
 }

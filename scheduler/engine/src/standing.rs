@@ -348,9 +348,9 @@ impl State {
     }
 }
 
-/// What keeps the fetch or apply in flight from starting, or from being looked at, belongs to whatever else is said.
+/// What keeps the fetch or apply in flight from starting, from being looked at, or from being stopped, belongs to whatever else is said.
 fn what_it_waits_for(job: &Job) -> String {
-    let Some(wait) = job.waits.as_ref().filter(|_| job.stop.is_none()) else { return String::new() };
+    let Some(wait) = job.waits.as_ref().filter(|wait| job.stop.is_none() || wait.is_unseen) else { return String::new() };
     let until = if job.started_at.is_some() { job.deadline } else { job.starts_by() };
     let until = until.map_or_else(String::new, |at| format!(" (until {at})"));
     format!("; {} {} waits{until}: {}", job.kind, job.id, wait.why)

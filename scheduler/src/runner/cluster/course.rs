@@ -56,6 +56,8 @@ pub(super) struct Course {
     pub(super) was_taken: bool,
     /// Stops so far.
     pub(super) asked: u32,
+    /// That the last one came to nothing, and why.
+    pub(super) unstopped: Option<Wait>,
     /// When people are told that the cluster does not say what is there.
     pub(super) unseen_at: Instant,
     /// When what its Job counts is no Pod any more that is only seen late.
@@ -92,6 +94,7 @@ impl Course {
             line: None,
             was_taken: false,
             asked: 0,
+            unstopped: None,
             unseen_at: now + UNSEEN_WITHIN,
             counted_at: None,
         }

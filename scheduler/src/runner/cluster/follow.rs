@@ -209,8 +209,8 @@ impl Follower {
                 }
                 self.try_ran(&mut course, &sight).await;
                 if course.started {
-                    // Whoever was told that it waits for its cluster.
-                    self.teller.tell(None);
+                    // Also to whoever was told that it waits for its cluster.
+                    self.teller.tell(course.unstopped.as_ref());
                 }
             }
             // Before everything was listed nobody knows what is there, nor what ran before a Pod that was counted is seen.

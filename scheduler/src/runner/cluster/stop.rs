@@ -13,6 +13,7 @@ use super::follow::{AWAY_WITHIN, FIELD_MANAGER, Follower};
 use super::job::JOB_LABEL;
 use super::own::is_of_nobody;
 use super::sight::{Sight, is_over, is_pod_over, is_suspended_again};
+use super::waits::Wait;
 use crate::runner::learned::{Learned, Taken};
 
 /// Least seconds that a Pod has to end, as after the second stop. Not 0: then it would be gone from the books before it is gone from its
@@ -70,36 +71,40 @@ impl Follower {
         if is_listed && !course.started {
             return self.delete_unstarted(course).await;
         }
-        if course.asked == 1 {
-            return self.end_pods().await;
-        }
-        self.delete_its_pods(&DeleteParams::default().grace_period(LEAST_GRACE_S)).await;
+        let done = match course.asked {
+            1 => self.try_to_end_pods().await,
+            _ => self.delete_its_pods(&DeleteParams::default().grace_period(LEAST_GRACE_S)).await,
+        };
+        course.unstopped = done.as_ref().err().map(Wait::unstopped);
+        self.note_refusal(done);
     }
 
-    async fn delete_its_pods(&self, delete: &DeleteParams) {
-        let found = match self.its_pods().await {
-            Ok(found) => found,
-            Err(refused) => return self.note_refusal(Err(refused)),
-        };
+    async fn delete_its_pods(&self, delete: &DeleteParams) -> Result<(), Refused> {
         let pods = self.pods();
-        for pod in found {
+        let mut done = Ok(());
+        for pod in self.its_pods().await? {
             // By its name, with the right that is needed anyway.
             let params = self.of_its_label().fields(&format!("metadata.name={}", pod.name_any()));
             let killed = self.ask(AWAY_WITHIN, "deleting its Pods", || pods.delete_collection(delete, &params)).await;
-            self.note_refusal(killed.map(drop));
+            done = done.and(killed.map(drop));
         }
+        done
     }
 
     /// Has the Job end its Pods, with their grace, and make no others, whatever its own file says; it stays for people to look at.
     /// Where the Job is gone its Pods may run on without it: they are deleted.
     pub(super) async fn end_pods(&self) {
+        self.note_refusal(self.try_to_end_pods().await);
+    }
+
+    async fn try_to_end_pods(&self) -> Result<(), Refused> {
         let jobs = self.jobs();
         let patch = Patch::Merge(json!({"metadata": {"uid": self.record.uid}, "spec": {"activeDeadlineSeconds": END_NOW_S}}));
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         let ended = self.ask(AWAY_WITHIN, "stopping its Job", || jobs.patch(&self.record.name, &params, &patch)).await;
         match ended {
             Err(Refused::NotFound(_)) => self.delete_its_pods(&DeleteParams::default()).await,
-            ended => self.note_refusal(ended.map(drop)),
+            ended => ended.map(drop),
         }
     }
 
@@ -117,7 +122,9 @@ impl Follower {
         let params = DeleteParams::background().preconditions(Preconditions { uid, resource_version: None });
         match self.ask(AWAY_WITHIN, "deleting its Job", || jobs.delete(&self.record.name, &params)).await {
             // Of a Job that was never made nothing can be left.
-            Err(Refused::NotFound(_)) if self.own.uid().is_some() => self.delete_its_pods(&DeleteParams::default()).await,
+            Err(Refused::NotFound(_)) if self.own.uid().is_some() => {
+                self.note_refusal(self.delete_its_pods(&DeleteParams::default()).await);
+            }
             Ok(_) | Err(Refused::NotFound(_)) => {}
             Err(refused) => {
                 tracing::warn!(job = %self.job, why = refused.why(), "a Job could not be deleted; it stays suspended or ends by its deadline");

@@ -13,6 +13,7 @@ use schema::id::JobId;
 use schema::time::Timestamp;
 use tokio::time::Instant;
 
+use super::ask::Refused;
 use super::faults::Refusal;
 use super::follow::Follower;
 use super::hidden::Hidden;
@@ -73,6 +74,11 @@ impl Wait {
         Self { is_unseen: true, ..Self::new(reason, why) }
     }
 
+    /// It runs, and the cluster did not take its stop.
+    pub(super) fn unstopped(refused: &Refused) -> Self {
+        Self { is_unseen: true, ..Self::new("Unstopped", format!("it was not asked to end: {}", refused.why())) }
+    }
+
     /// The cluster refuses or does not answer, and is asked again.
     pub(super) fn refused(why: &str) -> Self {
         let reason = if why.contains("exceeded quota") { "FailedCreate" } else { "Refused" };
@@ -104,6 +110,7 @@ fn way_out(reason: &str, why: &str) -> (&'static str, bool) {
         "Unpermitted" => ("the scheduler's account has this right, or when somebody cancels the job", true),
         "Unauthorized" => ("the kubeconfig gives credentials that the cluster accepts, or when somebody cancels the job", true),
         "Unseen" => ("the cluster answers, or when somebody cancels the job", true),
+        "Unstopped" => ("it ends by itself, or the cluster takes another stop (`pvnctl jobs cancel`)", true),
         "InitRunning" => ("it has ended", false),
         "CrashLoopBackOff" => ("its next try starts", false),
         "FailedCreatePodSandBox" | "FailedKillPod" | "NetworkNotReady" => ("its node can start Pods again", true),

@@ -3,6 +3,7 @@
 use axum::http::Method;
 use serde_json::json;
 
+use super::ends::running_world;
 use super::fake::Fault;
 use super::{World, job_id};
 
@@ -77,4 +78,19 @@ async fn p3_p7_a_cancelled_job_whose_pod_never_starts_ends() {
         assert_eq!(world.end().await, expected);
         assert!(world.fake.object("/jobs/").is_none());
     }
+}
+
+#[tokio::test]
+async fn p7_that_the_cluster_refuses_a_stop_is_told_until_it_takes_one() {
+    let mut world = running_world().await;
+    world.fake.fail(Method::PATCH, "/jobs/", Fault::Say(403, "jobs.batch \"j\" is forbidden: User \"u\" cannot patch resource \"jobs\""));
+    assert!(world.runner.stop(job_id()));
+    assert_eq!(
+        world.told().await,
+        "waits, surroundings: it was not asked to end: stopping its Job: jobs.batch \"j\" is forbidden: User \"u\" cannot patch resource \
+         \"jobs\"; give the scheduler's account this right in the cluster; ends when it ends by itself, or the cluster takes another stop \
+         (`pvnctl jobs cancel`)"
+    );
+    assert!(world.runner.stop(job_id()));
+    assert_eq!(world.told().await, "starts", "nothing is left to say");
 }
