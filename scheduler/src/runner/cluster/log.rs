@@ -1,6 +1,8 @@
 //! The log of a container that delivered nothing: the one thing that says what an image without a wrapper printed, and where a
 //! wrapper that reached nobody left its report. Called once a job is over.
 
+use std::time::Duration;
+
 use futures::AsyncReadExt;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
@@ -10,7 +12,6 @@ use schema::report::line::LINE_LIMIT_BYTES;
 use schema::spool::Stream;
 use schema::wire::{REPORT_MARK, TOKEN_VARIABLE};
 
-use super::faults;
 use super::follow::Follower;
 use crate::delivery::StreamTaken;
 use crate::runner::learned::{self, Learned};
@@ -28,6 +29,9 @@ const NODE_LINE_BYTES: usize = 8 << 10;
 /// Lines at the end of a log among which a wrapper's marked line is, the longest one too: it says little afterwards.
 const MARKED_LINES: i64 = 20 + MARKED_LIMIT_BYTES.div_ceil(NODE_LINE_BYTES) as i64;
 
+/// How long a log is asked for again that cannot be read at once, as while its node's kubelet is restarted.
+const READ_WITHIN: Duration = Duration::from_secs(20);
+
 /// Piece in which it is read.
 const PIECE_BYTES: usize = 256 << 10;
 
@@ -36,10 +40,14 @@ impl Follower {
     /// apart.
     pub(super) async fn read_log(&self, pod: &Pod, mut learned: Learned) -> Learned {
         let params = LogParams { container: Some(self.record.container.clone()), ..LogParams::default() };
-        let (head, line) = match self.log(pod, &params, KEPT_LIMIT_BYTES).await {
+        let (head, line) = match self.log(pod, &params, KEPT_LIMIT_BYTES, READ_WITHIN).await {
             Ok(read) => read,
-            Err(error) => {
-                tracing::warn!(job = %self.job, %error, "the log of a job on a cluster cannot be read; its end is told without it");
+            Err(why) => {
+                tracing::warn!(job = %self.job, why, "the log of a job on a cluster cannot be read; its end is told without it");
+                if !self.inner.delivery.was_heard(self.job) {
+                    let words = self.hidden.hide(&format!("pvn: what this job printed is not known: {why}\n"));
+                    self.keep(Stream::Stderr, words.into_bytes()).await;
+                }
                 return learned;
             }
         };
@@ -50,7 +58,7 @@ impl Follower {
             let mut shown = self.hidden.hide_head(without_marked(&head), is_whole);
             // A mask in each of many short lines is longer than what it hides.
             shown.truncate(KEPT_LIMIT_BYTES);
-            self.keep(shown).await;
+            self.keep(Stream::Stdout, shown).await;
         }
         learned
     }
@@ -59,14 +67,21 @@ impl Follower {
     pub(super) async fn marked_line(&self, pod: &Pod) -> Option<Box<Report>> {
         let params = LogParams { container: Some(self.record.container.clone()), tail_lines: Some(MARKED_LINES), ..LogParams::default() };
         // A log that cannot be read now can be when the container has ended.
-        self.log(pod, &params, 0).await.ok()?.1
+        self.log(pod, &params, 0, Duration::ZERO).await.ok()?.1
     }
 
     /// So much of the head of a log, and the report in its last marked line. Without the job's token no line counts: anybody could
     /// have written it.
-    async fn log(&self, pod: &Pod, params: &LogParams, head_limit: usize) -> Result<(Vec<u8>, Option<Box<Report>>), String> {
-        self.cluster.throttle.pass(self.record.is_apply).await;
-        let mut stream = std::pin::pin!(self.pods().log_stream(&pod.name_any(), params).await.map_err(|error| faults::of_client(&error))?);
+    async fn log(
+        &self,
+        pod: &Pod,
+        params: &LogParams,
+        head_limit: usize,
+        within: Duration,
+    ) -> Result<(Vec<u8>, Option<Box<Report>>), String> {
+        let (pods, name) = (self.pods(), pod.name_any());
+        let asked = self.ask(within, "reading its log", || pods.log_stream(&name, params)).await;
+        let mut stream = std::pin::pin!(asked.map_err(|refused| refused.why().to_owned())?);
         let token = self.record.token.as_deref().unwrap_or_default();
         let mut marked = Marked::new(|line| learned::in_line(line, &self.job, token).filter(|_| !token.is_empty()));
         let mut head = Vec::new();
@@ -83,11 +98,11 @@ impl Follower {
     }
 
     /// Keeps it where the wrapper would have put it.
-    async fn keep(&self, log: Vec<u8>) {
+    async fn keep(&self, stream: Stream, log: Vec<u8>) {
         let delivery = &self.inner.delivery;
         let token = self.record.token.as_ref().and_then(|text| delivery.check(text).ok());
         let Some(upload) = token.and_then(|token| delivery.admit(&token)) else { return };
-        match upload.append(Stream::Stdout, 0, log).await {
+        match upload.append(stream, 0, log).await {
             Ok(StreamTaken::Next(_)) => {}
             Ok(_) => tracing::debug!(job = %self.job, "the log of a job came after its output"),
             Err(error) => tracing::warn!(job = %self.job, %error, "the log of a job could not be kept"),

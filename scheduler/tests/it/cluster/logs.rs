@@ -1,5 +1,6 @@
 //! What a container's log says of a job, and what nobody may read out of it.
 
+use axum::http::Method;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use pvn_scheduler::compile::Command;
@@ -8,6 +9,7 @@ use schema::spool::Stream;
 use serde_json::{Value, json};
 
 use super::ends::{ended, running, status};
+use super::fake::Fault;
 use super::{World, job_id};
 
 const DOCUMENT: &str = r#"{"objects": [{"name": "web", "objectType": "T"}]}"#;
@@ -121,4 +123,29 @@ async fn a_job_whose_sidecar_never_ends_is_ended_once_its_end_is_stored() {
     assert!(world.fake.object("/jobs/").unwrap()["spec"]["activeDeadlineSeconds"].is_null(), "its end is not stored yet");
     world.runner.forget(job_id()).await;
     world.until("its Job to be ended", |fake| fake.object("/jobs/").is_some_and(|job| job["spec"]["activeDeadlineSeconds"] == 1)).await;
+}
+
+#[tokio::test]
+async fn a_log_that_cannot_be_read_is_asked_for_again_and_else_its_job_says_so() {
+    for (fault, stdout, stderr) in [
+        (Fault::Say(500, "kubelet away"), "printed\n", ""),
+        (
+            Fault::Say(403, "no logs"),
+            "",
+            "pvn: what this job printed is not known: reading its log: no logs; give the scheduler's account this right in the cluster\n",
+        ),
+    ] {
+        let mut world = World::new().await;
+        world.fake.log("printed\n");
+        world.fake.fail(Method::GET, "/log", fault);
+        world.runner.start(world.spec());
+        let report = world.report().await;
+        let text = |id: Option<_>| {
+            id.map_or_else(String::new, |id| String::from_utf8(world.blobs.read(id, 0, 1 << 10).unwrap().unwrap()).unwrap())
+        };
+        assert_eq!(
+            (report.exit_code, text(report.stdout_blob_id), text(report.stderr_blob_id)),
+            (Some(0), stdout.to_owned(), stderr.to_owned())
+        );
+    }
 }
