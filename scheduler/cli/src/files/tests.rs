@@ -83,7 +83,10 @@ fn a_link_that_leads_nowhere_is_a_problem_and_not_passed_over() {
     assert_eq!(directory.files(&["."]), "./a.pvn.yaml");
     std::os::unix::fs::symlink("../gone.yaml", directory.path("b.pvn.yaml")).unwrap();
     let shown = directory.problems(&["."]);
-    assert!(shown.contains("b.pvn.yaml: no such file or directory"), "{shown}");
+    assert!(shown.contains("cannot read the file: no such file or directory\n--> ./b.pvn.yaml"), "{shown}");
+    std::fs::write(directory.path("c.pvn.yaml"), "runtime: {naem: x}\n").unwrap();
+    let shown = directory.problems(&["."]);
+    assert!(shown.contains("no such file") && shown.contains("`naem`"), "it hides nothing: {shown}");
 }
 
 #[test]

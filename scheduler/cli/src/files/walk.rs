@@ -64,9 +64,9 @@ pub(super) fn local_files(directory: &Path, filter: &Filter) -> Result<Vec<Strin
     Ok(found.iter().map(|path| name(path)).collect())
 }
 
-/// Whether a link does; that one leads nowhere is told, since what it was to lead to would be missed.
-fn leads_to_a_file(link: &Path) -> io::Result<bool> {
-    Ok(link.metadata()?.is_file())
+/// Whether a link does. One that leads nowhere is taken for one, so that whoever reads it tells that, beside what the other files say.
+fn leads_to_a_file(link: &Path) -> bool {
+    link.metadata().map_or(true, |metadata| metadata.is_file())
 }
 
 /// Paths of the wanted files inside a directory, sorted.
@@ -92,7 +92,7 @@ fn walk(root: &Path, is_recursive: bool, limit: usize, wanted: &dyn Fn(&Path) ->
                 if is_recursive {
                     pending.push(path);
                 }
-            } else if wanted(&path) && (kind.is_file() || leads_to_a_file(&entry.path()).map_err(|error| failed(&entry.path(), &error))?) {
+            } else if wanted(&path) && (kind.is_file() || leads_to_a_file(&entry.path())) {
                 found.push(path);
                 if found.len() > limit {
                     return Err(format!("more than {limit} files are in it"));
