@@ -89,6 +89,7 @@ impl State {
             version: desired.version.clone(),
             compiled: desired.compiled,
             runtime: desired.runtime.clone(),
+            fetch_mode: desired.fetch.as_ref().filter(|_| kind == JobKind::Fetch).map(|policy| policy.mode),
             apply_key: (kind == JobKind::Apply && desired.fetch.is_none()).then(|| desired.apply_key()),
             uses,
             decided_at: now,

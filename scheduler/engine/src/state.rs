@@ -14,7 +14,7 @@ use schema::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::action::StopReason;
-use crate::desired::Desired;
+use crate::desired::{Desired, FetchMode};
 use crate::event::Wait;
 
 mod anew;
@@ -163,6 +163,9 @@ pub struct Job {
     pub compiled: BlobId,
     /// The runtime in whose lane it has a place.
     pub runtime: RuntimeName,
+    /// For a fetch: how it answers, whatever the config says of fetch by now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fetch_mode: Option<FetchMode>,
     /// For an apply without fetch: what the desired state remembers when it succeeds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) apply_key: Option<String>,

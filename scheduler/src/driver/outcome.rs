@@ -39,7 +39,7 @@ const LEFT_SHOWN: usize = 3;
 pub(super) struct Asked<'a> {
     /// Which command.
     pub(super) kind: JobKind,
-    /// How the runtime's fetch answers; `None` = it has none.
+    /// How it answers, if it is a fetch.
     pub(super) mode: Option<FetchMode>,
     /// Whether and why we stopped it.
     pub(super) stopped: Option<&'a StopReason>,

@@ -390,9 +390,10 @@ impl Loop {
                     return batch.send(&mut self.world, instance, Event::Unstarted { job: *job }, None);
                 }
                 let flying = kept.and_then(|kept| kept.state.job(*job));
+                let desired = kept.and_then(|kept| kept.state.desired()).and_then(|desired| desired.fetch.as_ref());
                 let asked = Asked {
                     kind: row.kind,
-                    mode: kept.and_then(|kept| kept.state.desired()).and_then(|desired| desired.fetch.as_ref()).map(|fetch| fetch.mode),
+                    mode: flying.and_then(|job| job.fetch_mode).or(desired.map(|fetch| fetch.mode)),
                     stopped: flying.and_then(|job| job.stop.as_ref()).or(row.stop.as_ref()),
                     decided_at: row.created_at,
                     now: batch.now,

@@ -109,6 +109,7 @@ impl Flying {
             timeout_ms,
             stop: None,
             chain_before: None,
+            fetch_mode: None,
         })
     }
 }
