@@ -9,6 +9,11 @@ use tests::wait;
 /// A scheduler with this account, and a service `s` whose apply prints a word in this namespace, else in the runtime's own.
 /// Returns the runtime's name.
 fn scheduler(account: &Account, namespace: Option<&str>) -> (Scheduler, String) {
+    scheduler_that_runs(account, namespace, &["echo", "hello"])
+}
+
+/// The same with another apply.
+fn scheduler_that_runs(account: &Account, namespace: Option<&str>, command: &[&str]) -> (Scheduler, String) {
     let mut scheduler = Scheduler::stopped_at(ADDRESS);
     scheduler.run(&Start::default());
     let runtime = format!("r-{}", account.name("rights"));
@@ -16,7 +21,7 @@ fn scheduler(account: &Account, namespace: Option<&str>) -> (Scheduler, String) 
     let mut proxy = place;
     proxy["runtime"] = "k8s".into();
     let cluster = json!({"kubeconfig": account.kubeconfig()});
-    let apply = json!({"timeout": "60s", "taskConfig": {"program": {"image": TOOLS, "entrypoint": ["echo", "hello"]}}});
+    let apply = json!({"timeout": "60s", "taskConfig": {"program": {"image": TOOLS, "entrypoint": command}}});
     scheduler.apply(&format!(
         "runtime: {{name: k8s, kubernetes: {cluster}}}\n---\nruntime: {{name: {runtime}, custom: {{proxyRuntime: {proxy}, apply: {apply}}}}}\n---\n\
          application: {{name: app, releaseChannels: [{{name: c, runtimes: [{{runtime: {runtime}}}]}}]}}\n---\nservice: {{name: s, application: app}}\n",
@@ -91,4 +96,30 @@ fn without_rights_in_all_namespaces_jobs_run_in_a_given_one_only() {
     let (elsewhere, _) = scheduler(&account, None);
     push(&elsewhere);
     fails_with(&elsewhere, &["may not", "or name a namespace in `containerOrchestration`"]);
+}
+
+#[test]
+fn p7_a_stop_that_the_cluster_refuses_is_told_and_taken_once_the_right_is_back() {
+    let Some(cluster) = Cluster::get("p7_a_stop_that_the_cluster_refuses_is_told_and_taken_once_the_right_is_back") else { return };
+    let account = cluster.new_account(&["cluster-wide"]);
+    let (scheduler, _) = scheduler_that_runs(&account, None, &["sh", "-c", "trap 'exit 3' TERM; while :; do sleep 0.1; done"]);
+    push(&scheduler);
+    let job = wait::until("the apply to run", || {
+        let jobs = scheduler.json(&["jobs", "list", "--app", "app", "--service", "s", "--kind", "apply"]);
+        jobs.as_array()?.iter().find(|job| job["status"] == "RUNNING")?["id"].as_str().map(str::to_owned)
+    });
+    let missing = account.without("pvn-jobs", "patch", "jobs");
+    scheduler.ok(&["jobs", "cancel", &job]);
+    wait::until("the refusal to be told", || {
+        let message = scheduler.channel("s", "c")["message"].as_str()?.to_owned();
+        let parts =
+            ["is being stopped", "it was not asked to end: stopping its Job: ", "cannot patch resource", "give the scheduler's account"];
+        parts.iter().all(|part| message.contains(part)).then_some(())
+    });
+    let explained = scheduler.ok(&["services", "explain", "s", "--app", "app", "--channel", "c"]);
+    assert!(explained.contains("the cluster takes another stop"), "{explained}");
+    drop(missing);
+    account.wait_until_it_may(true, "patch", "jobs", "default");
+    scheduler.ok(&["jobs", "cancel", &job]);
+    assert_eq!(scheduler.channel_becomes("s", "c", "FAILED")["reason"], "CANCELLED");
 }
