@@ -26,16 +26,34 @@ pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mu
     ill::note(client, console).await
 }
 
-/// The commands that are told in backticks and that a terminal, which breaks a table where its width ends, does not show whole.
-fn broken<'a>(told: &'a [String], shown: &str) -> Vec<&'a str> {
-    let mut commands: Vec<&str> = Vec::new();
+/// The commands that are told in backticks, as people can copy them: those that name no instance are about this one. Left out are
+/// those that stand whole in what is `shown`; a terminal breaks a table where its width ends.
+fn commands(told: &[String], shown: &str, instance: &ChannelArgument) -> Vec<String> {
+    let mut commands: Vec<String> = Vec::new();
     let quoted = told.iter().flat_map(|text| text.split('`').skip(1).step_by(2));
-    for command in quoted.filter(|quoted| quoted.starts_with("pvnctl ") && !shown.contains(quoted)) {
-        if !commands.contains(&command) {
-            commands.push(command);
-        }
+    for quoted in quoted.filter(|quoted| quoted.starts_with("pvnctl ")) {
+        let command = with_names(quoted, instance).or_else(|| (!shown.contains(quoted)).then(|| quoted.to_owned()));
+        commands.extend(command.filter(|command| !commands.contains(command)));
     }
     commands
+}
+
+/// A command about a service without the names that it needs, with them.
+fn with_names(command: &str, instance: &ChannelArgument) -> Option<String> {
+    let rest = command.strip_prefix("pvnctl services ")?;
+    let (verb, flags) = rest.split_once(' ').unwrap_or((rest, ""));
+    let of_channel = match verb {
+        "retry" | "resume" | "pause" => " --channel ",
+        "rollback" => " --channels ",
+        "push" => "",
+        _ => return None,
+    };
+    if !flags.is_empty() && !flags.starts_with("--") {
+        return None;
+    }
+    let (service, channel) = (&instance.service, if of_channel.is_empty() { "" } else { instance.channel.as_str() });
+    let flags = if flags.is_empty() { String::new() } else { format!(" {flags}") };
+    Some(format!("pvnctl services {verb} {} --app {}{of_channel}{channel}{flags}", service.service, service.app))
 }
 
 fn page(instance: &ChannelArgument, explanation: &Explanation, paper: &Paper) -> String {
@@ -46,28 +64,30 @@ fn page(instance: &ChannelArgument, explanation: &Explanation, paper: &Paper) ->
         text += &format!("{}\n", one_line(&explanation.message));
     }
     if !explanation.causes.is_empty() {
-        let mut causes = Table::new(["BECAUSE", "", "SINCE", "UNTIL"]);
+        let mut causes = Table::new(["BECAUSE", "SINCE", "UNTIL", ""]);
         for cause in &explanation.causes {
             causes.row([
                 cause.code.as_str().into(),
-                cause.message.as_str().into(),
                 cause.since.map(|since| when::ago(since, now)).unwrap_or_default().into(),
                 cause.until.map(|until| when::until(until, now)).unwrap_or_default().into(),
+                cause.message.as_str().into(),
             ]);
         }
         let causes = paper.table(&causes);
-        let told: Vec<String> = explanation.causes.iter().map(|cause| one_line(&cause.message)).collect();
-        let broken = broken(&told, &causes);
+        let causes_told = explanation.causes.iter().map(|cause| &cause.message);
+        let told: Vec<String> = std::iter::once(&explanation.message).chain(causes_told).map(|told| one_line(told)).collect();
         text += &format!("\n{causes}");
-        if !broken.is_empty() {
+        let commands = commands(&told, &text, instance);
+        if !commands.is_empty() {
             text += &format!("\n{}", paper.heading("COMMANDS"));
-            for command in broken {
+            for command in commands {
                 text += &format!("  {command}\n");
             }
         }
     }
     if explanation.next.is_empty() {
-        return text + "\nnothing happens next by itself\n";
+        let runs = explanation.causes.iter().any(|cause| cause.code.starts_with("JOB_"));
+        return text + if runs { "\nthe next thing to happen is the end of this job\n" } else { "\nnothing happens next by itself\n" };
     }
     let mut next = Table::new(["NEXT", "WHEN", "AT"]);
     for action in &explanation.next {
@@ -80,15 +100,29 @@ fn page(instance: &ChannelArgument, explanation: &Explanation, paper: &Paper) ->
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_command_that_the_width_breaks_stands_once_more_and_whole() {
-        let told = "`eu` is not converged; `pvnctl services push web --app shop --channels eu,us` releases to both; `pvnctl jobs list` too";
-        let told = vec![told.to_owned(), told.to_owned()];
+    fn check(width: Option<u16>, told: &str, expected: &[&str]) {
+        let service = crate::args::ServiceArgument { service: "web".to_owned(), app: "shop".to_owned() };
+        let instance = ChannelArgument { service, channel: "eu".to_owned() };
         let mut table = Table::new(["BECAUSE", ""]);
+        let told = vec![told.to_owned(), told.to_owned()];
         for message in &told {
             table.row(["UPSTREAM_UNSTABLE".into(), message.as_str().into()]);
         }
-        assert_eq!(broken(&told, &table.render(Some(60), false)), ["pvnctl services push web --app shop --channels eu,us"]);
-        assert!(broken(&told, &table.render(None, false)).is_empty());
+        assert_eq!(commands(&told, &table.render(width, false), &instance), expected);
+    }
+
+    #[test]
+    fn a_command_that_the_width_breaks_stands_once_more_and_whole() {
+        let told = "`eu` is not converged; `pvnctl services push web --app shop --channels eu,us` releases to both; `pvnctl jobs list` too";
+        check(Some(60), told, &["pvnctl services push web --app shop --channels eu,us"]);
+        check(None, told, &[]);
+    }
+
+    #[test]
+    fn a_command_that_names_no_instance_stands_once_more_with_the_names() {
+        check(None, "a new release or `pvnctl services retry` asks anew", &["pvnctl services retry web --app shop --channel eu"]);
+        let gone = "a release (`pvnctl services rollback --to web-3`, or `pvnctl services push`) brings it back";
+        check(Some(60), gone, &["pvnctl services rollback web --app shop --channels eu --to web-3", "pvnctl services push web --app shop"]);
+        check(None, "`pvnctl services resume web --app shop --channel eu` and `pvnctl services explain`", &[]);
     }
 }
