@@ -7,6 +7,7 @@
 
 mod files;
 mod memory;
+mod secrets;
 mod story;
 mod watch;
 
@@ -28,7 +29,7 @@ use tokio::time::Instant;
 use crate::daemon::Daemon;
 use crate::settings::{Settings, listen_address};
 use crate::signals::{INTERRUPTED, Stops};
-use files::{Applied, Wish};
+use files::{Applied, Given, Wish};
 use watch::Watch;
 
 /// Where `dev` listens when nothing is said and the address is free: where `pvnctl` looks when nothing is said.
@@ -49,6 +50,7 @@ Examples:
   pvn-scheduler dev examples/quickstart
   pvn-scheduler dev examples/quickstart --watch
   pvn-scheduler dev deploy --param image=v2 --until-converged --timeout 5m
+  pvn-scheduler dev deploy --secret db-password=password.txt
 
 Exit codes:
   0  stopped by hand; with --until-converged: everything is CONVERGED
@@ -75,6 +77,9 @@ pub struct Arguments {
     /// Value of a parameter, for every service that has it; everything after the first `=` is the value
     #[arg(long = "param", value_name = "NAME=VALUE")]
     pub params: Vec<String>,
+    /// Value of a secret, from a file (less one line end), kept sealed in the data directory; another value releases every service
+    #[arg(long = "secret", value_name = "KEY=FILE")]
+    pub secrets: Vec<String>,
     /// End when every service has converged, or one has failed
     #[arg(long)]
     pub until_converged: bool,
@@ -119,6 +124,7 @@ async fn start(arguments: &Arguments, console: &mut Console) -> Result<u8, Failu
         return Err(Failure::with_next(wrong, "name a directory that holds *.pvn.yaml files, as in examples/quickstart"));
     }
     let params = pvnctl::args::parse_params("--param", &arguments.params)?;
+    let secrets = secrets::read(&arguments.secrets)?;
     // Read before anything is started: a broken config is the first thing to know.
     let configs = files::read(&arguments.dir)?;
     let data_dir = arguments.data_dir.clone().unwrap_or_else(|| root.join(".pvn"));
@@ -129,6 +135,7 @@ async fn start(arguments: &Arguments, console: &mut Console) -> Result<u8, Failu
     let Some(mut daemon) = started else { return interrupted(arguments, console) };
     let session = async {
         let mut session = Session::open(arguments, daemon.address(), data_dir, params, console).await?;
+        session.given.secrets = secrets::set(&secrets, &session.client, console).await?;
         session.live(configs, &mut daemon, console).await
     };
     let ended = tokio::select! {
@@ -175,7 +182,7 @@ struct Complaint {
 /// One run of `dev`: the client half.
 struct Session {
     client: Client,
-    params: std::collections::BTreeMap<String, String>,
+    given: Given,
     /// What stands before `pvnctl` in commands to type.
     prefix: String,
     arguments: Arguments,
@@ -212,7 +219,7 @@ impl Session {
         let last_event = newest_event(&client).await?.map(|seq| seq.to_string());
         Ok(Self {
             client,
-            params,
+            given: Given { params, secrets: std::collections::BTreeMap::new() },
             prefix,
             arguments: arguments.clone(),
             data_dir,
@@ -228,7 +235,7 @@ impl Session {
     async fn live(&mut self, configs: Files, daemon: &mut Daemon, console: &mut Console) -> Result<u8, Failure> {
         let mut watch = if self.arguments.watch { Some(Watch::start(self.arguments.root(), &configs.files)?) } else { None };
         let mut seen = configs;
-        self.apply(&seen, console).await?;
+        self.apply(&seen, console).await.map_err(secrets::with_a_way_out)?;
         // From here on what is applied was seen with the files of now.
         daemon.handle().let_applies_start().await.map_err(|refusal| Failure::user(refusal.to_string()))?;
         let deadline = self.started + Duration::from_millis(self.arguments.timeout.as_ms().unsigned_abs());
@@ -270,7 +277,7 @@ impl Session {
     /// Applies the files and releases what needs it.
     async fn apply(&mut self, configs: &Files, console: &mut Console) -> Result<(), Failure> {
         let is_start = !std::mem::replace(&mut self.has_applied, true);
-        let Applied { wishes, lines, warnings } = files::apply(&self.client, &self.data_dir, configs, &self.params, is_start).await?;
+        let Applied { wishes, lines, warnings } = files::apply(&self.client, &self.data_dir, configs, &self.given, is_start).await?;
         self.wishes = wishes;
         console.warn(&warnings)?;
         for line in lines {

@@ -14,8 +14,7 @@ use std::sync::Arc;
 
 use engine::lanes::Limits;
 use schema::api::{
-    ConfigsRequest, ConfigsResult, DecisionRequest, Diagnostic, Explanation, LogEntry, NewToken, PushRequest, Pushed, RefreshRequest,
-    RollbackRequest, TokenRequest,
+    ConfigsRequest, ConfigsResult, DecisionRequest, Diagnostic, Explanation, LogEntry, PushRequest, Pushed, RefreshRequest, RollbackRequest,
 };
 use schema::id::{InstanceId, JobId};
 use schema::status::JobKind;
@@ -35,6 +34,7 @@ mod batch;
 mod broken;
 mod calls;
 mod checks;
+mod credentials;
 mod going_back;
 mod hand_over;
 mod intake;
@@ -379,38 +379,6 @@ impl Handle {
     pub async fn run_once(&self, target: Target, kind: JobKind, caller: Caller) -> Result<JobId, Refusal> {
         let instance = self.instance(&target).await?;
         self.call(|reply| Call::RunOnce { instance, kind, caller, reply }).await
-    }
-
-    /// Stores a secret's next version and returns its number.
-    ///
-    /// # Errors
-    /// [`Refusal::Invalid`], [`Refusal::Unavailable`].
-    pub async fn set_secret(&self, key: String, value: Vec<u8>, caller: Caller) -> Result<u64, Refusal> {
-        self.plan(|reply| Request::SetSecret { key, value, caller, reply }).await
-    }
-
-    /// Removes all versions of a secret.
-    ///
-    /// # Errors
-    /// [`Refusal::NotFound`], [`Refusal::Conflict`] when a service in force names it.
-    pub async fn delete_secret(&self, key: String, caller: Caller) -> Result<(), Refusal> {
-        self.plan(|reply| Request::DeleteSecret { key, caller, reply }).await
-    }
-
-    /// Makes a token; its value is in the answer and nowhere else.
-    ///
-    /// # Errors
-    /// [`Refusal::Conflict`] when the name was ever used, [`Refusal::Invalid`], [`Refusal::Unavailable`].
-    pub async fn create_token(&self, request: TokenRequest, caller: Caller) -> Result<NewToken, Refusal> {
-        self.plan(|reply| Request::CreateToken { request, caller, reply }).await
-    }
-
-    /// Ends a token.
-    ///
-    /// # Errors
-    /// [`Refusal::NotFound`], [`Refusal::Conflict`] when it is the last admin token that is valid, [`Refusal::Unavailable`].
-    pub async fn revoke_token(&self, name: String, caller: Caller) -> Result<(), Refusal> {
-        self.plan(|reply| Request::RevokeToken { name, caller, reply }).await
     }
 
     /// Whether decisions can be stored at present: what `/readyz` shows.

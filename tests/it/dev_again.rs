@@ -232,3 +232,35 @@ fn a_channel_that_is_added_hides_no_other_that_is_not_as_the_files_say() {
     ends(&added, 1);
     assert!(said(&added).contains("in here, which") && !said(&added).contains("in there"), "{}", said(&added));
 }
+
+#[test]
+fn a_secret_is_given_by_a_file_and_another_value_releases() {
+    let dev = Dev::of("quickstart");
+    let path = dev.directory().join("quickstart.pvn.yaml");
+    let asks = without_its_secret(&dev).replace("./other.sh", "./apply.sh");
+    std::fs::write(&path, asks).expect("a file can be written");
+    script(&dev, "fetch.sh", "exit 0");
+    script(&dev, "apply.sh", "");
+    let missing = run(&dev);
+    ends(&missing, 1);
+    assert!(said(&missing).contains("give its value with `--secret nobody-set-this=FILE`"), "{}", said(&missing));
+
+    let value = dev.directory().join("value");
+    let given = format!("nobody-set-this={}", value.display());
+    for (text, goes_on) in [("first-of-mine\n", false), ("first-of-mine", true), ("second-of-mine\n", false)] {
+        std::fs::write(&value, text).expect("a file can be written");
+        let output = dev.to_the_end(&["--until-converged", "--secret", &given]);
+        ends(&output, 0);
+        assert_eq!(said(&output).contains("goes on at"), goes_on, "{}", said(&output));
+        assert!(!said(&output).contains("of-mine"), "{}", said(&output));
+    }
+    // Whoever gives none changes nothing.
+    let without = run(&dev);
+    ends(&without, 0);
+    assert!(said(&without).contains("goes on at site-2"), "{}", said(&without));
+    for (argument, words) in [("k", "write it as KEY=FILE"), ("k=", "write it as KEY=FILE"), ("k=/nowhere/k", "cannot be opened")] {
+        let refused = dev.to_the_end(&["--secret", argument]);
+        ends(&refused, 1);
+        assert!(said(&refused).contains(words), "{}", said(&refused));
+    }
+}

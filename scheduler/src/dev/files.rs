@@ -92,25 +92,35 @@ impl Wish {
     }
 }
 
+/// What is given besides the files.
+pub(super) struct Given {
+    /// Parameters.
+    pub(super) params: BTreeMap<String, String>,
+    /// Secrets, and the versions that their values are.
+    pub(super) secrets: BTreeMap<String, u64>,
+}
+
+impl Given {
+    /// What a service is released from: its parameters, and every secret, for nobody says which of them its commands are given.
+    fn with_secrets(&self, params: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+        let secrets = self.secrets.iter().map(|(key, version)| (format!("--secret {key}"), version.to_string()));
+        params.clone().into_iter().chain(secrets).collect()
+    }
+}
+
 /// Applies the files; all or nothing, with the releases that follow: where the scheduler would refuse one, nothing is stored. Then
 /// releases every service that has no release in one of its channels, whose config is another than at its last release from here, or
-/// whose parameters are. The others are looked at, and what failed by itself is tried again, at a start (`is_start`) and where the
+/// whose parameters or secrets that are given are. The others are looked at, and what failed by itself is tried again, at a start (`is_start`) and where the
 /// runtime is another by now: no config tells of scripts, and what an earlier run saw was seen with those of then.
-pub(super) async fn apply(
-    client: &Client,
-    data_dir: &Path,
-    configs: &Files,
-    params: &BTreeMap<String, String>,
-    is_start: bool,
-) -> Result<Applied, Failure> {
+pub(super) async fn apply(client: &Client, data_dir: &Path, configs: &Files, given: &Given, is_start: bool) -> Result<Applied, Failure> {
     let takes = parameters(&configs.documents);
-    if let Some(stray) = params.keys().find(|name| !takes.values().any(|names| names.contains(name))) {
+    if let Some(stray) = given.params.keys().find(|name| !takes.values().any(|names| names.contains(name))) {
         let known: Vec<_> = takes.values().flatten().map(String::as_str).collect();
         let known = if known.is_empty() { "no service here has parameters".to_owned() } else { format!("there is {}", known.join(", ")) };
         return Err(Failure::with_next(format!("--param `{stray}` is not a parameter of any service here"), known));
     }
     let request = ConfigsRequest { files: configs.files.clone(), ..ConfigsRequest::default() };
-    let with_releases = ConfigsRequest { dry_run: true, push: true, params: params.clone(), ..request.clone() };
+    let with_releases = ConfigsRequest { dry_run: true, push: true, params: given.params.clone(), ..request.clone() };
     let _would: ConfigsResult = client.ask(&["v1", "configs"], &with_releases).await?;
     let result: ConfigsResult = client.post(&["v1", "configs"], &request).await?;
     let mut lines = Vec::new();
@@ -122,7 +132,7 @@ pub(super) async fn apply(
     let mut memory = Memory::open(data_dir);
     let mut wishes = Vec::new();
     for document in result.documents.iter().filter(|document| document.kind == "service") {
-        let (wish, line) = release(client, &mut memory, document, params, &takes, is_start, &changed).await?;
+        let (wish, line) = release(client, &mut memory, document, given, &takes, is_start, &changed).await?;
         wishes.push(wish);
         lines.extend(line);
     }
@@ -159,14 +169,15 @@ async fn release(
     client: &Client,
     memory: &mut Memory,
     document: &DocumentChange,
-    params: &BTreeMap<String, String>,
+    all: &Given,
     takes: &Takes,
     is_start: bool,
     changed: &[String],
 ) -> Result<(Wish, Option<String>), Failure> {
     let application = document.application.as_ref().map(ToString::to_string).unwrap_or_default();
     let takes = takes.get(&(application.clone(), document.name.clone()));
-    let given: BTreeMap<String, String> = params
+    let given: BTreeMap<String, String> = all
+        .params
         .iter()
         .filter(|(name, _)| takes.is_some_and(|takes| takes.contains(name)))
         .map(|(name, value)| (name.clone(), value.clone()))
@@ -181,7 +192,7 @@ async fn release(
         application: &application,
         service: &document.name,
         config: document.version,
-        params: &given,
+        given: &all.with_secrets(&given),
         newest: newest(client, &application, &document.name).await?,
     };
     let is_other = memory.is_other(&wanted);

@@ -1,5 +1,5 @@
 //! What `dev` last released each service from, in a file of the data directory: the version of its config and a digest of
-//! the parameters given. Written before the release is asked for, with the release that was the newest then: as long as
+//! what was given. Written before the release is asked for, with the release that was the newest then: as long as
 //! that is still the newest, nothing was released. So a crash between the two makes neither a release more nor one less.
 
 use std::collections::BTreeMap;
@@ -29,8 +29,8 @@ pub(super) struct Wanted<'a> {
     pub(super) service: &'a str,
     /// The version of its config.
     pub(super) config: u64,
-    /// The parameters given for it.
-    pub(super) params: &'a BTreeMap<String, String>,
+    /// The parameters given for it, and the secrets.
+    pub(super) given: &'a BTreeMap<String, String>,
     /// Its newest release so far.
     pub(super) newest: Option<ReleaseId>,
 }
@@ -55,17 +55,17 @@ impl Memory {
         Self { path, services }
     }
 
-    /// Whether the last release was made from something else. Parameters that are not given keep their values, so giving
+    /// Whether the last release was made from something else. What is not given keeps its value, so giving
     /// none is never something else.
     pub(super) fn is_other(&self, service: &Wanted<'_>) -> bool {
         let Some(last) = self.services.get(&service.key()) else { return true };
         let was_released = last.after != service.newest;
-        !was_released || last.config != service.config || (!service.params.is_empty() && last.params != digest(service.params))
+        !was_released || last.config != service.config || (!service.given.is_empty() && last.params != digest(service.given))
     }
 
     /// Writes down that it is about to be released; returns what stood there before.
     pub(super) fn remember(&mut self, service: &Wanted<'_>) -> Result<Option<From>, Failure> {
-        let from = From { config: service.config, params: digest(service.params), after: service.newest };
+        let from = From { config: service.config, params: digest(service.given), after: service.newest };
         let before = self.services.insert(service.key(), from);
         self.write()?;
         Ok(before)
@@ -103,7 +103,7 @@ mod tests {
     /// The service `shop/web`, unless said otherwise.
     fn web<'a>(config: u64, params: &'a BTreeMap<String, String>, newest: Option<u8>) -> Wanted<'a> {
         let newest = newest.map(|number| format!("rel-{number:032x}").parse().unwrap());
-        Wanted { application: "shop", service: "web", config, params, newest }
+        Wanted { application: "shop", service: "web", config, given: params, newest }
     }
 
     fn image(value: &str) -> BTreeMap<String, String> {

@@ -45,7 +45,7 @@ pub(super) enum Request {
     Push { application: String, service: String, request: PushRequest, caller: Caller, reply: Reply<Pushed> },
     Rollback { application: String, service: String, request: RollbackRequest, caller: Caller, reply: Reply<Pushed> },
     AutoRollback { rollback: Rollback, reply: oneshot::Sender<bool> },
-    SetSecret { key: String, value: Vec<u8>, caller: Caller, reply: Reply<u64> },
+    SetSecret { key: String, value: Vec<u8>, if_changed: bool, caller: Caller, reply: Reply<u64> },
     DeleteSecret { key: String, caller: Caller, reply: Reply<()> },
     CreateToken { request: TokenRequest, caller: Caller, reply: Reply<NewToken> },
     RevokeToken { name: String, caller: Caller, reply: Reply<()> },
@@ -131,7 +131,9 @@ impl Planner {
                 drop(reply.send(self.rollback(&application, &service, &request, &caller).await));
             }
             Request::AutoRollback { rollback, reply } => drop(reply.send(self.auto_rollback(&rollback).await)),
-            Request::SetSecret { key, value, caller, reply } => drop(reply.send(self.set_secret(key, value, &caller).await)),
+            Request::SetSecret { key, value, if_changed, caller, reply } => {
+                drop(reply.send(self.set_secret(key, value, if_changed, &caller).await));
+            }
             Request::DeleteSecret { key, caller, reply } => drop(reply.send(self.delete_secret(key, &caller).await)),
             Request::CreateToken { request, caller, reply } => drop(reply.send(self.create_token(request, &caller).await)),
             Request::RevokeToken { name, caller, reply } => drop(reply.send(self.revoke_token(name, &caller).await)),

@@ -109,6 +109,9 @@ request! {
     SecretRequest {
         /// The value, base64, so that any bytes may be a secret.
         value: String,
+        /// Whether a value that is the latest already makes no new version.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        if_changed: bool,
     }
 }
 

@@ -12,7 +12,7 @@ use crate::table::Table;
 use crate::when;
 
 /// Longest value: the server's body limit of 1 MiB less base64 and some words.
-const VALUE_LIMIT_BYTES: usize = 512 << 10;
+pub const VALUE_LIMIT_BYTES: usize = 512 << 10;
 
 /// What can be typed.
 #[derive(Debug, Subcommand)]
@@ -27,6 +27,9 @@ pub enum Command {
         /// Keep the line end with which the value ends; without this one is taken off
         #[arg(long)]
         keep_line_end: bool,
+        /// Make no new version where the latest has this value already
+        #[arg(long)]
+        if_changed: bool,
     },
     /// List keys and versions; values are never shown
     List,
@@ -43,14 +46,13 @@ pub enum Command {
 /// What the server says.
 pub async fn perform(command: Command, client: &Client, console: &mut Console) -> Result<(), Failure> {
     match command {
-        Command::Set { key, keep_line_end } => {
+        Command::Set { key, keep_line_end, if_changed } => {
             if console.can_ask() {
                 console.say("type the value, then a line end and Ctrl-D; it shows on this terminal, so a file or pipe is better")?;
             }
             let mut value = console.read_input(VALUE_LIMIT_BYTES)?;
-            if !keep_line_end && value.ends_with(b"\n") {
-                value.pop();
-                value.pop_if(|last| *last == b'\r');
+            if !keep_line_end {
+                take_line_end_off(&mut value);
             }
             if value.is_empty() {
                 return Err(Failure::with_next(
@@ -58,10 +60,7 @@ pub async fn perform(command: Command, client: &Client, console: &mut Console) -
                     "give it on stdin, as in `printf %s VALUE | pvnctl secrets set KEY`",
                 ));
             }
-            let set: SecretVersion = client.put(&["v1", "secrets", &key], &SecretRequest { value: STANDARD.encode(value) }).await?;
-            if let Some(warning) = &set.warning {
-                console.say(&format!("warning: {warning}"))?;
-            }
+            let set = set(&key, &value, if_changed, client, console).await?;
             console.print(&set, |_| format!("{} is now at version {}\n", set.key, set.version))
         }
         Command::List => {
@@ -72,6 +71,26 @@ pub async fn perform(command: Command, client: &Client, console: &mut Console) -
             client.delete(&["v1", "secrets", &key]).await?;
             console.say(&format!("deleted secret {key}"))
         }
+    }
+}
+
+/// Sets it, and tells what is probably not meant of it.
+///
+/// # Errors
+/// What the server says.
+pub async fn set(key: &str, value: &[u8], if_changed: bool, client: &Client, console: &mut Console) -> Result<SecretVersion, Failure> {
+    let request = SecretRequest { value: STANDARD.encode(value), if_changed };
+    let set: SecretVersion = client.put(&["v1", "secrets", key], &request).await?;
+    if let Some(warning) = &set.warning {
+        console.say(&format!("warning: {warning}"))?;
+    }
+    Ok(set)
+}
+
+/// Takes off the line end with which most files and `echo` end.
+pub fn take_line_end_off(value: &mut Vec<u8>) {
+    if value.pop_if(|last| *last == b'\n').is_some() {
+        value.pop_if(|last| *last == b'\r');
     }
 }
 

@@ -32,7 +32,7 @@ pub(in crate::driver) fn token(name: &str, role: Role, now: schema::time::Timest
 }
 
 impl Planner {
-    pub(super) async fn set_secret(&self, key: String, value: Vec<u8>, caller: &Caller) -> Result<u64, Refusal> {
+    pub(super) async fn set_secret(&self, key: String, value: Vec<u8>, if_changed: bool, caller: &Caller) -> Result<u64, Refusal> {
         let legal = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'/');
         if key.is_empty() || key.len() > KEY_LIMIT_BYTES || !key.as_bytes().iter().all(legal) {
             return Err(Refusal::Invalid(format!(
@@ -49,6 +49,12 @@ impl Planner {
             return Err(Refusal::Invalid(format!(
                 "secret `{key}` must be UTF-8 text without NUL, because jobs get it in the environment; store other bytes as base64"
             )));
+        }
+        if if_changed
+            && let Some((version, latest)) = self.store.secret(&key, 0).await?
+            && latest == value
+        {
+            return Ok(version);
         }
         let version = self.store.next_secret_version(&key).await?;
         let at = self.now();

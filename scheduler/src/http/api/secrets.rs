@@ -46,7 +46,10 @@ async fn set(
     let warning = (value.len() < SHORTEST_BYTES).then(|| {
         format!("secret `{}` is not masked in what jobs print: it is shorter than {SHORTEST_BYTES} bytes; set a longer one", which.key)
     });
-    let version = api.driver.set_secret(which.key.clone(), value, caller).await?;
+    let version = match request.if_changed {
+        true => api.driver.set_secret_if_changed(which.key.clone(), value, caller).await?,
+        false => api.driver.set_secret(which.key.clone(), value, caller).await?,
+    };
     Ok(Json(SecretVersion { key: which.key, version, warning }))
 }
 

@@ -22,6 +22,9 @@ async fn versions_of_a_secret_count_up_for_ever() {
     rig.handle.delete_secret("token".to_owned(), caller("eve")).await.unwrap();
     assert_eq!(set("d").await, 4);
     assert!(rig.store.secret("token", 3).await.unwrap().is_none());
+    let set_if_changed =
+        async |value: &str| rig.handle.set_secret_if_changed("token".to_owned(), value.into(), caller("eve")).await.unwrap();
+    assert_eq!([set_if_changed("d").await, set_if_changed("a").await, set("a").await], [4, 5, 6]);
 }
 
 /// All three commands; fetch and apply have the secret.
