@@ -258,7 +258,9 @@ fn a_secret_is_given_by_a_file_and_another_value_releases() {
     let without = run(&dev);
     ends(&without, 0);
     assert!(said(&without).contains("goes on at site-2"), "{}", said(&without));
-    for (argument, words) in [("k", "write it as KEY=FILE"), ("k=", "write it as KEY=FILE"), ("k=/nowhere/k", "cannot be opened")] {
+    for (argument, words) in
+        [("k", "write it as KEY=FILE"), ("k=", "write it as KEY=FILE"), ("k=/nowhere/k", "cannot be opened"), ("k=/", "no regular file")]
+    {
         let refused = dev.to_the_end(&["--secret", argument]);
         ends(&refused, 1);
         assert!(said(&refused).contains(words), "{}", said(&refused));

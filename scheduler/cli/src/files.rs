@@ -110,12 +110,20 @@ enum Unreadable {
     Failed(io::Error),
 }
 
-fn read_text(path: &Path) -> Result<String, Unreadable> {
-    // Opening a pipe that nobody writes into would wait for ever. What a shell has opened for us (`<(…)`, `/dev/stdin`) has a writer.
-    if !path.starts_with("/dev") && !std::fs::metadata(path).map_err(Unreadable::Failed)?.is_file() {
-        return Err(Unreadable::Failed(io::Error::other("it is a pipe or a device and no regular file")));
+/// Opens a file that somebody named.
+///
+/// # Errors
+/// Also where it is a pipe that nobody may ever write into: opening that would wait for ever. What a shell has opened for us (`<(…)`,
+/// `/dev/stdin`) has a writer.
+pub fn open(path: &Path) -> io::Result<File> {
+    if !path.starts_with("/dev") && !std::fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is a pipe or a device and no regular file"));
     }
-    let file = File::open(path).map_err(Unreadable::Failed)?;
+    File::open(path)
+}
+
+fn read_text(path: &Path) -> Result<String, Unreadable> {
+    let file = open(path).map_err(Unreadable::Failed)?;
     let known = file.metadata().map_err(Unreadable::Failed)?.len();
     let mut bytes = Vec::new();
     // A file may grow, and a pipe has no length, so what counts is what is read.

@@ -110,8 +110,8 @@ impl Given {
 
 /// Applies the files; all or nothing, with the releases that follow: where the scheduler would refuse one, nothing is stored. Then
 /// releases every service that has no release in one of its channels, whose config is another than at its last release from here, or
-/// whose parameters or secrets that are given are. The others are looked at, and what failed by itself is tried again, at a start (`is_start`) and where the
-/// runtime is another by now: no config tells of scripts, and what an earlier run saw was seen with those of then.
+/// whose parameters, or the secrets given, are. The others are looked at, and what failed by itself is tried again, at a start
+/// (`is_start`) and where the runtime is another by now: no config tells of scripts, and what an earlier run saw was seen with those of then.
 pub(super) async fn apply(client: &Client, data_dir: &Path, configs: &Files, given: &Given, is_start: bool) -> Result<Applied, Failure> {
     let takes = parameters(&configs.documents);
     if let Some(stray) = given.params.keys().find(|name| !takes.values().any(|names| names.contains(name))) {

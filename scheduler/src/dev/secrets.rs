@@ -1,8 +1,8 @@
 //! Secrets that `dev` is given: nobody can set one before it serves, and it ends where one is missing.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::Read;
+use std::path::Path;
 
 use pvnctl::client::Client;
 use pvnctl::command::secrets::{self, VALUE_LIMIT_BYTES};
@@ -25,7 +25,7 @@ pub(super) fn read(texts: &[String]) -> Result<BTreeMap<String, Vec<u8>>, Failur
         };
         let failed = |why: &str| Failure::user(format!("the value of --secret `{key}` cannot be had: {why}"));
         let mut value = Vec::new();
-        let file = File::open(path).map_err(|error| failed(&format!("its file cannot be opened: {error}")))?;
+        let file = pvnctl::files::open(Path::new(path)).map_err(|error| failed(&format!("its file cannot be opened: {error}")))?;
         let limit = VALUE_LIMIT_BYTES as u64 + 1;
         let read = file.take(limit).read_to_end(&mut value).map_err(|error| failed(&format!("its file cannot be read: {error}")))?;
         if read > VALUE_LIMIT_BYTES {
