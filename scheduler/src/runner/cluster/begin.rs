@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use super::ask::{Refused, ask};
 use super::changed;
 use super::clusters::{Cluster, Key};
-use super::follow::{AWAY_WITHIN, DELETED_WITHIN, FIELD_MANAGER, Follower, HEARD_OUT_FOR};
+use super::follow::{AWAY_WITHIN, DELETED_WITHIN, FIELD_MANAGER, Follower, HEARD_OUT_FOR, UNSEEN_WITHIN};
 use super::hidden::Hidden;
 use super::job::{self, Objects};
 use super::leave::May;
@@ -44,6 +44,12 @@ pub(super) const TIDY_WITHIN: Duration = Duration::from_secs(5);
 
 /// Time between two looks at a kubeconfig that cannot be used.
 const CONNECT_AGAIN: Duration = Duration::from_secs(5);
+
+/// What is told of a job that was stopped so early.
+const NEVER_STARTED: &str = "it was stopped before it was started";
+
+/// What is told while there is no connection yet.
+const UNCONNECTED: &str = "its kubeconfig gives no connection yet; a plugin that it names (`exec`) is waited for and killed after 60 s";
 
 /// What the cluster answers to whoever makes what is there.
 const ALREADY_EXISTS: u16 = 409;
@@ -99,7 +105,12 @@ impl Inner {
             uid: None,
         };
         self.note(spec.job, &record).await?;
-        let cluster = self.clusters.get(&wanted.place).await.map_err(later)?;
+        let teller = Teller::new(self.news.clone(), spec.job, record.start_by, true, hidden.clone());
+        let cluster = tokio::select! {
+            cluster = self.connected(&wanted.place, &teller, Wait::refused) => cluster.map_err(later)?,
+            Some(()) = stops.recv() => return Err(never(NEVER_STARTED.to_owned())),
+        };
+        teller.tell(None);
         if let Err(why) = rights::check(&cluster, &wanted.place, record.is_apply).await {
             // They may be given in the meantime, and its credentials be new ones.
             self.clusters.renew(&wanted.place).await;
@@ -108,11 +119,10 @@ impl Inner {
         let own = Own::new(&record.name, None);
         let view = self.watches.view(&cluster, Key::of(&wanted.place), &wanted.place.namespace, spec.job, own.clone(), true);
         let deadline = Instant::now() + within;
-        let teller = Teller::new(self.news.clone(), spec.job, record.start_by, true, hidden.clone());
         let mut follower = Follower::new(self.clone(), spec.job, record.clone(), cluster, own, view, teller);
         let made = tokio::select! {
             made = follower.make(wanted, &objects, tried_before, deadline) => made,
-            Some(()) = stops.recv() => Err(never("it was stopped before it was started".to_owned())),
+            Some(()) = stops.recv() => Err(never(NEVER_STARTED.to_owned())),
         };
         let uid = match made {
             Ok(uid) => uid,
@@ -143,6 +153,17 @@ impl Inner {
         Ok(follower)
     }
 
+    /// The connection to its cluster. Whoever gives the credentials may take long, which is told as such a wait.
+    async fn connected(&self, place: &ClusterPlace, teller: &Teller, wait: fn(&str) -> Wait) -> Result<Cluster, String> {
+        let mut connecting = std::pin::pin!(self.clusters.get(place));
+        loop {
+            tokio::select! {
+                connected = &mut connecting => return connected,
+                () = tokio::time::sleep(UNSEEN_WITHIN) => teller.tell(Some(&wait(UNCONNECTED))),
+            }
+        }
+    }
+
     /// Takes up a job whose Job was made in an earlier life of the daemon.
     pub(super) async fn again(self: &Arc<Self>, job: JobId, record: Record, stops: &mut mpsc::Receiver<()>) -> Follower {
         let hidden = Hidden::unsealed(&record.secrets, &self.sealer).await.unwrap_or_else(|error| {
@@ -151,7 +172,7 @@ impl Inner {
         });
         let teller = Teller::new(self.news.clone(), job, record.start_by, false, hidden);
         let cluster = loop {
-            match self.clusters.get(&record.place).await {
+            match self.connected(&record.place, &teller, Wait::unseen).await {
                 Ok(cluster) => break cluster,
                 Err(why) => {
                     tracing::warn!(%job, why, "a job on a cluster cannot be looked after");

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::ends::{ended, running};
 use super::fake::Fault;
-use super::{World, check};
+use super::{World, check, job_id};
 
 fn rotate(world: &World) {
     world.fake.accept_only("new");
@@ -58,4 +58,17 @@ async fn p6_a_cluster_that_comes_back_before_it_knows_its_roles_is_asked_again()
         let passes = std::iter::repeat_n((Method::PATCH, path, Fault::Pass), pass);
         check(&passes.chain(faults).collect::<Vec<_>>(), "gone, exit Some(3)").await;
     }
+}
+
+#[tokio::test]
+async fn rule_13_a_plugin_that_takes_long_is_told_as_a_wait_and_a_stop_is_heard_meanwhile() {
+    let mut world = World::new().await;
+    let exec = "exec: {apiVersion: client.authentication.k8s.io/v1, command: sleep, args: ['20'], interactiveMode: Never}";
+    let kubeconfig = world.fake.kubeconfig().replace("token: t", exec);
+    std::fs::write(world.dir.path().join("kubeconfig"), kubeconfig).unwrap();
+    world.runner.start(world.spec());
+    let told = world.told().await;
+    assert!(told.starts_with("waits, surroundings: its kubeconfig gives no connection yet; a plugin"), "{told}");
+    assert!(world.runner.stop(job_id()));
+    assert_eq!(world.end().await, "gone, never: it was stopped before it was started");
 }
