@@ -35,7 +35,7 @@ pub use custom::{
     ApplyCommand, ContainerOrchestration, CustomRuntime, Exec, FetchCommand, FetchMode, GetInfoCommand, K8sPlace, ProxyRuntime,
     RetryPolicy, Window,
 };
-pub use document::{Document, Source};
+pub use document::{Document, DocumentSource};
 pub use env::{Env, EnvValue, EnvValueKind, KubernetesSecret, SecretRef};
 pub use here::{NO_PROGRAM_HELP, NotHere, not_here};
 pub use ineffective::ineffective;
@@ -77,7 +77,7 @@ pub enum Body {
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(title = "pvn config", extend("x-exactlyOne" = ["runtime", "application", "service"]))]
-pub(crate) struct Written {
+pub(crate) struct WrittenDocument {
     /// A place where services live.
     pub(crate) runtime: Option<Runtime>,
     /// The channels through which services are released.

@@ -10,7 +10,7 @@ use crate::api;
 
 /// A text with the path that people know it by.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
+pub struct NamedText {
     /// The path, for messages.
     pub path: Arc<str>,
     /// The text.
@@ -23,7 +23,7 @@ pub struct Source {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
     /// Where it is.
-    pub source: Source,
+    pub source: NamedText,
     /// Bytes of the source's text to look at; `None` when the whole file is meant.
     pub span: Option<Range<usize>>,
     /// Path of the field, dotted: `service.perReleaseChannel[0].env`.
@@ -45,7 +45,7 @@ const LINE_BYTES: usize = 16 << 10;
 impl Diagnostic {
     /// A problem of a whole file.
     pub fn of_file(path: &str, message: impl Into<String>) -> Self {
-        let source = Source { path: path.into(), text: "".into(), first_line: 0 };
+        let source = NamedText { path: path.into(), text: "".into(), first_line: 0 };
         Self { source, span: None, path: String::new(), message: message.into(), help: None, related: None }
     }
 
@@ -75,7 +75,7 @@ impl Diagnostic {
         match &self.span {
             None => group = group.element(Origin::path(self.source.path.as_ref())),
             Some(span) => {
-                let Window { text, first_line, span, related, is_part } = self.window(span);
+                let SourceWindow { text, first_line, span, related, is_part } = self.window(span);
                 let path = Some(self.path.as_str()).filter(|path| !path.is_empty());
                 let mut snippet = Snippet::source(text).line_start(first_line).annotation(AnnotationKind::Primary.span(span).label(path));
                 if let (Some(span), Some((_, label))) = (related, &self.related) {
@@ -116,7 +116,7 @@ impl Diagnostic {
         }
     }
 
-    fn window(&self, span: &Range<usize>) -> Window {
+    fn window(&self, span: &Range<usize>) -> SourceWindow {
         let text = &*self.source.text;
         let start = floor(text, span.start);
         let line_start = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
@@ -139,7 +139,7 @@ impl Diagnostic {
         let window_end = floor(text, end.max(from + LINE_BYTES).min(line_end.max(end)));
         let first_line = self.source.first_line + text[..window_start].matches('\n').count();
         let shift = |span: Range<usize>| span.start - window_start..span.end - window_start;
-        Window {
+        SourceWindow {
             text: text[window_start..window_end].replace('\r', " "),
             first_line,
             span: shift(start..end),
@@ -150,7 +150,7 @@ impl Diagnostic {
 }
 
 /// The lines around a place, and the spans relative to them.
-struct Window {
+struct SourceWindow {
     text: String,
     /// Number of the first of the lines.
     first_line: usize,

@@ -10,9 +10,9 @@ use std::ffi::OsString;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 
-use self::decoded::{BACKSLASHES_LIMIT, Decoded, View};
-use self::document::Document;
-use self::patterns::{Found, Patterns};
+use self::decoded::{BACKSLASHES_LIMIT, Decoded, DecodedView};
+use self::document::ScannedDocument;
+use self::patterns::{Patterns, SecretMatch};
 use self::unbroken::Unbroken;
 
 mod decoded;
@@ -99,14 +99,15 @@ impl Secrets {
 
     /// The secrets in `bytes`, and from where on more has to come before anything can be said; `last`: nothing more comes.
     /// `hold`: nothing of an escape is shown before all of it is there.
-    fn find(&self, bytes: &[u8], hold: bool, last: bool) -> Found {
+    fn find(&self, bytes: &[u8], hold: bool, last: bool) -> SecretMatch {
         let found = self.plain.find(bytes, bytes, last);
         let mut open_from = found.open_from;
-        let mut pieces: Vec<Piece> = found.ranges.into_iter().map(Piece::whole).collect();
+        let mut pieces: Vec<SecretPiece> = found.ranges.into_iter().map(SecretPiece::whole).collect();
         let broken = |bytes: &[u8], escaped| {
             let unbroken = Unbroken::of(bytes, escaped, last);
             let found = self.breakable.find(unbroken.text(), unbroken.certain(), last);
-            let pieces: Vec<Piece> = found.ranges.iter().flat_map(|range| Piece::several(unbroken.in_original(range))).collect();
+            let pieces: Vec<SecretPiece> =
+                found.ranges.iter().flat_map(|range| SecretPiece::several(unbroken.in_original(range))).collect();
             (pieces, unbroken.position(found.open_from))
         };
         let (beside, open) = broken(bytes, true);
@@ -118,7 +119,7 @@ impl Secrets {
         for view in decodings().flat_map(Decoded::views) {
             let text = view.text();
             let found = self.plain.find(text, text, last);
-            pieces.extend(found.ranges.iter().map(|range| Piece::whole(view.in_original(range))));
+            pieces.extend(found.ranges.iter().map(|range| SecretPiece::whole(view.in_original(range))));
             let (beside, open) = broken(text, false);
             pieces.extend(beside.into_iter().map(|piece| piece.in_original(&view)));
             open_from = open_from.min(view.position(found.open_from)).min(view.position(open));
@@ -126,7 +127,7 @@ impl Secrets {
                 let found = short.find(text, text, last);
                 let escaped = found.ranges.iter().map(|range| (range.len(), view.in_original(range)));
                 let hidden = escaped.filter(|(length, range)| range.len() > *length && range.len() >= SHORTEST_BYTES);
-                pieces.extend(hidden.map(|(_, range)| Piece::whole(range)));
+                pieces.extend(hidden.map(|(_, range)| SecretPiece::whole(range)));
                 open_from = open_from.min(view.position(found.open_from));
             }
         }
@@ -156,19 +157,19 @@ impl Secrets {
             apart.truncate(apart.partition_point(|piece| piece.range.start < open_from));
         }
         let open_from = if last { bytes.len() } else { open_from };
-        Found { ranges: apart.into_iter().map(|piece| piece.range).collect(), open_from }
+        SecretMatch { ranges: apart.into_iter().map(|piece| piece.range).collect(), open_from }
     }
 }
 
 /// A part of a secret that was found: one that is broken into lines has several.
-struct Piece {
+struct SecretPiece {
     range: Range<usize>,
     /// Where the secret begins.
     from: usize,
     is_last: bool,
 }
 
-impl Piece {
+impl SecretPiece {
     fn whole(range: Range<usize>) -> Self {
         Self { from: range.start, range, is_last: true }
     }
@@ -178,15 +179,15 @@ impl Piece {
         ranges.into_iter().enumerate().map(move |(which, range)| Self { range, from, is_last: which + 1 == count })
     }
 
-    fn in_original(self, view: &View<'_>) -> Self {
+    fn in_original(self, view: &DecodedView<'_>) -> Self {
         Self { range: view.in_original(&self.range), from: view.position(self.from), is_last: self.is_last }
     }
 }
 
 /// Those that overlap as one, in their order.
-fn merged(mut pieces: Vec<Piece>) -> Vec<Piece> {
+fn merged(mut pieces: Vec<SecretPiece>) -> Vec<SecretPiece> {
     pieces.sort_by_key(|piece| (piece.range.start, piece.range.end));
-    let mut apart: Vec<Piece> = Vec::with_capacity(pieces.len());
+    let mut apart: Vec<SecretPiece> = Vec::with_capacity(pieces.len());
     for piece in pieces {
         match apart.last_mut() {
             Some(before) if piece.range.start < before.range.end => {
@@ -222,7 +223,7 @@ pub struct Masker {
     held: Vec<u8>,
     /// Whether a backslash was shown last: together with what follows it may be a line break (`\\n`) as JSON writes one.
     after_backslash: bool,
-    document: Option<Document>,
+    document: Option<ScannedDocument>,
 }
 
 impl Masker {
@@ -230,7 +231,7 @@ impl Masker {
     /// first letter, so that a text that ends with a backslash is shown only with what follows. Nobody waits for that as for a
     /// prompt.
     pub fn of_document() -> Self {
-        Self { document: Some(Document::default()), ..Self::default() }
+        Self { document: Some(ScannedDocument::default()), ..Self::default() }
     }
 
     /// The next piece as it may be shown; `last` when nothing follows.

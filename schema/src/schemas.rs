@@ -25,7 +25,7 @@ pub const PUBLISHED: &[(&str, &str)] = &[
 /// What [`PUBLISHED`] must be, made from the types as they are now: file name and text.
 pub fn emitted() -> Vec<(&'static str, String)> {
     let schemas = [
-        ("config.json", editor::for_editors(of::<crate::config::Written>())),
+        ("config.json", editor::for_editors(of::<crate::config::WrittenDocument>())),
         ("fetch-output.json", of::<crate::output::FetchOutput>()),
         ("get-info-output.json", of::<crate::output::GetInfoOutput>()),
         ("report.json", of::<crate::report::Report>()),
@@ -35,7 +35,7 @@ pub fn emitted() -> Vec<(&'static str, String)> {
 
 /// The text of `docs/config.md`: every field for people, made from the types as they are now.
 pub fn manual() -> String {
-    manual::of(&of::<crate::config::Written>())
+    manual::of(&of::<crate::config::WrittenDocument>())
 }
 
 /// The schema of a type, in the form that all of ours have: draft 7, no `null` (absent is enough), words as one `enum`.
@@ -112,7 +112,7 @@ mod tests {
                 }
             }
         }
-        let schema = of::<crate::config::Written>();
+        let schema = of::<crate::config::WrittenDocument>();
         let mut silent = Vec::new();
         for (name, definition) in schema["definitions"].as_object().unwrap() {
             look(definition, name, &mut silent);

@@ -47,7 +47,7 @@ impl Selector {
         if text.len() > LENGTH_LIMIT_BYTES {
             return Err(SelectorError { at: 0, message: format!("a selector has at most {LENGTH_LIMIT_BYTES} bytes") });
         }
-        let mut parser = Parser { text, at: 0 };
+        let mut parser = SelectorParser { text, at: 0 };
         let expression = parser.union(0)?;
         match parser.peek() {
             None => Ok(Self(expression)),
@@ -87,12 +87,12 @@ impl Expression {
     }
 }
 
-struct Parser<'a> {
+struct SelectorParser<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl<'a> Parser<'a> {
+impl<'a> SelectorParser<'a> {
     fn error(&self, message: impl Into<String>) -> SelectorError {
         SelectorError { at: self.at, message: message.into() }
     }

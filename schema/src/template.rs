@@ -20,12 +20,12 @@ const ROOTS: [&str; 3] = ["Params", "Constants", "Builtins"];
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     /// What it consists of, in order.
-    pub parts: Vec<Part>,
+    pub parts: Vec<TemplatePart>,
 }
 
 /// A piece of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Part {
+pub enum TemplatePart {
     /// Taken as it is.
     Text(String),
     /// A full name without its leading dot (`Params.image.Tag`), its tag as it is written, and where that starts.
@@ -71,7 +71,7 @@ impl Template {
     /// # Errors
     /// Every malformed tag of the text, in order.
     pub fn parse(text: &str) -> Result<Self, Vec<TemplateError>> {
-        let mut parts: Vec<Part> = Vec::new();
+        let mut parts: Vec<TemplatePart> = Vec::new();
         let mut errors = Vec::new();
         let mut at = 0;
         while let Some(start) = text[at..].find("{{").map(|offset| at + offset) {
@@ -88,7 +88,9 @@ impl Template {
             };
             match tag(&text[start + 2..end]) {
                 Ok(Tag::Braces) => push_text(&mut parts, "{{"),
-                Ok(Tag::Name(name)) => parts.push(Part::Name { name: name.to_owned(), tag: first_line(&text[start..end + 2]), at: start }),
+                Ok(Tag::Name(name)) => {
+                    parts.push(TemplatePart::Name { name: name.to_owned(), tag: first_line(&text[start..end + 2]), at: start })
+                }
                 Err((message, help)) => {
                     errors.push(TemplateError { at: start, tag: first_line(&text[start..end + 2]), message, help: Some(help) });
                 }
@@ -144,11 +146,11 @@ enum Tag<'a> {
     Name(&'a str),
 }
 
-fn push_text(parts: &mut Vec<Part>, text: &str) {
+fn push_text(parts: &mut Vec<TemplatePart>, text: &str) {
     match parts.last_mut() {
         _ if text.is_empty() => {}
-        Some(Part::Text(last)) => last.push_str(text),
-        _ => parts.push(Part::Text(text.to_owned())),
+        Some(TemplatePart::Text(last)) => last.push_str(text),
+        _ => parts.push(TemplatePart::Text(text.to_owned())),
     }
 }
 

@@ -23,16 +23,16 @@ pub const ALIAS_BYTE_LIMIT: usize = 8 << 20;
 
 /// A value with its place.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Node {
+pub struct YamlNode {
     /// What it is.
-    pub kind: Kind,
+    pub kind: NodeKind,
     /// Bytes of the text that it stands in; for what an alias brought, where the anchor is.
     pub span: Range<usize>,
 }
 
 /// What a node is.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Kind {
+pub enum NodeKind {
     /// A scalar, its text after quotes, escapes and folding.
     Scalar {
         /// The text.
@@ -41,20 +41,20 @@ pub enum Kind {
         plain: bool,
     },
     /// A list.
-    List(Vec<Node>),
+    List(Vec<YamlNode>),
     /// A mapping in the order of the text. A key may be there twice; the reader says so.
-    Mapping(Vec<Entry>),
+    Mapping(Vec<MappingEntry>),
 }
 
 /// One entry of a mapping.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub struct MappingEntry {
     /// The key as it is written.
     pub key: String,
     /// Bytes of the text that the key stands in.
     pub key_span: Range<usize>,
     /// The value.
-    pub value: Node,
+    pub value: YamlNode,
 }
 
 /// Why a text is not YAML.
@@ -73,7 +73,7 @@ pub struct YamlError {
 ///
 /// # Errors
 /// What keeps the text from being one YAML document.
-pub fn parse(text: &str) -> Result<Option<Node>, YamlError> {
+pub fn parse(text: &str) -> Result<Option<YamlNode>, YamlError> {
     build::parse(text).map(|(tree, _)| tree)
 }
 
@@ -81,7 +81,7 @@ pub fn parse(text: &str) -> Result<Option<Node>, YamlError> {
 ///
 /// # Errors
 /// What keeps the text from being one YAML document.
-pub fn parse_whole(text: &str) -> Result<(Option<Node>, Vec<Entry>), YamlError> {
+pub fn parse_whole(text: &str) -> Result<(Option<YamlNode>, Vec<MappingEntry>), YamlError> {
     build::parse(text)
 }
 
@@ -118,20 +118,20 @@ pub fn documents(text: &str) -> Vec<Range<usize>> {
     documents
 }
 
-impl Node {
+impl YamlNode {
     /// Whether it is `null`, `~` or nothing, unquoted.
     pub fn is_null(&self) -> bool {
-        matches!(&self.kind, Kind::Scalar { text, plain: true } if matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL"))
+        matches!(&self.kind, NodeKind::Scalar { text, plain: true } if matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL"))
     }
 
     /// The node at a JSON pointer, or as near as there is one, and the entry that holds it when a mapping does.
-    pub fn nearest(&self, pointer: &str) -> (&Self, Option<&Entry>, bool) {
+    pub fn nearest(&self, pointer: &str) -> (&Self, Option<&MappingEntry>, bool) {
         let (mut node, mut entry) = (self, None);
         for segment in pointer.split('/').skip(1) {
             let found = match &node.kind {
-                Kind::Scalar { .. } => None,
-                Kind::List(items) => segment.parse::<usize>().ok().and_then(|index| items.get(index)).map(|item| (item, None)),
-                Kind::Mapping(entries) => {
+                NodeKind::Scalar { .. } => None,
+                NodeKind::List(items) => segment.parse::<usize>().ok().and_then(|index| items.get(index)).map(|item| (item, None)),
+                NodeKind::Mapping(entries) => {
                     let key = segment.replace("~1", "/").replace("~0", "~");
                     // The last one, as it is the one that is told of when a field is given twice.
                     entries.iter().rfind(|entry| entry.key == key).map(|entry| (&entry.value, Some(entry)))
@@ -149,15 +149,15 @@ impl Node {
     /// last one counts; a whole number beyond 64 bits and a number that JSON cannot hold stay text.
     pub fn to_json(&self) -> Value {
         match &self.kind {
-            Kind::Scalar { text, plain: false } => text.as_str().into(),
-            Kind::Scalar { .. } if self.is_null() => Value::Null,
-            Kind::Scalar { text, .. } => match text.as_str() {
+            NodeKind::Scalar { text, plain: false } => text.as_str().into(),
+            NodeKind::Scalar { .. } if self.is_null() => Value::Null,
+            NodeKind::Scalar { text, .. } => match text.as_str() {
                 "true" | "True" | "TRUE" => true.into(),
                 "false" | "False" | "FALSE" => false.into(),
                 text => number(text).unwrap_or_else(|| text.into()),
             },
-            Kind::List(items) => items.iter().map(Self::to_json).collect(),
-            Kind::Mapping(entries) => Value::Object(entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect()),
+            NodeKind::List(items) => items.iter().map(Self::to_json).collect(),
+            NodeKind::Mapping(entries) => Value::Object(entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect()),
         }
     }
 }

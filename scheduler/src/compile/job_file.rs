@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use schema::config::KubernetesConfig;
 use schema::status::JobKind;
 use schema::wire::SECRET_KEYS_VARIABLE;
-use schema::yaml::{self, Kind, Node};
+use schema::yaml::{self, NodeKind, YamlNode};
 use serde_json::{Map, Value};
 
 use super::cluster::name_is_taken;
@@ -43,7 +43,7 @@ pub(super) struct JobFile {
     text: String,
     /// Where in the text the Job's document starts.
     start: usize,
-    tree: Node,
+    tree: YamlNode,
 }
 
 /// Reads the file; `place` is the `kubernetesConfig`.
@@ -106,32 +106,32 @@ fn only_job(files: Vec<(Option<String>, &str)>, place: Place, problems: &mut Pro
     }
 }
 
-fn is_job(tree: &Node) -> bool {
+fn is_job(tree: &YamlNode) -> bool {
     scalar(tree, "/apiVersion") == Some("batch/v1") && scalar(tree, "/kind") == Some("Job")
 }
 
-fn words(tree: &Node) -> String {
+fn words(tree: &YamlNode) -> String {
     match (scalar(tree, "/apiVersion"), scalar(tree, "/kind")) {
         (Some(version), Some(kind)) => format!("{version} {kind}"),
         _ => "a document without `apiVersion` and `kind`".to_owned(),
     }
 }
 
-fn at<'a>(tree: &'a Node, pointer: &str) -> Option<&'a Node> {
+fn at<'a>(tree: &'a YamlNode, pointer: &str) -> Option<&'a YamlNode> {
     let (node, _, found) = tree.nearest(pointer);
     (found && !node.is_null()).then_some(node)
 }
 
-fn scalar<'a>(tree: &'a Node, pointer: &str) -> Option<&'a str> {
+fn scalar<'a>(tree: &'a YamlNode, pointer: &str) -> Option<&'a str> {
     match &at(tree, pointer)?.kind {
-        Kind::Scalar { text, .. } => Some(text),
+        NodeKind::Scalar { text, .. } => Some(text),
         _ => None,
     }
 }
 
-fn items<'a>(tree: &'a Node, pointer: &str) -> &'a [Node] {
+fn items<'a>(tree: &'a YamlNode, pointer: &str) -> &'a [YamlNode] {
     match at(tree, pointer).map(|node| &node.kind) {
-        Some(Kind::List(items)) => items,
+        Some(NodeKind::List(items)) => items,
         _ => &[],
     }
 }
@@ -206,7 +206,7 @@ impl JobFile {
     }
 
     /// Of several containers the one that is the command: that which kubectl would take, else the first.
-    fn main_container<'a>(&self, containers: &'a [Node], problems: &mut Problems) -> Option<&'a Node> {
+    fn main_container<'a>(&self, containers: &'a [YamlNode], problems: &mut Problems) -> Option<&'a YamlNode> {
         let Some(name) = scalar(&self.tree, DEFAULT_CONTAINER) else { return containers.first() };
         let found = containers.iter().find(|container| scalar(container, "/name") == Some(name));
         if found.is_none() {
@@ -221,16 +221,16 @@ impl JobFile {
     }
 
     /// What would make more of it than one command in the place that was given.
-    fn check_cluster(&self, place: &ClusterPlace, container: &Node, problems: &mut Problems) {
+    fn check_cluster(&self, place: &ClusterPlace, container: &YamlNode, problems: &mut Problems) {
         for (field, only, why) in RESERVED {
             if let Some(node) = at(&self.tree, &format!("/spec/{field}"))
-                && !matches!(&node.kind, Kind::Scalar { text, .. } if text == only)
+                && !matches!(&node.kind, NodeKind::Scalar { text, .. } if text == only)
             {
                 self.tell(node, format!("`{field}` is not {only}: {why}"), Some("take it out"), problems);
             }
         }
         if let Some(node) = at(&self.tree, "/spec/activeDeadlineSeconds")
-            && let Kind::Scalar { text, .. } = &node.kind
+            && let NodeKind::Scalar { text, .. } = &node.kind
             && text.parse::<i64>().is_ok_and(|seconds| seconds > DEADLINE_LIMIT_S)
         {
             let what = format!(
@@ -239,7 +239,7 @@ impl JobFile {
             self.tell(node, what, Some("take it out, or give `timeout`"), problems);
         }
         if let Some(node) = at(&self.tree, "/metadata/namespace")
-            && !matches!(&node.kind, Kind::Scalar { text, .. } if *text == place.namespace)
+            && !matches!(&node.kind, NodeKind::Scalar { text, .. } if *text == place.namespace)
         {
             let help = "take it out, or name the namespace in `containerOrchestration.k8s.namespace`";
             self.tell(node, format!("the Job runs in namespace `{}`", place.namespace), Some(help), problems);
@@ -258,7 +258,7 @@ impl JobFile {
 
     /// No two have one name: an API server takes no such Job by server-side apply, and blames itself for it (500, seen with
     /// Kubernetes 1.34).
-    fn check_once<'a>(&self, named: impl Iterator<Item = &'a Node>, what: &str, problems: &mut Problems) {
+    fn check_once<'a>(&self, named: impl Iterator<Item = &'a YamlNode>, what: &str, problems: &mut Problems) {
         let mut seen = BTreeSet::new();
         for (node, name) in named.filter_map(|node| Some((node, scalar(node, "/name")?))) {
             if !seen.insert(name) {
@@ -268,7 +268,7 @@ impl JobFile {
     }
 
     /// A Secret of which every key becomes a variable: pvn may not read which those are, and what it does not know nobody masks.
-    fn check_secrets(&self, container: &Node, problems: &mut Problems) {
+    fn check_secrets(&self, container: &YamlNode, problems: &mut Problems) {
         if items(container, "/env").iter().any(|variable| scalar(variable, "/name") == Some(SECRET_KEYS_VARIABLE)) {
             return;
         }
@@ -285,18 +285,18 @@ impl JobFile {
 
     /// A part of the file as JSON, with the values put into its strings. Of the main container's variables the secret ones are
     /// left out: nothing secret stands in a Job.
-    fn object(&self, node: &Node, main: Option<&Node>, scope: &Scope, problems: &mut Problems) -> Value {
+    fn object(&self, node: &YamlNode, main: Option<&YamlNode>, scope: &Scope, problems: &mut Problems) -> Value {
         match &node.kind {
-            Kind::Scalar { text, .. } if text.contains("{{") => self.text(node, scope, problems).into(),
-            Kind::Scalar { .. } => node.to_json(),
+            NodeKind::Scalar { text, .. } if text.contains("{{") => self.text(node, scope, problems).into(),
+            NodeKind::Scalar { .. } => node.to_json(),
             // No deeper than `yaml::DEPTH_LIMIT`.
-            Kind::List(items) => items.iter().map(|item| self.object(item, main, scope, problems)).collect(),
-            Kind::Mapping(entries) => {
+            NodeKind::List(items) => items.iter().map(|item| self.object(item, main, scope, problems)).collect(),
+            NodeKind::Mapping(entries) => {
                 let is_main = main.is_some_and(|main| std::ptr::eq(main, node));
                 let mut object = Map::new();
                 for entry in entries {
                     let value = match &entry.value.kind {
-                        Kind::List(variables) if is_main && entry.key == "env" => {
+                        NodeKind::List(variables) if is_main && entry.key == "env" => {
                             let open = variables.iter().filter(|variable| !self.is_secret(variable, scope));
                             open.map(|variable| self.object(variable, main, scope, problems)).collect()
                         }
@@ -309,8 +309,8 @@ impl JobFile {
         }
     }
 
-    fn check_local(&self, container: &Node, problems: &mut Problems) {
-        let mut tell = |node: Option<&Node>, what: &str| {
+    fn check_local(&self, container: &YamlNode, problems: &mut Problems) {
+        let mut tell = |node: Option<&YamlNode>, what: &str| {
             if let Some(node) = node {
                 let help = "use files and variables of this machine";
                 self.tell(node, format!("not supported yet: {what} of a Job file on this machine"), Some(help), problems);
@@ -325,21 +325,21 @@ impl JobFile {
     }
 
     /// Every string of the file, so that a wrong name in a field that is not used here is told all the same.
-    fn check_strings(&self, node: &Node, scope: &Scope, problems: &mut Problems) {
+    fn check_strings(&self, node: &YamlNode, scope: &Scope, problems: &mut Problems) {
         match &node.kind {
-            Kind::Scalar { text, .. } => {
+            NodeKind::Scalar { text, .. } => {
                 if let Err(errors) = template::render(text, scope) {
                     self.tell_template(node, errors, problems);
                 }
             }
             // No deeper than `yaml::DEPTH_LIMIT`.
-            Kind::List(items) => items.iter().for_each(|item| self.check_strings(item, scope, problems)),
-            Kind::Mapping(entries) => entries.iter().for_each(|entry| self.check_strings(&entry.value, scope, problems)),
+            NodeKind::List(items) => items.iter().for_each(|item| self.check_strings(item, scope, problems)),
+            NodeKind::Mapping(entries) => entries.iter().for_each(|entry| self.check_strings(&entry.value, scope, problems)),
         }
     }
 
-    fn text(&self, node: &Node, scope: &Scope, problems: &mut Problems) -> String {
-        let Kind::Scalar { text, .. } = &node.kind else {
+    fn text(&self, node: &YamlNode, scope: &Scope, problems: &mut Problems) -> String {
+        let NodeKind::Scalar { text, .. } = &node.kind else {
             self.tell(node, "expected a text".to_owned(), None, problems);
             return String::new();
         };
@@ -355,19 +355,19 @@ impl JobFile {
         }
     }
 
-    fn env_value(&self, node: &Node, scope: &Scope, problems: &mut Problems) -> EnvValue {
+    fn env_value(&self, node: &YamlNode, scope: &Scope, problems: &mut Problems) -> EnvValue {
         match &node.kind {
-            Kind::Scalar { text, .. } if let Ok(Rendered::Secret(secret)) = template::render(text, scope) => secret.into(),
+            NodeKind::Scalar { text, .. } if let Ok(Rendered::Secret(secret)) = template::render(text, scope) => secret.into(),
             _ => EnvValue::Plain(self.text(node, scope, problems)),
         }
     }
 
     /// Whether an entry of `env` has a secret for its value.
-    fn is_secret(&self, variable: &Node, scope: &Scope) -> bool {
+    fn is_secret(&self, variable: &YamlNode, scope: &Scope) -> bool {
         scalar(variable, "/value").is_some_and(|text| matches!(template::render(text, scope), Ok(Rendered::Secret(_))))
     }
 
-    fn tell_template(&self, node: &Node, errors: Vec<template::TemplateError>, problems: &mut Problems) {
+    fn tell_template(&self, node: &YamlNode, errors: Vec<template::TemplateError>, problems: &mut Problems) {
         for error in errors {
             let start = self.start + node.span.start;
             let offset = self.text.get(start..).and_then(|rest| rest.find(&error.tag)).unwrap_or_default();
@@ -375,7 +375,7 @@ impl JobFile {
         }
     }
 
-    fn tell(&self, node: &Node, message: String, help: Option<&str>, problems: &mut Problems) {
+    fn tell(&self, node: &YamlNode, message: String, help: Option<&str>, problems: &mut Problems) {
         let needle = self.text.get(self.start + node.span.start..self.start + node.span.end).and_then(|text| text.lines().next());
         self.tell_at(self.start + node.span.start, message, needle.map(str::to_owned), help.map(str::to_owned), problems);
     }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use schema::template::{Part, Template, mixed_secret, undefined};
+use schema::template::{Template, TemplatePart, mixed_secret, undefined};
 
 use super::value::SecretValue;
 
@@ -68,7 +68,7 @@ impl Scope {
     /// Whether a template is the name of a value that nobody gave, and nothing else.
     pub(super) fn is_unfilled(&self, text: &str) -> bool {
         let parts = Template::parse(text).map(|template| template.parts);
-        matches!(parts.as_deref(), Ok([Part::Name { name, .. }]) if self.unfilled.contains(name))
+        matches!(parts.as_deref(), Ok([TemplatePart::Name { name, .. }]) if self.unfilled.contains(name))
     }
 
     /// The value of a name.
@@ -93,8 +93,8 @@ fn put_in(template: &Template, scope: &Scope) -> Result<Rendered, Vec<TemplateEr
     let mut known = true;
     for part in &template.parts {
         let (piece, tag, at) = match part {
-            Part::Text(piece) => (piece, "", 0),
-            Part::Name { name, tag, at } => match scope.get(name) {
+            TemplatePart::Text(piece) => (piece, "", 0),
+            TemplatePart::Name { name, tag, at } => match scope.get(name) {
                 Some(Value::Text(piece)) => (piece, tag.as_str(), *at),
                 Some(Value::Unknown) => {
                     known = false;

@@ -1,6 +1,6 @@
 //! Every version of every config document as it was given. Sealed, because a document may hold raw secrets.
 
-use schema::config::Source;
+use schema::config::DocumentSource;
 use schema::time::Timestamp;
 use sqlx::QueryBuilder;
 
@@ -55,7 +55,7 @@ pub struct StoredDocument {
     /// Of its meaning, so that a changed comment is no new version.
     pub digest: String,
     /// As it was given.
-    pub source: Source,
+    pub source: DocumentSource,
     /// When.
     pub created_at: Timestamp,
     /// By whom.

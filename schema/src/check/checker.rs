@@ -8,7 +8,7 @@ use valico::json_schema::scope::Scope;
 use valico::json_schema::validators::{BoxedValidator, ValidationState};
 use valico::json_schema::{SchemaVersion, errors};
 
-use super::problem::{Fault, Notation, Problem, cut, found_words, pointer_segment};
+use super::problem::{Notation, Problem, ValueFault, cut, found_words, pointer_segment};
 
 /// Most unknown fields of one object that are looked at, so that a hostile object costs no more than its own size.
 const UNKNOWN_FIELDS: usize = 20;
@@ -26,7 +26,7 @@ pub(crate) struct Checker {
 
 /// A part of the schema: where it is and what it says, with references followed.
 #[derive(Clone)]
-pub(crate) struct Node<'a> {
+pub(crate) struct SchemaNode<'a> {
     location: String,
     pub(crate) says: &'a Map<String, Value>,
 }
@@ -69,7 +69,7 @@ impl Checker {
         problems
     }
 
-    fn compiled(&self, node: &Node<'_>) -> Option<ScopedSchema<'_>> {
+    fn compiled(&self, node: &SchemaNode<'_>) -> Option<ScopedSchema<'_>> {
         let mut url = self.id.clone();
         url.set_fragment(Some(node.location.as_str()).filter(|location| !location.is_empty()));
         self.scope.resolve(&url)
@@ -78,7 +78,7 @@ impl Checker {
     fn check_part(
         &self,
         part: &Value,
-        node: &Node<'_>,
+        node: &SchemaNode<'_>,
         schema: &ScopedSchema<'_>,
         pointer: String,
         limit: usize,
@@ -110,9 +110,9 @@ impl Checker {
     fn hollow<'d, 's>(
         &'s self,
         part: &'d Value,
-        node: &Node<'s>,
+        node: &SchemaNode<'s>,
         pointer: &mut String,
-        lists: &mut Vec<(&'d [Value], Node<'s>, String)>,
+        lists: &mut Vec<(&'d [Value], SchemaNode<'s>, String)>,
     ) -> Value {
         match part {
             Value::Array(items) => {
@@ -154,7 +154,7 @@ impl Checker {
         }
     }
 
-    fn drop_nulls_in(&self, part: &mut Value, node: &Node<'_>) {
+    fn drop_nulls_in(&self, part: &mut Value, node: &SchemaNode<'_>) {
         match part {
             Value::Array(items) => {
                 if let Some(node) = self.item(node) {
@@ -190,8 +190,8 @@ impl Checker {
         }
     }
 
-    fn visit_in(&self, part: &Value, node: &Node<'_>, pointer: &mut String, see: &mut dyn FnMut(&str, &str, &Value)) {
-        let mut go = |name: &str, value: &Value, node: Option<Node<'_>>| {
+    fn visit_in(&self, part: &Value, node: &SchemaNode<'_>, pointer: &mut String, see: &mut dyn FnMut(&str, &str, &Value)) {
+        let mut go = |name: &str, value: &Value, node: Option<SchemaNode<'_>>| {
             if let Some(node) = node {
                 let length = pointer.len();
                 pointer_segment(pointer, name);
@@ -210,12 +210,12 @@ impl Checker {
     }
 
     /// The whole schema.
-    pub(crate) fn root(&self) -> Option<Node<'_>> {
+    pub(crate) fn root(&self) -> Option<SchemaNode<'_>> {
         self.follow(String::new(), &self.schema)
     }
 
     /// The schema of a member of an object, by its exact name.
-    pub(crate) fn member(&self, node: &Node<'_>, key: &str) -> Option<Node<'_>> {
+    pub(crate) fn member(&self, node: &SchemaNode<'_>, key: &str) -> Option<SchemaNode<'_>> {
         let says = self.at(&node.location)?;
         if let Some(property) = says.get("properties").and_then(|properties| properties.get(key)) {
             return self.follow(format!("{}/properties/{key}", node.location), property);
@@ -225,7 +225,7 @@ impl Checker {
     }
 
     /// The schema of an array's items.
-    pub(crate) fn item(&self, node: &Node<'_>) -> Option<Node<'_>> {
+    pub(crate) fn item(&self, node: &SchemaNode<'_>) -> Option<SchemaNode<'_>> {
         let items = self.at(&node.location)?.get("items")?;
         self.follow(format!("{}/items", node.location), items)
     }
@@ -235,7 +235,7 @@ impl Checker {
     }
 
     /// Follows references; schemars writes a description beside one as `allOf` of the one reference.
-    fn follow<'s>(&'s self, mut location: String, mut schema: &'s Value) -> Option<Node<'s>> {
+    fn follow<'s>(&'s self, mut location: String, mut schema: &'s Value) -> Option<SchemaNode<'s>> {
         /// References to references: our schemas have two at most.
         const HOPS: usize = 8;
         for _ in 0..HOPS {
@@ -245,7 +245,7 @@ impl Checker {
             } else if let Some([_]) = says.get("allOf").and_then(Value::as_array).map(Vec::as_slice) {
                 location.push_str("/allOf/0");
             } else {
-                return Some(Node { location, says });
+                return Some(SchemaNode { location, says });
             }
             schema = self.at(&location)?;
         }
@@ -253,7 +253,7 @@ impl Checker {
     }
 
     /// The schema at a pointer relative to `node`.
-    fn below(&self, node: &Node<'_>, pointer: &str) -> Option<Node<'_>> {
+    fn below(&self, node: &SchemaNode<'_>, pointer: &str) -> Option<SchemaNode<'_>> {
         let mut below = self.follow(node.location.clone(), self.at(&node.location)?)?;
         for segment in pointer.split('/').skip(1) {
             let key = segment.replace("~1", "/").replace("~0", "~");
@@ -262,49 +262,49 @@ impl Checker {
         Some(below)
     }
 
-    fn problem(&self, error: &dyn valico::common::error::ValicoError, part: &Value, node: &Node<'_>, base: usize) -> Problem {
+    fn problem(&self, error: &dyn valico::common::error::ValicoError, part: &Value, node: &SchemaNode<'_>, base: usize) -> Problem {
         let pointer = error.get_path().to_owned();
         let below = pointer.get(base..).unwrap_or_default();
         let value = || part.pointer(below).cloned().unwrap_or(Value::Null);
         let says = |name: &str| self.below(node, below).and_then(|node| node.says.get(name).cloned());
         let text = |name: &str| says(name).and_then(|value| value.as_str().map(str::to_owned));
         let fault = match error.get_code() {
-            "wrong_type" => Fault::Type { expected: text("type").unwrap_or_default(), found: value() },
-            "required" => Fault::Missing { field: below.rsplit('/').next().unwrap_or_default().to_owned() },
+            "wrong_type" => ValueFault::Type { expected: text("type").unwrap_or_default(), found: value() },
+            "required" => ValueFault::Missing { field: below.rsplit('/').next().unwrap_or_default().to_owned() },
             "properties" => {
                 // The key stands in the detail only: "Additional property 'KEY' is not allowed".
                 let detail = error.get_detail().unwrap_or_default();
                 let name = detail.find('\'').zip(detail.rfind('\'')).and_then(|(from, to)| detail.get(from + 1..to)).unwrap_or_default();
                 let known = says("properties").and_then(|known| Some(known.as_object()?.keys().cloned().collect())).unwrap_or_default();
                 let field = name.replace("~1", "/").replace("~0", "~");
-                return Problem { pointer: format!("{pointer}/{name}"), fault: Fault::Unknown { field, known } };
+                return Problem { pointer: format!("{pointer}/{name}"), fault: ValueFault::Unknown { field, known } };
             }
             "enum" | "const" => {
                 let allowed = says("enum").and_then(|words| serde_json::from_value(words).ok()).unwrap_or_default();
-                Fault::Word { found: value(), allowed }
+                ValueFault::Word { found: value(), allowed }
             }
-            "min_length" | "max_length" | "pattern" => Fault::Rule(match text("patternErrorMessage") {
+            "min_length" | "max_length" | "pattern" => ValueFault::Rule(match text("patternErrorMessage") {
                 Some(rule) => format!("{} is not allowed here: {rule}", found_words(&value(), Notation::Yaml)),
                 None if error.get_code() == "min_length" => "must not be empty".to_owned(),
                 None => format!("`{}` does not fit {}", cut(value().as_str().unwrap_or_default()), text("pattern").unwrap_or_default()),
             }),
             "minimum" | "maximum" => {
                 let limits = (says("minimum"), says("maximum"));
-                Fault::Rule(match limits {
+                ValueFault::Rule(match limits {
                     (Some(least), Some(most)) => format!("must be from {least} to {most}, found {}", value()),
                     (Some(least), None) => format!("must be at least {least}, found {}", value()),
                     (_, most) => format!("must be at most {}, found {}", most.unwrap_or_default(), value()),
                 })
             }
-            "format" => Fault::Rule(error.get_detail().unwrap_or_default().to_owned()),
+            "format" => ValueFault::Rule(error.get_detail().unwrap_or_default().to_owned()),
             // Our schemas use no other keyword; if one is added, this is honest until it has words of its own.
-            other => Fault::Rule(format!("breaks the rule `{other}` of the schema")),
+            other => ValueFault::Rule(format!("breaks the rule `{other}` of the schema")),
         };
         Problem { pointer, fault }
     }
 }
 
-fn required<'a>(node: &'a Node<'_>) -> impl Iterator<Item = &'a str> {
+fn required<'a>(node: &'a SchemaNode<'_>) -> impl Iterator<Item = &'a str> {
     node.says.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
 }
 

@@ -28,9 +28,9 @@ pub(super) fn read(bytes: &[u8], what: &str) -> Result<(Value, Vec<OutputError>)
     if text.starts_with('\u{feff}') {
         return Err(whole(format!("not JSON: it starts with a byte order mark; {}", begins())));
     }
-    let place = RefCell::new(Place::default());
+    let place = RefCell::new(JsonPlace::default());
     let mut reader = serde_json::Deserializer::from_str(text);
-    let value = Node(&place).deserialize(&mut reader).map_err(|error| {
+    let value = JsonNode(&place).deserialize(&mut reader).map_err(|error| {
         let pointer = place.borrow().pointer();
         let message = error.to_string();
         let message = if message.starts_with("recursion limit exceeded") {
@@ -74,33 +74,33 @@ fn shown(bytes: &[u8]) -> String {
 }
 
 #[derive(Default)]
-struct Place {
-    steps: Vec<Step>,
+struct JsonPlace {
+    steps: Vec<JsonStep>,
     twice: Vec<OutputError>,
 }
 
-enum Step {
+enum JsonStep {
     Key(String),
     Index(usize),
 }
 
-impl Place {
+impl JsonPlace {
     fn pointer(&self) -> String {
         let mut pointer = String::new();
         for step in &self.steps {
             match step {
-                Step::Key(key) => pointer_segment(&mut pointer, key),
-                Step::Index(index) => pointer_segment(&mut pointer, &index.to_string()),
+                JsonStep::Key(key) => pointer_segment(&mut pointer, key),
+                JsonStep::Index(index) => pointer_segment(&mut pointer, &index.to_string()),
             }
         }
         pointer
     }
 }
 
-/// One value, read where `Place` says.
-struct Node<'a>(&'a RefCell<Place>);
+/// One value, read where `JsonPlace` says.
+struct JsonNode<'a>(&'a RefCell<JsonPlace>);
 
-impl<'de> DeserializeSeed<'de> for Node<'_> {
+impl<'de> DeserializeSeed<'de> for JsonNode<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -108,7 +108,7 @@ impl<'de> DeserializeSeed<'de> for Node<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Node<'_> {
+impl<'de> Visitor<'de> for JsonNode<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -145,11 +145,11 @@ impl<'de> Visitor<'de> for Node<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
         let mut items = Vec::new();
-        self.0.borrow_mut().steps.push(Step::Index(0));
-        while let Some(item) = access.next_element_seed(Node(self.0))? {
+        self.0.borrow_mut().steps.push(JsonStep::Index(0));
+        while let Some(item) = access.next_element_seed(JsonNode(self.0))? {
             items.push(item);
             if let Some(last) = self.0.borrow_mut().steps.last_mut() {
-                *last = Step::Index(items.len());
+                *last = JsonStep::Index(items.len());
             }
         }
         self.0.borrow_mut().steps.pop();
@@ -159,8 +159,8 @@ impl<'de> Visitor<'de> for Node<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
         let mut members = Map::new();
         while let Some(key) = access.next_key::<String>()? {
-            self.0.borrow_mut().steps.push(Step::Key(key.clone()));
-            let member = access.next_value_seed(Node(self.0))?;
+            self.0.borrow_mut().steps.push(JsonStep::Key(key.clone()));
+            let member = access.next_value_seed(JsonNode(self.0))?;
             let mut place = self.0.borrow_mut();
             if members.contains_key(&key) && place.twice.len() < PROBLEM_LIMIT {
                 let pointer = place.pointer();

@@ -10,12 +10,12 @@ pub(crate) struct Problem {
     /// JSON pointer (RFC 6901) to the value; to where it should be, when it is missing.
     pub(crate) pointer: String,
     /// What is wrong.
-    pub(crate) fault: Fault,
+    pub(crate) fault: ValueFault,
 }
 
 /// What can be wrong with a value.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Fault {
+pub(crate) enum ValueFault {
     /// Another type than the schema says.
     Type {
         /// The JSON type that the schema says.
@@ -72,7 +72,7 @@ const FOUND_CHARS: usize = 60;
 /// Most known names that a message lists; a longer list is no help.
 const KNOWN_NAMES: usize = 24;
 
-impl Fault {
+impl ValueFault {
     /// The message, and what to do when that is known.
     pub(crate) fn words(&self, notation: Notation) -> (String, Option<String>) {
         match self {

@@ -6,9 +6,9 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use crate::check::{Checker, Node as Schema, pointer_segment};
+use crate::check::{Checker, SchemaNode as Schema, pointer_segment};
 use crate::schemas::snake_case;
-use crate::yaml::{Entry, Kind, Node};
+use crate::yaml::{MappingEntry, NodeKind, YamlNode};
 
 /// A field that is given twice: its pointer, its canonical name, and the spellings and places of both.
 pub(super) struct Twice {
@@ -18,21 +18,27 @@ pub(super) struct Twice {
 }
 
 /// The JSON value of a document. Keys in the tree become canonical, so that pointers into the value find their place in it.
-pub(super) fn coerce(tree: &mut Node, checker: &Checker, twice: &mut Vec<Twice>) -> Value {
+pub(super) fn coerce(tree: &mut YamlNode, checker: &Checker, twice: &mut Vec<Twice>) -> Value {
     let mut pointer = String::new();
     value(tree, checker.root().as_ref(), checker, &mut pointer, twice).unwrap_or(Value::Null)
 }
 
 /// `None` for what is absent.
-fn value(node: &mut Node, schema: Option<&Schema<'_>>, checker: &Checker, pointer: &mut String, twice: &mut Vec<Twice>) -> Option<Value> {
+fn value(
+    node: &mut YamlNode,
+    schema: Option<&Schema<'_>>,
+    checker: &Checker,
+    pointer: &mut String,
+    twice: &mut Vec<Twice>,
+) -> Option<Value> {
     if node.is_null() {
         return None;
     }
     Some(match &mut node.kind {
-        Kind::Scalar { text, plain } => scalar(text, *plain, schema),
-        Kind::List(items) => {
+        NodeKind::Scalar { text, plain } => scalar(text, *plain, schema),
+        NodeKind::List(items) => {
             let schema = schema.and_then(|schema| checker.item(schema));
-            let item = |(index, item): (usize, &mut Node)| {
+            let item = |(index, item): (usize, &mut YamlNode)| {
                 let length = pointer.len();
                 pointer_segment(pointer, &index.to_string());
                 let item = value(item, schema.as_ref(), checker, pointer, twice);
@@ -42,18 +48,18 @@ fn value(node: &mut Node, schema: Option<&Schema<'_>>, checker: &Checker, pointe
             };
             Value::Array(items.iter_mut().enumerate().map(item).collect())
         }
-        Kind::Mapping(entries) => Value::Object(mapping(entries, schema, checker, pointer, twice)),
+        NodeKind::Mapping(entries) => Value::Object(mapping(entries, schema, checker, pointer, twice)),
     })
 }
 
 fn mapping(
-    entries: &mut [Entry],
+    entries: &mut [MappingEntry],
     schema: Option<&Schema<'_>>,
     checker: &Checker,
     pointer: &mut String,
     twice: &mut Vec<Twice>,
 ) -> Map<String, Value> {
-    let names = schema.map(Names::of);
+    let names = schema.map(FieldNames::of);
     let mut members = Map::new();
     let mut seen: HashMap<String, (String, std::ops::Range<usize>)> = HashMap::new();
     for entry in entries {
@@ -113,11 +119,11 @@ fn whole_number(text: &str) -> Option<Value> {
 }
 
 /// The names of a message's fields, in every spelling.
-struct Names<'a> {
+struct FieldNames<'a> {
     canonical: HashMap<String, &'a str>,
 }
 
-impl<'a> Names<'a> {
+impl<'a> FieldNames<'a> {
     fn of(schema: &'a Schema<'_>) -> Self {
         let mut canonical = HashMap::new();
         let mut add = |name: &str, field: &'a str| {

@@ -10,12 +10,12 @@ use serde_json::Value;
 use super::{Body, LocalFiles};
 use crate::diagnostic::{self, Diagnostic};
 use crate::id::{ApplicationName, BlobId};
-use crate::yaml::Node;
+use crate::yaml::YamlNode;
 
 /// The text of one document and the local files that it refers to: all that is needed to read it again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Source {
+pub struct DocumentSource {
     /// Path of its file as the person knows it.
     pub file: String,
     /// Line, from 1, of the file on which `text` starts.
@@ -30,9 +30,9 @@ pub struct Source {
 #[derive(Debug, Clone)]
 pub struct Document {
     pub(super) body: Body,
-    pub(super) source: Source,
-    pub(super) shared: diagnostic::Source,
-    pub(super) tree: Arc<Node>,
+    pub(super) source: DocumentSource,
+    pub(super) shared: diagnostic::NamedText,
+    pub(super) tree: Arc<YamlNode>,
     pub(super) digest: BlobId,
 }
 
@@ -61,7 +61,7 @@ impl Document {
     }
 
     /// Its text and files, to store and to read again with [`super::read_source`].
-    pub fn source(&self) -> &Source {
+    pub fn source(&self) -> &DocumentSource {
         &self.source
     }
 
@@ -166,6 +166,6 @@ fn is_long(text: &str, span: &Range<usize>) -> bool {
     text.get(span.clone()).is_some_and(|text| text.contains('\n'))
 }
 
-pub(super) fn diagnostic_at(source: &diagnostic::Source, span: Range<usize>, pointer: &str, message: String) -> Diagnostic {
+pub(super) fn diagnostic_at(source: &diagnostic::NamedText, span: Range<usize>, pointer: &str, message: String) -> Diagnostic {
     Diagnostic { source: source.clone(), span: Some(span), path: diagnostic::dotted(pointer), message, help: None, related: None }
 }

@@ -7,7 +7,7 @@ use crate::diagnostic::Diagnostic;
 use crate::schedule::Schedule;
 use crate::time::Timestamp;
 use crate::wire::{SECRET_KEYS_VARIABLE, SPOOL_VARIABLE, is_ours};
-use crate::yaml::{Kind, Node};
+use crate::yaml::{NodeKind, YamlNode};
 
 /// The fields that hold environment.
 const ENVIRONMENTS: [&str; 2] = ["env", "defaultEnv"];
@@ -52,22 +52,22 @@ fn never_shuts(window: &Window) -> bool {
 }
 
 /// The pointers to variables that are pvn's, and their names. No deeper than `yaml::DEPTH_LIMIT`.
-fn walk(node: &Node, pointer: &mut String, found: &mut Vec<(String, String)>) {
+fn walk(node: &YamlNode, pointer: &mut String, found: &mut Vec<(String, String)>) {
     let length = pointer.len();
     match &node.kind {
-        Kind::Scalar { .. } => {}
-        Kind::List(items) => {
+        NodeKind::Scalar { .. } => {}
+        NodeKind::List(items) => {
             for (index, item) in items.iter().enumerate() {
                 pointer_segment(pointer, &index.to_string());
                 walk(item, pointer, found);
                 pointer.truncate(length);
             }
         }
-        Kind::Mapping(entries) => {
+        NodeKind::Mapping(entries) => {
             for entry in entries {
                 pointer_segment(pointer, &entry.key);
                 match &entry.value.kind {
-                    Kind::Mapping(variables) if ENVIRONMENTS.contains(&entry.key.as_str()) => {
+                    NodeKind::Mapping(variables) if ENVIRONMENTS.contains(&entry.key.as_str()) => {
                         let length = pointer.len();
                         // The first is joined with what pvn says, the second a config may set on a cluster.
                         let ours = |key: &str| is_ours(key) && ![SECRET_KEYS_VARIABLE, SPOOL_VARIABLE].contains(&key);

@@ -12,15 +12,15 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::coerce::{self, Twice};
-use super::document::{Document, Source, diagnostic_at};
+use super::document::{Document, DocumentSource, diagnostic_at};
 use super::local::{self, Reference};
-use super::secrets::{self, Hidden, Secret};
-use super::{Body, Written, rules};
+use super::secrets::{self, HiddenValues, Secret};
+use super::{Body, WrittenDocument, rules};
 use crate::api::ConfigFile;
-use crate::check::{Checker, Fault, Notation, Problem, cut};
+use crate::check::{Checker, Notation, Problem, ValueFault, cut};
 use crate::diagnostic::{self, Diagnostic};
 use crate::id::BlobId;
-use crate::yaml::{self, Kind, Node};
+use crate::yaml::{self, NodeKind, YamlNode};
 
 /// Largest config file and largest local file, in bytes: 8 MiB.
 pub const FILE_LIMIT_BYTES: usize = 8 << 20;
@@ -32,7 +32,7 @@ pub const DOCUMENT_PROBLEM_LIMIT: usize = 100;
 pub const PROBLEM_LIMIT: usize = 1000;
 
 thread_local! {
-    static CHECKER: Checker = Checker::new(crate::schemas::of::<Written>());
+    static CHECKER: Checker = Checker::new(crate::schemas::of::<WrittenDocument>());
 }
 
 /// Reads config files.
@@ -48,7 +48,7 @@ pub fn read(files: &[ConfigFile]) -> Result<Vec<Document>, Vec<Diagnostic>> {
             continue;
         }
         for source in cut_file(&file.path, &file.text) {
-            let source = Source { attachments: attachments_of(&source, file), ..source };
+            let source = DocumentSource { attachments: attachments_of(&source, file), ..source };
             match read_source(source) {
                 Ok(Some(document)) => documents.push(document),
                 Ok(None) => {}
@@ -74,7 +74,7 @@ pub fn read(files: &[ConfigFile]) -> Result<Vec<Document>, Vec<Diagnostic>> {
 ///
 /// # Errors
 /// Every problem; none for a source of the same version of pvn.
-pub fn read_source(source: Source) -> Result<Option<Document>, Vec<Diagnostic>> {
+pub fn read_source(source: DocumentSource) -> Result<Option<Document>, Vec<Diagnostic>> {
     let (shared, hidden, parsed) = parse(&source);
     read_parsed(source, shared, parsed).map_err(|mut problems| {
         for problem in &mut problems {
@@ -87,8 +87,8 @@ pub fn read_source(source: Source) -> Result<Option<Document>, Vec<Diagnostic>> 
 }
 
 fn read_parsed(
-    source: Source,
-    shared: diagnostic::Source,
+    source: DocumentSource,
+    shared: diagnostic::NamedText,
     parsed: Result<Option<Parsed>, Vec<Diagnostic>>,
 ) -> Result<Option<Document>, Vec<Diagnostic>> {
     let Some(parsed) = parsed? else { return Ok(None) };
@@ -100,10 +100,10 @@ fn read_parsed(
     let is_whole = found.is_empty() && problems.is_empty();
     problems.extend(schema_problems(found, &tree, &shared));
     let at = |pointer: &str, message: String| place(&tree, &shared, pointer, message);
-    let body = match Written::deserialize(&value) {
-        Ok(Written { runtime: Some(runtime), .. }) => Some(Body::Runtime(Box::new(runtime))),
-        Ok(Written { application: Some(application), .. }) => Some(Body::Application(Box::new(application))),
-        Ok(Written { service: Some(service), .. }) => Some(Body::Service(Box::new(service))),
+    let body = match WrittenDocument::deserialize(&value) {
+        Ok(WrittenDocument { runtime: Some(runtime), .. }) => Some(Body::Runtime(Box::new(runtime))),
+        Ok(WrittenDocument { application: Some(application), .. }) => Some(Body::Application(Box::new(application))),
+        Ok(WrittenDocument { service: Some(service), .. }) => Some(Body::Service(Box::new(service))),
         Ok(_) => None,
         // The schema is made from the types, so a value that passed it fits them; if it does not, that is told, not hidden.
         Err(error) if is_whole => return Err(vec![at("", format!("not a config document: {error}"))]),
@@ -153,15 +153,15 @@ pub fn not_utf8(path: &str, valid_up_to: usize) -> Diagnostic {
 }
 
 struct Parsed {
-    tree: Node,
+    tree: YamlNode,
     value: Value,
     problems: Vec<Diagnostic>,
 }
 
 /// The text as it may be shown, what no message may repeat, and what the text says.
-fn parse(source: &Source) -> (diagnostic::Source, Hidden, Result<Option<Parsed>, Vec<Diagnostic>>) {
+fn parse(source: &DocumentSource) -> (diagnostic::NamedText, HiddenValues, Result<Option<Parsed>, Vec<Diagnostic>>) {
     let text = source.text.as_str();
-    let shown = |secrets: &[Secret]| diagnostic::Source {
+    let shown = |secrets: &[Secret]| diagnostic::NamedText {
         path: source.file.as_str().into(),
         text: if secrets.is_empty() { text.into() } else { secrets::blanked(text, secrets).into() },
         first_line: source.first_line,
@@ -175,7 +175,7 @@ fn parse(source: &Source) -> (diagnostic::Source, Hidden, Result<Option<Parsed>,
             let message = if is_hidden && error.message.contains("tag") { "this tag is not supported".to_owned() } else { error.message };
             let shared = shown(&secrets);
             let problem = Diagnostic { help: error.help, ..diagnostic_at(&shared, error.span, "", message) };
-            return (shared, Hidden::default(), Err(vec![problem]));
+            return (shared, HiddenValues::default(), Err(vec![problem]));
         }
     };
     let (secrets, hidden) = secrets::of_tree(text, tree.as_ref(), &shadowed);
@@ -194,7 +194,7 @@ fn parse(source: &Source) -> (diagnostic::Source, Hidden, Result<Option<Parsed>,
     (shared, hidden, parsed)
 }
 
-fn given_twice(twice: Twice, shared: &diagnostic::Source) -> Diagnostic {
+fn given_twice(twice: Twice, shared: &diagnostic::NamedText) -> Diagnostic {
     let Twice { pointer, first: (first, first_span), second: (second, second_span) } = twice;
     let message = if first == second {
         format!("the field `{}` is given twice", cut(&first))
@@ -205,7 +205,7 @@ fn given_twice(twice: Twice, shared: &diagnostic::Source) -> Diagnostic {
 }
 
 /// Where a pointer leads: the value, the key of one that is long, or the nearest thing around one that is not there.
-fn place(tree: &Node, shared: &diagnostic::Source, pointer: &str, message: String) -> Diagnostic {
+fn place(tree: &YamlNode, shared: &diagnostic::NamedText, pointer: &str, message: String) -> Diagnostic {
     let (node, entry, found) = tree.nearest(pointer);
     let is_long = shared.text.get(node.span.clone()).is_none_or(|text| text.contains('\n') || text.is_empty());
     let span = match entry {
@@ -215,15 +215,15 @@ fn place(tree: &Node, shared: &diagnostic::Source, pointer: &str, message: Strin
     diagnostic_at(shared, span, pointer, message)
 }
 
-fn schema_problems(found: Vec<Problem>, tree: &Node, shared: &diagnostic::Source) -> Vec<Diagnostic> {
+fn schema_problems(found: Vec<Problem>, tree: &YamlNode, shared: &diagnostic::NamedText) -> Vec<Diagnostic> {
     let has_unknown: HashSet<String> = found
         .iter()
-        .filter(|problem| matches!(problem.fault, Fault::Unknown { .. }))
+        .filter(|problem| matches!(problem.fault, ValueFault::Unknown { .. }))
         .filter_map(|problem| problem.pointer.rsplit_once('/').map(|(parent, _)| parent.to_owned()))
         .collect();
     // Where a field is unknown, it is probably the one that is missing; its own message says what was meant.
     let told = |problem: &Problem| match &problem.fault {
-        Fault::Rule(rule) => !(rule.ends_with("none is given") && has_unknown.contains(&problem.pointer)),
+        ValueFault::Rule(rule) => !(rule.ends_with("none is given") && has_unknown.contains(&problem.pointer)),
         _ => true,
     };
     let diagnose = |problem: Problem| {
@@ -231,7 +231,7 @@ fn schema_problems(found: Vec<Problem>, tree: &Node, shared: &diagnostic::Source
         let mut diagnostic = place(tree, shared, &problem.pointer, message);
         // An unknown field, or a key that is no key, is wrong itself, whatever its value.
         if let (_, Some(entry), true) = tree.nearest(&problem.pointer)
-            && (matches!(problem.fault, Fault::Unknown { .. }) || is_about_key(&problem))
+            && (matches!(problem.fault, ValueFault::Unknown { .. }) || is_about_key(&problem))
         {
             diagnostic.span = Some(entry.key_span.clone());
         }
@@ -244,7 +244,7 @@ fn schema_problems(found: Vec<Problem>, tree: &Node, shared: &diagnostic::Source
 /// The problem without the value, where that is or may be meant for a secret.
 fn unquoted(mut problem: Problem) -> Problem {
     let is_secret = problem.pointer.to_ascii_lowercase().split('/').any(|name| name.contains("secret"));
-    if let Fault::Type { found, .. } | Fault::Word { found, .. } = &mut problem.fault
+    if let ValueFault::Type { found, .. } | ValueFault::Word { found, .. } = &mut problem.fault
         && is_secret
         && !matches!(found, Value::Array(_) | Value::Object(_) | Value::Null)
     {
@@ -256,7 +256,7 @@ fn unquoted(mut problem: Problem) -> Problem {
 /// Removes the field that a problem is about, unless the problem is about the fields in it.
 fn take_out(value: &mut Value, problem: &Problem) {
     let is_group =
-        matches!(&problem.fault, Fault::Rule(rule) if rule.starts_with("exactly one of ") || rule.starts_with("at most one of "));
+        matches!(&problem.fault, ValueFault::Rule(rule) if rule.starts_with("exactly one of ") || rule.starts_with("at most one of "));
     if let Some((parent, name)) = problem.pointer.rsplit_once('/').filter(|_| !is_group)
         && let Some(Value::Object(parent)) = value.pointer_mut(parent)
     {
@@ -265,13 +265,13 @@ fn take_out(value: &mut Value, problem: &Problem) {
 }
 
 fn is_about_key(problem: &Problem) -> bool {
-    matches!(&problem.fault, Fault::Rule(rule) if rule.contains("is not the key of"))
+    matches!(&problem.fault, ValueFault::Rule(rule) if rule.contains("is not the key of"))
 }
 
 /// The field of a task that stands straight under a command, as some published snippets have it.
 fn wants_task_config(problem: &Problem) -> Option<&str> {
     match &problem.fault {
-        Fault::Unknown { field, known } if known.iter().any(|known| known == "taskConfig") => {
+        ValueFault::Unknown { field, known } if known.iter().any(|known| known == "taskConfig") => {
             let is_of_task = matches!(field.as_str(), "program" | "volumes" | "ttl" | "retryConfig" | "retry_config" | "leaveRunning");
             is_of_task.then_some(field.as_str())
         }
@@ -279,12 +279,12 @@ fn wants_task_config(problem: &Problem) -> Option<&str> {
     }
 }
 
-fn fault_words(problem: &Problem, tree: &Node) -> (String, Option<String>) {
+fn fault_words(problem: &Problem, tree: &YamlNode) -> (String, Option<String>) {
     if let Some(field) = wants_task_config(problem) {
         let help = format!("`taskConfig` is missing around it: write `taskConfig: {{{field}: …}}`");
         return (format!("unknown field `{field}`"), Some(help));
     }
-    if let Fault::Unknown { field, known } = &problem.fault
+    if let ValueFault::Unknown { field, known } = &problem.fault
         && problem.pointer.matches('/').count() == 1
         && matches!(field.as_str(), "protection" | "releaseChannel" | "release_channel")
     {
@@ -292,9 +292,9 @@ fn fault_words(problem: &Problem, tree: &Node) -> (String, Option<String>) {
         return (format!("not supported yet: documents of kind `{field}`"), Some(format!("known here: {}", known.join(", "))));
     }
     let (message, help) = problem.fault.words(Notation::Yaml);
-    if let Fault::Type { expected, found: Value::String(text) } = &problem.fault {
+    if let ValueFault::Type { expected, found: Value::String(text) } = &problem.fault {
         let (node, _, _) = tree.nearest(&problem.pointer);
-        let is_quoted = matches!(node.kind, Kind::Scalar { plain: false, .. });
+        let is_quoted = matches!(node.kind, NodeKind::Scalar { plain: false, .. });
         if expected == "boolean" && is_quoted {
             return (format!("expected `true` or `false`, found the text \"{}\"", cut(text)), Some("leave the quotes out".to_owned()));
         }
@@ -341,17 +341,17 @@ fn local_blocks(value: &Value) -> Vec<Reference> {
 }
 
 /// The documents of a file, each with its own text, unread.
-fn cut_file<'a>(path: &'a str, text: &'a str) -> impl Iterator<Item = Source> + 'a {
+fn cut_file<'a>(path: &'a str, text: &'a str) -> impl Iterator<Item = DocumentSource> + 'a {
     let (mut line, mut at) = (1, 0);
     yaml::documents(text).into_iter().map(move |range| {
         line += text[at..range.start].matches('\n').count();
         at = range.start;
-        Source { file: path.to_owned(), first_line: line, text: text[range].to_owned(), attachments: Default::default() }
+        DocumentSource { file: path.to_owned(), first_line: line, text: text[range].to_owned(), attachments: Default::default() }
     })
 }
 
 /// Of the files sent along, those that this document asks for.
-fn attachments_of(source: &Source, file: &ConfigFile) -> std::collections::BTreeMap<String, String> {
+fn attachments_of(source: &DocumentSource, file: &ConfigFile) -> std::collections::BTreeMap<String, String> {
     if file.attachments.is_empty() {
         return Default::default();
     }
@@ -364,7 +364,7 @@ fn attachments_of(source: &Source, file: &ConfigFile) -> std::collections::BTree
     file.attachments.iter().filter(|(name, _)| is_wanted(name)).map(|(name, text)| (name.clone(), text.clone())).collect()
 }
 
-fn digest(body: &Body, source: &Source) -> BlobId {
+fn digest(body: &Body, source: &DocumentSource) -> BlobId {
     let meaning = serde_json::json!([body.kind(), body.meaning(), source.attachments]);
     BlobId::of(meaning.to_string().as_bytes())
 }

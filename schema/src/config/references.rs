@@ -19,7 +19,7 @@ const LISTED_NAMES: usize = 24;
 /// Every reference among the documents that leads nowhere, every cycle of channels, and values for parameters that a runtime does not
 /// have, and malformed templates and selectors. A document that is not there is not missed: the scheduler may have it.
 pub fn check_references(documents: &[Document]) -> Vec<Diagnostic> {
-    let mut given = Given::default();
+    let mut given = GivenDocuments::default();
     for document in documents {
         match document.body() {
             Body::Runtime(runtime) => drop(given.runtimes.insert(&runtime.name, runtime)),
@@ -42,12 +42,12 @@ pub fn check_references(documents: &[Document]) -> Vec<Diagnostic> {
 }
 
 #[derive(Default)]
-struct Given<'a> {
+struct GivenDocuments<'a> {
     runtimes: BTreeMap<&'a RuntimeName, &'a Runtime>,
     applications: BTreeMap<&'a ApplicationName, &'a Application>,
 }
 
-impl Given<'_> {
+impl GivenDocuments<'_> {
     /// A name that is taken, a place that runs no jobs, and what the commands of a runtime ask for and cannot have on the scheduler's
     /// machine, where it is known that they run there.
     fn check_runtime(&self, document: &Document, runtime: &Runtime) -> Vec<Diagnostic> {
@@ -156,7 +156,7 @@ fn cycles(after: &BTreeMap<&str, Vec<(&str, String)>>) -> Vec<(String, String)> 
     found
 }
 
-impl Given<'_> {
+impl GivenDocuments<'_> {
     /// Whether a service can stand on the runtime, as far as one can know.
     fn may_run_commands(&self, name: &RuntimeName) -> bool {
         let kind = self.runtimes.get(name).map(|runtime| runtime.kind());

@@ -19,7 +19,7 @@ const SHORTEST_DEADLINE_MS: i64 = 1_000;
 
 /// A rule that is broken.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Broken {
+pub(super) struct RuleViolation {
     pub(super) pointer: String,
     pub(super) message: String,
     pub(super) help: Option<String>,
@@ -27,7 +27,7 @@ pub(super) struct Broken {
 
 /// Everything of one document that breaks a rule. What is missing is told of a whole document alone: of another one, what was
 /// wrong by itself has been taken out.
-pub(super) fn check(body: &Body, attachments: &BTreeMap<String, String>, is_whole: bool) -> Vec<Broken> {
+pub(super) fn check(body: &Body, attachments: &BTreeMap<String, String>, is_whole: bool) -> Vec<RuleViolation> {
     let mut rules = Rules { broken: Vec::new(), attachments, is_whole };
     match body {
         Body::Runtime(runtime) => rules.runtime(runtime, "/runtime"),
@@ -38,14 +38,14 @@ pub(super) fn check(body: &Body, attachments: &BTreeMap<String, String>, is_whol
 }
 
 struct Rules<'a> {
-    broken: Vec<Broken>,
+    broken: Vec<RuleViolation>,
     attachments: &'a BTreeMap<String, String>,
     is_whole: bool,
 }
 
 impl Rules<'_> {
     fn add(&mut self, pointer: impl Into<String>, message: impl Into<String>) {
-        self.broken.push(Broken { pointer: pointer.into(), message: message.into(), help: None });
+        self.broken.push(RuleViolation { pointer: pointer.into(), message: message.into(), help: None });
     }
 
     fn help(&mut self, help: impl Into<String>) {

@@ -7,7 +7,7 @@ use std::ops::Range;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
 use crate::check::cut;
-use crate::yaml::{self, Entry, Kind, Node};
+use crate::yaml::{self, MappingEntry, NodeKind, YamlNode};
 
 /// Shortest text that is hidden wherever else it stands, in bytes: a shorter one would black out ordinary words.
 const ELSEWHERE_BYTES: usize = 6;
@@ -58,8 +58,8 @@ pub(super) fn blanked(text: &str, secrets: &[Secret]) -> String {
 }
 
 /// The secrets of a text whose tree this is, and what hides them in messages.
-pub(super) fn of_tree(text: &str, tree: Option<&Node>, shadowed: &[Entry]) -> (Vec<Secret>, Hidden) {
-    let mut found = Found { text, secrets: Vec::new() };
+pub(super) fn of_tree(text: &str, tree: Option<&YamlNode>, shadowed: &[MappingEntry]) -> (Vec<Secret>, HiddenValues) {
+    let mut found = TextSecrets { text, secrets: Vec::new() };
     if let Some(tree) = tree {
         found.walk(tree, "");
     }
@@ -67,7 +67,7 @@ pub(super) fn of_tree(text: &str, tree: Option<&Node>, shadowed: &[Entry]) -> (V
         found.entry(entry, "<<");
     }
     let again = elsewhere(text, &found.secrets);
-    let hidden = Hidden::of(&found.secrets);
+    let hidden = HiddenValues::of(&found.secrets);
     found.secrets.extend(again);
     found.secrets.extend(comments(text));
     (apart(found.secrets), hidden)
@@ -75,12 +75,12 @@ pub(super) fn of_tree(text: &str, tree: Option<&Node>, shadowed: &[Entry]) -> (V
 
 /// Values that no message repeats.
 #[derive(Default)]
-pub(super) struct Hidden {
+pub(super) struct HiddenValues {
     /// The longest first.
     values: Vec<String>,
 }
 
-impl Hidden {
+impl HiddenValues {
     fn of(secrets: &[Secret]) -> Self {
         let lines = secrets.iter().flat_map(|secret| std::iter::once(secret.value.as_str()).chain(secret.value.lines())).map(str::trim);
         // A long value is repeated in part.
@@ -118,37 +118,37 @@ fn apart(mut secrets: Vec<Secret>) -> Vec<Secret> {
     apart
 }
 
-struct Found<'a> {
+struct TextSecrets<'a> {
     text: &'a str,
     secrets: Vec<Secret>,
 }
 
-impl Found<'_> {
+impl TextSecrets<'_> {
     /// No deeper than `yaml::DEPTH_LIMIT`, for each alias once more.
-    fn walk(&mut self, node: &Node, path: &str) {
+    fn walk(&mut self, node: &YamlNode, path: &str) {
         match &node.kind {
-            Kind::Scalar { text, .. } => self.inline(text, &node.span),
-            Kind::List(items) => {
+            NodeKind::Scalar { text, .. } => self.inline(text, &node.span),
+            NodeKind::List(items) => {
                 for (index, item) in items.iter().enumerate() {
                     self.walk(item, &format!("{path}/{}", name_of(item).unwrap_or(&index.to_string())));
                 }
             }
-            Kind::Mapping(entries) => entries.iter().for_each(|entry| self.entry(entry, path)),
+            NodeKind::Mapping(entries) => entries.iter().for_each(|entry| self.entry(entry, path)),
         }
     }
 
-    fn entry(&mut self, entry: &Entry, path: &str) {
+    fn entry(&mut self, entry: &MappingEntry, path: &str) {
         self.inline(&entry.key, &entry.key_span);
         let path = format!("{path}/{}", entry.key);
-        let scalar = matches!(entry.value.kind, Kind::Scalar { .. });
+        let scalar = matches!(entry.value.kind, NodeKind::Scalar { .. });
         if is_raw_secret(&entry.key) || (scalar && matches!(entry.key.as_str(), "secret" | "secretRef" | "secret_ref")) {
             self.value(entry, path);
-        } else if let ("secret", Kind::Mapping(inner)) = (entry.key.as_str(), &entry.value.kind) {
+        } else if let ("secret", NodeKind::Mapping(inner)) = (entry.key.as_str(), &entry.value.kind) {
             for inner in inner {
                 // Somebody's guess at where the value goes.
                 let names = ["key", "version", "secretName", "secret_name"].contains(&inner.key.as_str());
                 match inner.value.kind {
-                    Kind::Scalar { .. } if !names => self.value(inner, format!("{path}/{}", inner.key)),
+                    NodeKind::Scalar { .. } if !names => self.value(inner, format!("{path}/{}", inner.key)),
                     _ => self.entry(inner, &path),
                 }
             }
@@ -166,12 +166,12 @@ impl Found<'_> {
     }
 
     /// All that stands where one text is expected.
-    fn within(&mut self, node: &Node) {
+    fn within(&mut self, node: &YamlNode) {
         let secret = |text: &String, span: &Range<usize>| Secret { span: span.clone(), path: String::new(), value: text.clone() };
         match &node.kind {
-            Kind::Scalar { text, .. } => self.secrets.push(secret(text, &node.span)),
-            Kind::List(items) => items.iter().for_each(|item| self.within(item)),
-            Kind::Mapping(entries) => {
+            NodeKind::Scalar { text, .. } => self.secrets.push(secret(text, &node.span)),
+            NodeKind::List(items) => items.iter().for_each(|item| self.within(item)),
+            NodeKind::Mapping(entries) => {
                 for entry in entries {
                     self.secrets.push(secret(&entry.key, &entry.key_span));
                     self.within(&entry.value);
@@ -181,10 +181,10 @@ impl Found<'_> {
     }
 
     /// The value, with the tag and the anchor in front of it.
-    fn value(&mut self, entry: &Entry, path: String) {
+    fn value(&mut self, entry: &MappingEntry, path: String) {
         let span = &entry.value.span;
         let value = match &entry.value.kind {
-            Kind::Scalar { text, .. } => text.clone(),
+            NodeKind::Scalar { text, .. } => text.clone(),
             _ => {
                 self.within(&entry.value);
                 self.text.get(span.clone()).unwrap_or_default().to_owned()
@@ -205,13 +205,13 @@ impl Found<'_> {
 }
 
 /// The name by which people know an item of a list.
-fn name_of(item: &Node) -> Option<&str> {
-    let Kind::Mapping(entries) = &item.kind else { return None };
+fn name_of(item: &YamlNode) -> Option<&str> {
+    let NodeKind::Mapping(entries) = &item.kind else { return None };
     entries.iter().find(|entry| matches!(entry.key.as_str(), "name" | "releaseChannel" | "release_channel")).and_then(|entry| match &entry
         .value
         .kind
     {
-        Kind::Scalar { text, .. } => Some(text.as_str()),
+        NodeKind::Scalar { text, .. } => Some(text.as_str()),
         _ => None,
     })
 }

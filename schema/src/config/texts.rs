@@ -9,8 +9,8 @@ use serde_json::Value;
 use super::{Application, Body, CustomRuntime, Document, ParameterDefinition, ParameterKind, Runtime, RuntimeKind, Service};
 use crate::diagnostic::Diagnostic;
 use crate::selector::Selector;
-use crate::template::{Part, Template, TemplateError, mixed_secret, readable_secret, undefined};
-use crate::yaml::{self, Kind, Node};
+use crate::template::{Template, TemplateError, TemplatePart, mixed_secret, readable_secret, undefined};
+use crate::yaml::{self, NodeKind, YamlNode};
 
 /// What is said of a text with such a character: environment and arguments end at it. Source: execve(2).
 pub const NO_NUL: &str = "a NUL character, which no program can be given";
@@ -28,7 +28,7 @@ pub(super) fn check(document: &Document) -> Vec<Diagnostic> {
 
 /// The names that exist at a place.
 #[derive(Default)]
-struct Names {
+struct NamesInScope {
     known: BTreeSet<String>,
     /// Names under these prefixes may or may not exist: other documents say so.
     open: Vec<&'static str>,
@@ -36,7 +36,7 @@ struct Names {
     secrets: BTreeSet<String>,
 }
 
-impl Names {
+impl NamesInScope {
     fn new(known: &[&str], open: &[&'static str], parameters: &[ParameterDefinition]) -> Self {
         let mut names =
             Self { known: known.iter().map(|name| (*name).to_owned()).collect(), open: open.to_vec(), secrets: BTreeSet::new() };
@@ -59,8 +59,10 @@ impl Names {
         let is_missing = |name: &str| !self.known.contains(name) && !self.open.iter().any(|prefix| name.starts_with(prefix));
         let is_mixed = parts.len() > 1;
         let wrong = parts.into_iter().filter_map(|part| match part {
-            Part::Name { name, tag, at } if is_missing(&name) => Some(undefined(&name, &tag, at, self.known.iter().map(String::as_str))),
-            Part::Name { name, tag, at } if is_mixed && self.secrets.contains(&name) => Some(mixed_secret(&name, &tag, at)),
+            TemplatePart::Name { name, tag, at } if is_missing(&name) => {
+                Some(undefined(&name, &tag, at, self.known.iter().map(String::as_str)))
+            }
+            TemplatePart::Name { name, tag, at } if is_mixed && self.secrets.contains(&name) => Some(mixed_secret(&name, &tag, at)),
             _ => None,
         });
         wrong.collect()
@@ -68,7 +70,7 @@ impl Names {
 
     /// Whether a text is a secret and nothing else.
     fn is_secret(&self, text: &str) -> bool {
-        matches!(Template::parse(text).map(|template| template.parts).as_deref(), Ok([Part::Name { name, .. }]) if self.secrets.contains(name))
+        matches!(Template::parse(text).map(|template| template.parts).as_deref(), Ok([TemplatePart::Name { name, .. }]) if self.secrets.contains(name))
     }
 }
 
@@ -90,12 +92,12 @@ struct Texts<'a> {
 impl Texts<'_> {
     fn runtime(&mut self, runtime: &Runtime) {
         let RuntimeKind::Custom(custom) = runtime.kind() else { return };
-        let mut names = Names::new(&BUILTINS, &["Constants.", "Builtins.Runtime.Labels.@"], &custom.parameters);
+        let mut names = NamesInScope::new(&BUILTINS, &["Constants.", "Builtins.Runtime.Labels.@"], &custom.parameters);
         names.known.extend(runtime.labels.iter().map(|label| format!("Builtins.Runtime.Labels.{}", label.label)));
         self.custom(custom, &names);
     }
 
-    fn custom(&mut self, custom: &CustomRuntime, names: &Names) {
+    fn custom(&mut self, custom: &CustomRuntime, names: &NamesInScope) {
         let at = "/runtime/custom";
         self.value(&serde_json::to_value(&custom.apply_id), &format!("{at}/applyId"), names);
         let commands = [
@@ -137,7 +139,7 @@ impl Texts<'_> {
     }
 
     /// The strings of a Job file, inlined or from a file of its own; what is no YAML the reader has told.
-    fn job_file(&mut self, file: Option<&str>, text: &str, at: &str, names: &Names) {
+    fn job_file(&mut self, file: Option<&str>, text: &str, at: &str, names: &NamesInScope) {
         for range in yaml::documents(text) {
             if let Ok(Some(tree)) = yaml::parse(&text[range.clone()]) {
                 let mut errors = Vec::new();
@@ -156,9 +158,9 @@ impl Texts<'_> {
     }
 
     fn application(&mut self, application: &Application) {
-        let names = Names::new(&["Builtins.Group", "Builtins.Runtime.Name"], &["Builtins.Runtime.Labels."], &[]);
+        let names = NamesInScope::new(&["Builtins.Group", "Builtins.Runtime.Name"], &["Builtins.Runtime.Labels."], &[]);
         // The parameters are those of each service.
-        let of_release = Names::new(&BUILTINS, &["Params.", "Constants.", "Builtins.Runtime.Labels."], &[]);
+        let of_release = NamesInScope::new(&BUILTINS, &["Params.", "Constants.", "Builtins.Runtime.Labels."], &[]);
         for (index, channel) in application.release_channels.iter().enumerate() {
             if let Some(policy) = &channel.policy {
                 self.env(&policy.default_env, &format!("/application/releaseChannels/{index}/policy/defaultEnv"), &of_release);
@@ -189,7 +191,7 @@ impl Texts<'_> {
     }
 
     fn service(&mut self, service: &Service) {
-        let names = Names::new(&BUILTINS, &["Constants.", "Builtins.Runtime.Labels."], &service.parameters);
+        let names = NamesInScope::new(&BUILTINS, &["Constants.", "Builtins.Runtime.Labels."], &service.parameters);
         let values =
             |values: &Option<super::CustomRuntimeValues>| serde_json::to_value(values.as_ref().map(|values| &values.parameter_values));
         self.value(&values(&service.custom_runtime), "/service/customRuntime/parameterValues", &names);
@@ -199,13 +201,13 @@ impl Texts<'_> {
             self.value(&values(&own.custom_runtime), &format!("{at}/customRuntime/parameterValues"), &names);
             self.env(&own.env, &format!("{at}/env"), &names);
         }
-        let mut names = Names::new(&["Builtins.Application.Name", "Builtins.Service.Name"], &[], &service.parameters);
+        let mut names = NamesInScope::new(&["Builtins.Application.Name", "Builtins.Service.Name"], &[], &service.parameters);
         names.known.extend(service.constants.iter().map(|constant| format!("Constants.{}", constant.name)));
         self.value(&serde_json::to_value(&service.bundle_name), "/service/bundleName", &names);
     }
 
     /// Values of variables; the names of secrets are no templates.
-    fn env(&mut self, env: &super::Env, at: &str, names: &Names) {
+    fn env(&mut self, env: &super::Env, at: &str, names: &NamesInScope) {
         for (key, value) in env {
             for (field, text) in [("value", &value.value), ("rawSecret", &value.raw_secret)] {
                 if let Some(text) = text {
@@ -222,13 +224,13 @@ impl Texts<'_> {
     }
 
     /// All strings of a value. Types of our own always are JSON, of a depth that they bound, and their keys need no escapes.
-    fn value(&mut self, value: &Result<Value, serde_json::Error>, at: &str, names: &Names) {
+    fn value(&mut self, value: &Result<Value, serde_json::Error>, at: &str, names: &NamesInScope) {
         if let Ok(value) = value {
             self.strings(value, at, names);
         }
     }
 
-    fn strings(&mut self, value: &Value, at: &str, names: &Names) {
+    fn strings(&mut self, value: &Value, at: &str, names: &NamesInScope) {
         match value {
             Value::String(text) => self.text(text, at, names),
             Value::Array(items) => {
@@ -241,7 +243,7 @@ impl Texts<'_> {
         }
     }
 
-    fn text(&mut self, text: &str, at: &str, names: &Names) {
+    fn text(&mut self, text: &str, at: &str, names: &NamesInScope) {
         if text.contains('\0') {
             self.problems.push(self.document.problem(at, NO_NUL).help("leave it out; pass other bytes than text as a file, or as base64"));
         }
@@ -262,16 +264,16 @@ impl Texts<'_> {
 }
 
 /// What is wrong in the strings of a Job file, with bytes of the whole text. No deeper than `yaml::DEPTH_LIMIT`.
-fn job_strings(node: &Node, text: &str, start: usize, names: &Names, found: &mut Vec<TemplateError>) {
+fn job_strings(node: &YamlNode, text: &str, start: usize, names: &NamesInScope, found: &mut Vec<TemplateError>) {
     match &node.kind {
-        Kind::Scalar { text: scalar, .. } => {
+        NodeKind::Scalar { text: scalar, .. } => {
             for error in names.check(scalar) {
                 let from = start + node.span.start;
                 let offset = text.get(from..).and_then(|rest| rest.find(&error.tag)).unwrap_or_default();
                 found.push(TemplateError { at: from + offset, ..error });
             }
         }
-        Kind::List(items) => items.iter().for_each(|item| job_strings(item, text, start, names, found)),
-        Kind::Mapping(entries) => entries.iter().for_each(|entry| job_strings(&entry.value, text, start, names, found)),
+        NodeKind::List(items) => items.iter().for_each(|item| job_strings(item, text, start, names, found)),
+        NodeKind::Mapping(entries) => entries.iter().for_each(|entry| job_strings(&entry.value, text, start, names, found)),
     }
 }

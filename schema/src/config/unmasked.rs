@@ -4,7 +4,7 @@ use super::Document;
 use crate::check::pointer_segment;
 use crate::diagnostic::Diagnostic;
 use crate::mask::SHORTEST_BYTES;
-use crate::yaml::{Kind, Node};
+use crate::yaml::{NodeKind, YamlNode};
 
 /// One warning for each `rawSecret` that is written as it stands and too short.
 pub fn unmasked_secrets<'a>(documents: impl IntoIterator<Item = &'a Document>) -> Vec<Diagnostic> {
@@ -21,22 +21,22 @@ pub fn unmasked_secrets<'a>(documents: impl IntoIterator<Item = &'a Document>) -
 }
 
 /// The pointers to them. No deeper than `yaml::DEPTH_LIMIT`.
-fn walk(node: &Node, pointer: &mut String, found: &mut Vec<String>) {
+fn walk(node: &YamlNode, pointer: &mut String, found: &mut Vec<String>) {
     let length = pointer.len();
     match &node.kind {
-        Kind::Scalar { .. } => {}
-        Kind::List(items) => {
+        NodeKind::Scalar { .. } => {}
+        NodeKind::List(items) => {
             for (index, item) in items.iter().enumerate() {
                 pointer_segment(pointer, &index.to_string());
                 walk(item, pointer, found);
                 pointer.truncate(length);
             }
         }
-        Kind::Mapping(entries) => {
+        NodeKind::Mapping(entries) => {
             for entry in entries {
                 pointer_segment(pointer, &entry.key);
                 match &entry.value.kind {
-                    Kind::Scalar { text, .. } if entry.key == "rawSecret" => {
+                    NodeKind::Scalar { text, .. } if entry.key == "rawSecret" => {
                         if (1..SHORTEST_BYTES).contains(&text.len()) && !text.contains("{{") {
                             found.push(pointer.clone());
                         }

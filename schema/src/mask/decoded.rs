@@ -7,17 +7,17 @@
 use std::ops::Range;
 
 pub(super) use self::escapes::BACKSLASHES_LIMIT;
-use self::escapes::{Kind, Stop};
+use self::escapes::{EscapeKind, Stop};
 use super::SHORTEST_BYTES;
 use crate::shown::has_string;
 
 mod escapes;
 
 /// One round decodes each of them in what the one before left.
-const KINDS: [Kind; 4] = [Kind::Unseen, Kind::Literal, Kind::Address, Kind::Markup];
+const KINDS: [EscapeKind; 4] = [EscapeKind::Unseen, EscapeKind::Literal, EscapeKind::Address, EscapeKind::Markup];
 
 /// The same of what a terminal draws.
-const DRAWN_KINDS: [Kind; 4] = [Kind::Undrawn, Kind::Literal, Kind::Address, Kind::Markup];
+const DRAWN_KINDS: [EscapeKind; 4] = [EscapeKind::Undrawn, EscapeKind::Literal, EscapeKind::Address, EscapeKind::Markup];
 
 /// So many rounds read what was escaped so often, in any order; more only where each was escaped after the next in `KINDS`.
 const ROUNDS: usize = 4;
@@ -35,7 +35,7 @@ pub(super) struct Decoded<'a> {
 }
 
 /// A text after some of the decoding.
-pub(super) struct View<'a> {
+pub(super) struct DecodedView<'a> {
     layers: &'a [Layer],
 }
 
@@ -66,7 +66,7 @@ impl<'a> Decoded<'a> {
         if texts.any(has_string) { Self::by(DRAWN_KINDS, self.bytes, hold, last) } else { None }
     }
 
-    fn by(kinds: [Kind; 4], bytes: &'a [u8], hold: bool, last: bool) -> Option<Self> {
+    fn by(kinds: [EscapeKind; 4], bytes: &'a [u8], hold: bool, last: bool) -> Option<Self> {
         let mut decoded = Self { bytes, layers: Vec::new() };
         for round in 0..ROUNDS {
             let before = decoded.layers.len();
@@ -83,14 +83,14 @@ impl<'a> Decoded<'a> {
     }
 
     /// What each kind of decoding left, the last one first: more of it may be decoded than was escaped.
-    pub(super) fn views(&self) -> impl Iterator<Item = View<'_>> {
+    pub(super) fn views(&self) -> impl Iterator<Item = DecodedView<'_>> {
         let last = self.layers.len();
         let changed = move |depth: &usize| *depth == last || !self.layers[*depth - 1].escapes.is_empty();
-        (1..=last).rev().filter(changed).map(|depth| View { layers: &self.layers[..depth] })
+        (1..=last).rev().filter(changed).map(|depth| DecodedView { layers: &self.layers[..depth] })
     }
 
-    fn view(&self) -> View<'_> {
-        View { layers: &self.layers }
+    fn view(&self) -> DecodedView<'_> {
+        DecodedView { layers: &self.layers }
     }
 
     fn text(&self) -> &[u8] {
@@ -110,7 +110,7 @@ impl<'a> Decoded<'a> {
     }
 }
 
-impl View<'_> {
+impl DecodedView<'_> {
     /// What is left.
     pub(super) fn text(&self) -> &[u8] {
         self.layers.last().map_or(b"", |layer| &layer.text)
@@ -134,14 +134,14 @@ impl View<'_> {
 
 impl Layer {
     /// Of what was decoded so far.
-    fn of(decoded: &Decoded<'_>, kind: Kind, hold: bool, last: bool) -> Option<Self> {
+    fn of(decoded: &Decoded<'_>, kind: EscapeKind, hold: bool, last: bool) -> Option<Self> {
         let (bytes, view) = (decoded.text(), decoded.view());
         let mut layer = Self { text: Vec::new(), escapes: Vec::new(), covered: bytes.len() };
         let (mut copied, mut at) = (0, 0);
         while let Some(found) = bytes[at..].iter().position(|byte| kind.begins(*byte)) {
             at += found;
             let (first, mut from, mut held) = (at, at, at);
-            if kind == Kind::Literal {
+            if kind == EscapeKind::Literal {
                 let marks = bytes[at..].iter().take_while(|byte| kind.begins(**byte)).count();
                 at += marks;
                 // So many are no escape, so that what is held back has a limit; the last may be one.
@@ -170,14 +170,14 @@ impl Layer {
                     if length > 0 {
                         meaning.write(&mut layer.text);
                     }
-                    let begin = if kind == Kind::Literal && !hold { at - length } else { from };
+                    let begin = if kind == EscapeKind::Literal && !hold { at - length } else { from };
                     layer.escapes.push(Escape { below: begin..at, here: here..layer.text.len() });
                     copied = at;
                 }
                 Err(Stop::Not) => at = at.max(from + 1),
                 Err(Stop::Cut) => {
                     unescaped(held, &mut layer.text);
-                    layer.covered = if kind == Kind::Literal && !hold { at } else { held };
+                    layer.covered = if kind == EscapeKind::Literal && !hold { at } else { held };
                     return Some(layer);
                 }
             }
@@ -240,7 +240,7 @@ pub(super) fn forms(plain: Vec<Vec<u8>>) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
         let layer = |form: &Vec<u8>| Layer::of(&Decoded { bytes: form, layers: Vec::new() }, kind, true, true);
         let decoded = all.iter().filter_map(layer).map(|layer| layer.text);
         // Where every character was escaped.
-        let bare = all.iter().filter(|form| round == 0 && kind == Kind::Literal && form.contains(&b'\\'));
+        let bare = all.iter().filter(|form| round == 0 && kind == EscapeKind::Literal && form.contains(&b'\\'));
         let bare = bare.map(|form| form.iter().copied().filter(|byte| *byte != b'\\').collect());
         let more: Vec<Vec<u8>> = decoded.chain(bare).collect();
         all.extend(more);

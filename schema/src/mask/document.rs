@@ -13,7 +13,7 @@ const PAIR_BYTES: usize = 2 * UNIT_BYTES;
 
 /// A document as far as it was read.
 #[derive(Clone, Default)]
-pub(super) struct Document {
+pub(super) struct ScannedDocument {
     in_string: bool,
     /// The present escape, as far as it was read.
     escape: Vec<u8>,
@@ -23,7 +23,7 @@ pub(super) struct Document {
 
 /// What a byte belongs to.
 #[derive(PartialEq, Eq)]
-enum Part {
+enum ByteRole {
     /// Quotes and what stands between values.
     Structure,
     /// A number or a word, and whatever is no JSON.
@@ -32,12 +32,12 @@ enum Part {
     Text,
 }
 
-impl Document {
+impl ScannedDocument {
     /// Adds what is no secret to `shown`.
     pub(super) fn show(&mut self, bytes: &[u8], shown: &mut Vec<u8>) {
         for byte in bytes {
             self.settle(*byte, shown);
-            let in_escape = self.step(*byte) == Part::Text && !self.escape.is_empty();
+            let in_escape = self.step(*byte) == ByteRole::Text && !self.escape.is_empty();
             if !in_escape {
                 shown.push(*byte);
             } else if is_whole(&self.escape) {
@@ -57,15 +57,15 @@ impl Document {
         for byte in bytes {
             self.settle(*byte, shown);
             let part = self.step(*byte);
-            if part == Part::Structure && keeps_structure {
+            if part == ByteRole::Structure && keeps_structure {
                 shown.push(*byte);
-            } else if part == Part::Text && !self.escape.is_empty() {
+            } else if part == ByteRole::Text && !self.escape.is_empty() {
                 self.is_masked = true;
                 if is_whole(&self.escape) {
                     self.end_escape(shown);
                 }
             }
-            if part == Part::Text && !is_told {
+            if part == ByteRole::Text && !is_told {
                 shown.extend_from_slice(MASK);
                 is_told = true;
             }
@@ -83,9 +83,9 @@ impl Document {
         for byte in bytes {
             self.settle(*byte, &mut Vec::new());
             match self.step(*byte) {
-                Part::Structure => is_counted &= *byte != b'"',
-                Part::Bare => return false,
-                Part::Text => {
+                ByteRole::Structure => is_counted &= *byte != b'"',
+                ByteRole::Bare => return false,
+                ByteRole::Text => {
                     strings += usize::from(!is_counted);
                     is_counted = true;
                     if is_whole(&self.escape) {
@@ -104,21 +104,21 @@ impl Document {
         }
     }
 
-    fn step(&mut self, byte: u8) -> Part {
+    fn step(&mut self, byte: u8) -> ByteRole {
         match byte {
             b'"' if self.escape.is_empty() => {
                 self.in_string = !self.in_string;
-                Part::Structure
+                ByteRole::Structure
             }
             _ if self.in_string => {
                 if byte == b'\\' || !self.escape.is_empty() {
                     self.escape.push(byte);
                 }
-                Part::Text
+                ByteRole::Text
             }
-            b'{' | b'}' | b'[' | b']' | b':' | b',' => Part::Structure,
-            _ if byte.is_ascii_whitespace() => Part::Structure,
-            _ => Part::Bare,
+            b'{' | b'}' | b'[' | b']' | b':' | b',' => ByteRole::Structure,
+            _ if byte.is_ascii_whitespace() => ByteRole::Structure,
+            _ => ByteRole::Bare,
         }
     }
 

@@ -36,7 +36,7 @@ pub(super) struct Patterns {
 }
 
 /// What was found in a text.
-pub(super) struct Found {
+pub(super) struct SecretMatch {
     /// Secrets, in their order, none within another.
     pub(super) ranges: Vec<Range<usize>>,
     /// Where the first thing begins that may be the start of a secret cut off by the end.
@@ -103,10 +103,10 @@ impl Patterns {
     }
 
     /// All of them in `bytes`, of which `certain` is the part whose end may be the start of another.
-    pub(super) fn find(&self, bytes: &[u8], certain: &[u8], last: bool) -> Found {
+    pub(super) fn find(&self, bytes: &[u8], certain: &[u8], last: bool) -> SecretMatch {
         let mut beginnings = Beginnings::of(self, certain, PATIENCE * self.longest);
         let mut open_from = |from: usize| if last { bytes.len() } else { beginnings.first(from.min(certain.len())) };
-        let mut found = Found { ranges: Vec::new(), open_from: open_from(0) };
+        let mut found = SecretMatch { ranges: Vec::new(), open_from: open_from(0) };
         let (mut done, mut patience) = (0, PATIENCE * self.longest);
         let mut all: Option<(usize, Vec<usize>)> = None;
         // A secret that begins before anything unfinished is a secret whatever comes.

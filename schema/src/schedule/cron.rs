@@ -134,20 +134,20 @@ impl PartialEq for Schedule {
 impl Eq for Schedule {}
 
 #[derive(Serialize, Deserialize)]
-struct Written {
+struct WrittenCron {
     cron: String,
     zone: String,
 }
 
 impl Serialize for Schedule {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Written { cron: self.text.to_string(), zone: self.zone.name().to_owned() }.serialize(serializer)
+        WrittenCron { cron: self.text.to_string(), zone: self.zone.name().to_owned() }.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Schedule {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let written = Written::deserialize(deserializer)?;
+        let written = WrittenCron::deserialize(deserializer)?;
         Self::parse(&written.cron, Some(&written.zone)).map_err(serde::de::Error::custom)
     }
 }

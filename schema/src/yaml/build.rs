@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span, Tag};
 
-use super::{ALIAS_BYTE_LIMIT, ALIAS_NODE_LIMIT, DEPTH_LIMIT, Entry, Kind, NODE_LIMIT, Node, YamlError};
+use super::{ALIAS_BYTE_LIMIT, ALIAS_NODE_LIMIT, DEPTH_LIMIT, MappingEntry, NODE_LIMIT, NodeKind, YamlError, YamlNode};
 
-pub(super) fn parse(text: &str) -> Result<(Option<Node>, Vec<Entry>), YamlError> {
-    let bytes = Bytes::new(text);
+pub(super) fn parse(text: &str) -> Result<(Option<YamlNode>, Vec<MappingEntry>), YamlError> {
+    let bytes = ByteOffsets::new(text);
     if let Some(at) = text.find(|c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t' | '\u{85}')) {
         let found = text[at..].chars().next().unwrap_or_default();
         return Err(error(at..at + found.len_utf8(), format!("the control character {found:?} is not allowed in YAML"), None));
@@ -50,13 +50,13 @@ fn error(span: Range<usize>, message: String, help: Option<String>) -> YamlError
     YamlError { span, message, help }
 }
 
-/// Byte positions of characters, as the parser counts in characters: exact every [`Bytes::STEP`] characters, walked between.
-struct Bytes<'a> {
+/// Byte positions of characters, as the parser counts in characters: exact every [`ByteOffsets::STEP`] characters, walked between.
+struct ByteOffsets<'a> {
     text: &'a str,
     marks: Vec<usize>,
 }
 
-impl<'a> Bytes<'a> {
+impl<'a> ByteOffsets<'a> {
     const STEP: usize = 256;
 
     fn new(text: &'a str) -> Self {
@@ -76,28 +76,28 @@ impl<'a> Bytes<'a> {
 
 /// A list or mapping that is not closed yet.
 struct Open {
-    node: Parts,
+    node: OpenNode,
     span: Range<usize>,
     anchor: usize,
 }
 
-enum Parts {
-    List(Vec<Node>),
-    Mapping { entries: Vec<Entry>, key: Option<(String, Range<usize>, bool)>, merged: Vec<Node> },
+enum OpenNode {
+    List(Vec<YamlNode>),
+    Mapping { entries: Vec<MappingEntry>, key: Option<(String, Range<usize>, bool)>, merged: Vec<YamlNode> },
 }
 
 struct Builder<'a> {
     text: &'a str,
-    bytes: Bytes<'a>,
+    bytes: ByteOffsets<'a>,
     open: Vec<Open>,
     /// Finished nodes by anchor, with their size; `None` while the node is still open.
-    anchors: HashMap<usize, Option<(Node, Size)>>,
+    anchors: HashMap<usize, Option<(YamlNode, Size)>>,
     nodes: usize,
     alias_nodes: usize,
     alias_bytes: usize,
-    root: Option<Node>,
+    root: Option<YamlNode>,
     /// Entries of merged mappings that the mapping says otherwise; bounded as all nodes are.
-    shadowed: Vec<Entry>,
+    shadowed: Vec<MappingEntry>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -119,16 +119,16 @@ impl Builder<'_> {
                 let plain = style == ScalarStyle::Plain && !self.is_text_tag(tag.as_deref(), &span)?;
                 // Blocks and multi-line plain scalars end where the next token begins; people mean the text itself.
                 let end = span.start + self.text[span.clone()].trim_end().len();
-                let node = Node { kind: Kind::Scalar { text: text.into_owned(), plain }, span: span.start..end };
+                let node = YamlNode { kind: NodeKind::Scalar { text: text.into_owned(), plain }, span: span.start..end };
                 self.finish(node, anchor)
             }
             Event::SequenceStart(anchor, tag) => {
                 self.is_text_tag(tag.as_deref(), &span)?;
-                self.start(Parts::List(Vec::new()), span, anchor)
+                self.start(OpenNode::List(Vec::new()), span, anchor)
             }
             Event::MappingStart(anchor, tag) => {
                 self.is_text_tag(tag.as_deref(), &span)?;
-                self.start(Parts::Mapping { entries: Vec::new(), key: None, merged: Vec::new() }, span, anchor)
+                self.start(OpenNode::Mapping { entries: Vec::new(), key: None, merged: Vec::new() }, span, anchor)
             }
             Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
                 Some(open) => self.close(open, span),
@@ -155,7 +155,7 @@ impl Builder<'_> {
         }
     }
 
-    fn start(&mut self, node: Parts, span: Range<usize>, anchor: usize) -> Result<(), YamlError> {
+    fn start(&mut self, node: OpenNode, span: Range<usize>, anchor: usize) -> Result<(), YamlError> {
         if self.open.len() >= DEPTH_LIMIT {
             return Err(error(span, format!("nested deeper than {DEPTH_LIMIT} levels"), None));
         }
@@ -169,11 +169,11 @@ impl Builder<'_> {
     fn close(&mut self, open: Open, end: Range<usize>) -> Result<(), YamlError> {
         let is_flow = matches!(self.text.as_bytes().get(open.span.start), Some(b'{' | b'['));
         let kind = match open.node {
-            Parts::List(items) => Kind::List(items),
-            Parts::Mapping { mut entries, merged, .. } => {
+            OpenNode::List(items) => NodeKind::List(items),
+            OpenNode::Mapping { mut entries, merged, .. } => {
                 // `<<: *base`: what the mapping says itself wins, then the earlier of several bases.
                 for base in merged.into_iter().flat_map(|base| match base.kind {
-                    Kind::Mapping(entries) => entries,
+                    NodeKind::Mapping(entries) => entries,
                     _ => Vec::new(),
                 }) {
                     if entries.iter().any(|entry| entry.key == base.key) {
@@ -182,16 +182,16 @@ impl Builder<'_> {
                         entries.push(base);
                     }
                 }
-                Kind::Mapping(entries)
+                NodeKind::Mapping(entries)
             }
         };
         let last = match &kind {
-            Kind::List(items) => items.last().map(|item| item.span.end),
-            Kind::Mapping(entries) => entries.last().map(|entry| entry.value.span.end.max(entry.key_span.end)),
-            Kind::Scalar { .. } => None,
+            NodeKind::List(items) => items.last().map(|item| item.span.end),
+            NodeKind::Mapping(entries) => entries.last().map(|entry| entry.value.span.end.max(entry.key_span.end)),
+            NodeKind::Scalar { .. } => None,
         };
         let end = if is_flow { end.end } else { last.unwrap_or(open.span.end) };
-        self.finish(Node { kind, span: open.span.start..end.max(open.span.start) }, open.anchor)
+        self.finish(YamlNode { kind, span: open.span.start..end.max(open.span.start) }, open.anchor)
     }
 
     fn alias(&mut self, anchor: usize, span: Range<usize>) -> Result<(), YamlError> {
@@ -212,7 +212,7 @@ impl Builder<'_> {
         }
     }
 
-    fn finish(&mut self, node: Node, anchor: usize) -> Result<(), YamlError> {
+    fn finish(&mut self, node: YamlNode, anchor: usize) -> Result<(), YamlError> {
         self.nodes += 1;
         if self.nodes > NODE_LIMIT {
             return Err(error(node.span, format!("more than {NODE_LIMIT} values in one document"), None));
@@ -226,10 +226,10 @@ impl Builder<'_> {
             return Ok(());
         };
         match &mut open.node {
-            Parts::List(items) => items.push(node),
-            Parts::Mapping { entries, key, merged } => match key.take() {
+            OpenNode::List(items) => items.push(node),
+            OpenNode::Mapping { entries, key, merged } => match key.take() {
                 None => match node.kind {
-                    Kind::Scalar { text, plain } => *key = Some((text, node.span, plain)),
+                    NodeKind::Scalar { text, plain } => *key = Some((text, node.span, plain)),
                     _ => {
                         let is_template = self.text[node.span.start..].starts_with('{');
                         let help = is_template.then(|| "a template has to stand in quotes, as in `\"{{.Params.x}}\"`".to_owned());
@@ -237,11 +237,11 @@ impl Builder<'_> {
                     }
                 },
                 Some((name, key_span, true)) if name == "<<" => match node.kind {
-                    Kind::Mapping(_) => merged.push(node),
-                    Kind::List(bases) if bases.iter().all(|base| matches!(base.kind, Kind::Mapping(_))) => merged.extend(bases),
+                    NodeKind::Mapping(_) => merged.push(node),
+                    NodeKind::List(bases) if bases.iter().all(|base| matches!(base.kind, NodeKind::Mapping(_))) => merged.extend(bases),
                     _ => return Err(error(key_span, "`<<` takes a mapping, or a list of mappings".to_owned(), None)),
                 },
-                Some((key, key_span, _)) => entries.push(Entry { key, key_span, value: node }),
+                Some((key, key_span, _)) => entries.push(MappingEntry { key, key_span, value: node }),
             },
         }
         Ok(())
@@ -276,15 +276,15 @@ impl Builder<'_> {
 }
 
 /// Nodes and bytes of text in a tree. Its depth is bounded by [`DEPTH_LIMIT`] once for itself and once for each alias in it.
-fn size(node: &Node) -> Size {
+fn size(node: &YamlNode) -> Size {
     let mut sum = Size { nodes: 0, bytes: 0 };
     let mut stack = vec![node];
     while let Some(node) = stack.pop() {
         sum.nodes += 1;
         match &node.kind {
-            Kind::Scalar { text, .. } => sum.bytes += text.len(),
-            Kind::List(items) => stack.extend(items),
-            Kind::Mapping(entries) => {
+            NodeKind::Scalar { text, .. } => sum.bytes += text.len(),
+            NodeKind::List(items) => stack.extend(items),
+            NodeKind::Mapping(entries) => {
                 sum.bytes += entries.iter().map(|entry| entry.key.len()).sum::<usize>();
                 stack.extend(entries.iter().map(|entry| &entry.value));
             }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Kind, documents, parse};
+use super::{NodeKind, documents, parse};
 
 fn cut(text: &str) -> Vec<&str> {
     documents(text).into_iter().map(|range| &text[range]).collect()
@@ -34,7 +34,7 @@ fn json_is_read_by_the_core_rules() {
 fn spans_are_bytes_also_after_wide_characters() {
     let text = format!("{}: \"ä€\"\nlast: [x, ü]\n", "ä".repeat(1000));
     let tree = parse(&text).unwrap().unwrap();
-    let Kind::Mapping(entries) = &tree.kind else { panic!("{tree:?}") };
+    let NodeKind::Mapping(entries) = &tree.kind else { panic!("{tree:?}") };
     assert_eq!(&text[entries[0].value.span.clone()], "\"ä€\"");
     assert_eq!(&text[entries[1].key_span.clone()], "last");
     assert_eq!(&text[tree.nearest("/last/1").0.span.clone()], "ü");

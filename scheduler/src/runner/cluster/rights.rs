@@ -187,24 +187,24 @@ pub(super) async fn check(cluster: &Cluster, place: &ClusterPlace, is_apply: boo
 mod tests {
     use std::collections::BTreeSet;
 
-    use schema::yaml::{self, Kind, Node};
+    use schema::yaml::{self, NodeKind, YamlNode};
 
     use super::*;
 
     /// Group, resource and verb.
     type Flat = BTreeSet<(String, String, String)>;
 
-    fn texts(node: &Node) -> Vec<String> {
-        let Kind::List(items) = &node.kind else { panic!("no list: {node:?}") };
-        let text = |item: &Node| match &item.kind {
-            Kind::Scalar { text, .. } => text.clone(),
+    fn texts(node: &YamlNode) -> Vec<String> {
+        let NodeKind::List(items) = &node.kind else { panic!("no list: {node:?}") };
+        let text = |item: &YamlNode| match &item.kind {
+            NodeKind::Scalar { text, .. } => text.clone(),
             other => panic!("no text: {other:?}"),
         };
         items.iter().map(text).collect()
     }
 
-    fn field<'a>(node: &'a Node, key: &str) -> Option<&'a Node> {
-        let Kind::Mapping(entries) = &node.kind else { panic!("no mapping: {node:?}") };
+    fn field<'a>(node: &'a YamlNode, key: &str) -> Option<&'a YamlNode> {
+        let NodeKind::Mapping(entries) = &node.kind else { panic!("no mapping: {node:?}") };
         entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value)
     }
 
@@ -214,7 +214,7 @@ mod tests {
         let mut published = Flat::new();
         for range in yaml::documents(text) {
             let document = yaml::parse(&text[range]).unwrap().unwrap();
-            let Some(Node { kind: Kind::List(rules), .. }) = field(&document, "rules") else { panic!("a role without rules") };
+            let Some(YamlNode { kind: NodeKind::List(rules), .. }) = field(&document, "rules") else { panic!("a role without rules") };
             for rule in rules {
                 for group in texts(field(rule, "apiGroups").unwrap()) {
                     for resource in texts(field(rule, "resources").unwrap()) {

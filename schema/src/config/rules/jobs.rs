@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::Rules;
 use crate::check::cut;
 use crate::config::KubernetesConfig;
-use crate::yaml::{self, Kind, Node};
+use crate::yaml::{self, NodeKind, YamlNode};
 
 /// Most objects that a message lists.
 const LISTED_OBJECTS: usize = 10;
@@ -67,11 +67,11 @@ impl Rules<'_> {
 
 /// Keys that a mapping has already, with their byte: Kubernetes would take one of the two, and which one nobody knows. No deeper
 /// than `yaml::DEPTH_LIMIT`.
-fn given_twice<'a>(node: &'a Node, found: &mut Vec<(&'a str, usize)>) {
+fn given_twice<'a>(node: &'a YamlNode, found: &mut Vec<(&'a str, usize)>) {
     match &node.kind {
-        Kind::Scalar { .. } => {}
-        Kind::List(items) => items.iter().for_each(|item| given_twice(item, found)),
-        Kind::Mapping(entries) => {
+        NodeKind::Scalar { .. } => {}
+        NodeKind::List(items) => items.iter().for_each(|item| given_twice(item, found)),
+        NodeKind::Mapping(entries) => {
             let mut keys = BTreeSet::new();
             for entry in entries {
                 if !keys.insert(entry.key.as_str()) {
@@ -88,9 +88,9 @@ struct Object {
     words: String,
 }
 
-fn describe(object: &Node) -> Object {
+fn describe(object: &YamlNode) -> Object {
     let text = |pointer: &str| match object.nearest(pointer) {
-        (Node { kind: Kind::Scalar { text, .. }, .. }, _, true) => Some(text.as_str()),
+        (YamlNode { kind: NodeKind::Scalar { text, .. }, .. }, _, true) => Some(text.as_str()),
         _ => None,
     };
     let words = match (text("/apiVersion"), text("/kind")) {

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::{documents, file, problems};
 use crate::api::ConfigFile;
-use crate::config::{DOCUMENT_PROBLEM_LIMIT, FILE_LIMIT_BYTES, PROBLEM_LIMIT, Source, read, read_source, references};
+use crate::config::{DOCUMENT_PROBLEM_LIMIT, DocumentSource, FILE_LIMIT_BYTES, PROBLEM_LIMIT, read, read_source, references};
 use crate::diagnostic::{Diagnostic, dotted, pointer};
 
 const TWO: &str = "# first\napplication:\n  {name: a, releaseChannels: [{name: p, runtimes: [{runtime: r}]}]}\n---\n\n# second\nservice:\n  name: s\n  application: a\n  env:\n    A:\n      value: \"x {{.Params.y}} {{.Params.z}}\"\n  per_release_channel:\n  - release_channel: p\n";
@@ -63,7 +63,7 @@ fn a_document_keeps_its_own_text_and_reads_back_from_it() {
     assert_eq!(read_twice[0].source().text, "# first\napplication:\n  {name: a, releaseChannels: [{name: p, runtimes: [{runtime: r}]}]}\n");
     assert_eq!(read_twice[1].source().first_line, 4);
     let stored = serde_json::to_string(read_twice[1].source()).unwrap();
-    let again = read_source(serde_json::from_str::<Source>(&stored).unwrap()).unwrap().unwrap();
+    let again = read_source(serde_json::from_str::<DocumentSource>(&stored).unwrap()).unwrap().unwrap();
     assert_eq!(again.body(), read_twice[1].body());
     assert_eq!(again.digest(), read_twice[1].digest());
     check_place(&again.problem("/service/application", ""), (9, 16, "a"));

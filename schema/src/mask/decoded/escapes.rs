@@ -49,7 +49,7 @@ pub(super) type Read = Result<(Meaning, usize), Stop>;
 
 /// A kind of escape.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum EscapeKind {
     /// Colours and characters that nobody sees: what is shown without them must hold no secret either.
     Unseen,
     /// The same as terminals draw them, without what stands in their strings.
@@ -59,7 +59,7 @@ pub(super) enum Kind {
     Markup,
 }
 
-impl Kind {
+impl EscapeKind {
     /// Whether an escape of it may begin with this byte.
     pub(super) fn begins(self, byte: u8) -> bool {
         match self {
