@@ -11,7 +11,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use schema::report::StructuredKind;
 use schema::wire::{FETCH_MODE_VARIABLE, KIND_VARIABLE};
 
-pub(crate) use self::declared::{Input, Output};
+pub(crate) use self::declared::{DeclaredInput, DeclaredOutput};
 use crate::signals;
 
 mod declared;
@@ -34,11 +34,11 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum What {
     /// Run a command, pass its output through, keep it, and report how it ended
-    Exec(Box<Exec>),
+    Exec(Box<ExecArguments>),
     /// Check a document as the scheduler would: 0 when it is as it should be, 65 when not
     Validate {
         /// Which document it should be
-        kind: Kind,
+        kind: ExpectedDocument,
         /// The file to check; `-` is standard input
         file: PathBuf,
     },
@@ -79,30 +79,30 @@ impl Arguments {
 
 /// What `--expect` and `validate` can name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Kind {
+pub(crate) enum ExpectedDocument {
     Fetch,
     GetInfo,
 }
 
-impl From<Kind> for StructuredKind {
-    fn from(kind: Kind) -> Self {
+impl From<ExpectedDocument> for StructuredKind {
+    fn from(kind: ExpectedDocument) -> Self {
         match kind {
-            Kind::Fetch => Self::Fetch,
-            Kind::GetInfo => Self::GetInfo,
+            ExpectedDocument::Fetch => Self::Fetch,
+            ExpectedDocument::GetInfo => Self::GetInfo,
         }
     }
 }
 
 #[derive(Debug, Args)]
 #[command(args_override_self = true)]
-pub(crate) struct Exec {
+pub(crate) struct ExecArguments {
     /// Put a file in place before the start: `fetch:NAME` is an output of the fetch that found the work, or a blob id
-    #[arg(long = "in", value_name = "PATH=REF", value_parser = Input::parse)]
-    pub(crate) inputs: Vec<Input>,
+    #[arg(long = "in", value_name = "PATH=REF", value_parser = DeclaredInput::parse)]
+    pub(crate) inputs: Vec<DeclaredInput>,
 
     /// Hand over a file that the command leaves
-    #[arg(long = "out", value_name = "NAME=PATH", value_parser = Output::parse)]
-    pub(crate) outputs: Vec<Output>,
+    #[arg(long = "out", value_name = "NAME=PATH", value_parser = DeclaredOutput::parse)]
+    pub(crate) outputs: Vec<DeclaredOutput>,
 
     /// Exit codes after which the outputs must be there
     #[arg(long, value_name = "N,...", default_value = "0", value_parser = ExitCodes::parse)]
@@ -110,7 +110,7 @@ pub(crate) struct Exec {
 
     /// Check standard output as this document; without it, what the variables of a job ask for
     #[arg(long, value_name = "KIND")]
-    pub(crate) expect: Option<Kind>,
+    pub(crate) expect: Option<ExpectedDocument>,
 
     /// Stop the command after this long, as in `90s` or `1h30m`
     #[arg(long, value_name = "D", value_parser = positive)]
@@ -126,7 +126,7 @@ pub(crate) struct Exec {
 
     /// Who gets the signals that the wrapper gets
     #[arg(long, value_name = "WHO", default_value = "child")]
-    pub(crate) signal_scope: Scope,
+    pub(crate) signal_scope: SignalScope,
 
     /// What TERM becomes on its way to the command
     #[arg(long, value_name = "NAME", default_value = "TERM", value_parser = signals::parse)]
@@ -170,7 +170,7 @@ pub(crate) struct Exec {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Scope {
+pub(crate) enum SignalScope {
     /// The command alone, as the kernel would have done without us
     Child,
     /// Its whole process group
@@ -210,7 +210,7 @@ fn length(text: &str) -> Result<Duration, String> {
     if matches!(text, "0" | "0s" | "0ms" | "0m" | "0h") { Ok(Duration::ZERO) } else { positive(text) }
 }
 
-impl Exec {
+impl ExecArguments {
     /// What claims the same place twice, if anything does: one output of two files, or one file with two contents.
     pub(crate) fn doubled(&self) -> Option<String> {
         let output = self.outputs.iter().enumerate().find(|(index, output)| self.outputs[..*index].iter().any(|o| o.name == output.name));

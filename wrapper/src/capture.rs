@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use schema::mask::{Masker, Secrets};
 use schema::spool::Stream;
 
-use crate::store::{Home, Kept, Store};
+use crate::store::{Home, KeptStream, StreamStore};
 use crate::tee::{self, Tee};
 
 /// A read of this much says that the pipe was full: time for a larger one.
@@ -23,7 +23,7 @@ pub(crate) struct Capture {
     enlarged: bool,
     masker: Masker,
     pub(crate) tee: Tee,
-    store: Store,
+    store: StreamStore,
     /// Whether it was cut before its end.
     pub(crate) incomplete: bool,
 }
@@ -36,7 +36,7 @@ impl Capture {
             enlarged: false,
             masker: if is_document { Masker::of_document() } else { Masker::default() },
             tee: Tee::new(tee::own(stream)),
-            store: Store::new(home, stream, cap),
+            store: StreamStore::new(home, stream, cap),
             incomplete: false,
         }
     }
@@ -128,7 +128,7 @@ impl Capture {
     }
 
     /// What is left of it.
-    pub(crate) fn finish(self) -> Kept {
+    pub(crate) fn finish(self) -> KeptStream {
         self.store.finish()
     }
 }

@@ -29,13 +29,13 @@ use std::time::{Duration, Instant};
 use rustix::process::{Signal, getpid, kill_process};
 use schema::wire::REPORT_LINE_AFTER_MS;
 
-use self::client::Client;
-use self::courier::Outcome;
-use self::done::Done;
+use self::client::JobClient;
+use self::courier::DeliveryOutcome;
+use self::done::ThreadResult;
 use self::last::Last;
 use self::live::Live;
 use self::spool::Spool;
-use self::target::Target;
+use self::target::DeliveryTarget;
 
 /// Stack of a thread of ours: a TLS handshake needs a quarter of it.
 pub(crate) const STACK_BYTES: usize = 1 << 20;
@@ -51,16 +51,16 @@ const SYNC_AFTER: Duration = Duration::from_millis(200);
 const SLACK: Duration = Duration::from_secs(1);
 
 /// The threads, and what they share with us.
-pub(crate) struct Delivery {
-    pub(crate) target: Target,
+pub(crate) struct DeliveryThreads {
+    pub(crate) target: DeliveryTarget,
     pub(crate) live: Arc<Live>,
-    done: Arc<Done<Outcome>>,
+    done: Arc<ThreadResult<DeliveryOutcome>>,
     started: bool,
     resumed: bool,
 }
 
 /// How to wait for the end of a delivery.
-pub(crate) struct Patience<'a> {
+pub(crate) struct DeliveryWait<'a> {
     /// Where what is not delivered is kept.
     pub(crate) spool: Option<&'a Spool>,
     /// How long delivering goes on after TERM or INT.
@@ -69,26 +69,26 @@ pub(crate) struct Patience<'a> {
     pub(crate) last_words: &'a dyn Fn(),
 }
 
-impl<'a> Patience<'a> {
+impl<'a> DeliveryWait<'a> {
     /// That of a run.
     pub(crate) fn of_a_run(spool: Option<&'a Spool>, last_words: &'a dyn Fn()) -> Self {
         Self { spool, stopped_for: STOPPED_FOR, last_words }
     }
 }
 
-impl Delivery {
+impl DeliveryThreads {
     /// Nothing is done yet.
-    pub(crate) fn new(target: Target) -> Self {
-        Self { target, live: Arc::default(), done: Done::new(), started: false, resumed: false }
+    pub(crate) fn new(target: DeliveryTarget) -> Self {
+        Self { target, live: Arc::default(), done: ThreadResult::new(), started: false, resumed: false }
     }
 
     /// Of a run of which another process may have delivered a part.
-    pub(crate) fn resumed(target: Target) -> Self {
+    pub(crate) fn resumed(target: DeliveryTarget) -> Self {
         Self { resumed: true, ..Self::new(target) }
     }
 
     /// A client of the target; an answer that says so asks the command to stop.
-    pub(crate) fn client(target: &Target, live: &Arc<Live>) -> Client {
+    pub(crate) fn client(target: &DeliveryTarget, live: &Arc<Live>) -> JobClient {
         let live = Arc::clone(live);
         let stop = move || {
             if live.cancel() {
@@ -96,7 +96,7 @@ impl Delivery {
                 let _ = kill_process(getpid(), Signal::TERM);
             }
         };
-        Client::new(target, Box::new(stop))
+        JobClient::new(target, Box::new(stop))
     }
 
     /// Starts the threads, if it can be and they are not; [`Self::finish`] tries again.
@@ -109,7 +109,7 @@ impl Delivery {
     }
 
     /// What the courier does.
-    fn carry(&self) -> impl FnOnce() -> Outcome + Send + 'static {
+    fn carry(&self) -> impl FnOnce() -> DeliveryOutcome + Send + 'static {
         let (target, live, resumed) = (self.target.clone(), Arc::clone(&self.live), self.resumed);
         move || {
             let client = Arc::new(Self::client(&target, &live));
@@ -117,9 +117,9 @@ impl Delivery {
         }
     }
 
-    fn start_with(&mut self, carry: impl FnOnce() -> Outcome + Send + 'static) {
+    fn start_with(&mut self, carry: impl FnOnce() -> DeliveryOutcome + Send + 'static) {
         let done = Arc::clone(&self.done);
-        let courier = move || done.of(carry, || Outcome::GaveUp("a fault of the wrapper's own ended the delivery".to_owned()));
+        let courier = move || done.of(carry, || DeliveryOutcome::GaveUp("a fault of the wrapper's own ended the delivery".to_owned()));
         // It ends with the process; nothing waits for it.
         self.started = std::thread::Builder::new().name("courier".to_owned()).stack_size(STACK_BYTES).spawn(courier).is_ok();
     }
@@ -131,7 +131,7 @@ impl Delivery {
     }
 
     /// Delivers what is left, and waits for it.
-    pub(crate) fn finish(mut self, last: Last, patience: &Patience<'_>) -> Outcome {
+    pub(crate) fn finish(mut self, last: Last, patience: &DeliveryWait<'_>) -> DeliveryOutcome {
         if !self.started {
             self.start();
         }
@@ -144,14 +144,14 @@ impl Delivery {
         self.wait(patience)
     }
 
-    fn wait(&self, patience: &Patience<'_>) -> Outcome {
+    fn wait(&self, patience: &DeliveryWait<'_>) -> DeliveryOutcome {
         let began = Instant::now();
         let line_after = Duration::from_millis(REPORT_LINE_AFTER_MS);
         let signals = crate::supervise::signal_descriptor().ok();
         let (mut synced, mut spoken) = (false, false);
         loop {
             if let Some(outcome) = self.done.take() {
-                if !spoken && matches!(outcome, Outcome::GaveUp(_)) {
+                if !spoken && matches!(outcome, DeliveryOutcome::GaveUp(_)) {
                     (patience.last_words)();
                 }
                 return outcome;
@@ -162,7 +162,7 @@ impl Delivery {
                 if !spoken {
                     (patience.last_words)();
                 }
-                return Outcome::GaveUp(self.live.failing().unwrap_or_else(|| "the scheduler does not answer".to_owned()));
+                return DeliveryOutcome::GaveUp(self.live.failing().unwrap_or_else(|| "the scheduler does not answer".to_owned()));
             }
             let speak_at = self.live.heard_at().map_or(began, |heard| heard.max(began)) + line_after;
             if !spoken && now >= speak_at {
@@ -193,21 +193,21 @@ mod tests {
 
     use schema::report::Report;
 
-    use super::last::Where;
+    use super::last::LastBytes;
     use super::*;
 
     #[test]
     fn a_panic_of_the_courier_is_a_delivery_that_gave_up_and_the_report_leaves_by_the_line() {
-        let target = Target::of("http://127.0.0.1:1", "job-1", &[("PVN_TOKEN".into(), "t".into())]).unwrap();
-        let mut delivery = Delivery::new(target);
+        let target = DeliveryTarget::of("http://127.0.0.1:1", "job-1", &[("PVN_TOKEN".into(), "t".into())]).unwrap();
+        let mut delivery = DeliveryThreads::new(target);
         delivery.start_with(|| panic!("as a fault of our own would"));
         delivery.ended(Duration::from_secs(3600));
-        let nothing = || (Where::Memory(Vec::new()), 0);
+        let nothing = || (LastBytes::Memory(Vec::new()), 0);
         let last = Last::new(Report::default(), [nothing(), nothing()], [false; 2], Vec::new());
         let spoken = Cell::new(0);
         let last_words = || spoken.set(spoken.get() + 1);
-        let outcome = delivery.finish(last, &Patience::of_a_run(None, &last_words));
-        assert!(matches!(&outcome, Outcome::GaveUp(why) if why.contains("fault")), "{outcome:?}");
+        let outcome = delivery.finish(last, &DeliveryWait::of_a_run(None, &last_words));
+        assert!(matches!(&outcome, DeliveryOutcome::GaveUp(why) if why.contains("fault")), "{outcome:?}");
         assert_eq!(spoken.get(), 1);
     }
 }

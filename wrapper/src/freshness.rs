@@ -16,8 +16,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-use crate::args::Output;
-use crate::deliver::done::Done;
+use crate::args::DeclaredOutput;
+use crate::deliver::done::ThreadResult;
 use crate::locks::Locks;
 
 /// How often, and how many times, we look whether the clock of file times has moved on. It does at least every 10 ms (`CONFIG_HZ`
@@ -51,7 +51,7 @@ pub(crate) struct Before {
 
 impl Before {
     /// Looks. Returns when a write from now on has another time than anything that is there.
-    pub(crate) fn look(outputs: &[Output], locks: &Locks) -> Self {
+    pub(crate) fn look(outputs: &[DeclaredOutput], locks: &Locks) -> Self {
         let begun = now();
         let versions: Vec<_> = outputs.iter().map(|output| std::fs::metadata(&output.path).ok().as_ref().map(Version::of)).collect();
         let (seconds, nanoseconds) = versions.iter().flatten().map(|version| version.changed).max().unwrap_or(begun);
@@ -59,7 +59,7 @@ impl Before {
         let (until, ticks) = if nanoseconds == 0 { ((seconds + 1, 999_999_999), COARSE_TICKS) } else { ((seconds, nanoseconds), TICKS) };
         let mut ticks = 0..ticks;
         while until.max(begun) >= now() && ticks.next().is_some() {
-            Done::<()>::new().sleep(None, TICK);
+            ThreadResult::<()>::new().sleep(None, TICK);
         }
         Self { versions, at: now(), clocks: locks.clocks() }
     }

@@ -22,9 +22,9 @@ const WORDS: &[&[u8]] = &[
 ];
 
 /// Numbers that look random and are the same in every run (xorshift64*, Vigna 2016).
-struct Numbers(u64);
+struct RandomNumbers(u64);
 
-impl Numbers {
+impl RandomNumbers {
     fn below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -62,7 +62,7 @@ fn check(name: &str, target: fn(&[u8])) {
     assert!(!corpus.is_empty(), "nothing in {}", directory.display());
     corpus.iter().for_each(|case| attempt(name, target, case));
     let rounds = std::env::var("PVN_FUZZ_ROUNDS").map_or(ROUNDS, |rounds| rounds.parse().unwrap());
-    let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
+    let mut numbers = RandomNumbers(0x9e37_79b9_7f4a_7c15);
     for _ in 0..rounds {
         let mut case = corpus[numbers.below(corpus.len())].clone();
         for _ in 0..=numbers.below(8) {

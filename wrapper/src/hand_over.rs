@@ -10,18 +10,18 @@ use schema::mask::Secrets;
 use schema::report::{Report, line};
 use schema::spool;
 
-use crate::args::{self, Exec, Input};
-use crate::deliver::courier::Outcome;
-use crate::deliver::last::{Last, Where};
-use crate::deliver::spool::{About, Spool};
-use crate::deliver::target::Target;
-use crate::deliver::{Delivery, Patience};
-use crate::job::Job;
-use crate::outputs::To;
+use crate::args::{self, DeclaredInput, ExecArguments};
+use crate::deliver::courier::DeliveryOutcome;
+use crate::deliver::last::{Last, LastBytes};
+use crate::deliver::spool::{Spool, SpoolAddress};
+use crate::deliver::target::DeliveryTarget;
+use crate::deliver::{DeliveryThreads, DeliveryWait};
+use crate::job::JobSlot;
+use crate::outputs::OutputReceiver;
 use crate::report::Began;
 use crate::run::Ended;
-use crate::spawn::Refusal;
-use crate::store::{Directory, Home, Kept, Place, temporary};
+use crate::spawn::SpawnRefusal;
+use crate::store::{Home, KeptBytes, KeptStream, LazyDirectory, temporary};
 use crate::writer::say;
 use crate::{inputs, last_words, report};
 
@@ -32,33 +32,33 @@ const LOCKS: &str = "pvn-locks";
 pub(crate) type Environment = Vec<(OsString, OsString)>;
 
 /// Who gets what a run leaves.
-pub(crate) enum Way {
+pub(crate) enum ReportSink {
     /// Nobody. `part_of`: the spool directory of the local job that our command is a part of.
-    Dry { home: Directory, part_of: Option<PathBuf> },
+    Dry { home: LazyDirectory, part_of: Option<PathBuf> },
     /// The daemon that shares the disk.
-    Job(Job),
+    Job(JobSlot),
     /// A scheduler over HTTP.
     Http(Box<Http>),
 }
 
 /// A delivery, before and after the start.
 pub(crate) struct Http {
-    delivery: Delivery,
+    delivery: DeliveryThreads,
     deliver_for: Duration,
     /// Where the spool is to be.
-    directory: Directory,
-    about: About,
+    directory: LazyDirectory,
+    about: SpoolAddress,
     spool: Option<Spool>,
 }
 
-impl Way {
+impl ReportSink {
     /// What flags and environment say. Warns when they say half.
-    pub(crate) fn of(options: &Exec, job: Option<Job>, environment: &Environment, began: &Began) -> Self {
+    pub(crate) fn of(options: &ExecArguments, job: Option<JobSlot>, environment: &Environment, began: &Began) -> Self {
         if let Some(job) = job {
             return Self::Job(job);
         }
         let part_of = variable(environment, spool::DIRECTORY_VARIABLE).map(PathBuf::from);
-        let target = match Target::of_environment(environment) {
+        let target = match DeliveryTarget::of_environment(environment) {
             Ok(target) => target,
             Err(warning) => {
                 say(&warning);
@@ -68,18 +68,18 @@ impl Way {
         let Some(target) = target else {
             return Self::dry(options.spool.as_deref(), part_of, environment);
         };
-        let directory = options.spool.clone().map_or_else(|| default_directory(environment, &target), Directory::At);
+        let directory = options.spool.clone().map_or_else(|| default_directory(environment, &target), LazyDirectory::At);
         Self::http(target, options.deliver_for, directory, options.max_output, began)
     }
 
     /// The same for arguments that make no sense.
     pub(crate) fn of_usage_error(raw: &[OsString], environment: &Environment, began: Began) -> Self {
         if let Some(directory) = args::job_of(raw)
-            && let Ok(job) = Job::claim(&directory, began.timestamp())
+            && let Ok(job) = JobSlot::claim(&directory, began.timestamp())
         {
             return Self::Job(job);
         }
-        match Target::of_environment(environment) {
+        match DeliveryTarget::of_environment(environment) {
             Ok(Some(target)) => {
                 let directory = default_directory(environment, &target);
                 Self::http(target, args::delivery_timeout(environment), directory, args::MAX_OUTPUT_BYTES, &began)
@@ -88,24 +88,25 @@ impl Way {
         }
     }
 
-    fn http(target: Target, deliver_for: Duration, directory: Directory, max_output_bytes: u64, began: &Began) -> Self {
-        let about = About { url: target.url.clone(), job: target.job.clone(), max_output_bytes, start_timestamp_ns: began.nanoseconds() };
-        Self::Http(Box::new(Http { delivery: Delivery::new(target), deliver_for, directory, about, spool: None }))
+    fn http(target: DeliveryTarget, deliver_for: Duration, directory: LazyDirectory, max_output_bytes: u64, began: &Began) -> Self {
+        let about =
+            SpoolAddress { url: target.url.clone(), job: target.job.clone(), max_output_bytes, start_timestamp_ns: began.nanoseconds() };
+        Self::Http(Box::new(Http { delivery: DeliveryThreads::new(target), deliver_for, directory, about, spool: None }))
     }
 
     fn dry(spool: Option<&Path>, part_of: Option<PathBuf>, environment: &Environment) -> Self {
         let home = match (spool, &part_of) {
             // A wrapper around us may use the directory that the environment names for both, and an earlier one may have left there
             // what it could not deliver.
-            (Some(spool), _) if Spool::is_free(spool) => Directory::At(spool.to_owned()),
-            (_, Some(job)) => Directory::Own(job.clone()),
-            (_, None) => Directory::Temporary { under: variable(environment, "TMPDIR").map(OsStr::to_owned), name: None },
+            (Some(spool), _) if Spool::is_free(spool) => LazyDirectory::At(spool.to_owned()),
+            (_, Some(job)) => LazyDirectory::Own(job.clone()),
+            (_, None) => LazyDirectory::Temporary { under: variable(environment, "TMPDIR").map(OsStr::to_owned), name: None },
         };
         Self::Dry { home, part_of }
     }
 
     /// Puts the inputs in place, within so long if it is given.
-    pub(crate) fn place(&self, wanted: &[Input], environment: &Environment, most: Option<Duration>) -> Result<(), Refusal> {
+    pub(crate) fn place(&self, wanted: &[DeclaredInput], environment: &Environment, most: Option<Duration>) -> Result<(), SpawnRefusal> {
         match self {
             Self::Dry { part_of, .. } => inputs::place(wanted, part_of.as_deref(), environment),
             Self::Job(job) => inputs::place(wanted, Some(job.directory()), environment),
@@ -156,9 +157,9 @@ impl Way {
         let live_after = Some(Duration::from_millis(spool::LIVE_AFTER_MS));
         match self {
             Self::Dry { home, .. } => Home { directory: Some(home.clone()), live_after: None, live: None },
-            Self::Job(job) => Home { directory: Some(Directory::At(job.directory().to_owned())), live_after, live: None },
+            Self::Job(job) => Home { directory: Some(LazyDirectory::At(job.directory().to_owned())), live_after, live: None },
             Self::Http(http) => {
-                let directory = http.spool.as_ref().map(|spool| Directory::At(spool.directory().to_owned()));
+                let directory = http.spool.as_ref().map(|spool| LazyDirectory::At(spool.directory().to_owned()));
                 Home { directory, live_after, live: Some(http.delivery.live.clone()) }
             }
         }
@@ -173,11 +174,11 @@ impl Way {
     }
 
     /// Where declared outputs go.
-    pub(crate) fn outputs(&self) -> To<'_> {
+    pub(crate) fn outputs(&self) -> OutputReceiver<'_> {
         match self {
-            Self::Dry { part_of, .. } => part_of.as_deref().map_or(To::Nobody, To::Job),
-            Self::Job(job) => To::Job(job.directory()),
-            Self::Http(http) => To::Scheduler(http.spool.as_ref()),
+            Self::Dry { part_of, .. } => part_of.as_deref().map_or(OutputReceiver::Nobody, OutputReceiver::Job),
+            Self::Job(job) => OutputReceiver::Job(job.directory()),
+            Self::Http(http) => OutputReceiver::Scheduler(http.spool.as_ref()),
         }
     }
 
@@ -220,11 +221,11 @@ impl Way {
                     say(&format!("cannot write the report into {}: {error}", job.directory().display()));
                 }
             }
-            Self::Dry { home: Directory::At(_), .. } => {}
+            Self::Dry { home: LazyDirectory::At(_), .. } => {}
             Self::Dry { home, .. } => {
                 // It is made for a large stream only. Nothing else is in it, and what cannot be removed has nobody else to
                 // remove it.
-                if streams.iter().any(|kept| matches!(kept.place, Place::File(_)) || kept.lost > 0) {
+                if streams.iter().any(|kept| matches!(kept.place, KeptBytes::File(_)) || kept.lost > 0) {
                     let _ = home.path().and_then(std::fs::remove_dir_all);
                 }
             }
@@ -238,15 +239,15 @@ impl Http {
         Spool::make(&self.directory.path()?, &self.about)
     }
 
-    fn hand_over(mut self, report: Report, streams: [Kept; 2], is_within_a_line: bool, to_send: Vec<(String, PathBuf)>) {
+    fn hand_over(mut self, report: Report, streams: [KeptStream; 2], is_within_a_line: bool, to_send: Vec<(String, PathBuf)>) {
         let attempted = self.delivery.ended(self.deliver_for);
         let (job, tokens) = (self.delivery.target.job.clone(), self.delivery.target.tokens.clone());
         let last_words = || match tokens.current() {
             Ok(token) => last_words::marked_line(&line::write(&job, &token, &report), is_within_a_line),
             Err(why) => say(&format!("the report is not written into the log, where nobody could believe it: {why}")),
         };
-        let nowhere_else = streams.each_ref().map(Kept::is_in_memory);
-        let last = Last::new(report.clone(), streams.map(|kept| (Where::of(kept.place), kept.kept)), attempted, to_send);
+        let nowhere_else = streams.each_ref().map(KeptStream::is_in_memory);
+        let last = Last::new(report.clone(), streams.map(|kept| (LastBytes::of(kept.place), kept.kept)), attempted, to_send);
         if self.spool.is_none() {
             // One that was refused before the start had none; now there may be something to keep.
             self.spool = self.make_spool().ok();
@@ -256,17 +257,17 @@ impl Http {
             say(&format!("the report is not kept until it is delivered: {error}"));
         }
         let url = self.delivery.target.url.clone();
-        let outcome = self.delivery.finish(last, &Patience::of_a_run(self.spool.as_ref(), &last_words));
+        let outcome = self.delivery.finish(last, &DeliveryWait::of_a_run(self.spool.as_ref(), &last_words));
         match (outcome, self.spool) {
-            (Outcome::Delivered, Some(spool)) => spool.remove(),
-            (Outcome::Delivered, None) => {}
-            (Outcome::Over(why), spool) => {
+            (DeliveryOutcome::Delivered, Some(spool)) => spool.remove(),
+            (DeliveryOutcome::Delivered, None) => {}
+            (DeliveryOutcome::Over(why), spool) => {
                 say(&format!("nothing more is delivered: the scheduler says that the job is over: {why}"));
                 if let Some(spool) = spool {
                     spool.remove();
                 }
             }
-            (Outcome::GaveUp(why), Some(spool)) => {
+            (DeliveryOutcome::GaveUp(why), Some(spool)) => {
                 let at = spool.directory().display();
                 let kept = match unkept {
                     None => format!("it is kept: `pvn-wrapper resume {at}` tries again"),
@@ -277,22 +278,22 @@ impl Http {
                 };
                 say(&format!("the report was not delivered to {url}: {why}; {kept}"));
             }
-            (Outcome::GaveUp(why), None) => say(&format!("the report was not delivered to {url}: {why}")),
+            (DeliveryOutcome::GaveUp(why), None) => say(&format!("the report was not delivered to {url}: {why}")),
         }
     }
 }
 
-impl Where {
-    fn of(place: Place) -> Self {
+impl LastBytes {
+    fn of(place: KeptBytes) -> Self {
         match place {
-            Place::Memory(bytes) => Self::Memory(bytes),
-            Place::File(path) => Self::File(path),
+            KeptBytes::Memory(bytes) => Self::Memory(bytes),
+            KeptBytes::File(path) => Self::File(path),
         }
     }
 }
 
-fn default_directory(environment: &Environment, target: &Target) -> Directory {
-    Directory::Temporary { under: variable(environment, "TMPDIR").map(OsStr::to_owned), name: Some(target.job.clone()) }
+fn default_directory(environment: &Environment, target: &DeliveryTarget) -> LazyDirectory {
+    LazyDirectory::Temporary { under: variable(environment, "TMPDIR").map(OsStr::to_owned), name: Some(target.job.clone()) }
 }
 
 /// The value of a variable, unless it is empty.

@@ -10,21 +10,21 @@ use std::time::{Duration, Instant};
 
 use schema::{spool, wire};
 
-use crate::args::Input;
-use crate::deliver::Delivery;
+use crate::args::DeclaredInput;
+use crate::deliver::DeliveryThreads;
 use crate::deliver::backoff::Backoff;
-use crate::deliver::client::{Client, Fault};
-use crate::deliver::done::Done;
+use crate::deliver::client::{JobClient, RequestFault};
+use crate::deliver::done::ThreadResult;
 use crate::deliver::live::Live;
 use crate::hand_over::Environment;
 use crate::outputs::copy;
-use crate::spawn::Refusal;
+use crate::spawn::SpawnRefusal;
 use crate::supervise;
 use crate::writer::say;
 
 use self::aside::Aside;
-use self::held::Held;
-use self::said::Said;
+use self::held::PinnedFile;
+use self::said::NamedDigest;
 
 mod aside;
 mod held;
@@ -43,12 +43,12 @@ const SLACK: Duration = Duration::from_millis(200);
 /// Inputs that lie in place. When this goes they are taken away again, so that no other job finds them there, and what lay there
 /// before comes back.
 #[derive(Default)]
-pub(crate) struct Placed(Vec<Place>);
+pub(crate) struct Placed(Vec<PlacedInput>);
 
-struct Place {
+struct PlacedInput {
     path: PathBuf,
     /// The file that we put there.
-    ours: Option<Held>,
+    ours: Option<PinnedFile>,
     /// What lay there before.
     aside: Option<Aside>,
     /// Directories on the way that were not there, the deepest first.
@@ -57,24 +57,27 @@ struct Place {
 
 impl Placed {
     /// Has `place` put all inputs in place; when that fails none is left.
-    pub(crate) fn place(inputs: &[Input], place: impl FnOnce(&[Input]) -> Result<(), Refusal>) -> Result<Self, Refusal> {
+    pub(crate) fn place(
+        inputs: &[DeclaredInput],
+        place: impl FnOnce(&[DeclaredInput]) -> Result<(), SpawnRefusal>,
+    ) -> Result<Self, SpawnRefusal> {
         if inputs.is_empty() {
             return Ok(Self::default());
         }
         let mut placed = Self::default();
         for input in inputs {
-            placed.0.push(Place::make(input).map_err(|error| cannot_place(input, &error))?);
+            placed.0.push(PlacedInput::make(input).map_err(|error| cannot_place(input, &error))?);
         }
         let result = place(inputs);
-        placed.0.iter_mut().for_each(Place::note);
+        placed.0.iter_mut().for_each(PlacedInput::note);
         result.map(|()| placed)
     }
 }
 
-impl Place {
+impl PlacedInput {
     /// Clears the path: an input that a killed run left there goes, anything else is moved aside, so that nothing of its owner's
     /// is lost whatever was killed before.
-    fn make(input: &Input) -> io::Result<Self> {
+    fn make(input: &DeclaredInput) -> io::Result<Self> {
         let path = input.path.clone();
         let on_the_way =
             path.ancestors().skip(1).take_while(|above| !above.as_os_str().is_empty() && std::fs::symlink_metadata(above).is_err());
@@ -103,7 +106,7 @@ impl Place {
     /// Notes what was put there, also for whoever comes after a run that is killed.
     fn note(&mut self) {
         let is_file = std::fs::symlink_metadata(&self.path).is_ok_and(|there| there.is_file());
-        self.ours = Held::at(&self.path).ok().filter(|_| is_file);
+        self.ours = PinnedFile::at(&self.path).ok().filter(|_| is_file);
         if let Some(ours) = told(&self.path) {
             // Where it cannot be written, the file counts as its owner's and is kept.
             let _ = std::fs::write(beside(&self.path, ".pvn-placed"), ours);
@@ -111,7 +114,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for PlacedInput {
     fn drop(&mut self) {
         // Another file there is what the command made in its place.
         if self.ours.as_ref().is_some_and(|ours| ours.is_at(&self.path)) {
@@ -165,7 +168,7 @@ fn told(path: &Path) -> Option<String> {
 }
 
 /// Puts every input in place from the spool directory of the local job that we are part of.
-pub(crate) fn place(inputs: &[Input], job: Option<&Path>, environment: &Environment) -> Result<(), Refusal> {
+pub(crate) fn place(inputs: &[DeclaredInput], job: Option<&Path>, environment: &Environment) -> Result<(), SpawnRefusal> {
     for input in inputs {
         let Some(job) = job else {
             let why = format!(
@@ -174,41 +177,46 @@ pub(crate) fn place(inputs: &[Input], job: Option<&Path>, environment: &Environm
                 input.reference,
                 input.path.display(),
             );
-            return Err(Refusal::ours(why));
+            return Err(SpawnRefusal::ours(why));
         };
         let from = job.join(spool::INPUTS).join(&input.reference);
         // It links to the name of its blob; from a daemon of before, to the blob.
         let linked = std::fs::read_link(&from).ok().and_then(|to| to.to_str()?.parse().ok());
-        let said = Said::of(input, environment, Some(job))?.and("the scheduler", linked, input)?;
+        let said = NamedDigest::of(input, environment, Some(job))?.and("the scheduler", linked, input)?;
         copy_in(&from, input, &said).map_err(|wrong| match wrong {
-            Wrong::Here(error) if error.kind() == io::ErrorKind::NotFound && !from.exists() => not_there(input, ""),
-            Wrong::Here(error) => cannot_place(input, &error),
-            Wrong::Not(refusal) => refusal,
-            Wrong::There(_) => unreachable!("nothing is asked for"),
+            InputFault::Here(error) if error.kind() == io::ErrorKind::NotFound && !from.exists() => not_there(input, ""),
+            InputFault::Here(error) => cannot_place(input, &error),
+            InputFault::Not(refusal) => refusal,
+            InputFault::There(_) => unreachable!("nothing is asked for"),
         })?;
     }
     Ok(())
 }
 
 /// Fetches every input from the scheduler, within so long, however slowly they come. On a thread, so that a TERM is heard meanwhile.
-pub(crate) fn fetch(inputs: &[Input], delivery: &Delivery, environment: &Environment, most: Duration) -> Result<(), Refusal> {
+pub(crate) fn fetch(
+    inputs: &[DeclaredInput],
+    delivery: &DeliveryThreads,
+    environment: &Environment,
+    most: Duration,
+) -> Result<(), SpawnRefusal> {
     if inputs.is_empty() {
         return Ok(());
     }
-    let said = inputs.iter().map(|input| Said::of(input, environment, None)).collect::<Result<Vec<_>, _>>()?;
-    let done = Done::new();
-    let wanted = Arc::new(Wanted(Mutex::new(true)));
+    let said = inputs.iter().map(|input| NamedDigest::of(input, environment, None)).collect::<Result<Vec<_>, _>>()?;
+    let done = ThreadResult::new();
+    let wanted = Arc::new(InputDemand(Mutex::new(true)));
     let deadline = Instant::now().checked_add(most);
     let (all, target, live) = (inputs.to_vec(), delivery.target.clone(), Arc::clone(&delivery.live));
     let thread = {
         let (done, wanted) = (Arc::clone(&done), Arc::clone(&wanted));
         move || {
-            let fetch = || fetch_all(&all, &said, &Delivery::client(&target, &live), &live, deadline, &wanted);
-            done.of(fetch, || Err(Refusal::ours("cannot fetch the inputs: a fault of the wrapper's own".to_owned())));
+            let fetch = || fetch_all(&all, &said, &DeliveryThreads::client(&target, &live), &live, deadline, &wanted);
+            done.of(fetch, || Err(SpawnRefusal::ours("cannot fetch the inputs: a fault of the wrapper's own".to_owned())));
         }
     };
     let spawned = std::thread::Builder::new().name("inputs".to_owned()).stack_size(crate::deliver::STACK_BYTES).spawn(thread);
-    let surroundings = |why: String| Refusal { surroundings: true, ..Refusal::ours(format!("cannot fetch the inputs: {why}")) };
+    let surroundings = |why: String| SpawnRefusal { surroundings: true, ..SpawnRefusal::ours(format!("cannot fetch the inputs: {why}")) };
     let faulty = |error: io::Error| surroundings(error.to_string());
     spawned.map_err(faulty)?;
     let signals = supervise::signal_descriptor().map_err(faulty)?;
@@ -226,15 +234,15 @@ pub(crate) fn fetch(inputs: &[Input], delivery: &Delivery, environment: &Environ
                 let why = delivery.live.failing().unwrap_or_else(|| "they came too slowly".to_owned());
                 return Err(surroundings(format!("not all of them came within {:.1} s: {why}", most.as_secs_f64())));
             }
-            return Err(Refusal::ours("asked to stop before the command was started".to_owned()));
+            return Err(SpawnRefusal::ours("asked to stop before the command was started".to_owned()));
         }
     }
 }
 
 /// Whether the inputs are still wanted. The thread that fetches them outlives a stop, which gives their paths back to others.
-struct Wanted(Mutex<bool>);
+struct InputDemand(Mutex<bool>);
 
-impl Wanted {
+impl InputDemand {
     fn no_longer(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = false;
     }
@@ -247,37 +255,37 @@ impl Wanted {
 }
 
 fn fetch_all(
-    inputs: &[Input],
-    said: &[Said],
-    client: &Client,
+    inputs: &[DeclaredInput],
+    said: &[NamedDigest],
+    client: &JobClient,
     live: &Live,
     deadline: Option<Instant>,
-    wanted: &Wanted,
-) -> Result<(), Refusal> {
+    wanted: &InputDemand,
+) -> Result<(), SpawnRefusal> {
     let mut backoff = Backoff::default();
     for (input, said) in inputs.iter().zip(said) {
         let mut tries = 0;
         loop {
             let (why, after) = match fetch_one(input, said, client, wanted) {
                 Ok(()) => break,
-                Err(Wrong::Here(error)) => return Err(cannot_place(input, &error)),
-                Err(Wrong::Not(refusal)) => {
+                Err(InputFault::Here(error)) => return Err(cannot_place(input, &error)),
+                Err(InputFault::Not(refusal)) => {
                     tries += 1;
                     if tries == TRIES {
                         return Err(refusal);
                     }
                     (refusal.why, None)
                 }
-                Err(Wrong::There(Fault::Never(why))) => return Err(not_there(input, &format!(" ({why})"))),
-                Err(Wrong::There(Fault::Over(why))) => {
-                    return Err(Refusal::ours(format!("nothing is run: the scheduler says that the job is over: {why}")));
+                Err(InputFault::There(RequestFault::Never(why))) => return Err(not_there(input, &format!(" ({why})"))),
+                Err(InputFault::There(RequestFault::Over(why))) => {
+                    return Err(SpawnRefusal::ours(format!("nothing is run: the scheduler says that the job is over: {why}")));
                 }
-                Err(Wrong::There(Fault::Again { why, after })) => (why, after),
-                Err(Wrong::There(Fault::TooLarge(why))) => (why, None),
+                Err(InputFault::There(RequestFault::Again { why, after })) => (why, after),
+                Err(InputFault::There(RequestFault::TooLarge(why))) => (why, None),
             };
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 let what = format!("cannot fetch `{}` for {}: {why}", input.reference, input.path.display());
-                return Err(Refusal { surroundings: true, ..Refusal::ours(what) });
+                return Err(SpawnRefusal { surroundings: true, ..SpawnRefusal::ours(what) });
             }
             let wait = backoff.next(after);
             let left = deadline.map_or(wait, |deadline| deadline.saturating_duration_since(Instant::now()));
@@ -285,33 +293,33 @@ fn fetch_all(
         }
     }
     if live.is_cancelled() {
-        return Err(Refusal::ours("nothing is run: the scheduler asks to stop".to_owned()));
+        return Err(SpawnRefusal::ours("nothing is run: the scheduler asks to stop".to_owned()));
     }
     Ok(())
 }
 
-enum Wrong {
+enum InputFault {
     Here(io::Error),
-    There(Fault),
+    There(RequestFault),
     /// It may be another one, or a part.
-    Not(Refusal),
+    Not(SpawnRefusal),
 }
 
-fn fetch_one(input: &Input, said: &Said, client: &Client, wanted: &Wanted) -> Result<(), Wrong> {
+fn fetch_one(input: &DeclaredInput, said: &NamedDigest, client: &JobClient, wanted: &InputDemand) -> Result<(), InputFault> {
     let temporary = temporary(&input.path);
-    let whole = wanted.then(|| make(&input.path, &temporary)).map_err(Wrong::Here).and_then(|mut file| {
-        let arrived = client.input(&input.reference, &mut file).map_err(Wrong::There)?;
-        let said = said.clone().and(wire::BLOB_HEADER, arrived.named, input).map_err(Wrong::Not)?;
+    let whole = wanted.then(|| make(&input.path, &temporary)).map_err(InputFault::Here).and_then(|mut file| {
+        let arrived = client.input(&input.reference, &mut file).map_err(InputFault::There)?;
+        let said = said.clone().and(wire::BLOB_HEADER, arrived.named, input).map_err(InputFault::Not)?;
         if !said.is_anything() && !arrived.has_length {
             let why = format!(
                 "it came with neither {} nor Content-Length, so nobody can tell whether that is all of it; have the proxy between pass \
                  the scheduler's headers on",
                 wire::BLOB_HEADER
             );
-            return Err(Wrong::Not(cannot_tell(input, &why)));
+            return Err(InputFault::Not(cannot_tell(input, &why)));
         }
-        said.check(arrived.blob, input).map_err(Wrong::Not)?;
-        wanted.then(|| std::fs::rename(&temporary, &input.path)).map_err(Wrong::Here)
+        said.check(arrived.blob, input).map_err(InputFault::Not)?;
+        wanted.then(|| std::fs::rename(&temporary, &input.path)).map_err(InputFault::Here)
     });
     if whole.is_err() {
         // It may never have been made.
@@ -320,20 +328,20 @@ fn fetch_one(input: &Input, said: &Said, client: &Client, wanted: &Wanted) -> Re
     whole
 }
 
-fn cannot_tell(input: &Input, why: &str) -> Refusal {
-    Refusal::ours(format!("nothing is run: `{}` (`--in {}=…`) is not what it should be: {why}", input.reference, input.path.display()))
+fn cannot_tell(input: &DeclaredInput, why: &str) -> SpawnRefusal {
+    SpawnRefusal::ours(format!("nothing is run: `{}` (`--in {}=…`) is not what it should be: {why}", input.reference, input.path.display()))
 }
 
-fn not_there(input: &Input, detail: &str) -> Refusal {
-    Refusal::ours(format!(
+fn not_there(input: &DeclaredInput, detail: &str) -> SpawnRefusal {
+    SpawnRefusal::ours(format!(
         "the scheduler has no `{}` for this job: the fetch that found the work made no such output, or it is no longer kept (`--in {}=…`){detail}",
         input.reference,
         input.path.display()
     ))
 }
 
-fn cannot_place(input: &Input, error: &io::Error) -> Refusal {
-    Refusal::ours(format!("cannot put `{}` into {}: {error}", input.reference, input.path.display()))
+fn cannot_place(input: &DeclaredInput, error: &io::Error) -> SpawnRefusal {
+    SpawnRefusal::ours(format!("cannot put `{}` into {}: {error}", input.reference, input.path.display()))
 }
 
 /// What an input is called until it is whole.
@@ -352,13 +360,13 @@ fn make(to: &Path, temporary: &Path) -> io::Result<File> {
     File::options().write(true).create(true).truncate(true).mode(0o600).open(temporary)
 }
 
-fn copy_in(from: &Path, input: &Input, said: &Said) -> Result<(), Wrong> {
+fn copy_in(from: &Path, input: &DeclaredInput, said: &NamedDigest) -> Result<(), InputFault> {
     let temporary = temporary(&input.path);
-    let mut source = File::open(from).map_err(Wrong::Here)?;
-    let copied = make(&input.path, &temporary).and_then(|mut file| copy(&mut source, &mut file)).map_err(Wrong::Here);
+    let mut source = File::open(from).map_err(InputFault::Here)?;
+    let copied = make(&input.path, &temporary).and_then(|mut file| copy(&mut source, &mut file)).map_err(InputFault::Here);
     let placed = copied
-        .and_then(|blob| said.check(blob, input).map_err(Wrong::Not))
-        .and_then(|()| std::fs::rename(&temporary, &input.path).map_err(Wrong::Here));
+        .and_then(|blob| said.check(blob, input).map_err(InputFault::Not))
+        .and_then(|()| std::fs::rename(&temporary, &input.path).map_err(InputFault::Here));
     if placed.is_err() {
         // It may never have been made.
         let _ = std::fs::remove_file(&temporary);

@@ -1,5 +1,5 @@
-//! Our side of the spool directory of a local job; [`schema::spool`] has the protocol. Called by `main`: [`Job::claim`] before
-//! anything is started, [`Job::report`] when all is over.
+//! Our side of the spool directory of a local job; [`schema::spool`] has the protocol. Called by `main`: [`JobSlot::claim`] before
+//! anything is started, [`JobSlot::report`] when all is over.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -15,13 +15,13 @@ use schema::time::Timestamp;
 
 use crate::args::DELIVER_FOR;
 use crate::outputs;
-use crate::room::Room;
-use crate::store::Kept;
+use crate::room::ReportReserve;
+use crate::store::KeptStream;
 
 /// The job that this process runs. Whoever holds it is the only one who does.
-pub(crate) struct Job {
+pub(crate) struct JobSlot {
     directory: PathBuf,
-    room: Room,
+    room: ReportReserve,
     /// Locked as long as we live; the kernel lets go of it.
     _claim: File,
 }
@@ -35,7 +35,7 @@ pub(crate) enum ClaimError {
     Io(String, #[source] io::Error),
 }
 
-impl Job {
+impl JobSlot {
     /// Makes the claim, or finds that another was first.
     pub(crate) fn claim(directory: &Path, now: Timestamp) -> Result<Self, ClaimError> {
         let shown = || directory.display().to_string();
@@ -56,7 +56,7 @@ impl Job {
         }
         let text = serde_json::to_vec(&Claim::Wrapper { pid: rustix::process::getpid().as_raw_nonzero().get(), at: now });
         (&claim).write_all(&text.expect("a claim is JSON")).map_err(faulty)?;
-        Ok(Self { directory: directory.to_owned(), room: Room::take(directory), _claim: claim })
+        Ok(Self { directory: directory.to_owned(), room: ReportReserve::take(directory), _claim: claim })
     }
 
     /// Where its files are.
@@ -66,8 +66,8 @@ impl Job {
 
     /// Puts the report in place, whole or not at all. On a full disk it tries for as long as a report is delivered elsewhere: that we
     /// live, and hold the claim, tells the daemon that the job is not over.
-    pub(crate) fn report(&mut self, report: &Report, streams: &[Kept; 2]) -> io::Result<()> {
-        self.room.put(&self.directory, report, streams.each_ref().map(Kept::is_in_memory), DELIVER_FOR)
+    pub(crate) fn report(&mut self, report: &Report, streams: &[KeptStream; 2]) -> io::Result<()> {
+        self.room.put(&self.directory, report, streams.each_ref().map(KeptStream::is_in_memory), DELIVER_FOR)
     }
 }
 

@@ -29,16 +29,16 @@ use rustix::fs::{FlockOperation, Timespec, Timestamps, UTIME_NOW};
 use rustix::io::Errno;
 use schema::wire::KIND_VARIABLE;
 
-use crate::args::Exec;
-use crate::deliver::done::Done;
-use crate::hand_over::{Environment, Way};
-use crate::spawn::Refusal;
+use crate::args::ExecArguments;
+use crate::deliver::done::ThreadResult;
+use crate::hand_over::{Environment, ReportSink};
+use crate::spawn::SpawnRefusal;
 use crate::supervise;
 use crate::writer::say;
 
 pub(crate) use self::files::is_at;
-use self::files::{LockFile, Where};
-use self::holder::Holder;
+use self::files::{LockFile, LockPlace};
+use self::holder::LockHolder;
 
 mod files;
 mod holder;
@@ -61,20 +61,20 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// Locks that are held.
 #[derive(Default)]
 pub(crate) struct Locks {
-    held: Vec<Lock>,
-    own: Option<Holder>,
+    held: Vec<PathLock>,
+    own: Option<LockHolder>,
     look_at: Option<Instant>,
 }
 
-struct Lock {
+struct PathLock {
     at: LockFile,
     file: File,
 }
 
-enum Tried {
-    Locked(Lock),
+enum LockAttempt {
+    Locked(PathLock),
     /// By somebody who said who it is, if it could be read.
-    Held(Option<Holder>),
+    Held(Option<LockHolder>),
     /// Its directory is gone.
     Gone,
     /// It cannot be made here.
@@ -83,7 +83,7 @@ enum Tried {
 
 /// What came of waiting for one lock.
 enum Waited {
-    Locked(Lock),
+    Locked(PathLock),
     /// None can be made.
     Without,
     /// Its directory is gone: what is to be locked has to be found out again.
@@ -92,13 +92,18 @@ enum Waited {
 
 impl Locks {
     /// Takes the lock of each declared file. `began`: when the run did, from which its timeout counts.
-    pub(crate) fn take(options: &Exec, environment: &Environment, way: &mut Way, began: Instant) -> Result<Self, Refusal> {
+    pub(crate) fn take(
+        options: &ExecArguments,
+        environment: &Environment,
+        way: &mut ReportSink,
+        began: Instant,
+    ) -> Result<Self, SpawnRefusal> {
         let declared: Vec<&Path> = options.declared().collect();
         let place = way.lock_place(environment);
-        let own = Holder::ourselves(environment, way.is_of_the_job());
+        let own = LockHolder::ourselves(environment, way.is_of_the_job());
         let until = options.deadline().and_then(|most| began.checked_add(most));
         let patience = if way.is_of_the_job() && is_apply(environment) { PATIENCE_OF_AN_APPLY } else { PATIENCE };
-        let mut wait = Wait { way, own: &own, began: Instant::now(), patience, until, heard: None, said: false };
+        let mut wait = LockWait { way, own: &own, began: Instant::now(), patience, until, heard: None, said: false };
         loop {
             match Self::all(files::of(&declared, place.as_deref()), &mut wait)? {
                 Some(held) => return Ok(Self { held, own: Some(own), look_at: Instant::now().checked_add(LOOK_EVERY) }),
@@ -108,7 +113,7 @@ impl Locks {
         }
     }
 
-    fn all(files: Vec<(LockFile, &Path)>, wait: &mut Wait<'_>) -> Result<Option<Vec<Lock>>, Refusal> {
+    fn all(files: Vec<(LockFile, &Path)>, wait: &mut LockWait<'_>) -> Result<Option<Vec<PathLock>>, SpawnRefusal> {
         let mut held = Vec::with_capacity(files.len());
         for (file, declared) in files {
             match wait.until_locked(file, declared)? {
@@ -125,7 +130,7 @@ impl Locks {
     pub(crate) fn clocks(&self) -> Vec<(u64, (i64, i64))> {
         let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
         let touched = Timestamps { last_access: now, last_modification: now };
-        let beside = self.held.iter().filter(|held| held.at.is == Where::Beside);
+        let beside = self.held.iter().filter(|held| held.at.is == LockPlace::Beside);
         let touched = beside.filter(|held| rustix::fs::futimens(&held.file, &touched).is_ok());
         let metadata = touched.filter_map(|held| held.file.metadata().ok());
         metadata.map(|metadata| (metadata.dev(), (metadata.ctime(), metadata.ctime_nsec()))).collect()
@@ -144,21 +149,21 @@ impl Locks {
         self.look_at = now.checked_add(LOOK_EVERY);
         let Some(own) = &self.own else { return };
         for held in self.held.iter_mut().filter(|held| !is_at(&held.file, &held.at.path)) {
-            if let Tried::Locked(lock) = lock(&held.at, own) {
+            if let LockAttempt::Locked(lock) = lock(&held.at, own) {
                 *held = lock;
             }
         }
     }
 }
 
-impl Drop for Lock {
+impl Drop for PathLock {
     fn drop(&mut self) {
         // While it is locked: whoever waits for it finds that it has lost its name. Another's, at the same path since the command
         // removed ours, is left alone. In a directory where only its maker may remove it, it stays.
         if is_at(&self.file, &self.at.path) {
             let _ = std::fs::remove_file(&self.at.path);
         }
-        if let (Where::Place, Some(place)) = (self.at.is, self.at.path.parent()) {
+        if let (LockPlace::Place, Some(place)) = (self.at.is, self.at.path.parent()) {
             // Refused as long as there is another lock in it.
             let _ = std::fs::remove_dir(place);
         }
@@ -170,38 +175,38 @@ fn is_apply(environment: &Environment) -> bool {
 }
 
 /// A wait for others' locks.
-struct Wait<'a> {
-    way: &'a mut Way,
-    own: &'a Holder,
+struct LockWait<'a> {
+    way: &'a mut ReportSink,
+    own: &'a LockHolder,
     began: Instant,
     patience: Duration,
     until: Option<Instant>,
     /// Made when it has to wait.
-    heard: Option<(SignalFd, std::sync::Arc<Done<()>>)>,
+    heard: Option<(SignalFd, std::sync::Arc<ThreadResult<()>>)>,
     /// Whether it was said for whom.
     said: bool,
 }
 
-impl Wait<'_> {
+impl LockWait<'_> {
     /// The lock, when it can be had.
-    fn until_locked(&mut self, file: LockFile, declared: &Path) -> Result<Waited, Refusal> {
+    fn until_locked(&mut self, file: LockFile, declared: &Path) -> Result<Waited, SpawnRefusal> {
         let mut at = file.clone();
         loop {
             let holder = match lock(&at, self.own) {
-                Tried::Locked(lock) => return Ok(Waited::Locked(lock)),
-                Tried::Gone => return Ok(Waited::Gone),
-                Tried::Impossible(error) => {
-                    if file.is == Where::Beside {
+                LockAttempt::Locked(lock) => return Ok(Waited::Locked(lock)),
+                LockAttempt::Gone => return Ok(Waited::Gone),
+                LockAttempt::Impossible(error) => {
+                    if file.is == LockPlace::Beside {
                         let shown = declared.display();
                         say(&format!("{shown} is not locked ({error}): nothing keeps another job from using it at the same time"));
                     }
                     return Ok(Waited::Without);
                 }
-                Tried::Held(Some(holder)) if !self.way.is_of_the_job() && holder.is_around(self.own) => {
+                LockAttempt::Held(Some(holder)) if !self.way.is_of_the_job() && holder.is_around(self.own) => {
                     at = at.within();
                     continue;
                 }
-                Tried::Held(holder) => holder,
+                LockAttempt::Held(holder) => holder,
             };
             let who = holder.map_or_else(|| "another job".to_owned(), |holder| holder.to_string());
             if !std::mem::replace(&mut self.said, true) {
@@ -214,43 +219,43 @@ impl Wait<'_> {
     }
 
     /// Until it is to be tried again, if it is.
-    fn rest(&mut self, who: &str, declared: &Path) -> Result<(), Refusal> {
+    fn rest(&mut self, who: &str, declared: &Path) -> Result<(), SpawnRefusal> {
         if self.heard.is_none() {
             // Signs of life, and whether we are to stop, go on meanwhile.
             self.way.start();
             let signals = supervise::signal_descriptor()
-                .map_err(|error| Refusal { surroundings: true, ..Refusal::ours(format!("cannot wait for signals: {error}")) })?;
-            self.heard = Some((signals, Done::new()));
+                .map_err(|error| SpawnRefusal { surroundings: true, ..SpawnRefusal::ours(format!("cannot wait for signals: {error}")) })?;
+            self.heard = Some((signals, ThreadResult::new()));
         }
         let timed_out = self.until.is_some_and(|until| Instant::now() >= until);
         if timed_out || self.began.elapsed() >= self.patience {
             let why = format!("nothing was run: {who} still uses {}", declared.display());
-            return Err(Refusal { surroundings: true, ..Refusal::ours(why) });
+            return Err(SpawnRefusal { surroundings: true, ..SpawnRefusal::ours(why) });
         }
         if let Some((signals, nobody)) = &self.heard
             && (nobody.sleep(Some(signals), EVERY) || self.way.is_cancelled())
         {
-            return Err(Refusal::ours("asked to stop before the command was started".to_owned()));
+            return Err(SpawnRefusal::ours("asked to stop before the command was started".to_owned()));
         }
         Ok(())
     }
 }
 
-fn lock(at: &LockFile, own: &Holder) -> Tried {
+fn lock(at: &LockFile, own: &LockHolder) -> LockAttempt {
     let mut tried = false;
     loop {
         let mut file = match at.open() {
             Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound && !at.has_directory() => return Tried::Gone,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !at.has_directory() => return LockAttempt::Gone,
             // Its directory came back just then; or none can be made there, as below `/proc` and in one that has lost its name.
             Err(error) if error.kind() == io::ErrorKind::NotFound && !std::mem::replace(&mut tried, true) => continue,
-            Err(error) => return Tried::Impossible(error),
+            Err(error) => return LockAttempt::Impossible(error),
         };
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(Errno::INTR) => continue,
-            Err(Errno::WOULDBLOCK) => return Tried::Held(Holder::read(&mut file)),
-            Err(error) => return Tried::Impossible(error.into()),
+            Err(Errno::WOULDBLOCK) => return LockAttempt::Held(LockHolder::read(&mut file)),
+            Err(error) => return LockAttempt::Impossible(error.into()),
         }
         if !is_at(&file, &at.path) {
             continue;
@@ -261,7 +266,7 @@ fn lock(at: &LockFile, own: &Holder) -> Tried {
         if told.is_err() && std::fs::remove_file(&at.path).is_ok() {
             continue;
         }
-        return Tried::Locked(Lock { at: at.clone(), file });
+        return LockAttempt::Locked(PathLock { at: at.clone(), file });
     }
 }
 
@@ -269,21 +274,21 @@ fn lock(at: &LockFile, own: &Holder) -> Tried {
 mod tests {
     use super::*;
 
-    fn holder(job: &str) -> Holder {
-        Holder::ourselves(&vec![(schema::wire::JOB_VARIABLE.into(), job.into())], true)
+    fn holder(job: &str) -> LockHolder {
+        LockHolder::ourselves(&vec![(schema::wire::JOB_VARIABLE.into(), job.into())], true)
     }
 
     fn beside(path: &Path) -> LockFile {
-        LockFile { path: path.to_owned(), is: Where::Beside }
+        LockFile { path: path.to_owned(), is: LockPlace::Beside }
     }
 
-    fn is_held_by(tried: &Tried, job: &str) -> bool {
-        matches!(tried, Tried::Held(Some(held)) if held.to_string().starts_with(job))
+    fn is_held_by(tried: &LockAttempt, job: &str) -> bool {
+        matches!(tried, LockAttempt::Held(Some(held)) if held.to_string().starts_with(job))
     }
 
-    fn locked(tried: Tried) -> Lock {
+    fn locked(tried: LockAttempt) -> PathLock {
         match tried {
-            Tried::Locked(lock) => lock,
+            LockAttempt::Locked(lock) => lock,
             _ => panic!("not locked"),
         }
     }
@@ -321,7 +326,7 @@ mod tests {
     fn a_lock_that_was_removed_takes_no_other_with_it_and_is_made_again() {
         let directory = tempfile::tempdir().unwrap();
         let at = beside(&directory.path().join("build/.f.pvn-lock"));
-        assert!(matches!(lock(&at, &holder("job-1")), Tried::Gone));
+        assert!(matches!(lock(&at, &holder("job-1")), LockAttempt::Gone));
         std::fs::create_dir(directory.path().join("build")).unwrap();
         let first = locked(lock(&at, &holder("job-1")));
         let mut locks = Locks { held: vec![first], own: Some(holder("job-1")), look_at: Some(Instant::now()) };
@@ -343,7 +348,7 @@ mod tests {
     #[test]
     fn where_a_directory_is_there_and_takes_no_lock_nobody_waits_for_one() {
         for path in ["/proc/self/fd/.1.pvn-lock", "/proc/.1%fd%1.pvn-lock"] {
-            assert!(matches!(lock(&beside(Path::new(path)), &holder("job-1")), Tried::Impossible(_)), "{path}");
+            assert!(matches!(lock(&beside(Path::new(path)), &holder("job-1")), LockAttempt::Impossible(_)), "{path}");
         }
         // A working directory that was removed has no path, so that what is declared in it has none but its name.
         assert!(beside(Path::new(".f.pvn-lock")).has_directory());
@@ -354,7 +359,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path().canonicalize().unwrap().join("pvn/locks");
         let files = files::of(&[Path::new("a"), Path::new("b")], Some(&place));
-        let files: Vec<_> = files.into_iter().map(|(file, _)| file).filter(|file| file.is == Where::Place).collect();
+        let files: Vec<_> = files.into_iter().map(|(file, _)| file).filter(|file| file.is == LockPlace::Place).collect();
         let [first, second] = [0, 1].map(|which| locked(lock(&files[which], &holder("job-1"))));
         drop(first);
         assert!(is_held_by(&lock(&files[1], &holder("job-2")), "job-1"));
@@ -364,14 +369,14 @@ mod tests {
 
     #[test]
     fn only_what_is_around_us_is_passed_by() {
-        let of = |job: &str, whole| Holder::ourselves(&vec![(schema::wire::JOB_VARIABLE.into(), job.into())], whole);
+        let of = |job: &str, whole| LockHolder::ourselves(&vec![(schema::wire::JOB_VARIABLE.into(), job.into())], whole);
         let read = |text: &str| {
             let mut file = tempfile::tempfile().unwrap();
             file.write_all(text.as_bytes()).unwrap();
             file.rewind().unwrap();
-            Holder::read(&mut file).unwrap()
+            LockHolder::read(&mut file).unwrap()
         };
-        let elsewhere = |holder: &Holder| read(&holder.line().replacen(&std::process::id().to_string(), "999999999", 1));
+        let elsewhere = |holder: &LockHolder| read(&holder.line().replacen(&std::process::id().to_string(), "999999999", 1));
         let own = of("job-1", false);
         assert!(elsewhere(&of("job-1", true)).is_around(&own), "the job's own wrapper, in a container of its own");
         assert!(!elsewhere(&of("job-1", false)).is_around(&own), "one beside us");
@@ -389,7 +394,7 @@ mod tests {
                 scope.spawn(|| {
                     for _ in 0..200 {
                         let held = loop {
-                            if let Tried::Locked(held) = lock(&at, &holder("job-1")) {
+                            if let LockAttempt::Locked(held) = lock(&at, &holder("job-1")) {
                                 break held;
                             }
                             std::thread::yield_now();

@@ -45,13 +45,13 @@ use std::time::Duration;
 
 use schema::mask::{self, Secrets};
 
-use crate::args::{Arguments, Exec, What};
-use crate::hand_over::{Environment, Way};
-use crate::job::Job;
+use crate::args::{Arguments, ExecArguments, What};
+use crate::hand_over::{Environment, ReportSink};
+use crate::job::JobSlot;
 use crate::report::Began;
 use crate::run::{Ended, Shared};
 use crate::signals::Inherited;
-use crate::spawn::Refusal;
+use crate::spawn::SpawnRefusal;
 use crate::writer::{Writer, say};
 
 /// How long a usage error waits for its reader: it may be that of a job, which is to be reported.
@@ -96,18 +96,18 @@ fn usage(error: &clap::Error, raw: &[OsString], began: Began) -> u8 {
     let _ = writer::within(&mut Writer::of(rustix::stdio::stderr()), text.as_bytes(), USAGE_PATIENCE, USAGE_PATIENCE);
     if raw.get(1).is_some_and(|what| what == "exec") {
         let why = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
-        let refusal = Refusal::ours(format!("the wrapper's arguments are wrong: {why}"));
-        let way = Way::of_usage_error(raw, &environment, began);
+        let refusal = SpawnRefusal::ours(format!("the wrapper's arguments are wrong: {why}"));
+        let way = ReportSink::of_usage_error(raw, &environment, began);
         hide_token(&environment);
         way.hand_over(Ended::refused(&began, &refusal), None, &environment, secrets);
     }
     exit::OURS
 }
 
-fn exec(options: &Exec, inherited: &Inherited, began: Began) -> u8 {
+fn exec(options: &ExecArguments, inherited: &Inherited, began: Began) -> u8 {
     let environment: Environment = std::env::vars_os().collect();
     let (secrets, short) = secrets_of(&environment);
-    let job = match options.job.as_deref().map(|directory| Job::claim(directory, began.timestamp())).transpose() {
+    let job = match options.job.as_deref().map(|directory| JobSlot::claim(directory, began.timestamp())).transpose() {
         Ok(job) => job,
         Err(error) => {
             // Whoever has the claim reports.
@@ -122,7 +122,7 @@ fn exec(options: &Exec, inherited: &Inherited, began: Began) -> u8 {
     for key in short {
         say(&format!("the value of {key} is not masked: it is shorter than 6 bytes"));
     }
-    let mut way = Way::of(options, job, &environment, &began);
+    let mut way = ReportSink::of(options, job, &environment, &began);
     hide_token(&environment);
     let shared = Shared { options, environment: &environment, secrets, began };
     let ended = shared.run(inherited, &mut way).unwrap_or_else(|refusal| {

@@ -13,12 +13,12 @@ const MOST: i32 = 1000;
 
 /// What the kernel has counted.
 #[derive(Default)]
-pub(crate) struct Memory {
+pub(crate) struct OomCounter {
     /// Where it counts, and what it had counted when the command was young.
     before: Option<(PathBuf, u64)>,
 }
 
-impl Memory {
+impl OomCounter {
     /// The command lives: remember the count, and let it go first. Neither is always permitted, nor always there.
     pub(crate) fn begin(&mut self, root: Pid) {
         self.before = events();

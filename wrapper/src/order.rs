@@ -15,8 +15,8 @@ const BATCH: Duration = Duration::from_millis(LIVE_AFTER_MS);
 
 /// The order so far.
 #[derive(Default)]
-pub(crate) struct Order {
-    to: To,
+pub(crate) struct OutputOrder {
+    to: OrderSink,
     /// What was read last; of one stream as long as only that is read.
     last: Option<(Stream, u64)>,
     waiting: Vec<u8>,
@@ -25,7 +25,7 @@ pub(crate) struct Order {
 }
 
 #[derive(Default)]
-enum To {
+enum OrderSink {
     /// Nobody wants to know.
     #[default]
     Nobody,
@@ -34,15 +34,15 @@ enum To {
     File(File),
 }
 
-impl Order {
+impl OutputOrder {
     /// Into this directory, which is there when there is anything to tell.
     pub(crate) fn new(directory: Option<PathBuf>) -> Self {
-        Self { to: directory.map_or(To::Nobody, |directory| To::Path(directory.join(ORDER))), ..Self::default() }
+        Self { to: directory.map_or(OrderSink::Nobody, |directory| OrderSink::Path(directory.join(ORDER))), ..Self::default() }
     }
 
     /// The next bytes that were read are of this stream.
     pub(crate) fn add(&mut self, stream: Stream, length: u64, now: Instant) {
-        if length == 0 || matches!(self.to, To::Nobody) {
+        if length == 0 || matches!(self.to, OrderSink::Nobody) {
             return;
         }
         match &mut self.last {
@@ -73,7 +73,7 @@ impl Order {
 
     /// Both streams have ended. Of one stream alone there is nothing to tell.
     pub(crate) fn finish(&mut self) {
-        if matches!(self.to, To::Path(_)) && self.waiting.is_empty() {
+        if matches!(self.to, OrderSink::Path(_)) && self.waiting.is_empty() {
             return;
         }
         if let Some((stream, length)) = self.last.take() {
@@ -84,15 +84,15 @@ impl Order {
 
     fn write(&mut self) {
         self.write_at = None;
-        if let To::Path(path) = &self.to {
+        if let OrderSink::Path(path) = &self.to {
             let made = File::options().write(true).create(true).truncate(true).mode(0o600).open(path);
-            self.to = made.map_or(To::Nobody, To::File);
+            self.to = made.map_or(OrderSink::Nobody, OrderSink::File);
         }
         let waiting = std::mem::take(&mut self.waiting);
-        let To::File(file) = &mut self.to else { return };
+        let OrderSink::File(file) = &mut self.to else { return };
         self.written += waiting.len() as u64;
         if self.written > ORDER_LIMIT_BYTES || file.write_all(&waiting).is_err() {
-            self.to = To::Nobody;
+            self.to = OrderSink::Nobody;
         }
     }
 }
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn pieces_of_one_stream_in_a_row_are_one() {
         let directory = tempfile::tempdir().unwrap();
-        let mut order = Order::new(Some(directory.path().to_owned()));
+        let mut order = OutputOrder::new(Some(directory.path().to_owned()));
         let now = Instant::now();
         for (stream, length) in [(Stream::Stdout, 3), (Stream::Stdout, 4), (Stream::Stderr, 0), (Stream::Stderr, 5), (Stream::Stdout, 1)] {
             order.add(stream, length, now);
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn of_one_stream_alone_there_is_nothing_to_tell() {
         let directory = tempfile::tempdir().unwrap();
-        let mut order = Order::new(Some(directory.path().to_owned()));
+        let mut order = OutputOrder::new(Some(directory.path().to_owned()));
         order.add(Stream::Stderr, 3, Instant::now());
         order.finish();
         assert!(!directory.path().join(ORDER).exists());
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn the_order_is_bounded() {
         let directory = tempfile::tempdir().unwrap();
-        let mut order = Order::new(Some(directory.path().to_owned()));
+        let mut order = OutputOrder::new(Some(directory.path().to_owned()));
         for _ in 0..ORDER_LIMIT_BYTES {
             order.add(Stream::Stdout, 1, Instant::now());
             order.add(Stream::Stderr, 1, Instant::now());

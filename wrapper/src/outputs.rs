@@ -13,7 +13,7 @@ use schema::output::OUTPUT_LIMIT_BYTES;
 use schema::report::{OutputError, OutputFile, Structured, StructuredKind};
 use schema::spool::{self, EXPLANATION};
 
-use crate::args::Output;
+use crate::args::DeclaredOutput;
 use crate::deliver::spool::Spool;
 use crate::freshness::Before;
 use crate::job;
@@ -30,7 +30,7 @@ pub(crate) const FILE_LIMIT_BYTES: u64 = 4 << 30;
 
 /// Who gets the declared outputs.
 #[derive(Clone, Copy)]
-pub(crate) enum To<'a> {
+pub(crate) enum OutputReceiver<'a> {
     /// Nobody: they are told by their digests.
     Nobody,
     /// The spool directory of a local job.
@@ -51,9 +51,9 @@ pub(crate) struct Collected {
 }
 
 /// Collects every declared output.
-pub(crate) fn collect(outputs: &[Output], before: &Before, secrets: Option<&Secrets>, to: To<'_>) -> Collected {
+pub(crate) fn collect(outputs: &[DeclaredOutput], before: &Before, secrets: Option<&Secrets>, to: OutputReceiver<'_>) -> Collected {
     let mut collected = Collected::default();
-    for (which, Output { name, path }) in outputs.iter().enumerate() {
+    for (which, DeclaredOutput { name, path }) in outputs.iter().enumerate() {
         let found = open(path).and_then(|file| {
             if file.metadata().is_ok_and(|metadata| before.is_older(which, &metadata)) {
                 return Err(format!("{} lay there before, and this run did not write it", path.display()));
@@ -67,7 +67,7 @@ pub(crate) fn collect(outputs: &[Output], before: &Before, secrets: Option<&Secr
             kept
         });
         let (content_blob_id, error) = match found {
-            Ok(Kept { blob, send }) => {
+            Ok(KeptOutput { blob, send }) => {
                 collected.to_send.extend(send.map(|path| (name.clone(), path)));
                 (Some(blob), None)
             }
@@ -86,8 +86,8 @@ pub(crate) fn mask_handed_over(directory: &Path, ours: &[OutputFile], secrets: &
     if ours.iter().any(|file| file.name == EXPLANATION && file.content_blob_id.is_some()) || !path.exists() {
         return;
     }
-    let masked =
-        open(&path).and_then(|file| keep(EXPLANATION, &file, Some(secrets), &path, To::Job(directory)).map_err(|error| error.to_string()));
+    let masked = open(&path)
+        .and_then(|file| keep(EXPLANATION, &file, Some(secrets), &path, OutputReceiver::Job(directory)).map_err(|error| error.to_string()));
     if let Err(why) = masked {
         // Nobody else is there to remove it.
         let _ = std::fs::remove_file(&path);
@@ -96,14 +96,14 @@ pub(crate) fn mask_handed_over(directory: &Path, ours: &[OutputFile], secrets: &
 }
 
 /// A declared output that is kept for whoever gets it.
-struct Kept {
+struct KeptOutput {
     blob: BlobId,
     /// What is to be sent, if anything is.
     send: Option<PathBuf>,
 }
 
 /// Keeps a declared output, masked when it is to be `shown`.
-fn keep(name: &str, file: &File, shown: Option<&Secrets>, path: &Path, to: To<'_>) -> io::Result<Kept> {
+fn keep(name: &str, file: &File, shown: Option<&Secrets>, path: &Path, to: OutputReceiver<'_>) -> io::Result<KeptOutput> {
     // From the beginning, each time.
     let reader = || -> io::Result<Box<dyn Read>> {
         let mut from = file;
@@ -114,17 +114,17 @@ fn keep(name: &str, file: &File, shown: Option<&Secrets>, path: &Path, to: To<'_
         })
     };
     match to {
-        To::Nobody => Ok(Kept { blob: BlobId::of_reader(reader()?)?, send: None }),
-        To::Job(job) => Ok(Kept { blob: job::hand_over(job, name, reader()?)?, send: None }),
-        To::Scheduler(spool) => {
+        OutputReceiver::Nobody => Ok(KeptOutput { blob: BlobId::of_reader(reader()?)?, send: None }),
+        OutputReceiver::Job(job) => Ok(KeptOutput { blob: job::hand_over(job, name, reader()?)?, send: None }),
+        OutputReceiver::Scheduler(spool) => {
             match spool.map(|spool| spool.keep(name, reader()?)) {
-                Some(Ok((path, blob))) => return Ok(Kept { blob, send: Some(path) }),
+                Some(Ok((path, blob))) => return Ok(KeptOutput { blob, send: Some(path) }),
                 Some(Err(error)) => say(&format!("output `{name}` could not be kept for a later delivery: {error}")),
                 None => {}
             }
             // What cannot be kept is sent from where it is, if it may be.
             let (path, blob) = if shown.is_some() { in_memory(reader()?)? } else { (path.to_owned(), BlobId::of_reader(reader()?)?) };
-            Ok(Kept { blob, send: Some(path) })
+            Ok(KeptOutput { blob, send: Some(path) })
         }
     }
 }
@@ -154,7 +154,7 @@ fn open(path: &Path) -> Result<File, String> {
 }
 
 /// The document on standard output, checked.
-pub(crate) fn structured(kind: StructuredKind, stdout: &store::Kept, secrets: Option<&Secrets>) -> Structured {
+pub(crate) fn structured(kind: StructuredKind, stdout: &store::KeptStream, secrets: Option<&Secrets>) -> Structured {
     let whole = |message: String| Structured { kind, value: None, errors: vec![OutputError { pointer: String::new(), message }] };
     if stdout.head.is_some() {
         return whole(format!("standard output has {} bytes, of which only a part was kept", stdout.total));
@@ -188,13 +188,13 @@ mod tests {
     fn what_the_command_left_and_nobody_can_keep_is_lost_and_what_it_did_not_leave_is_not() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("tf.txt");
-        let outputs = [Output { name: "plan-explanation".to_owned(), path: path.clone() }];
+        let outputs = [DeclaredOutput { name: "plan-explanation".to_owned(), path: path.clone() }];
         let before = Before::look(&outputs, &crate::locks::Locks::default());
         let nowhere = directory.path().join("not/there");
-        assert!(collect(&outputs, &before, None, To::Job(&nowhere)).lost.is_none());
+        assert!(collect(&outputs, &before, None, OutputReceiver::Job(&nowhere)).lost.is_none());
         std::fs::write(&path, "1 to add").unwrap();
-        let lost = collect(&outputs, &before, None, To::Job(&nowhere)).lost.unwrap();
+        let lost = collect(&outputs, &before, None, OutputReceiver::Job(&nowhere)).lost.unwrap();
         assert!(lost.starts_with("output `plan-explanation`: cannot hand over "), "{lost}");
-        assert!(collect(&outputs, &before, None, To::Job(directory.path())).lost.is_none());
+        assert!(collect(&outputs, &before, None, OutputReceiver::Job(directory.path())).lost.is_none());
     }
 }

@@ -9,13 +9,15 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use crate::args::{DELIVER_FOR, Exec, ExitCodes, Input, Kind, MAX_OUTPUT_BYTES, Output, Scope, positive};
+use crate::args::{
+    DELIVER_FOR, DeclaredInput, DeclaredOutput, ExecArguments, ExitCodes, ExpectedDocument, MAX_OUTPUT_BYTES, SignalScope, positive,
+};
 
 /// Variables that clap reads for flags that are absent.
 const VARIABLES: &[&str] = &["PVN_SPOOL_DIR", "PVN_DELIVERY_TIMEOUT"];
 
 /// The run that the arguments ask for, if they are `exec`, plain flags, `--` and a command.
-pub(crate) fn exec(arguments: &[OsString]) -> Option<Exec> {
+pub(crate) fn exec(arguments: &[OsString]) -> Option<ExecArguments> {
     let [_, exec, rest @ ..] = arguments else { return None };
     let at = rest.iter().position(|argument| argument == "--")?;
     let (flags, command) = (&rest[..at], &rest[at + 1..]);
@@ -43,9 +45,9 @@ pub(crate) fn exec(arguments: &[OsString]) -> Option<Exec> {
             "--job-timeout" => run.job_timeout = Some(positive(value).ok()?),
             "--timeout" => run.timeout = Some(positive(value).ok()?),
             "--success-exit-codes" => run.success_exit_codes = ExitCodes::parse(value).ok()?,
-            "--expect" => run.expect = Some(Kind::from_str(value, false).ok()?),
-            "--in" => run.inputs.push(Input::parse(value).ok()?),
-            "--out" => run.outputs.push(Output::parse(value).ok()?),
+            "--expect" => run.expect = Some(ExpectedDocument::from_str(value, false).ok()?),
+            "--in" => run.inputs.push(DeclaredInput::parse(value).ok()?),
+            "--out" => run.outputs.push(DeclaredOutput::parse(value).ok()?),
             _ => return None,
         }
     }
@@ -53,8 +55,8 @@ pub(crate) fn exec(arguments: &[OsString]) -> Option<Exec> {
 }
 
 /// A run without flags.
-fn plain(command: Vec<OsString>) -> Exec {
-    Exec {
+fn plain(command: Vec<OsString>) -> ExecArguments {
+    ExecArguments {
         inputs: Vec::new(),
         outputs: Vec::new(),
         success_exit_codes: ExitCodes::zero(),
@@ -62,7 +64,7 @@ fn plain(command: Vec<OsString>) -> Exec {
         timeout: None,
         idle_timeout: None,
         kill_after: Duration::from_secs(10),
-        signal_scope: Scope::Child,
+        signal_scope: SignalScope::Child,
         stop_signal: rustix::process::Signal::TERM.as_raw(),
         leave_running: false,
         drain: Duration::from_secs(2),

@@ -14,8 +14,8 @@ use schema::report::{INLINE_LIMIT_BYTES, Report};
 use schema::time::Timestamp;
 
 use crate::signals;
-use crate::spawn::Refusal;
-use crate::store::Kept;
+use crate::spawn::SpawnRefusal;
+use crate::store::KeptStream;
 use crate::writer::{self, Writer};
 
 /// How long whoever reads a report on standard output or from a FIFO may take nothing, and how long for all of it.
@@ -58,7 +58,7 @@ impl Began {
     }
 
     /// The report of a run that was refused.
-    pub(crate) fn refused(&self, refusal: &Refusal) -> Report {
+    pub(crate) fn refused(&self, refusal: &SpawnRefusal) -> Report {
         Report { exec_error: Some(refusal.why.clone()), surroundings: refusal.surroundings, ..self.report(Instant::now()) }
     }
 }
@@ -72,7 +72,7 @@ pub(crate) fn set_status(report: &mut Report, status: Option<WaitStatus>) {
 }
 
 /// What is left of the streams.
-pub(crate) fn set_streams(report: &mut Report, [stdout, stderr]: [&Kept; 2]) {
+pub(crate) fn set_streams(report: &mut Report, [stdout, stderr]: [&KeptStream; 2]) {
     report.stdout_bytes = stdout.total;
     report.stderr_bytes = stderr.total;
     report.stdout_head_bytes = stdout.head;
@@ -85,7 +85,7 @@ pub(crate) fn set_streams(report: &mut Report, [stdout, stderr]: [&Kept; 2]) {
     report.lost_bytes = stdout.lost + stderr.lost;
 }
 
-fn inline(kept: &Kept) -> Option<String> {
+fn inline(kept: &KeptStream) -> Option<String> {
     match kept.read(INLINE_LIMIT_BYTES as u64) {
         Ok(Some(bytes)) if !bytes.is_empty() => Some(STANDARD.encode(bytes)),
         // Too large, or unreadable, which its content address will show.

@@ -11,11 +11,11 @@ use schema::report::Report;
 use schema::spool::Stream;
 use schema::wire::URL_VARIABLE;
 
-use crate::deliver::courier::Outcome;
-use crate::deliver::last::{self, Last, Where};
-use crate::deliver::spool::{About, Spool};
-use crate::deliver::target::Target;
-use crate::deliver::{Delivery, Patience};
+use crate::deliver::courier::DeliveryOutcome;
+use crate::deliver::last::{self, Last, LastBytes};
+use crate::deliver::spool::{Spool, SpoolAddress};
+use crate::deliver::target::DeliveryTarget;
+use crate::deliver::{DeliveryThreads, DeliveryWait};
 use crate::exit;
 use crate::store::digest_of;
 use crate::writer::say;
@@ -37,7 +37,7 @@ fn deliver(directory: &Path, deliver_for: Duration) -> Result<(), String> {
     // The scheduler may have moved meanwhile.
     let url = environment.iter().find(|(key, value)| key == URL_VARIABLE && !value.is_empty());
     let url = url.map_or(about.url.clone(), |(_, value)| value.to_string_lossy().into_owned());
-    let target = Target::of(&url, &about.job, &environment)?;
+    let target = DeliveryTarget::of(&url, &about.job, &environment)?;
     let unreadable = |error: std::io::Error| format!("{} cannot be read: {error}", directory.display());
     let report = match spool.left_report().map_err(unreadable)? {
         Some(report) => report,
@@ -57,36 +57,36 @@ fn deliver(directory: &Path, deliver_for: Duration) -> Result<(), String> {
     let files = files.map(|file| (file.name.clone(), spool.file(&file.name))).collect();
     // What rides in the report was never sent.
     let last = Last::new(report, places, [false; 2], files);
-    let delivery = Delivery::resumed(target);
+    let delivery = DeliveryThreads::resumed(target);
     delivery.ended(deliver_for);
-    match delivery.finish(last, &Patience { spool: None, stopped_for: Duration::ZERO, last_words: &|| {} }) {
-        Outcome::Delivered => {
+    match delivery.finish(last, &DeliveryWait { spool: None, stopped_for: Duration::ZERO, last_words: &|| {} }) {
+        DeliveryOutcome::Delivered => {
             spool.remove();
             Ok(())
         }
-        Outcome::Over(why) => {
+        DeliveryOutcome::Over(why) => {
             say(&format!("nothing is delivered: the scheduler says that the job is over: {why}"));
             spool.remove();
             Ok(())
         }
-        Outcome::GaveUp(why) => Err(format!("{} is not delivered to {url}: {why}; it is kept", directory.display())),
+        DeliveryOutcome::GaveUp(why) => Err(format!("{} is not delivered to {url}: {why}; it is kept", directory.display())),
     }
 }
 
-fn place(spool: &Spool, report: &Report, stream: Stream) -> (Where, u64) {
+fn place(spool: &Spool, report: &Report, stream: Stream) -> (LastBytes, u64) {
     if let Some(bytes) = last::inline(report, stream) {
         let length = bytes.len() as u64;
-        return (Where::Memory(bytes), length);
+        return (LastBytes::Memory(bytes), length);
     }
     let path = spool.stream(stream);
     match std::fs::metadata(&path) {
-        Ok(metadata) => (Where::File(path), metadata.len()),
-        Err(_) => (Where::Memory(Vec::new()), 0),
+        Ok(metadata) => (LastBytes::File(path), metadata.len()),
+        Err(_) => (LastBytes::Memory(Vec::new()), 0),
     }
 }
 
 /// The report of a run whose end nobody saw.
-fn unknown(spool: &Spool, about: &About) -> std::io::Result<Report> {
+fn unknown(spool: &Spool, about: &SpoolAddress) -> std::io::Result<Report> {
     let mut report = Report {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         start_timestamp_ns: about.start_timestamp_ns.clone(),
@@ -96,7 +96,7 @@ fn unknown(spool: &Spool, about: &About) -> std::io::Result<Report> {
         ..Report::default()
     };
     for stream in Stream::ALL {
-        let left = Left::of(spool, about, stream)?;
+        let left = StreamRemains::of(spool, about, stream)?;
         let (bytes, blob, head) = match stream {
             Stream::Stdout => (&mut report.stdout_bytes, &mut report.stdout_blob_id, &mut report.stdout_head_bytes),
             Stream::Stderr => (&mut report.stderr_bytes, &mut report.stderr_blob_id, &mut report.stderr_head_bytes),
@@ -108,14 +108,14 @@ fn unknown(spool: &Spool, about: &About) -> std::io::Result<Report> {
 }
 
 /// What there is of a stream.
-struct Left {
+struct StreamRemains {
     bytes: u64,
     blob: schema::id::BlobId,
     head: Option<u64>,
 }
 
-impl Left {
-    fn of(spool: &Spool, about: &About, stream: Stream) -> std::io::Result<Self> {
+impl StreamRemains {
+    fn of(spool: &Spool, about: &SpoolAddress, stream: Stream) -> std::io::Result<Self> {
         let path = spool.stream(stream);
         let length = match std::fs::metadata(&path) {
             Ok(metadata) => metadata.len(),

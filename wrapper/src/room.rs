@@ -28,14 +28,14 @@ const PAUSE_MOST: Duration = Duration::from_secs(2);
 
 /// The file that becomes the report.
 #[derive(Debug, Default)]
-pub(crate) struct Room {
+pub(crate) struct ReportReserve {
     /// `None` when it could not be made.
     file: Option<File>,
     /// Whether something was written into it in vain, which may be longer than what comes next.
     is_used: bool,
 }
 
-impl Room {
+impl ReportReserve {
     /// Takes the room. What cannot be had is tried again when the report is there.
     pub(crate) fn take(directory: &Path) -> Self {
         let file = open(directory).ok();

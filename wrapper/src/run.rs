@@ -6,23 +6,23 @@ use schema::mask::Secrets;
 use schema::report::Report;
 use schema::spool;
 
-use crate::args::Exec;
+use crate::args::ExecArguments;
 use crate::freshness::Before;
-use crate::hand_over::{Environment, Way};
+use crate::hand_over::{Environment, ReportSink};
 use crate::inputs::Placed;
 use crate::locks::Locks;
-use crate::order::Order;
+use crate::order::OutputOrder;
 use crate::report::Began;
 use crate::signals::Inherited;
-use crate::spawn::Refusal;
-use crate::store::{Kept, Place};
+use crate::spawn::SpawnRefusal;
+use crate::store::{KeptBytes, KeptStream};
 use crate::terminal::Terminal;
 use crate::writer::say;
 use crate::{capture, escalate, exit, outputs, report, signals, spawn, supervise};
 
 /// What every step of a run may look at.
 pub(crate) struct Shared<'a> {
-    pub(crate) options: &'a Exec,
+    pub(crate) options: &'a ExecArguments,
     pub(crate) environment: &'a Environment,
     pub(crate) secrets: Option<&'a Secrets>,
     pub(crate) began: Began,
@@ -33,7 +33,7 @@ pub(crate) struct Ended {
     pub(crate) report: Report,
     /// What the wrapper ends with.
     pub(crate) code: u8,
-    pub(crate) streams: [Kept; 2],
+    pub(crate) streams: [KeptStream; 2],
     /// Whether what was shown of a stream ends within a line. The two may be one log, so either counts.
     pub(crate) is_within_a_line: bool,
     /// Declared outputs for the scheduler, and where they are.
@@ -42,15 +42,15 @@ pub(crate) struct Ended {
 
 impl Ended {
     /// Nothing ran.
-    pub(crate) fn refused(began: &Began, refusal: &Refusal) -> Self {
-        let streams = [Kept::nothing(), Kept::nothing()];
+    pub(crate) fn refused(began: &Began, refusal: &SpawnRefusal) -> Self {
+        let streams = [KeptStream::nothing(), KeptStream::nothing()];
         Self { report: began.refused(refusal), code: refusal.code, streams, is_within_a_line: false, to_send: Vec::new() }
     }
 }
 
 impl Shared<'_> {
     /// Runs the command.
-    pub(crate) fn run(&self, inherited: &Inherited, way: &mut Way) -> Result<Ended, Refusal> {
+    pub(crate) fn run(&self, inherited: &Inherited, way: &mut ReportSink) -> Result<Ended, SpawnRefusal> {
         let options = self.options;
         let declares = !options.inputs.is_empty() || !options.outputs.is_empty();
         let waits_from = Instant::now();
@@ -60,7 +60,8 @@ impl Shared<'_> {
         let _placed = Placed::place(&options.inputs, |inputs| way.place(inputs, self.environment, time_left()))?;
         way.prepare();
         let home = way.home();
-        let ours = |what: &str, error: std::io::Error| Refusal { surroundings: true, ..Refusal::ours(format!("{what}: {error}")) };
+        let ours =
+            |what: &str, error: std::io::Error| SpawnRefusal { surroundings: true, ..SpawnRefusal::ours(format!("{what}: {error}")) };
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
             .map_err(|error| ours("cannot become the subreaper", error.into()))?;
         let signals = supervise::signal_descriptor().map_err(|error| ours("cannot wait for signals", error))?;
@@ -73,7 +74,7 @@ impl Shared<'_> {
         let [stdout, stderr] = spool::Stream::ALL;
         let is_document = options.expected(self.environment, way.is_of_the_job()).is_some();
         let outcome = supervise::watch(
-            supervise::Watch {
+            supervise::Supervision {
                 root: started.pid,
                 captures: [
                     capture::Capture::new(started.stdout, stdout, is_document, Some(&home), options.max_output),
@@ -84,7 +85,7 @@ impl Shared<'_> {
                 scope: options.signal_scope,
                 leave_running: options.leave_running,
                 drain: options.drain,
-                order: Order::new(way.order()),
+                order: OutputOrder::new(way.order()),
                 terminal: terminal.map(|terminal| terminal.with(started.pid)),
                 locks: &mut locks,
             },
@@ -96,7 +97,7 @@ impl Shared<'_> {
     /// The report and the exit code of a command that ran. Not inlined, so that its variables do not lie on the stack beside
     /// those of the wait that is over: each page of a stack is a fault of a microsecond or two.
     #[inline(never)]
-    fn ended(&self, outcome: supervise::Outcome, way: &Way, before: &Before) -> Ended {
+    fn ended(&self, outcome: supervise::SupervisedEnd, way: &ReportSink, before: &Before) -> Ended {
         let options = self.options;
         let mut report = self.began.report(outcome.ended);
         // A child that could not even be killed was killed as far as anybody can tell.
@@ -124,7 +125,7 @@ impl Shared<'_> {
             way.tell_kubelet(&early, self.environment);
         }
         let collected = outputs::collect(&options.outputs, before, self.secrets, way.outputs());
-        if let (Way::Job(job), Some(secrets)) = (way, self.secrets) {
+        if let (ReportSink::Job(job), Some(secrets)) = (way, self.secrets) {
             outputs::mask_handed_over(job.directory(), &collected.files, secrets);
         }
         report.files = collected.files;
@@ -146,10 +147,10 @@ impl Shared<'_> {
     }
 }
 
-impl Kept {
+impl KeptStream {
     /// A stream without a byte.
     fn nothing() -> Self {
         let blob = schema::id::BlobId::of(b"");
-        Self { total: 0, kept: 0, head: None, truncated: false, lost: 0, blob, place: Place::Memory(Vec::new()) }
+        Self { total: 0, kept: 0, head: None, truncated: false, lost: 0, blob, place: KeptBytes::Memory(Vec::new()) }
     }
 }

@@ -20,14 +20,14 @@ use rustix::pipe::PipeFlags;
 use rustix::process::Pid;
 use schema::wire::{HIDDEN_PREFIX, TOKEN_FILE_VARIABLE, TOKEN_VARIABLE};
 
-use crate::deliver::done::Done;
+use crate::deliver::done::ThreadResult;
 use crate::signals::Inherited;
 use crate::terminal::Terminal;
 use crate::{exit, raw};
 
 /// Why nothing was started.
 #[derive(Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct SpawnRefusal {
     /// What the wrapper ends with.
     pub(crate) code: u8,
     /// For people, with the name of the command in it.
@@ -36,7 +36,7 @@ pub(crate) struct Refusal {
     pub(crate) surroundings: bool,
 }
 
-impl Refusal {
+impl SpawnRefusal {
     /// A failure of our own, or a usage error.
     pub(crate) fn ours(why: String) -> Self {
         Self { code: exit::OURS, why, surroundings: false }
@@ -44,7 +44,7 @@ impl Refusal {
 }
 
 /// A started command.
-pub(crate) struct Started {
+pub(crate) struct SpawnedCommand {
     pub(crate) pid: Pid,
     pub(crate) stdout: OwnedFd,
     pub(crate) stderr: OwnedFd,
@@ -71,7 +71,7 @@ pub(crate) fn start(
     environment: &[(OsString, OsString)],
     inherited: &Inherited,
     terminal: Option<Terminal>,
-) -> Result<Started, Refusal> {
+) -> Result<SpawnedCommand, SpawnRefusal> {
     let name = &command[0];
     let path = find(name, environment)?;
     let arguments = command.iter().map(|argument| c_string(argument.as_bytes().to_owned())).collect::<Result<Vec<_>, _>>()?;
@@ -80,7 +80,7 @@ pub(crate) fn start(
         .filter(|(key, _)| !is_hidden(key))
         .map(|(key, value)| c_string(assignment(key.as_bytes(), value.as_bytes())))
         .collect::<Result<Vec<_>, _>>()?;
-    let faulty = |error: std::io::Error| Refusal {
+    let faulty = |error: std::io::Error| SpawnRefusal {
         code: exit::OURS,
         why: format!("no pipe for the output of the command: {error}"),
         surroundings: true,
@@ -108,11 +108,11 @@ pub(crate) fn start(
     });
     let began = Instant::now();
     while spawned == Err(nix::Error::ETXTBSY) && began.elapsed() < BUSY_PATIENCE {
-        Done::<()>::new().sleep(None, BUSY_EVERY);
+        ThreadResult::<()>::new().sleep(None, BUSY_EVERY);
         spawned = spawn(false);
     }
     match spawned {
-        Ok(pid) => Ok(Started { pid: Pid::from_raw(pid.as_raw()).expect("a started process has a pid"), stdout, stderr }),
+        Ok(pid) => Ok(SpawnedCommand { pid: Pid::from_raw(pid.as_raw()).expect("a started process has a pid"), stdout, stderr }),
         Err(error) => Err(refused(name, &path, std::io::Error::from_raw_os_error(error as i32))),
     }
 }
@@ -145,13 +145,13 @@ fn assignment(key: &[u8], value: &[u8]) -> Vec<u8> {
     bytes
 }
 
-fn c_string(bytes: Vec<u8>) -> Result<CString, Refusal> {
-    CString::new(bytes).map_err(|_| Refusal::ours("a zero byte stands in the command or its environment".to_owned()))
+fn c_string(bytes: Vec<u8>) -> Result<CString, SpawnRefusal> {
+    CString::new(bytes).map_err(|_| SpawnRefusal::ours("a zero byte stands in the command or its environment".to_owned()))
 }
 
 /// The file to execute, as `execvp` would find it.
-fn find(name: &OsStr, environment: &[(OsString, OsString)]) -> Result<PathBuf, Refusal> {
-    let not_found = |why: String| Err(Refusal { code: exit::NOT_FOUND, why, surroundings: false });
+fn find(name: &OsStr, environment: &[(OsString, OsString)]) -> Result<PathBuf, SpawnRefusal> {
+    let not_found = |why: String| Err(SpawnRefusal { code: exit::NOT_FOUND, why, surroundings: false });
     if name.is_empty() {
         return not_found("the name of the command is empty".to_owned());
     }
@@ -185,7 +185,7 @@ fn is_directory(path: &Path) -> bool {
 }
 
 /// What the kernel's refusal to execute `path` means.
-fn refused(name: &OsStr, path: &Path, error: std::io::Error) -> Refusal {
+fn refused(name: &OsStr, path: &Path, error: std::io::Error) -> SpawnRefusal {
     let shown = name.to_string_lossy();
     let number = error.raw_os_error().map(Errno::from_raw_os_error);
     let (code, why) = match number {
@@ -201,15 +201,15 @@ fn refused(name: &OsStr, path: &Path, error: std::io::Error) -> Refusal {
         Some(Errno::TOOBIG) => (exit::NOT_EXECUTABLE, format!("`{shown}` cannot be executed: its arguments and environment are too long")),
         Some(Errno::AGAIN | Errno::NOMEM | Errno::NFILE | Errno::MFILE) => {
             let why = format!("`{shown}` cannot be started: no room for another process ({error})");
-            return Refusal { code: exit::OURS, why, surroundings: true };
+            return SpawnRefusal { code: exit::OURS, why, surroundings: true };
         }
         Some(Errno::TXTBSY) => {
             let why = format!("`{shown}` cannot be executed: it stays open for writing");
-            return Refusal { code: exit::NOT_EXECUTABLE, why, surroundings: true };
+            return SpawnRefusal { code: exit::NOT_EXECUTABLE, why, surroundings: true };
         }
         _ => (exit::NOT_EXECUTABLE, format!("`{shown}` cannot be executed: {error}")),
     };
-    Refusal { code, why, surroundings: false }
+    SpawnRefusal { code, why, surroundings: false }
 }
 
 /// ENOENT for a file that is there means the interpreter of a script, or the loader of a program.

@@ -18,7 +18,7 @@ use schema::spool::Stream;
 
 use crate::deliver::live::Live;
 
-pub(crate) use self::home::{Directory, Home, temporary};
+pub(crate) use self::home::{Home, LazyDirectory, temporary};
 use hashing::Hashing;
 
 mod hashing;
@@ -31,11 +31,11 @@ pub(crate) const BUFFER_BYTES: usize = 256 << 10;
 const WITHOUT_FILE_BYTES: u64 = 512 << 10;
 
 /// One stream, as far as it came.
-pub(crate) struct Store {
+pub(crate) struct StreamStore {
     stream: Stream,
     live: Option<Arc<Live>>,
     /// Where the file may be made, while it is not.
-    directory: Option<Directory>,
+    directory: Option<LazyDirectory>,
     /// The file, once it is made.
     path: Option<PathBuf>,
     live_after: Option<Duration>,
@@ -44,12 +44,12 @@ pub(crate) struct Store {
     declared: u64,
     cap: u64,
     total: u64,
-    held: Held,
+    held: StreamBuffer,
     /// Of the file, while the stream is not longer than the cap.
     hash: Option<Hashing>,
 }
 
-enum Held {
+enum StreamBuffer {
     Memory(Vec<u8>),
     File(File),
     /// The file took `written` bytes and then no more: the disk is full, say. The tail of what came later is in a ring.
@@ -63,7 +63,7 @@ enum Held {
 
 /// What is left of a stream when it has ended.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct KeptStream {
     /// All bytes that the child wrote.
     pub(crate) total: u64,
     /// Bytes that are kept.
@@ -77,17 +77,17 @@ pub(crate) struct Kept {
     /// Content address of what is kept.
     pub(crate) blob: BlobId,
     /// Where the kept bytes are.
-    pub(crate) place: Place,
+    pub(crate) place: KeptBytes,
 }
 
 /// Where kept bytes are.
 #[derive(Debug)]
-pub(crate) enum Place {
+pub(crate) enum KeptBytes {
     Memory(Vec<u8>),
     File(PathBuf),
 }
 
-impl Store {
+impl StreamStore {
     /// An empty stream of which at most `cap` bytes are kept.
     pub(crate) fn new(home: Option<&Home>, stream: Stream, cap: u64) -> Self {
         Self {
@@ -100,7 +100,7 @@ impl Store {
             declared: cap,
             cap: if home.is_some_and(|home| home.directory.is_some()) { cap } else { cap.min(WITHOUT_FILE_BYTES) },
             total: 0,
-            held: Held::Memory(Vec::new()),
+            held: StreamBuffer::Memory(Vec::new()),
             hash: Some(Hashing::new()),
         }
     }
@@ -131,11 +131,11 @@ impl Store {
         if self.total > self.cap {
             self.hash = None;
         }
-        self.hash.as_mut().filter(|_| matches!(self.held, Held::File(_)))
+        self.hash.as_mut().filter(|_| matches!(self.held, StreamBuffer::File(_)))
     }
 
     fn keep(&mut self, mut bytes: &[u8], now: Instant) {
-        if matches!(&self.held, Held::Memory(held) if held.len() + bytes.len() > INLINE_LIMIT_BYTES) {
+        if matches!(&self.held, StreamBuffer::Memory(held) if held.len() + bytes.len() > INLINE_LIMIT_BYTES) {
             self.move_to_file();
         } else if self.live_at.is_none() {
             self.live_at = self.live_after.and_then(|after| now.checked_add(after));
@@ -164,7 +164,7 @@ impl Store {
 
     /// When to call [`Self::tick`].
     pub(crate) fn next(&self) -> Option<Instant> {
-        if matches!(self.held, Held::Memory(_)) { self.live_at } else { None }
+        if matches!(self.held, StreamBuffer::Memory(_)) { self.live_at } else { None }
     }
 
     /// How much of the beginning is kept whatever comes.
@@ -187,7 +187,7 @@ impl Store {
 
     fn write(&mut self, at: u64, piece: &[u8]) {
         match &mut self.held {
-            Held::Memory(held) => {
+            StreamBuffer::Memory(held) => {
                 let at = usize::try_from(at).expect("memory holds no more than it can address");
                 held.resize(held.len().max(at + piece.len()), 0);
                 held[at..at + piece.len()].copy_from_slice(piece);
@@ -196,7 +196,7 @@ impl Store {
                     tell(live, self.stream, self.cap - self.cap / 2, at as u64, piece);
                 }
             }
-            Held::File(file) => {
+            StreamBuffer::File(file) => {
                 let written = write_at(file, piece, at);
                 if let Some(live) = &self.live {
                     // What is written beyond the head may be written over.
@@ -206,19 +206,19 @@ impl Store {
                     self.broken(at + written as u64, &piece[written..]);
                 }
             }
-            Held::Broken { ring, seen, .. } => push_ring(ring, seen, piece),
+            StreamBuffer::Broken { ring, seen, .. } => push_ring(ring, seen, piece),
         }
     }
 
     fn move_to_file(&mut self) {
-        let Held::Memory(held) = &mut self.held else { return };
+        let StreamBuffer::Memory(held) = &mut self.held else { return };
         // One attempt: where there is no disk now, there will be none later.
         self.live_after = None;
         self.live_at = None;
         let Some(directory) = self.directory.take() else { return };
         let made = directory.path().and_then(|place| {
             let path = place.join(self.stream.as_str());
-            if !matches!(directory, Directory::At(_)) {
+            if !matches!(directory, LazyDirectory::At(_)) {
                 // Of a process that had our number and was killed.
                 let _ = std::fs::remove_file(&path);
                 let _ = std::fs::remove_file(ordered(&path));
@@ -233,7 +233,7 @@ impl Store {
                 {
                     live.in_file(self.stream, file, 0);
                 }
-                self.held = Held::File(file);
+                self.held = StreamBuffer::File(file);
                 self.path = Some(path);
                 let total = std::mem::take(&mut self.total);
                 self.write(0, &held);
@@ -255,62 +255,62 @@ impl Store {
     /// The file takes no more: `written` bytes of it are good, `rest` did not get in.
     fn broken(&mut self, written: u64, rest: &[u8]) {
         let head = self.head_len();
-        let Held::File(file) = std::mem::replace(&mut self.held, Held::Memory(Vec::new())) else { return };
+        let StreamBuffer::File(file) = std::mem::replace(&mut self.held, StreamBuffer::Memory(Vec::new())) else { return };
         // A tail that was being overwritten is no longer in one piece.
         let written = if self.total > self.cap { written.min(head) } else { written };
         let (mut ring, mut seen) = (Vec::new(), 0);
         push_ring(&mut ring, &mut seen, rest);
-        self.held = Held::Broken { file, written, ring, seen };
+        self.held = StreamBuffer::Broken { file, written, ring, seen };
     }
 
     /// Brings what is kept into its final order.
-    pub(crate) fn finish(mut self) -> Kept {
+    pub(crate) fn finish(mut self) -> KeptStream {
         let (total, head, cap, tail) = (self.total, self.head_len(), self.cap, self.cap / 2);
         let wrapped = total > cap;
         let turn = if wrapped && tail > 0 { (total - head) % tail } else { 0 };
         let (place, kept, gap_at, digest) = match self.held {
-            Held::Memory(mut bytes) => {
+            StreamBuffer::Memory(mut bytes) => {
                 if wrapped {
                     let tail_start = usize::try_from(head).unwrap_or(usize::MAX).min(bytes.len());
                     let turn = usize::try_from(turn).expect("within what is held");
                     bytes[tail_start..].rotate_left(turn);
                 }
                 let digest = BlobId::of(&bytes);
-                (Place::Memory(bytes), total.min(cap), head, Some(digest))
+                (KeptBytes::Memory(bytes), total.min(cap), head, Some(digest))
             }
-            Held::File(file) if !wrapped => {
+            StreamBuffer::File(file) if !wrapped => {
                 drop(file);
                 let digest = self.hash.and_then(Hashing::finish);
-                (Place::File(self.path.take().expect("a file has a path")), total, head, digest)
+                (KeptBytes::File(self.path.take().expect("a file has a path")), total, head, digest)
             }
-            Held::File(file) => {
+            StreamBuffer::File(file) => {
                 let path = self.path.take().expect("a file has a path");
                 let kept = match in_order(&file, &path, head, cap, turn) {
                     Ok(()) => cap,
                     Err(_) => cut(&file, head),
                 };
-                (Place::File(path), kept, head, None)
+                (KeptBytes::File(path), kept, head, None)
             }
-            Held::Broken { file, written, mut ring, seen } => {
+            StreamBuffer::Broken { file, written, mut ring, seen } => {
                 if seen > ring.len() as u64 {
                     let turn = usize::try_from(seen % ring.len() as u64).expect("within the ring");
                     ring.rotate_left(turn);
                 }
                 let added = write_at(&file, &ring, written) as u64;
                 let kept = cut(&file, written + added);
-                (Place::File(self.path.take().expect("a file has a path")), kept, written, None)
+                (KeptBytes::File(self.path.take().expect("a file has a path")), kept, written, None)
             }
         };
         let digest = digest.or_else(|| match &place {
-            Place::File(path) => digest_of(path).ok(),
-            Place::Memory(_) => None,
+            KeptBytes::File(path) => digest_of(path).ok(),
+            KeptBytes::Memory(_) => None,
         });
         let (place, kept, digest) = match digest {
             Some(digest) => (place, kept, digest),
             // It cannot even be read back.
-            None => (Place::Memory(Vec::new()), 0, BlobId::of(b"")),
+            None => (KeptBytes::Memory(Vec::new()), 0, BlobId::of(b"")),
         };
-        Kept {
+        KeptStream {
             total,
             kept,
             head: (kept < total).then_some(gap_at.min(kept)),
@@ -322,18 +322,18 @@ impl Store {
     }
 }
 
-impl Kept {
+impl KeptStream {
     /// Whether what is kept is in no file.
     pub(crate) fn is_in_memory(&self) -> bool {
-        matches!(self.place, Place::Memory(_))
+        matches!(self.place, KeptBytes::Memory(_))
     }
 
     /// The bytes, if they are no more than `limit`.
     pub(crate) fn read(&self, limit: u64) -> io::Result<Option<Vec<u8>>> {
         match &self.place {
-            Place::Memory(bytes) if bytes.len() as u64 <= limit => Ok(Some(bytes.clone())),
-            Place::Memory(_) => Ok(None),
-            Place::File(path) => {
+            KeptBytes::Memory(bytes) if bytes.len() as u64 <= limit => Ok(Some(bytes.clone())),
+            KeptBytes::Memory(_) => Ok(None),
+            KeptBytes::File(path) => {
                 let mut bytes = Vec::new();
                 File::open(path)?.take(limit + 1).read_to_end(&mut bytes)?;
                 Ok((bytes.len() as u64 <= limit).then_some(bytes))

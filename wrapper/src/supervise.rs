@@ -21,12 +21,12 @@ use schema::mask::Secrets;
 use schema::report::LeakedProcess;
 use schema::spool::Stream;
 
-use crate::args::Scope;
+use crate::args::SignalScope;
 use crate::capture::Capture;
 use crate::escalate::{Escalation, Send};
 use crate::locks::Locks;
-use crate::oom::Memory;
-use crate::order::Order;
+use crate::oom::OomCounter;
+use crate::order::OutputOrder;
 use crate::signals;
 use crate::store::BUFFER_BYTES;
 use crate::terminal::Terminal;
@@ -46,21 +46,21 @@ const KILLED_PATIENCE: Duration = Duration::from_secs(10);
 const SETTLED: Duration = Duration::from_millis(5);
 
 /// What to supervise, and how.
-pub(crate) struct Watch<'a> {
+pub(crate) struct Supervision<'a> {
     pub(crate) root: Pid,
     pub(crate) captures: [Capture; 2],
     pub(crate) secrets: Option<&'a Secrets>,
     pub(crate) escalation: Escalation,
-    pub(crate) scope: Scope,
+    pub(crate) scope: SignalScope,
     pub(crate) leave_running: bool,
     pub(crate) drain: Duration,
-    pub(crate) order: Order,
+    pub(crate) order: OutputOrder,
     pub(crate) terminal: Option<Terminal>,
     pub(crate) locks: &'a mut Locks,
 }
 
 /// How it ended.
-pub(crate) struct Outcome {
+pub(crate) struct SupervisedEnd {
     /// `None` when it could not even be killed.
     pub(crate) status: Option<WaitStatus>,
     pub(crate) ended: Instant,
@@ -84,8 +84,8 @@ pub(crate) fn signal_descriptor() -> std::io::Result<SignalFd> {
     Ok(SignalFd::with_flags(&SigSet::all(), SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?)
 }
 
-struct Loop<'a> {
-    watch: Watch<'a>,
+struct SignalLoop<'a> {
+    watch: Supervision<'a>,
     phase: Phase,
     status: Option<WaitStatus>,
     ended: Instant,
@@ -95,9 +95,9 @@ struct Loop<'a> {
     leaked: Vec<LeakedProcess>,
     /// Made for the first read: most commands write nothing, and a quarter of a megabyte is not for nothing.
     buffer: Vec<u8>,
-    /// When [`Memory::begin`] is due.
+    /// When [`OomCounter::begin`] is due.
     settles_at: Option<Instant>,
-    memory: Memory,
+    memory: OomCounter,
     /// Whether we were stopped together with the command, and it waits for the SIGCONT that we get: then with whether it had
     /// the terminal.
     stopped: Option<bool>,
@@ -105,9 +105,9 @@ struct Loop<'a> {
 
 /// Runs the loop until all is over. Not inlined, for the sake of the caller's stack.
 #[inline(never)]
-pub(crate) fn watch(watch: Watch<'_>, signals: &SignalFd) -> Outcome {
+pub(crate) fn watch(watch: Supervision<'_>, signals: &SignalFd) -> SupervisedEnd {
     let now = Instant::now();
-    let mut state = Loop {
+    let mut state = SignalLoop {
         watch,
         phase: Phase::Running,
         status: None,
@@ -117,7 +117,7 @@ pub(crate) fn watch(watch: Watch<'_>, signals: &SignalFd) -> Outcome {
         leaked: Vec::new(),
         buffer: Vec::new(),
         settles_at: now.checked_add(SETTLED),
-        memory: Memory::default(),
+        memory: OomCounter::default(),
         stopped: None,
     };
     while !state.is_over() {
@@ -127,7 +127,7 @@ pub(crate) fn watch(watch: Watch<'_>, signals: &SignalFd) -> Outcome {
     state.finish()
 }
 
-impl Loop<'_> {
+impl SignalLoop<'_> {
     fn is_over(&self) -> bool {
         let closed = self.watch.captures.iter().all(|capture| capture.pipe().is_none());
         match self.phase {
@@ -198,7 +198,7 @@ impl Loop<'_> {
         let Ok(Some(info)) = signals.read_signal() else { return };
         let number = info.ssi_signo as signals::Number;
         // A key is for all of a group.
-        let scope = if info.ssi_code == SI_KERNEL && self.watch.terminal.is_some() { Scope::Group } else { self.watch.scope };
+        let scope = if info.ssi_code == SI_KERNEL && self.watch.terminal.is_some() { SignalScope::Group } else { self.watch.scope };
         if number == Signal::CHILD.as_raw() {
             self.reap(now);
         } else if number == Signal::TSTP.as_raw() {
@@ -299,7 +299,7 @@ impl Loop<'_> {
         streams.chain(phase).chain(self.watch.order.next()).chain(self.watch.locks.next()).chain(self.settles_at).min()
     }
 
-    fn send(&mut self, send: Send, scope: Scope) {
+    fn send(&mut self, send: Send, scope: SignalScope) {
         match send {
             Send::Kill => {
                 self.killed_at = self.killed_at.or(Some(Instant::now()));
@@ -312,8 +312,8 @@ impl Loop<'_> {
                 let Some(signal) = signals::of(number) else { return };
                 // A process that is gone meanwhile needs no signal.
                 let _ = match (self.status, scope) {
-                    (None, Scope::Child) => kill_process(self.watch.root, signal),
-                    (None, Scope::Group) => kill_process_group(self.watch.root, signal),
+                    (None, SignalScope::Child) => kill_process(self.watch.root, signal),
+                    (None, SignalScope::Group) => kill_process_group(self.watch.root, signal),
                     (Some(_), _) => {
                         self.ask_left_over(signal);
                         Ok(())
@@ -323,7 +323,7 @@ impl Loop<'_> {
         }
     }
 
-    fn finish(mut self) -> Outcome {
+    fn finish(mut self) -> SupervisedEnd {
         let now = Instant::now();
         for (capture, stream) in self.watch.captures.iter_mut().zip(Stream::ALL).filter(|(capture, _)| capture.pipe().is_some()) {
             fill(&mut self.buffer);
@@ -346,7 +346,7 @@ impl Loop<'_> {
         let killed = self.status.is_some_and(|status| {
             status.terminating_signal() == Some(Signal::KILL.as_raw()) || status.exit_status() == Some(128 + Signal::KILL.as_raw())
         });
-        Outcome {
+        SupervisedEnd {
             oom_killed: killed && self.killed_at.is_none() && self.memory.has_killed(),
             status: self.status,
             ended: self.ended,

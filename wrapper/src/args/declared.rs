@@ -7,12 +7,12 @@ use schema::spool;
 
 /// `--in PATH=REF`.
 #[derive(Debug, Clone)]
-pub(crate) struct Input {
+pub(crate) struct DeclaredInput {
     pub(crate) path: PathBuf,
     pub(crate) reference: String,
 }
 
-impl Input {
+impl DeclaredInput {
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (path, reference) = text.rsplit_once('=').ok_or_else(|| format!("`{text}` has no `=`; write `PATH=fetch:NAME`"))?;
         if path.is_empty() {
@@ -27,12 +27,12 @@ impl Input {
 
 /// `--out NAME=PATH`.
 #[derive(Debug, Clone)]
-pub(crate) struct Output {
+pub(crate) struct DeclaredOutput {
     pub(crate) name: String,
     pub(crate) path: PathBuf,
 }
 
-impl Output {
+impl DeclaredOutput {
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (name, path) = text.split_once('=').ok_or_else(|| format!("`{text}` has no `=`; write `NAME=PATH`"))?;
         if !spool::is_output_name(name) {

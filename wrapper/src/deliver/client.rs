@@ -18,7 +18,7 @@ use ureq::http::{self, HeaderMap, StatusCode, header};
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
 use super::backoff;
-use super::target::{CaFile, Target, Tokens};
+use super::target::{BearerToken, CaFile, DeliveryTarget};
 use crate::outputs::{FILE_LIMIT_BYTES, copy};
 
 /// Time for connection, proxy and TLS.
@@ -39,7 +39,7 @@ const ANSWER_LIMIT_BYTES: u64 = 256 << 10;
 
 /// Why a request did not do what it should.
 #[derive(Debug)]
-pub(crate) enum Fault {
+pub(crate) enum RequestFault {
     /// Try again, not before `after` if it is given.
     Again { why: String, after: Option<Duration> },
     /// Somebody between us and the scheduler takes no body of this size.
@@ -51,7 +51,7 @@ pub(crate) enum Fault {
 }
 
 /// What is sent.
-pub(crate) enum Body<'a> {
+pub(crate) enum RequestBody<'a> {
     Nothing,
     Json(&'a [u8]),
     Bytes(&'a [u8]),
@@ -59,7 +59,7 @@ pub(crate) enum Body<'a> {
 }
 
 /// What a scheduler says about a file.
-pub(crate) enum Stored {
+pub(crate) enum FileAnswer {
     /// It has all of it.
     Whole(BlobId),
     /// It wants the piece that begins here.
@@ -67,7 +67,7 @@ pub(crate) enum Stored {
 }
 
 /// An input that came.
-pub(crate) struct Arrived {
+pub(crate) struct ReceivedInput {
     /// What it is.
     pub(crate) blob: BlobId,
     /// What the scheduler says that it is.
@@ -77,30 +77,30 @@ pub(crate) struct Arrived {
 }
 
 /// What a scheduler says about a report.
-pub(crate) enum Told {
+pub(crate) enum ReportAnswer {
     Accepted,
     Wanted(wire::Wanted),
 }
 
 /// Speaks to one scheduler about one job. Connections are kept and shared between threads.
-pub(crate) struct Client {
+pub(crate) struct JobClient {
     agent: ureq::Agent,
     base: String,
-    tokens: Tokens,
+    tokens: BearerToken,
     /// Why nothing can be sent at all: the certificates that we were given cannot be read.
     useless: Option<String>,
     on_cancel: Box<dyn Fn() + Send + Sync>,
 }
 
-struct Answer {
+struct Response {
     status: StatusCode,
     headers: HeaderMap,
     body: Vec<u8>,
 }
 
-impl Client {
+impl JobClient {
     /// A client that calls `on_cancel` whenever an answer says that the command is to be stopped.
-    pub(crate) fn new(target: &Target, on_cancel: Box<dyn Fn() + Send + Sync>) -> Self {
+    pub(crate) fn new(target: &DeliveryTarget, on_cancel: Box<dyn Fn() + Send + Sync>) -> Self {
         let mut config = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
@@ -121,7 +121,7 @@ impl Client {
     }
 
     /// `PATCH /streams/{name}`: the next offset wanted, whether the piece was taken or refused for a gap.
-    pub(crate) fn patch(&self, stream: Stream, offset: u64, body: Body<'_>) -> Result<u64, Fault> {
+    pub(crate) fn patch(&self, stream: Stream, offset: u64, body: RequestBody<'_>) -> Result<u64, RequestFault> {
         let path = format!("/streams/{}", stream.as_str());
         let headers = [(wire::OFFSET_HEADER, offset.to_string())];
         let answer = self.call("PATCH", &path, &headers, body)?;
@@ -134,8 +134,8 @@ impl Client {
     }
 
     /// `HEAD /streams/{name}`: the next offset wanted.
-    pub(crate) fn offset(&self, stream: Stream) -> Result<u64, Fault> {
-        let answer = self.call("HEAD", &format!("/streams/{}", stream.as_str()), &[], Body::Nothing)?;
+    pub(crate) fn offset(&self, stream: Stream) -> Result<u64, RequestFault> {
+        let answer = self.call("HEAD", &format!("/streams/{}", stream.as_str()), &[], RequestBody::Nothing)?;
         match (answer.status.as_u16(), answer.offset()) {
             (_, Some(wanted)) => Ok(wanted),
             (409, None) => Err(answer.over()),
@@ -144,27 +144,27 @@ impl Client {
     }
 
     /// `PUT /files/{name}`, whole or `length` bytes from `offset` on.
-    pub(crate) fn file(&self, name: &str, file: &File, offset: u64, length: u64, total: u64) -> Result<Stored, Fault> {
+    pub(crate) fn file(&self, name: &str, file: &File, offset: u64, length: u64, total: u64) -> Result<FileAnswer, RequestFault> {
         let place = [(wire::OFFSET_HEADER, offset.to_string()), (wire::LENGTH_HEADER, total.to_string())];
         let headers: &[_] = if length < total { &place } else { &[] };
-        let body = if length == 0 { Body::Bytes(b"") } else { Body::File { file, from: offset, length } };
+        let body = if length == 0 { RequestBody::Bytes(b"") } else { RequestBody::File { file, from: offset, length } };
         let answer = self.call("PUT", &format!("/files/{name}"), headers, body)?;
         match (answer.status.as_u16(), answer.offset()) {
             (201, _) => match serde_json::from_slice::<wire::StoredFile>(&answer.body) {
-                Ok(stored) => Ok(Stored::Whole(stored.blob_id)),
+                Ok(stored) => Ok(FileAnswer::Whole(stored.blob_id)),
                 Err(_) => Err(answer.not_the_schedulers()),
             },
             (409, None) => Err(answer.over()),
-            (_, Some(wanted)) => Ok(Stored::Wanted(wanted)),
+            (_, Some(wanted)) => Ok(FileAnswer::Wanted(wanted)),
             (_, None) => Err(answer.not_the_schedulers()),
         }
     }
 
     /// `GET /inputs/{ref}` into `to`. Whether it is the right one, and all of it, is for the caller to judge.
-    pub(crate) fn input(&self, reference: &str, to: &mut File) -> Result<Arrived, Fault> {
-        let mut response = self.send("GET", &format!("/inputs/{reference}"), &[], Body::Nothing)?;
+    pub(crate) fn input(&self, reference: &str, to: &mut File) -> Result<ReceivedInput, RequestFault> {
+        let mut response = self.send("GET", &format!("/inputs/{reference}"), &[], RequestBody::Nothing)?;
         if response.status() == StatusCode::OK && media_type(response.headers()) == Some(INPUT_CONTENT_TYPE) {
-            let cut = |why: &dyn std::fmt::Display| Fault::Again { why: format!("the answer broke off: {why}"), after: None };
+            let cut = |why: &dyn std::fmt::Display| RequestFault::Again { why: format!("the answer broke off: {why}"), after: None };
             let number = |name: header::HeaderName| response.headers().get(name)?.to_str().ok()?.trim().parse::<u64>().ok();
             let length = number(header::CONTENT_LENGTH);
             let named = response.headers().get(wire::BLOB_HEADER).map(|blob| blob.to_str().ok()?.trim().parse().ok());
@@ -173,23 +173,23 @@ impl Client {
             let blob = copy(&mut body, to).map_err(|error| cut(&error))?;
             let arrived = most - body.limit();
             return match named {
-                _ if arrived == most => Err(Fault::Never(format!("it has more than {FILE_LIMIT_BYTES} bytes"))),
+                _ if arrived == most => Err(RequestFault::Never(format!("it has more than {FILE_LIMIT_BYTES} bytes"))),
                 _ if length.is_some_and(|length| length != arrived) => Err(cut(&format_args!("{arrived} bytes came"))),
                 Some(None) => Err(self.read(response).not_the_schedulers()),
-                Some(named) => Ok(Arrived { blob, named, has_length: length.is_some() }),
-                None => Ok(Arrived { blob, named: None, has_length: length.is_some() }),
+                Some(named) => Ok(ReceivedInput { blob, named, has_length: length.is_some() }),
+                None => Ok(ReceivedInput { blob, named: None, has_length: length.is_some() }),
             };
         }
         let answer = self.read(response);
         match answer.status.as_u16() {
-            404 if answer.is_problem() => Err(Fault::Never(answer.why())),
+            404 if answer.is_problem() => Err(RequestFault::Never(answer.why())),
             _ => answer.checked().and_then(|answer| Err(answer.not_the_schedulers())),
         }
     }
 
     /// `POST /heartbeat`.
-    pub(crate) fn heartbeat(&self) -> Result<(), Fault> {
-        let answer = self.call("POST", "/heartbeat", &[], Body::Json(b"{}"))?;
+    pub(crate) fn heartbeat(&self) -> Result<(), RequestFault> {
+        let answer = self.call("POST", "/heartbeat", &[], RequestBody::Json(b"{}"))?;
         if answer.status == StatusCode::CONFLICT {
             return Err(answer.over());
         }
@@ -202,28 +202,34 @@ impl Client {
     }
 
     /// `PUT /report`.
-    pub(crate) fn report(&self, report: &[u8]) -> Result<Told, Fault> {
-        let answer = self.call("PUT", "/report", &[], Body::Json(report))?;
+    pub(crate) fn report(&self, report: &[u8]) -> Result<ReportAnswer, RequestFault> {
+        let answer = self.call("PUT", "/report", &[], RequestBody::Json(report))?;
         if answer.status != StatusCode::CONFLICT {
             return match serde_json::from_slice(&answer.body) {
-                Ok(wire::Accepted { accepted: true }) => Ok(Told::Accepted),
+                Ok(wire::Accepted { accepted: true }) => Ok(ReportAnswer::Accepted),
                 _ => Err(answer.not_the_schedulers()),
             };
         }
         match serde_json::from_slice(&answer.body) {
-            Ok(wire::Refused { wanted: Some(wanted) }) => Ok(Told::Wanted(wanted)),
+            Ok(wire::Refused { wanted: Some(wanted) }) => Ok(ReportAnswer::Wanted(wanted)),
             _ => Err(answer.over()),
         }
     }
 
     /// An answer that is a success or a 409.
-    fn call(&self, method: &str, path: &str, headers: &[(&str, String)], body: Body<'_>) -> Result<Answer, Fault> {
+    fn call(&self, method: &str, path: &str, headers: &[(&str, String)], body: RequestBody<'_>) -> Result<Response, RequestFault> {
         let response = self.send(method, path, headers, body)?;
         self.read(response).checked()
     }
 
-    fn send(&self, method: &str, path: &str, headers: &[(&str, String)], body: Body<'_>) -> Result<http::Response<ureq::Body>, Fault> {
-        let again = |why: String| Fault::Again { why, after: None };
+    fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, String)],
+        body: RequestBody<'_>,
+    ) -> Result<http::Response<ureq::Body>, RequestFault> {
+        let again = |why: String| RequestFault::Again { why, after: None };
         if let Some(why) = &self.useless {
             return Err(again(why.clone()));
         }
@@ -246,7 +252,7 @@ impl Client {
         method: &str,
         path: &str,
         headers: &[(&str, String)],
-        body: Body<'_>,
+        body: RequestBody<'_>,
         token: &str,
     ) -> Result<http::Response<ureq::Body>, ureq::Error> {
         let mut request = http::Request::builder().method(method).uri(format!("{}{path}", self.base));
@@ -256,26 +262,26 @@ impl Client {
         }
         let binary = if method == "PATCH" { wire::PIECE_CONTENT_TYPE } else { "application/octet-stream" };
         match body {
-            Body::Nothing => self.agent.run(request.body(())?),
-            Body::Json(bytes) => self.agent.run(request.header(header::CONTENT_TYPE, "application/json").body(bytes)?),
-            Body::Bytes(bytes) => self.agent.run(request.header(header::CONTENT_TYPE, binary).body(bytes)?),
-            Body::File { file, from, length } => {
+            RequestBody::Nothing => self.agent.run(request.body(())?),
+            RequestBody::Json(bytes) => self.agent.run(request.header(header::CONTENT_TYPE, "application/json").body(bytes)?),
+            RequestBody::Bytes(bytes) => self.agent.run(request.header(header::CONTENT_TYPE, binary).body(bytes)?),
+            RequestBody::File { file, from, length } => {
                 let request = request.header(header::CONTENT_TYPE, binary).header(header::CONTENT_LENGTH, length);
-                let mut part = Part { file, at: from, left: length };
+                let mut part = FilePart { file, at: from, left: length };
                 self.agent.run(request.body(ureq::SendBody::from_reader(&mut part))?)
             }
         }
     }
 
-    fn read(&self, response: http::Response<ureq::Body>) -> Answer {
+    fn read(&self, response: http::Response<ureq::Body>) -> Response {
         let (parts, mut body) = response.into_parts();
         // An answer that breaks off here says enough by its status.
         let body = body.with_config().limit(ANSWER_LIMIT_BYTES).read_to_vec().unwrap_or_default();
-        Answer { status: parts.status, headers: parts.headers, body }
+        Response { status: parts.status, headers: parts.headers, body }
     }
 }
 
-impl Answer {
+impl Response {
     fn text(&self, name: impl header::AsHeaderName) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
@@ -285,12 +291,12 @@ impl Answer {
     }
 
     /// Sorts out what is neither a success nor a 409.
-    fn checked(self) -> Result<Self, Fault> {
+    fn checked(self) -> Result<Self, RequestFault> {
         match self.status.as_u16() {
             200..=299 | 409 => Ok(self),
             404 | 410 => Err(self.over()),
-            413 | 422 if self.is_problem() => Err(Fault::Never(self.why())),
-            413 => Err(Fault::TooLarge(self.why())),
+            413 | 422 if self.is_problem() => Err(RequestFault::Never(self.why())),
+            413 => Err(RequestFault::TooLarge(self.why())),
             300..=399 => {
                 let to = self.text(header::LOCATION).unwrap_or("nowhere");
                 Err(self.again(&format!("it redirects to {to}; set {} to where the scheduler is", wire::URL_VARIABLE)))
@@ -300,8 +306,8 @@ impl Answer {
     }
 
     /// The job is over, if it is the scheduler that says so.
-    fn over(&self) -> Fault {
-        if self.is_problem() { Fault::Over(self.why()) } else { self.not_the_schedulers() }
+    fn over(&self) -> RequestFault {
+        if self.is_problem() { RequestFault::Over(self.why()) } else { self.not_the_schedulers() }
     }
 
     /// Whether it is an error as the protocol has them.
@@ -310,15 +316,15 @@ impl Answer {
     }
 
     /// Somebody else answered in the scheduler's place.
-    fn not_the_schedulers(&self) -> Fault {
+    fn not_the_schedulers(&self) -> RequestFault {
         let kind = media_type(&self.headers).unwrap_or("nothing that says what it is");
         self.again(&format!("this is no answer of a pvn scheduler ({kind}); is something between, or {} wrong?", wire::URL_VARIABLE))
     }
 
-    fn again(&self, hint: &str) -> Fault {
+    fn again(&self, hint: &str) -> RequestFault {
         let after = self.text(header::RETRY_AFTER).and_then(|value| backoff::retry_after(value, self.text(header::DATE), now()));
         let why = if hint.is_empty() { self.why() } else { format!("{}: {hint}", self.why()) };
-        Fault::Again { why, after }
+        RequestFault::Again { why, after }
     }
 
     /// The status, and what the scheduler says about it (RFC 9457).
@@ -346,13 +352,13 @@ fn now() -> SystemTime {
 }
 
 /// A part of a file, as a body.
-struct Part<'a> {
+struct FilePart<'a> {
     file: &'a File,
     at: u64,
     left: u64,
 }
 
-impl Read for Part<'_> {
+impl Read for FilePart<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
         let count = self.file.read_at(&mut buffer[..most], self.at)?;

@@ -13,11 +13,11 @@ use schema::spool::Stream;
 use schema::wire::{HEARTBEAT_EVERY_MS, PIECE_LIMIT_BYTES, UPLOAD_LIMIT_BYTES, Wanted};
 
 use super::backoff::Backoff;
-use super::client::{Body, Client, Fault, Stored, Told};
+use super::client::{FileAnswer, JobClient, ReportAnswer, RequestBody, RequestFault};
 use super::heart;
-use super::last::{Last, Where};
-use super::live::{Bytes, Live, Next, Piece};
-use super::progress::Progress;
+use super::last::{Last, LastBytes};
+use super::live::{Live, NextAction, PendingBytes, StreamPiece};
+use super::progress::DeliveryProgress;
 
 /// Smallest body that is tried when somebody between us and the scheduler refuses larger ones (413): proxies that limit bodies take
 /// a page's form at least.
@@ -25,7 +25,7 @@ const SMALLEST_BYTES: u64 = 16 << 10;
 
 /// How it came out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum DeliveryOutcome {
     /// The scheduler has the report and all that it names.
     Delivered,
     /// The scheduler wants nothing of this job: why.
@@ -35,7 +35,7 @@ pub(crate) enum Outcome {
 }
 
 struct Courier<'a> {
-    client: &'a Arc<Client>,
+    client: &'a Arc<JobClient>,
     live: &'a Arc<Live>,
     began: Instant,
     beating: bool,
@@ -43,7 +43,7 @@ struct Courier<'a> {
     /// Of each stream, where the scheduler is.
     at: [u64; 2],
     /// How it gets on there.
-    progress: [Progress; 2],
+    progress: [DeliveryProgress; 2],
     /// Largest body that is sent.
     most: u64,
     /// Whether that is to be asked, for a request broke.
@@ -51,7 +51,7 @@ struct Courier<'a> {
 }
 
 /// Carries until all is delivered, or nothing more can be. `resumed`: another process may have carried a part already.
-pub(crate) fn run(client: &Arc<Client>, live: &Arc<Live>, resumed: bool) -> Outcome {
+pub(crate) fn run(client: &Arc<JobClient>, live: &Arc<Live>, resumed: bool) -> DeliveryOutcome {
     let (at, unsure) = ([0; 2], [resumed; 2]);
     let (progress, most) = (Default::default(), UPLOAD_LIMIT_BYTES as u64);
     let mut courier =
@@ -59,7 +59,7 @@ pub(crate) fn run(client: &Arc<Client>, live: &Arc<Live>, resumed: bool) -> Outc
     if live.is_long() {
         courier.beat();
     }
-    courier.stream().and_then(|()| courier.rest(*live.last())).err().unwrap_or(Outcome::Delivered)
+    courier.stream().and_then(|()| courier.rest(*live.last())).err().unwrap_or(DeliveryOutcome::Delivered)
 }
 
 impl Courier<'_> {
@@ -71,18 +71,18 @@ impl Courier<'_> {
     }
 
     /// What the streams bring, until the command has ended.
-    fn stream(&mut self) -> Result<(), Outcome> {
+    fn stream(&mut self) -> Result<(), DeliveryOutcome> {
         loop {
             match self.live.next(self.at) {
-                Next::Send(piece) => self.piece(piece)?,
-                Next::Ended => return Ok(()),
-                Next::Over(why) => return Err(Outcome::Over(why)),
+                NextAction::Send(piece) => self.piece(piece)?,
+                NextAction::Ended => return Ok(()),
+                NextAction::Over(why) => return Err(DeliveryOutcome::Over(why)),
             }
         }
     }
 
     /// One piece, once. When it did not arrive whole, what follows is another one.
-    fn piece(&mut self, Piece { stream, offset, length, bytes }: Piece) -> Result<(), Outcome> {
+    fn piece(&mut self, StreamPiece { stream, offset, length, bytes }: StreamPiece) -> Result<(), DeliveryOutcome> {
         let which = stream as usize;
         if self.unsure[which] {
             let answer = self.client.offset(stream);
@@ -95,14 +95,15 @@ impl Courier<'_> {
         }
         let length = length.min(self.most);
         let body = match &bytes {
-            Bytes::File(file) => Body::File { file, from: offset, length },
-            Bytes::Memory(bytes) => Body::Bytes(&bytes[..bytes.len().min(usize::try_from(length).unwrap_or(usize::MAX))]),
+            PendingBytes::File(file) => RequestBody::File { file, from: offset, length },
+            PendingBytes::Memory(bytes) => RequestBody::Bytes(&bytes[..bytes.len().min(usize::try_from(length).unwrap_or(usize::MAX))]),
         };
         let answer = match self.client.patch(stream, offset, body) {
-            Ok(wanted) if wanted == offset => {
-                Err(Fault::Again { why: format!("the scheduler takes no more of {} than {offset} bytes", stream.as_str()), after: None })
-            }
-            Err(Fault::TooLarge(_)) if self.goes_smaller(length) => return Ok(()),
+            Ok(wanted) if wanted == offset => Err(RequestFault::Again {
+                why: format!("the scheduler takes no more of {} than {offset} bytes", stream.as_str()),
+                after: None,
+            }),
+            Err(RequestFault::TooLarge(_)) if self.goes_smaller(length) => return Ok(()),
             other => other,
         };
         match self.settle(answer)? {
@@ -113,7 +114,7 @@ impl Courier<'_> {
     }
 
     /// The scheduler wants the stream from here on.
-    fn is_at(&mut self, stream: Stream, at: u64) -> Result<(), Outcome> {
+    fn is_at(&mut self, stream: Stream, at: u64) -> Result<(), DeliveryOutcome> {
         let before = std::mem::replace(&mut self.at[stream as usize], at);
         let wait = self.progress[stream as usize].moved(before, at);
         self.wait(wait, &format!("the scheduler goes back to byte {at} of {} again and again", stream.as_str()))
@@ -129,17 +130,17 @@ impl Courier<'_> {
     }
 
     /// Waits, if there is something to wait for.
-    fn wait(&self, wait: Option<Duration>, why: &str) -> Result<(), Outcome> {
+    fn wait(&self, wait: Option<Duration>, why: &str) -> Result<(), DeliveryOutcome> {
         match wait {
             Some(wait) if !self.live.back_off(wait, true, why) => {
-                Err(self.live.is_over().map_or_else(|| Outcome::GaveUp(why.to_owned()), Outcome::Over))
+                Err(self.live.is_over().map_or_else(|| DeliveryOutcome::GaveUp(why.to_owned()), DeliveryOutcome::Over))
             }
             _ => Ok(()),
         }
     }
 
     /// What is left when the command has ended.
-    fn rest(&mut self, mut last: Last) -> Result<(), Outcome> {
+    fn rest(&mut self, mut last: Last) -> Result<(), DeliveryOutcome> {
         let mut refused = false;
         loop {
             for stream in Stream::ALL {
@@ -150,19 +151,19 @@ impl Courier<'_> {
                 last.files.remove(0);
             }
             let answer = self.client.report(&last.text());
-            if matches!(answer, Err(Fault::TooLarge(_))) && last.is_inline() {
+            if matches!(answer, Err(RequestFault::TooLarge(_))) && last.is_inline() {
                 Stream::ALL.into_iter().for_each(|stream| last.no_longer_inline(stream));
                 continue;
             }
             let Some(told) = self.settle(answer)? else { continue };
             let wanted = match told {
-                Told::Accepted => return Ok(()),
-                Told::Wanted(wanted) => wanted,
+                ReportAnswer::Accepted => return Ok(()),
+                ReportAnswer::Wanted(wanted) => wanted,
             };
             // Once is a scheduler that has lost something; again and again is one that cannot be pleased.
             if refused {
                 let why = format!("the scheduler refuses the report: {}", in_words(&wanted));
-                self.settle::<()>(Err(Fault::Again { why, after: None }))?;
+                self.settle::<()>(Err(RequestFault::Again { why, after: None }))?;
             }
             refused = true;
             self.back_to(wanted, &mut last);
@@ -181,31 +182,32 @@ impl Courier<'_> {
         last.again(&wanted.files);
     }
 
-    fn rest_of(&mut self, stream: Stream, last: &Last) -> Result<(), Outcome> {
+    fn rest_of(&mut self, stream: Stream, last: &Last) -> Result<(), DeliveryOutcome> {
         let rest = &last.streams[stream as usize];
         if rest.inline {
             return Ok(());
         }
         let all = match &rest.place {
-            Where::File(path) => {
-                let file = File::open(path).map_err(|error| Outcome::GaveUp(format!("cannot read {} back: {error}", path.display())))?;
+            LastBytes::File(path) => {
+                let file =
+                    File::open(path).map_err(|error| DeliveryOutcome::GaveUp(format!("cannot read {} back: {error}", path.display())))?;
                 Ok(Arc::new(file))
             }
-            Where::Memory(held) => Err(held),
+            LastBytes::Memory(held) => Err(held),
         };
         while self.at[stream as usize] < rest.length {
             let offset = self.at[stream as usize];
             let length = (rest.length - offset).min(PIECE_LIMIT_BYTES as u64);
             let bytes = match &all {
-                Ok(file) => Bytes::File(Arc::clone(file)),
-                Err(held) => Bytes::Memory(part(held, offset, length)),
+                Ok(file) => PendingBytes::File(Arc::clone(file)),
+                Err(held) => PendingBytes::Memory(part(held, offset, length)),
             };
-            self.piece(Piece { stream, offset, length, bytes })?;
+            self.piece(StreamPiece { stream, offset, length, bytes })?;
         }
         Ok(())
     }
 
-    fn file(&mut self, last: &mut Last, name: &str, path: &std::path::Path) -> Result<(), Outcome> {
+    fn file(&mut self, last: &mut Last, name: &str, path: &std::path::Path) -> Result<(), DeliveryOutcome> {
         let opened = File::open(path).and_then(|file| Ok((file.metadata()?.len(), file)));
         let (total, file) = match opened {
             Ok(opened) => opened,
@@ -214,35 +216,36 @@ impl Courier<'_> {
                 return Ok(());
             }
         };
-        let (mut offset, mut progress) = (0, Progress::default());
+        let (mut offset, mut progress) = (0, DeliveryProgress::default());
         let mut wrong = 0;
         loop {
             let length = (total - offset).min(self.most);
             let answer = match self.client.file(name, &file, offset, length, total) {
-                Err(Fault::TooLarge(_)) if self.goes_smaller(length) => continue,
-                Err(Fault::Never(why)) => {
+                Err(RequestFault::TooLarge(_)) if self.goes_smaller(length) => continue,
+                Err(RequestFault::Never(why)) => {
                     last.lost(name, &format!("the scheduler does not take it: {why}"));
                     return Ok(());
                 }
-                Ok(Stored::Wanted(wanted)) if wanted >= total || wanted == offset => {
-                    Err(Fault::Again { why: format!("the scheduler takes no more of the file `{name}` than {offset} bytes"), after: None })
-                }
+                Ok(FileAnswer::Wanted(wanted)) if wanted >= total || wanted == offset => Err(RequestFault::Again {
+                    why: format!("the scheduler takes no more of the file `{name}` than {offset} bytes"),
+                    after: None,
+                }),
                 other => other,
             };
             match self.settle(answer)? {
                 None => {}
-                Some(Stored::Wanted(wanted)) => {
+                Some(FileAnswer::Wanted(wanted)) => {
                     let wait = progress.moved(offset, wanted);
                     offset = wanted;
                     self.wait(wait, &format!("the scheduler goes back to byte {wanted} of the file `{name}` again and again"))?;
                 }
-                Some(Stored::Whole(blob)) if last.blob(name).is_none_or(|ours| ours == blob) => return Ok(()),
+                Some(FileAnswer::Whole(blob)) if last.blob(name).is_none_or(|ours| ours == blob) => return Ok(()),
                 // Damaged on the way, or changed under our hands.
-                Some(Stored::Whole(_)) if wrong < 2 => {
+                Some(FileAnswer::Whole(_)) if wrong < 2 => {
                     wrong += 1;
                     offset = 0;
                 }
-                Some(Stored::Whole(blob)) => {
+                Some(FileAnswer::Whole(blob)) => {
                     last.lost(name, &format!("its content changed while it was handed over ({blob} arrived)"));
                     return Ok(());
                 }
@@ -251,7 +254,7 @@ impl Courier<'_> {
     }
 
     /// Takes an answer in: `None` when the same is to be done again, after the wait that it takes.
-    fn settle<T>(&mut self, answer: Result<T, Fault>) -> Result<Option<T>, Outcome> {
+    fn settle<T>(&mut self, answer: Result<T, RequestFault>) -> Result<Option<T>, DeliveryOutcome> {
         if self.began.elapsed() >= Duration::from_millis(HEARTBEAT_EVERY_MS) {
             // A short run with much to deliver.
             self.beat();
@@ -262,13 +265,13 @@ impl Courier<'_> {
                 self.live.succeeded();
                 return Ok(Some(value));
             }
-            Err(Fault::Over(why)) => {
+            Err(RequestFault::Over(why)) => {
                 self.live.over(&why);
-                return Err(Outcome::Over(why));
+                return Err(DeliveryOutcome::Over(why));
             }
-            Err(Fault::Again { why, after }) => (why, after),
-            Err(Fault::Never(why)) => (why, None),
-            Err(Fault::TooLarge(why)) => {
+            Err(RequestFault::Again { why, after }) => (why, after),
+            Err(RequestFault::Never(why)) => (why, None),
+            Err(RequestFault::TooLarge(why)) => {
                 let hint =
                     "something between here and the scheduler refuses what cannot be made smaller; raise its limit for bodies of requests";
                 (format!("{why}: {hint}"), None)
@@ -283,7 +286,7 @@ impl Courier<'_> {
             }
             return Ok(None);
         }
-        Err(self.live.is_over().map_or(Outcome::GaveUp(why), Outcome::Over))
+        Err(self.live.is_over().map_or(DeliveryOutcome::GaveUp(why), DeliveryOutcome::Over))
     }
 }
 

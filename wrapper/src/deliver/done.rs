@@ -19,12 +19,12 @@ compile_error!("a panic of the thread that delivers must not end the run: build 
 const WITHOUT_EVENT: Duration = Duration::from_millis(20);
 
 /// What a thread leaves when it is through.
-pub(crate) struct Done<T> {
+pub(crate) struct ThreadResult<T> {
     value: Mutex<Option<T>>,
     event: Option<OwnedFd>,
 }
 
-impl<T> Done<T> {
+impl<T> ThreadResult<T> {
     /// Nothing yet.
     pub(crate) fn new() -> Arc<Self> {
         // Without it we look at the clock instead.
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_panics_leaves_a_value_all_the_same() {
-        let done = Done::new();
+        let done = ThreadResult::new();
         let other = Arc::clone(&done);
         let thread = std::thread::spawn(move || other.of(|| panic!("as a fault of our own would"), || "broken"));
         while !thread.is_finished() {

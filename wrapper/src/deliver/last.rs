@@ -21,21 +21,21 @@ pub(crate) struct Last {
 
 /// One stream, complete.
 pub(crate) struct Rest {
-    pub(crate) place: Where,
+    pub(crate) place: LastBytes,
     pub(crate) length: u64,
     /// Whether it rides in the report.
     pub(crate) inline: bool,
 }
 
 /// Where its bytes are.
-pub(crate) enum Where {
+pub(crate) enum LastBytes {
     Memory(Vec<u8>),
     File(PathBuf),
 }
 
 impl Last {
     /// `report` as made for everybody; `attempted`: of which streams the scheduler may have some.
-    pub(crate) fn new(mut report: Report, places: [(Where, u64); 2], attempted: [bool; 2], files: Vec<(String, PathBuf)>) -> Self {
+    pub(crate) fn new(mut report: Report, places: [(LastBytes, u64); 2], attempted: [bool; 2], files: Vec<(String, PathBuf)>) -> Self {
         let inlines = [&mut report.stdout_inline, &mut report.stderr_inline];
         let mut inline = [false; 2];
         for ((text, attempted), inline) in inlines.into_iter().zip(attempted).zip(&mut inline) {
@@ -45,7 +45,7 @@ impl Last {
             *inline = text.is_some();
         }
         let [stdout, stderr] = places;
-        let rest = |(place, length): (Where, u64), inline| Rest { place, length, inline };
+        let rest = |(place, length): (LastBytes, u64), inline| Rest { place, length, inline };
         Self { report, streams: [rest(stdout, inline[0]), rest(stderr, inline[1])], all_files: files.clone(), files }
     }
 
@@ -59,7 +59,7 @@ impl Last {
         let rest = &mut self.streams[stream as usize];
         rest.inline = false;
         if let Some(bytes) = inline(&self.report, stream) {
-            rest.place = Where::Memory(bytes);
+            rest.place = LastBytes::Memory(bytes);
         }
         match stream {
             Stream::Stdout => self.report.stdout_inline = None,

@@ -22,12 +22,12 @@ const BATCH: Duration = Duration::from_millis(100);
 /// What both sides see.
 #[derive(Default)]
 pub(crate) struct Live {
-    state: Mutex<State>,
+    state: Mutex<LiveState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct LiveState {
     streams: [Growing; 2],
     /// Set when the command has ended: until when delivering is tried.
     deadline: Option<Instant>,
@@ -44,7 +44,7 @@ struct State {
 
 #[derive(Default)]
 struct Growing {
-    source: Source,
+    source: LiveSource,
     ready: u64,
     /// Whether a piece was handed out, so that the scheduler may have some of it.
     attempted: bool,
@@ -53,7 +53,7 @@ struct Growing {
 
 /// Where what is ready can be read.
 #[derive(Clone, Default)]
-enum Source {
+enum LiveSource {
     #[default]
     Nowhere,
     File(Arc<File>),
@@ -62,22 +62,22 @@ enum Source {
 }
 
 /// Bytes to send.
-pub(crate) enum Bytes {
+pub(crate) enum PendingBytes {
     File(Arc<File>),
     Memory(Vec<u8>),
 }
 
 /// A piece of a stream, ready to be sent.
-pub(crate) struct Piece {
+pub(crate) struct StreamPiece {
     pub(crate) stream: Stream,
     pub(crate) offset: u64,
     pub(crate) length: u64,
-    pub(crate) bytes: Bytes,
+    pub(crate) bytes: PendingBytes,
 }
 
 /// What the courier is to do next.
-pub(crate) enum Next {
-    Send(Piece),
+pub(crate) enum NextAction {
+    Send(StreamPiece),
     /// The command has ended: [`Live::last`] has the rest.
     Ended,
     /// The job is over.
@@ -85,12 +85,12 @@ pub(crate) enum Next {
 }
 
 impl Live {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, LiveState> {
         // A panic elsewhere leaves numbers behind that are right.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn sleep<'a>(&self, mut state: MutexGuard<'a, State>, until: Option<Instant>) -> MutexGuard<'a, State> {
+    fn sleep<'a>(&self, mut state: MutexGuard<'a, LiveState>, until: Option<Instant>) -> MutexGuard<'a, LiveState> {
         state.sleepers += 1;
         let mut state = match until {
             Some(until) => {
@@ -103,7 +103,7 @@ impl Live {
         state
     }
 
-    fn wake(&self, state: &State) {
+    fn wake(&self, state: &LiveState) {
         if state.sleepers > 0 {
             self.changed.notify_all();
         }
@@ -112,7 +112,7 @@ impl Live {
     /// `ready` bytes of the stream are in this file, from its beginning.
     pub(crate) fn in_file(&self, stream: Stream, file: File, ready: u64) {
         let mut state = self.lock();
-        state.streams[stream as usize].source = Source::File(Arc::new(file));
+        state.streams[stream as usize].source = LiveSource::File(Arc::new(file));
         state.streams[stream as usize].ready = ready;
         self.wake(&state);
     }
@@ -132,22 +132,22 @@ impl Live {
         let mut state = self.lock();
         let growing = &mut state.streams[stream as usize];
         match &mut growing.source {
-            Source::Memory(held) => held.extend_from_slice(bytes),
-            _ => growing.source = Source::Memory(bytes.to_owned()),
+            LiveSource::Memory(held) => held.extend_from_slice(bytes),
+            _ => growing.source = LiveSource::Memory(bytes.to_owned()),
         }
         growing.ready += bytes.len() as u64;
         self.wake(&state);
     }
 
     /// Waits until a piece is to be sent that follows what the scheduler has, or until the end.
-    pub(crate) fn next(&self, acknowledged: [u64; 2]) -> Next {
+    pub(crate) fn next(&self, acknowledged: [u64; 2]) -> NextAction {
         let mut state = self.lock();
         loop {
             if let Some(why) = &state.over {
-                return Next::Over(why.clone());
+                return NextAction::Over(why.clone());
             }
             if state.deadline.is_some() {
-                return Next::Ended;
+                return NextAction::Ended;
             }
             let now = Instant::now();
             let mut soonest: Option<Instant> = None;
@@ -166,7 +166,7 @@ impl Live {
                 if let Some(piece) = growing.piece(stream, offset, waiting) {
                     growing.attempted = true;
                     growing.sent_at = Some(now);
-                    return Next::Send(piece);
+                    return NextAction::Send(piece);
                 }
             }
             state = self.sleep(state, soonest);
@@ -300,17 +300,17 @@ impl Live {
 }
 
 impl Growing {
-    fn piece(&self, stream: Stream, offset: u64, waiting: u64) -> Option<Piece> {
+    fn piece(&self, stream: Stream, offset: u64, waiting: u64) -> Option<StreamPiece> {
         let length = waiting.min(PIECE_LIMIT_BYTES as u64);
         let bytes = match &self.source {
-            Source::Nowhere => return None,
-            Source::File(file) => Bytes::File(Arc::clone(file)),
-            Source::Memory(held) => {
+            LiveSource::Nowhere => return None,
+            LiveSource::File(file) => PendingBytes::File(Arc::clone(file)),
+            LiveSource::Memory(held) => {
                 let from = usize::try_from(offset).ok()?;
-                Bytes::Memory(held.get(from..from + usize::try_from(length).ok()?)?.to_owned())
+                PendingBytes::Memory(held.get(from..from + usize::try_from(length).ok()?)?.to_owned())
             }
         };
-        Some(Piece { stream, offset, length, bytes })
+        Some(StreamPiece { stream, offset, length, bytes })
     }
 }
 
@@ -324,9 +324,9 @@ impl fmt::Debug for Live {
 mod tests {
     use super::*;
 
-    fn sent(next: Next) -> (Stream, u64, Vec<u8>) {
+    fn sent(next: NextAction) -> (Stream, u64, Vec<u8>) {
         match next {
-            Next::Send(Piece { stream, offset, bytes: Bytes::Memory(bytes), .. }) => (stream, offset, bytes),
+            NextAction::Send(StreamPiece { stream, offset, bytes: PendingBytes::Memory(bytes), .. }) => (stream, offset, bytes),
             _ => panic!("no piece of memory"),
         }
     }
@@ -337,7 +337,7 @@ mod tests {
         live.in_memory(Stream::Stderr, b"hello");
         assert_eq!(sent(live.next([0, 2])), (Stream::Stderr, 2, b"llo".to_vec()));
         assert_eq!(live.end(Instant::now()), [false, true]);
-        assert!(matches!(live.next([0, 5]), Next::Ended));
+        assert!(matches!(live.next([0, 5]), NextAction::Ended));
     }
 
     #[test]
@@ -373,7 +373,7 @@ mod tests {
         let live = Live::default();
         live.over("gone");
         live.in_memory(Stream::Stdout, b"x");
-        assert!(matches!(live.next([0, 0]), Next::Over(why) if why == "gone"));
+        assert!(matches!(live.next([0, 0]), NextAction::Over(why) if why == "gone"));
         assert!(!live.beat(Duration::from_secs(3600)));
         assert!(!live.back_off(Duration::from_secs(3600), true, "x"));
     }

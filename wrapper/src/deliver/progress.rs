@@ -9,13 +9,13 @@ use super::backoff::Backoff;
 
 /// How far it came, and how often it went back since.
 #[derive(Debug, Default)]
-pub(crate) struct Progress {
+pub(crate) struct DeliveryProgress {
     farthest: u64,
     falls: u32,
     backoff: Backoff,
 }
 
-impl Progress {
+impl DeliveryProgress {
     /// It was at `before` and is at `at`: how long to wait before it is asked again, if at all.
     pub(crate) fn moved(&mut self, before: u64, at: u64) -> Option<Duration> {
         if at > self.farthest {
@@ -36,7 +36,7 @@ mod tests {
 
     #[test]
     fn who_goes_back_once_is_not_kept_waiting_and_who_gets_nowhere_is() {
-        let mut progress = Progress::default();
+        let mut progress = DeliveryProgress::default();
         assert_eq!([progress.moved(0, 5), progress.moved(5, 0), progress.moved(0, 5)], [None; 3], "it lost something");
         assert!(progress.moved(5, 0).is_some(), "and again");
         assert_eq!(progress.moved(0, 3), None, "on the way");

@@ -28,7 +28,7 @@ use schema::report::Report;
 use schema::spool::{CLAIM, FILES, REPORT, REPORT_TEMPORARY, Stream};
 use serde::{Deserialize, Serialize};
 
-use crate::room::Room;
+use crate::room::ReportReserve;
 use crate::writer::say;
 use crate::{locks, outputs, store};
 
@@ -51,7 +51,7 @@ const TEXT_LIMIT_BYTES: u64 = 64 << 20;
 /// Whose output it is and where it goes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct About {
+pub(crate) struct SpoolAddress {
     /// The scheduler's address.
     pub(crate) url: String,
     /// The job's id.
@@ -66,7 +66,7 @@ pub(crate) struct About {
 #[derive(Debug)]
 pub(crate) struct Spool {
     directory: PathBuf,
-    room: Room,
+    room: ReportReserve,
     _lock: File,
 }
 
@@ -87,7 +87,7 @@ impl Spool {
     /// Makes the directory, or takes one over that an earlier run left and that holds nothing which others want. Where it does,
     /// or another wrapper uses it, or it is another user's, it is left alone, and one beside it is made. In a directory of others'
     /// files it is one within that.
-    pub(crate) fn make(directory: &Path, about: &About) -> io::Result<Self> {
+    pub(crate) fn make(directory: &Path, about: &SpoolAddress) -> io::Result<Self> {
         let (mut kept, mut said) = (None, false);
         let directory = if is_others(directory) { directory.join(WITHIN) } else { directory.to_owned() };
         for place in std::iter::once(directory.clone()).chain((1..=PLACES_LIMIT).map(|number| beside(&directory, number))) {
@@ -111,20 +111,20 @@ impl Spool {
             }
             spool.clear();
             spool.write(RUN, &serde_json::to_vec(about)?)?;
-            spool.room = Room::take(&spool.directory);
+            spool.room = ReportReserve::take(&spool.directory);
             return Ok(spool);
         }
         Err(kept.unwrap_or_else(|| io::ErrorKind::WouldBlock.into()))
     }
 
     /// Whether it holds what a run left that somebody wants delivered, or is a local job's.
-    fn is_wanted(&self, own: &About) -> io::Result<bool> {
+    fn is_wanted(&self, own: &SpoolAddress) -> io::Result<bool> {
         if self.directory.join(CLAIM).try_exists()? {
             return Ok(true);
         }
         let Some(text) = self.read(RUN)? else { return Ok(false) };
         let has_report = self.directory.join(REPORT).try_exists()?;
-        Ok(match serde_json::from_slice::<About>(&text) {
+        Ok(match serde_json::from_slice::<SpoolAddress>(&text) {
             Ok(left) => has_report || (left.url, left.job) != (own.url.clone(), own.job.clone()),
             // Cut off while it was written, which is before anything else is.
             Err(_) => has_report || Stream::ALL.iter().any(|stream| self.stream(*stream).exists()),
@@ -148,14 +148,14 @@ impl Spool {
         match lock.try_lock() {
             // Whoever had it may have removed it meanwhile with all the rest.
             Ok(()) if !locks::is_at(&lock, &directory.join(LOCK)) => Err(io::Error::from(io::ErrorKind::WouldBlock)),
-            Ok(()) => Ok(Self { directory: directory.to_owned(), room: Room::default(), _lock: lock }),
+            Ok(()) => Ok(Self { directory: directory.to_owned(), room: ReportReserve::default(), _lock: lock }),
             Err(TryLockError::WouldBlock) => Err(io::Error::from(io::ErrorKind::WouldBlock)),
             Err(TryLockError::Error(error)) => Err(error),
         }
     }
 
     /// Takes over what a killed wrapper left.
-    pub(crate) fn open(directory: &Path) -> Result<(Self, About), OpenError> {
+    pub(crate) fn open(directory: &Path) -> Result<(Self, SpoolAddress), OpenError> {
         let shown = directory.display().to_string();
         if directory.join(CLAIM).exists() {
             return Err(OpenError::Local(shown));
@@ -312,8 +312,8 @@ fn beside(directory: &Path, number: u32) -> PathBuf {
 mod tests {
     use super::*;
 
-    fn about() -> About {
-        About { url: "http://x".into(), job: "job-1".into(), max_output_bytes: 7, start_timestamp_ns: "5".into() }
+    fn about() -> SpoolAddress {
+        SpoolAddress { url: "http://x".into(), job: "job-1".into(), max_output_bytes: 7, start_timestamp_ns: "5".into() }
     }
 
     #[test]
@@ -354,7 +354,7 @@ mod tests {
     fn what_nobody_delivered_yet_is_kept_and_another_place_is_taken() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("spool");
-        let of = |job: &str| About { job: job.into(), ..about() };
+        let of = |job: &str| SpoolAddress { job: job.into(), ..about() };
         let leave = |job: &str, exit_code| {
             let mut spool = Spool::make(&path, &of(job)).unwrap();
             std::fs::write(spool.stream(Stream::Stdout), "x").unwrap();

@@ -13,18 +13,18 @@ const SYSTEM_CA_VARIABLE: &str = "SSL_CERT_FILE";
 
 /// A scheduler and a job of its.
 #[derive(Debug, Clone)]
-pub(crate) struct Target {
+pub(crate) struct DeliveryTarget {
     /// The scheduler's address, without a slash at its end.
     pub(crate) url: String,
     /// The job's id: a plain name, good in a path.
     pub(crate) job: String,
     /// The token and where it comes from.
-    pub(crate) tokens: Tokens,
+    pub(crate) tokens: BearerToken,
     /// Who may vouch for the scheduler, unless it is those that are built in.
     pub(crate) ca_file: Option<CaFile>,
 }
 
-impl Target {
+impl DeliveryTarget {
     /// What the environment names. `Ok(None)`: nobody, which is a dry run. `Err`: not all that is needed, which is a dry run
     /// with this warning.
     pub(crate) fn of_environment(environment: &[(OsString, OsString)]) -> Result<Option<Self>, String> {
@@ -42,7 +42,7 @@ impl Target {
         if bare.is_none_or(|(_, host)| host.is_empty() || host.contains(|c: char| c == '@' || c.is_whitespace())) {
             return Err(format!("nothing is delivered: {} is no address such as `https://pvn.example.com:7780`", wire::URL_VARIABLE));
         }
-        let tokens = Tokens::of_environment(environment).ok_or_else(|| {
+        let tokens = BearerToken::of_environment(environment).ok_or_else(|| {
             let [url, token, file] = [wire::URL_VARIABLE, wire::TOKEN_VARIABLE, wire::TOKEN_FILE_VARIABLE];
             format!("nothing is delivered: {url} is set and neither {token} nor {file} is")
         })?;
@@ -92,14 +92,14 @@ fn variable<'a>(environment: &'a [(OsString, OsString)], name: &str) -> Option<&
 
 /// The job's token, read again when it is refused. Its `Debug` shows nothing of it.
 #[derive(Clone)]
-pub(crate) struct Tokens(Arc<Source>);
+pub(crate) struct BearerToken(Arc<TokenSource>);
 
-struct Source {
+struct TokenSource {
     file: Option<PathBuf>,
     known: Mutex<Option<String>>,
 }
 
-impl Tokens {
+impl BearerToken {
     fn of_environment(environment: &[(OsString, OsString)]) -> Option<Self> {
         let file = variable(environment, wire::TOKEN_FILE_VARIABLE).map(PathBuf::from);
         let given = variable(environment, wire::TOKEN_VARIABLE).and_then(OsStr::to_str).map(|token| token.trim().to_owned());
@@ -107,7 +107,7 @@ impl Tokens {
             return None;
         }
         let known = if file.is_some() { None } else { given };
-        Some(Self(Arc::new(Source { file, known: Mutex::new(known) })))
+        Some(Self(Arc::new(TokenSource { file, known: Mutex::new(known) })))
     }
 
     /// The token to send. The error names the file and not what is in it.
@@ -136,7 +136,7 @@ impl Tokens {
     }
 }
 
-impl std::fmt::Debug for Tokens {
+impl std::fmt::Debug for BearerToken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Tokens")
     }
@@ -146,9 +146,9 @@ impl std::fmt::Debug for Tokens {
 mod tests {
     use super::*;
 
-    fn of(variables: &[(&str, &str)]) -> Result<Option<Target>, String> {
+    fn of(variables: &[(&str, &str)]) -> Result<Option<DeliveryTarget>, String> {
         let variables: Vec<_> = variables.iter().map(|(key, value)| (OsString::from(key), OsString::from(value))).collect();
-        Target::of_environment(&variables)
+        DeliveryTarget::of_environment(&variables)
     }
 
     #[test]

@@ -5,7 +5,7 @@ use schema::mask::{Masker, Secrets};
 use schema::report::{Report, StructuredKind};
 use schema::spool::order_pieces;
 
-use crate::args::{Input, Output};
+use crate::args::{DeclaredInput, DeclaredOutput};
 
 /// A secret, a line end, how large reads are, and the text: wherever it is cut, the same is shown, and never the secret.
 pub(crate) fn mask(case: &[u8]) {
@@ -38,11 +38,11 @@ pub(crate) fn structured(case: &[u8]) {
 /// `--in` and `--out`: what is taken can be written again, and names what it may name.
 pub(crate) fn arguments(case: &[u8]) {
     let text = String::from_utf8_lossy(case);
-    if let Ok(input) = Input::parse(&text) {
+    if let Ok(input) = DeclaredInput::parse(&text) {
         assert_eq!(format!("{}={}", input.path.display(), input.reference), text);
         assert!(!input.reference.contains('/'), "a reference is a file name");
     }
-    if let Ok(output) = Output::parse(&text) {
+    if let Ok(output) = DeclaredOutput::parse(&text) {
         assert_eq!(format!("{}={}", output.name, output.path.display()), text);
         assert!(!output.name.contains('/') && !output.name.starts_with('.'), "a name is a file name");
     }

@@ -12,14 +12,14 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 
 use super::free_name;
-use super::held::Held;
+use super::held::PinnedFile;
 
 /// What is moved aside, and what is needed to make it again.
 pub(super) struct Aside {
     pub(super) path: PathBuf,
     content: Content,
     /// `None`: it cannot be opened, then what lies there is taken for it.
-    held: Option<Held>,
+    held: Option<PinnedFile>,
 }
 
 enum Content {
@@ -37,7 +37,7 @@ impl Aside {
             (_, Ok(file)) => Content::File(file),
             (_, Err(error)) => Content::Unknown(error),
         };
-        let held = Held::at(&path).ok();
+        let held = PinnedFile::at(&path).ok();
         Self { path, content, held }
     }
 

@@ -13,9 +13,9 @@ use rustix::fs::OFlags;
 use crate::locks;
 
 /// A file, a symlink or whatever else lay at a path.
-pub(super) struct Held(File);
+pub(super) struct PinnedFile(File);
 
-impl Held {
+impl PinnedFile {
     /// What lies here.
     pub(super) fn at(path: &Path) -> io::Result<Self> {
         // What cannot be read, and a symlink, is held all the same.

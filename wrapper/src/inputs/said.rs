@@ -8,9 +8,9 @@ use schema::spool::PLAN_REFERENCE;
 use schema::wire::{self, PLAN_VARIABLE};
 
 use super::cannot_tell;
-use crate::args::Input;
+use crate::args::DeclaredInput;
 use crate::hand_over::{Environment, variable};
-use crate::spawn::Refusal;
+use crate::spawn::SpawnRefusal;
 
 /// What to do when the variable is wrong.
 const UNSET: &str = "leave PVN_FETCH_PLAN_BLOB_ID as the scheduler set it for this job, or unset it where it is another job's";
@@ -21,12 +21,12 @@ const OTHER_BYTES: &str =
 
 /// The digest of an input, and who named it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Said(Option<(&'static str, BlobId)>);
+pub(super) struct NamedDigest(Option<(&'static str, BlobId)>);
 
-impl Said {
+impl NamedDigest {
     /// What reference and environment say. `job`: the directory of the local job that the input comes from; where the environment
     /// is another job's, so is the variable.
-    pub(super) fn of(input: &Input, environment: &Environment, job: Option<&Path>) -> Result<Self, Refusal> {
+    pub(super) fn of(input: &DeclaredInput, environment: &Environment, job: Option<&Path>) -> Result<Self, SpawnRefusal> {
         if let Ok(blob) = input.reference.parse() {
             return Ok(Self(Some(("the command line", blob))));
         }
@@ -44,7 +44,7 @@ impl Said {
     }
 
     /// Somebody else names it too.
-    pub(super) fn and(self, who: &'static str, blob: Option<BlobId>, input: &Input) -> Result<Self, Refusal> {
+    pub(super) fn and(self, who: &'static str, blob: Option<BlobId>, input: &DeclaredInput) -> Result<Self, SpawnRefusal> {
         match (self.0, blob) {
             (None, Some(blob)) => Ok(Self(Some((who, blob)))),
             (Some((first, named)), Some(blob)) if named != blob => {
@@ -61,7 +61,7 @@ impl Said {
     }
 
     /// Compares what arrived.
-    pub(super) fn check(&self, arrived: BlobId, input: &Input) -> Result<(), Refusal> {
+    pub(super) fn check(&self, arrived: BlobId, input: &DeclaredInput) -> Result<(), SpawnRefusal> {
         match self.0 {
             Some((who, named)) if named != arrived => {
                 Err(cannot_tell(input, &format!("{who} names {named}, and {arrived} arrived; {OTHER_BYTES}")))

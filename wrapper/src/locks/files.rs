@@ -31,12 +31,12 @@ const LINKS_LIMIT: usize = 40;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LockFile {
     pub(super) path: PathBuf,
-    pub(super) is: Where,
+    pub(super) is: LockPlace,
 }
 
 /// Where it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Where {
+pub(super) enum LockPlace {
     /// Beside the file, or as near as there is a directory.
     Beside,
     /// In the place of ours.
@@ -68,7 +68,7 @@ impl LockFile {
         // Without "create": in a directory that all may write to, the kernel refuses that for another user's file.
         match options.clone().write(true).open(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                if self.is == Where::Place {
+                if self.is == LockPlace::Place {
                     make(self.path.parent().unwrap_or(Path::new("/")))?;
                 }
                 let file = options.write(true).create(true).mode(MODE).open(&self.path)?;
@@ -147,8 +147,8 @@ fn lock_files(absolute: &Path, place: Option<&Path>) -> Vec<LockFile> {
         paths.extend(Some(parent.join(name(&rest))).filter(|file| std::fs::symlink_metadata(file).is_ok()));
         above = parent;
     }
-    let mut files: Vec<_> = paths.into_iter().map(|path| LockFile { path, is: Where::Beside }).collect();
-    files.extend(place.map(|place| LockFile { path: place.join(format!("{digest}{SUFFIX}")), is: Where::Place }));
+    let mut files: Vec<_> = paths.into_iter().map(|path| LockFile { path, is: LockPlace::Beside }).collect();
+    files.extend(place.map(|place| LockFile { path: place.join(format!("{digest}{SUFFIX}")), is: LockPlace::Place }));
     files
 }
 
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn the_lock_within_one_is_beside_it_and_another_on_each_level() {
-        let lock = LockFile { path: "/d/.f.2.pvn-lock".into(), is: Where::Beside };
+        let lock = LockFile { path: "/d/.f.2.pvn-lock".into(), is: LockPlace::Beside };
         assert_eq!(lock.within().path, Path::new("/d/.f.2.pvn-lock.1"));
         assert_eq!(lock.within().within().path, Path::new("/d/.f.2.pvn-lock.2"));
     }

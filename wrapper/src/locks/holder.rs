@@ -19,7 +19,7 @@ const PART: &str = "part";
 
 /// `JOB PID HOST ROLE`.
 #[derive(Debug, Clone)]
-pub(super) struct Holder {
+pub(super) struct LockHolder {
     job: String,
     pid: Option<Pid>,
     host: String,
@@ -27,7 +27,7 @@ pub(super) struct Holder {
     is_of_the_job: bool,
 }
 
-impl Holder {
+impl LockHolder {
     /// This process.
     pub(super) fn ourselves(environment: &Environment, is_of_the_job: bool) -> Self {
         let job = environment.iter().find(|(key, _)| key == schema::wire::JOB_VARIABLE).and_then(|(_, value)| value.to_str());
@@ -71,7 +71,7 @@ impl Holder {
     }
 }
 
-impl std::fmt::Display for Holder {
+impl std::fmt::Display for LockHolder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.job == NONE {
             write!(f, "process {}", self.pid.map_or(0, |pid| pid.as_raw_nonzero().get()))?

@@ -23,7 +23,7 @@ const WRITABLE_BY_OTHERS: u32 = 0o022;
 #[derive(Debug, Clone)]
 pub(crate) struct Home {
     /// The directory; made when the first file in it is. `None` when there is no disk.
-    pub(crate) directory: Option<Directory>,
+    pub(crate) directory: Option<LazyDirectory>,
     /// Make the file when the stream's first byte is this old, for those who read along.
     pub(crate) live_after: Option<Duration>,
     /// Whom to tell what can be sent already.
@@ -32,7 +32,7 @@ pub(crate) struct Home {
 
 /// A directory that most runs never need, so that its name is put together by those that do.
 #[derive(Debug, Clone)]
-pub(crate) enum Directory {
+pub(crate) enum LazyDirectory {
     /// This one.
     At(PathBuf),
     /// One of this process's own, under this one.
@@ -41,7 +41,7 @@ pub(crate) enum Directory {
     Temporary { under: Option<OsString>, name: Option<String> },
 }
 
-impl Directory {
+impl LazyDirectory {
     /// Where it is. Makes our place for whatever is temporary, when it is there.
     pub(crate) fn path(&self) -> io::Result<PathBuf> {
         Ok(match self {

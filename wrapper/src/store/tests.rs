@@ -5,7 +5,7 @@ use super::*;
 /// Pushes `total` bytes in pieces of `step`, and compares what is kept with what should be.
 fn check(home: Option<&Home>, cap: u64, total: usize, step: usize, kept_limit: u64) {
     let bytes: Vec<u8> = (0..total).map(|i| (i * 31 + i / 256 * 7) as u8).collect();
-    let mut store = Store::new(home, Stream::Stdout, cap);
+    let mut store = StreamStore::new(home, Stream::Stdout, cap);
     let now = Instant::now();
     bytes.chunks(step).for_each(|piece| store.push(piece, now));
     let kept = store.finish();
@@ -22,7 +22,7 @@ fn check(home: Option<&Home>, cap: u64, total: usize, step: usize, kept_limit: u
     assert_eq!(kept.truncated, total as u64 > cap, "{what}");
     assert_eq!(kept.head, (total as u64 > kept_limit).then_some(kept_limit - kept_limit / 2), "{what}");
     assert_eq!(kept.lost, (total as u64).min(cap) - (total as u64).min(kept_limit).min(cap), "{what}");
-    if let Place::File(path) = kept.place {
+    if let KeptBytes::File(path) = kept.place {
         std::fs::remove_file(path).unwrap();
     }
 }
@@ -30,7 +30,7 @@ fn check(home: Option<&Home>, cap: u64, total: usize, step: usize, kept_limit: u
 #[test]
 fn head_and_tail_are_kept_beyond_the_cap() {
     let directory = tempfile::tempdir().unwrap();
-    let home = Home { directory: Some(Directory::At(directory.path().join("a/b"))), live_after: None, live: None };
+    let home = Home { directory: Some(LazyDirectory::At(directory.path().join("a/b"))), live_after: None, live: None };
     for cap in [0, 1, 2, 7, 100, 150_000] {
         for total in [0, 1, 6, 7, 8, 99, 100, 101, 65_536, 65_537, 149_999, 150_001, 400_001] {
             for step in [1_000, 65_536, 70_001] {
@@ -46,7 +46,7 @@ fn head_and_tail_are_kept_beyond_the_cap() {
 
 #[test]
 fn without_a_writable_disk_a_bounded_head_and_tail_are_kept_and_the_rest_counted() {
-    let nowhere = Home { directory: Some(Directory::At("/proc/nowhere".into())), live_after: None, live: None };
+    let nowhere = Home { directory: Some(LazyDirectory::At("/proc/nowhere".into())), live_after: None, live: None };
     for home in [None, Some(&nowhere)] {
         for total in [0, 65_536, 524_288, 524_289, 2_000_000] {
             check(home, 64 << 20, total, 65_536, WITHOUT_FILE_BYTES);
@@ -59,13 +59,13 @@ fn a_file_that_takes_no_more_keeps_its_head_and_the_rest_is_counted() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("stdout");
     std::fs::write(&path, b"good").unwrap();
-    let mut store = Store::new(
-        Some(&Home { directory: Some(Directory::At(directory.path().into())), live_after: None, live: None }),
+    let mut store = StreamStore::new(
+        Some(&Home { directory: Some(LazyDirectory::At(directory.path().into())), live_after: None, live: None }),
         Stream::Stdout,
         1 << 20,
     );
     // A descriptor that cannot be written, as a full disk would have it.
-    store.held = Held::File(File::open(&path).unwrap());
+    store.held = StreamBuffer::File(File::open(&path).unwrap());
     store.path = Some(path);
     store.total = 4;
     store.push(b"lost", Instant::now());
@@ -78,8 +78,9 @@ fn a_file_that_takes_no_more_keeps_its_head_and_the_rest_is_counted() {
 #[test]
 fn a_stream_becomes_a_file_when_somebody_may_read_along() {
     let directory = tempfile::tempdir().unwrap();
-    let home = Home { directory: Some(Directory::At(directory.path().into())), live_after: Some(Duration::from_millis(150)), live: None };
-    let mut store = Store::new(Some(&home), Stream::Stderr, 1 << 20);
+    let home =
+        Home { directory: Some(LazyDirectory::At(directory.path().into())), live_after: Some(Duration::from_millis(150)), live: None };
+    let mut store = StreamStore::new(Some(&home), Stream::Stderr, 1 << 20);
     let now = Instant::now();
     store.push(b"hello", now);
     store.tick(now + Duration::from_millis(149));

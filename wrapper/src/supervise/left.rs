@@ -3,13 +3,13 @@
 use rustix::process::{Signal, kill_process, kill_process_group};
 use schema::report::LeakedProcess;
 
-use super::Loop;
+use super::SignalLoop;
 use crate::process;
 
 /// Most processes that are told as left behind, twice: when they are asked to end, and when they have not. All are ended.
 const LEFT_OVER_LIMIT: usize = 500;
 
-impl Loop<'_> {
+impl SignalLoop<'_> {
     /// To those that were re-parented to us, not to theirs.
     pub(super) fn ask_left_over(&self, signal: Signal) {
         for left in process::descendants().into_iter().filter(|left| left.ours) {

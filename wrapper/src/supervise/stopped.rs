@@ -5,11 +5,11 @@ use std::time::Instant;
 
 use rustix::process::{Signal, kill_process, kill_process_group};
 
-use super::Loop;
-use crate::args::Scope;
+use super::SignalLoop;
+use crate::args::SignalScope;
 use crate::{signals, terminal};
 
-impl Loop<'_> {
+impl SignalLoop<'_> {
     /// Stops with the child, as a job of a shell does, alone or with our group; the timers stand still. The SIGCONT that ends it
     /// is passed on.
     pub(super) fn pause(&mut self, since: Instant, with_group: bool) {
@@ -47,7 +47,7 @@ impl Loop<'_> {
         } else {
             // What wants it will never get it. So the kernel ends whom it finds stopped when nobody is left to continue them.
             if wants_it && let Some(send) = self.watch.escalation.hang_up(now) {
-                self.send(send, Scope::Group);
+                self.send(send, SignalScope::Group);
             }
             self.go_on(false);
         }
