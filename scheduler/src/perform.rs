@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use engine::action::StartJob;
-use engine::desired::FetchMode;
+use engine::desired::FetchAnswer;
 use schema::id::{BlobId, JobId};
 use schema::report::StructuredKind;
 use schema::status::JobKind;
@@ -261,9 +261,9 @@ fn later(why: String) -> End {
 }
 
 /// Only a structured fetch is expected to print a document; any other one speaks by its exit code.
-fn fetch_mode(commands: &Commands) -> Option<FetchMode> {
+fn fetch_mode(commands: &Commands) -> Option<FetchAnswer> {
     let fetch = commands.fetch.as_ref()?;
-    Some(if fetch.expect == Some(StructuredKind::Fetch) { FetchMode::StructuredOutput } else { FetchMode::ExitCode })
+    Some(if fetch.expect == Some(StructuredKind::Fetch) { FetchAnswer::StructuredOutput } else { FetchAnswer::ExitCode })
 }
 
 fn instance(names: &Names) -> Instance {
@@ -271,7 +271,7 @@ fn instance(names: &Names) -> Instance {
 }
 
 fn is_exit_code_fetch(kind: JobKind, commands: &Commands) -> bool {
-    kind == JobKind::Fetch && fetch_mode(commands) == Some(FetchMode::ExitCode)
+    kind == JobKind::Fetch && fetch_mode(commands) == Some(FetchAnswer::ExitCode)
 }
 
 fn identity<'a>(start: &'a StartJob, names: &'a Names, commands: &Commands) -> JobIdentity<'a> {

@@ -8,8 +8,8 @@
 use std::time::{Duration, Instant};
 
 use engine::action::Action;
-use engine::desired::{ApplyPolicy, Cadence, Desired, FetchMode, FetchPolicy, RetryPolicy};
-use engine::event::{Event, Outcome, Seen};
+use engine::desired::{ApplyPolicy, Cadence, Desired, FetchAnswer, FetchPolicy, RetryPolicy};
+use engine::event::{Event, FetchResult, Outcome};
 use engine::{State, next_wake, step};
 use schema::id::{BlobId, ChannelId, InstanceId, ReleaseId, ServiceId};
 use schema::status::JobKind;
@@ -38,7 +38,7 @@ fn main() {
                     if let Action::Start(job) = action {
                         jobs += 1;
                         let code = if job.kind == JobKind::Fetch && jobs % 4 == 1 { 2 } else { 0 };
-                        let seen = Seen { output: Some(BlobId::of(&[])), ..Seen::default() };
+                        let seen = FetchResult { output: Some(BlobId::of(&[])), ..FetchResult::default() };
                         let outcome =
                             Outcome::Exited { code, started_at: now, ended_at: now, said: String::new(), seen: Box::new(seen), info: None };
                         // Last in, first out: it starts, then it ends.
@@ -72,7 +72,7 @@ fn instance(number: usize, now: Timestamp) -> Option<State> {
         max_concurrency: None,
         compiled: BlobId::of(&part),
         fetch: Some(FetchPolicy {
-            mode: FetchMode::ExitCode,
+            mode: FetchAnswer::ExitCode,
             cadence: Cadence::Interval { poll_ms: 1_000, steady_ms: 1_000 },
             retry: None,
             timeout_ms: 600_000,

@@ -4,7 +4,7 @@ use schema::time::Timestamp;
 
 use crate::action::Action;
 use crate::approve::is_no;
-use crate::state::{ApplyEnd, Chain, State};
+use crate::state::{ApplyAttempts, ApplyEnd, State};
 use crate::step::log;
 
 impl State {
@@ -32,7 +32,7 @@ impl State {
         let is_for_person = matches!(chain.and_then(|chain| chain.end.as_ref()), Some(ApplyEnd::Cancelled(_) | ApplyEnd::Unknown(_)))
             || self.given_up().next().is_some()
             || self.approvals.iter().any(is_no);
-        (self.pursuit.stuck || chain.is_some_and(Chain::has_failed)) && !is_for_person && !self.applying()
+        (self.pursuit.stuck || chain.is_some_and(ApplyAttempts::has_failed)) && !is_for_person && !self.applying()
     }
 
     /// What went well has its grace period.

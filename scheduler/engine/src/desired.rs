@@ -56,7 +56,7 @@ pub struct Desired {
 
 /// What a fetch's answer means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum FetchMode {
+pub enum FetchAnswer {
     /// 0 = converged, 2 = work to do, anything else an error.
     ExitCode,
     /// Exit 0 and a `FetchOutput`, held against the desired version.
@@ -81,7 +81,7 @@ pub enum Cadence {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FetchPolicy {
     /// What the answer means.
-    pub mode: FetchMode,
+    pub mode: FetchAnswer,
     /// When it is due.
     pub cadence: Cadence,
     /// Back-off after errors; `None` = the poll interval.

@@ -150,7 +150,7 @@ pub enum Outcome {
         /// A line of what it printed that says most about this end, for people; empty when there is none.
         said: String,
         /// For a fetch.
-        seen: Box<Seen>,
+        seen: Box<FetchResult>,
         /// For a getInfo: what it told, or why that is unreadable.
         info: Option<Result<Vec<Info>, String>>,
     },
@@ -191,7 +191,7 @@ impl Outcome {
 
 /// What a fetch brought back.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Seen {
+pub struct FetchResult {
     /// The objects of a structured fetch, or what was wrong with its output; `None` in mode EXIT_CODE.
     pub objects: Option<Result<Vec<RuntimeObject>, String>>,
     /// The output file named `plan`.
@@ -206,7 +206,7 @@ pub struct Seen {
     pub doubt: Option<String>,
 }
 
-impl Seen {
+impl FetchResult {
     /// What an approval is bound to: the explanation's digest, else the plan's, else the output's.
     pub fn fingerprint(&self) -> Option<BlobId> {
         self.explanation.or(self.plan).or(self.output)

@@ -11,7 +11,7 @@ use crate::action::StopReason;
 use crate::approve::{name_of, words_of};
 use crate::converge::Situation;
 use crate::event::Wait;
-use crate::lanes::{Blocked, Holder, Lanes};
+use crate::lanes::{Blocked, ConcurrencyLimiter, Holder};
 use crate::limits::{LINGERING_FETCHES, STOP_DEADLINE_MS};
 use crate::standing::stops_once_more;
 use crate::state::{ApplyEnd, Approval, Finding, Job, State};
@@ -22,9 +22,15 @@ const APPLY_UNSETTLED: &str = "APPLY_UNSETTLED";
 
 /// The chain of causes. `name` gives `service/channel` of another instance, for those who hold a place; `target` are the words
 /// that name this one in a command of `pvnctl`: `web --app shop --channel eu`.
-pub fn explain(state: &State, lanes: &Lanes, now: Timestamp, name: &dyn Fn(InstanceId) -> String, target: &str) -> Explanation {
+pub fn explain(
+    state: &State,
+    lanes: &ConcurrencyLimiter,
+    now: Timestamp,
+    name: &dyn Fn(InstanceId) -> String,
+    target: &str,
+) -> Explanation {
     let standing = state.standing();
-    let mut chain = Chain { state, lanes, now, name, target, causes: Vec::new() };
+    let mut chain = CauseChain { state, lanes, now, name, target, causes: Vec::new() };
     chain.main();
     chain.beside();
     Explanation {
@@ -59,16 +65,16 @@ fn ways_out(state: &State, command: &str, found: &str) -> String {
     }
 }
 
-struct Chain<'a> {
+struct CauseChain<'a> {
     state: &'a State,
-    lanes: &'a Lanes,
+    lanes: &'a ConcurrencyLimiter,
     now: Timestamp,
     name: &'a dyn Fn(InstanceId) -> String,
     target: &'a str,
     causes: Vec<Cause>,
 }
 
-impl Chain<'_> {
+impl CauseChain<'_> {
     fn say(&mut self, code: &str, message: String, since: Option<Timestamp>, until: Option<Timestamp>) {
         self.causes.push(Cause { code: code.to_owned(), message, since, until });
     }

@@ -8,9 +8,9 @@ use schema::time::Timestamp;
 
 use crate::action::{Action, StopReason};
 use crate::desired::{Desired, FetchPolicy};
-use crate::event::{Outcome, Seen};
+use crate::event::{FetchResult, Outcome};
 use crate::limits::SHORTEST_PAUSE_MS;
-use crate::observed::{Verdict, ended_with, read};
+use crate::observed::{FetchVerdict, ended_with, read};
 use crate::retry::{MISFIRE_POLICY, backoff_ms, next_due};
 use crate::state::{ApplyEnd, Finding, Job, Matched, State, Work};
 use crate::step::{duration, in_words, log};
@@ -87,7 +87,7 @@ impl State {
         };
         let due = match answer {
             Ok((verdict, seen)) => {
-                let clean = verdict == Verdict::Clean;
+                let clean = verdict == FetchVerdict::Clean;
                 self.found(job, verdict, *seen, ended_at, out);
                 next_due(&policy.cadence, clean, ended_at, self.instance, self.jobs)
             }
@@ -98,7 +98,7 @@ impl State {
     }
 
     /// A fetch answered.
-    fn found(&mut self, job: &Job, verdict: Verdict, seen: Seen, at: Timestamp, out: &mut Vec<Action>) {
+    fn found(&mut self, job: &Job, verdict: FetchVerdict, seen: FetchResult, at: Timestamp, out: &mut Vec<Action>) {
         let was_work = self.work().is_some();
         self.look.answered_at = Some(at);
         self.look.misses = 0;
@@ -108,17 +108,17 @@ impl State {
         self.look.error = None;
         self.look.fresh = self.look.of_before != Some(job.id);
         self.look.other_commands = false;
-        if !matches!(verdict, Verdict::Work(..)) {
+        if !matches!(verdict, FetchVerdict::Work(..)) {
             self.look.matched = Some(Matched { compiled: job.compiled, decided_at: job.decided_at, ended_at: at });
         }
         let fingerprint = seen.fingerprint();
         self.look.doubt = seen.doubt;
         self.look.objects = seen.objects.and_then(Result::ok).unwrap_or_default();
         let finding = match verdict {
-            Verdict::Clean => Finding::Clean,
-            Verdict::Pending(what) => Finding::Pending(what),
-            Verdict::Broken(what) => Finding::Broken(what),
-            Verdict::Work(reason, what) => {
+            FetchVerdict::Clean => Finding::Clean,
+            FetchVerdict::Pending(what) => Finding::Pending(what),
+            FetchVerdict::Broken(what) => Finding::Broken(what),
+            FetchVerdict::Work(reason, what) => {
                 if self.pursuit.arrived && !was_work {
                     out.push(log(
                         "drift.found",

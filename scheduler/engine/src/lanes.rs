@@ -1,5 +1,5 @@
 //! Who gets the next free place: the level above the instances. Three lanes (fetch, apply, getInfo) that never wait for
-//! each other, each with a limit for the whole daemon and one per runtime. Owned by the driver, which calls [`Lanes::update`] with every state that it keeps, asks [`Lanes::next`], and sends the instance
+//! each other, each with a limit for the whole daemon and one per runtime. Owned by the driver, which calls [`ConcurrencyLimiter::update`] with every state that it keeps, asks [`ConcurrencyLimiter::next`], and sends the instance
 //! that is named `Event::Granted`; after that step the instance no longer wants that place, whether it used it or not.
 //!
 //! A free place goes to the runtime that holds the fewest, in it to the service that holds the fewest, in it to whoever
@@ -8,7 +8,7 @@
 //! ends at three quarters of them, two at three sevenths each, and there is always room for those that work.
 //!
 //! It is an index and nothing else: everything in it follows from the states, so a restart rebuilds it by calling
-//! [`Lanes::update`] with each. Every operation is O(log n).
+//! [`ConcurrencyLimiter::update`] with each. Every operation is O(log n).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -61,7 +61,7 @@ pub struct Limits {
 
 /// The lanes of all runtimes.
 #[derive(Debug)]
-pub struct Lanes {
+pub struct ConcurrencyLimiter {
     started_at: Timestamp,
     /// Whether no apply gets a place for the time being.
     holds_applies: bool,
@@ -74,7 +74,7 @@ pub struct Lanes {
     /// The next ones of each runtime that is below its limit, the runtime with the fewest places first: those that piled
     /// up, and fresh ones.
     heads: [[BTreeSet<Head>; 2]; 3],
-    entries: BTreeMap<InstanceId, Entry>,
+    entries: BTreeMap<InstanceId, InstanceSlots>,
 }
 
 /// Places of the runtime, and who would get the next one.
@@ -97,7 +97,7 @@ struct Lane {
 
 /// What an instance wants and holds, by lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Entry {
+struct InstanceSlots {
     service: Option<ServiceId>,
     wants: [Option<(usize, Timestamp)>; 3],
     holds: [Option<Hold>; 3],
@@ -129,7 +129,7 @@ fn index(kind: JobKind) -> usize {
 const PILED_UP: usize = 0;
 const FRESH: usize = 1;
 
-impl Lanes {
+impl ConcurrencyLimiter {
     /// Empty lanes; `started_at` is when the daemon started: what was due before is let through at a bounded pace.
     pub fn new(limits: Limits, started_at: Timestamp) -> Self {
         Self {
@@ -148,7 +148,7 @@ impl Lanes {
     /// Takes over what this instance of that service wants and holds. To be called with every state that is kept: after
     /// each step, and for each instance at the start.
     pub fn update(&mut self, state: &State, service: ServiceId) {
-        let mut entry = Entry { service: Some(service), is_deleted: state.is_deleted(), ..Entry::default() };
+        let mut entry = InstanceSlots { service: Some(service), is_deleted: state.is_deleted(), ..InstanceSlots::default() };
         if let Some(desired) = state.desired() {
             let runtime = self.runtime(&desired.runtime);
             for kind in KINDS {
@@ -174,7 +174,7 @@ impl Lanes {
         jobs: impl IntoIterator<Item = (JobKind, &'a RuntimeName, Timestamp, JobId)>,
         may_run: Option<(JobId, &RuntimeName, Timestamp)>,
     ) {
-        let mut entry = Entry { service: Some(service), ..Entry::default() };
+        let mut entry = InstanceSlots { service: Some(service), ..InstanceSlots::default() };
         entry.given_up = may_run.map(|(job, runtime, since)| self.given_up(job, runtime, since));
         for (kind, runtime, since, job) in jobs {
             entry.holds[index(kind)] = Some(Hold { runtime: self.runtime(runtime), since, job });
@@ -184,11 +184,11 @@ impl Lanes {
 
     /// Forgets an instance that is gone.
     pub fn forget(&mut self, instance: InstanceId) {
-        self.replace(instance, Entry::default());
+        self.replace(instance, InstanceSlots::default());
         self.entries.remove(&instance);
     }
 
-    /// Who gets a place now: send it `Event::Granted` with this kind, then [`Lanes::update`] with the state that comes
+    /// Who gets a place now: send it `Event::Granted` with this kind, then [`ConcurrencyLimiter::update`] with the state that comes
     /// out. `None` when nobody waits, or no one who waits has room yet.
     pub fn next(&mut self, now: Timestamp) -> Option<(InstanceId, JobKind)> {
         self.take_time(now);
@@ -209,8 +209,8 @@ impl Lanes {
         None
     }
 
-    /// When [`Lanes::next`] should be asked again although nothing happened: what piled up is let through by time.
-    /// `None` when only events can change its answer; always later than `now`, once [`Lanes::next`] has said `None`.
+    /// When [`ConcurrencyLimiter::next`] should be asked again although nothing happened: what piled up is let through by time.
+    /// `None` when only events can change its answer; always later than `now`, once [`ConcurrencyLimiter::next`] has said `None`.
     pub fn next_wake(&self, now: Timestamp) -> Option<Timestamp> {
         let waits = |lane: usize| self.heads[lane][PILED_UP].first().is_some_and(|(held, _)| self.has_share(lane, *held));
         self.pace_opens_at().filter(|at| *at > now && (0..KINDS.len()).any(|lane| !self.is_shut(lane) && waits(lane)))
@@ -360,12 +360,12 @@ impl Lanes {
         this.lines[line].push(service, waiter, held);
     }
 
-    fn replace(&mut self, instance: InstanceId, new: Entry) {
+    fn replace(&mut self, instance: InstanceId, new: InstanceSlots) {
         let old = self.entries.insert(instance, new).unwrap_or_default();
         if old == new {
             return;
         }
-        let service = |entry: &Entry| entry.service.unwrap_or(ServiceId::from_bytes([0; 16]));
+        let service = |entry: &InstanceSlots| entry.service.unwrap_or(ServiceId::from_bytes([0; 16]));
         let (before, after) = (service(&old), service(&new));
         if let Some((runtime, cap)) = old.cap {
             let caps = &mut self.lanes[APPLY][runtime].caps;

@@ -4,13 +4,13 @@
 use schema::output::{ObjectStatus, RuntimeObject};
 use schema::status::Reason;
 
-use crate::desired::FetchMode;
-use crate::event::Seen;
+use crate::desired::FetchAnswer;
+use crate::event::FetchResult;
 use crate::limits::WORK_EXIT_CODE;
 
 /// What a fetch that answered says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum FetchVerdict {
     /// As desired.
     Clean,
     /// Work to do: why, and in words.
@@ -25,22 +25,22 @@ pub(crate) enum Verdict {
 ///
 /// # Errors
 /// Why this is no answer, as the end of the sentence "fetch …".
-pub(crate) fn read(mode: FetchMode, version: &str, code: i32, said: &str, seen: &Seen) -> Result<Verdict, String> {
+pub(crate) fn read(mode: FetchAnswer, version: &str, code: i32, said: &str, seen: &FetchResult) -> Result<FetchVerdict, String> {
     match mode {
-        FetchMode::ExitCode => match code {
-            0 => Ok(Verdict::Clean),
+        FetchAnswer::ExitCode => match code {
+            0 => Ok(FetchVerdict::Clean),
             WORK_EXIT_CODE if said.is_empty() => {
-                Ok(Verdict::Work(Reason::RuntimeObjectApplyNeeded, "fetch ended with exit code 2: there is work to do".into()))
+                Ok(FetchVerdict::Work(Reason::RuntimeObjectApplyNeeded, "fetch ended with exit code 2: there is work to do".into()))
             }
-            WORK_EXIT_CODE if seen.doubt.is_some() => Ok(Verdict::Work(
+            WORK_EXIT_CODE if seen.doubt.is_some() => Ok(FetchVerdict::Work(
                 Reason::RuntimeObjectApplyNeeded,
                 format!("fetch ended with exit code 2, which means work, and printed only errors: {said}"),
             )),
-            WORK_EXIT_CODE => Ok(Verdict::Work(Reason::RuntimeObjectApplyNeeded, format!("fetch found work to do: {said}"))),
+            WORK_EXIT_CODE => Ok(FetchVerdict::Work(Reason::RuntimeObjectApplyNeeded, format!("fetch found work to do: {said}"))),
             _ => Err(ended_with(&format!("{code} (0 means converged and 2 means work to do)"), said)),
         },
-        FetchMode::StructuredOutput if code != 0 => Err(ended_with(&format!("{code} (with structured output it must be 0)"), said)),
-        FetchMode::StructuredOutput => match &seen.objects {
+        FetchAnswer::StructuredOutput if code != 0 => Err(ended_with(&format!("{code} (with structured output it must be 0)"), said)),
+        FetchAnswer::StructuredOutput => match &seen.objects {
             None => Err("brought no structured output".to_owned()),
             Some(Err(why)) => Err(format!("printed something else than a FetchOutput: {why}")),
             Some(Ok(objects)) => Ok(compare(objects, version)),
@@ -55,16 +55,16 @@ pub(crate) fn ended_with(code: &str, said: &str) -> String {
 
 /// Holds what was seen against the desired version. Source of the rules: docs/convergence.md, "Structured". What calls for work comes
 /// before what only calls for patience.
-fn compare(objects: &[RuntimeObject], version: &str) -> Verdict {
+fn compare(objects: &[RuntimeObject], version: &str) -> FetchVerdict {
     if objects.is_empty() {
-        return Verdict::Work(Reason::VersionMismatch, format!("there are no objects yet that run {version}"));
+        return FetchVerdict::Work(Reason::VersionMismatch, format!("there are no objects yet that run {version}"));
     }
     if let Some(what) = objects.iter().find_map(|object| mismatch(object, version)) {
-        return Verdict::Work(Reason::VersionMismatch, what);
+        return FetchVerdict::Work(Reason::VersionMismatch, what);
     }
     let drifted = |object: &&RuntimeObject| object.versions.iter().any(|at| at.active && at.drifted);
     if let Some(object) = objects.iter().find(drifted) {
-        return Verdict::Work(Reason::VersionDirty, format!("{} was changed behind pvn's back", name(object)));
+        return FetchVerdict::Work(Reason::VersionDirty, format!("{} was changed behind pvn's back", name(object)));
     }
     let with = |status| objects.iter().find(move |object| object.status == status);
     let told = |object: &RuntimeObject, what: &str| match object.message.as_str() {
@@ -72,9 +72,9 @@ fn compare(objects: &[RuntimeObject], version: &str) -> Verdict {
         message => format!("{} {what}: {message}", name(object)),
     };
     match (with(ObjectStatus::Failed), with(ObjectStatus::Pending)) {
-        (Some(failed), _) => Verdict::Broken(told(failed, "reports that it failed")),
-        (None, Some(pending)) => Verdict::Pending(told(pending, "is still on its way")),
-        (None, None) => Verdict::Clean,
+        (Some(failed), _) => FetchVerdict::Broken(told(failed, "reports that it failed")),
+        (None, Some(pending)) => FetchVerdict::Pending(told(pending, "is still on its way")),
+        (None, None) => FetchVerdict::Clean,
     }
 }
 
@@ -127,12 +127,12 @@ mod tests {
     }
 
     fn check_structured(objects: &str, expected: &str) {
-        let seen = Seen { objects: Some(Ok(objects.split_whitespace().map(object).collect())), ..Seen::default() };
-        let told = match read(FetchMode::StructuredOutput, "v2", 0, "", &seen).unwrap() {
-            Verdict::Clean => "clean".to_owned(),
-            Verdict::Work(reason, _) => reason.to_string(),
-            Verdict::Pending(_) => "pending".to_owned(),
-            Verdict::Broken(_) => "broken".to_owned(),
+        let seen = FetchResult { objects: Some(Ok(objects.split_whitespace().map(object).collect())), ..FetchResult::default() };
+        let told = match read(FetchAnswer::StructuredOutput, "v2", 0, "", &seen).unwrap() {
+            FetchVerdict::Clean => "clean".to_owned(),
+            FetchVerdict::Work(reason, _) => reason.to_string(),
+            FetchVerdict::Pending(_) => "pending".to_owned(),
+            FetchVerdict::Broken(_) => "broken".to_owned(),
         };
         assert_eq!(told, expected, "{objects}");
     }
@@ -168,10 +168,10 @@ mod tests {
     #[test]
     fn exit_codes_have_two_meanings_and_all_others_are_errors() {
         for code in 0..=255 {
-            let verdict = read(FetchMode::ExitCode, "v2", code, "", &Seen::default());
+            let verdict = read(FetchAnswer::ExitCode, "v2", code, "", &FetchResult::default());
             match code {
-                0 => assert_eq!(verdict, Ok(Verdict::Clean)),
-                2 => assert!(matches!(verdict, Ok(Verdict::Work(Reason::RuntimeObjectApplyNeeded, _)))),
+                0 => assert_eq!(verdict, Ok(FetchVerdict::Clean)),
+                2 => assert!(matches!(verdict, Ok(FetchVerdict::Work(Reason::RuntimeObjectApplyNeeded, _)))),
                 _ => assert!(verdict.unwrap_err().contains(&code.to_string())),
             }
         }
@@ -179,8 +179,8 @@ mod tests {
 
     #[test]
     fn what_the_command_said_is_part_of_the_message() {
-        let said = |code| match read(FetchMode::ExitCode, "v2", code, "1 to add", &Seen::default()) {
-            Ok(Verdict::Work(_, what)) => what,
+        let said = |code| match read(FetchAnswer::ExitCode, "v2", code, "1 to add", &FetchResult::default()) {
+            Ok(FetchVerdict::Work(_, what)) => what,
             other => other.unwrap_err(),
         };
         assert_eq!(said(2), "fetch found work to do: 1 to add");
@@ -189,16 +189,16 @@ mod tests {
 
     #[test]
     fn a_structured_fetch_must_end_with_0_and_print_a_document() {
-        assert!(read(FetchMode::StructuredOutput, "v2", 2, "", &Seen::default()).unwrap_err().contains("exit code 2"));
-        assert!(read(FetchMode::StructuredOutput, "v2", 0, "", &Seen::default()).unwrap_err().contains("no structured output"));
-        let seen = Seen { objects: Some(Err("/objects: missing".to_owned())), ..Seen::default() };
-        assert!(read(FetchMode::StructuredOutput, "v2", 0, "", &seen).unwrap_err().contains("/objects: missing"));
+        assert!(read(FetchAnswer::StructuredOutput, "v2", 2, "", &FetchResult::default()).unwrap_err().contains("exit code 2"));
+        assert!(read(FetchAnswer::StructuredOutput, "v2", 0, "", &FetchResult::default()).unwrap_err().contains("no structured output"));
+        let seen = FetchResult { objects: Some(Err("/objects: missing".to_owned())), ..FetchResult::default() };
+        assert!(read(FetchAnswer::StructuredOutput, "v2", 0, "", &seen).unwrap_err().contains("/objects: missing"));
     }
 
     #[test]
     fn what_is_found_is_named() {
-        let seen = Seen { objects: Some(Ok(vec![object("web=SUCCEEDED:v1*")])), ..Seen::default() };
-        let Ok(Verdict::Work(_, what)) = read(FetchMode::StructuredOutput, "v2", 0, "", &seen) else { panic!("work") };
+        let seen = FetchResult { objects: Some(Ok(vec![object("web=SUCCEEDED:v1*")])), ..FetchResult::default() };
+        let Ok(FetchVerdict::Work(_, what)) = read(FetchAnswer::StructuredOutput, "v2", 0, "", &seen) else { panic!("work") };
         assert_eq!(what, "Process `web` runs v1 instead of v2");
     }
 }

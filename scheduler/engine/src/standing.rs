@@ -10,7 +10,7 @@ use crate::action::Action;
 use crate::approve::{is_no, name_of};
 use crate::converge::{ShutGate, Situation};
 use crate::limits::LANE_PATIENCE_MS;
-use crate::state::{ApplyEnd, Chain, Finding, Job, RolledBack, Standing, State};
+use crate::state::{ApplyAttempts, ApplyEnd, Finding, Job, RolledBack, State, StatusSummary};
 use crate::step::{duration, in_words, log};
 
 impl State {
@@ -40,7 +40,7 @@ impl State {
             out.push(log("instance.status", None, message.clone(), &data));
         }
         let since = if changed { now } else { self.standing.since };
-        self.standing = Standing { status, reason, message, since, next_action_at };
+        self.standing = StatusSummary { status, reason, message, since, next_action_at };
     }
 
     /// What is said of a version that was seen as desired, and is looked at again.
@@ -58,7 +58,7 @@ impl State {
         let work_reason = self.work().map(|work| work.reason);
         let what = || self.work().map_or_else(|| format!("{version} is not applied yet"), |work| work.what.clone());
         let chain_end = || self.pursuit.chain.as_ref().and_then(|chain| Some((chain.job, chain.attempt, chain.end.as_ref()?)));
-        let others = self.pursuit.chain.as_ref().map_or("", Chain::other_commands_in_words);
+        let others = self.pursuit.chain.as_ref().map_or("", ApplyAttempts::other_commands_in_words);
         let apply_ended = || match chain_end() {
             Some((job, attempt, end)) if attempt > 1 => format!("apply {job} of {version}{others} {} (attempt {attempt})", in_words(end)),
             Some((job, _, end)) => format!("apply {job} of {version}{others} {}", in_words(end)),

@@ -8,7 +8,7 @@ use schema::time::Timestamp;
 use crate::action::{Action, StartJob};
 use crate::converge::Situation;
 use crate::limits::START_DEADLINE_MS;
-use crate::state::{ApplyEnd, COMMANDS_KEPT, Chain, Finding, Job, State};
+use crate::state::{ApplyAttempts, ApplyEnd, COMMANDS_KEPT, Finding, Job, State};
 use crate::step::log;
 
 /// What became of a start that was decided and that no runner has been handed yet.
@@ -135,15 +135,15 @@ impl State {
 }
 
 /// The next apply: another attempt of the same chain, or the first of a new one with a grace period of its own.
-fn next_chain(old: Option<Chain>, job: JobId, grace_ms: i64, now: Timestamp) -> Chain {
-    let old = old.unwrap_or_else(|| Chain::new(job, now));
+fn next_chain(old: Option<ApplyAttempts>, job: JobId, grace_ms: i64, now: Timestamp) -> ApplyAttempts {
+    let old = old.unwrap_or_else(|| ApplyAttempts::new(job, now));
     let attempt = match &old.end {
         Some(ApplyEnd::Retryable(_)) => old.attempt.saturating_add(1),
         Some(ApplyEnd::Misfired(_)) => old.attempt.max(1),
         _ => 1,
     };
     let grace_until = if attempt == 1 { now.plus_ms(grace_ms) } else { old.grace_until };
-    Chain { job, attempt, grace_until, end: None, again_at: now, other_commands: false, ..old }
+    ApplyAttempts { job, attempt, grace_until, end: None, again_at: now, other_commands: false, ..old }
 }
 
 // ---- until it is handed over ----

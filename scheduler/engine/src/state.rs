@@ -14,7 +14,7 @@ use schema::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::action::StopReason;
-use crate::desired::{Desired, FetchMode};
+use crate::desired::{Desired, FetchAnswer};
 use crate::event::Wait;
 
 mod anew;
@@ -24,13 +24,13 @@ mod look;
 mod pursuit;
 mod read;
 
-pub use anew::{Flying, Known};
-pub use check::Broken;
+pub use anew::{Flying, Salvaged};
+pub use check::BrokenInvariant;
 pub use format::FORMAT;
-use format::Format;
+use format::StateFormat;
 pub use look::Matched;
-pub(crate) use look::{Finding, Look, Work};
-pub(crate) use pursuit::{ApplyEnd, Chain, Pursuit};
+pub(crate) use look::{Finding, Observation, Work};
+pub(crate) use pursuit::{ApplyAttempts, ApplyEnd, Rollout};
 
 /// Most approvals remembered; the oldest ones that no longer count are forgotten first. Enough for what people look
 /// back at; the log has all of them.
@@ -43,7 +43,7 @@ pub const COMMANDS_KEPT: usize = 16;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct State {
     #[serde(default)]
-    format: Format,
+    format: StateFormat,
     pub(crate) instance: InstanceId,
     /// The latest instant that a step was told; effective time never runs behind it except when the clock is set back.
     pub(crate) seen_at: Timestamp,
@@ -77,9 +77,9 @@ pub struct State {
     /// [`crate::limits::LINGERING_FETCHES`].
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) lingering: BTreeSet<JobId>,
-    pub(crate) look: Look,
-    pub(crate) pursuit: Pursuit,
-    pub(crate) telling: Telling,
+    pub(crate) look: Observation,
+    pub(crate) pursuit: Rollout,
+    pub(crate) telling: InfoState,
     /// Oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) approvals: Vec<Approval>,
@@ -114,13 +114,13 @@ pub struct State {
     /// A rollback was asked for and nothing has converged since; a second one could go round in circles.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) rollback_spent: bool,
-    pub(crate) wants: Wants,
-    pub(crate) standing: Standing,
+    pub(crate) wants: SlotRequests,
+    pub(crate) standing: StatusSummary,
 }
 
 /// How the instance stands, in words: made where the decision is made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Standing {
+pub struct StatusSummary {
     /// How it stands.
     pub status: Status,
     /// Why, when there is more to say than the status.
@@ -137,7 +137,7 @@ pub struct Standing {
 
 /// Places in lanes that the instance waits for, each since when. First ready, first served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Wants {
+pub struct SlotRequests {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fetch: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -165,7 +165,7 @@ pub struct Job {
     pub runtime: RuntimeName,
     /// For a fetch: how it answers, whatever the config says of fetch by now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fetch_mode: Option<FetchMode>,
+    pub fetch_mode: Option<FetchAnswer>,
     /// For an apply without fetch: what the desired state remembers when it succeeds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) apply_key: Option<String>,
@@ -196,12 +196,12 @@ pub struct Job {
     /// For an apply that is not known to have started: the applies before it, so that one that is withdrawn leaves no
     /// trace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) chain_before: Option<Box<Chain>>,
+    pub(crate) chain_before: Option<Box<ApplyAttempts>>,
 }
 
 /// What getInfo told. Nothing outside of this struct ever depends on it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(crate) struct Telling {
+pub(crate) struct InfoState {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) due: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -348,7 +348,7 @@ impl State {
     /// An instance of which nothing is known and nothing is wanted yet.
     pub fn new(instance: InstanceId, now: Timestamp) -> Self {
         Self {
-            format: Format,
+            format: StateFormat,
             instance,
             seen_at: now,
             desired: None,
@@ -362,9 +362,9 @@ impl State {
             unsettled: None,
             unsettled_in: None,
             lingering: BTreeSet::new(),
-            look: Look::default(),
-            pursuit: Pursuit::default(),
-            telling: Telling::default(),
+            look: Observation::default(),
+            pursuit: Rollout::default(),
+            telling: InfoState::default(),
             approvals: Vec::new(),
             upstream: BTreeMap::new(),
             upstream_back: BTreeMap::new(),
@@ -376,8 +376,8 @@ impl State {
             left_behind: None,
             commands: Vec::new(),
             rollback_spent: false,
-            wants: Wants::default(),
-            standing: Standing {
+            wants: SlotRequests::default(),
+            standing: StatusSummary {
                 status: Status::Converging,
                 reason: Some(Reason::NoCurrentState),
                 message: "no release yet".to_owned(),

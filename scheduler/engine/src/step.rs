@@ -12,7 +12,7 @@ use crate::converge::Situation;
 use crate::desired::{Desired, Gate};
 use crate::event::{Event, Outcome, Wait};
 use crate::limits::{LANE_PATIENCE_MS, LINGERING_FETCHES, OVERTIME_MS, STOP_DEADLINE_MS};
-use crate::state::{ApplyEnd, Converged, Finding, Job, Pursuit, RolledBack, State, TakenBack, Telling, Wants};
+use crate::state::{ApplyEnd, Converged, Finding, InfoState, Job, RolledBack, Rollout, SlotRequests, State, TakenBack};
 
 /// Takes one event into account. Total and deterministic; every event in every state has an answer.
 ///
@@ -143,7 +143,7 @@ impl State {
 
     fn want(&mut self, now: Timestamp) {
         let idle = self.main.is_none();
-        self.wants = Wants {
+        self.wants = SlotRequests {
             fetch: self.look.due.filter(|due| *due <= now && idle && self.looks()),
             apply: self.pursuit.ready_since.filter(|_| idle),
             info: self.telling.due.filter(|due| *due <= now && self.side.is_none() && !self.deleted),
@@ -216,7 +216,7 @@ impl State {
                 self.taken_back = Some(Box::new(TakenBack { to, before }));
             }
             self.withdraw_all();
-            self.pursuit = Pursuit::default();
+            self.pursuit = Rollout::default();
             let (objects, answered_at) = (std::mem::take(&mut self.look.objects), self.look.answered_at);
             self.look.anew();
             (self.look.objects, self.look.answered_at) = (objects, answered_at);
@@ -260,7 +260,7 @@ impl State {
             self.look.due = Some(now);
         }
         if desired.get_info.is_none() {
-            self.telling = Telling::default();
+            self.telling = InfoState::default();
         } else {
             self.telling.due = Some(now);
         }

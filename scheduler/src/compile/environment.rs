@@ -1,7 +1,7 @@
 //! The variables that every job gets from pvn, and the names that are therefore not the user's; docs/commands.md has them for
 //! people. Called by `perform` when a job starts; pure, so ids and names come in.
 
-use engine::desired::FetchMode;
+use engine::desired::FetchAnswer;
 use schema::id::{ApplicationId, ApplicationName, BlobId, ChannelId, ChannelName, JobId, ServiceId, ServiceName};
 use schema::status::JobKind;
 pub use schema::wire::is_ours;
@@ -30,7 +30,7 @@ pub struct JobIdentity<'a> {
     /// From 1.
     pub attempt: u32,
     /// The runtime's fetch mode; only a fetch is told.
-    pub fetch_mode: Option<FetchMode>,
+    pub fetch_mode: Option<FetchAnswer>,
     /// The plan of the fetch that found the work; only an apply is told.
     pub plan: Option<BlobId>,
 }
@@ -52,8 +52,8 @@ impl JobIdentity<'_> {
             ("PVN_SERVICE_VERSION", self.version.to_owned()),
         ];
         match (self.kind, self.fetch_mode, self.plan) {
-            (JobKind::Fetch, Some(FetchMode::ExitCode), _) => variables.push(("PVN_FETCH_MODE", "EXIT_CODE".to_owned())),
-            (JobKind::Fetch, Some(FetchMode::StructuredOutput), _) => variables.push(("PVN_FETCH_MODE", "STRUCTURED_OUTPUT".to_owned())),
+            (JobKind::Fetch, Some(FetchAnswer::ExitCode), _) => variables.push(("PVN_FETCH_MODE", "EXIT_CODE".to_owned())),
+            (JobKind::Fetch, Some(FetchAnswer::StructuredOutput), _) => variables.push(("PVN_FETCH_MODE", "STRUCTURED_OUTPUT".to_owned())),
             (JobKind::Apply, _, Some(plan)) => variables.push((schema::wire::PLAN_VARIABLE, plan.to_string())),
             _ => {}
         }
@@ -75,7 +75,7 @@ mod tests {
         assert!(missing.is_empty(), "{missing:?}");
     }
 
-    fn check(kind: JobKind, fetch_mode: Option<FetchMode>, plan: Option<BlobId>, expected: &[&str]) {
+    fn check(kind: JobKind, fetch_mode: Option<FetchAnswer>, plan: Option<BlobId>, expected: &[&str]) {
         let identity = JobIdentity {
             application: &"app".parse().unwrap(),
             application_id: ApplicationId::from_bytes([1; 16]),
@@ -113,10 +113,10 @@ mod tests {
     #[test]
     fn environment_of_every_job() {
         let plan = Some(BlobId::of(b""));
-        check(JobKind::Fetch, Some(FetchMode::ExitCode), plan, &["PVN_JOB_KIND=fetch", "PVN_FETCH_MODE=EXIT_CODE"]);
-        check(JobKind::Fetch, Some(FetchMode::StructuredOutput), None, &["PVN_JOB_KIND=fetch", "PVN_FETCH_MODE=STRUCTURED_OUTPUT"]);
-        check(JobKind::GetInfo, Some(FetchMode::ExitCode), plan, &["PVN_JOB_KIND=getInfo"]);
-        check(JobKind::Apply, Some(FetchMode::ExitCode), None, &["PVN_JOB_KIND=apply"]);
+        check(JobKind::Fetch, Some(FetchAnswer::ExitCode), plan, &["PVN_JOB_KIND=fetch", "PVN_FETCH_MODE=EXIT_CODE"]);
+        check(JobKind::Fetch, Some(FetchAnswer::StructuredOutput), None, &["PVN_JOB_KIND=fetch", "PVN_FETCH_MODE=STRUCTURED_OUTPUT"]);
+        check(JobKind::GetInfo, Some(FetchAnswer::ExitCode), plan, &["PVN_JOB_KIND=getInfo"]);
+        check(JobKind::Apply, Some(FetchAnswer::ExitCode), None, &["PVN_JOB_KIND=apply"]);
         check(
             JobKind::Apply,
             None,

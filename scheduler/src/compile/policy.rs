@@ -1,7 +1,7 @@
 //! The times, limits and retries of a custom runtime, with every default of the config's reference filled in. Called by
 //! `instance`.
 
-use engine::desired::{ApplyPolicy, Cadence, FetchMode, FetchPolicy, InfoPolicy, RetryPolicy, Window};
+use engine::desired::{ApplyPolicy, Cadence, FetchAnswer, FetchPolicy, InfoPolicy, RetryPolicy, Window};
 use schema::config;
 use schema::schedule::{Duration, Schedule};
 
@@ -42,8 +42,8 @@ pub(super) fn fetch(fetch: &config::FetchCommand, place: &Place, problems: &mut 
     let steady_ms = ms(fetch.steady_state_poll_interval, FETCH_STEADY_MS);
     Some(FetchPolicy {
         mode: match fetch.fetch_mode {
-            config::FetchMode::ExitCode => FetchMode::ExitCode,
-            config::FetchMode::StructuredOutput => FetchMode::StructuredOutput,
+            config::FetchMode::ExitCode => FetchAnswer::ExitCode,
+            config::FetchMode::StructuredOutput => FetchAnswer::StructuredOutput,
         },
         cadence: cadence(fetch.poll_schedule.as_deref(), fetch.timezone.as_deref(), (poll_ms, steady_ms), place, problems)?,
         retry: fetch.retry_policy.as_ref().map(|policy| retry(Some(policy), LOOK_RETRY_MS)),

@@ -11,7 +11,7 @@ use engine::State;
 use engine::action::Action;
 use engine::desired::Desired;
 use engine::event::Event;
-use engine::state::{Flying, Known};
+use engine::state::{Flying, Salvaged};
 use schema::api::{Cause, Explanation};
 use schema::id::{InstanceId, JobId, RuntimeName};
 use schema::status::{JobKind, JobStatus, Status};
@@ -44,7 +44,7 @@ pub(super) struct Stopped {
     /// Its state as it is stored.
     stored: String,
     /// What can still be said of it.
-    known: Known,
+    known: Salvaged,
     why: String,
     since: Timestamp,
     /// What its jobs told meanwhile; one end for each at most.
@@ -101,7 +101,7 @@ impl Stopped {
         let piece = |name: &str| pieces.get(name).cloned().unwrap_or_default();
         // Nobody can say that it is not paused, unless the row could be read so far.
         let forgot_pause = !pieces.is_object();
-        let known = Known {
+        let known = Salvaged {
             desired: serde_json::from_value(piece("desired")).ok().or(desired),
             paused: piece("paused").as_bool().unwrap_or(forgot_pause),
             observer,
@@ -175,7 +175,7 @@ impl Stopped {
 
     fn of(kept: Kept, why: String, now: Timestamp) -> Self {
         let state = &kept.state;
-        let known = Known {
+        let known = Salvaged {
             desired: state.desired().cloned().map(Box::new),
             paused: state.is_paused(),
             observer: state.is_observer(),
@@ -288,7 +288,7 @@ impl Batch {
     }
 
     /// Puts a state made anew in the place of one that stands still. `false` when that is broken too.
-    fn begin_anew(&mut self, world: &mut World, stopped: Stopped, known: Known) -> bool {
+    fn begin_anew(&mut self, world: &mut World, stopped: Stopped, known: Salvaged) -> bool {
         let (id, now) = (stopped.names.instance(), self.now);
         let (state, actions) = match guarded(|| State::anew(id, known, now)) {
             Ok(made) => made,

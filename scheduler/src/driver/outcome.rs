@@ -4,8 +4,8 @@
 //! instance is the engine's business.
 
 use engine::action::StopReason;
-use engine::desired::FetchMode;
-use engine::event::{Outcome, Seen};
+use engine::desired::FetchAnswer;
+use engine::event::{FetchResult, Outcome};
 use schema::id::BlobId;
 use schema::output::{FetchOutput, GetInfoOutput, RuntimeObject};
 use schema::report::{OutputError, Report, Structured};
@@ -40,7 +40,7 @@ pub(super) struct Asked<'a> {
     /// Which command.
     pub(super) kind: JobKind,
     /// How it answers, if it is a fetch.
-    pub(super) mode: Option<FetchMode>,
+    pub(super) mode: Option<FetchAnswer>,
     /// Whether and why we stopped it.
     pub(super) stopped: Option<&'a StopReason>,
     /// When it was decided; stands in for times that nobody told.
@@ -191,12 +191,12 @@ fn reported(mut report: Box<Report>, gone: bool, words: &Words, asked: &Asked<'_
         };
     };
     let structured = report.structured.as_ref();
-    let objects = (asked.kind == JobKind::Fetch && asked.mode == Some(FetchMode::StructuredOutput))
+    let objects = (asked.kind == JobKind::Fetch && asked.mode == Some(FetchAnswer::StructuredOutput))
         .then(|| document::<FetchOutput>(structured).map(|output| output.objects));
     let info = (asked.kind == JobKind::GetInfo).then(|| document::<GetInfoOutput>(structured).map(|output| output.outputs));
     let unreadable =
         objects.as_ref().and_then(|objects| objects.as_ref().err()).or(info.as_ref().and_then(|info| info.as_ref().err())).cloned();
-    let has_meaning = code == 0 || (code == 2 && asked.kind == JobKind::Fetch && asked.mode == Some(FetchMode::ExitCode));
+    let has_meaning = code == 0 || (code == 2 && asked.kind == JobKind::Fetch && asked.mode == Some(FetchAnswer::ExitCode));
     let lost = report.files_lost.as_ref().filter(|_| asked.kind == JobKind::Fetch);
     if let (true, None, Some(why)) = (has_meaning, &unreadable, report.bad_output.as_ref().or(lost)) {
         return Ending {
@@ -221,16 +221,16 @@ fn reported(mut report: Box<Report>, gone: bool, words: &Words, asked: &Asked<'_
     };
     let seen = if asked.kind == JobKind::Fetch {
         let (plan, explanation) = (file(&report, PLAN), file(&report, EXPLANATION));
-        let is_ignored = words.has_objects && asked.mode == Some(FetchMode::ExitCode);
+        let is_ignored = words.has_objects && asked.mode == Some(FetchAnswer::ExitCode);
         let is_mute = code == 2 && words.stdout.is_none() && words.explanation.is_none() && plan.is_none() && words.stderr.is_some();
-        let doubt = match (is_ignored, is_mute && asked.mode == Some(FetchMode::ExitCode)) {
+        let doubt = match (is_ignored, is_mute && asked.mode == Some(FetchAnswer::ExitCode)) {
             (true, _) => Some(IGNORED_OUTPUT.to_owned()),
             (_, true) => Some(ONLY_ERRORS.to_owned()),
             _ => None,
         };
-        Seen { objects, plan, explanation, explanation_text: words.explanation.clone(), output, doubt }
+        FetchResult { objects, plan, explanation, explanation_text: words.explanation.clone(), output, doubt }
     } else {
-        Seen::default()
+        FetchResult::default()
     };
     Ending {
         outcome: Outcome::Exited { code, started_at, ended_at, said: said.unwrap_or_default(), seen: Box::new(seen), info },

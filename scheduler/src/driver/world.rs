@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use engine::State;
 use engine::event::Event;
-use engine::lanes::{Lanes, Limits};
+use engine::lanes::{ConcurrencyLimiter, Limits};
 use schema::id::{ApplicationId, ApplicationName, ChannelId, ChannelName, InstanceId, JobId, RuntimeName, ServiceId, ServiceName};
 use schema::time::Timestamp;
 
@@ -108,7 +108,7 @@ pub(super) struct World {
     pub(super) jobs: HashMap<JobId, JobRow>,
     /// Starts that no runner has been handed yet, as far as is known.
     pub(super) starts: HashMap<JobId, Arc<Claim>>,
-    pub(super) lanes: Lanes,
+    pub(super) lanes: ConcurrencyLimiter,
     pub(super) timers: Timers,
     pub(super) counters: Counters,
     /// Jobs of instances that stand still whose rows cannot be read: what is told of them is kept where it was told.
@@ -126,7 +126,7 @@ impl World {
             services: HashMap::new(),
             jobs: jobs.into_iter().map(|job| (job.id, job)).collect(),
             starts: HashMap::new(),
-            lanes: Lanes::new(limits, now),
+            lanes: ConcurrencyLimiter::new(limits, now),
             timers: Timers::default(),
             counters,
             out_of_reach: HashSet::new(),

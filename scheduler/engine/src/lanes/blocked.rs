@@ -1,4 +1,4 @@
-//! What [`super::Lanes`] say of a place that is not free: who has it. For explain.
+//! What [`super::ConcurrencyLimiter`] say of a place that is not free: who has it. For explain.
 
 use schema::id::{InstanceId, JobId, RuntimeName};
 use schema::time::Timestamp;
@@ -62,5 +62,5 @@ pub enum Blocked {
     NotBlocked,
 }
 
-/// Most holders that [`super::Lanes::blocked`] names.
+/// Most holders that [`super::ConcurrencyLimiter::blocked`] names.
 pub const HOLDERS_SHOWN: usize = 5;

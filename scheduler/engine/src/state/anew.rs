@@ -10,7 +10,7 @@ use super::{Job, State};
 use crate::action::Action;
 use crate::desired::Desired;
 use crate::limits::{OVERTIME_MS, RECOVERY_MS, START_DEADLINE_MS};
-use crate::state::{ApplyEnd, Chain};
+use crate::state::{ApplyAttempts, ApplyEnd};
 
 /// An apply that is in flight, as its job's record tells.
 #[derive(Debug, Clone)]
@@ -37,7 +37,7 @@ pub struct Flying {
 
 /// What is still known of an instance whose state cannot be used.
 #[derive(Debug, Clone, Default)]
-pub struct Known {
+pub struct Salvaged {
     /// What it should be.
     pub desired: Option<Box<Desired>>,
     /// Whether a person paused it. Where that is unknown it counts as paused.
@@ -57,8 +57,8 @@ pub struct Known {
 impl State {
     /// The instance begins anew with what is still known. Ids of its jobs differ from all that it ever had: they are
     /// counted from the present in milliseconds, which no count of jobs reaches.
-    pub fn anew(instance: InstanceId, known: Known, now: Timestamp) -> (Self, Vec<Action>) {
-        let Known { desired, paused, observer, deleted, flying, unsettled, unsettled_in } = known;
+    pub fn anew(instance: InstanceId, known: Salvaged, now: Timestamp) -> (Self, Vec<Action>) {
+        let Salvaged { desired, paused, observer, deleted, flying, unsettled, unsettled_in } = known;
         let mut state = Self::new(instance, now);
         state.jobs = now.as_millis().unsigned_abs();
         state.asked = u32::try_from(now.as_millis() / 1_000).unwrap_or(u32::MAX / 2);
@@ -114,6 +114,6 @@ impl Flying {
     }
 }
 
-fn chain(job: JobId, attempt: u32, grace_until: Timestamp, end: Option<ApplyEnd>, now: Timestamp) -> Chain {
-    Chain { attempt: attempt.max(1), grace_until, end, ..Chain::new(job, now) }
+fn chain(job: JobId, attempt: u32, grace_until: Timestamp, end: Option<ApplyEnd>, now: Timestamp) -> ApplyAttempts {
+    ApplyAttempts { attempt: attempt.max(1), grace_until, end, ..ApplyAttempts::new(job, now) }
 }

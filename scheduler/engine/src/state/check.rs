@@ -11,7 +11,7 @@ use crate::step::next_wake;
 
 /// An invariant that does not hold: a bug of ours or a damaged database, never the user's mistake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Broken {
+pub enum BrokenInvariant {
     /// The main slot holds fetch or apply, the side slot getInfo.
     #[error("a job is in the slot of another kind")]
     JobInTheWrongSlot,
@@ -64,9 +64,9 @@ impl State {
     ///
     /// # Errors
     /// The first invariant that does not hold.
-    pub fn check(&self) -> Result<(), Broken> {
-        use Broken as B;
-        let wrong = |broken: bool, which: Broken| if broken { Err(which) } else { Ok(()) };
+    pub fn check(&self) -> Result<(), BrokenInvariant> {
+        use BrokenInvariant as B;
+        let wrong = |broken: bool, which: BrokenInvariant| if broken { Err(which) } else { Ok(()) };
         let wants_main = self.wants.fetch.is_some() || self.wants.apply.is_some();
         wrong(self.main.as_ref().is_some_and(|job| job.kind == JobKind::GetInfo), B::JobInTheWrongSlot)?;
         wrong(self.side.as_ref().is_some_and(|job| job.kind != JobKind::GetInfo), B::JobInTheWrongSlot)?;

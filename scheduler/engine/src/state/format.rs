@@ -8,15 +8,15 @@ pub const FORMAT: u32 = 1;
 
 /// Written with every state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Format;
+pub(crate) struct StateFormat;
 
-impl Serialize for Format {
+impl Serialize for StateFormat {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_u32(FORMAT)
     }
 }
 
-impl<'de> Deserialize<'de> for Format {
+impl<'de> Deserialize<'de> for StateFormat {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match u64::deserialize(deserializer)? {
             1..=1 => Ok(Self),

@@ -10,7 +10,7 @@ use super::{is_false, is_zero};
 
 /// What is known through fetch, and when it looks again.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(crate) struct Look {
+pub(crate) struct Observation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) due: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -56,7 +56,7 @@ pub(crate) struct Look {
     pub(crate) matched: Option<Matched>,
 }
 
-impl Look {
+impl Observation {
     /// Nothing is known of what is desired now.
     pub(crate) fn anew(&mut self) {
         *self = Self { matched: self.matched.take(), ..Self::default() };

@@ -10,7 +10,7 @@ use super::{is_false, is_zero};
 
 /// The way of one release. Starts anew with each release.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(crate) struct Pursuit {
+pub(crate) struct Rollout {
     /// Channels of the gates that were once stable at this version.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) met: BTreeSet<ChannelName>,
@@ -23,7 +23,7 @@ pub(crate) struct Pursuit {
     pub(crate) other_commands: bool,
     /// The applies since the last clean fetch or retry by hand, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) chain: Option<Chain>,
+    pub(crate) chain: Option<ApplyAttempts>,
     /// Since when every gate but the lane is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ready_since: Option<Timestamp>,
@@ -42,7 +42,7 @@ pub(crate) struct Pursuit {
 
 /// An apply and its retries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Chain {
+pub(crate) struct ApplyAttempts {
     /// The newest apply.
     pub(crate) job: JobId,
     /// Its attempt.
@@ -72,7 +72,7 @@ pub(crate) struct Chain {
     pub(crate) tries_again: bool,
 }
 
-impl Chain {
+impl ApplyAttempts {
     /// Nothing was applied yet, and nothing keeps the first apply waiting.
     pub(crate) fn new(job: JobId, now: Timestamp) -> Self {
         Self {

@@ -5,7 +5,7 @@ use schema::output::{Info, RuntimeObject};
 use schema::status::{ApprovalStatus, JobKind, Status};
 use schema::time::Timestamp;
 
-use super::{ApplyEnd, Approval, Converged, Finding, Job, RolledBack, Standing, State};
+use super::{ApplyEnd, Approval, Converged, Finding, Job, RolledBack, State, StatusSummary};
 use crate::approve::is_no;
 use crate::desired::Desired;
 
@@ -26,7 +26,7 @@ impl State {
     }
 
     /// How it stands.
-    pub fn standing(&self) -> &Standing {
+    pub fn standing(&self) -> &StatusSummary {
         &self.standing
     }
 

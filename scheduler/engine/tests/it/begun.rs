@@ -69,7 +69,7 @@ fn p8_a_yes_to_other_commands_is_for_the_plan_that_was_shown_with_them() {
 
 #[test]
 fn p8_a_yes_is_for_the_explanation_that_was_left_whether_or_not_it_can_be_shown() {
-    let unreadable = |text: &str| engine::event::Seen { explanation_text: None, ..plan("plan", text) };
+    let unreadable = |text: &str| engine::event::FetchResult { explanation_text: None, ..plan("plan", text) };
     let mut it = Scenario::new(asks_once());
     it.run_with(Fetch, 2, unreadable("1 to add"));
     it.approve("ann");
@@ -81,7 +81,7 @@ fn p8_a_yes_is_for_the_explanation_that_was_left_whether_or_not_it_can_be_shown(
 
 #[test]
 fn p8_a_yes_to_words_is_not_for_work_without_any() {
-    let silent = |text: &str| engine::event::Seen { output: Some(BlobId::of(text.as_bytes())), ..Default::default() };
+    let silent = |text: &str| engine::event::FetchResult { output: Some(BlobId::of(text.as_bytes())), ..Default::default() };
     for first in [1, 2] {
         let mut it = Scenario::new(Desired { gates: vec![manual(false, first)], ..exit_code() });
         it.run_with(Fetch, 2, plan("a", "1 to add"));
@@ -164,7 +164,7 @@ fn votes_on_a_shared_approval_stay_while_the_channel_has_not_arrived() {
             external_links: Vec::new(),
             debug_events: Vec::new(),
         };
-        engine::event::Seen { objects: Some(Ok(vec![object])), ..Default::default() }
+        engine::event::FetchResult { objects: Some(Ok(vec![object])), ..Default::default() }
     };
     it.run_with(Fetch, 0, object("old", ObjectStatus::Succeeded));
     it.approve("ann");

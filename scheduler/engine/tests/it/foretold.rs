@@ -3,7 +3,7 @@
 use engine::desired::{Desired, Window};
 use engine::event::Event;
 use engine::explain;
-use engine::lanes::Lanes;
+use engine::lanes::ConcurrencyLimiter;
 use schema::api::Explanation;
 use schema::id::BlobId;
 use schema::schedule::Schedule;
@@ -26,7 +26,7 @@ fn says(it: &Scenario, what: &str) {
 }
 
 fn explained(it: &Scenario) -> Explanation {
-    explain(it.state(), &Lanes::new(limits(1, None), it.now), it.now, &|_| String::new(), "")
+    explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, &|_| String::new(), "")
 }
 
 fn next_applies(it: &Scenario) -> Vec<f64> {
@@ -140,7 +140,7 @@ fn a_fetch_that_fails_is_told_wherever_its_last_answer_is() {
 
 #[test]
 fn a_yes_that_counts_no_more_is_told_and_why_each_fetch_asks_anew() {
-    let printed = |text: &str| engine::event::Seen { output: Some(BlobId::of(text.as_bytes())), ..Default::default() };
+    let printed = |text: &str| engine::event::FetchResult { output: Some(BlobId::of(text.as_bytes())), ..Default::default() };
     let mut it = Scenario::new(before_apply());
     it.run_with(Fetch, 2, printed("1 to add, took 11 ns"));
     it.until(60);

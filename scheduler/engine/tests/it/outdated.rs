@@ -56,7 +56,7 @@ fn failed_before(desired: &Desired, outcome: &dyn Fn(&Scenario) -> Outcome, whil
 
 #[test]
 fn rule_06_that_other_commands_failed_keeps_those_of_now_from_nothing() {
-    let failed = |it: &Scenario| it.exited(1, engine::event::Seen::default());
+    let failed = |it: &Scenario| it.exited(1, engine::event::FetchResult::default());
     let lost = |_: &Scenario| unknown();
     for outcome in [&failed as &dyn Fn(&Scenario) -> Outcome, &lost] {
         for while_it_ran in [false, true] {
@@ -143,7 +143,7 @@ fn starts_again(desired: &Desired, end: &Ends) -> Scenario {
 fn only_what_failed_by_itself_is_tried_again_and_nothing_that_is_for_a_person() {
     let exits = |code: i32| {
         move |it: &mut Scenario, job: JobId| {
-            let outcome = it.exited(code, engine::event::Seen::default());
+            let outcome = it.exited(code, engine::event::FetchResult::default());
             it.ends(job, outcome);
         }
     };
@@ -189,7 +189,7 @@ fn what_fails_with_commands_of_before_is_tried_with_those_of_now_when_somebody_a
         if asked {
             it.send(asks(true));
         }
-        let outcome = it.exited(code, engine::event::Seen::default());
+        let outcome = it.exited(code, engine::event::FetchResult::default());
         it.ends(apply.job, outcome);
         if desired.fetch.is_some() {
             it.run(Fetch, 2);
@@ -228,7 +228,7 @@ fn an_answer_of_before_the_question_is_no_answer_to_it() {
         it.run(Fetch, 0);
         let before = it.until(331).start(Fetch);
         it.send(question);
-        let seen = it.exited(0, engine::event::Seen::default());
+        let seen = it.exited(0, engine::event::FetchResult::default());
         it.ends(before.job, seen);
         it.is("CONVERGED");
         assert!(it.state().is_outdated() && it.wants(Fetch), "{}", it.state().standing().message);

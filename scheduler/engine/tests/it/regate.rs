@@ -1,7 +1,7 @@
 //! Gates that a config takes away, adds or changes while their release waits at them (rules 7 and 15).
 
 use engine::desired::{Desired, Gate};
-use engine::event::{Event, Seen};
+use engine::event::{Event, FetchResult};
 use schema::id::{ApprovalId, BlobId, JobId};
 use schema::status::{ApprovalStatus, Decision, Status};
 
@@ -304,7 +304,7 @@ fn p2_where_no_fetch_can_tell_a_config_is_no_order_to_apply() {
     let apply = it.start(Apply).job;
     it.begins(apply);
     it.recompiled(&second);
-    let done = it.exited(0, Seen::default());
+    let done = it.exited(0, FetchResult::default());
     it.ends(apply, done);
     it.is("CONVERGED");
     // Without a fetch from now on.
@@ -369,7 +369,7 @@ fn a_yes_to_a_plan_without_words_outlives_its_bytes() {
     let mut it = Scenario::new(gated(&[manual(false, 2)]));
     for (second, who) in [(0, "ann"), (40, "bob")] {
         let bytes = format!("at {second}");
-        it.until(second).run_with(Fetch, 2, Seen { plan: Some(BlobId::of(bytes.as_bytes())), ..Seen::default() });
+        it.until(second).run_with(Fetch, 2, FetchResult { plan: Some(BlobId::of(bytes.as_bytes())), ..FetchResult::default() });
         it.approve(who);
     }
     it.start(Apply);
@@ -386,7 +386,7 @@ fn p8_a_yes_that_an_apply_uses_is_used_however_many_people_the_config_wants_mean
         it.begins(apply);
         it.send(Event::Desired(Box::new(gated(&[manual(true, 2)]))));
         assert_eq!(it.state().approvals()[0].status, ApprovalStatus::Approved);
-        let outcome = it.exited(0, Seen::default());
+        let outcome = it.exited(0, FetchResult::default());
         it.ends(apply, outcome);
         it.run(Fetch, 2);
         it.send(Event::Desired(Box::new(gated(&[manual(true, back)]))));
@@ -412,7 +412,7 @@ fn p8_a_no_to_other_commands_counts_while_an_apply_with_the_commands_of_before_r
     it.send(Event::Desired(Box::new(other)));
     it.decide(sibling.pending(), "ann", Decision::Approve);
     it.decide(sibling.pending(), "bob", Decision::Reject);
-    let outcome = it.exited(0, Seen::default());
+    let outcome = it.exited(0, FetchResult::default());
     it.ends(apply, outcome);
     it.until(700).run(Fetch, 2);
     it.is("FAILED MANUAL_APPROVAL_REJECTED");
@@ -434,7 +434,7 @@ fn beside_an_older_apply(gates: &[Gate]) -> (Scenario, JobId, Desired, ApprovalI
 impl Scenario {
     /// The older apply ends, and there is work left for the release.
     fn goes_on_after(&mut self, older: JobId) {
-        let outcome = self.exited(0, Seen::default());
+        let outcome = self.exited(0, FetchResult::default());
         self.ends(older, outcome);
         self.run(Fetch, 2);
     }

@@ -1,8 +1,8 @@
 //! Rule 8: how many applies of a runtime run at a time, who is next, and what people are told of it.
 
 use engine::desired::Desired;
-use engine::event::{Event, Outcome, Seen};
-use engine::lanes::{Blocked, Lanes, Limit, Limits};
+use engine::event::{Event, FetchResult, Outcome};
+use engine::lanes::{Blocked, ConcurrencyLimiter, Limit, Limits};
 use engine::{State, step};
 use schema::id::InstanceId;
 use schema::time::Timestamp;
@@ -11,8 +11,8 @@ use crate::scenario::{ALONE, Apply, Fetch, START_MS, Scenario, apply_only, exit_
 
 const WIDE: Limit = Limit { total: 1_000, per_runtime: None };
 
-fn lanes() -> Lanes {
-    Lanes::new(Limits { fetch: WIDE, apply: WIDE, get_info: WIDE }, Timestamp::from_millis(START_MS))
+fn lanes() -> ConcurrencyLimiter {
+    ConcurrencyLimiter::new(Limits { fetch: WIDE, apply: WIDE, get_info: WIDE }, Timestamp::from_millis(START_MS))
 }
 
 fn ready(number: u8, second: i64, max_concurrency: Option<u32>) -> State {
@@ -28,7 +28,7 @@ fn rule_08_a_full_limit_is_told_only_where_nothing_else_is_in_the_way() {
     let fetch = it.until(30).start(Fetch);
     it.approve("ann");
     it.until(33).is("CONVERGING RUNTIME_OBJECT_APPLY_NEEDED");
-    let outcome = it.exited(2, Seen::default());
+    let outcome = it.exited(2, FetchResult::default());
     it.ends(fetch.job, outcome);
     it.is("CONVERGING RUNTIME_OBJECT_APPLY_NEEDED");
     it.until(34).is("WAITING_PRECONDITIONS CONCURRENCY_LIMIT_EXCEEDED");

@@ -1,8 +1,8 @@
 //! Explain: every state in which an instance can wait says what would end it.
 
 use engine::desired::{Cadence, Desired, Gate, Window};
-use engine::event::{Event, Outcome, Seen};
-use engine::lanes::{Blocked, Lanes, Limit, Limits};
+use engine::event::{Event, FetchResult, Outcome};
+use engine::lanes::{Blocked, ConcurrencyLimiter, Limit, Limits};
 use engine::{SITUATIONS, State, explain, situation, step};
 use schema::api::Explanation;
 use schema::id::BlobId;
@@ -21,7 +21,7 @@ fn rule_18_explain_of_a_full_limit_names_the_holder_and_its_job() {
     let now = Timestamp::from_millis(START_MS);
     let narrow = || Desired { max_concurrency: Some(1), ..apply_only() };
     let mut states: Vec<State> = (0..2).map(|number| instance(number, narrow(), now.plus_ms(number as i64))).collect();
-    let mut lanes = Lanes::new(limits(10, None), now);
+    let mut lanes = ConcurrencyLimiter::new(limits(10, None), now);
     states.iter().for_each(|state| lanes.update(state, ALONE));
     grant_all(&mut lanes, &mut states, now);
     let job = states[0].jobs_in_flight().next().unwrap().id;
@@ -44,7 +44,7 @@ fn rule_18_what_the_config_tells_the_people_who_are_asked_is_told_and_logged() {
     let asked = it.logged("approval.asked").next().unwrap();
     assert!(asked.message.ends_with(": look at the quota"), "{}", asked.message);
     assert_eq!(asked.data.get("description").map(String::as_str), Some("look at\nthe quota"));
-    let told = explain(it.state(), &Lanes::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
+    let told = explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
     let cause = told.causes.iter().find(|cause| cause.code == "APPROVAL_PENDING").unwrap();
     assert!(cause.message.contains(", with the words \"look at the quota\""), "{}", cause.message);
     let shown = serde_json::to_value(engine::view::approvals(it.state())).unwrap();
@@ -57,7 +57,7 @@ fn rule_18_errors_of_get_info_are_told_and_change_nothing() {
     it.run(Fetch, 0);
     it.run(GetInfo, 3);
     it.is("CONVERGED");
-    let told = explain(it.state(), &Lanes::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
+    let told = explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
     let cause = told.causes.iter().find(|cause| cause.code == "GET_INFO_FAILED").unwrap();
     assert!(cause.message.contains("exit code 3"), "{}", cause.message);
 }
@@ -69,7 +69,7 @@ fn rule_18_what_keeps_a_job_from_starting_is_told_with_its_deadline_until_it_sta
     it.waits(job, "ErrImagePull: no such image");
     it.until(5).waits(job, "ImagePullBackOff: back-off");
     let until = it.now.plus_ms(60_000);
-    let told = |it: &Scenario| explain(it.state(), &Lanes::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
+    let told = |it: &Scenario| explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
     let cause = told(&it).causes.into_iter().find(|cause| cause.code == "JOB_WAITS").unwrap();
     assert!(cause.message.contains("ImagePullBackOff: back-off; ends when the image can be pulled, or at its deadline"), "{cause:?}");
     assert_eq!((cause.since, cause.until), (Some(Timestamp::from_millis(START_MS)), Some(until)));
@@ -91,7 +91,7 @@ fn where_nothing_fetches_no_fetch_is_named_as_a_way_out() {
         let job = it.start(Apply).job;
         it.send(Event::Cancel { job, who: "ann".to_owned() });
         it.ends(job, Outcome::Cancelled { gone: true });
-        let told = explain(it.state(), &Lanes::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
+        let told = explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
         let way_out = &told.causes.iter().find(|cause| cause.code == "WAITS_FOR_PERSON").unwrap().message;
         assert_eq!(way_out.contains("fetch"), named, "{way_out}");
     }
@@ -104,7 +104,7 @@ fn who_approves_is_told_that_the_channel_before_has_left_the_version() {
     it.run(Fetch, 2);
     it.is("WAITING_MANUAL_APPROVAL RUNTIME_OBJECT_APPLY_NEEDED");
     let left = |it: &Scenario| {
-        let told = explain(it.state(), &Lanes::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
+        let told = explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
         let is_told = told.causes.iter().any(|cause| cause.code == "UPSTREAM_LEFT" && cause.message.contains("is at svc-0 by now"));
         (is_told, it.state().standing().message.contains("`staging` is at svc-0 by now, not at svc-1"))
     };
@@ -121,7 +121,7 @@ fn who_approves_is_told_that_the_channel_before_has_left_the_version() {
 fn a_fetch_that_fails_is_told_with_the_end_of_the_first_that_failed() {
     let mut it = Scenario::new(exit_code());
     let since = |it: &Scenario| {
-        let told = explain(it.state(), &Lanes::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
+        let told = explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
         told.causes.iter().find(|cause| cause.code == "FETCH_FAILED").map(|cause| it.seconds(cause.since.unwrap()))
     };
     it.run(Fetch, 0);
@@ -141,7 +141,7 @@ fn rule_18_that_the_place_of_a_job_cannot_be_looked_at_is_told_of_one_that_runs_
     it.begins(job);
     let deadline = it.state().job(job).unwrap().deadline.unwrap();
     it.until(5).is_unseen(job, Some("its cluster does not answer"));
-    let told = |it: &Scenario| explain(it.state(), &Lanes::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
+    let told = |it: &Scenario| explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
     let cause = |it: &Scenario| told(it).causes.into_iter().find(|cause| cause.code == "JOB_RUNNING").unwrap();
     let found = cause(&it);
     assert!(found.message.contains("runs; its cluster does not answer; ends when the cluster answers; it is stopped if"), "{found:?}");
@@ -299,19 +299,19 @@ fn told(desired: Desired, tell: fn(&mut Scenario)) -> Scenario {
     it
 }
 
-fn object(status: ObjectStatus) -> Seen {
+fn object(status: ObjectStatus) -> FetchResult {
     let version = serde_json::from_value(serde_json::json!({"version": "svc-1", "active": true})).unwrap();
     let mut object: RuntimeObject = serde_json::from_value(serde_json::json!({"name": "web", "objectType": "Process"})).unwrap();
     object.status = status;
     object.versions = vec![version];
-    Seen { objects: Some(Ok(vec![object])), ..Seen::default() }
+    FetchResult { objects: Some(Ok(vec![object])), ..FetchResult::default() }
 }
 
 #[test]
 fn rule_18_explain_gives_a_way_out_of_every_waiting_state() {
     for (story, code, make) in STORIES {
         let it = make();
-        let mut lanes = Lanes::new(limits(10, None), Timestamp::from_millis(START_MS));
+        let mut lanes = ConcurrencyLimiter::new(limits(10, None), Timestamp::from_millis(START_MS));
         lanes.update(it.state(), ALONE);
         let told = explain(it.state(), &lanes, it.now, &|_| "web/staging".to_owned(), "");
         assert!(told.causes.iter().any(|cause| cause.code == *code), "{story}: no {code} in {told:#?}");
@@ -331,14 +331,14 @@ fn blocked_ways() -> Vec<(Blocked, Explanation)> {
     let told = |limits: Limits, max_concurrency: Option<u32>, of: u64, due_before_start_ms: i64| {
         let wanted = || Desired { max_concurrency, ..apply_only() };
         let mut states: Vec<State> = (0..of).map(|number| instance(number, wanted(), now.plus_ms(-due_before_start_ms))).collect();
-        let mut lanes = Lanes::new(limits, now);
+        let mut lanes = ConcurrencyLimiter::new(limits, now);
         states.iter().for_each(|state| lanes.update(state, ALONE));
         grant_all(&mut lanes, &mut states, now);
         let last = states.iter().rev().find(|state| state.wants(Apply).is_some()).unwrap();
         (lanes.blocked(last, Apply, now), explain(last, &lanes, now, &|_| "web/staging".to_owned(), ""))
     };
     let not_yet = Scenario::new(apply_only());
-    let mut free = Lanes::new(limits(1, None), now);
+    let mut free = ConcurrencyLimiter::new(limits(1, None), now);
     free.update(not_yet.state(), ALONE);
     vec![
         told(limits(1_000, None), Some(1), 2, 0),
@@ -394,17 +394,18 @@ fn rule_18_nobody_is_told_that_fetch_looks_where_there_is_none() {
     let mut it = Scenario::new(apply_only());
     it.run(Apply, 0);
     it.is("CONVERGED");
-    let told = explain(it.state(), &Lanes::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
+    let told = explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
     let cause = told.causes.iter().find(|cause| cause.code == "CONVERGED").unwrap();
     assert!(cause.message.contains("no fetch") && !cause.message.contains("keeps looking"), "{}", cause.message);
 }
 
 #[test]
 fn rule_18_the_way_out_of_an_approval_is_the_command_that_gives_it() {
-    let check = |seen: Seen, digest: Option<BlobId>| {
+    let check = |seen: FetchResult, digest: Option<BlobId>| {
         let mut it = Scenario::new(before_apply());
         it.run_with(Fetch, 2, seen);
-        let told = explain(it.state(), &Lanes::new(limits(1, None), it.now), it.now, &|_| String::new(), "web --app a --channel c");
+        let told =
+            explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, &|_| String::new(), "web --app a --channel c");
         let cause = told.causes.iter().find(|cause| cause.code == "APPROVAL_PENDING").unwrap();
         let approval = &engine::view::approvals(it.state())[0];
         assert_eq!(approval.plan_digest, digest.map(|digest| digest.to_string()));
@@ -414,14 +415,14 @@ fn rule_18_the_way_out_of_an_approval_is_the_command_that_gives_it() {
     };
     check(plan("bytes 1", "one to add"), Some(BlobId::of(b"one to add")));
     // Where it printed nothing, there is nothing that anybody could have looked at.
-    check(Seen { output: Some(BlobId::of(b"")), ..Seen::default() }, None);
-    check(Seen::default(), None);
+    check(FetchResult { output: Some(BlobId::of(b"")), ..FetchResult::default() }, None);
+    check(FetchResult::default(), None);
 }
 
 #[test]
 fn rule_18_work_is_told_with_the_time_since_when_whatever_fetch_sees_of_it_each_time() {
     let since = |it: &Scenario, code: &str| {
-        let told = explain(it.state(), &Lanes::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
+        let told = explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
         told.causes.iter().find(|cause| cause.code == code).and_then(|cause| cause.since).map(|at| it.seconds(at))
     };
     let mut it = Scenario::new(Desired { gates: vec![stable(&["staging"])], ..exit_code() });
@@ -445,7 +446,7 @@ fn rule_18_a_stop_is_told_with_the_time_since_when() {
     it.begins(job);
     it.until(600);
     it.send(Event::Cancel { job, who: "ann".to_owned() });
-    let told = explain(it.state(), &Lanes::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
+    let told = explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
     let cause = told.causes.iter().find(|cause| cause.code == "JOB_STOPPING").unwrap();
     assert_eq!(cause.since, Some(it.now));
 }
@@ -454,12 +455,12 @@ fn rule_18_a_stop_is_told_with_the_time_since_when() {
 fn rule_18_an_answer_that_may_not_mean_what_it_says_is_told_until_there_is_another() {
     let mut it = Scenario::new(exit_code());
     let doubt = |it: &Scenario| {
-        let told = explain(it.state(), &Lanes::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
+        let told = explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
         let cause = told.causes.iter().find(|cause| cause.code == "DOUBTFUL_FETCH").map(|cause| cause.message.clone());
         assert_eq!(cause.as_ref().is_some_and(|doubt| told.message.contains(doubt)), cause.is_some(), "{told:#?}");
         cause
     };
-    it.run_with(Fetch, 0, Seen { doubt: Some("it printed a document".into()), ..Seen::default() });
+    it.run_with(Fetch, 0, FetchResult { doubt: Some("it printed a document".into()), ..FetchResult::default() });
     assert_eq!(doubt(&it).as_deref(), Some("it printed a document"));
     it.until(1_000);
     it.run(Fetch, 0);
@@ -471,7 +472,8 @@ fn rule_18_the_way_past_a_channel_that_has_another_version_is_a_release_to_both(
     let mut it = Scenario::new(Desired { gates: vec![stable(&["staging"])], ..exit_code() });
     it.upstream("staging", Some("svc-0"));
     it.run(Fetch, 2);
-    let told = explain(it.state(), &Lanes::new(limits(1, None), it.now), it.now, &|_| String::new(), "web --app a --channel eu");
+    let told =
+        explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, &|_| String::new(), "web --app a --channel eu");
     let cause = told.causes.iter().find(|cause| cause.code == "UPSTREAM_UNSTABLE").unwrap();
     assert!(cause.message.contains("`pvnctl services push web --app a --channels staging,eu`"), "{}", cause.message);
 }

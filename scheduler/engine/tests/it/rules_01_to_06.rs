@@ -1,7 +1,7 @@
 //! Fetch, apply, getInfo and when they run.
 
 use engine::desired::{Cadence, RetryPolicy};
-use engine::event::{Event, Outcome, Seen};
+use engine::event::{Event, FetchResult, Outcome};
 use schema::id::BlobId;
 use schema::output::Info;
 use schema::schedule::Schedule;
@@ -14,7 +14,7 @@ fn rule_01_one_fetch_or_apply_at_a_time() {
     let fetch = it.start(Fetch);
     it.declines(Fetch);
     it.declines(Apply);
-    let outcome = it.exited(2, Seen::default());
+    let outcome = it.exited(2, FetchResult::default());
     it.ends(fetch.job, outcome);
     let apply = it.start(Apply);
     it.begins(apply.job);
@@ -32,7 +32,7 @@ fn rule_01_get_info_runs_beside_and_influences_nothing() {
     twin.run(Fetch, 2);
     it.start(Apply);
     twin.start(Apply);
-    for outcome in [Outcome::TimedOut, Outcome::Unknown { why: "gone".to_owned(), gone: true }, it.exited(1, Seen::default())] {
+    for outcome in [Outcome::TimedOut, Outcome::Unknown { why: "gone".to_owned(), gone: true }, it.exited(1, FetchResult::default())] {
         it.ends(info.job, outcome);
         assert_eq!(it.status(), twin.status());
         assert_eq!(it.state().standing().next_action_at, twin.state().standing().next_action_at);
@@ -80,7 +80,7 @@ fn rule_02_polls_count_from_the_end_of_the_fetch() {
     let mut it = Scenario::new(structured());
     let fetch = it.start(Fetch);
     it.until(20);
-    let outcome = it.exited(1, Seen::default());
+    let outcome = it.exited(1, FetchResult::default());
     it.ends(fetch.job, outcome);
     assert_eq!(it.wakes_at(), Some(50.0), "30 s after it completed");
 }
@@ -201,7 +201,7 @@ fn rule_04_work_with_all_gates_open_is_applied() {
     assert_eq!(apply.attempt, 1);
     it.is("CONVERGING RUNTIME_OBJECT_APPLY_NEEDED");
     it.begins(apply.job);
-    let outcome = it.exited(0, Seen::default());
+    let outcome = it.exited(0, FetchResult::default());
     it.ends(apply.job, outcome);
     it.run(Fetch, 0);
     it.is("CONVERGED");
@@ -326,7 +326,7 @@ fn rule_06_a_long_apply_that_fails_is_not_repeated_at_once() {
     let apply = it.start(Apply);
     it.begins(apply.job);
     it.until(3_600);
-    let outcome = it.exited(1, Seen::default());
+    let outcome = it.exited(1, FetchResult::default());
     it.ends(apply.job, outcome);
     it.run(Fetch, 2);
     it.declines(Apply);
@@ -401,7 +401,7 @@ fn an_answer_about_an_older_release_says_nothing_about_the_new_one() {
     let mut it = Scenario::new(exit_code());
     let fetch = it.start(Fetch);
     it.send(Event::Desired(Box::new(newer(&exit_code(), 2))));
-    let outcome = it.exited(0, Seen::default());
+    let outcome = it.exited(0, FetchResult::default());
     it.ends(fetch.job, outcome);
     it.is("CONVERGING NO_CURRENT_STATE");
     assert!(it.wants(Fetch));

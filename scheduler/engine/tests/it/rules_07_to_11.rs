@@ -2,7 +2,7 @@
 
 use engine::action::StopReason;
 use engine::desired::{Desired, Gate, Window};
-use engine::event::{Event, Outcome, Seen};
+use engine::event::{Event, FetchResult, Outcome};
 use engine::limits::STOP_DEADLINE_MS;
 use schema::id::BlobId;
 use schema::schedule::Schedule;
@@ -198,7 +198,7 @@ fn rule_09_a_new_release_lets_the_running_apply_finish() {
     it.send(Event::Desired(Box::new(newer(&exit_code(), 2))));
     assert_eq!(it.stops(), []);
     it.declines(Fetch);
-    let outcome = it.exited(1, Seen::default());
+    let outcome = it.exited(1, FetchResult::default());
     it.ends(apply.job, outcome);
     it.is("CONVERGING NO_CURRENT_STATE");
     assert_eq!(it.run(Fetch, 2).version, "svc-2");
@@ -240,7 +240,7 @@ fn rule_09_a_cancelled_apply_that_turns_out_well_is_seen_by_fetch() {
     it.run(Fetch, 2);
     let apply = it.start(Apply);
     it.send(Event::Cancel { job: apply.job, who: "ann".to_owned() });
-    let outcome = it.exited(0, Seen::default());
+    let outcome = it.exited(0, FetchResult::default());
     it.ends(apply.job, outcome);
     it.is("FAILED CANCELLED");
     it.run(Fetch, 0);
@@ -291,7 +291,7 @@ fn rule_10_pause_stops_a_running_fetch_and_never_a_running_apply() {
     let fetch = it.start(Fetch);
     it.send(Event::Pause(true));
     assert_eq!(it.stops(), [(fetch.job, StopReason::NotWanted)]);
-    let outcome = it.exited(143, Seen::default());
+    let outcome = it.exited(143, FetchResult::default());
     it.ends(fetch.job, outcome);
     it.send(Event::Pause(false));
     it.is("CONVERGING NO_CURRENT_STATE");
@@ -374,7 +374,7 @@ fn rule_11_what_did_its_work_after_it_was_given_up_is_not_applied_again() {
     it.run(Fetch, 2);
     let look = it.until(600).start(Fetch);
     it.ends(apply.job, Outcome::Unknown { why: "its wrapper was killed".to_owned(), gone: true });
-    let answer = it.exited(2, Seen::default());
+    let answer = it.exited(2, FetchResult::default());
     it.ends(look.job, answer);
     it.declines(Apply);
     it.run(Fetch, 0);

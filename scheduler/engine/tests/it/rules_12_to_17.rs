@@ -2,8 +2,8 @@
 
 use engine::action::{Action, StopReason};
 use engine::desired::{Desired, RetryPolicy};
-use engine::event::{Event, Outcome, Seen};
-use engine::lanes::{Lanes, Limit, Limits, PILED_UP_AT_ONCE, PILED_UP_PER_SECOND};
+use engine::event::{Event, FetchResult, Outcome};
+use engine::lanes::{ConcurrencyLimiter, Limit, Limits, PILED_UP_AT_ONCE, PILED_UP_PER_SECOND};
 use engine::limits::{OVERTIME_MS, START_DEADLINE_MS, STOP_DEADLINE_MS};
 use engine::{State, next_wake, step};
 use schema::id::{BlobId, InstanceId};
@@ -188,7 +188,7 @@ fn rule_13_a_running_job_is_stopped_past_its_timeout() {
     let overdue_s = (600_000 + OVERTIME_MS) / 1_000;
     it.until(overdue_s);
     assert_eq!(it.stops(), [(fetch.job, StopReason::Deadline)]);
-    let outcome = it.exited(143, Seen::default());
+    let outcome = it.exited(143, FetchResult::default());
     it.ends(fetch.job, outcome);
     it.is("CONVERGING FETCH_FAILED");
     assert!(it.state().standing().message.contains("timeout of 10m"), "{}", it.state().standing().message);
@@ -259,7 +259,7 @@ fn rule_14_late_and_repeated_reports_move_nothing() {
     let fetch = it.run(Fetch, 0);
     let before = serde_json::to_string(it.state()).unwrap();
     for code in [0, 1, 2] {
-        let outcome = it.exited(code, Seen::default());
+        let outcome = it.exited(code, FetchResult::default());
         assert_eq!(it.ends(fetch.job, outcome), []);
         it.begins(fetch.job);
     }
@@ -270,7 +270,7 @@ fn rule_14_late_and_repeated_reports_move_nothing() {
 fn rule_14_an_end_without_a_start_counts() {
     let mut it = Scenario::new(exit_code());
     let fetch = it.start(Fetch);
-    let outcome = it.exited(0, Seen::default());
+    let outcome = it.exited(0, FetchResult::default());
     it.ends(fetch.job, outcome);
     it.is("CONVERGED");
 }
@@ -392,7 +392,7 @@ pub(crate) fn limits(total: u32, per_runtime: Option<u32>) -> Limits {
 }
 
 /// Grants all that has room now and returns the kinds.
-pub(crate) fn grant_all(lanes: &mut Lanes, states: &mut [State], now: Timestamp) -> Vec<JobKind> {
+pub(crate) fn grant_all(lanes: &mut ConcurrencyLimiter, states: &mut [State], now: Timestamp) -> Vec<JobKind> {
     let mut granted = Vec::new();
     while let Some((instance, kind)) = lanes.next(now) {
         let state = states.iter_mut().find(|state| state.instance() == instance).unwrap();
@@ -408,7 +408,7 @@ fn rule_16_fetch_and_get_info_never_wait_behind_apply() {
     let now = Timestamp::from_millis(START_MS);
     let mut states: Vec<State> = (0..4).map(|number| instance(number, apply_only(), now)).collect();
     states.extend((4..8).map(|number| instance(number, with_info(), now)));
-    let mut lanes = Lanes::new(limits(2, None), now);
+    let mut lanes = ConcurrencyLimiter::new(limits(2, None), now);
     states.iter().for_each(|state| lanes.update(state, ALONE));
     let granted = grant_all(&mut lanes, &mut states, now);
     for kind in [Fetch, Apply, GetInfo] {
@@ -423,7 +423,7 @@ fn rule_16_each_lane_has_a_limit_per_runtime() {
     let other = || Desired { runtime: "other".parse().unwrap(), ..with_info() };
     let mut states: Vec<State> = (0..4).map(|number| instance(number, with_info(), now)).collect();
     states.extend((4..8).map(|number| instance(number, other(), now)));
-    let mut lanes = Lanes::new(limits(100, Some(3)), now);
+    let mut lanes = ConcurrencyLimiter::new(limits(100, Some(3)), now);
     states.iter().for_each(|state| lanes.update(state, ALONE));
     let granted = grant_all(&mut lanes, &mut states, now);
     for kind in [Fetch, GetInfo] {
@@ -448,7 +448,7 @@ fn rule_17_what_piled_up_is_spread_oldest_first_and_the_new_does_not_wait_behind
     let restart = before.plus_ms(3_600_000);
     let mut states: Vec<State> = (0..1_000).map(|number| instance(number, exit_code(), before.plus_ms(number as i64))).collect();
     states.push(instance(1_000, exit_code(), restart.plus_ms(1)));
-    let mut lanes = Lanes::new(limits(10_000, None), restart);
+    let mut lanes = ConcurrencyLimiter::new(limits(10_000, None), restart);
     states.iter().for_each(|state| lanes.update(state, ALONE));
     let mut now = restart.plus_ms(1);
     let at_once = grant_all(&mut lanes, &mut states, now).len() as i64;

@@ -2,8 +2,8 @@
 //! stored; nothing starts but what a test grants.
 
 use engine::action::{Action, LogLine, StartJob, StopReason};
-use engine::desired::{ApplyPolicy, Cadence, Desired, FetchMode, FetchPolicy, Gate, InfoPolicy, RetryPolicy};
-use engine::event::{Event, Outcome, Seen, Wait};
+use engine::desired::{ApplyPolicy, Cadence, Desired, FetchAnswer, FetchPolicy, Gate, InfoPolicy, RetryPolicy};
+use engine::event::{Event, FetchResult, Outcome, Wait};
 use engine::{State, next_wake, step};
 use schema::id::{ApprovalId, BlobId, InstanceId, JobId, ReleaseId, ServiceId};
 use schema::status::{Decision, JobKind};
@@ -35,7 +35,7 @@ pub(crate) fn exit_code() -> Desired {
         max_concurrency: None,
         compiled: BlobId::of(b"commands"),
         fetch: Some(FetchPolicy {
-            mode: FetchMode::ExitCode,
+            mode: FetchAnswer::ExitCode,
             cadence: Cadence::Interval { poll_ms: 30_000, steady_ms: 300_000 },
             retry: None,
             timeout_ms: 600_000,
@@ -58,7 +58,7 @@ pub(crate) fn exit_code() -> Desired {
 /// The same with structured output.
 pub(crate) fn structured() -> Desired {
     let mut desired = exit_code();
-    desired.fetch.as_mut().unwrap().mode = FetchMode::StructuredOutput;
+    desired.fetch.as_mut().unwrap().mode = FetchAnswer::StructuredOutput;
     desired
 }
 
@@ -98,13 +98,13 @@ pub(crate) fn stable(channels: &[&str]) -> Gate {
 }
 
 /// What a fetch brings whose plan has these bytes and whose explanation is this text.
-pub(crate) fn plan(bytes: &str, explanation: &str) -> Seen {
-    Seen {
+pub(crate) fn plan(bytes: &str, explanation: &str) -> FetchResult {
+    FetchResult {
         plan: Some(BlobId::of(bytes.as_bytes())),
         explanation: Some(BlobId::of(explanation.as_bytes())),
         explanation_text: Some(explanation.to_owned()),
         output: Some(BlobId::of(b"")),
-        ..Seen::default()
+        ..FetchResult::default()
     }
 }
 
@@ -216,7 +216,7 @@ impl Scenario {
         self.send(Event::JobEnded { job, outcome })
     }
 
-    pub(crate) fn exited(&self, code: i32, seen: Seen) -> Outcome {
+    pub(crate) fn exited(&self, code: i32, seen: FetchResult) -> Outcome {
         Outcome::Exited {
             code,
             started_at: self.now,
@@ -230,11 +230,11 @@ impl Scenario {
     /// A whole job that takes no time.
     #[track_caller]
     pub(crate) fn run(&mut self, kind: JobKind, code: i32) -> StartJob {
-        self.run_with(kind, code, Seen::default())
+        self.run_with(kind, code, FetchResult::default())
     }
 
     #[track_caller]
-    pub(crate) fn run_with(&mut self, kind: JobKind, code: i32, seen: Seen) -> StartJob {
+    pub(crate) fn run_with(&mut self, kind: JobKind, code: i32, seen: FetchResult) -> StartJob {
         let start = self.start(kind);
         self.begins(start.job);
         let outcome = self.exited(code, seen);

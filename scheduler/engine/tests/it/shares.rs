@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use engine::desired::Desired;
 use engine::event::{Event, Outcome};
-use engine::lanes::{Lanes, Limit, Limits};
+use engine::lanes::{ConcurrencyLimiter, Limit, Limits};
 use engine::{State, explain, step};
 use schema::id::{InstanceId, ServiceId};
 use schema::status::JobKind;
@@ -14,7 +14,7 @@ use crate::rules_12_to_17::{grant_all, instance, limits};
 use crate::scenario::{ALONE, Apply, Fetch, START_MS, Scenario, apply_only, exit_code, newer};
 
 struct Daemon {
-    lanes: Lanes,
+    lanes: ConcurrencyLimiter,
     states: BTreeMap<InstanceId, (State, ServiceId)>,
     now: Timestamp,
 }
@@ -23,7 +23,7 @@ impl Daemon {
     fn new(total: u32) -> Self {
         let limit = Limit { total, per_runtime: None };
         let now = Timestamp::from_millis(START_MS);
-        Self { lanes: Lanes::new(Limits { fetch: limit, apply: limit, get_info: limit }, now), states: BTreeMap::new(), now }
+        Self { lanes: ConcurrencyLimiter::new(Limits { fetch: limit, apply: limit, get_info: limit }, now), states: BTreeMap::new(), now }
     }
 
     /// An instance of this service on this runtime that wants to fetch.
@@ -103,7 +103,7 @@ fn rule_08_an_apply_that_may_still_run_keeps_its_place_where_the_config_counts_a
         let now = Timestamp::from_millis(START_MS);
         let desired = || Desired { max_concurrency, ..apply_only() };
         let mut states: Vec<State> = (0..2).map(|number| instance(number, desired(), now.plus_ms(number as i64))).collect();
-        let mut lanes = Lanes::new(limits(1, None), now);
+        let mut lanes = ConcurrencyLimiter::new(limits(1, None), now);
         lanes.update(&states[0], ALONE);
         grant_all(&mut lanes, &mut states, now);
         let job = states[0].jobs_in_flight().next().unwrap().id;
@@ -144,7 +144,7 @@ fn rule_08_an_apply_that_may_still_run_keeps_the_place_where_it_ran_wherever_its
         let wanted = [of("one", Some(1)), of("one", Some(1)), of("two", Some(1))];
         let mut states: Vec<State> =
             wanted.into_iter().zip(0..).map(|(of, number)| instance(number, of, now.plus_ms(number as i64))).collect();
-        let mut lanes = Lanes::new(limits(4, None), now);
+        let mut lanes = ConcurrencyLimiter::new(limits(4, None), now);
         let one = &mut states[..1];
         lanes.update(&one[0], ALONE);
         grant_all(&mut lanes, one, now);
@@ -173,11 +173,11 @@ fn rule_08_the_place_of_a_channel_that_left_the_config_is_free_once_it_is_back_a
     let now = Timestamp::from_millis(START_MS);
     let desired = || Desired { max_concurrency: Some(1), ..apply_only() };
     let mut states: Vec<State> = (0..2).map(|number| instance(number, desired(), now.plus_ms(number as i64))).collect();
-    let mut lanes = Lanes::new(limits(4, None), now);
+    let mut lanes = ConcurrencyLimiter::new(limits(4, None), now);
     lanes.update(&states[0], ALONE);
     grant_all(&mut lanes, &mut states, now);
     let job = states[0].jobs_in_flight().next().unwrap().id;
-    let waits = |lanes: &Lanes, states: &[State]| {
+    let waits = |lanes: &ConcurrencyLimiter, states: &[State]| {
         let told = explain(&step(states[1].clone(), Event::Tick, now).0, lanes, now, &|_| "web/staging".to_owned(), "");
         told.causes.into_iter().find(|cause| cause.code == "LIMIT_FULL").map(|cause| cause.message)
     };
@@ -204,7 +204,7 @@ fn rule_11_an_apply_that_may_still_run_is_told_also_where_all_is_well() {
     it.ends(apply.job, Outcome::Unknown { why: "lost".to_owned(), gone: false });
     it.is("FAILED APPLY_FAILED");
     let told = |it: &Scenario| {
-        let lanes = Lanes::new(limits(1, None), it.now);
+        let lanes = ConcurrencyLimiter::new(limits(1, None), it.now);
         let told = explain(it.state(), &lanes, it.now, &|_| "web/staging".to_owned(), "");
         told.causes.into_iter().filter(|cause| cause.code == "APPLY_UNSETTLED").map(|cause| cause.message).collect::<Vec<_>>()
     };

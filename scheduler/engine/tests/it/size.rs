@@ -1,7 +1,7 @@
 //! How much room states take (10,000 of them are kept in memory and read at the start), and lanes as an index of them.
 
 use engine::event::Event;
-use engine::lanes::{Lanes, Limit, Limits};
+use engine::lanes::{ConcurrencyLimiter, Limit, Limits};
 use engine::{State, step};
 use schema::id::InstanceId;
 use schema::status::JobKind;
@@ -39,7 +39,7 @@ fn lanes_rebuilt_from_the_states_answer_alike() {
     let now = Timestamp::from_millis(START_MS);
     let limit = Limit { total: 40, per_runtime: Some(30) };
     let limits = Limits { fetch: limit, apply: limit, get_info: limit };
-    let mut lanes = Lanes::new(limits, now);
+    let mut lanes = ConcurrencyLimiter::new(limits, now);
     let mut states: Vec<State> = (0..100_u8).map(|number| State::new(InstanceId::derive(&[&[number]]), now)).collect();
     for state in &mut states {
         *state = step(state.clone(), Event::Desired(Box::new(exit_code())), now).0;
@@ -53,7 +53,7 @@ fn lanes_rebuilt_from_the_states_answer_alike() {
     }
     let gone = states.pop().unwrap();
     lanes.forget(gone.instance());
-    let mut rebuilt = Lanes::new(limits, now);
+    let mut rebuilt = ConcurrencyLimiter::new(limits, now);
     states.iter().rev().for_each(|state| rebuilt.update(state, ALONE));
     for kind in JobKind::ALL {
         assert_eq!((rebuilt.in_flight(*kind), rebuilt.waiting(*kind)), (lanes.in_flight(*kind), lanes.waiting(*kind)));
@@ -66,7 +66,7 @@ fn lanes_rebuilt_from_the_states_answer_alike() {
 fn lanes_do_not_wait_for_the_old_time_to_come_round() {
     let now = Timestamp::from_millis(START_MS);
     let limit = Limit { total: 1_000, per_runtime: None };
-    let mut lanes = Lanes::new(Limits { fetch: limit, apply: limit, get_info: limit }, now);
+    let mut lanes = ConcurrencyLimiter::new(Limits { fetch: limit, apply: limit, get_info: limit }, now);
     let earlier = now.plus_ms(-3_600_000);
     lanes.next(earlier);
     for number in 0..200_u8 {

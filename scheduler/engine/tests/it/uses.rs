@@ -2,7 +2,7 @@
 //! and 15). And what counts as applied where no fetch can tell (rule 6).
 
 use engine::desired::{Desired, Gate};
-use engine::event::{Event, Outcome, Seen};
+use engine::event::{Event, FetchResult, Outcome};
 use engine::{Start, start_now};
 use schema::id::{ApprovalId, BlobId, JobId};
 use schema::status::{ApprovalStatus, Decision};
@@ -42,7 +42,7 @@ fn applying(desired: &Desired) -> (Scenario, JobId) {
 impl Scenario {
     /// The apply ends well, and there is work left.
     fn leaves_work(&mut self, apply: JobId) {
-        let outcome = self.exited(0, Seen::default());
+        let outcome = self.exited(0, FetchResult::default());
         self.ends(apply, outcome);
         self.run(Fetch, 2);
         self.until(700);
@@ -84,7 +84,7 @@ fn p8_an_apply_uses_no_answer_to_a_question_that_was_asked_after_it_had_begun() 
 fn p8_what_is_said_while_an_apply_runs_holds_for_all_that_starts_after_it() {
     let ends = |what: &str, it: &Scenario| match what {
         "gave its turn back" => Outcome::NotStarted { why: "job-1 still uses /tf.plan".to_owned(), surroundings: true },
-        "ran" => it.exited(1, Seen::default()),
+        "ran" => it.exited(1, FetchResult::default()),
         _ => Outcome::Unknown { why: "lost".to_owned(), gone: true },
     };
     for what in ["gave its turn back", "ran", "nobody knows"] {
@@ -183,7 +183,7 @@ fn p2_a_no_stands_whatever_is_said_elsewhere_about_other_commands() {
 fn a_yes_by_which_the_release_has_arrived_is_past_taking_back() {
     let desired = gated(&[manual(false, 1)]);
     let (mut it, apply) = applying(&desired);
-    let outcome = it.exited(0, Seen::default());
+    let outcome = it.exited(0, FetchResult::default());
     it.ends(apply, outcome);
     it.run(Fetch, 0);
     it.is("CONVERGED");
@@ -208,7 +208,7 @@ fn where_no_fetch_can_tell_a_channel_that_is_converged_asks_nobody() {
     let mut sibling = Scenario::new(both);
     sibling.approve("ann");
     it.decide(sibling.pending(), "ann", Decision::Approve);
-    let outcome = it.exited(0, Seen::default());
+    let outcome = it.exited(0, FetchResult::default());
     it.ends(apply, outcome);
     it.is("CONVERGED");
     assert_eq!(it.state().pending_approvals().count(), 0);
@@ -228,7 +228,7 @@ fn p8_a_text_of_apply_id_that_was_never_applied_is_applied_by_the_next_release()
         if during {
             it.send(Event::Desired(Box::new(with_id("two"))));
         }
-        let outcome = it.exited(0, Seen::default());
+        let outcome = it.exited(0, FetchResult::default());
         it.ends(apply, outcome);
         it.send(Event::Desired(Box::new(with_id("two"))));
         it.is("CONVERGED");

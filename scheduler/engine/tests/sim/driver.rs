@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use engine::action::{Action, StartJob};
 use engine::desired::Desired;
 use engine::event::{Event, Outcome, Wait};
-use engine::lanes::{Lanes, Limit, Limits};
+use engine::lanes::{ConcurrencyLimiter, Limit, Limits};
 use engine::{GoBack, Start, State, explain, go_back_now, next_wake, start_now, step, void_start};
 use schema::id::{BlobId, InstanceId, JobId, ReleaseId, ServiceId};
 use schema::status::{ApprovalKind, JobKind, Status};
@@ -76,7 +76,7 @@ pub(crate) struct Driver {
     /// Whether this run of the daemon only looks.
     observer: bool,
     /// Memory, lost in a crash.
-    lanes: Lanes,
+    lanes: ConcurrencyLimiter,
     wakes: BTreeSet<(Timestamp, usize)>,
     wake_of: Vec<Option<Timestamp>>,
     told: Vec<Option<String>>,
@@ -135,7 +135,7 @@ impl Driver {
             whole: false,
             known_offset_ms: 0,
             observer: false,
-            lanes: Lanes::new(limits(), now),
+            lanes: ConcurrencyLimiter::new(limits(), now),
             wakes: BTreeSet::new(),
             wake_of: vec![None; shapes.len()],
             told: vec![None; shapes.len()],

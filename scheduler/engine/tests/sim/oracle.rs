@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use engine::State;
 use engine::action::{Action, StartJob, StopReason};
-use engine::desired::{Desired, FetchMode, Gate};
-use engine::event::{Event, Outcome, Seen};
+use engine::desired::{Desired, FetchAnswer, Gate};
+use engine::event::{Event, FetchResult, Outcome};
 use engine::lanes::Limits;
 use engine::limits::{OVERTIME_MS, RECOVERY_MS, START_DEADLINE_MS, STOP_DEADLINE_MS};
 use schema::id::{ApprovalId, BlobId, JobId, ReleaseId};
@@ -462,11 +462,11 @@ impl Account {
 }
 
 /// What a fetch says, read a second time and more simply: the world's targets have one object and one active version.
-fn answer(desired: &Desired, code: i32, seen: &Seen) -> Answer {
+fn answer(desired: &Desired, code: i32, seen: &FetchResult) -> Answer {
     match desired.fetch.as_ref().map(|fetch| fetch.mode) {
-        Some(FetchMode::ExitCode) if code == 0 => Answer::Clean,
-        Some(FetchMode::ExitCode) if code == 2 => Answer::Work(seen.fingerprint(), seen.plan),
-        Some(FetchMode::StructuredOutput) if code == 0 => match &seen.objects {
+        Some(FetchAnswer::ExitCode) if code == 0 => Answer::Clean,
+        Some(FetchAnswer::ExitCode) if code == 2 => Answer::Work(seen.fingerprint(), seen.plan),
+        Some(FetchAnswer::StructuredOutput) if code == 0 => match &seen.objects {
             Some(Ok(objects))
                 if !objects.is_empty() && objects.iter().all(|object| object.versions.iter().any(|at| at.version == desired.version)) =>
             {

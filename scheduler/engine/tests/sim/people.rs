@@ -1,7 +1,7 @@
 //! What people configure and do: the shape of each instance, and what they ask for on a whim.
 
 use engine::State;
-use engine::desired::{ApplyPolicy, Cadence, Desired, FetchMode, FetchPolicy, Gate, InfoPolicy, RetryPolicy, Window};
+use engine::desired::{ApplyPolicy, Cadence, Desired, FetchAnswer, FetchPolicy, Gate, InfoPolicy, RetryPolicy, Window};
 use engine::event::Event;
 use schema::id::{BlobId, ReleaseId};
 use schema::schedule::Schedule;
@@ -45,7 +45,7 @@ pub(crate) fn configure(random: &mut Random, production: bool) -> Desired {
         max_concurrency: None,
         compiled: BlobId::of(b"0"),
         fetch: (!apply_only).then(|| FetchPolicy {
-            mode: if structured { FetchMode::StructuredOutput } else { FetchMode::ExitCode },
+            mode: if structured { FetchAnswer::StructuredOutput } else { FetchAnswer::ExitCode },
             cadence,
             retry: random.one_in(2).then(|| retry.clone()),
             timeout_ms: random.between(30, 600) * 1_000,

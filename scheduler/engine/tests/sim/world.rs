@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use engine::action::StartJob;
-use engine::event::{Outcome, Seen};
+use engine::event::{FetchResult, Outcome};
 use schema::id::{BlobId, JobId};
 use schema::output::RuntimeObject;
 use schema::status::JobKind;
@@ -105,9 +105,9 @@ impl World {
             *target = Target { version: Some(process.start.version.clone()), drift: 0 };
         }
         let (code, seen) = match (process.fate, process.start.kind) {
-            (Fate::Fails(code) | Fate::DoesAndFails(code), _) => (code, Seen::default()),
+            (Fate::Fails(code) | Fate::DoesAndFails(code), _) => (code, FetchResult::default()),
             (fate, JobKind::Fetch) => fetch(&process.start, process.structured, target, fate == Fate::Lies, process.decoration.take()),
-            _ => (0, Seen::default()),
+            _ => (0, FetchResult::default()),
         };
         process.outcome = Some(match process.fate {
             Fate::NotStarted { surroundings } => Outcome::NotStarted { why: "could not".to_owned(), surroundings },
@@ -155,7 +155,7 @@ fn fetch(
     target: &Target,
     lies: bool,
     decoration: Option<Result<Vec<RuntimeObject>, String>>,
-) -> (i32, Seen) {
+) -> (i32, FetchResult) {
     let clean = (target.version.as_ref() == Some(&start.version) && target.drift == 0) != lies;
     if structured {
         let version = if clean { Some(start.version.clone()) } else { target.version.clone().filter(|version| *version != start.version) };
@@ -173,18 +173,18 @@ fn fetch(
                 .collect()),
             Some(Err(why)) => Err(why),
         };
-        return (0, Seen { objects: Some(objects), output: Some(output), ..Seen::default() });
+        return (0, FetchResult { objects: Some(objects), output: Some(output), ..FetchResult::default() });
     }
     if clean {
         let doubt = start.version.ends_with("1").then(|| "it printed a document".to_owned());
-        return (0, Seen { doubt, ..Seen::default() });
+        return (0, FetchResult { doubt, ..FetchResult::default() });
     }
     let explanation = format!("{:?} {} to {}", target.version, target.drift, start.version);
-    let seen = Seen {
+    let seen = FetchResult {
         plan: Some(BlobId::of(start.job.as_bytes())),
         explanation: Some(BlobId::of(explanation.as_bytes())),
         explanation_text: Some(explanation),
-        ..Seen::default()
+        ..FetchResult::default()
     };
     (2, seen)
 }

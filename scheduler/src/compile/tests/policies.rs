@@ -1,6 +1,6 @@
 //! Times, limits and gates of an instance, with their defaults.
 
-use engine::desired::{Cadence, FetchMode, Gate, RetryPolicy};
+use engine::desired::{Cadence, FetchAnswer, Gate, RetryPolicy};
 
 use super::*;
 
@@ -14,7 +14,7 @@ const FETCH: &str = "fetch: {taskConfig: {program: {cmd: [f]}}";
 fn every_default_of_the_reference() {
     let desired = desired(&format!("{FETCH}}}\n    getInfo: {{taskConfig: {{program: {{cmd: [i]}}}}}}"));
     let fetch = desired.fetch.unwrap();
-    assert_eq!(fetch.mode, FetchMode::ExitCode);
+    assert_eq!(fetch.mode, FetchAnswer::ExitCode);
     assert_eq!(fetch.cadence, Cadence::Interval { poll_ms: 30_000, steady_ms: 300_000 });
     assert_eq!(fetch.retry, None);
     assert_eq!(fetch.timeout_ms, 600_000);
@@ -39,7 +39,7 @@ fn what_is_given_is_taken() {
     fetch: {fetchMode: STRUCTURED_OUTPUT, pollInterval: 1s, steadyStatePollInterval: 2s, timeout: 3s, retryPolicy: {maxAttempts: 4}, taskConfig: {program: {cmd: [f]}}}",
     );
     let fetch = desired.fetch.unwrap();
-    assert_eq!(fetch.mode, FetchMode::StructuredOutput);
+    assert_eq!(fetch.mode, FetchAnswer::StructuredOutput);
     assert_eq!(fetch.cadence, Cadence::Interval { poll_ms: 1000, steady_ms: 2000 });
     assert_eq!(fetch.retry, Some(RetryPolicy { base_ms: 30_000, max_ms: 600_000, max_attempts: Some(4) }));
     assert_eq!(fetch.timeout_ms, 3000);

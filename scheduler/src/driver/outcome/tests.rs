@@ -6,7 +6,7 @@ use super::*;
 
 const FETCH: Asked<'static> = Asked {
     kind: JobKind::Fetch,
-    mode: Some(FetchMode::ExitCode),
+    mode: Some(FetchAnswer::ExitCode),
     stopped: None,
     decided_at: Timestamp::from_millis(1),
     now: Timestamp::from_millis(9000),
@@ -84,7 +84,7 @@ fn work_that_is_told_on_stderr_alone_may_be_a_mistake_of_the_script() {
 
 #[test]
 fn rule_15_when_things_happened_is_no_part_of_what_is_approved() {
-    let asked = Asked { mode: Some(FetchMode::StructuredOutput), ..FETCH };
+    let asked = Asked { mode: Some(FetchAnswer::StructuredOutput), ..FETCH };
     let digest = |message: &str, at: &str| {
         let event = json!({"timestamp": at, "message": "looked"});
         let value = json!({"objects": [{"name": "o", "objectType": "T", "message": message, "debugEvents": [event]}]});
@@ -112,7 +112,7 @@ fn bad_input_command_that_is_not_there_never_started() {
 
 #[test]
 fn bad_input_output_that_is_not_json_fails_the_job_with_the_reason() {
-    let structured = Asked { mode: Some(FetchMode::StructuredOutput), ..FETCH };
+    let structured = Asked { mode: Some(FetchAnswer::StructuredOutput), ..FETCH };
     let errors =
         json!({"exitCode": 0, "structured": {"kind": "fetch", "errors": [{"pointer": "/objects/0", "message": "name is missing"}]}});
     let outcome = check(errors, &structured, JobStatus::Failed, Some(0), "its structured output is wrong: /objects/0: name is missing");
@@ -200,7 +200,7 @@ fn what_somebody_else_stopped_is_no_answer_whatever_its_exit_code() {
 
 #[test]
 fn structured_output_reaches_the_engine_as_objects() {
-    let structured = Asked { mode: Some(FetchMode::StructuredOutput), ..FETCH };
+    let structured = Asked { mode: Some(FetchAnswer::StructuredOutput), ..FETCH };
     let value = json!({"objects": [{"name": "web", "objectType": "PROCESS"}]});
     let outcome =
         check(json!({"exitCode": 0, "structured": {"kind": "fetch", "value": value}}), &structured, JobStatus::Succeeded, Some(0), "");

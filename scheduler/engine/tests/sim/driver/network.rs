@@ -39,7 +39,7 @@ impl Driver {
             structured: self.shapes[instance]
                 .fetch
                 .as_ref()
-                .is_some_and(|fetch| fetch.mode == engine::desired::FetchMode::StructuredOutput),
+                .is_some_and(|fetch| fetch.mode == engine::desired::FetchAnswer::StructuredOutput),
             alive: true,
             ends_at: (!hangs).then_some(self.true_ms + takes),
             began_at: Timestamp::from_millis(START_MS + self.true_ms + self.offset_ms),

@@ -20,7 +20,7 @@ impl Driver {
         self.pending.extend(lost);
         self.told = vec![None; self.states.len()];
         self.clock_while_down();
-        self.lanes = Lanes::new(limits(), self.wall());
+        self.lanes = ConcurrencyLimiter::new(limits(), self.wall());
         // Another flag, and another config, which came before anything was taken up.
         self.observer = !self.calm && self.random.one_in(8);
         if !self.calm && self.random.one_in(3) {
