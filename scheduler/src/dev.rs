@@ -21,7 +21,7 @@ use pvnctl::client::{Client, Events, Token};
 use pvnctl::console::Console;
 use pvnctl::failure::Failure;
 use pvnctl::files::Files;
-use pvnctl::wait::{self, FailedIn, Verdict};
+use pvnctl::wait::{self, FailedIn, GoalVerdict};
 use pvnctl::when;
 use schema::api::{LogEntry, Service};
 use tokio::time::Instant;
@@ -326,7 +326,7 @@ impl Session {
     }
 
     /// Tells an event; when the stream ends it is opened again where it was.
-    async fn tell(&mut self, event: Option<pvnctl::client::Event>, console: &mut Console) -> Result<(), Failure> {
+    async fn tell(&mut self, event: Option<pvnctl::client::SseEvent>, console: &mut Console) -> Result<(), Failure> {
         let Some(event) = event else {
             self.events = self.client.events(&["v1", "events"], &[], self.last_event.as_deref()).await?;
             return Ok(());
@@ -362,13 +362,13 @@ impl Session {
             let service: Service = self.client.get(&["v1", "applications", &wish.application, "services", &wish.service], &[]).await?;
             for goal in &wish.goals {
                 match goal.judge(&service) {
-                    Verdict::Converged => {}
-                    Verdict::Waiting => waiting.extend(wait::open(goal, &service)),
-                    Verdict::Failed(channels) => {
+                    GoalVerdict::Converged => {}
+                    GoalVerdict::Waiting => waiting.extend(wait::open(goal, &service)),
+                    GoalVerdict::Failed(channels) => {
                         let channels: Vec<_> = channels.iter().map(FailedIn::in_short).collect();
                         failed.push(format!("{}/{} in {}", service.application, service.name, channels.join(", ")));
                     }
-                    Verdict::Never(why) => return Err(Failure::user(why)),
+                    GoalVerdict::Never(why) => return Err(Failure::user(why)),
                 }
             }
             there.push((wish, service));

@@ -79,7 +79,7 @@ pub struct Global {
         value_name = "FORMAT",
         help_heading = "Global options"
     )]
-    pub output: Format,
+    pub output: OutputFormat,
 
     /// When to use colour: auto, always or never; NO_COLOR is obeyed
     #[arg(
@@ -96,7 +96,7 @@ pub struct Global {
 
 /// How data is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum OutputFormat {
     /// For people.
     Table,
     /// For programs; stable.
@@ -201,13 +201,13 @@ impl ChannelArgument {
 
 /// How long to wait.
 #[derive(Debug, Clone, Args)]
-pub struct Patience {
+pub struct WaitArguments {
     /// Longest wait, as in 90s, 10m or 1h30m
     #[arg(long, value_name = "DURATION", default_value = "1h")]
     pub timeout: schema::schedule::Duration,
 }
 
-impl Patience {
+impl WaitArguments {
     /// The longest wait.
     pub fn duration(&self) -> std::time::Duration {
         std::time::Duration::from_millis(self.timeout.as_ms().unsigned_abs())

@@ -14,7 +14,7 @@ use schema::api::{Page, Problem};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-pub use sse::{Event, Events};
+pub use sse::{Events, SseEvent};
 
 use crate::failure::{Failure, speaks_another_language};
 

@@ -12,7 +12,7 @@ use serde::Serialize;
 use tokio::io::Interest;
 use tokio::net::unix::pipe;
 
-use crate::args::{Colour, Format};
+use crate::args::{Colour, OutputFormat};
 use crate::client::Listed;
 use crate::diagnostics;
 use crate::failure::Failure;
@@ -28,7 +28,7 @@ const USUAL_ROWS: u16 = 24;
 const FEWEST_ROWS: u16 = 4;
 
 /// One of the two output streams.
-struct Output {
+struct ConsoleStream {
     to: Box<dyn Write + Send>,
     /// Columns, when it is a terminal.
     width: Option<u16>,
@@ -37,7 +37,7 @@ struct Output {
     may_be_unread: bool,
 }
 
-impl Output {
+impl ConsoleStream {
     /// Writes; once nobody reads any more that is an end, or nothing is written from then on.
     fn write(&mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
         match write(&mut *self.to) {
@@ -59,14 +59,14 @@ impl Output {
 /// Stdin, stdout and stderr, and what is known of who is behind them.
 pub struct Console {
     input: Box<dyn Read + Send>,
-    out: Output,
-    err: Output,
+    out: ConsoleStream,
+    err: ConsoleStream,
     /// Whether a person can be asked: stdin and stderr are terminals.
     can_ask: bool,
     /// Whether stderr is this process's own, whose terminal is asked for its size each time.
     is_of_process: bool,
     /// How data is printed.
-    pub format: Format,
+    pub format: OutputFormat,
 }
 
 /// What a remembering console was told to print.
@@ -106,9 +106,9 @@ impl Console {
             input: Box::new(io::stdin()),
             can_ask: io::stdin().is_terminal() && err.is_some(),
             is_of_process: true,
-            out: Output::of_terminal(Box::new(io::BufWriter::new(io::stdout())), out),
-            err: Output::of_terminal(Box::new(io::stderr()), err),
-            format: Format::Table,
+            out: ConsoleStream::of_terminal(Box::new(io::BufWriter::new(io::stdout())), out),
+            err: ConsoleStream::of_terminal(Box::new(io::stderr()), err),
+            format: OutputFormat::Table,
         }
     }
 
@@ -117,11 +117,11 @@ impl Console {
         let (out, err) = (Remembered::default(), Remembered::default());
         let console = Self {
             input: Box::new(io::Cursor::new(input.to_vec())),
-            out: Output { to: Box::new(out.clone()), width, colour: false, may_be_unread: false },
-            err: Output { to: Box::new(err.clone()), width, colour: false, may_be_unread: false },
+            out: ConsoleStream { to: Box::new(out.clone()), width, colour: false, may_be_unread: false },
+            err: ConsoleStream { to: Box::new(err.clone()), width, colour: false, may_be_unread: false },
             can_ask: width.is_some(),
             is_of_process: false,
-            format: Format::Table,
+            format: OutputFormat::Table,
         };
         (console, out, err)
     }
@@ -231,9 +231,9 @@ impl Console {
     /// [`Failure::Output`] when nobody takes it.
     pub fn print<T: Serialize>(&mut self, value: &T, people: impl FnOnce(&Paper) -> String) -> Result<(), Failure> {
         let text = match self.format {
-            Format::Json => json(value)?,
-            Format::Yaml => yaml(value)?,
-            Format::Table => people(&Paper { width: self.out.width, colour: self.out.colour }),
+            OutputFormat::Json => json(value)?,
+            OutputFormat::Yaml => yaml(value)?,
+            OutputFormat::Table => people(&Paper { width: self.out.width, colour: self.out.colour }),
         };
         self.data(&text)
     }
@@ -255,8 +255,8 @@ impl Console {
     /// [`Failure::Output`] when nobody takes it.
     pub fn print_list<T: Serialize>(&mut self, list: &Listed<T>, none: &str, table: impl FnOnce(&[T]) -> Table) -> Result<(), Failure> {
         match list.items.as_slice() {
-            [] if self.format == Format::Table && list.unreadable.is_empty() => return self.say(none),
-            [] if self.format == Format::Table => {}
+            [] if self.format == OutputFormat::Table && list.unreadable.is_empty() => return self.say(none),
+            [] if self.format == OutputFormat::Table => {}
             items => self.print(&items, |paper| paper.table(&table(items)))?,
         }
         self.talk(&diagnostics::unreadable(&list.unreadable, self.err.colour))

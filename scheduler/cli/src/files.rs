@@ -89,11 +89,9 @@ fn gather(paths: &[PathBuf]) -> (Vec<ConfigFile>, Vec<Diagnostic>) {
                 total += text.len() + attachments.values().map(String::len).sum::<usize>();
                 files.push(ConfigFile { path: shown, text, attachments });
             }
-            Err(Unreadable::TooLarge(bytes)) => problems.push(config::too_large(&shown, bytes)),
-            Err(Unreadable::NotUtf8(valid_up_to)) => problems.push(config::not_utf8(&shown, valid_up_to)),
-            Err(Unreadable::Failed(error)) => {
-                problems.push(Diagnostic::of_file(&shown, format!("cannot read the file: {}", plain(&error))))
-            }
+            Err(FileFault::TooLarge(bytes)) => problems.push(config::too_large(&shown, bytes)),
+            Err(FileFault::NotUtf8(valid_up_to)) => problems.push(config::not_utf8(&shown, valid_up_to)),
+            Err(FileFault::Failed(error)) => problems.push(Diagnostic::of_file(&shown, format!("cannot read the file: {}", plain(&error)))),
         }
         if total > TOTAL_LIMIT_BYTES {
             let message = format!("the files are too large together; the limit is {TOTAL_LIMIT_BYTES} bytes (60 MiB)");
@@ -104,7 +102,7 @@ fn gather(paths: &[PathBuf]) -> (Vec<ConfigFile>, Vec<Diagnostic>) {
     (files, problems)
 }
 
-enum Unreadable {
+enum FileFault {
     TooLarge(u64),
     NotUtf8(usize),
     Failed(io::Error),
@@ -122,17 +120,17 @@ pub fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-fn read_text(path: &Path) -> Result<String, Unreadable> {
-    let file = open(path).map_err(Unreadable::Failed)?;
-    let known = file.metadata().map_err(Unreadable::Failed)?.len();
+fn read_text(path: &Path) -> Result<String, FileFault> {
+    let file = open(path).map_err(FileFault::Failed)?;
+    let known = file.metadata().map_err(FileFault::Failed)?.len();
     let mut bytes = Vec::new();
     // A file may grow, and a pipe has no length, so what counts is what is read.
     let limit = FILE_LIMIT_BYTES as u64 + 1;
-    let read = file.take(limit).read_to_end(&mut bytes).map_err(Unreadable::Failed)?;
+    let read = file.take(limit).read_to_end(&mut bytes).map_err(FileFault::Failed)?;
     if read > FILE_LIMIT_BYTES {
-        return Err(Unreadable::TooLarge(known.max(limit)));
+        return Err(FileFault::TooLarge(known.max(limit)));
     }
-    String::from_utf8(bytes).map_err(|error| Unreadable::NotUtf8(error.utf8_error().valid_up_to()))
+    String::from_utf8(bytes).map_err(|error| FileFault::NotUtf8(error.utf8_error().valid_up_to()))
 }
 
 /// The local files that a config file refers to, by the path written in it.
@@ -170,11 +168,11 @@ fn attachments(path: &Path, text: &str, problems: &mut Vec<Diagnostic>) -> BTree
                 Ok(text) => {
                     attachments.insert(name, text);
                 }
-                Err(Unreadable::TooLarge(bytes)) => {
+                Err(FileFault::TooLarge(bytes)) => {
                     problems.push(cannot(&name, format!("{bytes} bytes are too many; the limit is {FILE_LIMIT_BYTES} (8 MiB) a file")));
                 }
-                Err(Unreadable::NotUtf8(at)) => problems.push(cannot(&name, format!("not UTF-8 at byte {at}"))),
-                Err(Unreadable::Failed(error)) => problems.push(cannot(&name, plain(&error))),
+                Err(FileFault::NotUtf8(at)) => problems.push(cannot(&name, format!("not UTF-8 at byte {at}"))),
+                Err(FileFault::Failed(error)) => problems.push(cannot(&name, plain(&error))),
             }
         }
     }

@@ -15,8 +15,8 @@ use crate::client::Client;
 use crate::console::Console;
 use crate::failure::Failure;
 
-pub use goal::{FailedIn, Goal, Pursued, Verdict};
-pub use progress::Progress;
+pub use goal::{FailedIn, Goal, GoalVerdict, Pursued};
+pub use progress::WaitProgress;
 pub use words::open;
 
 /// How often to look: a person sees no delay, and the server answers thousands of these a second.
@@ -36,7 +36,7 @@ const OPEN_AT_A_TIME: usize = 64;
 /// With exit code 2 when a channel FAILED, 3 at the timeout, 1 when it can never come or the server refuses.
 pub async fn until_converged(client: &Client, mut goals: Vec<Goal>, timeout: Duration, console: &mut Console) -> Result<(), Failure> {
     let deadline = Instant::now() + timeout;
-    let mut progress = Progress::default();
+    let mut progress = WaitProgress::default();
     // Whoever made a release has reached the server.
     let mut reached = goals.iter().any(|goal| goal.pursued.is_some());
     let mut lost = false;
@@ -62,13 +62,13 @@ pub async fn until_converged(client: &Client, mut goals: Vec<Goal>, timeout: Dur
                     let verdict = goal.judge(&service);
                     let service = seen.insert(service);
                     match verdict {
-                        Verdict::Converged => {}
-                        Verdict::Waiting => still_open.push(index),
-                        Verdict::Failed(channels) => {
+                        GoalVerdict::Converged => {}
+                        GoalVerdict::Waiting => still_open.push(index),
+                        GoalVerdict::Failed(channels) => {
                             progress.finish(console, std::slice::from_ref(goal), std::slice::from_ref(&Some(service.clone())))?;
                             return Err(words::failed(service, &channels));
                         }
-                        Verdict::Never(why) => {
+                        GoalVerdict::Never(why) => {
                             let failed = in_time(deadline, words::failed_before(client, goal, service)).await;
                             return Err(failed.ok().flatten().unwrap_or_else(|| Failure::user(why)));
                         }

@@ -12,7 +12,7 @@ const EVENT_LIMIT_BYTES: usize = 4 << 20;
 
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Event {
+pub struct SseEvent {
     /// Its type; `message` when the server gave none.
     pub kind: String,
     /// Its data, lines joined by line ends.
@@ -23,16 +23,16 @@ pub struct Event {
 
 /// Turns lines into events.
 #[derive(Debug, Default)]
-struct Parser {
+struct SseParser {
     rest: Vec<u8>,
     kind: String,
     data: Vec<String>,
     id: Option<String>,
 }
 
-impl Parser {
+impl SseParser {
     /// Takes bytes, in pieces of any size, and gives the events that they complete.
-    fn feed(&mut self, bytes: &[u8]) -> Result<Vec<Event>, Failure> {
+    fn feed(&mut self, bytes: &[u8]) -> Result<Vec<SseEvent>, Failure> {
         let mut events = Vec::new();
         self.rest.extend_from_slice(bytes);
         let mut start = 0;
@@ -49,11 +49,11 @@ impl Parser {
         Ok(events)
     }
 
-    fn line(&mut self, line: &str) -> Option<Event> {
+    fn line(&mut self, line: &str) -> Option<SseEvent> {
         if line.is_empty() {
             let kind = std::mem::take(&mut self.kind);
             let data = std::mem::take(&mut self.data);
-            return (!data.is_empty()).then(|| Event {
+            return (!data.is_empty()).then(|| SseEvent {
                 kind: if kind.is_empty() { "message".to_owned() } else { kind },
                 data: data.join("\n"),
                 id: self.id.clone(),
@@ -75,20 +75,20 @@ impl Parser {
 /// Events as they arrive.
 pub struct Events {
     bytes: BoxStream<'static, Result<Vec<u8>, Failure>>,
-    parser: Parser,
-    ready: VecDeque<Event>,
+    parser: SseParser,
+    ready: VecDeque<SseEvent>,
 }
 
 impl Events {
     pub(super) fn new(bytes: BoxStream<'static, Result<Vec<u8>, Failure>>) -> Self {
-        Self { bytes, parser: Parser::default(), ready: VecDeque::new() }
+        Self { bytes, parser: SseParser::default(), ready: VecDeque::new() }
     }
 
     /// The next event; `None` when the server ended the stream.
     ///
     /// # Errors
     /// [`Failure::Unreachable`] when the connection breaks.
-    pub async fn next(&mut self) -> Result<Option<Event>, Failure> {
+    pub async fn next(&mut self) -> Result<Option<SseEvent>, Failure> {
         loop {
             if let Some(event) = self.ready.pop_front() {
                 return Ok(Some(event));
@@ -108,10 +108,10 @@ mod tests {
     fn check(text: &str, expected: &[(&str, &str, Option<&str>)]) {
         let expected: Vec<_> = expected
             .iter()
-            .map(|(kind, data, id)| Event { kind: kind.to_string(), data: data.to_string(), id: id.map(str::to_owned) })
+            .map(|(kind, data, id)| SseEvent { kind: kind.to_string(), data: data.to_string(), id: id.map(str::to_owned) })
             .collect();
-        assert_eq!(Parser::default().feed(text.as_bytes()).unwrap(), expected);
-        let mut parser = Parser::default();
+        assert_eq!(SseParser::default().feed(text.as_bytes()).unwrap(), expected);
+        let mut parser = SseParser::default();
         let one_by_one: Vec<_> = text.as_bytes().iter().flat_map(|byte| parser.feed(&[*byte]).unwrap()).collect();
         assert_eq!(one_by_one, expected, "in pieces of one byte");
     }
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn an_event_without_end_is_refused() {
-        let mut parser = Parser::default();
+        let mut parser = SseParser::default();
         let piece = [b'x'; 1 << 16];
         assert!((0..100).any(|_| parser.feed(&piece).is_err()));
     }

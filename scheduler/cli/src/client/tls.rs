@@ -7,13 +7,13 @@ use std::io;
 use rustls::CertificateError;
 
 /// What is wrong, and what to do about it.
-pub(super) struct Told {
+pub(super) struct CertificateProblem {
     pub(super) why: String,
     pub(super) next: String,
 }
 
 /// Tells of a certificate that was refused; `None` when the error is another one.
-pub(super) fn told(error: &(dyn Error + 'static)) -> Option<Told> {
+pub(super) fn told(error: &(dyn Error + 'static)) -> Option<CertificateProblem> {
     let mut next = Some(error);
     while let Some(error) = next {
         if let Some(rustls::Error::InvalidCertificate(refused)) = of_rustls(error) {
@@ -31,7 +31,7 @@ fn of_rustls<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> 
     error.downcast_ref().or_else(wrapped)
 }
 
-fn of_certificate(refused: &CertificateError) -> Told {
+fn of_certificate(refused: &CertificateError) -> CertificateProblem {
     let (why, next) = match refused {
         // The second is that of one whose authority has only the name of one that is trusted.
         CertificateError::UnknownIssuer | CertificateError::BadSignature => (
@@ -64,7 +64,7 @@ fn of_certificate(refused: &CertificateError) -> Told {
             "the scheduler is there; give it a certificate that does, with --tls-cert and --tls-key",
         ),
     };
-    Told { why, next: next.to_owned() }
+    CertificateProblem { why, next: next.to_owned() }
 }
 
 /// The name in `DnsName("localhost")` and `IpAddress(127.0.0.1)`, as webpki writes them.

@@ -19,12 +19,12 @@ Examples:
 pub struct Arguments {
     /// The shell: bash, zsh or fish
     #[arg(value_enum, hide_possible_values = true)]
-    pub shell: Known,
+    pub shell: TestedShell,
 }
 
 /// The shells that we test.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum Known {
+pub enum TestedShell {
     /// GNU Bash.
     Bash,
     /// Zsh.
@@ -39,9 +39,9 @@ pub enum Known {
 /// [`Failure::Output`] when nobody takes it.
 pub fn perform(arguments: &Arguments, console: &mut Console) -> Result<(), Failure> {
     let shell = match arguments.shell {
-        Known::Bash => Shell::Bash,
-        Known::Zsh => Shell::Zsh,
-        Known::Fish => Shell::Fish,
+        TestedShell::Bash => Shell::Bash,
+        TestedShell::Zsh => Shell::Zsh,
+        TestedShell::Fish => Shell::Fish,
     };
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "pvnctl", &mut script);

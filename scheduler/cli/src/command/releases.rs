@@ -13,7 +13,7 @@ use crate::when;
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// List releases, newest first
-    List(List),
+    List(ReleaseFilters),
     /// Show one release with its parameters
     Get {
         /// The release's id
@@ -23,7 +23,7 @@ pub enum Command {
 
 /// Filters of the list.
 #[derive(Debug, Args)]
-pub struct List {
+pub struct ReleaseFilters {
     /// Only of this application
     #[arg(long, value_name = "APPLICATION")]
     pub app: Option<String>,

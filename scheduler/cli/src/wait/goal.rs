@@ -36,7 +36,7 @@ pub struct Pursued {
 
 /// How a goal stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum GoalVerdict {
     /// Every channel has converged.
     Converged,
     /// These channels have failed.
@@ -62,14 +62,14 @@ impl FailedIn {
         self.taken_back.as_ref().map_or_else(|| self.channel.clone(), |words| format!("{} ({words})", self.channel))
     }
 
-    fn as_told(instance: &Instance) -> Verdict {
-        Verdict::Failed(vec![Self { channel: instance.channel.to_string(), taken_back: None }])
+    fn as_told(instance: &Instance) -> GoalVerdict {
+        GoalVerdict::Failed(vec![Self { channel: instance.channel.to_string(), taken_back: None }])
     }
 
-    fn taken_back(instance: &Instance, version: &str) -> Verdict {
+    fn taken_back(instance: &Instance, version: &str) -> GoalVerdict {
         let to = instance.desired_version.as_deref().unwrap_or("an earlier version");
         let words = format!("{version} was taken back to {to}");
-        Verdict::Failed(vec![Self { channel: instance.channel.to_string(), taken_back: Some(words) }])
+        GoalVerdict::Failed(vec![Self { channel: instance.channel.to_string(), taken_back: Some(words) }])
     }
 }
 
@@ -132,47 +132,47 @@ impl Goal {
     }
 
     /// How the goal stands, given the service as it is.
-    pub fn judge(&self, service: &Service) -> Verdict {
+    pub fn judge(&self, service: &Service) -> GoalVerdict {
         let name = format!("{}/{}", service.application, service.name);
         for channel in self.channels.iter().flatten() {
             if !service.channels.iter().any(|instance| is_called(instance, channel)) {
                 let known: Vec<_> = service.channels.iter().map(|instance| instance.channel.as_str()).collect();
-                return Verdict::Never(format!("{name} has no channel `{channel}`; it has {}", known.join(", ")));
+                return GoalVerdict::Never(format!("{name} has no channel `{channel}`; it has {}", known.join(", ")));
             }
         }
         if service.version.is_none() {
-            return Verdict::Never(format!(
+            return GoalVerdict::Never(format!(
                 "{name} has no release; make one with `pvnctl services push {} --app {}`",
                 service.name, service.application
             ));
         }
         if self.pursued.as_ref().is_some_and(|pursued| pursued.channels.is_none()) {
-            return Verdict::Waiting;
+            return GoalVerdict::Waiting;
         }
         if self.wanted(service).next().is_none() {
-            return Verdict::Never(format!("{name} has no channel with a release any more: a config took them away"));
+            return GoalVerdict::Never(format!("{name} has no channel with a release any more: a config took them away"));
         }
         let (mut failed, mut never, mut waiting) = (Vec::new(), None, false);
         for instance in self.wanted(service) {
             match self.judge_channel(service, instance) {
-                Verdict::Converged => {}
-                Verdict::Failed(channels) => failed.extend(channels),
-                Verdict::Waiting => waiting = true,
-                Verdict::Never(why) => never = never.or(Some(why)),
+                GoalVerdict::Converged => {}
+                GoalVerdict::Failed(channels) => failed.extend(channels),
+                GoalVerdict::Waiting => waiting = true,
+                GoalVerdict::Never(why) => never = never.or(Some(why)),
             }
         }
         match (failed.is_empty(), never, waiting) {
-            (false, _, _) => Verdict::Failed(failed),
-            (true, Some(why), _) => Verdict::Never(why),
-            (true, None, true) => Verdict::Waiting,
-            (true, None, false) => Verdict::Converged,
+            (false, _, _) => GoalVerdict::Failed(failed),
+            (true, Some(why), _) => GoalVerdict::Never(why),
+            (true, None, true) => GoalVerdict::Waiting,
+            (true, None, false) => GoalVerdict::Converged,
         }
     }
 
-    fn judge_channel(&self, service: &Service, instance: &Instance) -> Verdict {
+    fn judge_channel(&self, service: &Service, instance: &Instance) -> GoalVerdict {
         // The config has it: of those that it took away the server tells nothing.
         if instance.status == Status::Deleted {
-            return Verdict::Never(not_back(service, instance));
+            return GoalVerdict::Never(not_back(service, instance));
         }
         let taken_back = instance.taken_back_version.as_deref();
         let is_current = match (&self.pursued, instance.release) {
@@ -189,18 +189,18 @@ impl Goal {
             // What was made is desired before the answer that tells of it, so this came later.
             (Some(pursued), Some(_)) => {
                 let other = instance.desired_version.as_deref().unwrap_or("another release");
-                return Verdict::Never(format!("{} was replaced by {other} in {}", pursued.version, instance.channel));
+                return GoalVerdict::Never(format!("{} was replaced by {other} in {}", pursued.version, instance.channel));
             }
             // A server of before tells the version alone.
             (Some(pursued), None) => instance.desired_version.as_ref() == Some(&pursued.version),
         };
         match instance.status {
             // Another look is to come, and says how it is now.
-            Status::Converged if instance.outdated => Verdict::Waiting,
-            Status::Failed if instance.outdated && !waits_for_person(instance) => Verdict::Waiting,
-            Status::Converged if is_current => Verdict::Converged,
+            Status::Converged if instance.outdated => GoalVerdict::Waiting,
+            Status::Failed if instance.outdated && !waits_for_person(instance) => GoalVerdict::Waiting,
+            Status::Converged if is_current => GoalVerdict::Converged,
             Status::Failed | Status::Broken if is_current => FailedIn::as_told(instance),
-            _ => Verdict::Waiting,
+            _ => GoalVerdict::Waiting,
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::when;
 
 /// What has been shown so far.
 #[derive(Debug, Default)]
-pub struct Progress {
+pub struct WaitProgress {
     /// Lines of the live table that stand on the terminal.
     drawn: usize,
     /// Columns that it had when they were drawn.
@@ -23,7 +23,7 @@ pub struct Progress {
     told: BTreeSet<String>,
 }
 
-impl Progress {
+impl WaitProgress {
     /// Shows how everything stands.
     ///
     /// # Errors
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_table_takes_the_place_of_the_last_one() {
-        let mut progress = Progress::default();
+        let mut progress = WaitProgress::default();
         assert_eq!(progress.draw(TABLE, (80, 24)), TABLE);
         assert_eq!(progress.draw(TABLE, (80, 24)), format!("\u{1b}[3A\u{1b}[J{TABLE}"));
         assert_eq!(progress.draw(TABLE, (120, 24)), format!("\u{1b}[3A\u{1b}[J{TABLE}"), "nothing wraps on a wider one");
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn on_a_terminal_that_has_become_narrower_nothing_above_is_taken_away() {
-        let mut progress = Progress::default();
+        let mut progress = WaitProgress::default();
         progress.draw(TABLE, (80, 24));
         assert_eq!(progress.draw(TABLE, (40, 24)), TABLE, "the old one stays above");
         assert_eq!(progress.draw(TABLE, (40, 24)), format!("\u{1b}[3A\u{1b}[J{TABLE}"));
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_table_that_is_taller_than_the_terminal_is_cut() {
-        let mut progress = Progress::default();
+        let mut progress = WaitProgress::default();
         let tall: String = (0..30).map(|line| format!("{line}\n")).collect();
         let drawn = progress.draw(&tall, (80, 10));
         assert!(drawn.ends_with("7\n… and 22 more\n"), "{drawn}");

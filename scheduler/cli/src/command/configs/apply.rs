@@ -4,7 +4,7 @@ use clap::Args;
 use schema::api::{ConfigsRequest, ConfigsResult};
 
 use super::{Paths, diff as dry_run};
-use crate::args::{Patience, parse_params};
+use crate::args::{WaitArguments, parse_params};
 use crate::client::Client;
 use crate::console::Console;
 use crate::diagnostics;
@@ -48,7 +48,7 @@ pub struct Arguments {
     wait: bool,
     /// How long.
     #[command(flatten)]
-    patience: Patience,
+    patience: WaitArguments,
 }
 
 /// Shows, asks, stores, releases, waits.

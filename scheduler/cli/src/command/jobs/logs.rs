@@ -45,13 +45,13 @@ pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mu
     if arguments.follow {
         let gone = console.reader_gone();
         let wants_stdout = arguments.stream.as_deref() != Some("stderr");
-        let follower = Follower { only: arguments.stream.clone(), ..Follower::default() };
+        let follower = LogPrinter { only: arguments.stream.clone(), ..LogPrinter::default() };
         return tokio::select! {
             ended = follower.until_end(&arguments.job, client, console) => ended.map(drop),
             () = gone, if wants_stdout => Err(Failure::Output(std::io::ErrorKind::BrokenPipe.into())),
         };
     }
-    let mut kept = Kept::default();
+    let mut kept = StreamLengths::default();
     for stream in ["stdout", "stderr"] {
         if arguments.stream.as_deref().is_some_and(|only| only != stream) {
             continue;
@@ -74,12 +74,12 @@ pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mu
 
 /// How much of each stream was written.
 #[derive(Default)]
-struct Kept {
+struct StreamLengths {
     stdout: Option<u64>,
     stderr: Option<u64>,
 }
 
-impl Kept {
+impl StreamLengths {
     fn of(&mut self, stream: &str) -> &mut Option<u64> {
         if stream == "stdout" { &mut self.stdout } else { &mut self.stderr }
     }
@@ -108,17 +108,17 @@ impl Kept {
 /// # Errors
 /// What the server says, or that it stayed away.
 pub async fn follow(job: &str, client: &Client, console: &mut Console) -> Result<LogEnd, Failure> {
-    Follower::default().until_end(job, client, console).await
+    LogPrinter::default().until_end(job, client, console).await
 }
 
 #[derive(Default)]
-struct Follower {
+struct LogPrinter {
     stdout: u64,
     stderr: u64,
     only: Option<String>,
 }
 
-impl Follower {
+impl LogPrinter {
     async fn until_end(mut self, job: &str, client: &Client, console: &mut Console) -> Result<LogEnd, Failure> {
         let mut reached = false;
         let mut lost_since: Option<Instant> = None;
@@ -130,7 +130,8 @@ impl Follower {
             match looked {
                 Ok(Some(end)) => {
                     let wanted = |stream: &str| self.only.as_ref().is_none_or(|only| only == stream);
-                    let kept = Kept { stdout: wanted("stdout").then_some(self.stdout), stderr: wanted("stderr").then_some(self.stderr) };
+                    let kept =
+                        StreamLengths { stdout: wanted("stdout").then_some(self.stdout), stderr: wanted("stderr").then_some(self.stderr) };
                     kept.tell_gaps(job, client, console).await?;
                     return Ok(end);
                 }

@@ -3,7 +3,7 @@
 use clap::Args;
 use schema::api::{PushRequest, Pushed};
 
-use crate::args::{Params, Patience, ServiceArgument, listed_name};
+use crate::args::{Params, ServiceArgument, WaitArguments, listed_name};
 use crate::client::Client;
 use crate::console::Console;
 use crate::failure::Failure;
@@ -38,7 +38,7 @@ pub struct Arguments {
     wait: bool,
     /// How long.
     #[command(flatten)]
-    patience: Patience,
+    patience: WaitArguments,
 }
 
 /// Makes the release, and waits for it.
@@ -59,7 +59,7 @@ pub(super) async fn released(
     service: &ServiceArgument,
     channels: Option<Vec<String>>,
     pushed: &Pushed,
-    wait: Option<&Patience>,
+    wait: Option<&WaitArguments>,
     client: &Client,
     console: &mut Console,
 ) -> Result<(), Failure> {

@@ -4,7 +4,7 @@ use clap::Args;
 use schema::api::{Pushed, RollbackRequest};
 
 use super::push::released;
-use crate::args::{Patience, ServiceArgument, listed_name};
+use crate::args::{ServiceArgument, WaitArguments, listed_name};
 use crate::client::Client;
 use crate::console::Console;
 use crate::failure::Failure;
@@ -34,7 +34,7 @@ pub struct Arguments {
     wait: bool,
     /// How long.
     #[command(flatten)]
-    patience: Patience,
+    patience: WaitArguments,
 }
 
 /// Makes the release, and waits for it.

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::args::{Patience, ServiceArgument, listed_name};
+use crate::args::{ServiceArgument, WaitArguments, listed_name};
 use crate::client::Client;
 use crate::console::Console;
 use crate::failure::Failure;
@@ -28,7 +28,7 @@ pub struct Arguments {
     channels: Option<Vec<String>>,
     /// How long.
     #[command(flatten)]
-    patience: Patience,
+    patience: WaitArguments,
 }
 
 /// Waits.

@@ -26,41 +26,41 @@ fn service(version: Option<&str>, channels: &[(&str, Status, Option<&str>)]) -> 
     }
 }
 
-fn check(channels: Option<&[&str]>, service: &Service, expected: &Verdict) {
+fn check(channels: Option<&[&str]>, service: &Service, expected: &GoalVerdict) {
     let channels = channels.map(|names| names.iter().map(ToString::to_string).collect());
     assert_eq!((Goal { channels, ..Goal::of_service("shop", "web") }).judge(service), *expected);
 }
 
-fn failed(channels: &[&str]) -> Verdict {
-    Verdict::Failed(channels.iter().map(|channel| FailedIn { channel: (*channel).to_owned(), taken_back: None }).collect())
+fn failed(channels: &[&str]) -> GoalVerdict {
+    GoalVerdict::Failed(channels.iter().map(|channel| FailedIn { channel: (*channel).to_owned(), taken_back: None }).collect())
 }
 
-fn taken_back(channel: &str, words: &str) -> Verdict {
-    Verdict::Failed(vec![FailedIn { channel: channel.to_owned(), taken_back: Some(words.to_owned()) }])
+fn taken_back(channel: &str, words: &str) -> GoalVerdict {
+    GoalVerdict::Failed(vec![FailedIn { channel: channel.to_owned(), taken_back: Some(words.to_owned()) }])
 }
 
-fn never(why: &str) -> Verdict {
-    Verdict::Never(why.to_owned())
+fn never(why: &str) -> GoalVerdict {
+    GoalVerdict::Never(why.to_owned())
 }
 
 #[test]
 fn all_channels_with_a_release_must_converge() {
     use Status::{Converged, Converging, Failed};
     let v = Some("web-1");
-    check(None, &service(v, &[("a", Converged, v), ("b", Converged, v)]), &Verdict::Converged);
-    check(None, &service(v, &[("a", Converged, v), ("b", Converging, v)]), &Verdict::Waiting);
+    check(None, &service(v, &[("a", Converged, v), ("b", Converged, v)]), &GoalVerdict::Converged);
+    check(None, &service(v, &[("a", Converged, v), ("b", Converging, v)]), &GoalVerdict::Waiting);
     check(None, &service(v, &[("a", Converging, v), ("b", Failed, v)]), &failed(&["b"]));
-    check(None, &service(v, &[("a", Converged, v), ("never-released", Converging, None)]), &Verdict::Converged);
-    check(Some(&["a"]), &service(v, &[("a", Converged, v), ("b", Failed, v)]), &Verdict::Converged);
+    check(None, &service(v, &[("a", Converged, v), ("never-released", Converging, None)]), &GoalVerdict::Converged);
+    check(Some(&["a"]), &service(v, &[("a", Converged, v), ("b", Failed, v)]), &GoalVerdict::Converged);
 }
 
 #[test]
 fn what_was_seen_before_the_commands_changed_is_not_the_end() {
     let mut service = service(Some("web-1"), &[("a", Status::Converged, Some("web-1"))]);
     service.channels[0].outdated = true;
-    check(None, &service, &Verdict::Waiting);
+    check(None, &service, &GoalVerdict::Waiting);
     service.channels[0].status = Status::Failed;
-    check(None, &service, &Verdict::Waiting);
+    check(None, &service, &GoalVerdict::Waiting);
     service.channels[0].reason = Some(Reason::Cancelled);
     check(None, &service, &failed(&["a"]));
 }
@@ -69,12 +69,12 @@ fn what_was_seen_before_the_commands_changed_is_not_the_end() {
 fn a_channel_that_the_config_has_again_is_not_converged_before_somebody_releases_there() {
     let v = Some("web-1");
     let one = service(v, &[("a", Status::Converged, v), ("back", Status::Deleted, v)]);
-    let Verdict::Never(why) = Goal::of_service("shop", "web").judge(&one) else { panic!("nothing is deployed in `back`") };
+    let GoalVerdict::Never(why) = Goal::of_service("shop", "web").judge(&one) else { panic!("nothing is deployed in `back`") };
     assert!(why.starts_with("shop/web in back is DELETED") && why.contains("services push web --app shop --channels back"), "{why}");
-    check(Some(&["back"]), &one, &Verdict::Never(why));
-    check(Some(&["a"]), &one, &Verdict::Converged);
+    check(Some(&["back"]), &one, &GoalVerdict::Never(why));
+    check(Some(&["a"]), &one, &GoalVerdict::Converged);
     let never_released = service(v, &[("a", Status::Converged, v), ("back", Status::Deleted, None)]);
-    check(None, &never_released, &Verdict::Converged);
+    check(None, &never_released, &GoalVerdict::Converged);
     check(None, &service(v, &[]), &never("shop/web has no channel with a release any more: a config took them away"));
 }
 
@@ -93,7 +93,7 @@ fn what_was_taken_back_has_failed_whatever_it_went_back_to_stands_at() {
         one.channels[0].status = status;
         check(None, &one, &taken_back("a", "web-2 was taken back to web-1"));
     }
-    check(Some(&["b"]), &one, &Verdict::Converged);
+    check(Some(&["b"]), &one, &GoalVerdict::Converged);
 }
 
 // ---- of a release ----
@@ -125,14 +125,14 @@ fn pursuing(channels: &[(&str, Status, u8)]) -> Service {
 fn a_release_is_judged_in_its_own_channels_whatever_goes_to_others() {
     use Status::{Converged, Converging, Failed};
     let goal = of_release(1, &["eu"]);
-    for (status, expected) in [(Converged, Verdict::Converged), (Converging, Verdict::Waiting), (Failed, failed(&["eu"]))] {
+    for (status, expected) in [(Converged, GoalVerdict::Converged), (Converging, GoalVerdict::Waiting), (Failed, failed(&["eu"]))] {
         assert_eq!(goal.judge(&pursuing(&[("eu", status, 1), ("us", Failed, 2)])), expected);
     }
     // Of the same version, and another release.
     let mut service = pursuing(&[("eu", Converged, 3), ("prod", Failed, 1)]);
     service.channels[0].desired_version = Some("web-1".to_owned());
     let back = Goal { pursued: Some(Pursued { version: "web-1".to_owned(), ..of_release(3, &["eu"]).pursued.unwrap() }), ..goal };
-    assert_eq!(back.judge(&service), Verdict::Converged);
+    assert_eq!(back.judge(&service), GoalVerdict::Converged);
 }
 
 #[test]
@@ -159,12 +159,12 @@ fn a_release_that_was_taken_back_has_failed_and_one_of_before_says_nothing_about
 #[test]
 fn a_release_is_waited_for_where_nobody_knows_yet() {
     let service = pursuing(&[("eu", Status::Converged, 1)]);
-    assert_eq!(Goal::of_made("shop", "web", release(1), "web-1").judge(&service), Verdict::Waiting, "where it goes");
+    assert_eq!(Goal::of_made("shop", "web", release(1), "web-1").judge(&service), GoalVerdict::Waiting, "where it goes");
     let mut of_before = service;
     of_before.channels[0].release = None;
-    assert_eq!(of_release(1, &["eu"]).judge(&of_before), Verdict::Converged, "a server that tells the version alone");
+    assert_eq!(of_release(1, &["eu"]).judge(&of_before), GoalVerdict::Converged, "a server that tells the version alone");
     of_before.channels[0].desired_version = Some("web-0".to_owned());
-    assert_eq!(of_release(1, &["eu"]).judge(&of_before), Verdict::Waiting);
+    assert_eq!(of_release(1, &["eu"]).judge(&of_before), GoalVerdict::Waiting);
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn channels_that_a_config_took_away_are_known_from_the_release_or_from_the_look_
     let us = BTreeSet::from(["us".to_owned()]);
     assert_eq!(goal.gone(None, &one), us);
     assert_eq!(goal.gone(Some(&both), &both), BTreeSet::new());
-    assert_eq!(goal.judge(&one), Verdict::Converged);
+    assert_eq!(goal.judge(&one), GoalVerdict::Converged);
     assert_eq!(goal.judge(&pursuing(&[])), never("shop/web has no channel with a release any more: a config took them away"));
     let all = Goal::of_service("shop", "web");
     assert_eq!((all.gone(None, &one), all.gone(Some(&both), &one)), (BTreeSet::new(), us));
