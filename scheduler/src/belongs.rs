@@ -11,7 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::secrets::hex;
-use crate::store::{self, Lock, Store, StoreError, Told};
+use crate::store::{self, DataDirLock, DatabaseFacts, Store, StoreError};
 use crate::{clock, identity, private};
 
 /// Name of the file in the data directory.
@@ -108,7 +108,7 @@ pub(crate) async fn check(directory: &Path, database: &Path) -> Result<(), Belon
 /// That the database is a copy, when the one that had it last uses the original: somebody holds the lock of its data directory,
 /// which belongs to this database and not to this file. Of one on another machine, or in a container that shows nothing of its
 /// directory here, nobody can tell.
-fn copied(directory: &Path, database: &Path, told: &Told) -> Option<BelongsError> {
+fn copied(directory: &Path, database: &Path, told: &DatabaseFacts) -> Option<BelongsError> {
     let (id, owner) = (told.id.as_ref()?, told.owner.as_ref()?);
     if file(&owner.path)? == file(directory)? || !identity::is_of(&owner.path, &owner.data_directory) {
         return None;
@@ -118,7 +118,7 @@ fn copied(directory: &Path, database: &Path, told: &Told) -> Option<BelongsError
     if theirs != *id || file(&original)? == file(database)? {
         return None;
     }
-    let pid = Lock::holder(&owner.path)?;
+    let pid = DataDirLock::holder(&owner.path)?;
     Some(BelongsError::Copy { database: absolute(database), original, owner: owner.path.clone(), pid })
 }
 

@@ -21,7 +21,7 @@ const READ_WITHIN_MS: i64 = 100;
 
 /// Both clocks at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reading {
+pub struct ClockReading {
     /// The wall clock: what people mean by the time. It may be set.
     pub wall: Timestamp,
     /// Milliseconds since some moment of this process, which nobody sets; a machine that is suspended does not count them.
@@ -30,7 +30,7 @@ pub struct Reading {
 
 /// The machine's run, for whoever compares two processes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Boot {
+pub struct MachineBoot {
     /// Which one.
     pub id: String,
     /// How long it has lasted, milliseconds, suspension included.
@@ -48,12 +48,12 @@ pub enum Clock {
 
 /// A clock that stands still until it is moved.
 #[derive(Debug, Clone)]
-pub struct Manual(watch::Sender<Reading>);
+pub struct Manual(watch::Sender<ClockReading>);
 
 impl Manual {
     /// A clock that shows `start`.
     pub fn starting_at(start: Timestamp) -> Self {
-        Self(watch::Sender::new(Reading { wall: start, steady_ms: 0 }))
+        Self(watch::Sender::new(ClockReading { wall: start, steady_ms: 0 }))
     }
 
     /// Sets the wall clock, ahead or back, as it is done with real ones: no time passes.
@@ -63,7 +63,7 @@ impl Manual {
 
     /// Lets this many milliseconds pass.
     pub fn advance_ms(&self, millis: i64) {
-        self.0.send_modify(|now| *now = Reading { wall: now.wall.plus_ms(millis), steady_ms: now.steady_ms.saturating_add(millis) });
+        self.0.send_modify(|now| *now = ClockReading { wall: now.wall.plus_ms(millis), steady_ms: now.steady_ms.saturating_add(millis) });
     }
 }
 
@@ -77,7 +77,7 @@ impl Clock {
     }
 
     /// Both clocks.
-    pub fn read(&self) -> Reading {
+    pub fn read(&self) -> ClockReading {
         match self {
             Self::System => {
                 let mut before = steady_ms();
@@ -85,7 +85,7 @@ impl Clock {
                     let wall = system_now();
                     let steady_ms = steady_ms();
                     if steady_ms - before <= READ_WITHIN_MS {
-                        return Reading { wall, steady_ms };
+                        return ClockReading { wall, steady_ms };
                     }
                     before = steady_ms;
                 }
@@ -95,16 +95,16 @@ impl Clock {
     }
 
     /// Which run of the machine this is; `None` where that cannot be known.
-    pub fn boot(&self) -> Option<Boot> {
+    pub fn boot(&self) -> Option<MachineBoot> {
         match self {
             Self::System => {
                 let id = std::fs::read_to_string(BOOT_ID).ok()?.trim().to_owned();
                 let uptime = std::fs::read_to_string(UPTIME).ok()?;
                 let (seconds, hundredths) = uptime.split(' ').next()?.split_once('.')?;
                 let uptime_ms = seconds.parse::<i64>().ok()?.checked_mul(1_000)? + hundredths.parse::<i64>().ok()? * 10;
-                Some(Boot { id, uptime_ms })
+                Some(MachineBoot { id, uptime_ms })
             }
-            Self::Manual(manual) => Some(Boot { id: "manual".to_owned(), uptime_ms: manual.0.borrow().steady_ms }),
+            Self::Manual(manual) => Some(MachineBoot { id: "manual".to_owned(), uptime_ms: manual.0.borrow().steady_ms }),
         }
     }
 
@@ -197,7 +197,7 @@ mod tests {
         let clock = Clock::Manual(manual.clone());
         manual.set(Timestamp::from_millis(5_000));
         manual.advance_ms(10);
-        assert_eq!(clock.read(), Reading { wall: Timestamp::from_millis(5_010), steady_ms: 10 });
+        assert_eq!(clock.read(), ClockReading { wall: Timestamp::from_millis(5_010), steady_ms: 10 });
     }
 
     #[test]

@@ -35,13 +35,13 @@ use schema::id::{ChannelName, ReleaseId, RuntimeName};
 use schema::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-pub use channels::{Channel, Connection};
+pub use channels::{Channel, RuntimeConnection};
 pub use cluster::{ClusterPlace, DEFAULT_TTL_S, WRAPPER_CONTAINER, cluster_places, given_places, verbatim};
 pub use configs::{BUILT_IN_RUNTIME, Configs, key, kind_name};
 pub use problem::DocumentKey;
-pub use value::{Given, Seal, SecretValue, Values};
+pub use value::{Seal, SecretValue, StoredValue, Values};
 
-use instance::Subject;
+use instance::ServiceInChannel;
 use problem::Problems;
 
 /// How documents are understood.
@@ -137,7 +137,9 @@ pub fn bundle_name(configs: &Configs, service: &Service, values: &Values) -> Res
 pub fn runtime(configs: &Configs, options: &Options, service: &Service, channel: &Channel) -> Option<RuntimeName> {
     let mut problems = Problems::default();
     let seal = &check::NoSeal;
-    Subject { configs, options, seal, service, channel, release: None }.pick_runtime(&mut problems).map(|runtime| runtime.name.clone())
+    ServiceInChannel { configs, options, seal, service, channel, release: None }
+        .pick_runtime(&mut problems)
+        .map(|runtime| runtime.name.clone())
 }
 
 /// One service in one channel at one release. The same arguments always give the same commands, so that their digest
@@ -154,7 +156,7 @@ pub fn compile(
     seal: &dyn Seal,
 ) -> (Option<CompiledInstance>, Vec<Diagnostic>) {
     let mut problems = Problems::default();
-    let compiled = Subject { configs, options, seal, service, channel, release: Some(release) }.compile(&mut problems);
+    let compiled = ServiceInChannel { configs, options, seal, service, channel, release: Some(release) }.compile(&mut problems);
     (compiled, configs.diagnostics(problems))
 }
 
@@ -174,7 +176,7 @@ pub fn compile_earlier(
 ) -> Result<CompiledInstance, Vec<Diagnostic>> {
     let Body::Service(service) = document.body() else { return Err(Vec::new()) };
     let mut problems = Problems::default();
-    let compiled = Subject { configs, options, seal, service, channel, release: Some(release) }.compile(&mut problems);
+    let compiled = ServiceInChannel { configs, options, seal, service, channel, release: Some(release) }.compile(&mut problems);
     if problems.count() == 0 {
         return compiled.ok_or_else(Vec::new);
     }
@@ -192,7 +194,7 @@ pub struct CompiledInstance {
     /// The custom runtime that serves it.
     pub runtime: RuntimeName,
     /// Where the jobs run.
-    pub place: Place,
+    pub place: RunTarget,
     /// For the engine.
     pub desired: Desired,
     /// For the runner. Stored by its digest, which is `desired.compiled`.
@@ -201,7 +203,7 @@ pub struct CompiledInstance {
 
 /// Where jobs run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Place {
+pub enum RunTarget {
     /// Processes on the scheduler's own machine.
     Local {
         /// Directory of the commands as the config says it, relative to where the scheduler was started (`dev`: to DIR);
@@ -223,7 +225,7 @@ pub enum Place {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Commands {
     /// Where they run.
-    pub place: Place,
+    pub place: RunTarget,
     /// Is there work to do?
     pub fetch: Option<Command>,
     /// Do it.

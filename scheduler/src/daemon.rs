@@ -19,22 +19,22 @@ use crate::belongs::{self, BelongsError};
 use crate::blobs::Blobs;
 use crate::clock::Clock;
 use crate::compile::Options;
-use crate::delivery::{self, Delivery, Tokens};
-use crate::driver::{self, Driver, Handle, Parts};
-use crate::http::{self, Api, Piece, ReadOutput, Tls, TlsError};
+use crate::delivery::{self, Delivery, TokenSigner};
+use crate::driver::{self, Driver, DriverParts, Handle};
+use crate::http::{self, Api, OutputRange, ReadOutput, Tls, TlsError};
 use crate::identity;
 use crate::key::{self, KeyError};
 use crate::private;
 use crate::retention::Retention;
-use crate::retention::reserve::Way;
+use crate::retention::reserve::ReserveAtOpen;
 use crate::runner::Runner;
 use crate::runner::cluster::ClusterRunner;
 use crate::runner::local::{self, LocalRunner};
-use crate::runner::places::Places;
+use crate::runner::places::RunnerRouter;
 use crate::secrets::{KEY_FILE, SealError};
 use crate::settings::{Settings, SettingsError};
 use crate::spools;
-use crate::store::{Lock, LockError, Owner, Store, StoreError};
+use crate::store::{DataDirLock, LeaseHolder, LockError, Store, StoreError};
 
 mod full;
 mod prepare;
@@ -154,7 +154,7 @@ pub struct Daemon {
     lease: AbortOnDropHandle<StoreError>,
     clock: Clock,
     retention: AbortOnDropHandle<()>,
-    _lock: Lock,
+    _lock: DataDirLock,
 }
 
 impl Daemon {
@@ -185,8 +185,8 @@ impl Daemon {
         let data = &settings.data_dir;
         let database = settings.database_file()?;
         private::data_directory(data, &database).map_err(io_error(format!("use the data directory {}", data.display())))?;
-        let lock = Lock::take(data)?;
-        let way = Way::make(&database);
+        let lock = DataDirLock::take(data)?;
+        let way = ReserveAtOpen::make(&database);
         belongs::check(data, &database).await?;
         let refused = |error: io::Error| match error.kind() {
             io::ErrorKind::AddrInUse => StartError::Taken(settings.listen),
@@ -200,7 +200,7 @@ impl Daemon {
         let sealer = key::open(&key_file, &database).await?;
         private::database(&database).map_err(io_error(format!("make the database {}", database.display())))?;
         let id = identity::of(data).map_err(io_error(format!("tell the data directory {}", data.display())))?;
-        let store = Store::open_as(&database, sealer.clone(), &Owner::here(id, data, clock.now())).await?.beside(data);
+        let store = Store::open_as(&database, sealer.clone(), &LeaseHolder::here(id, data, clock.now())).await?.beside(data);
         key::note(&store, &key_file, &database).await?;
         belongs::note(data, &database, &store).await?;
         prepare::prepare(&store, &clock, data).await?;
@@ -212,7 +212,7 @@ impl Daemon {
         let (news, news_in) = mpsc::channel(NEWS_LIMIT);
         let root = settings.local_root.clone().expect("absolute settings say where");
         let wrapper = wrapper(settings)?;
-        let local = local::Settings {
+        let local = local::LocalSettings {
             spool,
             instances: data.join("instances"),
             wrapper,
@@ -224,11 +224,11 @@ impl Daemon {
             .map_err(io_error(format!("open the spool in {}", data.display())))?;
 
         let url = format!("{}://{address}", if tls.is_some() { "https" } else { "http" });
-        let uploads = delivery::Settings {
+        let uploads = delivery::DeliverySettings {
             directory: data.join("uploads"),
             url: settings.advertise_url.clone().unwrap_or_else(|| url.clone()).trim_end_matches('/').to_owned(),
         };
-        let delivery = Delivery::open(uploads, blobs.clone(), Tokens::new(&sealer).of_lineage(&store.lineage().await?), clock.clone())
+        let delivery = Delivery::open(uploads, blobs.clone(), TokenSigner::new(&sealer).of_lineage(&store.lineage().await?), clock.clone())
             .map_err(io_error(format!("open the uploads in {}", data.display())))?;
         let owned = store.clone();
         let owns = move || {
@@ -244,12 +244,12 @@ impl Daemon {
             tracing::warn!("restored from a backup at {at}: it observes and applies nothing; `pvn-scheduler activate` lets it act");
         }
         let stop = CancellationToken::new();
-        let parts = Parts {
+        let parts = DriverParts {
             store: store.clone(),
             clock: clock.clone(),
             sealer,
             blobs: blobs.clone(),
-            runner: Arc::new(Places::new(runner.clone(), cluster.clone())) as Arc<dyn Runner>,
+            runner: Arc::new(RunnerRouter::new(runner.clone(), cluster.clone())) as Arc<dyn Runner>,
             news: news_in,
             root,
             limits: limits(settings),
@@ -373,7 +373,7 @@ fn wrapper(settings: &Settings) -> Result<PathBuf, StartError> {
 /// Reads jobs' output: of one that ended from the blobs, of one that runs from what it uploaded or from its spool.
 fn output(runner: LocalRunner, delivery: Delivery, blobs: Blobs) -> ReadOutput {
     let runtime = tokio::runtime::Handle::current();
-    Arc::new(move |piece: &Piece| {
+    Arc::new(move |piece: &OutputRange| {
         let blob = piece.report.as_ref().map(|report| match piece.stream {
             schema::spool::Stream::Stdout => report.stdout_blob_id,
             schema::spool::Stream::Stderr => report.stderr_blob_id,

@@ -42,8 +42,8 @@ use tokio_util::task::TaskTracker;
 use crate::blobs::{Blobs, read_range};
 use crate::blocking::Blocking;
 use crate::clock::Clock;
-use crate::runner::learned::{Decides, Learned};
-use crate::runner::{End, JobSpec, News, Told};
+use crate::runner::learned::{Decides, OutcomeEvidence};
+use crate::runner::{End, JobSpec, News, RunnerEvent};
 
 mod accept;
 mod held;
@@ -53,12 +53,12 @@ mod token;
 mod upload;
 
 pub use accept::is_same;
-pub use records::{RECORDS_OF_A_JOB, Records};
+pub use records::{RECORDS_OF_A_JOB, UploadRecords};
 pub use staging::{FILES_LIMIT, FILES_LIMIT_BYTES, FileTaken, STREAM_LIMIT_BYTES};
-pub use token::{JobToken, Refused, Tokens};
+pub use token::{JobToken, TokenRefusal, TokenSigner};
 pub use upload::{Incoming, Reported, StreamTaken, Upload, UploadError};
 
-use staging::{Order, Staging};
+use staging::{JobTerms, Staging};
 
 /// Pieces that are written or hashed at the same time: a few more than cores, for most of the time they wait for the disk.
 const BLOCKING_LIMIT: usize = 8;
@@ -72,7 +72,7 @@ const SILENT_AFTER_MS: i64 = 6 * HEARTBEAT_EVERY_MS.cast_signed();
 
 /// What it needs to know.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct DeliverySettings {
     /// Directory of the uploads; made if missing. On the file system of the blobs, so that nothing is copied.
     pub directory: PathBuf,
     /// The address under which jobs reach this daemon, without a path and without a slash at its end.
@@ -91,18 +91,18 @@ pub struct Signs {
 /// The uploads of all jobs. Cloned freely.
 #[derive(Debug, Clone)]
 pub struct Delivery {
-    inner: Arc<Inner>,
+    inner: Arc<DeliveryInner>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct DeliveryInner {
     directory: PathBuf,
     url: String,
     blobs: Blobs,
     clock: Clock,
-    tokens: Tokens,
-    entries: Mutex<HashMap<JobId, Arc<Entry>>>,
-    records: Records,
+    tokens: TokenSigner,
+    entries: Mutex<HashMap<JobId, Arc<UploadingJob>>>,
+    records: UploadRecords,
     incoming: AtomicU64,
     blocking: Blocking,
     tasks: TaskTracker,
@@ -111,11 +111,11 @@ struct Inner {
 
 /// A job that uploads.
 #[derive(Debug)]
-struct Entry {
-    order: Order,
+struct UploadingJob {
+    order: JobTerms,
     directory: PathBuf,
     news: News,
-    state: Mutex<State>,
+    state: Mutex<UploadsState>,
     cancelled: AtomicBool,
     /// From when on what ends of it was ended because its time is over, once that was done.
     over_time: OnceLock<Timestamp>,
@@ -125,7 +125,7 @@ struct Entry {
 }
 
 #[derive(Debug)]
-struct State {
+struct UploadsState {
     signs: Signs,
     /// Whether the runner's news have the start.
     started: bool,
@@ -138,7 +138,7 @@ struct State {
     accepted: Option<Box<Report>>,
 }
 
-/// Which reports of a job do not end it before its place says how its container ended. Of a job whose order says so ([`Order`])
+/// Which reports of a job do not end it before its place says how its container ended. Of a job whose order says so ([`JobTerms`])
 /// it is all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Holds {
@@ -156,17 +156,17 @@ impl Delivery {
     ///
     /// # Errors
     /// When the directory cannot be made.
-    pub fn open(settings: Settings, blobs: Blobs, tokens: Tokens, clock: Clock) -> io::Result<Self> {
+    pub fn open(settings: DeliverySettings, blobs: Blobs, tokens: TokenSigner, clock: Clock) -> io::Result<Self> {
         use std::os::unix::fs::DirBuilderExt;
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&settings.directory)?;
-        let inner = Inner {
+        let inner = DeliveryInner {
             directory: std::path::absolute(&settings.directory)?,
             url: settings.url,
             blobs,
             clock,
             tokens,
             entries: Mutex::default(),
-            records: Records::default(),
+            records: UploadRecords::default(),
             incoming: AtomicU64::new(0),
             blocking: Blocking::new(BLOCKING_LIMIT),
             tasks: TaskTracker::new(),
@@ -183,7 +183,7 @@ impl Delivery {
     /// When the disk fails or is full; then the job must not be started.
     pub async fn expect(&self, spec: &JobSpec, news: &News) -> io::Result<Vec<(String, String)>> {
         let now = self.inner.clock.now();
-        let order = Order {
+        let order = JobTerms {
             job: spec.job,
             attempt: spec.attempt,
             expires_at: spec.timeout_ms.map(|timeout| now.plus_ms(timeout).plus_ms(TOKEN_SLACK_MS)),
@@ -215,7 +215,7 @@ impl Delivery {
             Vec::new()
         });
         let mut taken = Vec::new();
-        for Left { order, staging, report } in found {
+        for EarlierUpload { order, staging, report } in found {
             let entry = self.enter(order, staging, news, holds);
             taken.push(entry.order.job);
             // What was held when it was accepted waits for the end of its container.
@@ -288,14 +288,14 @@ impl Delivery {
     }
 
     /// Tells the report of an earlier life that was accepted as the job's end, unless it is held.
-    fn tell_accepted(&self, entry: Arc<Entry>) {
+    fn tell_accepted(&self, entry: Arc<UploadingJob>) {
         let accepted = entry.state.lock().expect("nobody panics with the lock").accepted.take();
         let Some(report) = accepted else { return };
         if entry.holds(&report) {
             entry.state.lock().expect("nobody panics with the lock").accepted = Some(report);
             return;
         }
-        let (end, gone) = Learned::delivered(report).end(String::new);
+        let (end, gone) = OutcomeEvidence::delivered(report).end(String::new);
         self.inner.tasks.spawn(self.inner.clone().tell_end(entry, end, gone));
     }
 
@@ -310,16 +310,16 @@ impl Delivery {
     /// The place where the job runs says that it is over, and what it knows. The job is told as ended by the rule of
     /// [`crate::runner::learned`], with the streams as far as they came; unless a report was accepted before, which stands.
     /// `gone` is whether all of its processes are known to be gone. Harmless when repeated, and when the job is not known.
-    pub async fn settle(&self, job: JobId, learned: Learned, gone: bool) {
+    pub async fn settle(&self, job: JobId, learned: OutcomeEvidence, gone: bool) {
         let Some(entry) = self.entry(job) else { return };
         let staging = entry.staging.clone().lock_owned().await;
         if entry.state.lock().expect("nobody panics with the lock").over {
             return;
         }
         let decides = learned.decides.or(entry.order.ends_with_its_container.then_some(Decides::Container));
-        let learned = Learned { decides, ..learned };
+        let learned = OutcomeEvidence { decides, ..learned };
         if let Some(report) = self.kept_report(&entry).await {
-            let learned = Learned { delivered: Some(report), ..learned };
+            let learned = OutcomeEvidence { delivered: Some(report), ..learned };
             let (end, wrapper_gone) = learned.end(|| "nobody told how it ended".to_owned());
             return self.inner.clone().tell_end(entry, end, gone && wrapper_gone).await;
         }
@@ -342,7 +342,7 @@ impl Delivery {
         drop(staging);
     }
 
-    async fn kept_report(&self, entry: &Entry) -> Option<Box<Report>> {
+    async fn kept_report(&self, entry: &UploadingJob) -> Option<Box<Report>> {
         let directory = entry.directory.clone();
         self.inner.blocking.run(move || Staging::report(&directory)).await.unwrap_or_else(|error| {
             tracing::error!(job = %entry.order.job, %error, "the report of a job cannot be read; its end is told without it");
@@ -402,20 +402,20 @@ impl Delivery {
         self.inner.tasks.wait().await;
     }
 
-    fn entry(&self, job: JobId) -> Option<Arc<Entry>> {
+    fn entry(&self, job: JobId) -> Option<Arc<UploadingJob>> {
         self.inner.entries.lock().expect("nobody panics with the lock").get(&job).cloned()
     }
 
     /// Takes a job in, unless somebody else just did.
-    fn enter(&self, order: Order, staging: Staging, news: &News, holds: Holds) -> Arc<Entry> {
+    fn enter(&self, order: JobTerms, staging: Staging, news: &News, holds: Holds) -> Arc<UploadingJob> {
         let directory = self.inner.directory.join(order.job.to_string());
         let job = order.job;
-        let entry = Entry {
+        let entry = UploadingJob {
             order,
             cancelled: AtomicBool::new(Staging::is_cancelled(&directory)),
             over_time: OnceLock::new(),
             news: news.clone(),
-            state: Mutex::new(State {
+            state: Mutex::new(UploadsState {
                 signs: Signs { heard: false, last: self.inner.clock.now() },
                 started: false,
                 started_at: Staging::started_at(&directory),
@@ -431,9 +431,9 @@ impl Delivery {
     }
 }
 
-impl Inner {
+impl DeliveryInner {
     /// Tells a job's end, the first time.
-    async fn tell_end(self: Arc<Self>, entry: Arc<Entry>, end: End, gone: bool) {
+    async fn tell_end(self: Arc<Self>, entry: Arc<UploadingJob>, end: End, gone: bool) {
         let room = tokio::select! {
             room = entry.news.reserve() => room,
             () = self.stop.cancelled() => return,
@@ -443,12 +443,12 @@ impl Inner {
         let mut state = entry.state.lock().expect("nobody panics with the lock");
         if !state.over {
             state.over = true;
-            room.send(Told::Ended { job: entry.order.job, end, gone });
+            room.send(RunnerEvent::Ended { job: entry.order.job, end, gone });
         }
     }
 }
 
-impl Entry {
+impl UploadingJob {
     /// Whether this report waits for the end of the job's container.
     fn holds(&self, report: &Report) -> bool {
         let holds = self.state.lock().expect("nobody panics with the lock").holds;
@@ -464,15 +464,15 @@ impl Entry {
 }
 
 /// What an earlier life of the daemon left of a job.
-struct Left {
-    order: Order,
+struct EarlierUpload {
+    order: JobTerms,
     staging: Staging,
     report: Option<Box<Report>>,
 }
 
 /// The jobs in the directory that are not over; the others are removed. One that cannot be read is left alone: its bytes may
 /// be of use to a person.
-fn take_up(directory: &Path, unfinished: &HashSet<JobId>) -> io::Result<Vec<Left>> {
+fn take_up(directory: &Path, unfinished: &HashSet<JobId>) -> io::Result<Vec<EarlierUpload>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory)? {
         let path = entry?.path();
@@ -486,8 +486,8 @@ fn take_up(directory: &Path, unfinished: &HashSet<JobId>) -> io::Result<Vec<Left
     Ok(found)
 }
 
-fn take_up_one(path: &Path, is_wanted: bool) -> io::Result<Option<Left>> {
+fn take_up_one(path: &Path, is_wanted: bool) -> io::Result<Option<EarlierUpload>> {
     let order = if is_wanted { Staging::read_order(path)? } else { None };
     let Some(order) = order else { return staging::remove(path).map(|()| None) };
-    Ok(Some(Left { order, report: Staging::report(path)?, staging: Staging::open(path.to_owned())? }))
+    Ok(Some(EarlierUpload { order, report: Staging::report(path)?, staging: Staging::open(path.to_owned())? }))
 }

@@ -29,8 +29,8 @@ use tokio::time::Instant;
 use crate::daemon::Daemon;
 use crate::settings::{Settings, listen_address};
 use crate::signals::{INTERRUPTED, Stops};
-use files::{Applied, Given, Wish};
-use watch::Watch;
+use files::{ApplyResult, DevInputs, Wish};
+use watch::ConfigWatch;
 
 /// Where `dev` listens when nothing is said and the address is free: where `pvnctl` looks when nothing is said.
 const USUAL: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7780);
@@ -182,7 +182,7 @@ struct Complaint {
 /// One run of `dev`: the client half.
 struct Session {
     client: Client,
-    given: Given,
+    given: DevInputs,
     /// What stands before `pvnctl` in commands to type.
     prefix: String,
     arguments: Arguments,
@@ -219,7 +219,7 @@ impl Session {
         let last_event = newest_event(&client).await?.map(|seq| seq.to_string());
         Ok(Self {
             client,
-            given: Given { params, secrets: std::collections::BTreeMap::new() },
+            given: DevInputs { params, secrets: std::collections::BTreeMap::new() },
             prefix,
             arguments: arguments.clone(),
             data_dir,
@@ -233,7 +233,7 @@ impl Session {
     }
 
     async fn live(&mut self, configs: Files, daemon: &mut Daemon, console: &mut Console) -> Result<u8, Failure> {
-        let mut watch = if self.arguments.watch { Some(Watch::start(self.arguments.root(), &configs.files)?) } else { None };
+        let mut watch = if self.arguments.watch { Some(ConfigWatch::start(self.arguments.root(), &configs.files)?) } else { None };
         let mut seen = configs;
         self.apply(&seen, console).await.map_err(secrets::with_a_way_out)?;
         // From here on what is applied was seen with the files of now.
@@ -245,7 +245,7 @@ impl Session {
             tokio::select! {
                 broken = daemon.broken() => return Err(Failure::user(broken.to_string())),
                 event = self.events.next() => self.tell(event?, console).await?,
-                Some(()) = OptionFuture::from(watch.as_mut().map(Watch::changed)) => {
+                Some(()) = OptionFuture::from(watch.as_mut().map(ConfigWatch::changed)) => {
                     if let Some(changed) = self.changed(&seen, console)? {
                         if let Some(watch) = &mut watch {
                             watch.follow(&changed.files);
@@ -277,7 +277,7 @@ impl Session {
     /// Applies the files and releases what needs it.
     async fn apply(&mut self, configs: &Files, console: &mut Console) -> Result<(), Failure> {
         let is_start = !std::mem::replace(&mut self.has_applied, true);
-        let Applied { wishes, lines, warnings } = files::apply(&self.client, &self.data_dir, configs, &self.given, is_start).await?;
+        let ApplyResult { wishes, lines, warnings } = files::apply(&self.client, &self.data_dir, configs, &self.given, is_start).await?;
         self.wishes = wishes;
         console.warn(&warnings)?;
         for line in lines {

@@ -26,7 +26,7 @@ use crate::blobs::Blobs;
 use crate::clock::Clock;
 use crate::compile::Options;
 use crate::perform::Performer;
-use crate::runner::{Runner, Told};
+use crate::runner::{Runner, RunnerEvent};
 use crate::secrets::Sealer;
 use crate::store::{Store, StoreError};
 
@@ -50,14 +50,14 @@ mod timers;
 mod words;
 mod world;
 
-pub use metrics::Numbers;
+pub use metrics::LoopMetrics;
 pub use outcome::PLAN;
 pub use planner::new_token;
 pub use run::Fatal;
-pub use world::Names;
+pub use world::InstanceNames;
 
 use calls::{Call, Reply};
-use planner::{Asked, Planned, Request};
+use planner::{ClusterAnswers, Planned, Request};
 
 /// Calls that wait for the loop; it takes many at a time, so this is some batches' worth.
 const CALLS_LIMIT: usize = 1024;
@@ -79,7 +79,7 @@ pub struct Caller {
 
 /// A service instance as people name it; each part a name or an id.
 #[derive(Debug, Clone)]
-pub struct Target {
+pub struct InstanceTarget {
     /// The application.
     pub application: String,
     /// The service.
@@ -161,7 +161,7 @@ pub enum Health {
 
 /// What the driver is built from.
 #[derive(Debug)]
-pub struct Parts {
+pub struct DriverParts {
     /// The database.
     pub store: Store,
     /// The time.
@@ -173,7 +173,7 @@ pub struct Parts {
     /// Where local jobs run.
     pub runner: Arc<dyn Runner>,
     /// What it tells.
-    pub news: mpsc::Receiver<Told>,
+    pub news: mpsc::Receiver<RunnerEvent>,
     /// Where local jobs start from.
     pub root: PathBuf,
     /// Of the lanes.
@@ -200,8 +200,8 @@ impl Driver {
     ///
     /// # Errors
     /// [`StoreError`] when the database cannot be read.
-    pub async fn start(parts: Parts, stop: CancellationToken) -> Result<Self, StoreError> {
-        let Parts { store, clock, sealer, blobs, runner, news, root, limits, observer, holds_applies, options } = parts;
+    pub async fn start(parts: DriverParts, stop: CancellationToken) -> Result<Self, StoreError> {
+        let DriverParts { store, clock, sealer, blobs, runner, news, root, limits, observer, holds_applies, options } = parts;
         let (calls, calls_in) = mpsc::channel(CALLS_LIMIT);
         let (arrivals, arrivals_in) = mpsc::channel(intake::ARRIVALS_LIMIT);
         let (planner, requests) = planner::Queue::new();
@@ -223,7 +223,7 @@ impl Driver {
         };
         let release_seq = recovered.world.counters.release;
         let performer = Arc::new(Performer::new(store.clone(), clock.clone(), sealer.clone(), runner, root));
-        let driver = run::Loop {
+        let driver = run::DriverLoop {
             late: recovered.unstarted,
             performer: performer.clone(),
             planner,
@@ -233,7 +233,7 @@ impl Driver {
             log,
             health,
             stop: stop.clone(),
-            numbers: Numbers::default(),
+            numbers: LoopMetrics::default(),
             waiting: recovered.tasks,
             performing: JoinSet::new(),
             going_back: going_back::GoingBack::default(),
@@ -291,7 +291,7 @@ impl Handle {
     /// [`Refusal::Config`] with every problem; [`Refusal::Unavailable`].
     pub async fn apply_configs(&self, request: ConfigsRequest, caller: Caller) -> Result<ConfigsResult, Refusal> {
         let request = Arc::new(request);
-        let mut asked = Asked::default();
+        let mut asked = ClusterAnswers::default();
         for _ in 0..ASKED_LIMIT {
             let (request, caller, known) = (request.clone(), caller.clone(), asked.clone());
             match self.plan(|reply| Request::Configs { request, asked: known, caller, reply }).await? {
@@ -299,7 +299,7 @@ impl Handle {
                 // Here, where nobody else waits for the answer.
                 Planned::Ask(places) => {
                     let absent = self.runner.absent(places.clone()).await;
-                    asked = Asked { places, absent };
+                    asked = ClusterAnswers { places, absent };
                 }
             }
         }
@@ -332,7 +332,7 @@ impl Handle {
     ///
     /// # Errors
     /// Any [`Refusal`].
-    pub async fn ask(&self, target: Target, ask: Ask, caller: Caller) -> Result<(), Refusal> {
+    pub async fn ask(&self, target: InstanceTarget, ask: Ask, caller: Caller) -> Result<(), Refusal> {
         let instance = self.instance(&target).await?;
         self.call(|reply| Call::Person { instance, ask, caller, reply }).await
     }
@@ -367,7 +367,7 @@ impl Handle {
     ///
     /// # Errors
     /// [`Refusal::NotFound`].
-    pub async fn explain(&self, target: Target) -> Result<Explanation, Refusal> {
+    pub async fn explain(&self, target: InstanceTarget) -> Result<Explanation, Refusal> {
         let instance = self.instance(&target).await?;
         self.call(|reply| Call::Explain { instance, reply }).await
     }
@@ -376,7 +376,7 @@ impl Handle {
     ///
     /// # Errors
     /// Any [`Refusal`].
-    pub async fn run_once(&self, target: Target, kind: JobKind, caller: Caller) -> Result<JobId, Refusal> {
+    pub async fn run_once(&self, target: InstanceTarget, kind: JobKind, caller: Caller) -> Result<JobId, Refusal> {
         let instance = self.instance(&target).await?;
         self.call(|reply| Call::RunOnce { instance, kind, caller, reply }).await
     }
@@ -425,8 +425,8 @@ impl Handle {
     }
 
     /// The instance that a person means.
-    async fn instance(&self, target: &Target) -> Result<InstanceId, Refusal> {
-        let Target { application, service, channel } = target;
+    async fn instance(&self, target: &InstanceTarget) -> Result<InstanceId, Refusal> {
+        let InstanceTarget { application, service, channel } = target;
         let Some(app) = self.store.find_application(application).await? else {
             return Err(Refusal::NotFound(format!(
                 "application `{application}` does not exist; `pvnctl applications list` shows those that do"

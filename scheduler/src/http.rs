@@ -38,7 +38,7 @@ pub use tls::{Tls, TlsError, authorities};
 
 /// Which bytes of a job's output are wanted.
 #[derive(Debug, Clone)]
-pub struct Piece {
+pub struct OutputRange {
     /// Which job.
     pub job: JobId,
     /// What it reported, once it has ended.
@@ -53,7 +53,7 @@ pub struct Piece {
 
 /// Reads a piece of a job's output wherever it lies at present: the spool of a running job, the blobs of one that ended.
 /// What is not there (yet) is an empty piece. Called where blocking is allowed.
-pub type ReadOutput = Arc<dyn Fn(&Piece) -> io::Result<Vec<u8>> + Send + Sync>;
+pub type ReadOutput = Arc<dyn Fn(&OutputRange) -> io::Result<Vec<u8>> + Send + Sync>;
 
 /// What the handlers share.
 #[derive(Clone)]

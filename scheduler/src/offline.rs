@@ -11,11 +11,11 @@ use crate::belongs::{self, BelongsError};
 use crate::blobs::Blobs;
 use crate::clock::Clock;
 use crate::key::{self, KeyError};
-use crate::retention::reserve::{self, Way};
+use crate::retention::reserve::{self, ReserveAtOpen};
 use crate::retention::{Policy, Retention};
 use crate::secrets::KEY_FILE;
 use crate::settings::Settings;
-use crate::store::{Lock, Owner, Store, StoreError};
+use crate::store::{DataDirLock, LeaseHolder, Store, StoreError};
 use crate::{identity, private};
 
 pub mod backup;
@@ -24,7 +24,7 @@ pub mod restore;
 
 /// Where the data of a daemon is.
 #[derive(Debug, Clone, Args)]
-pub struct Place {
+pub struct DataLocation {
     /// Where everything is kept
     #[arg(long, env = "PVN_DATA_DIR", default_value = "./pvn-data", value_name = "DIR")]
     pub data_dir: PathBuf,
@@ -38,7 +38,7 @@ pub struct Place {
     pub secret_key_file: Option<PathBuf>,
 }
 
-impl Place {
+impl DataLocation {
     fn database(&self) -> anyhow::Result<PathBuf> {
         let settings = Settings { database_url: self.database_url.clone(), ..Settings::in_directory(&self.data_dir) };
         let database = settings.database_file()?;
@@ -53,15 +53,15 @@ impl Place {
     }
 
     /// Opens the database as its owner, with the directory locked.
-    async fn open(&self) -> anyhow::Result<(Lock, Store)> {
+    async fn open(&self) -> anyhow::Result<(DataDirLock, Store)> {
         let database = self.database()?;
         private::data_directory(&self.data_dir, &database).with_context(|| unusable(&self.data_dir))?;
-        let lock = Lock::take(&self.data_dir)?;
+        let lock = DataDirLock::take(&self.data_dir)?;
         belongs::check(&self.data_dir, &database).await?;
         let key = self.key_file();
         let sealer = key::open(&key, &database).await?;
         let id = identity::of(&self.data_dir).with_context(|| format!("failed to tell the data directory {}", self.data_dir.display()))?;
-        let store = Store::open_as(&database, sealer, &Owner::here(id, &self.data_dir, Clock::System.now())).await?;
+        let store = Store::open_as(&database, sealer, &LeaseHolder::here(id, &self.data_dir, Clock::System.now())).await?;
         key::note(&store, &key, &database).await?;
         Ok((lock, store))
     }
@@ -84,7 +84,7 @@ Examples:
 #[command(after_help = PRUNE)]
 pub struct PruneArguments {
     #[command(flatten)]
-    place: Place,
+    place: DataLocation,
 
     #[command(flatten)]
     retain: Policy,
@@ -106,7 +106,7 @@ pub async fn prune(arguments: &PruneArguments) -> anyhow::Result<String> {
     let before = free();
     // Whatever was half written goes first: that needs no room, and opening the database may.
     let (blobs, way) = {
-        let held = Lock::take(&place.data_dir)?;
+        let held = DataDirLock::take(&place.data_dir)?;
         // Where it cannot even be read without room, it is checked again when there is some.
         match belongs::check(&place.data_dir, &database).await {
             Ok(()) | Err(BelongsError::Store(StoreError::Unavailable(_))) => {}
@@ -119,7 +119,7 @@ pub async fn prune(arguments: &PruneArguments) -> anyhow::Result<String> {
         let blobs = Blobs::open(&place.data_dir.join("blobs"))
             .with_context(|| format!("failed to open the blobs in {}", place.data_dir.display()))?;
         drop(held);
-        (blobs, Way::make(&database))
+        (blobs, ReserveAtOpen::make(&database))
     };
     let said = remove(arguments, blobs, &way).await.or_else(|error| full(place, error))?;
     let reserve = way.take_back();
@@ -131,7 +131,7 @@ pub async fn prune(arguments: &PruneArguments) -> anyhow::Result<String> {
 }
 
 /// Adds to an error of a full disk what to do.
-fn full<T>(place: &Place, error: anyhow::Error) -> anyhow::Result<T> {
+fn full<T>(place: &DataLocation, error: anyhow::Error) -> anyhow::Result<T> {
     match reserve::full(&place.data_dir, &place.database()?) {
         Some(full) => Err(error.context(full)),
         None => Err(error),
@@ -139,7 +139,7 @@ fn full<T>(place: &Place, error: anyhow::Error) -> anyhow::Result<T> {
 }
 
 /// Goes through everything once. Returns what was removed, in words.
-async fn remove(arguments: &PruneArguments, blobs: Blobs, way: &Way) -> anyhow::Result<String> {
+async fn remove(arguments: &PruneArguments, blobs: Blobs, way: &ReserveAtOpen) -> anyhow::Result<String> {
     let (_lock, store) = arguments.place.open().await?;
     let numbers = store.pruned();
     let retention = Retention {
@@ -173,7 +173,7 @@ async fn remove(arguments: &PruneArguments, blobs: Blobs, way: &Way) -> anyhow::
 #[derive(Debug, Clone, Args)]
 pub struct ActivateArguments {
     #[command(flatten)]
-    place: Place,
+    place: DataLocation,
 }
 
 /// Lets a restored scheduler act. Returns what to tell.

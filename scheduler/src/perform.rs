@@ -17,9 +17,9 @@ use schema::wire::{self, SECRET_KEYS_VARIABLE};
 
 use crate::clock::Clock;
 use crate::compile::environment::JobIdentity;
-use crate::compile::{Command, Commands, EnvValue, Place};
+use crate::compile::{Command, Commands, EnvValue, RunTarget};
 use crate::crash;
-use crate::driver::{Names, PLAN};
+use crate::driver::{InstanceNames, PLAN};
 use crate::runner::{ClusterJob, End, Instance, JobSpec, Runner};
 use crate::secrets::Sealer;
 use crate::store::Store;
@@ -31,14 +31,14 @@ mod former;
 mod secrets;
 
 use cache::Cache;
-pub use claim::Claim;
+pub use claim::StartClaim;
 
 /// What sealed values in compiled commands and parameter values are bound to.
 pub const RAW_SECRET: &str = "raw secret";
 
 /// What a start came to.
 #[derive(Debug)]
-pub enum Started {
+pub enum StartOutcome {
     /// The runner has the job; its news say the rest.
     Handed,
     /// It is over already.
@@ -65,25 +65,25 @@ impl Performer {
     }
 
     /// Starts a job, or finds that it was started before; not once `until` has come, or when it is withdrawn first.
-    pub async fn start(&self, start: &StartJob, names: &Names, claim: &Claim, until: Option<Timestamp>) -> Started {
+    pub async fn start(&self, start: &StartJob, names: &InstanceNames, claim: &StartClaim, until: Option<Timestamp>) -> StartOutcome {
         crash::at(crash::BEFORE_START);
         let prepared = match self.prepare(start, names).await {
             Ok(prepared) => prepared,
-            Err(end) => return Started::Over(end),
+            Err(end) => return StartOutcome::Over(end),
         };
         // Another daemon may have the database by now, and whatever was decided before is that one's.
         if let Err(error) = self.store.ensure_held().await {
-            return Started::Over(later(error.to_string()));
+            return StartOutcome::Over(later(error.to_string()));
         }
         if until.is_some_and(|until| until <= self.clock.now()) || !claim.hand_over() {
-            return Started::Unclaimed;
+            return StartOutcome::Unclaimed;
         }
         let started = match prepared {
             Prepared::Local(spec) => {
                 self.runner.start(*spec);
-                Started::Handed
+                StartOutcome::Handed
             }
-            Prepared::Over(end) => Started::Over(end),
+            Prepared::Over(end) => StartOutcome::Over(end),
         };
         crash::at(crash::AFTER_START);
         started
@@ -110,30 +110,32 @@ impl Performer {
     }
 
     /// Lets the runner forget a service instance that is deleted for good.
-    pub async fn forget_instance(&self, names: &Names) {
+    pub async fn forget_instance(&self, names: &InstanceNames) {
         self.runner.forget_instance(instance(names)).await;
     }
 
-    async fn prepare(&self, start: &StartJob, names: &Names) -> Result<Prepared, End> {
+    async fn prepare(&self, start: &StartJob, names: &InstanceNames) -> Result<Prepared, End> {
         let commands = self.commands(start.compiled).await?;
         let Some(command) = command(&commands, start.kind) else {
             return Err(never(format!("the runtime has no {} command", start.kind)));
         };
         let (root, clean_env) = match &commands.place {
-            Place::Fake { crashing_programs } => {
+            RunTarget::Fake { crashing_programs } => {
                 return Ok(Prepared::Over(fake::run(command, crashing_programs, &start.version, self.clock.now())));
             }
-            Place::Local { root, clean_env } => (root.as_ref().map_or_else(|| self.root.clone(), |root| self.root.join(root)), *clean_env),
-            Place::Cluster(_) => (self.root.clone(), false),
+            RunTarget::Local { root, clean_env } => {
+                (root.as_ref().map_or_else(|| self.root.clone(), |root| self.root.join(root)), *clean_env)
+            }
+            RunTarget::Cluster(_) => (self.root.clone(), false),
         };
         let cluster = match &commands.place {
-            Place::Cluster(place) => Some(ClusterJob {
+            RunTarget::Cluster(place) => Some(ClusterJob {
                 place: place.as_ref().clone(),
                 application: names.application.1.clone(),
                 service: names.service.1.clone(),
                 channel: names.channel.1.clone(),
             }),
-            Place::Local { .. } | Place::Fake { .. } => None,
+            RunTarget::Local { .. } | RunTarget::Fake { .. } => None,
         };
         let (mut env, secret_keys) = self.open(command).await?;
         let inputs = self.inputs(start).await?;
@@ -266,7 +268,7 @@ fn fetch_mode(commands: &Commands) -> Option<FetchAnswer> {
     Some(if fetch.expect == Some(StructuredKind::Fetch) { FetchAnswer::StructuredOutput } else { FetchAnswer::ExitCode })
 }
 
-fn instance(names: &Names) -> Instance {
+fn instance(names: &InstanceNames) -> Instance {
     Instance::new(names.instance(), &names.application.1, &names.service.1, &names.channel.1)
 }
 
@@ -274,7 +276,7 @@ fn is_exit_code_fetch(kind: JobKind, commands: &Commands) -> bool {
     kind == JobKind::Fetch && fetch_mode(commands) == Some(FetchAnswer::ExitCode)
 }
 
-fn identity<'a>(start: &'a StartJob, names: &'a Names, commands: &Commands) -> JobIdentity<'a> {
+fn identity<'a>(start: &'a StartJob, names: &'a InstanceNames, commands: &Commands) -> JobIdentity<'a> {
     JobIdentity {
         application: &names.application.1,
         application_id: names.application.0,

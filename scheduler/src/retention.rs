@@ -29,7 +29,7 @@ pub mod reserve;
 mod rules;
 
 pub use named::Named;
-pub use numbers::Numbers;
+pub use numbers::RetentionMetrics;
 pub use rules::{OldJob, Policy, age};
 
 /// How long after the start the first pass begins: what a restart brings comes first.
@@ -63,7 +63,7 @@ pub struct Retention {
     /// Room that is given up on a full disk: [`reserve`].
     pub reserve: PathBuf,
     /// What was removed so far.
-    pub numbers: Arc<Numbers>,
+    pub numbers: Arc<RetentionMetrics>,
     /// Between two steps.
     pub pause: Duration,
     /// How long a blob stays after somebody needed it last, whatever its age: longer than a commit that names it takes.

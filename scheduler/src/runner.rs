@@ -130,7 +130,7 @@ pub struct ClusterJob {
 
 /// What the runner tells.
 #[derive(Debug, Clone)]
-pub enum Told {
+pub enum RunnerEvent {
     /// The job's command runs. Not told of a job that is over within some tens of milliseconds: its end says when it began.
     Started {
         /// Which job.
@@ -152,7 +152,7 @@ pub enum Told {
         /// Which job.
         job: JobId,
         /// What it waits for; `None` = it is starting.
-        wait: Option<Wait>,
+        wait: Option<JobWait>,
     },
     /// The job is over and this is all that will be known. Told again after a restart until `forget` is called.
     Ended {
@@ -185,7 +185,7 @@ impl Leave {
 
 /// What keeps a job from starting.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wait {
+pub struct JobWait {
     /// What it is, in the words of the place where the job is to run; bounded.
     pub why: String,
     /// What would end it, as the end of the sentence "it ends when …".
@@ -246,7 +246,7 @@ impl End {
 }
 
 /// Where the runner's news go. Bounded: a runner that is ahead waits.
-pub type News = mpsc::Sender<Told>;
+pub type News = mpsc::Sender<RunnerEvent>;
 
 /// A place where jobs run. One implementation stands for each kind of place; tests bring a scripted one.
 pub trait Runner: std::fmt::Debug + Send + Sync + 'static {

@@ -18,7 +18,7 @@ use sqlx::pool::PoolOptions;
 use sqlx::sqlite::{SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 
 use crate::clock;
-use crate::retention::Numbers;
+use crate::retention::RetentionMetrics;
 use crate::secrets::{SealError, Sealer};
 
 mod actions;
@@ -53,22 +53,22 @@ pub use actions::PendingAction;
 pub use applications::{ApplicationRow, ChannelRow, ChannelSummary, RuntimeRow, RuntimeSummary, ServiceRow};
 pub use backup::{Snapshot, snapshot};
 pub use commit::{Change, Commit};
-pub use database_id::{Told, peek};
-pub use documents::{DocumentKey, DocumentKind, StoredDocument};
+pub use database_id::{DatabaseFacts, peek};
+pub use documents::{DocumentKind, StoredDocument, StoredDocumentKey};
 pub use events::EventFilter;
-pub use given::Given;
-pub use instances::{Damage, InstanceRow, LoadedInstance, Released, ServiceFilter, shown as shown_instance};
+pub use given::JobsOfCommands;
+pub use instances::{InstanceRow, LoadedInstance, Released, RowDamage, ServiceFilter, shown as shown_instance};
 pub use jobs::{JobFilter, JobRow};
 #[cfg(test)]
 pub(crate) use key::by_hand;
 pub use key::{Fit, KeyMark, peek_key};
-pub use lease::{LEASE, Owner, RENEW_AGAIN, Unrenewed};
-pub use lock::{Lock, LockError};
+pub use lease::{LEASE, LeaseHolder, RENEW_AGAIN, Unrenewed};
+pub use lock::{DataDirLock, LockError};
 pub use meta::Counters;
 pub use prune::{JobGroup, OldEntry};
 pub use releases::{MASK, ReleaseChannelRow, ReleaseFilter, ReleaseRow, Went, over_all};
 pub use secrets::SecretUser;
-pub use step::{Key, Step};
+pub use step::{Key, RowsStep};
 pub use structured::blobs_of;
 pub use tokens::TokenRow;
 pub use unreadable::Unreadable;
@@ -146,7 +146,7 @@ pub enum StoreError {
         /// The database.
         path: PathBuf,
         /// Who has it.
-        owner: Box<Owner>,
+        owner: Box<LeaseHolder>,
     },
     /// It has more than one path, and SQLite a log for each.
     #[error("the database {} {why}; by two paths its users would see nothing of each other", path.display())]
@@ -161,7 +161,7 @@ pub enum StoreError {
         "the database was taken over by {}; this daemon starts nothing any more and ends, its jobs go on",
         .0.as_ref().map_or_else(|| "nobody that it knows of".to_owned(), ToString::to_string)
     )]
-    Lost(Option<Box<Owner>>),
+    Lost(Option<Box<LeaseHolder>>),
     /// It was ours, and its path leads to another file, or to none.
     #[error(
         "the database {} was removed or replaced while this daemon used it; this daemon stores and starts nothing any more and ends, \
@@ -265,7 +265,7 @@ pub struct Store {
     /// `None` for one that was opened without an owner.
     lease: Option<Lease>,
     /// What retention removed.
-    pruned: Arc<Numbers>,
+    pruned: Arc<RetentionMetrics>,
     /// Where a change needs room besides: what it decides is written there.
     beside: Option<PathBuf>,
 }
@@ -286,11 +286,11 @@ impl Store {
     /// # Errors
     /// Those of [`Store::open`]; [`StoreError::Owned`] when another daemon has it; [`StoreError::Paths`] when it has more than one
     /// path. The file must exist.
-    pub async fn open_as(path: &Path, sealer: Sealer, owner: &Owner) -> Result<Self> {
+    pub async fn open_as(path: &Path, sealer: Sealer, owner: &LeaseHolder) -> Result<Self> {
         Self::open_for(path, sealer, Some(owner)).await
     }
 
-    async fn open_for(path: &Path, sealer: Sealer, owner: Option<&Owner>) -> Result<Self> {
+    async fn open_for(path: &Path, sealer: Sealer, owner: Option<&LeaseHolder>) -> Result<Self> {
         if owner.is_some() {
             one_path::hold(path)?;
         }
@@ -334,7 +334,7 @@ impl Store {
         let lease = match owner {
             Some(owner) => {
                 let waited = i64::try_from((clock::elapsed() - asked).as_millis()).unwrap_or(0);
-                let owner = Owner { since: owner.since.plus_ms(waited), ..owner.clone() };
+                let owner = LeaseHolder { since: owner.since.plus_ms(waited), ..owner.clone() };
                 Some(lease::take(&write, path, &owner, seen).await?)
             }
             None => None,
@@ -354,7 +354,7 @@ impl Store {
     }
 
     /// What retention removed since the start.
-    pub fn pruned(&self) -> Arc<Numbers> {
+    pub fn pruned(&self) -> Arc<RetentionMetrics> {
         self.pruned.clone()
     }
 

@@ -12,8 +12,8 @@ use schema::id::{ApplicationName, ChannelName, ConnectionName, GroupName, Runtim
 use schema::selector::Selector;
 
 use super::configs::Configs;
-use super::problem::{DocumentKey, Place, Problems};
-use super::template::{self, Rendered, Scope};
+use super::problem::{DocumentField, DocumentKey, Problems};
+use super::template::{self, Rendered, TemplateScope};
 use super::{cycle, nearest};
 
 /// One release channel.
@@ -24,7 +24,7 @@ pub struct Channel {
     /// The group that made it or that it was put into.
     pub group: Option<GroupName>,
     /// The runtimes that serve it, by the name under which services ask for them.
-    pub connections: Vec<Connection>,
+    pub connections: Vec<RuntimeConnection>,
     /// Its labels, with the automatic ones (`@type`, `@name`, `@id` once it has one, `@group`, `@application`).
     pub labels: BTreeMap<String, String>,
     /// Its preconditions as the config says them, templates rendered.
@@ -32,18 +32,18 @@ pub struct Channel {
     /// The same for the engine, channels by name.
     pub gates: Vec<Gate>,
     /// Where it is defined: the channel, or the group that made it.
-    pub(super) place: Place,
+    pub(super) place: DocumentField,
     /// Environment with the lowest precedence, and where it is.
-    pub(super) default_env: (Env, Place),
+    pub(super) default_env: (Env, DocumentField),
     /// Constants for templates.
     pub(super) constants: Vec<(String, String)>,
     /// Where each of its preconditions is.
-    precondition_places: Vec<Place>,
+    precondition_places: Vec<DocumentField>,
 }
 
 /// A runtime under the name by which services ask for it.
 #[derive(Debug, Clone)]
-pub struct Connection {
+pub struct RuntimeConnection {
     /// The name.
     pub name: ConnectionName,
     /// The runtime.
@@ -58,7 +58,7 @@ impl Channel {
 /// The channels of an application in the order of its config, those of groups after the others. What is wrong goes into
 /// `problems`; the channels that make sense are returned all the same, so that more can be checked.
 pub(super) fn resolve(configs: &Configs, application: &Application, problems: &mut Problems) -> Vec<Channel> {
-    let root = Place::of(DocumentKey::Application(application.name.clone()));
+    let root = DocumentField::of(DocumentKey::Application(application.name.clone()));
     let mut channels = Vec::new();
     for (index, channel) in application.release_channels.iter().enumerate() {
         let place = root.field("releaseChannels").item(index);
@@ -87,7 +87,7 @@ pub(super) fn resolve(configs: &Configs, application: &Application, problems: &m
     channels
 }
 
-fn connections(configs: &Configs, runtimes: &[ChannelRuntime], place: &Place, problems: &mut Problems) -> Vec<Connection> {
+fn connections(configs: &Configs, runtimes: &[ChannelRuntime], place: &DocumentField, problems: &mut Problems) -> Vec<RuntimeConnection> {
     let mut connections = Vec::new();
     for (index, entry) in runtimes.iter().enumerate() {
         let place = place.field("runtimes").item(index);
@@ -101,13 +101,13 @@ fn connections(configs: &Configs, runtimes: &[ChannelRuntime], place: &Place, pr
         }
         let own_name = || entry.runtime.as_str().parse().expect("runtimes and connections have the same rule for names");
         let name = entry.name.clone().unwrap_or_else(own_name);
-        connections.push(Connection { name, runtime: entry.runtime.clone() });
+        connections.push(RuntimeConnection { name, runtime: entry.runtime.clone() });
     }
     connections
 }
 
 /// Makes one channel for each runtime that the group selects.
-fn expand(configs: &Configs, group: &ChannelGroup, place: &Place, channels: &mut Vec<Channel>, problems: &mut Problems) {
+fn expand(configs: &Configs, group: &ChannelGroup, place: &DocumentField, channels: &mut Vec<Channel>, problems: &mut Problems) {
     let selector = match Selector::parse(&group.runtime_selector) {
         Ok(selector) => selector,
         Err(error) => {
@@ -124,7 +124,7 @@ fn expand(configs: &Configs, group: &ChannelGroup, place: &Place, channels: &mut
             continue;
         }
         found = true;
-        let mut scope = Scope::default();
+        let mut scope = TemplateScope::default();
         scope.insert_text("Builtins.Group", group.name.as_str());
         add_runtime_builtins(&mut scope, runtime, &runtime_labels);
         channels.extend(from_template(group, runtime, &scope, place, problems));
@@ -146,14 +146,20 @@ fn expand(configs: &Configs, group: &ChannelGroup, place: &Place, channels: &mut
 }
 
 /// Names that say which runtime serves a channel.
-pub(super) fn add_runtime_builtins(scope: &mut Scope, runtime: &RuntimeName, labels: &BTreeMap<String, String>) {
+pub(super) fn add_runtime_builtins(scope: &mut TemplateScope, runtime: &RuntimeName, labels: &BTreeMap<String, String>) {
     scope.insert_text("Builtins.Runtime.Name", runtime.as_str());
     for (label, value) in labels {
         scope.insert_text(format!("Builtins.Runtime.Labels.{label}"), value.as_str());
     }
 }
 
-fn from_template(group: &ChannelGroup, runtime: &RuntimeName, scope: &Scope, place: &Place, problems: &mut Problems) -> Option<Channel> {
+fn from_template(
+    group: &ChannelGroup,
+    runtime: &RuntimeName,
+    scope: &TemplateScope,
+    place: &DocumentField,
+    problems: &mut Problems,
+) -> Option<Channel> {
     let empty = ChannelTemplate {
         name: None,
         runtimes: Vec::new(),
@@ -212,10 +218,10 @@ fn from_template(group: &ChannelGroup, runtime: &RuntimeName, scope: &Scope, pla
 fn from_template_runtimes(
     entries: &[TemplateRuntime],
     runtime: &RuntimeName,
-    scope: &Scope,
-    place: &Place,
+    scope: &TemplateScope,
+    place: &DocumentField,
     problems: &mut Problems,
-) -> Vec<Connection> {
+) -> Vec<RuntimeConnection> {
     let own_name: ConnectionName = runtime.as_str().parse().expect("runtimes and connections have the same rule for names");
     let mut connections = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
@@ -237,15 +243,15 @@ fn from_template_runtimes(
                 }
             },
         };
-        connections.push(Connection { name, runtime: runtime.clone() });
+        connections.push(RuntimeConnection { name, runtime: runtime.clone() });
     }
     if connections.is_empty() {
-        connections.push(Connection { name: own_name, runtime: runtime.clone() });
+        connections.push(RuntimeConnection { name: own_name, runtime: runtime.clone() });
     }
     connections
 }
 
-fn render_precondition(precondition: &mut Precondition, scope: &Scope, place: &Place, problems: &mut Problems) {
+fn render_precondition(precondition: &mut Precondition, scope: &TemplateScope, place: &DocumentField, problems: &mut Problems) {
     let mut render = |text: &mut String, field: &str, kind: &str| {
         *text = rendered(text, scope, &place.field(kind).field(field), problems);
     };
@@ -264,7 +270,7 @@ fn render_precondition(precondition: &mut Precondition, scope: &Scope, place: &P
 }
 
 /// The rendered text; what is wrong goes into `problems`, and the text as it stands is used on.
-fn rendered(text: &str, scope: &Scope, place: &Place, problems: &mut Problems) -> String {
+fn rendered(text: &str, scope: &TemplateScope, place: &DocumentField, problems: &mut Problems) -> String {
     match template::render(text, scope) {
         Ok(Rendered::Text(text)) => text,
         Ok(Rendered::Unknown | Rendered::Secret(_)) => text.to_owned(),
@@ -317,7 +323,7 @@ fn resolve_preconditions(channels: &mut [Channel], problems: &mut Problems) {
 
 fn gate(
     precondition: &Precondition,
-    place: &Place,
+    place: &DocumentField,
     all: &[(ChannelName, BTreeMap<String, String>)],
     problems: &mut Problems,
 ) -> Option<Gate> {
@@ -360,7 +366,7 @@ fn gate(
 fn selected(
     text: &str,
     allow_empty: bool,
-    place: &Place,
+    place: &DocumentField,
     all: &[(ChannelName, BTreeMap<String, String>)],
     problems: &mut Problems,
 ) -> Option<Vec<ChannelName>> {
@@ -408,7 +414,7 @@ fn find_cycle(channels: &[Channel], problems: &mut Problems) {
     }
 }
 
-fn default_env(policy: Option<&Policy>, place: &Place) -> (Env, Place) {
+fn default_env(policy: Option<&Policy>, place: &DocumentField) -> (Env, DocumentField) {
     (policy.map(|policy| policy.default_env.clone()).unwrap_or_default(), place.field("policy").field("defaultEnv"))
 }
 
@@ -421,6 +427,6 @@ pub(super) fn labels(labels: &[Label]) -> BTreeMap<String, String> {
     labels.iter().map(|label| (label.label.clone(), label.value.clone())).collect()
 }
 
-fn places(list: &Place, length: usize) -> Vec<Place> {
+fn places(list: &DocumentField, length: usize) -> Vec<DocumentField> {
     (0..length).map(|index| list.item(index)).collect()
 }

@@ -9,10 +9,10 @@ use schema::id::ApplicationName;
 use super::channels::{self, Channel};
 use super::commands::{Maker, render_text};
 use super::configs::{BUILT_IN_RUNTIME, Configs, kind_name};
-use super::instance::Subject;
+use super::instance::ServiceInChannel;
 use super::parameters;
-use super::problem::{DocumentKey, Place, Problems};
-use super::template::{Scope, Value};
+use super::problem::{DocumentField, DocumentKey, Problems};
+use super::template::{TemplateScope, Value};
 use super::value::Seal;
 use super::{Options, nearest, policy};
 
@@ -48,7 +48,7 @@ pub(super) fn check(configs: &Configs, options: &Options, changed: Option<&BTree
 }
 
 fn check_runtime(configs: &Configs, options: &Options, runtime: &Runtime, problems: &mut Problems) {
-    let place = Place::of(DocumentKey::Runtime(runtime.name.clone()));
+    let place = DocumentField::of(DocumentKey::Runtime(runtime.name.clone()));
     let kind = kind_name(runtime);
     if runtime.name.as_str() == BUILT_IN_RUNTIME && !matches!(runtime.kind(), RuntimeKind::Local(_)) {
         let problem = place.field("name").problem(format!("runtime `{BUILT_IN_RUNTIME}` is built in and runs processes here"));
@@ -65,9 +65,16 @@ fn check_runtime(configs: &Configs, options: &Options, runtime: &Runtime, proble
 }
 
 /// What can be said of a custom runtime before any service uses it.
-fn check_custom(configs: &Configs, options: &Options, runtime: &Runtime, custom: &CustomRuntime, place: &Place, problems: &mut Problems) {
+fn check_custom(
+    configs: &Configs,
+    options: &Options,
+    runtime: &Runtime,
+    custom: &CustomRuntime,
+    place: &DocumentField,
+    problems: &mut Problems,
+) {
     parameters::check_definitions(&custom.parameters, &place.field("parameters"), problems);
-    let mut scope = Scope::default();
+    let mut scope = TemplateScope::default();
     parameters::insert_unknown(&mut scope, &custom.parameters);
     scope.leave_open("Constants.");
     for name in ["Application.Name", "Service.Name", "Service.Version", "ReleaseChannel.Name", "Group"] {
@@ -89,7 +96,7 @@ fn check_custom(configs: &Configs, options: &Options, runtime: &Runtime, custom:
 
 fn check_service(configs: &Configs, options: &Options, service: &Service, channels: Option<&[Channel]>, problems: &mut Problems) {
     let key = DocumentKey::Service(service.application.clone(), service.name.clone());
-    let place = Place::of(key.clone());
+    let place = DocumentField::of(key.clone());
     parameters::check_definitions(&service.parameters, &place.field("parameters"), problems);
     check_unsupported(service, &place, problems);
     check_bundle_name(service, &place, problems);
@@ -100,13 +107,13 @@ fn check_service(configs: &Configs, options: &Options, service: &Service, channe
     check_own_entries(service, channels, &place, problems);
     for channel in channels {
         problems.set_subject(key.clone(), format!("for {key} in channel `{}`", channel.name));
-        Subject { configs, options, seal: &NoSeal, service, channel, release: None }.compile(problems);
+        ServiceInChannel { configs, options, seal: &NoSeal, service, channel, release: None }.compile(problems);
     }
     problems.clear_subject();
 }
 
-fn check_unsupported(service: &Service, place: &Place, problems: &mut Problems) {
-    let mut tell = |is_there: bool, place: &Place, field: &str| {
+fn check_unsupported(service: &Service, place: &DocumentField, problems: &mut Problems) {
+    let mut tell = |is_there: bool, place: &DocumentField, field: &str| {
         if is_there {
             let problem = place.field(field).problem(format!("not supported yet: `{field}` of a service"));
             problems.add(problem.help("use `customRuntime` and a `custom` runtime"));
@@ -127,14 +134,14 @@ fn check_unsupported(service: &Service, place: &Place, problems: &mut Problems) 
     }
 }
 
-fn check_bundle_name(service: &Service, place: &Place, problems: &mut Problems) {
+fn check_bundle_name(service: &Service, place: &DocumentField, problems: &mut Problems) {
     let Some(text) = &service.bundle_name else { return };
     let mut scope = super::release::bundle_scope(service);
     parameters::insert_unknown(&mut scope, &service.parameters);
     render_text(text, &scope, &place.field("bundleName"), problems);
 }
 
-fn check_own_entries(service: &Service, channels: &[Channel], place: &Place, problems: &mut Problems) {
+fn check_own_entries(service: &Service, channels: &[Channel], place: &DocumentField, problems: &mut Problems) {
     for (index, own) in service.per_release_channel.iter().enumerate() {
         let place = place.field("perReleaseChannel").item(index);
         let name = &own.release_channel;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::configs::Configs;
-use super::problem::{DocumentKey, Place, Problems};
+use super::problem::{DocumentField, DocumentKey, Problems};
 
 /// Name of the init container that brings the wrapper along, and of the volume where it puts it.
 pub const WRAPPER_CONTAINER: &str = "pvn-wrapper";
@@ -106,7 +106,7 @@ pub(super) fn add_absent(absent: &[ClusterPlace], problems: &mut Problems) {
     for ClusterPlace { runtime, cluster, namespace, .. } in absent {
         let place = ["custom", "proxyRuntime", "containerOrchestration", "k8s", "namespace"]
             .iter()
-            .fold(Place::of(DocumentKey::Runtime(runtime.clone())), |place, field| place.field(field));
+            .fold(DocumentField::of(DocumentKey::Runtime(runtime.clone())), |place, field| place.field(field));
         let problem = place.problem(format!("there is no namespace `{namespace}` on the cluster `{cluster}`"));
         problems.add(problem.help("create it, or leave `containerOrchestration` out and pvn makes one"));
     }
@@ -135,7 +135,7 @@ pub(super) struct TaskTexts {
 }
 
 /// The Job that a `taskConfig` stands for.
-pub(super) fn task_job(task: &TaskConfig, texts: TaskTexts, place: &Place, problems: &mut Problems) -> Option<Value> {
+pub(super) fn task_job(task: &TaskConfig, texts: TaskTexts, place: &DocumentField, problems: &mut Problems) -> Option<Value> {
     if task.leave_running {
         let problem =
             place.field("leaveRunning").problem("`leaveRunning` has no meaning on a Kubernetes runtime: a Pod ends with its command");

@@ -14,11 +14,11 @@ use schema::wire::{SECRET_KEYS_VARIABLE, SPOOL_VARIABLE};
 use super::cluster::{self, ClusterPlace, TaskTexts};
 use super::configs::Configs;
 use super::problem::DocumentKey;
-use super::problem::{Place, Problems};
-use super::template::{self, Rendered, Scope};
+use super::problem::{DocumentField, Problems};
+use super::template::{self, Rendered, TemplateScope};
 use super::value::{Seal, SecretValue};
 use super::{
-    Command, Commands, EnvValue, EnvVar, Options, Place as JobPlace, WRAPPER_CONTAINER, environment, job_file, nearest, parameters,
+    Command, Commands, EnvValue, EnvVar, Options, RunTarget as JobPlace, WRAPPER_CONTAINER, environment, job_file, nearest, parameters,
 };
 
 /// Longest argument, and longest variable as `KEY=value`, that Linux passes to a program, in bytes: 32 pages less the NUL at
@@ -28,8 +28,8 @@ const ARGUMENT_LIMIT_BYTES: usize = (128 << 10) - 1;
 /// Environment that is the same for all three commands: where it is, and the names that its templates may use.
 pub(super) struct EnvLayer<'a> {
     pub(super) env: &'a Env,
-    pub(super) place: Place,
-    pub(super) scope: &'a Scope,
+    pub(super) place: DocumentField,
+    pub(super) scope: &'a TemplateScope,
 }
 
 /// What is needed to make commands.
@@ -38,14 +38,14 @@ pub(super) struct Maker<'a> {
     pub(super) options: &'a Options,
     pub(super) seal: &'a dyn Seal,
     /// The names that the runtime's templates may use.
-    pub(super) scope: &'a Scope,
+    pub(super) scope: &'a TemplateScope,
     /// Environment from outside the runtime, lowest precedence first.
     pub(super) layers: &'a [EnvLayer<'a>],
 }
 
 impl Maker<'_> {
     /// The commands of a runtime whose `custom` block is at `place`.
-    pub(super) fn commands(&self, custom: &CustomRuntime, place: &Place, problems: &mut Problems) -> Option<Commands> {
+    pub(super) fn commands(&self, custom: &CustomRuntime, place: &DocumentField, problems: &mut Problems) -> Option<Commands> {
         let job_place = self.job_place(custom, place, problems);
         let on = job_place.as_ref();
         let fetch = custom.fetch.as_ref().map(|fetch| {
@@ -63,7 +63,7 @@ impl Maker<'_> {
         Some(Commands { place: job_place?, fetch, apply: apply?, get_info })
     }
 
-    fn job_place(&self, custom: &CustomRuntime, place: &Place, problems: &mut Problems) -> Option<JobPlace> {
+    fn job_place(&self, custom: &CustomRuntime, place: &DocumentField, problems: &mut Problems) -> Option<JobPlace> {
         let proxy = &custom.proxy_runtime;
         let place = place.field("proxyRuntime");
         let job_place = self.proxy_place(proxy, &place.field("runtime"), problems)?;
@@ -74,7 +74,7 @@ impl Maker<'_> {
         Some(job_place)
     }
 
-    fn proxy_place(&self, proxy: &ProxyRuntime, place: &Place, problems: &mut Problems) -> Option<JobPlace> {
+    fn proxy_place(&self, proxy: &ProxyRuntime, place: &DocumentField, problems: &mut Problems) -> Option<JobPlace> {
         let name = &proxy.runtime;
         let here = JobPlace::Local { root: None, clean_env: false };
         let Some(runtime) = self.configs.runtime(name) else {
@@ -112,7 +112,7 @@ impl Maker<'_> {
         env: &Env,
         expect: Option<StructuredKind>,
         on: Option<&JobPlace>,
-        place: &Place,
+        place: &DocumentField,
         problems: &mut Problems,
     ) -> Option<Command> {
         let before = problems.count();
@@ -171,7 +171,13 @@ impl Maker<'_> {
     }
 
     /// What a config says of the wrapper's own variables, and cannot.
-    fn check_wrappers_own(&self, variables: &BTreeMap<String, EnvValue>, on: Option<&JobPlace>, place: &Place, problems: &mut Problems) {
+    fn check_wrappers_own(
+        &self,
+        variables: &BTreeMap<String, EnvValue>,
+        on: Option<&JobPlace>,
+        place: &DocumentField,
+        problems: &mut Problems,
+    ) {
         if variables.get(SECRET_KEYS_VARIABLE).is_some_and(|value| !matches!(value, EnvValue::Plain(_))) {
             let problem = place.problem(format!("`{SECRET_KEYS_VARIABLE}` is a secret; it holds the names of the variables that are"));
             problems.add(problem.help("write the names as its `value`, with commas between"));
@@ -182,7 +188,7 @@ impl Maker<'_> {
         }
     }
 
-    fn task(&self, kind: JobKind, task: &TaskConfig, on: Option<&JobPlace>, place: &Place, problems: &mut Problems) -> Command {
+    fn task(&self, kind: JobKind, task: &TaskConfig, on: Option<&JobPlace>, place: &DocumentField, problems: &mut Problems) -> Command {
         if matches!(on, Some(JobPlace::Local { .. })) {
             for NotHere { field, message, help } in not_here(task, self.options.everything_local) {
                 let place = field.iter().fold(place.clone(), |place, field| place.field(field));
@@ -224,8 +230,8 @@ impl Maker<'_> {
         variables: &mut BTreeMap<String, EnvValue>,
         env: &Env,
         on: Option<&JobPlace>,
-        place: &Place,
-        scope: &Scope,
+        place: &DocumentField,
+        scope: &TemplateScope,
         problems: &mut Problems,
     ) {
         for (key, value) in env {
@@ -269,7 +275,7 @@ impl Maker<'_> {
         }
     }
 
-    fn text(&self, text: &str, place: &Place, problems: &mut Problems) -> String {
+    fn text(&self, text: &str, place: &DocumentField, problems: &mut Problems) -> String {
         render_text(text, self.scope, place, problems)
     }
 }
@@ -286,7 +292,7 @@ fn has_command(container: &serde_json::Value) -> bool {
 }
 
 /// What no program can be given.
-fn check_passable(command: &Command, place: &Place, problems: &mut Problems) {
+fn check_passable(command: &Command, place: &DocumentField, problems: &mut Problems) {
     let mut check = |what: String, text: &str, bytes: usize| {
         if text.contains('\0') {
             problems.add(place.problem(format!("{what} holds a NUL character, which no program can be given")));
@@ -308,7 +314,7 @@ fn check_passable(command: &Command, place: &Place, problems: &mut Problems) {
 }
 
 /// A secret that is written in a config, sealed; what is wrong with it goes into `problems`, since nobody sees it any more later.
-pub(super) fn sealed(text: &str, seal: &dyn Seal, place: &Place, problems: &mut Problems) -> String {
+pub(super) fn sealed(text: &str, seal: &dyn Seal, place: &DocumentField, problems: &mut Problems) -> String {
     if text.contains('\0') {
         problems.add(place.problem(NO_NUL).help("leave it out; keep other bytes than text as base64"));
     }
@@ -316,7 +322,7 @@ pub(super) fn sealed(text: &str, seal: &dyn Seal, place: &Place, problems: &mut 
 }
 
 /// A text that must not hold a secret; what is wrong goes into `problems`.
-pub(super) fn render_text(text: &str, scope: &Scope, place: &Place, problems: &mut Problems) -> String {
+pub(super) fn render_text(text: &str, scope: &TemplateScope, place: &DocumentField, problems: &mut Problems) -> String {
     match template::render(text, scope) {
         Ok(Rendered::Text(text)) => text,
         Ok(Rendered::Unknown) => String::new(),

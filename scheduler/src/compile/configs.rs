@@ -9,7 +9,7 @@ use schema::config::{Application, Body, Document, LocalRuntime, Runtime, Runtime
 use schema::id::{ApplicationName, ChannelId, ChannelName, RuntimeId, RuntimeName, ServiceName};
 
 use super::channels;
-use super::problem::{DocumentKey, Problem, Problems};
+use super::problem::{ConfigProblem, DocumentKey, Problems};
 
 /// Name of the runtime that always exists.
 pub const BUILT_IN_RUNTIME: &str = "local";
@@ -17,18 +17,18 @@ pub const BUILT_IN_RUNTIME: &str = "local";
 /// All documents in force. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Configs {
-    documents: BTreeMap<DocumentKey, Held>,
+    documents: BTreeMap<DocumentKey, DocumentInForce>,
     runtime_ids: BTreeMap<RuntimeName, RuntimeId>,
     channel_ids: BTreeMap<(ApplicationName, ChannelName), ChannelId>,
 }
 
 #[derive(Debug, Clone)]
-enum Held {
+enum DocumentInForce {
     Read(Arc<Document>),
     BuiltIn(Arc<Body>),
 }
 
-impl Held {
+impl DocumentInForce {
     fn body(&self) -> &Body {
         match self {
             Self::Read(document) => document.body(),
@@ -53,7 +53,7 @@ impl Default for Configs {
             aws_ecs: None,
             google_cloud_run: None,
         };
-        let documents = [(DocumentKey::Runtime(name), Held::BuiltIn(Arc::new(Body::Runtime(Box::new(runtime)))))].into();
+        let documents = [(DocumentKey::Runtime(name), DocumentInForce::BuiltIn(Arc::new(Body::Runtime(Box::new(runtime)))))].into();
         Self { documents, runtime_ids: BTreeMap::new(), channel_ids: BTreeMap::new() }
     }
 }
@@ -71,7 +71,7 @@ impl Configs {
     /// Puts a document in force, in the place of an earlier one of its key.
     pub fn put(&mut self, document: impl Into<Arc<Document>>) {
         let document = document.into();
-        self.documents.insert(key(document.body()), Held::Read(document));
+        self.documents.insert(key(document.body()), DocumentInForce::Read(document));
     }
 
     /// Takes a document out of force.
@@ -82,16 +82,16 @@ impl Configs {
     /// A document with its text.
     pub fn document(&self, key: &DocumentKey) -> Option<&Document> {
         match self.documents.get(key)? {
-            Held::Read(document) => Some(document),
-            Held::BuiltIn(_) => None,
+            DocumentInForce::Read(document) => Some(document),
+            DocumentInForce::BuiltIn(_) => None,
         }
     }
 
     /// Every document with its text, in order.
     pub fn documents(&self) -> impl Iterator<Item = &Document> {
         self.documents.values().filter_map(|held| match held {
-            Held::Read(document) => Some(&**document),
-            Held::BuiltIn(_) => None,
+            DocumentInForce::Read(document) => Some(&**document),
+            DocumentInForce::BuiltIn(_) => None,
         })
     }
 
@@ -112,7 +112,7 @@ impl Configs {
 
     /// A runtime.
     pub fn runtime(&self, name: &RuntimeName) -> Option<&Runtime> {
-        match self.documents.get(&DocumentKey::Runtime(name.clone())).map(Held::body) {
+        match self.documents.get(&DocumentKey::Runtime(name.clone())).map(DocumentInForce::body) {
             Some(Body::Runtime(runtime)) => Some(runtime),
             _ => None,
         }
@@ -120,7 +120,7 @@ impl Configs {
 
     /// An application.
     pub fn application(&self, name: &ApplicationName) -> Option<&Application> {
-        match self.documents.get(&DocumentKey::Application(name.clone())).map(Held::body) {
+        match self.documents.get(&DocumentKey::Application(name.clone())).map(DocumentInForce::body) {
             Some(Body::Application(application)) => Some(application),
             _ => None,
         }
@@ -128,7 +128,7 @@ impl Configs {
 
     /// A service.
     pub fn service(&self, application: &ApplicationName, name: &ServiceName) -> Option<&Service> {
-        match self.documents.get(&DocumentKey::Service(application.clone(), name.clone())).map(Held::body) {
+        match self.documents.get(&DocumentKey::Service(application.clone(), name.clone())).map(DocumentInForce::body) {
             Some(Body::Service(service)) => Some(service),
             _ => None,
         }
@@ -185,8 +185,8 @@ impl Configs {
         problems.into_vec().into_iter().map(|problem| self.diagnostic(problem)).collect()
     }
 
-    fn diagnostic(&self, problem: Problem) -> Diagnostic {
-        let Problem { place, offset, needle, hidden, message, help } = problem;
+    fn diagnostic(&self, problem: ConfigProblem) -> Diagnostic {
+        let ConfigProblem { place, offset, needle, hidden, message, help } = problem;
         let found = place.document.as_ref().and_then(|key| self.document(key));
         match found {
             Some(document) => {

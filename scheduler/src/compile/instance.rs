@@ -8,17 +8,17 @@ use schema::config::{CustomRuntime, ParameterValue, PerReleaseChannel, Runtime, 
 use schema::id::BlobId;
 use schema::schedule::Duration;
 
-use super::channels::{self, Channel, Connection};
+use super::channels::{self, Channel, RuntimeConnection};
 use super::commands::{EnvLayer, Maker, render_text};
 use super::configs::{Configs, kind_name};
 use super::parameters::{self, Bound, RuntimeValues};
-use super::problem::{DocumentKey, Place, Problems};
-use super::template::{Scope, Value};
+use super::problem::{DocumentField, DocumentKey, Problems};
+use super::template::{TemplateScope, Value};
 use super::value::Seal;
-use super::{Command, Commands, CompiledInstance, Options, Place as JobPlace, Release, nearest, policy};
+use super::{Command, Commands, CompiledInstance, Options, Release, RunTarget as JobPlace, nearest, policy};
 
 /// One service in one channel.
-pub(super) struct Subject<'a> {
+pub(super) struct ServiceInChannel<'a> {
     pub(super) configs: &'a Configs,
     pub(super) options: &'a Options,
     pub(super) seal: &'a dyn Seal,
@@ -28,7 +28,7 @@ pub(super) struct Subject<'a> {
     pub(super) release: Option<&'a Release<'a>>,
 }
 
-impl<'a> Subject<'a> {
+impl<'a> ServiceInChannel<'a> {
     /// The compiled instance; `None` when there is no release yet, or when something is wrong.
     pub(super) fn compile(&self, problems: &mut Problems) -> Option<CompiledInstance> {
         let runtime = self.pick_runtime(problems)?;
@@ -52,12 +52,12 @@ impl<'a> Subject<'a> {
         &self,
         runtime: &Runtime,
         custom: &CustomRuntime,
-        mut scope: Scope,
-        service_scope: &Scope,
+        mut scope: TemplateScope,
+        service_scope: &TemplateScope,
         problems: &mut Problems,
     ) -> Option<CompiledInstance> {
         self.add_runtime_parameters(&mut scope, runtime, custom, service_scope, problems);
-        let place = Place::of(DocumentKey::Runtime(runtime.name.clone())).field("custom");
+        let place = DocumentField::of(DocumentKey::Runtime(runtime.name.clone())).field("custom");
         let layers = self.env_layers(service_scope);
         let maker = Maker { configs: self.configs, options: self.options, seal: self.seal, scope: &scope, layers: &layers };
         let commands = maker.commands(custom, &place, problems);
@@ -68,7 +68,7 @@ impl<'a> Subject<'a> {
     fn finish(
         &self,
         runtime: &Runtime,
-        custom: Option<(&CustomRuntime, &Place)>,
+        custom: Option<(&CustomRuntime, &DocumentField)>,
         commands: Commands,
         apply_id: Option<String>,
         problems: &mut Problems,
@@ -116,12 +116,12 @@ impl<'a> Subject<'a> {
         })
     }
 
-    fn place(&self) -> Place {
-        Place::of(DocumentKey::Service(self.service.application.clone(), self.service.name.clone()))
+    fn place(&self) -> DocumentField {
+        DocumentField::of(DocumentKey::Service(self.service.application.clone(), self.service.name.clone()))
     }
 
     /// What the service says for this channel alone.
-    fn own(&self) -> Option<(&'a PerReleaseChannel, Place)> {
+    fn own(&self) -> Option<(&'a PerReleaseChannel, DocumentField)> {
         let entries = self.service.per_release_channel.iter().enumerate();
         let (index, own) = entries.rev().find(|(_, own)| own.release_channel == self.channel.name)?;
         Some((own, self.place().field("perReleaseChannel").item(index)))
@@ -151,13 +151,13 @@ impl<'a> Subject<'a> {
         self.configs.runtime(&connection.runtime)
     }
 
-    fn only_connection(&self, problems: &mut Problems) -> Option<&'a Connection> {
+    fn only_connection(&self, problems: &mut Problems) -> Option<&'a RuntimeConnection> {
         let all = &self.channel.connections;
-        let fits = |connection: &&Connection| {
+        let fits = |connection: &&RuntimeConnection| {
             let kind = self.configs.runtime(&connection.runtime).map(Runtime::kind);
             matches!(kind, Some(RuntimeKind::Custom(_) | RuntimeKind::Fake(_)))
         };
-        let fitting: Vec<&Connection> = all.iter().filter(fits).collect();
+        let fitting: Vec<&RuntimeConnection> = all.iter().filter(fits).collect();
         match (fitting.as_slice(), all.as_slice()) {
             ([connection], _) => Some(*connection),
             ([], [connection]) => Some(connection),
@@ -195,8 +195,8 @@ impl<'a> Subject<'a> {
     }
 
     /// Constants and builtins: what both the service's and the runtime's templates see.
-    fn base_scope(&self, runtime: &Runtime) -> Scope {
-        let mut scope = Scope::default();
+    fn base_scope(&self, runtime: &Runtime) -> TemplateScope {
+        let mut scope = TemplateScope::default();
         for (name, text) in &self.channel.constants {
             scope.insert_text(format!("Constants.{name}"), text.as_str());
         }
@@ -222,17 +222,17 @@ impl<'a> Subject<'a> {
         scope
     }
 
-    fn add_release_parameters(&self, scope: &mut Scope, problems: &mut Problems) {
+    fn add_release_parameters(&self, scope: &mut TemplateScope, problems: &mut Problems) {
         match self.release {
             None => parameters::insert_unknown(scope, &self.service.parameters),
             Some(release) => self.add_values(scope, release, problems),
         }
     }
 
-    fn add_values(&self, scope: &mut Scope, release: &Release<'_>, problems: &mut Problems) {
+    fn add_values(&self, scope: &mut TemplateScope, release: &Release<'_>, problems: &mut Problems) {
         for definition in &self.service.parameters {
             let name = &definition.name;
-            let place = Place::of_release(format!("params.{name}"));
+            let place = DocumentField::of_release(format!("params.{name}"));
             let given =
                 release.values.get(Some(&self.channel.name), name).map(|given| parameters::from_release(definition, given, self.seal));
             let value = match given {
@@ -258,10 +258,10 @@ impl<'a> Subject<'a> {
     /// The runtime's parameters, filled with what the service gives for this channel.
     fn add_runtime_parameters(
         &self,
-        scope: &mut Scope,
+        scope: &mut TemplateScope,
         runtime: &Runtime,
         custom: &CustomRuntime,
-        service_scope: &Scope,
+        service_scope: &TemplateScope,
         problems: &mut Problems,
     ) {
         let given =
@@ -279,8 +279,8 @@ impl<'a> Subject<'a> {
     }
 
     /// The values that the service gives its runtime here: those of the channel joined with the others by name.
-    fn parameter_values(&self) -> Vec<(&'a ParameterValue, Place)> {
-        let list = |values: &'a [ParameterValue], place: Place| {
+    fn parameter_values(&self) -> Vec<(&'a ParameterValue, DocumentField)> {
+        let list = |values: &'a [ParameterValue], place: DocumentField| {
             let place = place.field("customRuntime").field("parameterValues");
             values.iter().enumerate().map(move |(index, value)| (value, place.item(index)))
         };
@@ -296,7 +296,7 @@ impl<'a> Subject<'a> {
     }
 
     /// Environment from outside the runtime, lowest precedence first.
-    fn env_layers<'b>(&'b self, scope: &'b Scope) -> Vec<EnvLayer<'b>> {
+    fn env_layers<'b>(&'b self, scope: &'b TemplateScope) -> Vec<EnvLayer<'b>> {
         let (default_env, default_place) = &self.channel.default_env;
         let mut layers = vec![
             EnvLayer { env: default_env, place: default_place.clone(), scope },

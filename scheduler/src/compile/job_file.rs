@@ -14,9 +14,9 @@ use serde_json::{Map, Value};
 
 use super::cluster::name_is_taken;
 use super::configs::Configs;
-use super::problem::{Place, Problem, Problems};
-use super::template::{self, Rendered, Scope};
-use super::{ClusterPlace, Command, EnvValue, EnvVar, Place as JobPlace, WRAPPER_CONTAINER};
+use super::problem::{ConfigProblem, DocumentField, Problems};
+use super::template::{self, Rendered, TemplateScope};
+use super::{ClusterPlace, Command, EnvValue, EnvVar, RunTarget as JobPlace, WRAPPER_CONTAINER};
 
 /// Fields of the Job that may say only this, and why.
 const RESERVED: [(&str, &str, &str); 4] = [
@@ -36,7 +36,7 @@ const CONTAINERS: [&str; 2] = ["containers", "initContainers"];
 /// A Job file, read.
 pub(super) struct JobFile {
     /// The config's field that holds or names it.
-    place: Place,
+    place: DocumentField,
     /// Its path, when it is a file of its own; then problems name file and line in words.
     file: Option<String>,
     /// Its text.
@@ -47,7 +47,13 @@ pub(super) struct JobFile {
 }
 
 /// Reads the file; `place` is the `kubernetesConfig`.
-pub(super) fn read(configs: &Configs, config: &KubernetesConfig, scope: &Scope, place: &Place, problems: &mut Problems) -> Option<JobFile> {
+pub(super) fn read(
+    configs: &Configs,
+    config: &KubernetesConfig,
+    scope: &TemplateScope,
+    place: &DocumentField,
+    problems: &mut Problems,
+) -> Option<JobFile> {
     if config.kind == schema::config::KubernetesType::Kustomize {
         let problem = place.field("type").problem("not supported yet: `KUSTOMIZE`");
         problems.add(problem.help("write `type: KUBERNETES` and give the Job itself"));
@@ -79,7 +85,7 @@ pub(super) fn read(configs: &Configs, config: &KubernetesConfig, scope: &Scope, 
 }
 
 /// The one Job of the files, which must hold nothing else.
-fn only_job(files: Vec<(Option<String>, &str)>, place: Place, problems: &mut Problems) -> Option<JobFile> {
+fn only_job(files: Vec<(Option<String>, &str)>, place: DocumentField, problems: &mut Problems) -> Option<JobFile> {
     let mut objects = Vec::new();
     for (file, text) in files {
         for range in yaml::documents(text) {
@@ -147,7 +153,7 @@ impl JobFile {
     pub(super) fn command(
         &self,
         kind: JobKind,
-        scope: &Scope,
+        scope: &TemplateScope,
         on: Option<&JobPlace>,
         names_secrets: bool,
         problems: &mut Problems,
@@ -285,7 +291,7 @@ impl JobFile {
 
     /// A part of the file as JSON, with the values put into its strings. Of the main container's variables the secret ones are
     /// left out: nothing secret stands in a Job.
-    fn object(&self, node: &YamlNode, main: Option<&YamlNode>, scope: &Scope, problems: &mut Problems) -> Value {
+    fn object(&self, node: &YamlNode, main: Option<&YamlNode>, scope: &TemplateScope, problems: &mut Problems) -> Value {
         match &node.kind {
             NodeKind::Scalar { text, .. } if text.contains("{{") => self.text(node, scope, problems).into(),
             NodeKind::Scalar { .. } => node.to_json(),
@@ -325,7 +331,7 @@ impl JobFile {
     }
 
     /// Every string of the file, so that a wrong name in a field that is not used here is told all the same.
-    fn check_strings(&self, node: &YamlNode, scope: &Scope, problems: &mut Problems) {
+    fn check_strings(&self, node: &YamlNode, scope: &TemplateScope, problems: &mut Problems) {
         match &node.kind {
             NodeKind::Scalar { text, .. } => {
                 if let Err(errors) = template::render(text, scope) {
@@ -338,7 +344,7 @@ impl JobFile {
         }
     }
 
-    fn text(&self, node: &YamlNode, scope: &Scope, problems: &mut Problems) -> String {
+    fn text(&self, node: &YamlNode, scope: &TemplateScope, problems: &mut Problems) -> String {
         let NodeKind::Scalar { text, .. } = &node.kind else {
             self.tell(node, "expected a text".to_owned(), None, problems);
             return String::new();
@@ -355,7 +361,7 @@ impl JobFile {
         }
     }
 
-    fn env_value(&self, node: &YamlNode, scope: &Scope, problems: &mut Problems) -> EnvValue {
+    fn env_value(&self, node: &YamlNode, scope: &TemplateScope, problems: &mut Problems) -> EnvValue {
         match &node.kind {
             NodeKind::Scalar { text, .. } if let Ok(Rendered::Secret(secret)) = template::render(text, scope) => secret.into(),
             _ => EnvValue::Plain(self.text(node, scope, problems)),
@@ -363,7 +369,7 @@ impl JobFile {
     }
 
     /// Whether an entry of `env` has a secret for its value.
-    fn is_secret(&self, variable: &YamlNode, scope: &Scope) -> bool {
+    fn is_secret(&self, variable: &YamlNode, scope: &TemplateScope) -> bool {
         scalar(variable, "/value").is_some_and(|text| matches!(template::render(text, scope), Ok(Rendered::Secret(_))))
     }
 
@@ -387,6 +393,6 @@ impl JobFile {
             None => message,
         };
         let needle = needle.filter(|needle| self.file.is_none() && !needle.is_empty());
-        problems.add(Problem { offset, needle, help, ..self.place.problem(message) });
+        problems.add(ConfigProblem { offset, needle, help, ..self.place.problem(message) });
     }
 }

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use schema::config::{ImageRegistryInfo, ParameterDefinition, ParameterKind, ParameterValue, ParameterValueKind};
 
 use super::nearest;
-use super::problem::{Place, Problem, Problems};
-use super::template::{self, Rendered, Scope, Value};
-use super::value::{Given, Seal, SecretValue};
+use super::problem::{ConfigProblem, DocumentField, Problems};
+use super::template::{self, Rendered, TemplateScope, Value};
+use super::value::{Seal, SecretValue, StoredValue};
 
 /// A value for one parameter, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,13 +34,13 @@ pub(super) fn type_name(definition: &ParameterDefinition) -> &'static str {
 }
 
 /// What definitions ask for that is not acted on yet.
-pub(super) fn check_definitions(definitions: &[ParameterDefinition], place: &Place, problems: &mut Problems) {
+pub(super) fn check_definitions(definitions: &[ParameterDefinition], place: &DocumentField, problems: &mut Problems) {
     for (index, definition) in definitions.iter().enumerate() {
         check_definition(definition, &place.item(index), problems);
     }
 }
 
-fn check_definition(definition: &ParameterDefinition, place: &Place, problems: &mut Problems) {
+fn check_definition(definition: &ParameterDefinition, place: &DocumentField, problems: &mut Problems) {
     if let ParameterKind::DockerImage(image) = definition.kind()
         && let Some(info) = &image.image_registry_info
         && info.container_registry_id.is_some()
@@ -104,7 +104,7 @@ pub(super) enum Lack {
 ///
 /// # Errors
 /// The parameter is required, and has neither value nor default, or an empty one.
-pub(super) fn insert(scope: &mut Scope, definition: &ParameterDefinition, value: Option<Bound>) -> Result<(), Lack> {
+pub(super) fn insert(scope: &mut TemplateScope, definition: &ParameterDefinition, value: Option<Bound>) -> Result<(), Lack> {
     let name = format!("Params.{}", definition.name);
     let value = match value.or_else(|| default_value(definition).map(Bound::Text)) {
         Some(value) => value,
@@ -143,7 +143,7 @@ pub(super) fn image_reference(info: Option<&ImageRegistryInfo>, tag: &str) -> St
 }
 
 /// Puts something in the scope under every name that the definitions give, for checking names before there are values.
-pub(super) fn insert_unknown(scope: &mut Scope, definitions: &[ParameterDefinition]) {
+pub(super) fn insert_unknown(scope: &mut TemplateScope, definitions: &[ParameterDefinition]) {
     for definition in definitions {
         let value = match definition.kind() {
             ParameterKind::Secret(_) => Bound::Secret(SecretValue::Sealed(String::new())),
@@ -163,14 +163,14 @@ fn is_empty_secret(secret: &SecretValue, seal: &dyn Seal) -> bool {
 ///
 /// # Errors
 /// What is wrong with it. That it is empty and must not be says [`insert`].
-pub(super) fn from_release(definition: &ParameterDefinition, given: &Given, seal: &dyn Seal) -> Result<Bound, String> {
+pub(super) fn from_release(definition: &ParameterDefinition, given: &StoredValue, seal: &dyn Seal) -> Result<Bound, String> {
     match (definition.kind(), given) {
-        (ParameterKind::Secret(_), Given::Secret(secret)) if definition.required && is_empty_secret(secret, seal) => {
+        (ParameterKind::Secret(_), StoredValue::Secret(secret)) if definition.required && is_empty_secret(secret, seal) => {
             Ok(Bound::Text(String::new()))
         }
-        (ParameterKind::Secret(_), Given::Secret(secret)) => Ok(Bound::Secret(secret.clone())),
-        (_, Given::Text(text)) if definition.required && text.is_empty() => Ok(Bound::Text(String::new())),
-        (_, Given::Text(text)) if !matches!(definition.kind(), ParameterKind::Secret(_)) => {
+        (ParameterKind::Secret(_), StoredValue::Secret(secret)) => Ok(Bound::Secret(secret.clone())),
+        (_, StoredValue::Text(text)) if definition.required && text.is_empty() => Ok(Bound::Text(String::new())),
+        (_, StoredValue::Text(text)) if !matches!(definition.kind(), ParameterKind::Secret(_)) => {
             check_text(definition, text).map(|()| Bound::Text(text.clone()))
         }
         _ => Err("its type in the config has changed between secret and not secret since the value was given".to_owned()),
@@ -184,14 +184,14 @@ pub(super) struct RuntimeValues<'a> {
     /// Its parameters.
     pub(super) definitions: &'a [ParameterDefinition],
     /// The names that the values' templates may use.
-    pub(super) scope: &'a Scope,
+    pub(super) scope: &'a TemplateScope,
     /// Seals raw secrets.
     pub(super) seal: &'a dyn Seal,
 }
 
 impl RuntimeValues<'_> {
     /// Checks and renders the values; what is wrong goes into `problems`.
-    pub(super) fn bind(&self, values: &[(&ParameterValue, Place)], problems: &mut Problems) -> BTreeMap<String, Bound> {
+    pub(super) fn bind(&self, values: &[(&ParameterValue, DocumentField)], problems: &mut Problems) -> BTreeMap<String, Bound> {
         let mut bound = BTreeMap::new();
         for (value, place) in values {
             let Some(definition) = self.definitions.iter().find(|definition| definition.name == value.name) else {
@@ -214,7 +214,13 @@ impl RuntimeValues<'_> {
         bound
     }
 
-    fn one(&self, definition: &ParameterDefinition, value: &ParameterValue, place: &Place, problems: &mut Problems) -> Option<Bound> {
+    fn one(
+        &self,
+        definition: &ParameterDefinition,
+        value: &ParameterValue,
+        place: &DocumentField,
+        problems: &mut Problems,
+    ) -> Option<Bound> {
         let mismatch = |problems: &mut Problems, given: &str| {
             let wanted = type_name(definition);
             let field = if wanted == "dockerImage" { "dockerImageTag" } else { wanted };
@@ -282,7 +288,7 @@ impl RuntimeValues<'_> {
         &self,
         definition: &ParameterDefinition,
         secret: &schema::config::SecretValue,
-        place: &Place,
+        place: &DocumentField,
         problems: &mut Problems,
     ) -> Option<Bound> {
         if let Some(reference) = &secret.secret_ref {
@@ -311,7 +317,7 @@ impl RuntimeValues<'_> {
 pub(super) const EMPTY_HELP: &str = "give it a value, or leave it out (where it comes from a variable, as in CI: is the variable set?)";
 
 /// Says what a required parameter lacks. `way` is how it is given.
-pub(super) fn missing(definition: &ParameterDefinition, lack: Lack, place: &Place, way: &str) -> Problem {
+pub(super) fn missing(definition: &ParameterDefinition, lack: Lack, place: &DocumentField, way: &str) -> ConfigProblem {
     let description = definition.description.as_deref().map(|text| format!(" ({text})")).unwrap_or_default();
     let name = &definition.name;
     match lack {

@@ -5,7 +5,7 @@ use engine::desired::{ApplyPolicy, Cadence, FetchAnswer, FetchPolicy, InfoPolicy
 use schema::config;
 use schema::schedule::{Duration, Schedule};
 
-use super::problem::{Place, Problems};
+use super::problem::{DocumentField, Problems};
 
 /// `pollInterval` of fetch, milliseconds.
 const FETCH_POLL_MS: i64 = 30_000;
@@ -37,7 +37,7 @@ pub(super) fn apply_of_fake() -> ApplyPolicy {
 }
 
 /// How to look; `None` when something is wrong with a schedule.
-pub(super) fn fetch(fetch: &config::FetchCommand, place: &Place, problems: &mut Problems) -> Option<FetchPolicy> {
+pub(super) fn fetch(fetch: &config::FetchCommand, place: &DocumentField, problems: &mut Problems) -> Option<FetchPolicy> {
     let poll_ms = ms(fetch.poll_interval, FETCH_POLL_MS);
     let steady_ms = ms(fetch.steady_state_poll_interval, FETCH_STEADY_MS);
     Some(FetchPolicy {
@@ -52,7 +52,7 @@ pub(super) fn fetch(fetch: &config::FetchCommand, place: &Place, problems: &mut 
 }
 
 /// How to apply; `None` when something is wrong with the window.
-pub(super) fn apply(apply: &config::ApplyCommand, place: &Place, problems: &mut Problems) -> Option<ApplyPolicy> {
+pub(super) fn apply(apply: &config::ApplyCommand, place: &DocumentField, problems: &mut Problems) -> Option<ApplyPolicy> {
     let mut retryable_exit_codes = apply.retryable_exit_codes.clone();
     retryable_exit_codes.sort_unstable();
     retryable_exit_codes.dedup();
@@ -73,7 +73,7 @@ pub(super) fn apply(apply: &config::ApplyCommand, place: &Place, problems: &mut 
 }
 
 /// How to inform; `None` when something is wrong with its schedule.
-pub(super) fn get_info(info: &config::GetInfoCommand, place: &Place, problems: &mut Problems) -> Option<InfoPolicy> {
+pub(super) fn get_info(info: &config::GetInfoCommand, place: &DocumentField, problems: &mut Problems) -> Option<InfoPolicy> {
     let poll_ms = ms(info.poll_interval, INFO_POLL_MS);
     Some(InfoPolicy {
         cadence: cadence(info.poll_schedule.as_deref(), info.timezone.as_deref(), (poll_ms, poll_ms), place, problems)?,
@@ -86,7 +86,7 @@ fn cadence(
     cron: Option<&str>,
     zone: Option<&str>,
     (poll_ms, steady_ms): (i64, i64),
-    place: &Place,
+    place: &DocumentField,
     problems: &mut Problems,
 ) -> Option<Cadence> {
     match cron {
@@ -95,7 +95,7 @@ fn cadence(
     }
 }
 
-fn schedule(cron: &str, zone: Option<&str>, place: &Place, problems: &mut Problems) -> Option<Schedule> {
+fn schedule(cron: &str, zone: Option<&str>, place: &DocumentField, problems: &mut Problems) -> Option<Schedule> {
     match Schedule::parse(cron, zone) {
         Ok(schedule) => Some(schedule),
         Err(error) => {

@@ -31,14 +31,14 @@ impl fmt::Display for DocumentKey {
 
 /// A field of a document.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct DocumentField {
     /// The document; `None` for values that came with a release.
     pub(super) document: Option<DocumentKey>,
     /// Path of the field as it is written, dotted: `service.perReleaseChannel[0].env.KEY`.
     pub(super) path: String,
 }
 
-impl Place {
+impl DocumentField {
     /// The whole of a document.
     pub(super) fn of(document: DocumentKey) -> Self {
         let path = match document {
@@ -67,16 +67,16 @@ impl Place {
     }
 
     /// A problem here.
-    pub(super) fn problem(&self, message: impl Into<String>) -> Problem {
-        Problem { place: self.clone(), offset: 0, needle: None, hidden: false, message: message.into(), help: None }
+    pub(super) fn problem(&self, message: impl Into<String>) -> ConfigProblem {
+        ConfigProblem { place: self.clone(), offset: 0, needle: None, hidden: false, message: message.into(), help: None }
     }
 }
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Problem {
+pub(super) struct ConfigProblem {
     /// Where.
-    pub(super) place: Place,
+    pub(super) place: DocumentField,
     /// Bytes from the start of the field's text to what is meant.
     pub(super) offset: usize,
     /// The part of the text that is meant; `None` = all of it.
@@ -89,7 +89,7 @@ pub(super) struct Problem {
     pub(super) help: Option<String>,
 }
 
-impl Problem {
+impl ConfigProblem {
     /// Of a field whose text must not be shown.
     #[must_use]
     pub(super) fn hide(mut self) -> Self {
@@ -108,14 +108,14 @@ impl Problem {
 /// Problems found so far.
 #[derive(Debug, Default)]
 pub(super) struct Problems {
-    found: Vec<Problem>,
-    told: BTreeSet<(Place, String)>,
-    subject: Option<Subject>,
+    found: Vec<ConfigProblem>,
+    told: BTreeSet<(DocumentField, String)>,
+    subject: Option<ProblemSubject>,
 }
 
 /// What the problems are found for, named where another document is to blame.
 #[derive(Debug)]
-struct Subject {
+struct ProblemSubject {
     document: DocumentKey,
     words: String,
 }
@@ -123,7 +123,7 @@ struct Subject {
 impl Problems {
     /// Adds a problem, unless the same one was found at the same place: what is wrong with a runtime is wrong for each of its
     /// services.
-    pub(super) fn add(&mut self, mut problem: Problem) {
+    pub(super) fn add(&mut self, mut problem: ConfigProblem) {
         if !self.told.insert((problem.place.clone(), problem.message.clone())) {
             return;
         }
@@ -137,7 +137,7 @@ impl Problems {
 
     /// Says what the following problems are found for: `words` are added where they lie in another document.
     pub(super) fn set_subject(&mut self, document: DocumentKey, words: String) {
-        self.subject = Some(Subject { document, words });
+        self.subject = Some(ProblemSubject { document, words });
     }
 
     /// The following problems are found for nobody in particular.
@@ -146,10 +146,10 @@ impl Problems {
     }
 
     /// Adds what is wrong with the template at a place.
-    pub(super) fn add_template(&mut self, place: &Place, errors: Vec<TemplateError>) {
+    pub(super) fn add_template(&mut self, place: &DocumentField, errors: Vec<TemplateError>) {
         for error in errors {
             let error = if place.path.ends_with(".rawSecret") { error.in_secret() } else { error };
-            self.add(Problem { offset: error.at, needle: Some(error.tag), help: error.help, ..place.problem(error.message) });
+            self.add(ConfigProblem { offset: error.at, needle: Some(error.tag), help: error.help, ..place.problem(error.message) });
         }
     }
 
@@ -168,7 +168,7 @@ impl Problems {
     }
 
     /// All of them, in the order in which they were found.
-    pub(super) fn into_vec(self) -> Vec<Problem> {
+    pub(super) fn into_vec(self) -> Vec<ConfigProblem> {
         self.found
     }
 }

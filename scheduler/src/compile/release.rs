@@ -12,9 +12,9 @@ use super::channels::Channel;
 use super::check::NoSeal;
 use super::commands::render_text;
 use super::parameters::{Bound, Lack};
-use super::problem::{DocumentKey, Place, Problems};
-use super::template::{self, Scope};
-use super::value::{Given, Seal, SecretValue, Values};
+use super::problem::{DocumentField, DocumentKey, Problems};
+use super::template::{self, TemplateScope};
+use super::value::{Seal, SecretValue, StoredValue, Values};
 use super::{Earlier, nearest, parameters};
 
 /// Longest name of a version, in bytes; it stands in environments, labels and tables, and scripts make paths and arguments of it.
@@ -39,7 +39,7 @@ pub(super) fn values(
             }
             None => {
                 let names = channels.iter().map(|channel| channel.name.as_str());
-                let problem = Place::of_release(place).problem(format!("unknown release channel `{name}`"));
+                let problem = DocumentField::of_release(place).problem(format!("unknown release channel `{name}`"));
                 problems.add(problem.help(nearest::help(name, "channels", names)));
             }
         }
@@ -88,7 +88,7 @@ pub(super) fn value_warnings(
 /// What of an earlier release still has a parameter and a channel.
 fn still_known(service: &Service, channels: &[Channel], earlier: &Values) -> Values {
     let known = |name: &String| service.parameters.iter().any(|definition| definition.name == *name);
-    let keep = |values: &BTreeMap<String, Given>| -> BTreeMap<String, Given> {
+    let keep = |values: &BTreeMap<String, StoredValue>| -> BTreeMap<String, StoredValue> {
         values.iter().filter(|(name, _)| known(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
     };
     let is_channel = |name: &ChannelName| channels.iter().any(|channel| channel.name == *name);
@@ -111,10 +111,10 @@ fn read(
     place: &str,
     seal: &dyn Seal,
     problems: &mut Problems,
-) -> BTreeMap<String, Given> {
+) -> BTreeMap<String, StoredValue> {
     let mut values = BTreeMap::new();
     for (name, text) in given {
-        let place = Place::of_release(format!("{place}.{name}"));
+        let place = DocumentField::of_release(format!("{place}.{name}"));
         match service.parameters.iter().find(|definition| definition.name == *name) {
             Some(definition) => {
                 if let Some(value) = read_one(definition, text, &place, seal, problems) {
@@ -131,17 +131,23 @@ fn read(
     values
 }
 
-fn read_one(definition: &ParameterDefinition, text: &str, place: &Place, seal: &dyn Seal, problems: &mut Problems) -> Option<Given> {
+fn read_one(
+    definition: &ParameterDefinition,
+    text: &str,
+    place: &DocumentField,
+    seal: &dyn Seal,
+    problems: &mut Problems,
+) -> Option<StoredValue> {
     if definition.required && text.is_empty() {
         let way = "give it a value";
         problems.add(parameters::missing(definition, Lack::Content, place, way));
         return None;
     }
     if matches!(definition.kind(), ParameterKind::Secret(_)) {
-        return Some(Given::Secret(SecretValue::Sealed(super::commands::sealed(text, seal, place, problems))));
+        return Some(StoredValue::Secret(SecretValue::Sealed(super::commands::sealed(text, seal, place, problems))));
     }
     match parameters::check_text(definition, text) {
-        Ok(()) => Some(Given::Text(text.to_owned())),
+        Ok(()) => Some(StoredValue::Text(text.to_owned())),
         Err(why) => {
             let problem = place.problem(format!("parameter `{}`: {why}", definition.name));
             problems.add(if text.is_empty() { problem.help(parameters::EMPTY_HELP) } else { problem });
@@ -151,8 +157,8 @@ fn read_one(definition: &ParameterDefinition, text: &str, place: &Place, seal: &
 }
 
 /// The names that a `bundleName` may use, but for the parameters: it names the version in all channels, so none of a channel.
-pub(super) fn bundle_scope(service: &Service) -> Scope {
-    let mut scope = Scope::default();
+pub(super) fn bundle_scope(service: &Service) -> TemplateScope {
+    let mut scope = TemplateScope::default();
     for constant in &service.constants {
         scope.insert_text(format!("Constants.{}", constant.name), constant.string.value.as_str());
     }
@@ -162,10 +168,10 @@ pub(super) fn bundle_scope(service: &Service) -> Scope {
 }
 
 /// Says of required parameters without a value, or with one for single channels only, that the version's name needs them.
-fn missing_in_name(text: &str, scope: &Scope, missing: &[(&ParameterDefinition, Lack)], problems: &mut Problems) {
+fn missing_in_name(text: &str, scope: &TemplateScope, missing: &[(&ParameterDefinition, Lack)], problems: &mut Problems) {
     for (definition, lack) in missing {
         let mut others = scope.clone();
-        let with = |scope: &mut Scope, definition| parameters::insert(scope, definition, Some(Bound::Unknown));
+        let with = |scope: &mut TemplateScope, definition| parameters::insert(scope, definition, Some(Bound::Unknown));
         for (other, _) in missing.iter().filter(|(other, _)| other.name != definition.name) {
             let _ = with(&mut others, other);
         }
@@ -174,7 +180,7 @@ fn missing_in_name(text: &str, scope: &Scope, missing: &[(&ParameterDefinition, 
         // Only what is wrong without this one, and right with it, is for its lack.
         if template::render(text, &others).is_err() && template::render(text, &all).is_ok() {
             let help = format!("give it with `--param {}=…`: `bundleName` names the version with it, in all channels", definition.name);
-            let place = Place::of_release(format!("params.{}", definition.name));
+            let place = DocumentField::of_release(format!("params.{}", definition.name));
             problems.add(parameters::missing(definition, *lack, &place, &help));
         }
     }
@@ -196,7 +202,7 @@ pub(super) fn bundle_name(service: &Service, values: &Values, problems: &mut Pro
     if problems.count() > before {
         return None;
     }
-    let place = Place::of(DocumentKey::Service(service.application.clone(), service.name.clone())).field("bundleName");
+    let place = DocumentField::of(DocumentKey::Service(service.application.clone(), service.name.clone())).field("bundleName");
     let name = render_text(text, &scope, &place, problems);
     if problems.count() > before {
         return None;

@@ -25,7 +25,7 @@ pub(super) enum Value {
 
 /// The names that a template may use, and their values.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Scope {
+pub(super) struct TemplateScope {
     values: BTreeMap<String, Value>,
     /// Names under these prefixes may or may not exist; nobody can say yet.
     open: Vec<&'static str>,
@@ -44,7 +44,7 @@ pub(super) enum Rendered {
     Secret(SecretValue),
 }
 
-impl Scope {
+impl TemplateScope {
     /// Adds a name with its root (`Params.x`); a later value takes the place of an earlier one.
     pub(super) fn insert(&mut self, name: impl Into<String>, value: Value) {
         self.values.insert(name.into(), value);
@@ -83,11 +83,11 @@ impl Scope {
 /// # Errors
 /// Every malformed tag; else every name that the scope does not have, a secret with text around it, and a text over
 /// [`RENDERED_LIMIT_BYTES`].
-pub(super) fn render(text: &str, scope: &Scope) -> Result<Rendered, Vec<TemplateError>> {
+pub(super) fn render(text: &str, scope: &TemplateScope) -> Result<Rendered, Vec<TemplateError>> {
     put_in(&Template::parse(text)?, scope)
 }
 
-fn put_in(template: &Template, scope: &Scope) -> Result<Rendered, Vec<TemplateError>> {
+fn put_in(template: &Template, scope: &TemplateScope) -> Result<Rendered, Vec<TemplateError>> {
     let mut text = String::new();
     let mut errors = Vec::new();
     let mut known = true;
@@ -141,8 +141,8 @@ mod tests {
 
     use super::*;
 
-    fn scope() -> Scope {
-        let mut scope = Scope::default();
+    fn scope() -> TemplateScope {
+        let mut scope = TemplateScope::default();
         for (name, text) in [
             ("Params.x", "1"),
             ("Params.my-param", "dashed"),
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_rendered_text_has_a_limit() {
-        let mut scope = Scope::default();
+        let mut scope = TemplateScope::default();
         scope.insert_text("Params.big", "x".repeat(RENDERED_LIMIT_BYTES / 2));
         assert!(render("{{.Params.big}}{{.Params.big}}", &scope).is_ok());
         let errors = render("{{.Params.big}}{{.Params.big}} {{.Params.big}}", &scope).unwrap_err();
@@ -276,7 +276,7 @@ mod tests {
 
         #[test]
         fn rendering_is_never_done_twice(before in "[^{]{0,8}", value in "\\PC{0,12}|\\{\\{\\.Params\\.x\\}\\}", after in "[^{]{0,8}") {
-            let mut scope = Scope::default();
+            let mut scope = TemplateScope::default();
             scope.insert_text("Params.v", value.clone());
             scope.insert_text("Params.x", "never");
             let text = format!("{before}{{{{.Params.v}}}}{after}");
@@ -285,7 +285,7 @@ mod tests {
 
         #[test]
         fn text_without_opening_braces_stays_as_it_is(text in "[^{]{0,60}") {
-            prop_assert_eq!(render(&text, &Scope::default()), Ok(Rendered::Text(text)));
+            prop_assert_eq!(render(&text, &TemplateScope::default()), Ok(Rendered::Text(text)));
         }
     }
 }

@@ -30,7 +30,7 @@ pub trait Seal {
 /// One value as a release stores it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Given {
+pub enum StoredValue {
     /// Of any type but `secret`: as it was written.
     Text(String),
     /// Of type `secret`.
@@ -44,9 +44,9 @@ pub enum Given {
 #[serde(rename_all = "camelCase", default)]
 pub struct Values {
     /// For all channels.
-    pub all: BTreeMap<String, Given>,
+    pub all: BTreeMap<String, StoredValue>,
     /// For one channel each; these win.
-    pub per_channel: BTreeMap<ChannelName, BTreeMap<String, Given>>,
+    pub per_channel: BTreeMap<ChannelName, BTreeMap<String, StoredValue>>,
     /// Which of the latter nobody gave for that channel: it kept them, and they are of this version.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub kept: BTreeMap<ChannelName, BTreeMap<String, String>>,
@@ -58,9 +58,9 @@ pub struct Values {
 
 impl Values {
     /// The value that a channel sees; none where that is what the definition says.
-    pub fn get(&self, channel: Option<&ChannelName>, name: &str) -> Option<&Given> {
+    pub fn get(&self, channel: Option<&ChannelName>, name: &str) -> Option<&StoredValue> {
         let own = channel.and_then(|channel| self.per_channel.get(channel)).and_then(|values| values.get(name));
-        own.or_else(|| self.all.get(name)).filter(|value| **value != Given::Default)
+        own.or_else(|| self.all.get(name)).filter(|value| **value != StoredValue::Default)
     }
 
     /// The parameters for which a channel has a value here, or keeps to what the definition says.
@@ -94,11 +94,11 @@ impl Values {
 
     /// Lets a channel keep a value where it would see another one; none is what the definition says. `version`: whose value it is; none
     /// where somebody gave it for this channel.
-    pub fn keep(&mut self, channel: &ChannelName, name: &str, value: Option<&Given>, version: Option<&str>) {
+    pub fn keep(&mut self, channel: &ChannelName, name: &str, value: Option<&StoredValue>, version: Option<&str>) {
         if self.get(Some(channel), name) == value {
             return;
         }
-        let value = value.cloned().unwrap_or(Given::Default);
+        let value = value.cloned().unwrap_or(StoredValue::Default);
         self.per_channel.entry(channel.clone()).or_default().insert(name.to_owned(), value);
         let kept = self.kept.entry(channel.clone()).or_default();
         match version {
@@ -157,7 +157,7 @@ mod tests {
             if let (Some((channel, name)), Some(version)) = (name.split_once(':'), version) {
                 values.kept.entry(channel.parse().unwrap()).or_default().insert(name.to_owned(), version.to_owned());
             }
-            let value = if value == "-" { Given::Default } else { Given::Text(value.to_owned()) };
+            let value = if value == "-" { StoredValue::Default } else { StoredValue::Text(value.to_owned()) };
             match name.split_once(':') {
                 None => values.all.insert(name.to_owned(), value),
                 Some((channel, name)) => values.per_channel.entry(channel.parse().unwrap()).or_default().insert(name.to_owned(), value),
@@ -210,7 +210,7 @@ mod tests {
     fn a_channel_keeps_a_value_only_where_it_would_see_another_one() {
         let keep = |before: &str, name: &str, value: &str, version, after: &str| {
             let mut kept = values(before);
-            let value = (value != "-").then(|| Given::Text(value.to_owned()));
+            let value = (value != "-").then(|| StoredValue::Text(value.to_owned()));
             kept.keep(&"production".parse().unwrap(), name, value.as_ref(), version);
             assert_eq!(kept, values(after), "{before} and {name}={value:?}");
         };
@@ -247,9 +247,9 @@ mod tests {
         let values = values("a=1 production:a=2");
         let production = "production".parse().unwrap();
         let staging = "staging".parse().unwrap();
-        assert_eq!(values.get(Some(&production), "a"), Some(&Given::Text("2".to_owned())));
-        assert_eq!(values.get(Some(&staging), "a"), Some(&Given::Text("1".to_owned())));
-        assert_eq!(values.get(None, "a"), Some(&Given::Text("1".to_owned())));
+        assert_eq!(values.get(Some(&production), "a"), Some(&StoredValue::Text("2".to_owned())));
+        assert_eq!(values.get(Some(&staging), "a"), Some(&StoredValue::Text("1".to_owned())));
+        assert_eq!(values.get(None, "a"), Some(&StoredValue::Text("1".to_owned())));
         assert_eq!(self::values("a=1 production:a=-<web-2").get(Some(&production), "a"), None);
     }
 }

@@ -8,7 +8,7 @@ use super::StartError;
 use crate::belongs::BelongsError;
 use crate::blobs::Blobs;
 use crate::clock::Clock;
-use crate::retention::reserve::{self, Way};
+use crate::retention::reserve::{self, ReserveAtOpen};
 use crate::retention::{Policy, Retention};
 use crate::settings::Settings;
 use crate::store::{LockError, Store, StoreError};
@@ -17,7 +17,7 @@ use crate::store::{LockError, Store, StoreError};
 const PRUNE_WITHIN: Duration = Duration::from_secs(10);
 
 /// Removes what is not kept any more, when there was little room.
-pub(super) async fn prune(way: &Way, store: &Store, blobs: &Blobs, policy: Policy, clock: &Clock) {
+pub(super) async fn prune(way: &ReserveAtOpen, store: &Store, blobs: &Blobs, policy: Policy, clock: &Clock) {
     if !way.is_given_up() {
         return;
     }

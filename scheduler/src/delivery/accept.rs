@@ -13,14 +13,14 @@ use schema::spool::{Stream, is_output_name};
 use schema::time::Timestamp;
 use schema::wire::Wanted;
 
-use super::held::Held;
+use super::held::GrowingFile;
 use super::staging::{FILES_LIMIT, STREAM_LIMIT_BYTES, Staging};
 use crate::blobs::{Blobs, Keep};
 use crate::runner::learned;
 
 /// What becomes of a report.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Verdict {
+pub(super) enum ReportVerdict {
     /// All is here. The report as it is kept: with the ids of its blobs, and nothing inline.
     Accepted(Box<Report>),
     /// Bytes are missing or wrong.
@@ -32,7 +32,7 @@ pub(super) enum Verdict {
 }
 
 /// Where one stream of a report is.
-enum At {
+enum StreamCheck {
     Inline(Vec<u8>, BlobId),
     Uploaded(BlobId),
     Nowhere,
@@ -43,7 +43,7 @@ enum At {
 
 /// What is known here of a job whose report comes.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Asked {
+pub(super) struct ReportedJob {
     /// What it is to print, if a document.
     pub(super) expect: Option<StructuredKind>,
     /// It was ended because its time is over, which its wrapper need not know: what ended from then on did so because of that.
@@ -53,9 +53,9 @@ pub(super) struct Asked {
 }
 
 /// Looks whether a report can be accepted, and accepts it.
-pub(super) fn judge(staging: &mut Staging, mut report: Box<Report>, asked: Asked, blobs: &Blobs) -> io::Result<Verdict> {
+pub(super) fn judge(staging: &mut Staging, mut report: Box<Report>, asked: ReportedJob, blobs: &Blobs) -> io::Result<ReportVerdict> {
     if let Err(why) = contradiction(&report) {
-        return Ok(Verdict::Wrong(why));
+        return Ok(ReportVerdict::Wrong(why));
     }
     let mut wanted = Wanted::default();
     let mut found = Vec::new();
@@ -63,40 +63,40 @@ pub(super) fn judge(staging: &mut Staging, mut report: Box<Report>, asked: Asked
         let (held, asked) = staging.stream_and_asked(stream);
         let at = look(held, stream, &report, asked)?;
         match at {
-            At::Wrong(why) => return Ok(Verdict::Wrong(why)),
-            At::TooMuch => {
+            StreamCheck::Wrong(why) => return Ok(ReportVerdict::Wrong(why)),
+            StreamCheck::TooMuch => {
                 let name = stream.as_str();
-                return Ok(Verdict::TooMuch(format!(
+                return Ok(ReportVerdict::TooMuch(format!(
                     "{name} is longer than the {STREAM_LIMIT_BYTES} bytes that are kept of it; let the wrapper cut it with --max-output"
                 )));
             }
-            At::Wanted(offset) => match stream {
+            StreamCheck::Wanted(offset) => match stream {
                 Stream::Stdout => wanted.stdout = Some(offset),
                 Stream::Stderr => wanted.stderr = Some(offset),
             },
-            At::Inline(..) | At::Uploaded(_) | At::Nowhere => found.push((stream, at)),
+            StreamCheck::Inline(..) | StreamCheck::Uploaded(_) | StreamCheck::Nowhere => found.push((stream, at)),
         }
     }
     for file in &report.files {
         let Some(id) = file.content_blob_id else { continue };
-        let held = staging.file(&file.name).map(Held::digest).transpose()?;
+        let held = staging.file(&file.name).map(GrowingFile::digest).transpose()?;
         if held != Some(id) {
             staging.drop_file(&file.name)?;
             wanted.files.push(file.name.clone());
         }
     }
     if wanted != Wanted::default() {
-        return Ok(Verdict::Wanted(wanted));
+        return Ok(ReportVerdict::Wanted(wanted));
     }
     staging.close();
     let keep = if asked.answers_first { Keep::Synced } else { Keep::Lazy };
     for (stream, at) in found {
         let id = match at {
-            At::Inline(bytes, id) => {
+            StreamCheck::Inline(bytes, id) => {
                 blobs.put(&bytes, keep)?;
                 Some(id)
             }
-            At::Uploaded(id) => {
+            StreamCheck::Uploaded(id) => {
                 blobs.take(staging.stream(stream).path(), id, keep)?;
                 Some(id)
             }
@@ -112,7 +112,7 @@ pub(super) fn judge(staging: &mut Staging, mut report: Box<Report>, asked: Asked
     report.timed_out |= learned::is_since(asked.over_time, learned::ended_at(&report));
     check_output(&mut report, asked.expect, blobs)?;
     staging.keep_report(&report, asked.answers_first)?;
-    Ok(Verdict::Accepted(report))
+    Ok(ReportVerdict::Accepted(report))
 }
 
 /// Checks what a command printed that was to print a document, when its wrapper did not: one that is older, or was told to expect
@@ -151,21 +151,24 @@ fn contradiction(report: &Report) -> Result<(), String> {
     Ok(())
 }
 
-fn look(held: &mut Held, stream: Stream, report: &Report, asked: &mut Option<u64>) -> io::Result<At> {
+fn look(held: &mut GrowingFile, stream: Stream, report: &Report, asked: &mut Option<u64>) -> io::Result<StreamCheck> {
     let name = stream.as_str();
     let (claimed, inline, bytes) = match stream {
         Stream::Stdout => (report.stdout_blob_id, &report.stdout_inline, report.stdout_bytes),
         Stream::Stderr => (report.stderr_blob_id, &report.stderr_inline, report.stderr_bytes),
     };
     if let Some(text) = inline {
-        let Ok(content) = STANDARD.decode(text) else { return Ok(At::Wrong(format!("{name}Inline is not base64"))) };
+        let Ok(content) = STANDARD.decode(text) else { return Ok(StreamCheck::Wrong(format!("{name}Inline is not base64"))) };
         if content.len() > INLINE_LIMIT_BYTES {
-            return Ok(At::Wrong(format!("{name}Inline has {} bytes and at most {INLINE_LIMIT_BYTES} ride in a report", content.len())));
+            return Ok(StreamCheck::Wrong(format!(
+                "{name}Inline has {} bytes and at most {INLINE_LIMIT_BYTES} ride in a report",
+                content.len()
+            )));
         }
         let id = BlobId::of(&content);
         return Ok(match claimed {
-            Some(claimed) if claimed != id => At::Wrong(format!("{name}Inline has the digest {id} and {name}BlobId is {claimed}")),
-            _ => At::Inline(content, id),
+            Some(claimed) if claimed != id => StreamCheck::Wrong(format!("{name}Inline has the digest {id} and {name}BlobId is {claimed}")),
+            _ => StreamCheck::Inline(content, id),
         });
     }
     // How long it should be; unknown when something was left out.
@@ -176,20 +179,20 @@ fn look(held: &mut Held, stream: Stream, report: &Report, asked: &mut Option<u64
         None => whole.is_none_or(|whole| whole == length),
     };
     Ok(match (fits, whole) {
-        (true, _) if length == 0 && claimed.is_none() => At::Nowhere,
-        (true, _) => At::Uploaded(held.digest()?),
-        (false, Some(whole)) if length < whole.min(STREAM_LIMIT_BYTES) => At::Wanted(length),
-        (false, Some(whole)) if whole > STREAM_LIMIT_BYTES => At::TooMuch,
+        (true, _) if length == 0 && claimed.is_none() => StreamCheck::Nowhere,
+        (true, _) => StreamCheck::Uploaded(held.digest()?),
+        (false, Some(whole)) if length < whole.min(STREAM_LIMIT_BYTES) => StreamCheck::Wanted(length),
+        (false, Some(whole)) if whole > STREAM_LIMIT_BYTES => StreamCheck::TooMuch,
         // Too little, or wrong? The first time the rest is asked for; if nothing came, all of it.
         (false, None) if *asked != Some(length) => {
             *asked = Some(length);
-            At::Wanted(length)
+            StreamCheck::Wanted(length)
         }
-        (false, None) if length >= STREAM_LIMIT_BYTES => At::TooMuch,
+        (false, None) if length >= STREAM_LIMIT_BYTES => StreamCheck::TooMuch,
         (false, _) => {
             *asked = None;
             held.clear()?;
-            At::Wanted(0)
+            StreamCheck::Wanted(0)
         }
     })
 }

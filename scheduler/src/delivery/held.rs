@@ -35,14 +35,14 @@ pub(super) enum Appended {
 
 /// A file that grows at its end.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct GrowingFile {
     path: PathBuf,
     length: u64,
     hash: Sha256,
     hashed: u64,
 }
 
-impl Held {
+impl GrowingFile {
     /// The file as it is on disk; not there is the same as empty.
     pub(super) fn open(path: PathBuf) -> io::Result<Self> {
         let length = match std::fs::metadata(&path) {
@@ -148,13 +148,13 @@ mod tests {
 
     const LIMIT: u64 = 1 << 20;
 
-    fn held() -> (tempfile::TempDir, Held) {
+    fn held() -> (tempfile::TempDir, GrowingFile) {
         let directory = tempfile::tempdir().unwrap();
-        let held = Held::open(directory.path().join("stdout")).unwrap();
+        let held = GrowingFile::open(directory.path().join("stdout")).unwrap();
         (directory, held)
     }
 
-    fn content(held: &Held) -> Vec<u8> {
+    fn content(held: &GrowingFile) -> Vec<u8> {
         std::fs::read(held.path()).unwrap_or_default()
     }
 
@@ -246,11 +246,11 @@ mod tests {
                         };
                         prop_assert_eq!(held.append(offset as u64, piece, LIMIT).unwrap(), expected);
                     }
-                    Step::Restart => held = Held::open(held.path().to_owned()).unwrap(),
+                    Step::Restart => held = GrowingFile::open(held.path().to_owned()).unwrap(),
                     Step::Lose(bytes) if model > 0 => {
                         model = model.saturating_sub(bytes);
                         File::options().write(true).open(held.path()).unwrap().set_len(model as u64).unwrap();
-                        held = Held::open(held.path().to_owned()).unwrap();
+                        held = GrowingFile::open(held.path().to_owned()).unwrap();
                     }
                     Step::Lose(_) => {}
                     Step::Ask => prop_assert_eq!(held.digest().unwrap(), BlobId::of(&truth[..model])),

@@ -14,17 +14,17 @@ const JOBS_LIMIT: usize = 1024;
 
 /// What was noted, by job.
 #[derive(Debug, Default)]
-pub struct Records {
-    noted: Mutex<Noted>,
+pub struct UploadRecords {
+    noted: Mutex<NotedUploads>,
 }
 
 #[derive(Debug, Default)]
-struct Noted {
+struct NotedUploads {
     jobs: HashMap<JobId, Vec<BlobId>>,
     order: VecDeque<JobId>,
 }
 
-impl Records {
+impl UploadRecords {
     /// Whether this is to be noted: it was not yet, and there is room. `what` is a digest of what happened; if it is to be,
     /// it counts as noted from now on.
     pub fn is_new(&self, job: JobId, what: BlobId) -> bool {
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn the_same_is_noted_once_and_of_one_job_only_so_much() {
-        let records = Records::default();
+        let records = UploadRecords::default();
         let (one, other) = (JobId::derive(&[b"1"]), JobId::derive(&[b"2"]));
         assert!(records.is_new(one, BlobId::of(b"x")));
         assert!(!records.is_new(one, BlobId::of(b"x")));
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn what_is_remembered_is_bounded() {
-        let records = Records::default();
+        let records = UploadRecords::default();
         for number in 0..3000_u32 {
             records.is_new(JobId::derive(&[&number.to_le_bytes()]), BlobId::of(b"x"));
         }

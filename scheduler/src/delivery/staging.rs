@@ -24,7 +24,7 @@ use schema::spool::{Stream, is_output_name};
 use schema::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::held::{Appended, Held};
+use super::held::{Appended, GrowingFile};
 
 /// Most bytes of one stream that are kept, whatever `--max-output` the job was given: 64 times the wrapper's default, and more
 /// than anybody reads. A job that has to print more has to keep it elsewhere.
@@ -52,7 +52,7 @@ const NEW: &str = "new";
 /// What was agreed with a job when it was handed over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Order {
+pub(super) struct JobTerms {
     /// Which job.
     pub(super) job: JobId,
     /// Which attempt.
@@ -89,9 +89,9 @@ pub enum FileTaken {
 #[derive(Debug)]
 pub(super) struct Staging {
     path: PathBuf,
-    streams: [Held; 2],
-    files: BTreeMap<String, Held>,
-    parts: BTreeMap<String, Held>,
+    streams: [GrowingFile; 2],
+    files: BTreeMap<String, GrowingFile>,
+    parts: BTreeMap<String, GrowingFile>,
     /// Nothing new is taken any more: what is here may have become blobs, which never change.
     closed: bool,
     /// Lengths of the streams at which their rest was asked for before.
@@ -100,7 +100,7 @@ pub(super) struct Staging {
 
 impl Staging {
     /// Makes the directory of a job, or finds the one that was made before; then its order is the one of that time.
-    pub(super) fn make(path: PathBuf, order: Order) -> io::Result<(Self, Order)> {
+    pub(super) fn make(path: PathBuf, order: JobTerms) -> io::Result<(Self, JobTerms)> {
         if let Some(found) = Self::read_order(&path)? {
             return Ok((Self::open(path)?, found));
         }
@@ -113,7 +113,7 @@ impl Staging {
     }
 
     /// The order in a directory; `None` when there is none that can be read.
-    pub(super) fn read_order(path: &Path) -> io::Result<Option<Order>> {
+    pub(super) fn read_order(path: &Path) -> io::Result<Option<JobTerms>> {
         read(&path.join(ORDER))
     }
 
@@ -123,7 +123,7 @@ impl Staging {
         for directory in [FILES, PARTS, NEW] {
             DirBuilder::new().recursive(true).mode(0o700).create(path.join(directory))?;
         }
-        let [stdout, stderr] = Stream::ALL.map(|stream| Held::open(path.join(stream.as_str())));
+        let [stdout, stderr] = Stream::ALL.map(|stream| GrowingFile::open(path.join(stream.as_str())));
         let (files, parts) = (list(&path.join(FILES))?, list(&path.join(PARTS))?);
         let closed = path.join(REPORT).exists();
         Ok(Self { path, streams: [stdout?, stderr?], files, parts, closed, asked: [None; 2] })
@@ -192,17 +192,17 @@ impl Staging {
     }
 
     /// What is held of a stream.
-    pub(super) fn stream(&mut self, stream: Stream) -> &mut Held {
+    pub(super) fn stream(&mut self, stream: Stream) -> &mut GrowingFile {
         &mut self.streams[stream as usize]
     }
 
     /// The same, and at which length its rest was asked for before.
-    pub(super) fn stream_and_asked(&mut self, stream: Stream) -> (&mut Held, &mut Option<u64>) {
+    pub(super) fn stream_and_asked(&mut self, stream: Stream) -> (&mut GrowingFile, &mut Option<u64>) {
         (&mut self.streams[stream as usize], &mut self.asked[stream as usize])
     }
 
     /// A declared file that is complete.
-    pub(super) fn file(&mut self, name: &str) -> Option<&mut Held> {
+    pub(super) fn file(&mut self, name: &str) -> Option<&mut GrowingFile> {
         self.files.get_mut(name)
     }
 
@@ -244,7 +244,7 @@ impl Staging {
         let path = self.path.join(PARTS).join(name);
         let part = match self.parts.entry(name.to_owned()) {
             std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
-            std::collections::btree_map::Entry::Vacant(entry) => entry.insert(Held::open(path)?),
+            std::collections::btree_map::Entry::Vacant(entry) => entry.insert(GrowingFile::open(path)?),
         };
         if part.length() > total {
             // Of another upload under this name.
@@ -263,7 +263,7 @@ impl Staging {
     }
 
     /// Takes a declared file that came whole.
-    pub(super) fn take_file(&mut self, name: &str, came: Held) -> io::Result<FileTaken> {
+    pub(super) fn take_file(&mut self, name: &str, came: GrowingFile) -> io::Result<FileTaken> {
         if self.closed {
             return Ok(FileTaken::Over);
         }
@@ -273,7 +273,7 @@ impl Staging {
         self.complete(name, came).map(FileTaken::Complete)
     }
 
-    fn complete(&mut self, name: &str, mut came: Held) -> io::Result<BlobId> {
+    fn complete(&mut self, name: &str, mut came: GrowingFile) -> io::Result<BlobId> {
         let digest = came.digest()?;
         came.rename(self.path.join(FILES).join(name))?;
         self.files.insert(name.to_owned(), came);
@@ -319,12 +319,12 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-fn list(directory: &Path) -> io::Result<BTreeMap<String, Held>> {
+fn list(directory: &Path) -> io::Result<BTreeMap<String, GrowingFile>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         if let Some(name) = entry.file_name().to_str().filter(|name| is_output_name(name)) {
-            found.insert(name.to_owned(), Held::open(entry.path())?);
+            found.insert(name.to_owned(), GrowingFile::open(entry.path())?);
         }
     }
     Ok(found)

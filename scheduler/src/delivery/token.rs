@@ -32,7 +32,7 @@ pub struct JobToken {
 
 /// Why a token is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refused {
+pub enum TokenRefusal {
     /// Not a token of a job, by its form: perhaps one of the API.
     NotOne,
     /// Not signed by this scheduler's key.
@@ -43,17 +43,17 @@ pub enum Refused {
 
 /// Signs and checks.
 #[derive(Clone)]
-pub struct Tokens {
+pub struct TokenSigner {
     key: [u8; 32],
 }
 
-impl std::fmt::Debug for Tokens {
+impl std::fmt::Debug for TokenSigner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Tokens")
     }
 }
 
-impl Tokens {
+impl TokenSigner {
     /// Tokens signed with the key that belongs to this sealer.
     pub fn new(sealer: &Sealer) -> Self {
         Self { key: sealer.job_token_key() }
@@ -82,15 +82,15 @@ impl Tokens {
     ///
     /// # Errors
     /// Why not.
-    pub fn check(&self, text: &str, now: Timestamp) -> Result<JobToken, Refused> {
-        let Some(rest) = text.strip_prefix(PREFIX).filter(|_| text.len() <= LIMIT) else { return Err(Refused::NotOne) };
-        let (said, mac) = text.rsplit_once('.').ok_or(Refused::Forged)?;
-        let mac = unhex(mac).ok_or(Refused::Forged)?;
+    pub fn check(&self, text: &str, now: Timestamp) -> Result<JobToken, TokenRefusal> {
+        let Some(rest) = text.strip_prefix(PREFIX).filter(|_| text.len() <= LIMIT) else { return Err(TokenRefusal::NotOne) };
+        let (said, mac) = text.rsplit_once('.').ok_or(TokenRefusal::Forged)?;
+        let mac = unhex(mac).ok_or(TokenRefusal::Forged)?;
         // Compares in constant time.
-        self.mac(said).verify_slice(&mac).map_err(|_| Refused::Forged)?;
-        let token = parse(rest).ok_or(Refused::Forged)?;
+        self.mac(said).verify_slice(&mac).map_err(|_| TokenRefusal::Forged)?;
+        let token = parse(rest).ok_or(TokenRefusal::Forged)?;
         match token.expires_at {
-            Some(expires) if now >= expires => Err(Refused::Expired),
+            Some(expires) if now >= expires => Err(TokenRefusal::Expired),
             _ => Ok(token),
         }
     }
@@ -129,8 +129,8 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
-    fn tokens() -> Tokens {
-        Tokens::new(&Sealer::with_key([7; 32]))
+    fn tokens() -> TokenSigner {
+        TokenSigner::new(&Sealer::with_key([7; 32]))
     }
 
     fn token() -> JobToken {
@@ -152,27 +152,27 @@ mod tests {
     fn a_restored_database_takes_no_token_of_the_one_that_it_was_made_from() {
         let text = tokens().issue(&token());
         let restored = tokens().of_lineage("a1");
-        assert_eq!(restored.check(&text, NOW), Err(Refused::Forged));
+        assert_eq!(restored.check(&text, NOW), Err(TokenRefusal::Forged));
         assert_eq!(tokens().of_lineage("").check(&text, NOW), Ok(token()), "one that never was restored has no lineage");
         let own = restored.issue(&token());
         assert_eq!(restored.check(&own, NOW), Ok(token()));
-        assert_eq!(tokens().of_lineage("b2").check(&own, NOW), Err(Refused::Forged));
+        assert_eq!(tokens().of_lineage("b2").check(&own, NOW), Err(TokenRefusal::Forged));
     }
 
     #[test]
     fn bad_input_wrong_or_expired_token_opens_nothing() {
         let text = tokens().issue(&token());
-        let other = Tokens::new(&Sealer::with_key([8; 32])).issue(&token());
+        let other = TokenSigner::new(&Sealer::with_key([8; 32])).issue(&token());
         let attempt = text.replacen(".3.0.", ".4.0.", 1);
         let expired = tokens().issue(&JobToken { expires_at: Some(NOW), ..token() });
         let cases = [
-            (other.as_str(), Refused::Forged),
-            (&attempt, Refused::Forged),
-            (&expired, Refused::Expired),
-            (&text[..text.len() - 1], Refused::Forged),
-            (&text[..PREFIX.len()], Refused::Forged),
-            ("", Refused::NotOne),
-            ("pvn_an_api_token", Refused::NotOne),
+            (other.as_str(), TokenRefusal::Forged),
+            (&attempt, TokenRefusal::Forged),
+            (&expired, TokenRefusal::Expired),
+            (&text[..text.len() - 1], TokenRefusal::Forged),
+            (&text[..PREFIX.len()], TokenRefusal::Forged),
+            ("", TokenRefusal::NotOne),
+            ("pvn_an_api_token", TokenRefusal::NotOne),
         ];
         for (text, expected) in cases {
             assert_eq!(tokens().check(text, NOW), Err(expected), "{text}");

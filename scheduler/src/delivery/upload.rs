@@ -13,14 +13,14 @@ use schema::spool::Stream;
 use schema::wire::Wanted;
 use tokio::sync::OwnedMutexGuard;
 
-use super::accept::{self, Asked, Verdict};
-use super::held::{Appended, Held};
+use super::accept::{self, ReportVerdict, ReportedJob};
+use super::held::{Appended, GrowingFile};
 use super::staging::{FileTaken, Staging};
-use super::token::{JobToken, Refused};
-use super::{Delivery, Entry, Inner, Records, Signs};
+use super::token::{JobToken, TokenRefusal};
+use super::{Delivery, DeliveryInner, Signs, UploadRecords, UploadingJob};
 use crate::blobs::{Blobs, HandOver};
-use crate::runner::learned::Learned;
-use crate::runner::{End, Told};
+use crate::runner::learned::OutcomeEvidence;
+use crate::runner::{End, RunnerEvent};
 
 /// How long an accepted report may wait to be stored before its sender is told to send it again: longer than a commit behind
 /// a busy disk takes, shorter than clients wait for an answer.
@@ -73,8 +73,8 @@ pub enum UploadError {
 /// A job's uploads.
 #[derive(Debug, Clone)]
 pub struct Upload {
-    inner: Arc<Inner>,
-    entry: Arc<Entry>,
+    inner: Arc<DeliveryInner>,
+    entry: Arc<UploadingJob>,
 }
 
 impl Delivery {
@@ -82,7 +82,7 @@ impl Delivery {
     ///
     /// # Errors
     /// Why it is not.
-    pub fn check(&self, token: &str) -> Result<JobToken, Refused> {
+    pub fn check(&self, token: &str) -> Result<JobToken, TokenRefusal> {
         self.inner.tokens.check(token, self.inner.clock.now())
     }
 
@@ -94,7 +94,7 @@ impl Delivery {
     }
 
     /// What was noted of uploads that changed nothing.
-    pub fn records(&self) -> &Records {
+    pub fn records(&self) -> &UploadRecords {
         &self.inner.records
     }
 }
@@ -137,7 +137,7 @@ impl Upload {
         let mut state = self.entry.state.lock().expect("nobody panics with the lock");
         if !state.started && !state.over {
             state.started = true;
-            room.send(Told::Started { job: self.entry.order.job, at });
+            room.send(RunnerEvent::Started { job: self.entry.order.job, at });
         }
         Ok(())
     }
@@ -175,7 +175,7 @@ impl Upload {
     pub fn incoming(&self) -> Incoming {
         let number = self.inner.incoming.fetch_add(1, Ordering::Relaxed);
         let path = Staging::new_path(&self.entry.directory, number);
-        Incoming { inner: self.inner.clone(), held: Some(Held::new(path.clone())), path }
+        Incoming { inner: self.inner.clone(), held: Some(GrowingFile::new(path.clone())), path }
     }
 
     /// Takes a declared file that came whole, in the place of one of this name.
@@ -226,12 +226,12 @@ impl Upload {
         let judged = self.inner.tasks.spawn(async move {
             let blobs = inner.blobs.clone();
             let over_time = entry.over_time.get().copied();
-            let asked = Asked { expect: entry.order.expect, over_time, answers_first: waits };
+            let asked = ReportedJob { expect: entry.order.expect, over_time, answers_first: waits };
             let (staging, verdict) = inner.blocking.run(move || judge(staging, report, asked, &blobs)).await;
-            if let Ok(Verdict::Accepted(report)) = &verdict
+            if let Ok(ReportVerdict::Accepted(report)) = &verdict
                 && !waits
             {
-                let (end, gone) = Learned::delivered(report.clone()).end(String::new);
+                let (end, gone) = OutcomeEvidence::delivered(report.clone()).end(String::new);
                 inner.tell_end(entry, end, gone).await;
             }
             // Until now nobody else could have a report judged.
@@ -240,11 +240,11 @@ impl Upload {
         });
         let verdict = judged.await.map_err(|_| UploadError::Stopping)?;
         match verdict? {
-            Verdict::Accepted(_) if waits => Ok(Reported::Kept),
-            Verdict::Accepted(_) => self.stored().await,
-            Verdict::Wanted(wanted) => Ok(Reported::Wanted(wanted)),
-            Verdict::Wrong(why) => Ok(Reported::Wrong(why)),
-            Verdict::TooMuch(why) => Ok(Reported::TooMuch(why)),
+            ReportVerdict::Accepted(_) if waits => Ok(Reported::Kept),
+            ReportVerdict::Accepted(_) => self.stored().await,
+            ReportVerdict::Wanted(wanted) => Ok(Reported::Wanted(wanted)),
+            ReportVerdict::Wrong(why) => Ok(Reported::Wrong(why)),
+            ReportVerdict::TooMuch(why) => Ok(Reported::TooMuch(why)),
         }
     }
 
@@ -280,9 +280,9 @@ impl Upload {
 fn judge(
     mut staging: OwnedMutexGuard<Staging>,
     report: Box<Report>,
-    asked: Asked,
+    asked: ReportedJob,
     blobs: &Blobs,
-) -> (OwnedMutexGuard<Staging>, io::Result<Verdict>) {
+) -> (OwnedMutexGuard<Staging>, io::Result<ReportVerdict>) {
     let verdict = accept::judge(&mut staging, report, asked, blobs);
     (staging, verdict)
 }
@@ -311,8 +311,8 @@ pub(super) fn salvage(staging: &mut Staging, mut end: End, expect: Option<Struct
 /// A declared file that is coming whole. Removed when it is dropped before it was taken.
 #[derive(Debug)]
 pub struct Incoming {
-    inner: Arc<Inner>,
-    held: Option<Held>,
+    inner: Arc<DeliveryInner>,
+    held: Option<GrowingFile>,
     path: PathBuf,
 }
 

@@ -17,10 +17,10 @@ use schema::id::ReleaseId;
 use schema::mask::SHOWN_MASK;
 use schema::status::Status;
 
-use super::memory::{Memory, Wanted};
+use super::memory::{DesiredRelease, ReleaseMemory};
 
 /// What came of it.
-pub(super) struct Applied {
+pub(super) struct ApplyResult {
     /// Every service in the files, to wait for.
     pub(super) wishes: Vec<Wish>,
     /// What to tell.
@@ -93,14 +93,14 @@ impl Wish {
 }
 
 /// What is given besides the files.
-pub(super) struct Given {
+pub(super) struct DevInputs {
     /// Parameters.
     pub(super) params: BTreeMap<String, String>,
     /// Secrets, and the versions that their values are.
     pub(super) secrets: BTreeMap<String, u64>,
 }
 
-impl Given {
+impl DevInputs {
     /// What a service is released from: its parameters, and every secret, for nobody says which of them its commands are given.
     fn with_secrets(&self, params: &BTreeMap<String, String>) -> BTreeMap<String, String> {
         let secrets = self.secrets.iter().map(|(key, version)| (format!("--secret {key}"), version.to_string()));
@@ -112,7 +112,13 @@ impl Given {
 /// releases every service that has no release in one of its channels, whose config is another than at its last release from here, or
 /// whose parameters, or the secrets given, are. The others are looked at, and what failed by itself is tried again, at a start
 /// (`is_start`) and where the runtime is another by now: no config tells of scripts, and what an earlier run saw was seen with those of then.
-pub(super) async fn apply(client: &Client, data_dir: &Path, configs: &Files, given: &Given, is_start: bool) -> Result<Applied, Failure> {
+pub(super) async fn apply(
+    client: &Client,
+    data_dir: &Path,
+    configs: &Files,
+    given: &DevInputs,
+    is_start: bool,
+) -> Result<ApplyResult, Failure> {
     let takes = parameters(&configs.documents);
     if let Some(stray) = given.params.keys().find(|name| !takes.values().any(|names| names.contains(name))) {
         let known: Vec<_> = takes.values().flatten().map(String::as_str).collect();
@@ -129,7 +135,7 @@ pub(super) async fn apply(client: &Client, data_dir: &Path, configs: &Files, giv
     }
     let is_changed = |document: &&DocumentChange| document.kind == "runtime" && document.change != "unchanged";
     let changed: Vec<String> = result.documents.iter().filter(is_changed).map(|document| document.name.clone()).collect();
-    let mut memory = Memory::open(data_dir);
+    let mut memory = ReleaseMemory::open(data_dir);
     let mut wishes = Vec::new();
     for document in result.documents.iter().filter(|document| document.kind == "service") {
         let (wish, line) = release(client, &mut memory, document, given, &takes, is_start, &changed).await?;
@@ -143,7 +149,7 @@ pub(super) async fn apply(client: &Client, data_dir: &Path, configs: &Files, giv
         lines.push("there are no services in these files, so there is nothing to release".to_owned());
     }
     lines.extend(pvnctl::diagnostics::left_out(&result.left_out));
-    Ok(Applied { wishes, lines, warnings: result.warnings })
+    Ok(ApplyResult { wishes, lines, warnings: result.warnings })
 }
 
 /// Reads the config files of a directory.
@@ -167,9 +173,9 @@ fn parameters(documents: &[Document]) -> Takes {
 
 async fn release(
     client: &Client,
-    memory: &mut Memory,
+    memory: &mut ReleaseMemory,
     document: &DocumentChange,
-    all: &Given,
+    all: &DevInputs,
     takes: &Takes,
     is_start: bool,
     changed: &[String],
@@ -188,7 +194,7 @@ async fn release(
     let needs = |instance: &&Instance| (is_start && instance.taken_back_version.is_some()) || lacks_release(instance);
     let needing: Vec<_> = service.channels.iter().filter(needs).map(|instance| instance.channel.to_string()).collect();
     let is_missing = service.version.is_none() || !needing.is_empty();
-    let wanted = Wanted {
+    let wanted = DesiredRelease {
         application: &application,
         service: &document.name,
         config: document.version,

@@ -16,7 +16,7 @@ const FILE: &str = "dev-releases.json";
 
 /// One service's last release from here.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct From {
+pub(super) struct LastRelease {
     config: u64,
     params: BlobId,
     /// The service's newest release before it; `None` = it had none.
@@ -24,7 +24,7 @@ pub(super) struct From {
 }
 
 /// A service as it could be released now.
-pub(super) struct Wanted<'a> {
+pub(super) struct DesiredRelease<'a> {
     pub(super) application: &'a str,
     pub(super) service: &'a str,
     /// The version of its config.
@@ -35,19 +35,19 @@ pub(super) struct Wanted<'a> {
     pub(super) newest: Option<ReleaseId>,
 }
 
-impl Wanted<'_> {
+impl DesiredRelease<'_> {
     fn key(&self) -> String {
         format!("{}/{}", self.application, self.service)
     }
 }
 
 /// The file's content.
-pub(super) struct Memory {
+pub(super) struct ReleaseMemory {
     path: PathBuf,
-    services: BTreeMap<String, From>,
+    services: BTreeMap<String, LastRelease>,
 }
 
-impl Memory {
+impl ReleaseMemory {
     /// Reads it. One that is not there or not readable remembers nothing, which only means a release more.
     pub(super) fn open(data_dir: &Path) -> Self {
         let path = data_dir.join(FILE);
@@ -57,22 +57,22 @@ impl Memory {
 
     /// Whether the last release was made from something else. What is not given keeps its value, so giving
     /// none is never something else.
-    pub(super) fn is_other(&self, service: &Wanted<'_>) -> bool {
+    pub(super) fn is_other(&self, service: &DesiredRelease<'_>) -> bool {
         let Some(last) = self.services.get(&service.key()) else { return true };
         let was_released = last.after != service.newest;
         !was_released || last.config != service.config || (!service.given.is_empty() && last.params != digest(service.given))
     }
 
     /// Writes down that it is about to be released; returns what stood there before.
-    pub(super) fn remember(&mut self, service: &Wanted<'_>) -> Result<Option<From>, Failure> {
-        let from = From { config: service.config, params: digest(service.given), after: service.newest };
+    pub(super) fn remember(&mut self, service: &DesiredRelease<'_>) -> Result<Option<LastRelease>, Failure> {
+        let from = LastRelease { config: service.config, params: digest(service.given), after: service.newest };
         let before = self.services.insert(service.key(), from);
         self.write()?;
         Ok(before)
     }
 
     /// The release was refused: what was written down `before` counts again.
-    pub(super) fn put_back(&mut self, service: &Wanted<'_>, before: Option<From>) -> Result<(), Failure> {
+    pub(super) fn put_back(&mut self, service: &DesiredRelease<'_>, before: Option<LastRelease>) -> Result<(), Failure> {
         match before {
             Some(before) => self.services.insert(service.key(), before),
             None => self.services.remove(&service.key()),
@@ -101,9 +101,9 @@ mod tests {
     use super::*;
 
     /// The service `shop/web`, unless said otherwise.
-    fn web<'a>(config: u64, params: &'a BTreeMap<String, String>, newest: Option<u8>) -> Wanted<'a> {
+    fn web<'a>(config: u64, params: &'a BTreeMap<String, String>, newest: Option<u8>) -> DesiredRelease<'a> {
         let newest = newest.map(|number| format!("rel-{number:032x}").parse().unwrap());
-        Wanted { application: "shop", service: "web", config, given: params, newest }
+        DesiredRelease { application: "shop", service: "web", config, given: params, newest }
     }
 
     fn image(value: &str) -> BTreeMap<String, String> {
@@ -114,15 +114,15 @@ mod tests {
     fn a_service_is_released_again_for_another_config_or_other_parameters_only() {
         let dir = tempfile::tempdir().unwrap();
         let (v1, v2, none) = (image("v1"), image("v2"), BTreeMap::new());
-        let mut memory = Memory::open(dir.path());
+        let mut memory = ReleaseMemory::open(dir.path());
         assert!(memory.is_other(&web(1, &v1, None)));
         memory.remember(&web(1, &v1, None)).unwrap();
-        let memory = Memory::open(dir.path());
+        let memory = ReleaseMemory::open(dir.path());
         assert!(!memory.is_other(&web(1, &v1, Some(1))));
         assert!(!memory.is_other(&web(1, &none, Some(1))));
         assert!(memory.is_other(&web(2, &v1, Some(1))));
         assert!(memory.is_other(&web(1, &v2, Some(1))));
-        assert!(memory.is_other(&Wanted { service: "api", ..web(1, &v1, Some(1)) }));
+        assert!(memory.is_other(&DesiredRelease { service: "api", ..web(1, &v1, Some(1)) }));
     }
 
     #[test]
@@ -130,9 +130,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let v1 = image("v1");
         for newest in [None, Some(3)] {
-            let mut memory = Memory::open(dir.path());
+            let mut memory = ReleaseMemory::open(dir.path());
             memory.remember(&web(1, &v1, newest)).unwrap();
-            let memory = Memory::open(dir.path());
+            let memory = ReleaseMemory::open(dir.path());
             assert!(memory.is_other(&web(1, &v1, newest)), "a crash came before the release");
             assert!(!memory.is_other(&web(1, &v1, Some(4))), "a crash came after it");
         }
@@ -142,11 +142,11 @@ mod tests {
     fn what_was_refused_is_not_taken_for_released_whoever_releases_next() {
         let dir = tempfile::tempdir().unwrap();
         let none = BTreeMap::new();
-        let mut memory = Memory::open(dir.path());
+        let mut memory = ReleaseMemory::open(dir.path());
         memory.remember(&web(1, &none, None)).unwrap();
         let before = memory.remember(&web(2, &none, Some(1))).unwrap();
         memory.put_back(&web(2, &none, Some(1)), before).unwrap();
-        let memory = Memory::open(dir.path());
+        let memory = ReleaseMemory::open(dir.path());
         assert!(memory.is_other(&web(2, &none, Some(2))) && !memory.is_other(&web(1, &none, Some(2))));
     }
 
@@ -154,6 +154,6 @@ mod tests {
     fn a_damaged_memory_only_costs_a_release() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join(FILE), "{").unwrap();
-        assert!(Memory::open(dir.path()).is_other(&web(1, &BTreeMap::new(), Some(1))));
+        assert!(ReleaseMemory::open(dir.path()).is_other(&web(1, &BTreeMap::new(), Some(1))));
     }
 }

@@ -20,7 +20,7 @@ const QUIET: Duration = Duration::from_millis(50);
 const LONGEST_NOISE: Duration = Duration::from_millis(500);
 
 /// Watches the directories of the files, not those below: the data directory, where jobs write all the time, is one.
-pub(super) struct Watch {
+pub(super) struct ConfigWatch {
     watcher: RecommendedWatcher,
     news: Arc<Notify>,
     watched: BTreeSet<PathBuf>,
@@ -28,7 +28,7 @@ pub(super) struct Watch {
     noticed: Option<Instant>,
 }
 
-impl Watch {
+impl ConfigWatch {
     /// Watches `root` and the directory of every file.
     pub(super) fn start(root: &Path, files: &[ConfigFile]) -> Result<Self, Failure> {
         let news = Arc::new(Notify::new());
@@ -87,7 +87,7 @@ mod tests {
     #[tokio::test]
     async fn a_change_is_noticed_once_it_is_quiet() {
         let dir = tempfile::tempdir().unwrap();
-        let mut watch = Watch::start(dir.path(), &[]).unwrap();
+        let mut watch = ConfigWatch::start(dir.path(), &[]).unwrap();
         std::fs::write(dir.path().join("a.pvn.yaml"), "x").unwrap();
         tokio::time::timeout(Duration::from_secs(10), watch.changed()).await.unwrap();
     }
@@ -95,7 +95,7 @@ mod tests {
     #[tokio::test]
     async fn a_change_is_not_lost_when_waiting_for_quiet_is_cut_short() {
         let dir = tempfile::tempdir().unwrap();
-        let mut watch = Watch::start(dir.path(), &[]).unwrap();
+        let mut watch = ConfigWatch::start(dir.path(), &[]).unwrap();
         std::fs::write(dir.path().join("a.pvn.yaml"), "x").unwrap();
         watch.news.notify_one();
         assert!(futures::poll!(std::pin::pin!(watch.changed())).is_pending(), "it is not quiet yet");
@@ -106,7 +106,7 @@ mod tests {
     #[tokio::test]
     async fn files_elsewhere_are_followed() {
         let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let mut watch = Watch::start(dir.path(), &[]).unwrap();
+        let mut watch = ConfigWatch::start(dir.path(), &[]).unwrap();
         let path = other.path().join("b.pvn.yaml").display().to_string();
         watch.follow(&[ConfigFile { path: path.clone(), ..ConfigFile::default() }]);
         std::fs::write(&path, "x").unwrap();

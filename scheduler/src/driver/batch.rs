@@ -18,15 +18,15 @@ use super::Caller;
 use super::broken::{Stopped, guarded};
 use super::going_back::Rollback;
 use super::outcome::Ending;
-use super::world::{Kept, Names, World};
-use crate::perform::Claim;
+use super::world::{InstanceEntry, InstanceNames, World};
+use crate::perform::StartClaim;
 use crate::store::{Change, Commit, Counters, InstanceRow, JobRow, PendingAction};
 
 /// Something to perform once the batch is committed.
 #[derive(Debug, Clone)]
 pub(super) enum Task {
     /// Start a job.
-    Start(Box<StartJob>, Arc<Names>),
+    Start(Box<StartJob>, Arc<InstanceNames>),
     /// Stop a job; the number is the pending action's.
     Stop(i64, JobId),
     /// Make a release that goes back.
@@ -34,7 +34,7 @@ pub(super) enum Task {
     /// Tell the runner that the ends of these jobs are stored.
     Forget(Vec<JobId>),
     /// Tell the runner that this instance is deleted for good.
-    ForgetInstance(Arc<Names>),
+    ForgetInstance(Arc<InstanceNames>),
 }
 
 /// One batch.
@@ -42,7 +42,7 @@ pub(super) enum Task {
 pub(super) struct Batch {
     pub(super) now: Timestamp,
     counters: Counters,
-    pub(super) before: HashMap<InstanceId, Option<Kept>>,
+    pub(super) before: HashMap<InstanceId, Option<InstanceEntry>>,
     /// Instances that this batch stopped, wrote as standing still, and started anew.
     pub(super) stopped: Vec<InstanceId>,
     pub(super) written: Vec<InstanceId>,
@@ -62,7 +62,7 @@ pub(super) struct Batch {
     /// Jobs whose ends this batch stores, or that are over already.
     pub(super) ended: Vec<JobId>,
     /// Starts that nobody may hand over from now on.
-    withdrawn: Vec<Arc<Claim>>,
+    withdrawn: Vec<Arc<StartClaim>>,
     /// Starts that waited and go on waiting once this is stored.
     pub(super) regated: Vec<Task>,
 }
@@ -209,7 +209,7 @@ impl Batch {
         });
     }
 
-    pub(super) fn action(&mut self, world: &mut World, kept: &Kept, action: Action, caller: Option<&Caller>) {
+    pub(super) fn action(&mut self, world: &mut World, kept: &InstanceEntry, action: Action, caller: Option<&Caller>) {
         match action {
             Action::Start(start) => {
                 world.counters.job += 1;
@@ -279,7 +279,7 @@ impl Batch {
     pub(super) fn log(
         &mut self,
         world: &mut World,
-        names: Option<&Names>,
+        names: Option<&InstanceNames>,
         kind: &str,
         (actor, origin): (Option<String>, Option<String>),
         message: String,
@@ -309,7 +309,7 @@ impl Batch {
     }
 
     /// Takes in an instance that was not there.
-    pub(super) fn add_instance(&mut self, world: &mut World, kept: Kept) {
+    pub(super) fn add_instance(&mut self, world: &mut World, kept: InstanceEntry) {
         self.before.insert(kept.state.instance(), None);
         world.put(kept);
     }
@@ -434,7 +434,7 @@ impl Batch {
     }
 }
 
-fn gate_channels(kept: &Kept) -> impl Iterator<Item = &ChannelName> {
+fn gate_channels(kept: &InstanceEntry) -> impl Iterator<Item = &ChannelName> {
     kept.state.desired().into_iter().flat_map(|desired| &desired.gates).flat_map(|gate| match gate {
         Gate::ChannelsStable { channels } => channels.as_slice(),
         _ => &[],
@@ -453,14 +453,14 @@ fn upstream(channel: &ChannelName, state: Option<&State>) -> Event {
 }
 
 /// What those are told who wait for the channel of this instance.
-pub(super) fn dependents(world: &World, names: &Names, state: Option<&State>) -> Vec<(InstanceId, Event)> {
+pub(super) fn dependents(world: &World, names: &InstanceNames, state: Option<&State>) -> Vec<(InstanceId, Event)> {
     let event = upstream(&names.channel.1, state);
     let siblings = world.siblings(names.service.0).into_iter();
     siblings.filter(|other| waits_for(world, *other, &names.channel.1)).map(|other| (other, event.clone())).collect()
 }
 
 /// How the channels that the gates of this instance name stand now.
-pub(super) fn upstream_of(world: &World, kept: &Kept) -> impl Iterator<Item = Event> {
+pub(super) fn upstream_of(world: &World, kept: &InstanceEntry) -> impl Iterator<Item = Event> {
     let siblings = world.siblings(kept.names.service.0);
     let named: Vec<ChannelName> = gate_channels(kept).cloned().collect();
     let of =

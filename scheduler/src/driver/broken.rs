@@ -18,9 +18,9 @@ use schema::status::{JobKind, JobStatus, Status};
 use schema::time::Timestamp;
 
 use super::batch::Batch;
-use super::intake::Arrived;
-use super::run::Loop;
-use super::world::{Kept, Names, World};
+use super::intake::PreparedEvent;
+use super::run::DriverLoop;
+use super::world::{InstanceEntry, InstanceNames, World};
 use super::{Caller, Refusal};
 use crate::store::{Change, InstanceRow, LoadedInstance, Unreadable};
 
@@ -38,7 +38,7 @@ const BY_HAND: &str =
 /// An instance that stands still.
 #[derive(Debug, Clone)]
 pub(super) struct Stopped {
-    pub(super) names: Arc<Names>,
+    pub(super) names: Arc<InstanceNames>,
     pub(super) runtime: RuntimeName,
     pub(super) revision: i64,
     /// Its state as it is stored.
@@ -48,14 +48,14 @@ pub(super) struct Stopped {
     why: String,
     since: Timestamp,
     /// What its jobs told meanwhile; one end for each at most.
-    told: BTreeMap<JobId, Arrived>,
+    told: BTreeMap<JobId, PreparedEvent>,
     /// What else of it cannot be read.
-    damage: Damage,
+    damage: UnreadableParts,
 }
 
 /// What of an instance cannot be read beside its state.
 #[derive(Debug, Clone, Default)]
-struct Damage {
+struct UnreadableParts {
     /// Whether only a change of the database by hand mends it; until then its row is not written.
     needs_hand: bool,
     /// Whether nobody knows if a person had paused it.
@@ -110,13 +110,20 @@ impl Stopped {
             unsettled: serde_json::from_value(piece("unsettled")).ok(),
             unsettled_in: serde_json::from_value(piece("unsettled_in")).ok(),
         };
-        let names = Arc::new(Names { application, service, channel });
-        let damage = Damage { needs_hand: damage.is_some_and(|damage| damage.needs_hand), forgot_pause, ..Damage::default() };
+        let names = Arc::new(InstanceNames { application, service, channel });
+        let damage =
+            UnreadableParts { needs_hand: damage.is_some_and(|damage| damage.needs_hand), forgot_pause, ..UnreadableParts::default() };
         Self { names, runtime, revision, stored, known, why, since: now, told: BTreeMap::new(), damage }
     }
 
     /// One of whose jobs or pending actions rows cannot be read. `is_there` says of a job in flight whether its row can.
-    pub(super) fn damaged(kept: Kept, why: String, rows: &[&Unreadable], is_there: &dyn Fn(JobId) -> bool, now: Timestamp) -> Self {
+    pub(super) fn damaged(
+        kept: InstanceEntry,
+        why: String,
+        rows: &[&Unreadable],
+        is_there: &dyn Fn(JobId) -> bool,
+        now: Timestamp,
+    ) -> Self {
         let missing: Vec<_> = kept.state.jobs_in_flight().filter(|job| !is_there(job.id)).cloned().collect();
         let mut stopped = Self::of(kept, why, now);
         for job in missing {
@@ -167,13 +174,13 @@ impl Stopped {
     /// The way out, for people.
     fn way_out(&self) -> &'static str {
         match self.damage {
-            Damage { needs_hand: true, .. } => BY_HAND,
-            Damage { forgot_pause: true, .. } => WAY_OUT_PAUSED,
+            UnreadableParts { needs_hand: true, .. } => BY_HAND,
+            UnreadableParts { forgot_pause: true, .. } => WAY_OUT_PAUSED,
             _ => WAY_OUT,
         }
     }
 
-    fn of(kept: Kept, why: String, now: Timestamp) -> Self {
+    fn of(kept: InstanceEntry, why: String, now: Timestamp) -> Self {
         let state = &kept.state;
         let known = Salvaged {
             desired: state.desired().cloned().map(Box::new),
@@ -194,7 +201,7 @@ impl Stopped {
             why,
             since: now,
             told: BTreeMap::new(),
-            damage: Damage::default(),
+            damage: UnreadableParts::default(),
         }
     }
 
@@ -271,7 +278,7 @@ impl World {
 
 impl Batch {
     /// The instance goes no further. It is as it was before the step that failed.
-    pub(super) fn stop_instance(&mut self, world: &mut World, kept: Kept, why: String, queue: &mut VecDeque<(InstanceId, Event)>) {
+    pub(super) fn stop_instance(&mut self, world: &mut World, kept: InstanceEntry, why: String, queue: &mut VecDeque<(InstanceId, Event)>) {
         let id = kept.state.instance();
         tracing::error!(instance = %kept.names.label(), why, "an invariant is broken; the instance stops, please report this");
         let names = kept.names.clone();
@@ -299,7 +306,7 @@ impl Batch {
             }
         };
         let (names, runtime) = (stopped.names.clone(), stopped.runtime.clone());
-        let kept = Kept { names: names.clone(), runtime, state, revision: stopped.revision, wake: None };
+        let kept = InstanceEntry { names: names.clone(), runtime, state, revision: stopped.revision, wake: None };
         if let Some(release) = kept.state.desired().map(|desired| desired.release) {
             let status = kept.state.standing().status;
             self.changes.push(Change::ReleaseStatus { release, channel: names.channel.0, status, at: now });
@@ -330,11 +337,11 @@ impl Batch {
     }
 }
 
-impl Loop {
+impl DriverLoop {
     /// Keeps the end of a job whose instance stands still, until that goes on. `false` when it does not stand still.
-    pub(super) fn keep_for_broken(&mut self, instance: InstanceId, arrived: &Arrived) -> bool {
+    pub(super) fn keep_for_broken(&mut self, instance: InstanceId, arrived: &PreparedEvent) -> bool {
         let Some(stopped) = self.world.broken.get_mut(&instance) else { return false };
-        if let Arrived::Ended { job, .. } = arrived {
+        if let PreparedEvent::Ended { job, .. } = arrived {
             stopped.told.insert(*job, arrived.clone());
         }
         true

@@ -15,8 +15,8 @@ use tokio::sync::oneshot;
 
 use super::batch::{Batch, Task};
 use super::going_back::Rollback;
-use super::run::Loop;
-use super::world::{Kept, Names};
+use super::run::DriverLoop;
+use super::world::{InstanceEntry, InstanceNames};
 use super::{Ask, Caller, Refusal, Remark};
 use crate::store::{Change, PendingAction};
 
@@ -44,7 +44,7 @@ pub(super) struct Plan {
     /// Log entries, complete but for number and time.
     pub(super) entries: Vec<LogEntry>,
     /// Instances that must exist.
-    pub(super) instances: Vec<(Arc<Names>, RuntimeName)>,
+    pub(super) instances: Vec<(Arc<InstanceNames>, RuntimeName)>,
     /// What is sent to instances, in order.
     pub(super) events: Vec<(InstanceId, Event)>,
     /// The automatic rollback that this is, or whose refusal it is: stored only while that is still wanted.
@@ -64,9 +64,9 @@ impl Plan {
 }
 
 /// An answer that waits for the commit.
-pub(super) struct Answer(Box<dyn FnOnce(Result<(), Refusal>) + Send>);
+pub(super) struct PendingAnswer(Box<dyn FnOnce(Result<(), Refusal>) + Send>);
 
-impl Answer {
+impl PendingAnswer {
     /// Answers with `value` once it is stored. A caller that no longer waits is no error.
     fn later<T: Send + 'static>(reply: Reply<T>, value: T) -> Self {
         Self(Box::new(move |stored| drop(reply.send(stored.map(|()| value)))))
@@ -94,7 +94,7 @@ impl Call {
     }
 }
 
-impl Loop {
+impl DriverLoop {
     /// Answers what changes nothing; gives back what does.
     pub(super) fn read_only(&mut self, call: Call) -> Option<Call> {
         match call {
@@ -124,19 +124,19 @@ impl Loop {
     }
 
     /// Does what is asked; what it changes is answered after the commit.
-    pub(super) fn call(&mut self, batch: &mut Batch, call: Call, answers: &mut Vec<Answer>, plans: &mut Vec<Answer>) {
+    pub(super) fn call(&mut self, batch: &mut Batch, call: Call, answers: &mut Vec<PendingAnswer>, plans: &mut Vec<PendingAnswer>) {
         let Some(call) = self.read_only(call) else { return };
         match call {
             Call::Person { instance, ask, caller, reply } => match self.person(batch, instance, ask, &caller) {
-                Ok(()) => answers.push(Answer::later(reply, ())),
+                Ok(()) => answers.push(PendingAnswer::later(reply, ())),
                 Err(why) => drop(reply.send(Err(why))),
             },
             Call::Cancel { job, caller, reply } => match self.cancel(batch, job, &caller) {
-                Ok(()) => answers.push(Answer::later(reply, ())),
+                Ok(()) => answers.push(PendingAnswer::later(reply, ())),
                 Err(why) => drop(reply.send(Err(why))),
             },
             Call::RunOnce { instance, kind, caller, reply } => match self.run_once(batch, instance, kind, &caller) {
-                Ok(job) => answers.push(Answer::later(reply, job)),
+                Ok(job) => answers.push(PendingAnswer::later(reply, job)),
                 Err(why) => drop(reply.send(Err(why))),
             },
             Call::Plan { plan, reply } => match self.settle(batch, plan.rollback.as_ref()) {
@@ -144,7 +144,7 @@ impl Loop {
                     if is_wanted {
                         self.plan(batch, *plan);
                     }
-                    plans.push(Answer::later(reply, ()));
+                    plans.push(PendingAnswer::later(reply, ()));
                 }
                 Err(why) => drop(reply.send(Err(why))),
             },
@@ -152,11 +152,11 @@ impl Loop {
                 let Remark { instance, kind, message, data } = *remark;
                 let names = self.world.names(instance).cloned();
                 batch.log(&mut self.world, names.as_deref(), kind, (None, None), message, data);
-                answers.push(Answer::later(reply, ()));
+                answers.push(PendingAnswer::later(reply, ()));
             }
             Call::LetAppliesStart { reply } => {
                 self.world.lanes.hold_applies(false);
-                answers.push(Answer::later(reply, ()));
+                answers.push(PendingAnswer::later(reply, ()));
             }
             Call::Explain { .. } | Call::Metrics { .. } => {}
         }
@@ -166,7 +166,7 @@ impl Loop {
         batch.changes.extend(plan.changes);
         for (names, runtime) in plan.instances {
             if self.world.names(names.instance()).is_none() {
-                let kept = Kept::new(names, runtime, self.observer, batch.now);
+                let kept = InstanceEntry::new(names, runtime, self.observer, batch.now);
                 batch.add_instance(&mut self.world, kept);
             }
         }
@@ -275,7 +275,7 @@ impl Loop {
 }
 
 /// Which approval is meant, and whether it is still about what the person saw.
-fn decision(kept: &Kept, request: DecisionRequest, decision: Decision, caller: &Caller, label: &str) -> Result<Event, Refusal> {
+fn decision(kept: &InstanceEntry, request: DecisionRequest, decision: Decision, caller: &Caller, label: &str) -> Result<Event, Refusal> {
     let named = request.approval.as_deref();
     let is_meant = |approval: &&Approval| named.is_none_or(|name| is_named(approval, name));
     // A yes can be taken back; where something is asked, a no without a name is for that.
@@ -321,7 +321,7 @@ fn decision(kept: &Kept, request: DecisionRequest, decision: Decision, caller: &
 }
 
 /// Whether the person saw what is decided on: a yes names its plan, so that none is given to what came meanwhile.
-fn seen(request: &DecisionRequest, decision: Decision, approval: &Approval, kept: &Kept) -> Result<(), Refusal> {
+fn seen(request: &DecisionRequest, decision: Decision, approval: &Approval, kept: &InstanceEntry) -> Result<(), Refusal> {
     let names = &kept.names;
     // Also one of no bytes, as a client of before names it.
     if request.plan_digest.as_ref().is_some_and(|seen| approval.fingerprint.is_some_and(|now| *seen == now.to_string())) {
@@ -343,7 +343,7 @@ fn seen(request: &DecisionRequest, decision: Decision, approval: &Approval, kept
 
 /// Whether a digest alone names what was looked at. That of what fetch saw is often the same from release to release, and that of
 /// a `plan-explanation` which does not show all that is released: once it stood for another question, the yes may be meant for that one.
-fn tells_apart(approval: &Approval, kept: &Kept) -> Result<(), Refusal> {
+fn tells_apart(approval: &Approval, kept: &InstanceEntry) -> Result<(), Refusal> {
     let is_other = |old: &&Approval| {
         old.id != approval.id && old.fingerprint == approval.fingerprint && (old.other_commands || old.asked_for != approval.asked_for)
     };
@@ -384,7 +384,7 @@ fn retry_now(state: &State, label: &str) -> Result<(), Refusal> {
     }))
 }
 
-fn look(names: &Names) -> String {
+fn look(names: &InstanceNames) -> String {
     format!("look at it again with `pvnctl services get {} --app {}` before you decide", names.service.1, names.application.1)
 }
 
@@ -393,7 +393,7 @@ fn is_named(approval: &Approval, name: &str) -> bool {
 }
 
 /// A pending action of an earlier run becomes a task again.
-pub(super) fn again(pending: PendingAction, names: Option<Arc<Names>>) -> Option<Task> {
+pub(super) fn again(pending: PendingAction, names: Option<Arc<InstanceNames>>) -> Option<Task> {
     match (pending.action, names) {
         (Action::Stop { job, .. }, _) => Some(Task::Stop(pending.id, job)),
         (Action::Rollback { from, to }, Some(names)) => Some(Task::Rollback(Rollback { action: pending.id, names, from, to })),

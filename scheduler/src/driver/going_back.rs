@@ -15,8 +15,8 @@ use tokio::time::Instant;
 
 use super::Refusal;
 use super::batch::Batch;
-use super::run::{Done, Loop};
-use super::world::Names;
+use super::run::{DriverLoop, TaskResult};
+use super::world::InstanceNames;
 
 /// Rollbacks that wait for the planner at a time. It makes one plan at a time, and people who ask wait behind as many.
 const AT_A_TIME: usize = 4;
@@ -30,7 +30,7 @@ pub(super) struct Rollback {
     /// Number of the pending action.
     pub(super) action: i64,
     /// Whose.
-    pub(super) names: Arc<Names>,
+    pub(super) names: Arc<InstanceNames>,
     /// The release that is stuck.
     pub(super) from: ReleaseId,
     /// The last one that converged.
@@ -42,7 +42,7 @@ pub(super) struct Rollback {
 pub(super) struct GoingBack {
     /// By when they are tried next, and their numbers.
     waiting: BTreeMap<(Instant, i64), Rollback>,
-    pub(super) under_way: JoinSet<Done>,
+    pub(super) under_way: JoinSet<TaskResult>,
 }
 
 impl GoingBack {
@@ -63,7 +63,7 @@ impl GoingBack {
     }
 }
 
-impl Loop {
+impl DriverLoop {
     /// Asks the planner for those that are due.
     pub(super) fn go_back(&mut self) {
         // Nothing can be stored, or nobody knows yet whether this run only looks.
@@ -82,7 +82,7 @@ impl Loop {
             let planner = self.planner.clone();
             self.going_back.under_way.spawn(async move {
                 let is_settled = planner.roll_back(rollback.clone()).await;
-                Done::WentBack { rollback, is_settled }
+                TaskResult::WentBack { rollback, is_settled }
             });
         }
     }

@@ -1,6 +1,6 @@
 //! From what is committed to what is performed. A start is handed to its runner only while every gate is as open as when
 //! it was decided: it may have waited here, or the daemon was down meanwhile. The loop looks when it takes a start up, and
-//! whatever shuts a gate after that withdraws the start unless its runner has it already ([`Claim`]).
+//! whatever shuts a gate after that withdraws the start unless its runner has it already ([`StartClaim`]).
 //!
 //! ```text
 //! committed ─▶ waiting ─▶ holds? ─▶ performing ─▶ claimed: the runner has it
@@ -20,12 +20,12 @@ use schema::id::{InstanceId, JobId};
 use schema::time::Timestamp;
 
 use super::batch::{Task, is_over};
-use super::intake::Arrived;
+use super::intake::PreparedEvent;
 use super::recover::never;
-use super::run::{Done, Loop};
+use super::run::{DriverLoop, TaskResult};
 use super::words::Words;
-use super::world::Kept;
-use crate::perform::{Claim, Performer, Started};
+use super::world::InstanceEntry;
+use crate::perform::{Performer, StartClaim, StartOutcome};
 use crate::runner::{End, Leave};
 
 /// Tasks that are performed at a time. Each is one short call of the runner; more would only queue up there. Rollbacks, which wait
@@ -37,11 +37,11 @@ const STOPPED: &str = "it was stopped before it was started";
 
 /// What a start needs besides its words.
 struct Turn {
-    claim: Arc<Claim>,
+    claim: Arc<StartClaim>,
     until: Option<Timestamp>,
 }
 
-impl Loop {
+impl DriverLoop {
     pub(super) fn perform_waiting(&mut self) {
         while self.performing.len() < PERFORM_LIMIT {
             let Some(task) = self.waiting.pop_front() else { return };
@@ -103,9 +103,9 @@ impl Loop {
     }
 
     /// What runners are told that ask for leave, once the turn is stored.
-    pub(super) fn leaves(&self, news: &[Arrived], now: Timestamp) -> Vec<(Leave, Result<(), String>)> {
+    pub(super) fn leaves(&self, news: &[PreparedEvent], now: Timestamp) -> Vec<(Leave, Result<(), String>)> {
         let asks = news.iter().filter_map(|arrived| match arrived {
-            Arrived::Asks { job, leave } => Some((leave.clone(), self.may_run(*job, now).map_err(str::to_owned))),
+            PreparedEvent::Asks { job, leave } => Some((leave.clone(), self.may_run(*job, now).map_err(str::to_owned))),
             _ => None,
         });
         asks.collect()
@@ -155,34 +155,36 @@ impl Loop {
 
 /// Whether this end of an apply is that it never ran, for a reason that may pass, and nobody would start it now: a gate has shut, and
 /// it is as if it had never been decided.
-pub(super) fn never_began(end: &End, kept: Option<&Kept>, job: JobId, now: Timestamp) -> bool {
+pub(super) fn never_began(end: &End, kept: Option<&InstanceEntry>, job: JobId, now: Timestamp) -> bool {
     let may_pass = matches!(end, End::NotStarted { surroundings: true, .. });
     may_pass && kept.is_some_and(|kept| engine::void_start(&kept.state, now) == Some(job))
 }
 
-async fn perform(performer: Arc<Performer>, task: Task, turn: Option<Turn>) -> Done {
+async fn perform(performer: Arc<Performer>, task: Task, turn: Option<Turn>) -> TaskResult {
     match task {
         Task::Start(start, names) => {
             let Turn { claim, until } = turn.unwrap_or_else(|| Turn { claim: Arc::default(), until: None });
             match performer.start(&start, &names, &claim, until).await {
-                Started::Handed => Done::Handed(start.job),
-                Started::Over(end) => Done::Over(Box::new(Arrived::Ended { job: start.job, end, gone: true, words: Words::default() })),
-                Started::Unclaimed => Done::Unclaimed(Task::Start(start, names)),
+                StartOutcome::Handed => TaskResult::Handed(start.job),
+                StartOutcome::Over(end) => {
+                    TaskResult::Over(Box::new(PreparedEvent::Ended { job: start.job, end, gone: true, words: Words::default() }))
+                }
+                StartOutcome::Unclaimed => TaskResult::Unclaimed(Task::Start(start, names)),
             }
         }
         Task::Stop(action, job) => {
             performer.stop(job);
-            Done::Performed(Some(action))
+            TaskResult::Performed(Some(action))
         }
         // The planner's, see `going_back`.
-        Task::Rollback(rollback) => Done::WentBack { rollback, is_settled: false },
+        Task::Rollback(rollback) => TaskResult::WentBack { rollback, is_settled: false },
         Task::Forget(jobs) => {
             performer.forget(jobs).await;
-            Done::Performed(None)
+            TaskResult::Performed(None)
         }
         Task::ForgetInstance(names) => {
             performer.forget_instance(&names).await;
-            Done::Performed(None)
+            TaskResult::Performed(None)
         }
     }
 }

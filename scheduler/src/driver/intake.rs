@@ -12,21 +12,21 @@ use super::words::{self, Words};
 use crate::blobs::Blobs;
 use crate::crash;
 use crate::perform::Performer;
-use crate::runner::{End, Leave, Told, Wait};
+use crate::runner::{End, JobWait, Leave, RunnerEvent};
 
 /// News that wait for the loop: a few batches' worth. A runner that is ahead waits, and its spools keep what it has to tell.
 pub(super) const ARRIVALS_LIMIT: usize = 1024;
 
 /// What a runner told, with everything that the loop needs of it.
 #[derive(Debug, Clone)]
-pub(super) enum Arrived {
+pub(super) enum PreparedEvent {
     Asks { job: JobId, leave: Leave },
     Started { job: JobId, at: Timestamp },
-    Waits { job: JobId, wait: Option<Wait> },
+    Waits { job: JobId, wait: Option<JobWait> },
     Ended { job: JobId, end: End, gone: bool, words: Words },
 }
 
-impl Arrived {
+impl PreparedEvent {
     pub(super) fn job(&self) -> JobId {
         match self {
             Self::Asks { job, .. } | Self::Started { job, .. } | Self::Waits { job, .. } | Self::Ended { job, .. } => *job,
@@ -36,8 +36,8 @@ impl Arrived {
 
 /// Passes news on until it is stopped or the loop is gone.
 pub(super) async fn run(
-    mut news: mpsc::Receiver<Told>,
-    arrivals: mpsc::Sender<Arrived>,
+    mut news: mpsc::Receiver<RunnerEvent>,
+    arrivals: mpsc::Sender<PreparedEvent>,
     blobs: Blobs,
     performer: Arc<Performer>,
     stop: CancellationToken,
@@ -49,16 +49,16 @@ pub(super) async fn run(
         };
         let Some(told) = told else { return };
         let arrived = match told {
-            Told::Started { job, at } => {
+            RunnerEvent::Started { job, at } => {
                 crash::at(crash::AFTER_STARTED);
-                Arrived::Started { job, at }
+                PreparedEvent::Started { job, at }
             }
-            Told::Asks { job, leave } => Arrived::Asks { job, leave },
-            Told::Waits { job, wait } => Arrived::Waits { job, wait },
-            Told::Ended { job, mut end, gone } => {
+            RunnerEvent::Asks { job, leave } => PreparedEvent::Asks { job, leave },
+            RunnerEvent::Waits { job, wait } => PreparedEvent::Waits { job, wait },
+            RunnerEvent::Ended { job, mut end, gone } => {
                 crash::at(crash::AFTER_REPORT);
                 let words = read(&blobs, &performer, job, &mut end).await;
-                Arrived::Ended { job, end, gone, words }
+                PreparedEvent::Ended { job, end, gone, words }
             }
         };
         if arrivals.send(arrived).await.is_err() {

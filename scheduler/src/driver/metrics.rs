@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use schema::status::{JobKind, Status};
 
-use super::run::Loop;
+use super::run::DriverLoop;
 
 /// What the loop counts.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Numbers {
+pub struct LoopMetrics {
     /// Transactions committed since the start.
     pub commits: u64,
     /// Rows that they wrote or removed, at most.
@@ -19,7 +19,7 @@ pub struct Numbers {
     pub jobs_ended: u64,
 }
 
-impl Loop {
+impl DriverLoop {
     #[expect(clippy::cast_precision_loss, reason = "Prometheus counts in floating point; beyond 2^53 nobody reads the last digit")]
     pub(super) fn metrics(&self) -> BTreeMap<String, f64> {
         let mut metrics = BTreeMap::new();

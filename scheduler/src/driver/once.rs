@@ -9,7 +9,7 @@ use schema::time::Timestamp;
 
 use super::batch::{Batch, Task};
 use super::outcome::Ending;
-use super::run::Loop;
+use super::run::DriverLoop;
 use super::{Caller, Refusal};
 use crate::clock;
 use crate::store::JobRow;
@@ -30,7 +30,7 @@ fn patience_ms(row: &JobRow) -> i64 {
     }
 }
 
-impl Loop {
+impl DriverLoop {
     /// A dry run began, goes on or was stopped: from now on it has so much time.
     pub(super) fn time_once(&mut self, job: JobId) {
         let row = self.world.jobs.get(&job).filter(|row| row.once && row.ended_at.is_none());

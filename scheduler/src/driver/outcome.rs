@@ -36,7 +36,7 @@ const LEFT_SHOWN: usize = 3;
 
 /// What the job was for, as far as its end can be read without it.
 #[derive(Debug, Clone)]
-pub(super) struct Asked<'a> {
+pub(super) struct JobPurpose<'a> {
     /// Which command.
     pub(super) kind: JobKind,
     /// How it answers, if it is a fetch.
@@ -83,7 +83,7 @@ impl Ending {
 }
 
 /// Reads the end of a job.
-pub(super) fn read(end: End, gone: bool, words: &Words, asked: &Asked<'_>) -> Ending {
+pub(super) fn read(end: End, gone: bool, words: &Words, asked: &JobPurpose<'_>) -> Ending {
     match end {
         End::Reported(report) => reported(report, gone, words, asked),
         End::NotStarted { why, surroundings } => match asked.stopped {
@@ -114,7 +114,7 @@ pub(super) fn read(end: End, gone: bool, words: &Words, asked: &Asked<'_>) -> En
     }
 }
 
-fn reported(mut report: Box<Report>, gone: bool, words: &Words, asked: &Asked<'_>) -> Ending {
+fn reported(mut report: Box<Report>, gone: bool, words: &Words, asked: &JobPurpose<'_>) -> Ending {
     // The blobs have them; a row that carries them too makes every list slower.
     report.stdout_inline = None;
     report.stderr_inline = None;
@@ -251,7 +251,7 @@ fn digest(objects: &[RuntimeObject]) -> BlobId {
 
 /// Why an apply that ended is not over: something of it could not be killed and goes on working, whatever the exit code says.
 /// What was meant to stay (`leaveRunning`) is no part of the apply.
-fn still_runs(report: &Report, code: Option<i32>, gone: bool, asked: &Asked<'_>) -> Option<String> {
+fn still_runs(report: &Report, code: Option<i32>, gone: bool, asked: &JobPurpose<'_>) -> Option<String> {
     if gone || report.left_running || asked.kind != JobKind::Apply {
         return None;
     }
@@ -269,7 +269,7 @@ fn still_runs(report: &Report, code: Option<i32>, gone: bool, asked: &Asked<'_>)
 }
 
 /// What an apply started and did not wait for. It is gone, and whoever wrote `./server &` expects it to live.
-fn left_behind(report: &Report, asked: &Asked<'_>) -> Option<String> {
+fn left_behind(report: &Report, asked: &JobPurpose<'_>) -> Option<String> {
     let count = report.leaked.len();
     if asked.kind != JobKind::Apply || report.left_running || count == 0 {
         return None;
@@ -285,7 +285,7 @@ fn left_behind(report: &Report, asked: &Asked<'_>) -> Option<String> {
 
 /// What a stop that was asked for came to. A command that ended by itself while it was being stopped counts as stopped:
 /// what it did before is for the next fetch to find out.
-fn stopped(reason: &StopReason, gone: bool, report: Option<Box<Report>>, asked: &Asked<'_>) -> Ending {
+fn stopped(reason: &StopReason, gone: bool, report: Option<Box<Report>>, asked: &JobPurpose<'_>) -> Ending {
     let (outcome, status, message) = match reason {
         StopReason::Deadline if gone => (Outcome::TimedOut, JobStatus::Failed, "ran past its timeout and was stopped".to_owned()),
         // What may still run keeps the next apply from starting.

@@ -41,7 +41,7 @@ const QUEUE_LIMIT: usize = 64;
 /// What can be asked.
 #[derive(Debug)]
 pub(super) enum Request {
-    Configs { request: Arc<ConfigsRequest>, asked: Asked, caller: Caller, reply: Reply<Planned> },
+    Configs { request: Arc<ConfigsRequest>, asked: ClusterAnswers, caller: Caller, reply: Reply<Planned> },
     Push { application: String, service: String, request: PushRequest, caller: Caller, reply: Reply<Pushed> },
     Rollback { application: String, service: String, request: RollbackRequest, caller: Caller, reply: Reply<Pushed> },
     AutoRollback { rollback: Rollback, reply: oneshot::Sender<bool> },
@@ -62,7 +62,7 @@ pub(super) enum Planned {
 
 /// What clusters said of places.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Asked {
+pub(super) struct ClusterAnswers {
     pub(super) places: Vec<ClusterPlace>,
     /// Those of them that are known not to be there.
     pub(super) absent: Vec<ClusterPlace>,

@@ -13,9 +13,9 @@ use schema::time::Timestamp;
 use super::batch::{Task, is_over};
 use super::broken::{Stopped, sound};
 use super::calls;
-use super::intake::Arrived;
+use super::intake::PreparedEvent;
 use super::words::Words;
-use super::world::{Kept, Names, World};
+use super::world::{InstanceEntry, InstanceNames, World};
 use crate::runner::{End, Runner};
 use crate::spools;
 use crate::store::{JobRow, LoadedInstance, Store, StoreError, Unreadable};
@@ -27,7 +27,7 @@ pub(super) struct Recovered {
     /// Starts that were decided and handed to nobody: the engine decides once more, as everything may have changed.
     pub(super) unstarted: Vec<Task>,
     /// Ends that are known at once.
-    pub(super) ended: Vec<Arrived>,
+    pub(super) ended: Vec<PreparedEvent>,
     /// Jobs that the runner has and whose rows do not say so.
     pub(super) handed: BTreeSet<JobId>,
     /// Instances that stand still, and whose rows have to say so.
@@ -46,7 +46,7 @@ pub(super) async fn recover(
     observer: bool,
     now: Timestamp,
 ) -> Result<Recovered, StoreError> {
-    let Found { instances, mut broken, going_on, unplaced } = sort_out(store, observer, now).await?;
+    let StoredInstances { instances, mut broken, going_on, unplaced } = sort_out(store, observer, now).await?;
     let (mut jobs, unreadable_jobs) = store.unfinished_jobs().await?;
     let (pending, unreadable_actions) = store.pending_actions().await?;
     let unreadable: Vec<Unreadable> = unreadable_jobs.into_iter().chain(unreadable_actions).collect();
@@ -73,7 +73,7 @@ pub(super) async fn recover(
     world.unplaced.extend(unplaced);
     world.unplaced.iter().for_each(|why| tracing::error!("a row of the database cannot be read and is left out: {why}"));
 
-    let names: HashMap<InstanceId, Arc<Names>> = jobs
+    let names: HashMap<InstanceId, Arc<InstanceNames>> = jobs
         .iter()
         .map(|job| job.instance)
         .chain(pending.iter().map(|action| action.instance))
@@ -132,8 +132,8 @@ pub(super) async fn recover(
 }
 
 /// What the table of instances holds.
-struct Found {
-    instances: Vec<Kept>,
+struct StoredInstances {
+    instances: Vec<InstanceEntry>,
     broken: Vec<Stopped>,
     /// Those whose rows say that they stand still, and that go on.
     going_on: Vec<InstanceId>,
@@ -141,10 +141,10 @@ struct Found {
     unplaced: Vec<String>,
 }
 
-async fn sort_out(store: &Store, observer: bool, now: Timestamp) -> Result<Found, StoreError> {
+async fn sort_out(store: &Store, observer: bool, now: Timestamp) -> Result<StoredInstances, StoreError> {
     let (loaded, unreadable) = store.load_instances().await?;
     let unplaced = unreadable.into_iter().map(|row| row.why).collect();
-    let mut found = Found { instances: Vec::new(), broken: Vec::new(), going_on: Vec::new(), unplaced };
+    let mut found = StoredInstances { instances: Vec::new(), broken: Vec::new(), going_on: Vec::new(), unplaced };
     for loaded in loaded {
         match usable(loaded) {
             Ok((kept, was_broken)) => {
@@ -178,12 +178,12 @@ fn none_if_unreadable<T>(error: StoreError) -> Result<Option<T>, StoreError> {
 /// does not, and it must not run beside itself (P1). Returns the others.
 async fn stop_the_damaged(
     store: &Store,
-    instances: Vec<Kept>,
+    instances: Vec<InstanceEntry>,
     broken: &mut Vec<Stopped>,
     jobs: &[JobRow],
     unreadable: &[Unreadable],
     now: Timestamp,
-) -> Result<Vec<Kept>, StoreError> {
+) -> Result<Vec<InstanceEntry>, StoreError> {
     let unfinished: HashMap<JobId, &JobRow> = jobs.iter().map(|job| (job.id, job)).collect();
     let mut damaged: HashMap<InstanceId, Vec<&Unreadable>> = HashMap::new();
     for row in unreadable {
@@ -222,7 +222,7 @@ async fn stop_the_damaged(
 }
 
 /// An instance with a state that can be gone on with, and whether its row says that it stands still.
-fn usable(mut loaded: LoadedInstance) -> Result<(Kept, bool), (Box<LoadedInstance>, String)> {
+fn usable(mut loaded: LoadedInstance) -> Result<(InstanceEntry, bool), (Box<LoadedInstance>, String)> {
     let state = match std::mem::replace(&mut loaded.state, Err(String::new())) {
         Ok(state) => state,
         Err(why) => return Err((Box::new(loaded), format!("its row cannot be read: {why}"))),
@@ -243,8 +243,8 @@ fn usable(mut loaded: LoadedInstance) -> Result<(Kept, bool), (Box<LoadedInstanc
         return Err((Box::new(loaded), why));
     }
     let LoadedInstance { application, service, channel, runtime, revision, is_broken, .. } = loaded;
-    let names = Arc::new(Names { application, service, channel });
-    Ok((Kept { names, runtime, state, revision, wake: None }, is_broken))
+    let names = Arc::new(InstanceNames { application, service, channel });
+    Ok((InstanceEntry { names, runtime, state, revision, wake: None }, is_broken))
 }
 
 /// The jobs that the runner has recorded and the database does not know.
@@ -277,14 +277,14 @@ const OUT_OF_SIGHT: &str = "the spool directory that it was to run in is lost or
 const VANISHED: &str = "it started, and its directory in the spool is gone, so nobody can say whether it runs";
 
 /// The end of a job of which nobody can say anything.
-fn unseen(job: JobId, why: &str) -> Arrived {
-    Arrived::Ended { job, end: End::Unknown { why: why.to_owned(), report: None }, gone: false, words: Words::default() }
+fn unseen(job: JobId, why: &str) -> PreparedEvent {
+    PreparedEvent::Ended { job, end: End::Unknown { why: why.to_owned(), report: None }, gone: false, words: Words::default() }
 }
 
 /// The end of a job that is known never to have run.
-pub(super) fn never(job: JobId, why: &str) -> Arrived {
+pub(super) fn never(job: JobId, why: &str) -> PreparedEvent {
     let end = End::NotStarted { why: why.to_owned(), surroundings: true };
-    Arrived::Ended { job, end, gone: true, words: Words::default() }
+    PreparedEvent::Ended { job, end, gone: true, words: Words::default() }
 }
 
 fn is_stopped(world: &World, row: &JobRow) -> bool {

@@ -7,9 +7,9 @@ use schema::api::{Cause, Explanation, NextAction};
 use tokio::time::Instant;
 
 use super::batch::Batch;
-use super::calls::Answer;
-use super::intake::Arrived;
-use super::run::{Fatal, Input, Loop};
+use super::calls::PendingAnswer;
+use super::intake::PreparedEvent;
+use super::run::{DriverLoop, Fatal, TurnInput};
 use super::{Health, Refusal};
 use crate::store::{RENEW_AGAIN, StoreError, Unrenewed};
 
@@ -24,14 +24,14 @@ pub(super) struct Retry {
     why: String,
 }
 
-impl Loop {
+impl DriverLoop {
     /// Nothing was stored: the world becomes what it was, and callers are told.
     pub(super) fn fall_back(
         &mut self,
         mut batch: Batch,
-        news: Vec<Arrived>,
-        answers: Vec<Answer>,
-        plans: Vec<Answer>,
+        news: Vec<PreparedEvent>,
+        answers: Vec<PendingAnswer>,
+        plans: Vec<PendingAnswer>,
         error: StoreError,
     ) -> Result<(), Fatal> {
         self.performed.append(&mut batch.performed);
@@ -104,17 +104,17 @@ impl Loop {
     }
 
     /// While nothing can be stored: what only reads is answered, the rest is refused, notes are taken.
-    pub(super) fn refuse(&mut self, inputs: Vec<Input>) {
+    pub(super) fn refuse(&mut self, inputs: Vec<TurnInput>) {
         let why = self.retry.as_ref().map(|retry| retry.why.clone()).unwrap_or_default();
         for input in inputs {
             match input {
-                Input::Call(call) => {
+                TurnInput::Call(call) => {
                     if let Some(call) = self.read_only(*call) {
                         call.refuse(unavailable(&why));
                     }
                 }
-                Input::Arrived(arrived) => self.held.push(*arrived),
-                Input::Done(done) => self.note(done),
+                TurnInput::Arrived(arrived) => self.held.push(*arrived),
+                TurnInput::Done(done) => self.note(done),
             }
         }
     }

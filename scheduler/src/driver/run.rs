@@ -28,20 +28,20 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::batch::{Batch, Task};
-use super::calls::{Answer, Call};
+use super::calls::{Call, PendingAnswer};
 use super::going_back::{GoingBack, Rollback};
 use super::hand_over::never_began;
-use super::intake::Arrived;
-use super::outcome::{self, Asked};
+use super::intake::PreparedEvent;
+use super::outcome::{self, JobPurpose};
 use super::planner;
 use super::red::Retry;
 use super::steps::Steps;
 use super::world::World;
-use super::{Health, Numbers};
+use super::{Health, LoopMetrics};
 use crate::clock::Clock;
 use crate::crash;
 use crate::perform::Performer;
-use crate::runner::Wait;
+use crate::runner::JobWait;
 use crate::store::{Change, JobRow, Store, StoreError};
 
 /// Most inputs of one batch: enough to share a commit among a burst, few enough that nobody waits long for an answer.
@@ -67,9 +67,9 @@ pub enum Fatal {
 
 /// What a task came to.
 #[derive(Debug)]
-pub(super) enum Done {
+pub(super) enum TaskResult {
     Handed(JobId),
-    Over(Box<Arrived>),
+    Over(Box<PreparedEvent>),
     Performed(Option<i64>),
     /// A rollback: whether what came of it is stored, and its action with it.
     WentBack {
@@ -82,29 +82,29 @@ pub(super) enum Done {
 
 /// What a turn takes in.
 #[derive(Debug)]
-pub(super) enum Input {
+pub(super) enum TurnInput {
     Call(Box<Call>),
-    Arrived(Box<Arrived>),
-    Done(Done),
+    Arrived(Box<PreparedEvent>),
+    Done(TaskResult),
 }
 
 /// The loop's own things.
-pub(super) struct Loop {
+pub(super) struct DriverLoop {
     pub(super) store: Store,
     pub(super) clock: Clock,
     pub(super) performer: Arc<Performer>,
     pub(super) planner: planner::Queue,
     pub(super) world: World,
     pub(super) calls: mpsc::Receiver<Call>,
-    pub(super) arrivals: mpsc::Receiver<Arrived>,
+    pub(super) arrivals: mpsc::Receiver<PreparedEvent>,
     pub(super) log: broadcast::Sender<Arc<LogEntry>>,
     pub(super) health: watch::Sender<Health>,
     pub(super) stop: CancellationToken,
-    pub(super) numbers: Numbers,
+    pub(super) numbers: LoopMetrics,
     /// To perform, once there is room. Bounded by the lanes (starts), by jobs in flight (stops, ends) and by instances
     /// (rollbacks).
     pub(super) waiting: VecDeque<Task>,
-    pub(super) performing: JoinSet<Done>,
+    pub(super) performing: JoinSet<TaskResult>,
     pub(super) going_back: GoingBack,
     /// Starts about which the engine has to decide once more before they are performed.
     pub(super) late: Vec<Task>,
@@ -115,7 +115,7 @@ pub(super) struct Loop {
     /// Actions that were performed; noted with the next commit.
     pub(super) performed: Vec<i64>,
     /// News of a commit that failed; at most one batch.
-    pub(super) held: Vec<Arrived>,
+    pub(super) held: Vec<PreparedEvent>,
     pub(super) retry: Option<Retry>,
     /// The present of the last turn: what came due since is due, not missed.
     pub(super) turned_at: Timestamp,
@@ -135,7 +135,7 @@ pub(super) struct Loop {
     pub(super) broken: watch::Sender<Vec<String>>,
 }
 
-impl Loop {
+impl DriverLoop {
     /// Runs until it is stopped or must stop.
     pub(super) async fn run(mut self) -> Result<(), Fatal> {
         let once: Vec<JobId> = self.world.jobs.values().filter(|row| row.once).map(|row| row.id).collect();
@@ -158,7 +158,7 @@ impl Loop {
     }
 
     /// Waits until there is something to do, then takes what else is there, up to the limit.
-    async fn gather(&mut self) -> Vec<Input> {
+    async fn gather(&mut self) -> Vec<TurnInput> {
         let red = self.retry.clone();
         let wake = self.world.timers.next().into_iter().chain(self.world.lanes.next_wake(self.turned_at)).chain(self.next_once()).min();
         let performed = (!self.performed.is_empty()).then(|| Instant::now() + NOTE_DELAY);
@@ -170,8 +170,8 @@ impl Loop {
         tokio::select! {
             () = std::future::ready(()), if held => {}
             () = self.stop.cancelled() => {}
-            Some(call) = self.calls.recv() => inputs.push(Input::Call(Box::new(call))),
-            Some(arrived) = self.arrivals.recv(), if red.is_none() => inputs.push(Input::Arrived(Box::new(arrived))),
+            Some(call) = self.calls.recv() => inputs.push(TurnInput::Call(Box::new(call))),
+            Some(arrived) = self.arrivals.recv(), if red.is_none() => inputs.push(TurnInput::Arrived(Box::new(arrived))),
             Some(done) = self.performing.join_next(), if !self.performing.is_empty() => inputs.extend(finished(done)),
             Some(done) = self.going_back.under_way.join_next(), if !self.going_back.under_way.is_empty() => inputs.extend(finished(done)),
             () = self.clock.sleep_until(wake.unwrap_or(Timestamp::from_millis(i64::MAX))), if red.is_none() && wake.is_some() => {}
@@ -182,9 +182,9 @@ impl Loop {
             if let Some(done) = self.performing.try_join_next() {
                 inputs.extend(finished(done));
             } else if let Some(arrived) = red.is_none().then(|| self.arrivals.try_recv().ok()).flatten() {
-                inputs.push(Input::Arrived(Box::new(arrived)));
+                inputs.push(TurnInput::Arrived(Box::new(arrived)));
             } else if let Ok(call) = self.calls.try_recv() {
-                inputs.push(Input::Call(Box::new(call)));
+                inputs.push(TurnInput::Call(Box::new(call)));
             } else {
                 break;
             }
@@ -193,24 +193,24 @@ impl Loop {
     }
 
     /// One batch: step, commit, then perform and answer.
-    async fn turn(&mut self, inputs: Vec<Input>) -> Result<(), Fatal> {
+    async fn turn(&mut self, inputs: Vec<TurnInput>) -> Result<(), Fatal> {
         let reading = self.clock.read();
         let mut batch = Batch::new(&self.world, reading.wall);
         self.turned_at = batch.now;
         let stepped_ms = self.tell_steps(&mut batch, reading);
-        let mut answers: Vec<Answer> = Vec::new();
-        let mut plans: Vec<Answer> = Vec::new();
+        let mut answers: Vec<PendingAnswer> = Vec::new();
+        let mut plans: Vec<PendingAnswer> = Vec::new();
         let mut news = std::mem::take(&mut self.held);
         let mut calls = Vec::new();
         for input in inputs {
             match input {
-                Input::Call(call) => calls.push(call),
-                Input::Arrived(arrived) => news.push(*arrived),
-                Input::Done(Done::Over(arrived)) => {
+                TurnInput::Call(call) => calls.push(call),
+                TurnInput::Arrived(arrived) => news.push(*arrived),
+                TurnInput::Done(TaskResult::Over(arrived)) => {
                     self.started(arrived.job());
                     news.push(*arrived);
                 }
-                Input::Done(done) => self.note(done),
+                TurnInput::Done(done) => self.note(done),
             }
         }
         for arrived in &news {
@@ -292,9 +292,9 @@ impl Loop {
     }
 
     /// Remembers what was performed, for the next commit.
-    pub(super) fn note(&mut self, done: Done) {
+    pub(super) fn note(&mut self, done: TaskResult) {
         match done {
-            Done::Handed(id) => {
+            TaskResult::Handed(id) => {
                 self.started(id);
                 if let Some(job) = self.world.jobs.get_mut(&id)
                     && job.status == JobStatus::Pending
@@ -303,14 +303,14 @@ impl Loop {
                     self.jobs_noted.insert(id, Instant::now() + NOTE_DELAY);
                 }
             }
-            Done::Performed(action) => self.performed.extend(action),
-            Done::WentBack { rollback, is_settled } => {
+            TaskResult::Performed(action) => self.performed.extend(action),
+            TaskResult::WentBack { rollback, is_settled } => {
                 if !is_settled {
                     self.going_back.again(rollback);
                 }
             }
-            Done::Unclaimed(start) => self.late.push(start),
-            Done::Over(arrived) => {
+            TaskResult::Unclaimed(start) => self.late.push(start),
+            TaskResult::Over(arrived) => {
                 self.started(arrived.job());
                 self.held.push(*arrived);
             }
@@ -327,7 +327,7 @@ impl Loop {
     }
 
     /// Takes in what a runner told.
-    fn arrive(&mut self, batch: &mut Batch, arrived: &Arrived) {
+    fn arrive(&mut self, batch: &mut Batch, arrived: &PreparedEvent) {
         if self.world.out_of_reach.contains(&arrived.job()) {
             return;
         }
@@ -339,8 +339,8 @@ impl Loop {
         }
         match arrived {
             // Answered when everything else of the batch has happened.
-            Arrived::Asks { .. } => {}
-            Arrived::Started { job, at } => {
+            PreparedEvent::Asks { .. } => {}
+            PreparedEvent::Started { job, at } => {
                 // One that was given up is followed on, and stays what it was told to be.
                 let Some(row) = self.world.jobs.get(job).filter(|row| row.ended_at.is_none()) else { return };
                 let (instance, once) = (row.instance, row.once);
@@ -355,7 +355,7 @@ impl Loop {
                     batch.send(&mut self.world, instance, Event::JobStarted { job: *job, at: *at }, None);
                 }
             }
-            Arrived::Waits { job, wait } => {
+            PreparedEvent::Waits { job, wait } => {
                 // What runs or is over waits for nothing but to be looked at: this was told too late.
                 let says_nothing = |row: &JobRow| row.started_at.is_some() && wait.as_ref().is_some_and(|wait| !wait.is_unseen);
                 let row = self.world.jobs.get(job).filter(|row| row.ended_at.is_none() && !says_nothing(row));
@@ -372,14 +372,14 @@ impl Loop {
                         None => row.waits_no_more(),
                     }
                 });
-                let wait = wait.clone().map(|Wait { why, ends_when, until, surroundings, is_unseen }| {
+                let wait = wait.clone().map(|JobWait { why, ends_when, until, surroundings, is_unseen }| {
                     Box::new(engine::event::Wait { why, ends_when, until, tried_again: surroundings, is_unseen })
                 });
                 if !once {
                     batch.send(&mut self.world, instance, Event::JobWaits { job: *job, wait }, None);
                 }
             }
-            Arrived::Ended { job, end, gone, words } => {
+            PreparedEvent::Ended { job, end, gone, words } => {
                 batch.ended.push(*job);
                 // Over already, or never ours: a result counts once.
                 let Some(row) = self.world.jobs.get(job) else { return };
@@ -391,7 +391,7 @@ impl Loop {
                 }
                 let flying = kept.and_then(|kept| kept.state.job(*job));
                 let desired = kept.and_then(|kept| kept.state.desired()).and_then(|desired| desired.fetch.as_ref());
-                let asked = Asked {
+                let asked = JobPurpose {
                     kind: row.kind,
                     mode: flying.and_then(|job| job.fetch_mode).or(desired.map(|fetch| fetch.mode)),
                     stopped: flying.and_then(|job| job.stop.as_ref()).or(row.stop.as_ref()),
@@ -449,7 +449,7 @@ impl Loop {
         self.going_back.under_way.shutdown().await;
         let rest = async {
             while let Some(done) = self.performing.join_next().await {
-                if let Some(Input::Done(done)) = finished(done) {
+                if let Some(TurnInput::Done(done)) = finished(done) {
                     self.note(done);
                 }
             }
@@ -467,9 +467,9 @@ impl Loop {
     }
 }
 
-fn finished(done: Result<Done, tokio::task::JoinError>) -> Option<Input> {
+fn finished(done: Result<TaskResult, tokio::task::JoinError>) -> Option<TurnInput> {
     match done {
-        Ok(done) => Some(Input::Done(done)),
+        Ok(done) => Some(TurnInput::Done(done)),
         Err(error) if error.is_cancelled() => None,
         // A panic in there is our bug; the task's action stays pending and is performed again after a restart.
         Err(error) => std::panic::resume_unwind(error.into_panic()),

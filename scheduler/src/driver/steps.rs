@@ -12,8 +12,8 @@ use tokio::time::Instant;
 
 use super::Health;
 use super::batch::Batch;
-use super::run::Loop;
-use crate::clock::{Clock, Reading};
+use super::run::DriverLoop;
+use crate::clock::{Clock, ClockReading};
 use crate::store::{Change, Store, StoreError};
 
 /// Where the last run noted how its wall clock stood to its boot.
@@ -39,7 +39,7 @@ pub(super) struct Steps {
     pub(super) look_noted: Instant,
 }
 
-fn offset_ms(reading: Reading) -> i64 {
+fn offset_ms(reading: ClockReading) -> i64 {
     reading.wall.as_millis().saturating_sub(reading.steady_ms)
 }
 
@@ -78,10 +78,10 @@ impl Steps {
     }
 }
 
-impl Loop {
+impl DriverLoop {
     /// Tells the instances that the clock jumped, before anything else of this batch. Returns by how much, to be settled
     /// once it is stored.
-    pub(super) fn tell_steps(&mut self, batch: &mut Batch, reading: Reading) -> i64 {
+    pub(super) fn tell_steps(&mut self, batch: &mut Batch, reading: ClockReading) -> i64 {
         let by_ms = offset_ms(reading).saturating_sub(self.steps.offset_ms);
         let jumped = by_ms.saturating_abs() > CLOCK_SLACK_MS;
         let by_ms = if jumped { by_ms } else { 0 };

@@ -12,12 +12,12 @@ use schema::time::Timestamp;
 
 use super::broken::Stopped;
 use super::timers::Timers;
-use crate::perform::Claim;
+use crate::perform::StartClaim;
 use crate::store::{Counters, InstanceRow, JobRow};
 
 /// The names and ids of an instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Names {
+pub struct InstanceNames {
     /// Its application.
     pub application: (ApplicationId, ApplicationName),
     /// Its service.
@@ -26,7 +26,7 @@ pub struct Names {
     pub channel: (ChannelId, ChannelName),
 }
 
-impl Names {
+impl InstanceNames {
     /// The instance's id.
     pub fn instance(&self) -> InstanceId {
         InstanceId::of(self.service.0, self.channel.0)
@@ -50,8 +50,8 @@ pub(super) fn target_of(application: &ApplicationName, service: &ServiceName, ch
 
 /// One instance.
 #[derive(Debug, Clone)]
-pub(super) struct Kept {
-    pub(super) names: Arc<Names>,
+pub(super) struct InstanceEntry {
+    pub(super) names: Arc<InstanceNames>,
     /// The runtime that serves it.
     pub(super) runtime: RuntimeName,
     pub(super) state: State,
@@ -61,9 +61,9 @@ pub(super) struct Kept {
     pub(super) wake: Option<Timestamp>,
 }
 
-impl Kept {
+impl InstanceEntry {
     /// An instance that nobody has asked anything of yet.
-    pub(super) fn new(names: Arc<Names>, runtime: RuntimeName, observer: bool, now: Timestamp) -> Self {
+    pub(super) fn new(names: Arc<InstanceNames>, runtime: RuntimeName, observer: bool, now: Timestamp) -> Self {
         // An instance without a release asks for nothing.
         let (state, _) = engine::step(State::new(names.instance(), now), Event::Observe(observer), now);
         Self { names, runtime, state, revision: 0, wake: None }
@@ -99,7 +99,7 @@ impl Kept {
 /// Everything that the loop holds.
 #[derive(Debug)]
 pub(super) struct World {
-    pub(super) instances: HashMap<InstanceId, Kept>,
+    pub(super) instances: HashMap<InstanceId, InstanceEntry>,
     /// Those that stand still.
     pub(super) broken: HashMap<InstanceId, Stopped>,
     /// The instances of each service: who is upstream of whom, who shares an approval.
@@ -107,7 +107,7 @@ pub(super) struct World {
     /// Jobs that are not over, and those that were given up and whose end still matters.
     pub(super) jobs: HashMap<JobId, JobRow>,
     /// Starts that no runner has been handed yet, as far as is known.
-    pub(super) starts: HashMap<JobId, Arc<Claim>>,
+    pub(super) starts: HashMap<JobId, Arc<StartClaim>>,
     pub(super) lanes: ConcurrencyLimiter,
     pub(super) timers: Timers,
     pub(super) counters: Counters,
@@ -119,7 +119,7 @@ pub(super) struct World {
 
 impl World {
     /// The world as the database has it.
-    pub(super) fn load(instances: Vec<Kept>, jobs: Vec<JobRow>, counters: Counters, limits: Limits, now: Timestamp) -> Self {
+    pub(super) fn load(instances: Vec<InstanceEntry>, jobs: Vec<JobRow>, counters: Counters, limits: Limits, now: Timestamp) -> Self {
         let mut world = Self {
             instances: HashMap::with_capacity(instances.len()),
             broken: HashMap::new(),
@@ -137,7 +137,7 @@ impl World {
     }
 
     /// Takes an instance in, or back: index, lanes and timers follow.
-    pub(super) fn put(&mut self, mut kept: Kept) {
+    pub(super) fn put(&mut self, mut kept: InstanceEntry) {
         let id = kept.state.instance();
         kept.wake = engine::next_wake(&kept.state);
         if let Some(at) = kept.wake {
@@ -153,11 +153,11 @@ impl World {
 
     /// The row of an instance, whether it goes on or stands still.
     pub(super) fn row(&self, id: InstanceId) -> Option<InstanceRow> {
-        self.instances.get(&id).map(Kept::row).or_else(|| self.broken.get(&id).map(Stopped::row))
+        self.instances.get(&id).map(InstanceEntry::row).or_else(|| self.broken.get(&id).map(Stopped::row))
     }
 
     /// Its names.
-    pub(super) fn names(&self, id: InstanceId) -> Option<&Arc<Names>> {
+    pub(super) fn names(&self, id: InstanceId) -> Option<&Arc<InstanceNames>> {
         self.instances.get(&id).map(|kept| &kept.names).or_else(|| self.broken.get(&id).map(|stopped| &stopped.names))
     }
 

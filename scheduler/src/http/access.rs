@@ -11,7 +11,7 @@ use tokio::sync::broadcast::error::RecvError;
 use super::Api;
 use super::error::{Error, Result};
 use super::limits::SIGN_OF_LIFE;
-use super::openapi::{Input, Operation};
+use super::openapi::{HandlerInput, Operation};
 use crate::driver::Caller;
 use crate::store::TokenRow;
 
@@ -104,7 +104,7 @@ macro_rules! role {
             }
         }
 
-        impl Input for $type {
+        impl HandlerInput for $type {
             fn describe(operation: &mut Operation<'_>) {
                 operation.members.insert("security".to_owned(), serde_json::json!([{"bearer": []}]));
                 operation.explain(&format!("Needs a token with the role `{}` or a higher one.", Role::$role));

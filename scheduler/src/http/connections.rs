@@ -24,13 +24,13 @@ use super::limits::ConnectionLimits;
 /// Lets connections in; clones count together.
 #[derive(Clone)]
 pub(super) struct Connections {
-    room: Arc<Mutex<Room>>,
+    room: Arc<Mutex<ConnectionSlots>>,
     limits: ConnectionLimits,
 }
 
 /// Who is in.
 #[derive(Default)]
-struct Room {
+struct ConnectionSlots {
     open: usize,
     by_address: HashMap<IpAddr, usize>,
     /// Those that have not sent a byte, oldest first.
@@ -52,11 +52,11 @@ impl Connections {
     }
 
     /// A place for a connection from this address; `None` when there is none.
-    fn admit(&self, address: IpAddr) -> Option<Place> {
+    fn admit(&self, address: IpAddr) -> Option<ConnectionSlot> {
         let address = address.to_canonical();
         let mut room = lock(&self.room);
         let most = self.limits.all - if address.is_loopback() { 0 } else { self.limits.kept_for_this_machine };
-        let of_address = |room: &Room| room.by_address.get(&address).copied().unwrap_or(0);
+        let of_address = |room: &ConnectionSlots| room.by_address.get(&address).copied().unwrap_or(0);
         if of_address(&room) >= self.limits.of_one_address {
             room.send_away(|silent| silent.address == address)?;
         }
@@ -72,11 +72,11 @@ impl Connections {
         *room.by_address.entry(address).or_default() += 1;
         let silent = Arc::new(Silent { address, is_sent_away: AtomicBool::new(false), reader: AtomicWaker::new() });
         room.silent.insert(number, Arc::clone(&silent));
-        Some(Place { room: Arc::clone(&self.room), number, silent, has_spoken: false })
+        Some(ConnectionSlot { room: Arc::clone(&self.room), number, silent, has_spoken: false })
     }
 }
 
-impl Room {
+impl ConnectionSlots {
     /// Sends away the oldest silent one that fits; its place is free at once. `None` when there is none.
     fn send_away(&mut self, fits: impl Fn(&Silent) -> bool) -> Option<()> {
         let number = self.silent.iter().find(|(_, silent)| fits(silent)).map(|(number, _)| *number)?;
@@ -99,19 +99,19 @@ impl Room {
 }
 
 /// Nothing panics while it is held; if it did, the counts would be whole all the same.
-fn lock(room: &Mutex<Room>) -> MutexGuard<'_, Room> {
+fn lock(room: &Mutex<ConnectionSlots>) -> MutexGuard<'_, ConnectionSlots> {
     room.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A connection's place, given back when it is dropped.
-struct Place {
-    room: Arc<Mutex<Room>>,
+struct ConnectionSlot {
+    room: Arc<Mutex<ConnectionSlots>>,
     number: u64,
     silent: Arc<Silent>,
     has_spoken: bool,
 }
 
-impl Place {
+impl ConnectionSlot {
     fn speaks(&mut self) {
         if !self.has_spoken {
             self.has_spoken = true;
@@ -124,7 +124,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         let mut room = lock(&self.room);
         room.silent.remove(&self.number);
@@ -135,9 +135,9 @@ impl Drop for Place {
 }
 
 impl<S> Accept<TcpStream, S> for Connections {
-    type Stream = Connection;
+    type Stream = OpenConnection;
     type Service = S;
-    type Future = Ready<io::Result<(Connection, S)>>;
+    type Future = Ready<io::Result<(OpenConnection, S)>>;
 
     fn accept(&self, stream: TcpStream, service: S) -> Self::Future {
         let admit = || {
@@ -146,20 +146,20 @@ impl<S> Accept<TcpStream, S> for Connections {
             self.admit(address).ok_or_else(|| io::Error::other("too many connections"))
         };
         let place = admit();
-        ready(place.map(|place| (Connection { stream, place, stuck: None, limits: self.limits }, service)))
+        ready(place.map(|place| (OpenConnection { stream, place, stuck: None, limits: self.limits }, service)))
     }
 }
 
 /// A connection that has a place.
-pub(super) struct Connection {
+pub(super) struct OpenConnection {
     stream: TcpStream,
-    place: Place,
+    place: ConnectionSlot,
     /// Until when the client has to take something, while it takes nothing.
     stuck: Option<Pin<Box<Sleep>>>,
     limits: ConnectionLimits,
 }
 
-impl AsyncRead for Connection {
+impl AsyncRead for OpenConnection {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if !self.place.has_spoken {
             self.place.silent.reader.register(context.waker());
@@ -176,7 +176,7 @@ impl AsyncRead for Connection {
     }
 }
 
-impl AsyncWrite for Connection {
+impl AsyncWrite for OpenConnection {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match Pin::new(&mut self.stream).poll_write(context, bytes) {
             Poll::Ready(written) => {
@@ -247,8 +247,8 @@ mod tests {
         places[0].speaks();
         places.push(connections.admit(address("10.0.0.1")).unwrap());
         places.push(connections.admit(address("10.0.0.2")).unwrap());
-        assert_eq!(places.iter().map(Place::is_sent_away).collect::<Vec<_>>(), [false, true, true, false, false]);
-        places.iter_mut().filter(|place| !place.is_sent_away()).for_each(Place::speaks);
+        assert_eq!(places.iter().map(ConnectionSlot::is_sent_away).collect::<Vec<_>>(), [false, true, true, false, false]);
+        places.iter_mut().filter(|place| !place.is_sent_away()).for_each(ConnectionSlot::speaks);
         assert!(connections.admit(address("10.0.0.2")).is_none(), "all have spoken");
         drop(places);
         assert_eq!(lock(&connections.room).open, 0);

@@ -16,7 +16,7 @@ pub(super) const OFFSET: HeaderName = HeaderName::from_static("upload-offset");
 
 /// What kind of error it is: the last part of the problem's type, a stable word, and the status. The table in docs/api.md has each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ErrorKind {
     BadRequest,
     Unauthorized,
     Forbidden,
@@ -33,7 +33,7 @@ pub(super) enum Kind {
     Unavailable,
 }
 
-impl Kind {
+impl ErrorKind {
     #[cfg(test)]
     const ALL: [Self; 14] = [
         Self::BadRequest,
@@ -74,10 +74,10 @@ impl Kind {
 
 /// An answer that is not 2xx.
 #[derive(Debug)]
-pub(super) struct Error(Box<Inner>);
+pub(super) struct Error(Box<ErrorInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct ErrorInner {
     problem: Problem,
     /// The next byte that an upload should send.
     offset: Option<u64>,
@@ -89,7 +89,7 @@ struct Inner {
 pub(super) type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    pub(super) fn new(kind: Kind, detail: impl Into<String>) -> Self {
+    pub(super) fn new(kind: ErrorKind, detail: impl Into<String>) -> Self {
         let (status, kind) = kind.parts();
         let problem = Problem {
             kind: format!("/problems/{kind}"),
@@ -98,7 +98,7 @@ impl Error {
             detail: detail.into(),
             problems: Vec::new(),
         };
-        Self(Box::new(Inner { problem, offset: None, wanted: None }))
+        Self(Box::new(ErrorInner { problem, offset: None, wanted: None }))
     }
 
     /// A piece of an upload that leaves a gap: `offset` is the next byte wanted.
@@ -117,53 +117,53 @@ impl Error {
     }
 
     pub(super) fn conflict(detail: impl Into<String>) -> Self {
-        Self::new(Kind::Conflict, detail)
+        Self::new(ErrorKind::Conflict, detail)
     }
 
     pub(super) fn gone(detail: impl Into<String>) -> Self {
-        Self::new(Kind::Gone, detail)
+        Self::new(ErrorKind::Gone, detail)
     }
 
     pub(super) fn not_found(detail: impl Into<String>) -> Self {
-        Self::new(Kind::NotFound, detail)
+        Self::new(ErrorKind::NotFound, detail)
     }
 
     pub(super) fn bad_request(detail: impl Into<String>) -> Self {
-        Self::new(Kind::BadRequest, detail)
+        Self::new(ErrorKind::BadRequest, detail)
     }
 
     pub(super) fn unauthorized(detail: impl Into<String>) -> Self {
-        Self::new(Kind::Unauthorized, detail)
+        Self::new(ErrorKind::Unauthorized, detail)
     }
 
     pub(super) fn forbidden(detail: impl Into<String>) -> Self {
-        Self::new(Kind::Forbidden, detail)
+        Self::new(ErrorKind::Forbidden, detail)
     }
 
     pub(super) fn too_large(detail: impl Into<String>) -> Self {
-        Self::new(Kind::TooLarge, detail)
+        Self::new(ErrorKind::TooLarge, detail)
     }
 
     pub(super) fn unavailable(detail: impl Into<String>) -> Self {
-        Self::new(Kind::Unavailable, detail)
+        Self::new(ErrorKind::Unavailable, detail)
     }
 
     /// Our own fault. The cause is logged here, once, and not shown.
     pub(super) fn internal(cause: impl std::fmt::Display) -> Self {
         tracing::error!("failed to answer a request: {cause}");
-        Self::new(Kind::Internal, "this is a fault in pvn; the scheduler's log has the cause, please report it")
+        Self::new(ErrorKind::Internal, "this is a fault in pvn; the scheduler's log has the cause, please report it")
     }
 
     /// The database holds what this program cannot have written; `why` names the row, which whoever mends it has to know.
     fn unreadable(why: &str) -> Self {
         tracing::error!("failed to answer a request: {why}");
-        Self::new(Kind::Unreadable, format!("a row of the database cannot be read: {why}"))
+        Self::new(ErrorKind::Unreadable, format!("a row of the database cannot be read: {why}"))
     }
 
     fn config(problems: Vec<Diagnostic>) -> Self {
         let count = problems.len();
         let things = if count == 1 { "1 problem".to_owned() } else { format!("{count} problems") };
-        let mut error = Self::new(Kind::Config, format!("{things} in what was sent; nothing was stored, correct and send it again"));
+        let mut error = Self::new(ErrorKind::Config, format!("{things} in what was sent; nothing was stored, correct and send it again"));
         error.0.problem.problems = problems;
         error
     }
@@ -200,7 +200,7 @@ impl From<Refusal> for Error {
 
 impl IntoResponse for Error {
     fn into_response(self) -> Response {
-        let Inner { problem, offset, wanted } = *self.0;
+        let ErrorInner { problem, offset, wanted } = *self.0;
         let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut body = serde_json::to_value(problem).expect("a problem has a JSON form");
         if let Some(wanted) = wanted {
@@ -231,7 +231,8 @@ mod tests {
         let docs = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/api.md")).unwrap();
         let rows: Vec<_> = docs.lines().filter_map(|line| line.split_once("| `/problems/")).collect();
         let documented = rows.iter().map(|(status, rest)| (status.trim_matches(['|', ' ']), rest.split('`').next().unwrap_or_default()));
-        let known: Vec<_> = Kind::ALL.map(Kind::parts).iter().map(|(status, word)| (status.as_u16().to_string(), *word)).collect();
+        let known: Vec<_> =
+            ErrorKind::ALL.map(ErrorKind::parts).iter().map(|(status, word)| (status.as_u16().to_string(), *word)).collect();
         assert_eq!(documented.collect::<Vec<_>>(), known.iter().map(|(status, word)| (status.as_str(), *word)).collect::<Vec<_>>());
     }
 }

@@ -12,15 +12,15 @@ use serde::{Deserialize, Serialize};
 mod unique;
 
 use super::Api;
-use super::error::{Error, Kind, Result};
+use super::error::{Error, ErrorKind, Result};
 use super::limits::{BODY_BYTES, CONFIGS_BODY_BYTES, DRAIN_BYTES, OUTPUT_PIECE_BYTES};
-use super::openapi::{Input, Operation, body, parameters};
+use super::openapi::{HandlerInput, Operation, body, parameters};
 use crate::store::{PAGE_DEFAULT, PAGE_LIMIT, PageRequest};
 
 /// The variable parts of the path.
-pub(super) struct At<T>(pub(super) T);
+pub(super) struct PathParams<T>(pub(super) T);
 
-impl<T: DeserializeOwned + Send> FromRequestParts<Api> for At<T> {
+impl<T: DeserializeOwned + Send> FromRequestParts<Api> for PathParams<T> {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self> {
@@ -31,7 +31,7 @@ impl<T: DeserializeOwned + Send> FromRequestParts<Api> for At<T> {
     }
 }
 
-impl<T: JsonSchema> Input for At<T> {
+impl<T: JsonSchema> HandlerInput for PathParams<T> {
     fn describe(operation: &mut Operation<'_>) {
         parameters::<T>(operation, "path");
     }
@@ -56,7 +56,7 @@ impl<T: DeserializeOwned + Send> FromRequestParts<Api> for Query<T> {
     }
 }
 
-impl<T: JsonSchema> Input for Query<T> {
+impl<T: JsonSchema> HandlerInput for Query<T> {
     fn describe(operation: &mut Operation<'_>) {
         parameters::<T>(operation, "query");
     }
@@ -90,9 +90,9 @@ pub(super) fn piece_bytes(limit: Option<u64>) -> Result<usize> {
 }
 
 /// A JSON body of at most 1 MiB. An absent one is read as `{}`.
-pub(super) struct Body<T>(pub(super) T);
+pub(super) struct JsonBody<T>(pub(super) T);
 
-impl<T: DeserializeOwned> FromRequest<Api> for Body<T> {
+impl<T: DeserializeOwned> FromRequest<Api> for JsonBody<T> {
     type Rejection = Error;
 
     async fn from_request(request: Request, _: &Api) -> Result<Self> {
@@ -100,7 +100,7 @@ impl<T: DeserializeOwned> FromRequest<Api> for Body<T> {
     }
 }
 
-impl<T: JsonSchema> Input for Body<T> {
+impl<T: JsonSchema> HandlerInput for JsonBody<T> {
     fn describe(operation: &mut Operation<'_>) {
         body::<T>(operation);
     }
@@ -109,7 +109,7 @@ impl<T: JsonSchema> Input for Body<T> {
 /// The body of a request with which nothing is said.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Nothing {}
+pub(super) struct EmptyBody {}
 
 /// A JSON body of at most 64 MiB, for config files.
 pub(super) struct LargeBody<T>(pub(super) T);
@@ -122,7 +122,7 @@ impl<T: DeserializeOwned> FromRequest<Api> for LargeBody<T> {
     }
 }
 
-impl<T: JsonSchema> Input for LargeBody<T> {
+impl<T: JsonSchema> HandlerInput for LargeBody<T> {
     fn describe(operation: &mut Operation<'_>) {
         body::<T>(operation);
     }
@@ -135,7 +135,7 @@ async fn read_json<T: DeserializeOwned>(request: Request, limit: usize) -> Resul
         let kind = kind.to_str().unwrap_or_default();
         let essence = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         if essence != "application/json" && !essence.ends_with("+json") {
-            return Err(Error::new(Kind::MediaType, format!("the body is `{kind}`; send JSON with `Content-Type: application/json`")));
+            return Err(Error::new(ErrorKind::MediaType, format!("the body is `{kind}`; send JSON with `Content-Type: application/json`")));
         }
     }
     let bytes: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
@@ -186,7 +186,7 @@ pub(super) async fn read(body: Raw, limit: usize) -> Result<Vec<u8>> {
 
 /// A body that ended before its end.
 pub(super) fn incomplete(error: &axum::Error) -> Error {
-    Error::new(Kind::IncompleteBody, format!("the body did not arrive: {error}; send it again"))
+    Error::new(ErrorKind::IncompleteBody, format!("the body did not arrive: {error}; send it again"))
 }
 
 /// A body of `total` bytes, as far as it was read.

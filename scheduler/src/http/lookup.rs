@@ -8,13 +8,13 @@ use crate::store::{ApplicationRow, ChannelRow, ServiceRow};
 
 /// Filters by application, service and channel, resolved.
 #[derive(Debug, Default)]
-pub(super) struct Scope {
+pub(super) struct FilterScope {
     pub(super) application: Option<ApplicationRow>,
     pub(super) service: Option<ServiceRow>,
     pub(super) channel: Option<ChannelRow>,
 }
 
-impl Scope {
+impl FilterScope {
     /// Their names, which log entries carry.
     pub(super) fn names(&self) -> (Option<ApplicationName>, Option<ServiceName>, Option<ChannelName>) {
         (
@@ -56,13 +56,13 @@ pub(super) fn no_job(id: &str) -> Error {
 }
 
 /// The rows behind filters. A service or channel is looked up in the application, so it needs one.
-pub(super) async fn scope(api: &Api, app: Option<&str>, service: Option<&str>, channel: Option<&str>) -> Result<Scope> {
+pub(super) async fn scope(api: &Api, app: Option<&str>, service: Option<&str>, channel: Option<&str>) -> Result<FilterScope> {
     let Some(app) = app else {
         return match service.map(|_| "service").or(channel.map(|_| "channel")) {
             Some(filter) => Err(Error::bad_request(format!(
                 "the filter `{filter}` needs the filter `application` beside it, because names repeat between applications"
             ))),
-            None => Ok(Scope::default()),
+            None => Ok(FilterScope::default()),
         };
     };
     let row = application(api, app).await?;
@@ -74,5 +74,5 @@ pub(super) async fn scope(api: &Api, app: Option<&str>, service: Option<&str>, c
         Some(name) => Some(api.store.find_channel(row.id, name).await?.ok_or_else(|| no_channel(app, name))?),
         None => None,
     };
-    Ok(Scope { application: Some(row), service, channel })
+    Ok(FilterScope { application: Some(row), service, channel })
 }

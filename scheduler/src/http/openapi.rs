@@ -14,13 +14,13 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use super::Api;
-pub(super) use describe::{Bytes, Described, Input, Output, body, parameters};
+pub(super) use describe::{Described, FileBytes, HandlerInput, HandlerOutput, body, parameters};
 
 /// Where the document is served.
 const PATH: &str = "/openapi.json";
 
 /// What a route does, in words.
-pub(super) struct About {
+pub(super) struct RouteDescription {
     /// A name that never changes: generated clients call their functions by it.
     pub(super) id: &'static str,
     /// The resource.
@@ -32,8 +32,8 @@ pub(super) struct About {
 }
 
 /// A route's description without more than a line.
-pub(super) const fn about(id: &'static str, tag: &'static str, summary: &'static str) -> About {
-    About { id, tag, summary, description: "" }
+pub(super) const fn about(id: &'static str, tag: &'static str, summary: &'static str) -> RouteDescription {
+    RouteDescription { id, tag, summary, description: "" }
 }
 
 /// An operation of the document, while it is being made.
@@ -62,32 +62,62 @@ impl Routes {
     }
 
     /// Adds a `GET`.
-    pub(super) fn get<H: Handler<T, Api> + Described<I, O>, T: 'static, I, O>(self, path: &str, handler: H, about: About) -> Self {
+    pub(super) fn get<H: Handler<T, Api> + Described<I, O>, T: 'static, I, O>(
+        self,
+        path: &str,
+        handler: H,
+        about: RouteDescription,
+    ) -> Self {
         self.add(MethodFilter::GET, "get", path, handler, about)
     }
 
     /// Adds a `POST`.
-    pub(super) fn post<H: Handler<T, Api> + Described<I, O>, T: 'static, I, O>(self, path: &str, handler: H, about: About) -> Self {
+    pub(super) fn post<H: Handler<T, Api> + Described<I, O>, T: 'static, I, O>(
+        self,
+        path: &str,
+        handler: H,
+        about: RouteDescription,
+    ) -> Self {
         self.add(MethodFilter::POST, "post", path, handler, about)
     }
 
     /// Adds a `PUT`.
-    pub(super) fn put<H: Handler<T, Api> + Described<I, O>, T: 'static, I, O>(self, path: &str, handler: H, about: About) -> Self {
+    pub(super) fn put<H: Handler<T, Api> + Described<I, O>, T: 'static, I, O>(
+        self,
+        path: &str,
+        handler: H,
+        about: RouteDescription,
+    ) -> Self {
         self.add(MethodFilter::PUT, "put", path, handler, about)
     }
 
     /// Adds a `PATCH`.
-    pub(super) fn patch<H: Handler<T, Api> + Described<I, O>, T: 'static, I, O>(self, path: &str, handler: H, about: About) -> Self {
+    pub(super) fn patch<H: Handler<T, Api> + Described<I, O>, T: 'static, I, O>(
+        self,
+        path: &str,
+        handler: H,
+        about: RouteDescription,
+    ) -> Self {
         self.add(MethodFilter::PATCH, "patch", path, handler, about)
     }
 
     /// Adds a `HEAD` where there is no `GET`.
-    pub(super) fn head<H: Handler<T, Api> + Described<I, O>, T: 'static, I, O>(self, path: &str, handler: H, about: About) -> Self {
+    pub(super) fn head<H: Handler<T, Api> + Described<I, O>, T: 'static, I, O>(
+        self,
+        path: &str,
+        handler: H,
+        about: RouteDescription,
+    ) -> Self {
         self.add(MethodFilter::HEAD, "head", path, handler, about)
     }
 
     /// Adds a `DELETE`.
-    pub(super) fn delete<H: Handler<T, Api> + Described<I, O>, T: 'static, I, O>(self, path: &str, handler: H, about: About) -> Self {
+    pub(super) fn delete<H: Handler<T, Api> + Described<I, O>, T: 'static, I, O>(
+        self,
+        path: &str,
+        handler: H,
+        about: RouteDescription,
+    ) -> Self {
         self.add(MethodFilter::DELETE, "delete", path, handler, about)
     }
 
@@ -97,7 +127,7 @@ impl Routes {
         method: &str,
         path: &str,
         handler: H,
-        about: About,
+        about: RouteDescription,
     ) -> Self {
         let mut operation = Operation { schemas: &mut self.schemas, members: Map::new() };
         operation.members.insert("operationId".to_owned(), about.id.into());

@@ -18,7 +18,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::timeout::RequestBodyTimeoutLayer;
 
 use super::connections::Connections;
-use super::error::{Error, Kind};
+use super::error::{Error, ErrorKind};
 use super::limits::{BODY_SILENCE, CONNECTIONS, ConnectionLimits, REQUEST_TIMEOUT, STOP_WITHIN};
 use super::unread::read_to_the_end;
 use super::{Api, Tls};
@@ -104,7 +104,7 @@ async fn no_such_path(uri: Uri) -> Error {
 }
 
 async fn no_such_method(method: Method, uri: Uri) -> Error {
-    Error::new(Kind::MethodNotAllowed, format!("`{}` does not take {method}; the Allow header lists what it takes", uri.path()))
+    Error::new(ErrorKind::MethodNotAllowed, format!("`{}` does not take {method}; the Allow header lists what it takes", uri.path()))
 }
 
 async fn in_time(request: Request, next: Next) -> Response {

@@ -20,8 +20,8 @@ use super::error::{Error, Result};
 use super::extract::{incomplete, too_long};
 use super::limits::{DRAIN_BYTES, UPLOAD_PIECE_BYTES};
 use super::lookup::{job_id, no_job};
-use super::openapi::{Input, Operation, Output};
-use crate::delivery::{JobToken, Refused, Upload, UploadError};
+use super::openapi::{HandlerInput, HandlerOutput, Operation};
+use crate::delivery::{JobToken, TokenRefusal, Upload, UploadError};
 use crate::driver::Remark;
 use crate::store::JobRow;
 
@@ -34,12 +34,12 @@ const CANCEL: HeaderName = HeaderName::from_static("pvn-cancel");
 const REMARK_TEXT_BYTES: usize = 200;
 
 /// Somebody with a good token of the job in the path.
-pub(super) struct Job {
+pub(super) struct AuthorizedJob {
     pub(super) token: JobToken,
     origin: String,
 }
 
-impl FromRequestParts<Api> for Job {
+impl FromRequestParts<Api> for AuthorizedJob {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self> {
@@ -52,12 +52,12 @@ impl FromRequestParts<Api> for Job {
                 refused(api, &job, &origin, format!("a token of {} was used for it", token.job)).await?;
                 Err(Error::unauthorized(format!("the token is one of another job than `{job}`: {HOW}")))
             }
-            Err(Refused::Expired) => Err(Error::unauthorized(format!("the token of `{job}` has expired: {HOW}"))),
-            Err(Refused::Forged) => {
+            Err(TokenRefusal::Expired) => Err(Error::unauthorized(format!("the token of `{job}` has expired: {HOW}"))),
+            Err(TokenRefusal::Forged) => {
                 refused(api, &job, &origin, "a token that this scheduler did not make was used for it".to_owned()).await?;
                 Err(Error::unauthorized(format!("the token is not one that this scheduler made: {HOW}")))
             }
-            Err(Refused::NotOne) => {
+            Err(TokenRefusal::NotOne) => {
                 // People's tokens are told apart, so that whoever tries one out reads what is wrong with that.
                 let caller = caller(parts, api, Role::Viewer)
                     .await
@@ -71,7 +71,7 @@ impl FromRequestParts<Api> for Job {
     }
 }
 
-impl Input for Job {
+impl HandlerInput for AuthorizedJob {
     fn describe(operation: &mut Operation<'_>) {
         operation.members.insert("security".to_owned(), json!([{"job": []}]));
         operation.explain(
@@ -92,7 +92,7 @@ impl FromRequest<Api> for Raw {
     }
 }
 
-impl Input for Raw {
+impl HandlerInput for Raw {
     fn describe(operation: &mut Operation<'_>) {
         operation.members.insert("requestBody".to_owned(), json!({"content": {PIECE_CONTENT_TYPE: {}, "application/octet-stream": {}}}));
         let mut header = |name: &str, description: &str| {
@@ -106,7 +106,7 @@ impl Input for Raw {
     }
 }
 
-impl Job {
+impl AuthorizedJob {
     /// Its uploads, if it is not over; the request is a sign of life.
     pub(super) async fn open(&self, api: &Api, what: &str) -> Result<Upload> {
         match api.delivery.admit(&self.token).filter(|upload| !upload.is_over()) {
@@ -137,8 +137,8 @@ impl Job {
     }
 
     /// An answer, with the mark when the job is to be stopped.
-    pub(super) fn mark<T>(&self, api: &Api, result: Result<T>) -> Marked<T> {
-        Marked { cancel: api.delivery.is_cancelled(self.token.job), result }
+    pub(super) fn mark<T>(&self, api: &Api, result: Result<T>) -> CancelMarked<T> {
+        CancelMarked { cancel: api.delivery.is_cancelled(self.token.job), result }
     }
 }
 
@@ -178,12 +178,12 @@ pub(super) fn said(report: &schema::report::Report) -> Value {
 }
 
 /// An answer that may say "stop the command".
-pub(super) struct Marked<T> {
+pub(super) struct CancelMarked<T> {
     cancel: bool,
     result: Result<T>,
 }
 
-impl<T: IntoResponse> IntoResponse for Marked<T> {
+impl<T: IntoResponse> IntoResponse for CancelMarked<T> {
     fn into_response(self) -> Response {
         let mut response = self.result.into_response();
         if self.cancel {
@@ -193,7 +193,7 @@ impl<T: IntoResponse> IntoResponse for Marked<T> {
     }
 }
 
-impl<T: Output> Output for Marked<T> {
+impl<T: HandlerOutput> HandlerOutput for CancelMarked<T> {
     fn describe(operation: &mut Operation<'_>) {
         Result::<T>::describe(operation);
     }

@@ -16,7 +16,7 @@ use clap::Args;
 use schema::id::BlobId;
 use serde::{Deserialize, Serialize};
 
-use super::Place;
+use super::DataLocation;
 use crate::clock::Clock;
 use crate::key;
 use crate::secrets::KEY_FILE;
@@ -61,7 +61,7 @@ pub struct BackupArguments {
     file: PathBuf,
 
     #[command(flatten)]
-    place: Place,
+    place: DataLocation,
 
     /// Put the key that seals secrets into the file too
     #[arg(long)]
@@ -107,7 +107,7 @@ pub async fn backup(arguments: &BackupArguments) -> anyhow::Result<String> {
         migration: snapshot.migration,
     };
     let blobs = place.data_dir.join("blobs");
-    let wanted = Wanted {
+    let wanted = BlobSelection {
         blobs: match snapshot.blobs {
             Some(named) => named.into_iter().collect(),
             None => all(&blobs)?,
@@ -147,14 +147,21 @@ fn all(directory: &Path) -> anyhow::Result<Vec<BlobId>> {
 }
 
 /// What of the blobs goes into the file.
-struct Wanted {
+struct BlobSelection {
     /// Those that jobs left: one that is not there is missing.
     blobs: Vec<BlobId>,
     /// Digests that may be of other things.
     perhaps: Vec<BlobId>,
 }
 
-fn write(to: &Path, manifest: &Manifest, copy: &Path, key: Option<&Path>, blobs: &Path, wanted: &Wanted) -> io::Result<(usize, usize)> {
+fn write(
+    to: &Path,
+    manifest: &Manifest,
+    copy: &Path,
+    key: Option<&Path>,
+    blobs: &Path,
+    wanted: &BlobSelection,
+) -> io::Result<(usize, usize)> {
     use std::os::unix::fs::OpenOptionsExt;
     let file = File::options().write(true).create_new(true).mode(0o600).open(to)?;
     let mut tar = tar::Builder::new(io::BufWriter::new(file));

@@ -3,7 +3,7 @@
 
 use schema::id::JobId;
 
-use crate::compile::Place;
+use crate::compile::RunTarget;
 use crate::store::{JobRow, Store};
 
 /// Most jobs that are listed: a person who looks for more of them looks for all.
@@ -49,12 +49,12 @@ async fn place(store: &Store, job: &JobRow) -> String {
     };
     let id: JobId = job.id;
     match commands.map(|commands| commands.place) {
-        Some(Place::Local { .. }) => format!("on the machine of the original (`pgrep -af {id}` shows its wrapper)"),
-        Some(Place::Cluster(place)) => format!(
+        Some(RunTarget::Local { .. }) => format!("on the machine of the original (`pgrep -af {id}` shows its wrapper)"),
+        Some(RunTarget::Cluster(place)) => format!(
             "on the cluster `{}` (`kubectl get jobs --namespace {} --selector pvn.dev/job={id}` shows its Job)",
             place.cluster, place.namespace
         ),
-        Some(Place::Fake { .. }) => "which runs nothing (`fake`)".to_owned(),
+        Some(RunTarget::Fake { .. }) => "which runs nothing (`fake`)".to_owned(),
         None => format!("with the runtime `{}`", job.runtime),
     }
 }

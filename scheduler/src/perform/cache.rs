@@ -48,11 +48,11 @@ impl Generations {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compile::{Command, Place};
+    use crate::compile::{Command, RunTarget};
 
     fn commands(name: &str) -> Arc<Commands> {
         let apply = Command::new(name, &[name]);
-        Arc::new(Commands { place: Place::Fake { crashing_programs: Vec::new() }, fetch: None, apply, get_info: None })
+        Arc::new(Commands { place: RunTarget::Fake { crashing_programs: Vec::new() }, fetch: None, apply, get_info: None })
     }
 
     #[test]

@@ -9,9 +9,9 @@ const WITHDRAWN: u8 = 2;
 
 /// One start.
 #[derive(Debug, Default)]
-pub struct Claim(AtomicU8);
+pub struct StartClaim(AtomicU8);
 
-impl Claim {
+impl StartClaim {
     /// For the runner. `false` when it was withdrawn.
     pub(super) fn hand_over(&self) -> bool {
         self.turn(WAITS, HANDED)
@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn only_one_of_the_two_has_it() {
-        let claim = Claim::default();
+        let claim = StartClaim::default();
         assert!(claim.withdraw() && !claim.hand_over());
         claim.restore();
         assert!(claim.hand_over() && !claim.withdraw());

@@ -9,8 +9,8 @@ use schema::id::InstanceId;
 use schema::mask::SHORTEST_BYTES;
 use schema::time::Timestamp;
 
-use super::secrets::{Source, named, sources};
-use super::{Command, End, JobId, Performer, Place, RAW_SECRET, later};
+use super::secrets::{SecretSource, named, sources};
+use super::{Command, End, JobId, Performer, RAW_SECRET, RunTarget, later};
 
 /// Most values of which nobody knows whether they are live: those of some releases that failed one after the other, or of a secret that
 /// was set anew again and again. Each one makes masking a little slower.
@@ -66,26 +66,26 @@ impl Performer {
     async fn values_between(
         &self,
         command: &Command,
-        place: &Place,
+        place: &RunTarget,
         (since, until): Times,
         read: &mut BTreeSet<(String, Times)>,
     ) -> crate::store::Result<Vec<Vec<u8>>> {
         let mut values = Vec::new();
         for source in sources(command) {
             match source {
-                Source::Named(key) => values.extend(named(key, command, place)),
+                SecretSource::Named(key) => values.extend(named(key, command, place)),
                 // A config may have named other versions before.
-                Source::Kept { key, version } if version == 0 || since == BEGINNING => {
+                SecretSource::Kept { key, version } if version == 0 || since == BEGINNING => {
                     if read.insert((key.to_owned(), (since, until))) {
                         values.extend(self.store.secret_between(key, since, until).await?);
                     }
                 }
                 // Deleted since, or sealed with a key that is lost.
-                Source::Kept { key, version } => {
+                SecretSource::Kept { key, version } => {
                     let found = self.store.secret(key, version).await.ok().flatten();
                     values.extend(found.map(|(_, value)| value));
                 }
-                Source::Sealed { sealed, .. } => values.extend(self.sealer.unseal(RAW_SECRET, sealed)),
+                SecretSource::Sealed { sealed, .. } => values.extend(self.sealer.unseal(RAW_SECRET, sealed)),
             }
         }
         Ok(values)

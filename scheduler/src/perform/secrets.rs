@@ -12,7 +12,7 @@ use schema::status::JobKind;
 use schema::time::Timestamp;
 use schema::wire::{self, SECRET_KEYS_VARIABLE};
 
-use super::{Command, Commands, End, EnvValue, JobId, Performer, Place, RAW_SECRET, command, later, never};
+use super::{Command, Commands, End, EnvValue, JobId, Performer, RAW_SECRET, RunTarget, command, later, never};
 
 impl Performer {
     /// The secrets that a job was given, of an apply those of the fetches whose plan it may have been handed, and what applies of its
@@ -59,12 +59,12 @@ impl Performer {
 
     /// What a command may have been given that is secret, when it was decided on then: a secret that was set anew since as it was
     /// and as it is.
-    async fn values(&self, command: &Command, place: &Place, decided_at: Timestamp) -> Result<Vec<Vec<u8>>, End> {
+    async fn values(&self, command: &Command, place: &RunTarget, decided_at: Timestamp) -> Result<Vec<Vec<u8>>, End> {
         let mut values = Vec::new();
         for source in sources(command) {
             match source {
-                Source::Named(key) => values.extend(named(key, command, place)),
-                Source::Kept { key, version } => {
+                SecretSource::Named(key) => values.extend(named(key, command, place)),
+                SecretSource::Kept { key, version } => {
                     let found = match version {
                         0 => self.store.secret_since(key, decided_at).await,
                         version => self.store.secret(key, version).await.map(|found| found.into_iter().map(|(_, bytes)| bytes).collect()),
@@ -75,7 +75,7 @@ impl Performer {
                         Err(error) => return Err(later(format!("failed to open secret `{key}`: {error}"))),
                     }
                 }
-                Source::Sealed { variable, sealed } => {
+                SecretSource::Sealed { variable, sealed } => {
                     let bytes = self.sealer.unseal(RAW_SECRET, sealed);
                     values.push(bytes.map_err(|error| never(format!("failed to open the secret in `{variable}`: {error}")))?);
                 }
@@ -86,7 +86,7 @@ impl Performer {
 }
 
 /// Where a secret of a command comes from, as far as anybody here knows its value: not one of the cluster's own.
-pub(super) enum Source<'a> {
+pub(super) enum SecretSource<'a> {
     /// A variable that the config calls secret.
     Named(&'a str),
     /// One that is kept here; version 0 = the latest.
@@ -96,25 +96,25 @@ pub(super) enum Source<'a> {
 }
 
 /// The secrets of a command.
-pub(super) fn sources(command: &Command) -> impl Iterator<Item = Source<'_>> {
+pub(super) fn sources(command: &Command) -> impl Iterator<Item = SecretSource<'_>> {
     command.env.iter().flat_map(|variable| {
         let (named, other) = match &variable.value {
             EnvValue::Plain(text) if variable.key == SECRET_KEYS_VARIABLE => (Some(wire::secret_keys(text)), None),
             EnvValue::Plain(_) | EnvValue::KubernetesSecret { .. } => (None, None),
-            EnvValue::Secret { key, version } => (None, Some(Source::Kept { key, version: *version })),
-            EnvValue::Sealed(sealed) => (None, Some(Source::Sealed { variable: &variable.key, sealed })),
+            EnvValue::Secret { key, version } => (None, Some(SecretSource::Kept { key, version: *version })),
+            EnvValue::Sealed(sealed) => (None, Some(SecretSource::Sealed { variable: &variable.key, sealed })),
         };
-        named.into_iter().flatten().map(Source::Named).chain(other)
+        named.into_iter().flatten().map(SecretSource::Named).chain(other)
     })
 }
 
 /// The value of a variable that the config calls secret.
-pub(super) fn named(key: &str, command: &Command, place: &Place) -> Option<Vec<u8>> {
+pub(super) fn named(key: &str, command: &Command, place: &RunTarget) -> Option<Vec<u8>> {
     let plain = command.env.iter().find_map(|variable| match &variable.value {
         EnvValue::Plain(text) if variable.key == key => Some(text.clone().into_bytes()),
         _ => None,
     });
     // Local jobs inherit our variables.
-    let inherited = || std::env::var_os(key).filter(|_| matches!(place, Place::Local { .. }));
+    let inherited = || std::env::var_os(key).filter(|_| matches!(place, RunTarget::Local { .. }));
     plain.or_else(|| inherited().map(OsString::into_encoded_bytes))
 }

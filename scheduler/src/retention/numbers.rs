@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counts of what was removed. Shared.
 #[derive(Debug, Default)]
-pub struct Numbers {
+pub struct RetentionMetrics {
     jobs: AtomicU64,
     documents: AtomicU64,
     events: AtomicU64,
@@ -21,7 +21,7 @@ pub struct Numbers {
     unreadable: AtomicU64,
 }
 
-impl Numbers {
+impl RetentionMetrics {
     pub(super) fn jobs(&self, jobs: usize, documents: u64) {
         add(&self.jobs, jobs as u64);
         add(&self.documents, documents);
@@ -95,7 +95,7 @@ impl Numbers {
 }
 
 /// As `3 jobs, 2 blobs (10 KiB)`; empty when nothing was removed.
-impl std::fmt::Display for Numbers {
+impl std::fmt::Display for RetentionMetrics {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut first = true;
         for (kind, number) in self.kinds().into_iter().filter(|(_, number)| *number > 0) {

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use schema::id::BlobId;
 use schema::time::Timestamp;
 
-use super::rules::{self, Entry};
+use super::rules::{self, LogRetention};
 use super::{Named, Retention, reserve};
 use crate::blobs::Swept;
 use crate::crash;
@@ -225,11 +225,11 @@ impl Retention {
 
     async fn prune_events(&self, now: Timestamp) -> Result<()> {
         let (short, long) = (self.policy.events_before(now), self.policy.applies_before(now));
-        self.prune_entries(SHORT, short, |entry| entry == Entry::Short).await?;
-        self.prune_entries(LONG, long, |entry| entry != Entry::Always).await
+        self.prune_entries(SHORT, short, |entry| entry == LogRetention::Short).await?;
+        self.prune_entries(LONG, long, |entry| entry != LogRetention::Always).await
     }
 
-    async fn prune_entries(&self, noted: &'static str, cutoff: Timestamp, goes: impl Fn(Entry) -> bool) -> Result<()> {
+    async fn prune_entries(&self, noted: &'static str, cutoff: Timestamp, goes: impl Fn(LogRetention) -> bool) -> Result<()> {
         let mut after = self.store.progress(noted).await?.unwrap_or(0);
         loop {
             let step = self.store.old_entries(after, STEP_ROWS).await?;

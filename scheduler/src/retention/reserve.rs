@@ -22,12 +22,12 @@ const NO_ROOM_BYTES: u64 = 1 << 20;
 
 /// The reserve of a database that is to be opened, which makes way where there is little room.
 #[derive(Debug)]
-pub struct Way {
+pub struct ReserveAtOpen {
     reserve: PathBuf,
     is_given_up: bool,
 }
 
-impl Way {
+impl ReserveAtOpen {
     /// Gives the reserve up when there is little room.
     pub fn make(database: &Path) -> Self {
         let reserve = beside(database);
@@ -64,7 +64,7 @@ impl Way {
 }
 
 /// It is taken back also when what it made way for has failed.
-impl Drop for Way {
+impl Drop for ReserveAtOpen {
     fn drop(&mut self) {
         if self.is_given_up {
             take_back(&self.reserve);

@@ -106,7 +106,7 @@ pub struct OldJob {
 
 /// What is decided about a row of old jobs, oldest first.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Verdict {
+pub(super) struct JobRetention {
     /// Those that go.
     pub(super) remove: Vec<JobId>,
     /// Whether newer ones are too young as well, so that nobody need look at them.
@@ -115,8 +115,8 @@ pub(super) struct Verdict {
 
 /// Which of these go: they are over and from before `cutoff`, nobody names them, and they are not the newest success or
 /// failure. A job that says it is from after its successors was decided while the clock was wrong; it is as old as they are.
-pub(super) fn old_jobs(jobs: &[OldJob], cutoff: Timestamp, named: &BTreeSet<JobId>) -> Verdict {
-    let mut verdict = Verdict::default();
+pub(super) fn old_jobs(jobs: &[OldJob], cutoff: Timestamp, named: &BTreeSet<JobId>) -> JobRetention {
+    let mut verdict = JobRetention::default();
     let mut at = Timestamp::from_millis(i64::MAX);
     let mut ages: Vec<Timestamp> = jobs
         .iter()
@@ -142,7 +142,7 @@ pub(super) fn old_jobs(jobs: &[OldJob], cutoff: Timestamp, named: &BTreeSet<JobI
 
 /// Whether an entry of the log stays for ever, a year, or as long as the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Entry {
+pub(super) enum LogRetention {
     /// Approvals: what was asked, and who decided.
     Always,
     /// Releases, and what people did.
@@ -152,12 +152,12 @@ pub(super) enum Entry {
 }
 
 /// How long an entry of this kind stays; `by_person` when a person did it.
-pub(super) fn entry(kind: &str, by_person: bool) -> Entry {
+pub(super) fn entry(kind: &str, by_person: bool) -> LogRetention {
     match kind.split('.').next() {
-        Some("approval") => Entry::Always,
-        Some("release" | "config" | "secret" | "token") => Entry::Long,
-        _ if by_person => Entry::Long,
-        _ => Entry::Short,
+        Some("approval") => LogRetention::Always,
+        Some("release" | "config" | "secret" | "token") => LogRetention::Long,
+        _ if by_person => LogRetention::Long,
+        _ => LogRetention::Short,
     }
 }
 
@@ -214,11 +214,11 @@ mod tests {
 
     #[test]
     fn approvals_stay_always_and_people_are_remembered_longer_than_machines() {
-        assert_eq!(entry("approval.decided", true), Entry::Always);
-        assert_eq!(entry("approval.requested", false), Entry::Always);
-        assert_eq!(entry("release.created", false), Entry::Long);
-        assert_eq!(entry("instance.pause", true), Entry::Long);
-        assert_eq!(entry("job.ended", false), Entry::Short);
-        assert_eq!(entry("approvals", false), Entry::Short);
+        assert_eq!(entry("approval.decided", true), LogRetention::Always);
+        assert_eq!(entry("approval.requested", false), LogRetention::Always);
+        assert_eq!(entry("release.created", false), LogRetention::Long);
+        assert_eq!(entry("instance.pause", true), LogRetention::Long);
+        assert_eq!(entry("job.ended", false), LogRetention::Short);
+        assert_eq!(entry("approvals", false), LogRetention::Short);
     }
 }

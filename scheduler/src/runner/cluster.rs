@@ -25,9 +25,9 @@ use std::time::Duration;
 use schema::id::JobId;
 use tokio::sync::{Semaphore, mpsc};
 
-use super::followed::{DIED, Followed};
-use super::learned::{Learned, Never};
-use super::{End, JobSpec, News, Told};
+use super::followed::{DIED, JobTasks};
+use super::learned::{Never, OutcomeEvidence};
+use super::{End, JobSpec, News, RunnerEvent};
 use crate::clock::Clock;
 use crate::delivery::{Delivery, Holds};
 use crate::secrets::Sealer;
@@ -59,11 +59,11 @@ mod waits;
 mod watch;
 mod whose;
 
-use ask::Refused;
+use ask::RequestRefusal;
 use clusters::Clusters;
-use leave::Owner;
+use leave::JobOwnership;
 pub use leave::Owns;
-use record::{Record, Records};
+use record::{JobRecords, Record};
 use strangers::Strangers;
 use watch::Watches;
 
@@ -74,21 +74,21 @@ const FORGET_AGAIN: Duration = Duration::from_secs(300);
 /// The runner. Cloned freely.
 #[derive(Debug, Clone)]
 pub struct ClusterRunner {
-    inner: Arc<Inner>,
+    inner: Arc<ClusterInner>,
 }
 
 #[derive(Debug)]
-struct Inner {
-    records: Records,
+struct ClusterInner {
+    records: JobRecords,
     delivery: Delivery,
     clock: Clock,
     sealer: Sealer,
     news: News,
     clusters: Clusters,
     watches: Watches,
-    followed: Followed,
+    followed: JobTasks,
     /// Whether the database is ours.
-    owner: Arc<Owner>,
+    owner: Arc<JobOwnership>,
     /// Those who alone may vouch for us to Pods, PEM; `None` = whom everybody trusts.
     authorities: Option<String>,
     /// Whether people were told that Pods cannot reach us.
@@ -116,16 +116,16 @@ impl ClusterRunner {
         news: News,
         owns: Owns,
     ) -> io::Result<Self> {
-        let followed = Followed::default();
-        let inner = Inner {
-            records: Records::open(&directory)?,
+        let followed = JobTasks::default();
+        let inner = ClusterInner {
+            records: JobRecords::open(&directory)?,
             delivery,
             clock,
             sealer,
             news,
             clusters: Clusters::default(),
             watches: Watches::new(followed.tasks.clone()),
-            owner: Arc::new(Owner(owns)),
+            owner: Arc::new(JobOwnership(owns)),
             authorities,
             warned: AtomicBool::new(false),
             finished: Mutex::default(),
@@ -223,7 +223,7 @@ impl ClusterRunner {
     }
 
     /// Runs `task` for a job that has none.
-    fn follow<F: Future<Output = ()> + Send + 'static>(&self, job: JobId, task: impl FnOnce(Arc<Inner>, mpsc::Receiver<()>) -> F) {
+    fn follow<F: Future<Output = ()> + Send + 'static>(&self, job: JobId, task: impl FnOnce(Arc<ClusterInner>, mpsc::Receiver<()>) -> F) {
         let inner = self.inner.clone();
         let died = {
             let inner = inner.clone();
@@ -248,7 +248,7 @@ impl ClusterRunner {
     }
 }
 
-impl Inner {
+impl ClusterInner {
     /// The task of a job that is started here.
     async fn run(self: Arc<Self>, spec: JobSpec, mut stops: mpsc::Receiver<()>) {
         let job = spec.job;
@@ -263,7 +263,7 @@ impl Inner {
         }
         let (learned, gone) = match self.begin(&spec, before.is_some(), &mut stops).await {
             Ok(follower) => follower.until_over(&mut stops).await,
-            Err(never) => (Learned { never: Some(never), ..Learned::default() }, true),
+            Err(never) => (OutcomeEvidence { never: Some(never), ..OutcomeEvidence::default() }, true),
         };
         self.delivery.settle(job, learned, gone).await;
     }
@@ -277,7 +277,7 @@ impl Inner {
 
     async fn tell_unknown(&self, job: JobId, why: String) {
         let end = End::Unknown { why, report: None };
-        self.followed.tell(&self.news, Told::Ended { job, end, gone: false }).await;
+        self.followed.tell(&self.news, RunnerEvent::Ended { job, end, gone: false }).await;
     }
 
     fn remove(&self, job: JobId) {
@@ -297,11 +297,13 @@ fn never(why: String) -> Never {
     Never { why, surroundings: false }
 }
 
-fn told(refused: Refused) -> Never {
+fn told(refused: RequestRefusal) -> Never {
     match refused {
-        Refused::Never(why) | Refused::NotFound(why) => never(why),
-        Refused::Now(why) | Refused::Unauthorized(why) | Refused::Unreached(why) | Refused::Doubtful(why) | Refused::Unpermitted(why) => {
-            later(why)
-        }
+        RequestRefusal::Never(why) | RequestRefusal::NotFound(why) => never(why),
+        RequestRefusal::Now(why)
+        | RequestRefusal::Unauthorized(why)
+        | RequestRefusal::Unreached(why)
+        | RequestRefusal::Doubtful(why)
+        | RequestRefusal::Unpermitted(why) => later(why),
     }
 }

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::{News, Told};
+use super::{News, RunnerEvent};
 
 /// Stops of one job that may wait to be acted upon. The second one kills; more say nothing new.
 const STOPS_WAITING: usize = 4;
@@ -22,7 +22,7 @@ pub(super) const DIED: &str = "the task that looked after it panicked, a defect 
 
 /// The tasks of a runner.
 #[derive(Debug, Default)]
-pub(super) struct Followed {
+pub(super) struct JobTasks {
     jobs: Mutex<HashMap<JobId, mpsc::Sender<()>>>,
     /// All of them, and whatever else ends with the runner.
     pub(super) tasks: TaskTracker,
@@ -30,7 +30,7 @@ pub(super) struct Followed {
     pub(super) detach: CancellationToken,
 }
 
-impl Followed {
+impl JobTasks {
     /// Runs a task for a job that has none; it is given the stops, and says itself when it is [`Self::over`]. When it panics `died`
     /// runs instead of the rest of it, so that no job goes on for ever that nobody looks after.
     pub(super) fn follow<F: Future<Output = ()> + Send + 'static>(
@@ -67,7 +67,7 @@ impl Followed {
     }
 
     /// Tells the driver. Nobody listens any more when the daemon stops; the next one is told.
-    pub(super) async fn tell(&self, news: &News, told: Told) {
+    pub(super) async fn tell(&self, news: &News, told: RunnerEvent) {
         tokio::select! {
             _ = news.send(told) => {}
             () = self.detach.cancelled() => {}
@@ -98,7 +98,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_task_that_panics_is_replaced_by_its_last_words_and_one_that_does_not_has_none() {
-        let followed = Followed::default();
+        let followed = JobTasks::default();
         let (said, mut heard) = mpsc::channel(2);
         for (name, panics) in [(b"a", true), (b"b", false)] {
             let last_words = said.clone();

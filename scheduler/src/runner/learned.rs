@@ -11,18 +11,18 @@
 //! | the cluster ended it, or lost it | why nobody knows |
 //! | nothing | unknown, which is never read as success |
 //!
-//! What the place itself knows counts beside every report ([`Learned::end`] is the rule, its tests are the table):
-//! - a command that the place ended before it ended by itself ([`Learned::taken`]), without us asking for that, has an unknown end,
+//! What the place itself knows counts beside every report ([`OutcomeEvidence::end`] is the rule, its tests are the table):
+//! - a command that the place ended before it ended by itself ([`OutcomeEvidence::taken`]), without us asking for that, has an unknown end,
 //!   whatever code or report there is; only that it never started, or ran past its timeout, is still believed;
 //! - what had ended by itself, by the clock of its wrapper or its node, before it was ended because its time was over
-//!   ([`Learned::over_time`]) did not time out, however late that is heard;
+//!   ([`OutcomeEvidence::over_time`]) did not time out, however late that is heard;
 //! - the report of a wrapper that pvn put before the command tells how the container ended, by construction;
 //! - the report of a wrapper that the image brings ([`Decides::Container`]) tells what it ran. Where the container failed otherwise,
 //!   that counts, and where nobody saw the container end, nothing does;
 //! - of several tries ([`Decides::Job`]) the Job's own condition says whether they came to success or to failure, as long as the
 //!   place did not end the last one: a Job counts what ended with 0 as a success, whoever asked it to end.
 //!
-//! What always holds: learning the same again changes nothing ([`Learned::merge`] is idempotent and associative, and of two
+//! What always holds: learning the same again changes nothing ([`OutcomeEvidence::merge`] is idempotent and associative, and of two
 //! different words in the same way the first counts); of all that is known when a job is told as ended, the best way counts;
 //! what comes after that changes nothing, because nobody asks this rule again. A command can choose its exit code, but it cannot
 //! write a marked line, which needs the job's token.
@@ -42,7 +42,7 @@ const NOT_FOUND_CODE: i32 = 127;
 
 /// What is known of how a job ended, one slot a way.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Learned {
+pub struct OutcomeEvidence {
     /// Delivered, with everything that it names.
     pub delivered: Option<Box<Report>>,
     /// From a marked line on stderr. See [`in_line`].
@@ -112,7 +112,7 @@ pub struct Exit {
     pub ended_at: Option<Timestamp>,
 }
 
-impl Learned {
+impl OutcomeEvidence {
     /// A report that was delivered.
     pub fn delivered(report: Box<Report>) -> Self {
         Self { delivered: Some(report), ..Self::default() }

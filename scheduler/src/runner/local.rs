@@ -4,7 +4,7 @@
 //! What always holds, however this daemon and the wrappers die ([`schema::spool`] says why):
 //! - a job is started at most once, however often [`LocalRunner::start`] is called for it;
 //! - a job goes on without us, and [`LocalRunner::recover`] takes it up again;
-//! - every job that was started ends in exactly one [`Told::Ended`] in each life of the daemon until
+//! - every job that was started ends in exactly one [`RunnerEvent::Ended`] in each life of the daemon until
 //!   [`LocalRunner::forget`] is called, and what it left is in the blob store by then.
 //!
 //! Each job is a task of its own that waits for its process and for stops; what blocks on the disk runs on blocking threads.
@@ -19,8 +19,8 @@ use schema::id::{InstanceId, JobId};
 use schema::spool::Stream;
 use tokio::sync::mpsc;
 
-use super::followed::{DIED, Followed};
-use super::{End, Instance, JobSpec, News, Told};
+use super::followed::{DIED, JobTasks};
+use super::{End, Instance, JobSpec, News, RunnerEvent};
 use crate::blobs::{Blobs, read_range};
 use crate::blocking::Blocking;
 
@@ -39,10 +39,10 @@ mod table;
 
 pub use process::find_wrapper;
 
-use boot::Boot;
-use directory::{Directory, Found};
+use boot::BootRecord;
+use directory::{SpoolContents, SpoolDirectory};
 use instances::Instances;
-use pursue::At;
+use pursue::TaskPhase;
 use spares::Spares;
 use strays::Strays;
 
@@ -51,7 +51,7 @@ const BLOCKING_LIMIT: usize = 8;
 
 /// What the runner needs to know.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct LocalSettings {
     /// Directory of the spool directories; made if missing. On the file system of the blobs, so that nothing is copied.
     pub spool: PathBuf,
     /// Directory of the instances' private directories; made if missing.
@@ -76,17 +76,17 @@ pub struct Tail {
 /// The runner. Cloned freely.
 #[derive(Debug, Clone)]
 pub struct LocalRunner {
-    inner: Arc<Inner>,
+    inner: Arc<LocalInner>,
 }
 
 #[derive(Debug)]
-struct Inner {
-    settings: Settings,
+struct LocalInner {
+    settings: LocalSettings,
     blobs: Blobs,
     news: News,
-    followed: Followed,
+    followed: JobTasks,
     blocking: Blocking,
-    boot: Boot,
+    boot: BootRecord,
     spares: Spares,
     instances: Instances,
     strays: Strays,
@@ -107,7 +107,7 @@ impl LocalRunner {
     ///
     /// # Errors
     /// When the spool directory cannot be made.
-    pub fn open(settings: Settings, blobs: Blobs, news: News) -> io::Result<Self> {
+    pub fn open(settings: LocalSettings, blobs: Blobs, news: News) -> io::Result<Self> {
         Self::open_while(settings, blobs, news, || true)
     }
 
@@ -116,21 +116,21 @@ impl LocalRunner {
     /// # Errors
     /// When the spool directory cannot be made.
     pub fn open_while(
-        settings: Settings,
+        settings: LocalSettings,
         blobs: Blobs,
         news: News,
         may_start: impl Fn() -> bool + Send + Sync + 'static,
     ) -> io::Result<Self> {
         std::fs::DirBuilder::new().recursive(true).create(&settings.spool)?;
         let spool = std::path::absolute(&settings.spool)?;
-        let boot = Boot::open(&spool)?;
+        let boot = BootRecord::open(&spool)?;
         let spares = Spares::open(&spool)?;
         let instances = Instances::open(&settings.instances, &spool)?;
-        let inner = Inner {
-            settings: Settings { spool, ..settings },
+        let inner = LocalInner {
+            settings: LocalSettings { spool, ..settings },
             blobs,
             news,
-            followed: Followed::default(),
+            followed: JobTasks::default(),
             blocking: Blocking::new(BLOCKING_LIMIT),
             boot,
             spares,
@@ -163,12 +163,12 @@ impl LocalRunner {
         let mut never_started = Vec::new();
         for (job, look) in looks.expect("looking at a directory does not panic") {
             let found = match look {
-                Ok(Found::Nothing | Found::NeverStarted) if !self.inner.boot.is_new() => {
+                Ok(SpoolContents::Nothing | SpoolContents::NeverStarted) if !self.inner.boot.is_new() => {
                     never_started.push(job);
                     continue;
                 }
-                Ok(found) => At::Found(found),
-                Err(error) => At::unseen(&error),
+                Ok(found) => TaskPhase::Found(found),
+                Err(error) => TaskPhase::unseen(&error),
             };
             if self.inner.boot.is_new() {
                 self.inner.boot.owes(job);
@@ -301,12 +301,12 @@ impl LocalRunner {
     }
 
     /// Runs `task` for a job that has none.
-    fn follow<F: Future<Output = ()> + Send + 'static>(&self, job: JobId, task: impl FnOnce(Arc<Inner>, mpsc::Receiver<()>) -> F) {
+    fn follow<F: Future<Output = ()> + Send + 'static>(&self, job: JobId, task: impl FnOnce(Arc<LocalInner>, mpsc::Receiver<()>) -> F) {
         let inner = self.inner.clone();
         let died = async move {
             inner.followed.over(job);
             let end = End::Unknown { why: DIED.to_owned(), report: None };
-            inner.followed.tell(&inner.news, Told::Ended { job, end, gone: false }).await;
+            inner.followed.tell(&inner.news, RunnerEvent::Ended { job, end, gone: false }).await;
         };
         self.inner.followed.follow(job, |stops| task(self.inner.clone(), stops), died);
     }
@@ -327,7 +327,7 @@ async fn remove_instances(remove: impl FnOnce() -> io::Result<()> + Send + 'stat
     }
 }
 
-impl Inner {
+impl LocalInner {
     async fn remove_instance(self: &Arc<Self>, instance: Instance) {
         let inner = self.clone();
         remove_instances(move || {
@@ -341,7 +341,7 @@ impl Inner {
         self.directory(job).path().exists()
     }
 
-    fn directory(&self, job: JobId) -> Directory {
-        Directory::at(self.settings.spool.join(job.to_string()))
+    fn directory(&self, job: JobId) -> SpoolDirectory {
+        SpoolDirectory::at(self.settings.spool.join(job.to_string()))
     }
 }

@@ -14,19 +14,19 @@ use crate::compile::ClusterPlace;
 
 /// This machine, and clusters.
 #[derive(Debug, Clone)]
-pub struct Places {
+pub struct RunnerRouter {
     local: LocalRunner,
     cluster: ClusterRunner,
 }
 
-impl Places {
+impl RunnerRouter {
     /// One runner of the two.
     pub fn new(local: LocalRunner, cluster: ClusterRunner) -> Self {
         Self { local, cluster }
     }
 }
 
-impl Runner for Places {
+impl Runner for RunnerRouter {
     fn start(&self, spec: JobSpec) {
         if spec.cluster.is_some() { self.cluster.start(spec) } else { self.local.start(spec) }
     }

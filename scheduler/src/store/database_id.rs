@@ -7,7 +7,7 @@ use sqlx::Connection as _;
 use sqlx::sqlite::SqliteConnectOptions;
 
 use super::row::{get, named};
-use super::{Connection, Owner, Result, Store, StoreError, lease, meta, one_path, unavailable};
+use super::{Connection, LeaseHolder, Result, Store, StoreError, lease, meta, one_path, unavailable};
 
 /// The number.
 pub(super) const DATABASE_ID: &str = "database_id";
@@ -17,20 +17,20 @@ pub(super) const DATABASE_PATH: &str = "database_path";
 
 /// What a database tells of itself.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct DatabaseFacts {
     /// The number; `None` when there is no database, or it has none because only an older pvn has used it so far.
     pub id: Option<String>,
     /// Who had it last.
-    pub owner: Option<Owner>,
+    pub owner: Option<LeaseHolder>,
 }
 
 /// What the database in this file tells, which is not changed by that.
 ///
 /// # Errors
 /// When the file is there and cannot be read, or is in use by another path.
-pub async fn peek(database: &Path) -> Result<Told> {
+pub async fn peek(database: &Path) -> Result<DatabaseFacts> {
     if std::fs::metadata(database).map_or(0, |metadata| metadata.len()) == 0 {
-        return Ok(Told::default());
+        return Ok(DatabaseFacts::default());
     }
     one_path::hold(database)?;
     let unavailable = unavailable(database);
@@ -43,7 +43,7 @@ pub async fn peek(database: &Path) -> Result<Told> {
     let id = if tables == 0 { Ok(None) } else { read(&mut connection).await };
     let owner = lease::last(&mut connection).await;
     connection.close().await.map_err(unavailable)?;
-    Ok(Told { id: id?, owner })
+    Ok(DatabaseFacts { id: id?, owner })
 }
 
 async fn read(connection: &mut Connection) -> Result<Option<String>> {

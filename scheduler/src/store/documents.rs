@@ -36,7 +36,7 @@ impl DocumentKind {
 
 /// What names a document.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct DocumentKey {
+pub struct StoredDocumentKey {
     /// Its kind.
     pub kind: DocumentKind,
     /// The application of a service, else empty.
@@ -49,7 +49,7 @@ pub struct DocumentKey {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredDocument {
     /// What names it.
-    pub key: DocumentKey,
+    pub key: StoredDocumentKey,
     /// From 1.
     pub version: u64,
     /// Of its meaning, so that a changed comment is no new version.
@@ -62,7 +62,7 @@ pub struct StoredDocument {
     pub created_by: String,
 }
 
-pub(super) fn purpose(key: &DocumentKey, version: u64) -> String {
+pub(super) fn purpose(key: &StoredDocumentKey, version: u64) -> String {
     format!("{} document `{}/{}` version {version}", key.kind.as_str(), key.application, key.name)
 }
 
@@ -77,7 +77,7 @@ impl Store {
     }
 
     fn document_columns(&self, kind: DocumentKind, row: &Row) -> Result<StoredDocument> {
-        let key = DocumentKey { kind, application: get(row, "application")?, name: get(row, "name")? };
+        let key = StoredDocumentKey { kind, application: get(row, "application")?, name: get(row, "name")? };
         let version = count(row, "version")?;
         let source = self.unseal(&purpose(&key, version), get(row, "source")?)?;
         Ok(StoredDocument {
@@ -91,13 +91,13 @@ impl Store {
     }
 
     /// The document in force under this name.
-    pub async fn document(&self, key: &DocumentKey) -> Result<Option<StoredDocument>> {
+    pub async fn document(&self, key: &StoredDocumentKey) -> Result<Option<StoredDocument>> {
         let row = sqlx::query(IN_FORCE).bind(key.kind.as_str()).bind(&key.application).bind(&key.name).fetch_optional(&self.read).await?;
         row.map(|row| self.read_document(key.kind, &row)).transpose()
     }
 
     /// A certain version of a document.
-    pub async fn document_version(&self, key: &DocumentKey, version: u64) -> Result<Option<StoredDocument>> {
+    pub async fn document_version(&self, key: &StoredDocumentKey, version: u64) -> Result<Option<StoredDocument>> {
         let row = sqlx::query("SELECT * FROM documents WHERE kind = $1 AND application = $2 AND name = $3 AND version = $4")
             .bind(key.kind.as_str())
             .bind(&key.application)

@@ -27,7 +27,7 @@ const CLOCKS_APART_MS: i64 = 600_000;
 
 /// Jobs of one instance with the same commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Given {
+pub struct JobsOfCommands {
     /// Their commands.
     pub compiled: BlobId,
     /// When the first of them was decided.
@@ -41,7 +41,7 @@ pub struct Given {
     pub is_live: bool,
 }
 
-impl Given {
+impl JobsOfCommands {
     fn of_fetch(matched: &Matched) -> Self {
         Self {
             compiled: matched.compiled,
@@ -85,7 +85,7 @@ const APPLIES: &str = "SELECT COALESCE(j.compiled, rc.compiled) AS digest, MIN(j
 impl Store {
     /// What other applies of an instance than `job` were given that may have been live there at some time since `at`: the newest that had
     /// succeeded by then, and those that were decided after it and may have begun, newest first.
-    pub async fn given(&self, instance: InstanceId, job: JobId, at: Timestamp) -> Result<(Vec<Given>, Vec<Given>)> {
+    pub async fn given(&self, instance: InstanceId, job: JobId, at: Timestamp) -> Result<(Vec<JobsOfCommands>, Vec<JobsOfCommands>)> {
         let arrived: Option<i64> = sqlx::query_scalar(
             "SELECT seq FROM jobs WHERE instance_id = $1 AND kind = $3 AND +status = $4 AND id <> $2 AND ended_at <= $5
              ORDER BY seq DESC LIMIT 1",
@@ -121,14 +121,14 @@ impl Store {
             .fetch_all(&self.read)
             .await?;
         // What cannot be read of the past keeps no job from its start.
-        let live = live.iter().filter_map(|row| Given::of_applies(row, true).ok());
-        let begun = begun.iter().filter_map(|row| Given::of_applies(row, false).ok());
+        let live = live.iter().filter_map(|row| JobsOfCommands::of_applies(row, true).ok());
+        let begun = begun.iter().filter_map(|row| JobsOfCommands::of_applies(row, false).ok());
         Ok((live.collect(), begun.collect()))
     }
 
     /// What an instance remembers of the jobs that it was given: the newest fetch that found what is desired, and the commands there were,
     /// newest first. With what the service's channels remember that a config has taken away: one of them may have had another name.
-    pub async fn remembered(&self, instance: InstanceId) -> Result<(Vec<Given>, Vec<Given>)> {
+    pub async fn remembered(&self, instance: InstanceId) -> Result<(Vec<JobsOfCommands>, Vec<JobsOfCommands>)> {
         let rows = sqlx::query(
             "SELECT json_extract(state, '$.look.matched') AS matched, json_extract(state, '$.commands') AS commands
              FROM instances WHERE json_valid(state) AND id IN (SELECT $1 UNION ALL SELECT id FROM (
@@ -144,7 +144,7 @@ impl Store {
         let matched = rows.iter().filter_map(|row| json_or_null::<Matched>(row, "matched").ok().flatten());
         let commands = rows.iter().filter_map(|row| json_or_null::<Vec<BlobId>>(row, "commands").ok().flatten());
         let commands = commands.flat_map(|commands| commands.into_iter().rev());
-        Ok((matched.map(|matched| Given::of_fetch(&matched)).collect(), commands.map(Given::of_commands).collect()))
+        Ok((matched.map(|matched| JobsOfCommands::of_fetch(&matched)).collect(), commands.map(JobsOfCommands::of_commands).collect()))
     }
 
     /// The commands of which something may be live at an instance: those of the newest apply that succeeded, or of a later fetch that

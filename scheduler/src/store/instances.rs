@@ -67,12 +67,12 @@ pub struct LoadedInstance {
     /// Whether its channel is gone.
     pub gone: bool,
     /// What of its row, beside the state, cannot be read.
-    pub damage: Option<Damage>,
+    pub damage: Option<RowDamage>,
 }
 
 /// What keeps an instance from going on although its state may be sound.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Damage {
+pub struct RowDamage {
     /// Where, and what is wrong.
     pub why: String,
     /// Whether only a change of the database by hand mends it: nobody knows what to write.
@@ -224,7 +224,7 @@ fn read_loaded(row: &Row) -> Result<LoadedInstance> {
         // One whose status cannot be read is written anew as one that was broken and goes on.
         is_broken: word(row, "status").map_or(true, |status: Status| status == Status::Broken),
         gone,
-        damage: why.and_then(std::result::Result::err).map(|error| Damage { why: error.to_string(), needs_hand }),
+        damage: why.and_then(std::result::Result::err).map(|error| RowDamage { why: error.to_string(), needs_hand }),
     })
 }
 

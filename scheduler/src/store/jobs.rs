@@ -170,14 +170,14 @@ const JOINED: &str = " FROM jobs AS j
     LEFT JOIN services AS s ON s.id = j.service_id LEFT JOIN applications AS a ON a.id = s.application_id LEFT JOIN channels AS c ON c.id = j.channel_id";
 
 /// One condition of a list: what it is of, kind, status. An index has all of these before `seq`, so that reading stops after a page.
-struct Part {
+struct ListCondition {
     scope: Option<(&'static str, String)>,
     kind: Option<JobKind>,
     status: Option<JobStatus>,
 }
 
 /// The conditions that together are the filter's: where an index has kind and status before `seq`, one for each of them.
-fn parts(filter: &JobFilter) -> Vec<Part> {
+fn parts(filter: &JobFilter) -> Vec<ListCondition> {
     let scope = match (filter.service, filter.channel, filter.application) {
         (Some(service), Some(channel), _) => Some(("instance_id", InstanceId::of(service, channel).to_string())),
         (Some(service), None, _) => Some(("service_id", service.to_string())),
@@ -191,12 +191,12 @@ fn parts(filter: &JobFilter) -> Vec<Part> {
         None => filter.kind.is_none() && filter.status.is_none(),
     };
     if is_plain {
-        return vec![Part { scope, kind: filter.kind, status: filter.status }];
+        return vec![ListCondition { scope, kind: filter.kind, status: filter.status }];
     }
     let kinds = JobKind::ALL.iter().copied().filter(|kind| filter.kind.is_none_or(|wanted| wanted == *kind));
     let statuses = || JobStatus::ALL.iter().copied().filter(|status| filter.status.is_none_or(|wanted| wanted == *status));
     let both = kinds.flat_map(|kind| statuses().map(move |status| (Some(kind), Some(status))));
-    both.map(|(kind, status)| Part { scope: scope.clone(), kind, status }).collect()
+    both.map(|(kind, status)| ListCondition { scope: scope.clone(), kind, status }).collect()
 }
 
 fn is_of_service(column: &str) -> bool {
@@ -224,7 +224,7 @@ fn push_count(query: &mut QueryBuilder<Db>, filter: &JobFilter) {
     query.push(" LIMIT ").push_bind(COUNT_LIMIT).push(")");
 }
 
-fn push_part(query: &mut QueryBuilder<Db>, select: &str, part: Part, before: Option<i64>) {
+fn push_part(query: &mut QueryBuilder<Db>, select: &str, part: ListCondition, before: Option<i64>) {
     query.push(select).push(" FROM jobs WHERE 1 = 1");
     if let Some((column, value)) = &part.scope {
         query.push(" AND ").push(*column).push(" = ").push_bind(value.clone());

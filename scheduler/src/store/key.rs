@@ -6,7 +6,7 @@ use sqlx::sqlite::SqliteConnectOptions;
 use std::path::Path;
 
 use super::row::{count, get};
-use super::{Connection, DocumentKey, DocumentKind, Result, Store, StoreError, documents, meta, one_path, secrets, unavailable};
+use super::{Connection, DocumentKind, Result, Store, StoreError, StoredDocumentKey, documents, meta, one_path, secrets, unavailable};
 use crate::secrets::Sealer;
 
 /// The check value.
@@ -105,7 +105,7 @@ impl KeyMark {
         {
             let columns = || {
                 let Some(kind) = DocumentKind::of(get(&row, "kind")?) else { return Ok(None) };
-                let key = DocumentKey { kind, application: get(&row, "application")?, name: get(&row, "name")? };
+                let key = StoredDocumentKey { kind, application: get(&row, "application")?, name: get(&row, "name")? };
                 let purpose = documents::purpose(&key, count(&row, "version")?);
                 Ok::<_, StoreError>(Some(Sample { at: get(&row, "created_at")?, purpose, sealed: get(&row, "source")? }))
             };

@@ -45,7 +45,7 @@ const WATCH_EVERY: Duration = Duration::from_millis(250);
 
 /// A daemon that has the database, or wants it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Owner {
+pub struct LeaseHolder {
     /// The id of its data directory. Two daemons have the same only if they have the same directory, and then its lock keeps
     /// them apart: whoever holds the lock knows that the other one is over.
     pub data_directory: String,
@@ -59,7 +59,7 @@ pub struct Owner {
     pub since: Timestamp,
 }
 
-impl Owner {
+impl LeaseHolder {
     /// This process, with its data directory.
     pub fn here(data_directory: String, path: &Path, since: Timestamp) -> Self {
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
@@ -68,7 +68,7 @@ impl Owner {
     }
 }
 
-impl std::fmt::Display for Owner {
+impl std::fmt::Display for LeaseHolder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
@@ -104,26 +104,26 @@ pub struct Unrenewed {
 
 /// The row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Seen {
+struct LeaseRow {
     epoch: i64,
     renewals: i64,
     released: bool,
-    owner: Owner,
+    owner: LeaseHolder,
 }
 
-async fn read(connection: &mut Connection) -> Result<Option<Seen>> {
+async fn read(connection: &mut Connection) -> Result<Option<LeaseRow>> {
     let row = sqlx::query("SELECT * FROM owner WHERE id = 1").fetch_optional(connection).await?;
     row.map(|row| named("owner", &["id"], &row, columns(&row))).transpose()
 }
 
 /// Who had the database last, as far as that can be read.
-pub(super) async fn last(connection: &mut Connection) -> Option<Owner> {
+pub(super) async fn last(connection: &mut Connection) -> Option<LeaseHolder> {
     // Whoever opens the database says why it cannot be read; one that nobody had yet has no such table.
     read(connection).await.ok().flatten().map(|seen| seen.owner)
 }
 
 /// What only people read of the owner may say anything; without the rest nobody can tell whose the database is.
-fn columns(row: &Row) -> Result<Seen> {
+fn columns(row: &Row) -> Result<LeaseRow> {
     let free = "; when no daemon runs on this database, `sqlite3 FILE \"DELETE FROM owner\"` frees it";
     let numbers = || Ok((number(row, "epoch")?, number(row, "renewals")?, flag(row, "released")?));
     let (epoch, renewals, released) = numbers().map_err(|error| match error {
@@ -131,21 +131,21 @@ fn columns(row: &Row) -> Result<Seen> {
         error => error,
     })?;
     let text = |column: &str| get::<String>(row, column).unwrap_or_default();
-    let owner = Owner {
+    let owner = LeaseHolder {
         data_directory: text("data_directory"),
         path: PathBuf::from(text("path")),
         host: text("host"),
         pid: small(row, "pid").unwrap_or(0),
         since: instant(row, "since").unwrap_or(Timestamp::from_millis(0)),
     };
-    Ok(Seen { epoch, renewals, released, owner })
+    Ok(LeaseRow { epoch, renewals, released, owner })
 }
 
 /// Waits until the database is free for `wanted`, before anything in it is changed. Returns what was seen of the last owner.
 ///
 /// # Errors
 /// [`StoreError::Owned`] when another daemon has it.
-pub(super) async fn wait(pool: &sqlx::Pool<Db>, path: &Path, wanted: &Owner) -> Result<Option<i64>> {
+pub(super) async fn wait(pool: &sqlx::Pool<Db>, path: &Path, wanted: &LeaseHolder) -> Result<Option<i64>> {
     let mut connection = pool.acquire().await?;
     let is_there: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = 'owner'")
         .fetch_one(&mut *connection)
@@ -187,7 +187,7 @@ pub(super) async fn wait(pool: &sqlx::Pool<Db>, path: &Path, wanted: &Owner) -> 
 ///
 /// # Errors
 /// [`StoreError::Owned`] when another daemon was quicker.
-pub(super) async fn take(pool: &sqlx::Pool<Db>, path: &Path, wanted: &Owner, seen: Option<i64>) -> Result<Lease> {
+pub(super) async fn take(pool: &sqlx::Pool<Db>, path: &Path, wanted: &LeaseHolder, seen: Option<i64>) -> Result<Lease> {
     let asked = clock::elapsed();
     let mut connection = pool.acquire().await?;
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;

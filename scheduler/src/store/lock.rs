@@ -32,11 +32,11 @@ pub enum LockError {
 
 /// The data directory is ours as long as this lives.
 #[derive(Debug)]
-pub struct Lock {
+pub struct DataDirLock {
     _file: File,
 }
 
-impl Lock {
+impl DataDirLock {
     /// Takes the directory.
     ///
     /// # Errors
@@ -77,12 +77,12 @@ mod tests {
     #[test]
     fn a_second_daemon_is_refused_with_the_first_ones_pid() {
         let dir = tempfile::tempdir().unwrap();
-        let first = Lock::take(dir.path()).unwrap();
-        let error = Lock::take(dir.path()).unwrap_err().to_string();
+        let first = DataDirLock::take(dir.path()).unwrap();
+        let error = DataDirLock::take(dir.path()).unwrap_err().to_string();
         assert!(error.contains(&format!("pid {}", std::process::id())), "{error}");
-        assert_eq!(Lock::holder(dir.path()), Some(std::process::id().to_string()));
+        assert_eq!(DataDirLock::holder(dir.path()), Some(std::process::id().to_string()));
         drop(first);
-        assert_eq!(Lock::holder(dir.path()), None);
-        Lock::take(dir.path()).unwrap();
+        assert_eq!(DataDirLock::holder(dir.path()), None);
+        DataDirLock::take(dir.path()).unwrap();
     }
 }

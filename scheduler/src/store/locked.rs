@@ -63,10 +63,10 @@ pub(super) async fn wait(pool: &sqlx::Pool<Db>, path: &Path, patience: Duration)
 mod tests {
     use super::*;
     use crate::secrets::Sealer;
-    use crate::store::{Owner, Store, StoreError};
+    use crate::store::{LeaseHolder, Store, StoreError};
 
     async fn opened(directory: &Path) -> Result<Store> {
-        let owner = Owner::here("a".to_owned(), directory, schema::time::Timestamp::from_millis(1));
+        let owner = LeaseHolder::here("a".to_owned(), directory, schema::time::Timestamp::from_millis(1));
         Store::open_as(&directory.join("pvn.db"), Sealer::with_key([7; 32]), &owner).await
     }
 

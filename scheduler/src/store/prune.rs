@@ -9,7 +9,7 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{Connection as _, QueryBuilder, Row as _};
 
 use super::row::{LARGEST, get, instant, json_or_null, named, readable, word};
-use super::step::{Key, Step};
+use super::step::{Key, RowsStep};
 use super::{Connection, Db, Result, Store, StoreError, meta, structured};
 use crate::crash;
 use crate::retention::{Named, OldJob};
@@ -113,7 +113,7 @@ impl Store {
     }
 
     /// Jobs of a group with numbers above `after` and below `below`, oldest first.
-    pub async fn old_jobs(&self, group: &JobGroup, after: i64, below: i64, limit: u32) -> Result<Step<OldJob>> {
+    pub async fn old_jobs(&self, group: &JobGroup, after: i64, below: i64, limit: u32) -> Result<RowsStep<OldJob>> {
         let rows = sqlx::query(
             "SELECT id, seq, status, created_at, ended_at FROM jobs
              WHERE instance_id = $1 AND kind = $2 AND seq > $3 AND seq < $4 ORDER BY seq LIMIT $5",
@@ -126,7 +126,7 @@ impl Store {
         .fetch_all(&self.read)
         .await?;
         let newest = [self.newest(group, JobStatus::Succeeded).await?, self.newest(group, JobStatus::Failed).await?];
-        Step::read("jobs", &rows, |row| {
+        RowsStep::read("jobs", &rows, |row| {
             let (seq, status): (i64, JobStatus) = (row.try_get("seq")?, word(row, "status")?);
             let newest = match status {
                 JobStatus::Succeeded => &newest[0],
@@ -197,7 +197,7 @@ impl Store {
     }
 
     /// Entries of the log after this number, oldest first; never the newest, which the next number follows.
-    pub async fn old_entries(&self, after: i64, limit: u32) -> Result<Step<OldEntry>> {
+    pub async fn old_entries(&self, after: i64, limit: u32) -> Result<RowsStep<OldEntry>> {
         let rows = sqlx::query(
             "SELECT seq, at, kind, actor FROM events WHERE seq > $1 AND seq < (SELECT MAX(seq) FROM events WHERE seq <= $3) ORDER BY seq LIMIT $2",
         )
@@ -206,7 +206,7 @@ impl Store {
         .bind(LARGEST)
         .fetch_all(&self.read)
         .await?;
-        Step::read("events", &rows, |row| {
+        RowsStep::read("events", &rows, |row| {
             Ok(OldEntry {
                 seq: row.try_get("seq")?,
                 at: instant(row, "at")?,
@@ -231,7 +231,7 @@ impl Store {
 
     /// Releases from before `cutoff` that are not among the newest `keep` of their service, that no instance pursues, and that
     /// are not the last that converged in a channel; with numbers above `after`.
-    pub async fn old_releases(&self, cutoff: Timestamp, keep: u32, after: i64, limit: u32) -> Result<Step<ReleaseId>> {
+    pub async fn old_releases(&self, cutoff: Timestamp, keep: u32, after: i64, limit: u32) -> Result<RowsStep<ReleaseId>> {
         let rows = sqlx::query(
             "SELECT r.seq, r.id FROM releases AS r JOIN services AS s ON s.id = r.service_id
              WHERE r.seq > $1 AND r.seq <= $5 AND r.created_at < $2 AND r.number <= s.release_count - $3
@@ -248,7 +248,7 @@ impl Store {
         .bind(LARGEST)
         .fetch_all(&self.read)
         .await?;
-        Step::read("releases", &rows, |row| word(row, "id"))
+        RowsStep::read("releases", &rows, |row| word(row, "id"))
     }
 
     /// Removes releases, and the commands and versions of documents that nothing names any more.
@@ -307,7 +307,7 @@ impl Store {
         applies: Timestamp,
         after: &(i64, Vec<u8>),
         limit: u32,
-    ) -> Result<Step<BlobId, (i64, Vec<u8>)>> {
+    ) -> Result<RowsStep<BlobId, (i64, Vec<u8>)>> {
         let rows = sqlx::query(
             "SELECT used_at, id, CAST(id AS BLOB) AS place FROM blobs
              WHERE (used_at, id) > ($1, CAST($2 AS TEXT)) AND used_at < $3 AND (applied_at IS NULL OR applied_at < $4) AND typeof(id) = 'text'
@@ -322,7 +322,7 @@ impl Store {
         .await?;
         let last = rows.last().map(|row| Ok::<_, StoreError>((row.try_get("used_at")?, row.try_get("place")?))).transpose()?;
         let (rows, unreadable) = readable(&rows, |row| named("blobs", &["id"], row, word(row, "id")))?;
-        Ok(Step { rows, unreadable, last })
+        Ok(RowsStep { rows, unreadable, last })
     }
 
     /// Forgets blobs whose files are gone, but for those that a job left since.

@@ -12,7 +12,7 @@ use sqlx::QueryBuilder;
 use super::instances::unreadable_name;
 use super::row::{count, get, instant, instant_or_null, json, named, number, pieces, readable, to_json, word, word_or_null};
 use super::{Connection, Db, PageRequest, Result, Row, Store};
-use crate::compile::{Commands, Given, Values};
+use crate::compile::{Commands, StoredValue, Values};
 
 /// Most releases of a channel that going back looks at: those of years.
 const WENT_LIMIT: i64 = 10_000;
@@ -64,10 +64,10 @@ pub struct ReleaseRow {
 
 /// The values as people may see them, those of one channel as `channel:name`.
 fn shown_params(values: &Values) -> BTreeMap<String, String> {
-    let shown = |value: &Given| match value {
-        Given::Text(text) => text.clone(),
-        Given::Secret(_) => MASK.to_owned(),
-        Given::Default => "(default)".to_owned(),
+    let shown = |value: &StoredValue| match value {
+        StoredValue::Text(text) => text.clone(),
+        StoredValue::Secret(_) => MASK.to_owned(),
+        StoredValue::Default => "(default)".to_owned(),
     };
     let all = values.all.iter().map(|(name, value)| (name.clone(), shown(value)));
     let own = values.per_channel.iter();

@@ -11,7 +11,7 @@ pub type Key = (Vec<u8>, Vec<u8>);
 
 /// Some rows in their order.
 #[derive(Debug)]
-pub struct Step<T, K = i64> {
+pub struct RowsStep<T, K = i64> {
     /// What could be read of them.
     pub rows: Vec<T>,
     /// Of each other one why not.
@@ -20,7 +20,7 @@ pub struct Step<T, K = i64> {
     pub last: Option<K>,
 }
 
-impl<T> Step<T> {
+impl<T> RowsStep<T> {
     /// Rows of a table, by their numbers, which the query has seen to be numbers.
     pub(super) fn read(table: &str, rows: &[SqliteRow], read: impl Fn(&SqliteRow) -> Result<T>) -> Result<Self> {
         let last = rows.last().map(|row| row.try_get("seq")).transpose()?;

@@ -17,24 +17,24 @@ use crate::blobs::is_empty;
 const INLINE_LIMIT_BYTES: usize = 1024;
 
 /// A job's report as its row has it, and the value that was taken out of it.
-pub(super) struct Stored {
+pub(super) struct StoredReport {
     pub(super) report: Option<String>,
     pub(super) value: Option<(String, String)>,
 }
 
 /// Takes the structured value out of a job's report when it is large.
-pub(super) fn take_apart(job: &JobRow) -> Stored {
-    let Some(report) = &job.report else { return Stored { report: None, value: None } };
+pub(super) fn take_apart(job: &JobRow) -> StoredReport {
+    let Some(report) = &job.report else { return StoredReport { report: None, value: None } };
     let body = report.structured.as_ref().and_then(|structured| structured.value.as_ref()).map(to_json);
     let Some(body) = body.filter(|body| body.len() >= INLINE_LIMIT_BYTES) else {
-        return Stored { report: Some(to_json(report)), value: None };
+        return StoredReport { report: Some(to_json(report)), value: None };
     };
     let digest = BlobId::of(body.as_bytes()).to_string();
     let mut rest = report.clone();
     if let Some(structured) = &mut rest.structured {
         structured.value = None;
     }
-    Stored { report: Some(to_json(&rest)), value: Some((digest, body)) }
+    StoredReport { report: Some(to_json(&rest)), value: Some((digest, body)) }
 }
 
 /// The report of a row, with the structured value that was taken out of it: the column `document` has it.

@@ -26,9 +26,9 @@ use futures::FutureExt;
 use pvn_scheduler::blobs::Blobs;
 use pvn_scheduler::clock::Clock;
 use pvn_scheduler::compile::{ClusterPlace, Command};
-use pvn_scheduler::delivery::{self, Delivery, Tokens};
+use pvn_scheduler::delivery::{self, Delivery, TokenSigner};
 use pvn_scheduler::runner::cluster::ClusterRunner;
-use pvn_scheduler::runner::{ClusterJob, End, JobSpec, Told};
+use pvn_scheduler::runner::{ClusterJob, End, JobSpec, RunnerEvent};
 use pvn_scheduler::secrets::Sealer;
 use schema::id::JobId;
 use schema::report::Report;
@@ -47,7 +47,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 struct World {
     fake: Fake,
     runner: ClusterRunner,
-    news: mpsc::Receiver<Told>,
+    news: mpsc::Receiver<RunnerEvent>,
     dir: tempfile::TempDir,
     blobs: Blobs,
     delivery: Delivery,
@@ -126,7 +126,7 @@ impl World {
     async fn report(&mut self) -> Report {
         loop {
             let told = tokio::time::timeout(PATIENCE, self.news.recv()).await.expect("something is told").unwrap();
-            if let Told::Ended { end, .. } = told {
+            if let RunnerEvent::Ended { end, .. } = told {
                 let End::Reported(report) = end else { panic!("no report: {end:?}") };
                 return *report;
             }
@@ -161,14 +161,14 @@ impl World {
         let told = tokio::time::timeout(PATIENCE, self.news.recv()).await;
         let told = told.unwrap_or_else(|_| panic!("nothing is told; asked was {:#?}", self.fake.requests())).unwrap();
         let (end, gone) = match told {
-            Told::Waits { wait: None, .. } => return "starts".to_owned(),
-            Told::Waits { wait: Some(wait), .. } => {
+            RunnerEvent::Waits { wait: None, .. } => return "starts".to_owned(),
+            RunnerEvent::Waits { wait: Some(wait), .. } => {
                 let surroundings = if wait.surroundings { ", surroundings" } else { "" };
                 return format!("waits{surroundings}: {}; ends when {}", wait.why, wait.ends_when);
             }
-            Told::Started { .. } => return "runs".to_owned(),
-            Told::Asks { .. } => unreachable!("the daemon has answered"),
-            Told::Ended { end, gone, .. } => (end, gone),
+            RunnerEvent::Started { .. } => return "runs".to_owned(),
+            RunnerEvent::Asks { .. } => unreachable!("the daemon has answered"),
+            RunnerEvent::Ended { end, gone, .. } => (end, gone),
         };
         let gone = if gone { "gone" } else { "not gone" };
         match end {
@@ -206,17 +206,17 @@ fn job_id() -> JobId {
     JobId::derive(&[b"job"])
 }
 
-fn runner(dir: &std::path::Path, blobs: &Blobs, clock: Clock, daemon: &Daemon) -> (ClusterRunner, mpsc::Receiver<Told>, Delivery) {
+fn runner(dir: &std::path::Path, blobs: &Blobs, clock: Clock, daemon: &Daemon) -> (ClusterRunner, mpsc::Receiver<RunnerEvent>, Delivery) {
     let sealer = Sealer::open(&dir.join("key")).unwrap();
-    let settings = delivery::Settings { directory: dir.join("uploads"), url: "http://127.0.0.1:1".to_owned() };
-    let delivery = Delivery::open(settings, blobs.clone(), Tokens::new(&sealer), clock.clone()).unwrap();
+    let settings = delivery::DeliverySettings { directory: dir.join("uploads"), url: "http://127.0.0.1:1".to_owned() };
+    let delivery = Delivery::open(settings, blobs.clone(), TokenSigner::new(&sealer), clock.clone()).unwrap();
     let (news, mut told) = mpsc::channel(16);
     let (others, received) = mpsc::channel(16);
     let (daemon, owns) = (daemon.clone(), daemon.owns.clone());
     tokio::spawn(async move {
         while let Some(told) = told.recv().await {
             match told {
-                Told::Asks { leave, .. } => leave.give(daemon.answer()),
+                RunnerEvent::Asks { leave, .. } => leave.give(daemon.answer()),
                 // The test may be over.
                 told => drop(others.send(told).await),
             }

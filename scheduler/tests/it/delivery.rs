@@ -20,10 +20,10 @@ use futures::future::BoxFuture;
 use pvn_scheduler::blobs::Blobs;
 use pvn_scheduler::clock::Clock;
 use pvn_scheduler::compile::Options;
-use pvn_scheduler::delivery::{self, Delivery, Holds, Tokens};
-use pvn_scheduler::driver::{Driver, Fatal, Handle, Parts};
-use pvn_scheduler::http::{Api, Piece, ReadOutput, router};
-use pvn_scheduler::runner::{End, JobSpec, News, Runner, Told};
+use pvn_scheduler::delivery::{self, Delivery, Holds, TokenSigner};
+use pvn_scheduler::driver::{Driver, DriverParts, Fatal, Handle};
+use pvn_scheduler::http::{Api, OutputRange, ReadOutput, router};
+use pvn_scheduler::runner::{End, JobSpec, News, Runner, RunnerEvent};
 use pvn_scheduler::secrets::Sealer;
 use pvn_scheduler::store::{Commit, EventFilter, PageRequest, Store};
 use schema::api::{ConfigFile, ConfigsRequest, Job, LogEntry};
@@ -104,7 +104,7 @@ impl Runner for Elsewhere {
                 }
                 Err(error) => {
                     let end = End::NotStarted { why: error.to_string(), surroundings: true };
-                    let _ = this.news.send(Told::Ended { job: spec.job, end, gone: true }).await;
+                    let _ = this.news.send(RunnerEvent::Ended { job: spec.job, end, gone: true }).await;
                 }
             }
         });
@@ -172,13 +172,13 @@ impl World {
         let sealer = Sealer::with_key([1; 32]);
         let store = Store::open(&dir.path().join("pvn.db"), sealer.clone()).await.unwrap();
         let blobs = Blobs::open(&dir.path().join("blobs")).unwrap();
-        let settings = delivery::Settings { directory: dir.path().join("uploads"), url: url.to_owned() };
-        let delivery = Delivery::open(settings, blobs.clone(), Tokens::new(&sealer), Clock::System).unwrap();
+        let settings = delivery::DeliverySettings { directory: dir.path().join("uploads"), url: url.to_owned() };
+        let delivery = Delivery::open(settings, blobs.clone(), TokenSigner::new(&sealer), Clock::System).unwrap();
         let (news, news_in) = mpsc::channel(64);
         let runner = Elsewhere { delivery: delivery.clone(), news, launch, handed: Arc::default() };
         let stop = CancellationToken::new();
         let limit = Limit { total: 8, per_runtime: None };
-        let parts = Parts {
+        let parts = DriverParts {
             store: store.clone(),
             clock: Clock::System,
             sealer,
@@ -268,7 +268,7 @@ impl World {
 }
 
 fn output(delivery: Delivery, blobs: Blobs) -> ReadOutput {
-    Arc::new(move |piece: &Piece| {
+    Arc::new(move |piece: &OutputRange| {
         let blob = piece.report.as_ref().and_then(|report| match piece.stream {
             Stream::Stdout => report.stdout_blob_id,
             Stream::Stderr => report.stderr_blob_id,

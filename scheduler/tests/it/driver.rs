@@ -27,8 +27,8 @@ use futures::future::BoxFuture;
 use pvn_scheduler::blobs::Blobs;
 use pvn_scheduler::clock::Clock;
 use pvn_scheduler::compile::{ClusterPlace, Options};
-use pvn_scheduler::driver::{Caller, Driver, Fatal, Handle, Parts, Refusal, Target};
-use pvn_scheduler::runner::{End, JobSpec, Runner, Told};
+use pvn_scheduler::driver::{Caller, Driver, DriverParts, Fatal, Handle, InstanceTarget, Refusal};
+use pvn_scheduler::runner::{End, JobSpec, Runner, RunnerEvent};
 use pvn_scheduler::secrets::Sealer;
 use pvn_scheduler::store::{Store, StoreError};
 use schema::api::{ConfigFile, ConfigsRequest, ConfigsResult, DecisionRequest, Instance, PushRequest};
@@ -52,7 +52,7 @@ type Play = Arc<dyn Fn(&JobSpec) -> Option<i32> + Send + Sync>;
 #[derive(Clone)]
 pub(crate) struct Scripted {
     play: Play,
-    news: mpsc::Sender<Told>,
+    news: mpsc::Sender<RunnerEvent>,
     pub(crate) seen: Arc<Mutex<Vec<JobSpec>>>,
     running: Arc<Mutex<BTreeMap<JobId, ()>>>,
     pub(crate) forgotten: Arc<Mutex<Vec<JobId>>>,
@@ -87,7 +87,7 @@ fn report(exit_code: Option<i32>, signal: Option<&str>) -> End {
 }
 
 impl Scripted {
-    fn tell(&self, told: Told) {
+    fn tell(&self, told: RunnerEvent) {
         let news = self.news.clone();
         // The driver may be gone by then, as in life.
         tokio::spawn(async move { news.send(told).await });
@@ -112,10 +112,10 @@ impl Runner for Scripted {
             return;
         }
         match code {
-            Some(code) => self.tell(Told::Ended { job, end: report(Some(code), None), gone: true }),
+            Some(code) => self.tell(RunnerEvent::Ended { job, end: report(Some(code), None), gone: true }),
             None => {
                 self.running.lock().unwrap().insert(job, ());
-                self.tell(Told::Started { job, at: Clock::System.now() });
+                self.tell(RunnerEvent::Started { job, at: Clock::System.now() });
             }
         }
     }
@@ -123,7 +123,7 @@ impl Runner for Scripted {
     fn stop(&self, job: JobId) -> bool {
         let runs = self.running.lock().unwrap().remove(&job).is_some();
         if runs {
-            self.tell(Told::Ended { job, end: report(None, Some("SIGTERM")), gone: true });
+            self.tell(RunnerEvent::Ended { job, end: report(None, Some("SIGTERM")), gone: true });
         }
         runs
     }
@@ -175,8 +175,8 @@ pub(crate) fn any_plan() -> DecisionRequest {
     DecisionRequest { any_plan: true, ..DecisionRequest::default() }
 }
 
-pub(crate) fn target(channel: &str) -> Target {
-    Target { application: "app".into(), service: "web".into(), channel: channel.into() }
+pub(crate) fn target(channel: &str) -> InstanceTarget {
+    InstanceTarget { application: "app".into(), service: "web".into(), channel: channel.into() }
 }
 
 impl Rig {
@@ -217,7 +217,7 @@ impl Rig {
         };
         let stop = CancellationToken::new();
         let limit = Limit { total: 8, per_runtime: None };
-        let parts = Parts {
+        let parts = DriverParts {
             store: store.clone(),
             clock: clock.clone(),
             sealer,

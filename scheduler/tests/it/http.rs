@@ -15,8 +15,8 @@ use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use pvn_scheduler::blobs::Blobs;
 use pvn_scheduler::clock::Clock;
-use pvn_scheduler::delivery::{self, Delivery, Tokens};
-use pvn_scheduler::http::{Api, Piece, router};
+use pvn_scheduler::delivery::{self, Delivery, TokenSigner};
+use pvn_scheduler::http::{Api, OutputRange, router};
 use pvn_scheduler::secrets::Sealer;
 use pvn_scheduler::store::{Change, Commit, TokenRow};
 use schema::status::Role;
@@ -60,7 +60,7 @@ impl Answer {
 
 impl Service {
     pub(crate) async fn start() -> Self {
-        Self::printing(Arc::new(|_: &Piece| Ok(Vec::new()))).await
+        Self::printing(Arc::new(|_: &OutputRange| Ok(Vec::new()))).await
     }
 
     /// With jobs whose output is what `output` says.
@@ -96,9 +96,9 @@ impl Service {
 
 /// Uploads of jobs that nobody hands over.
 fn uploads(rig: &Rig) -> Delivery {
-    let settings = delivery::Settings { directory: rig.dir.path().join("uploads"), url: "http://localhost".to_owned() };
+    let settings = delivery::DeliverySettings { directory: rig.dir.path().join("uploads"), url: "http://localhost".to_owned() };
     let blobs = Blobs::open(&rig.dir.path().join("other-blobs")).unwrap();
-    Delivery::open(settings, blobs, Tokens::new(&Sealer::with_key([1; 32])), Clock::System).unwrap()
+    Delivery::open(settings, blobs, TokenSigner::new(&Sealer::with_key([1; 32])), Clock::System).unwrap()
 }
 
 /// A token whose text is its name.

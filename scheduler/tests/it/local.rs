@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use pvn_scheduler::blobs::{Blobs, Keep};
 use pvn_scheduler::compile::Command;
-use pvn_scheduler::runner::local::{LocalRunner, Settings, find_wrapper};
-use pvn_scheduler::runner::{End, Instance, JobSpec, Runner, Told};
+use pvn_scheduler::runner::local::{LocalRunner, LocalSettings, find_wrapper};
+use pvn_scheduler::runner::{End, Instance, JobSpec, Runner, RunnerEvent};
 use schema::id::{BlobId, InstanceId, JobId};
 use schema::report::{Report, StructuredKind};
 use schema::spool::{CLAIM, REPORT, Stream};
@@ -28,7 +28,7 @@ struct World {
     directory: tempfile::TempDir,
     blobs: Blobs,
     runner: LocalRunner,
-    news: mpsc::Receiver<Told>,
+    news: mpsc::Receiver<RunnerEvent>,
 }
 
 impl World {
@@ -55,13 +55,13 @@ impl World {
         self.directory.path().join("spool").join(job.to_string())
     }
 
-    async fn next(&mut self) -> Told {
+    async fn next(&mut self) -> RunnerEvent {
         tokio::time::timeout(PATIENCE, self.news.recv()).await.expect("news in time").expect("the runner lives")
     }
 
     async fn ended(&mut self) -> (JobId, End, bool) {
         loop {
-            if let Told::Ended { job, end, gone } = self.next().await {
+            if let RunnerEvent::Ended { job, end, gone } = self.next().await {
                 return (job, end, gone);
             }
         }
@@ -98,9 +98,9 @@ impl World {
     }
 }
 
-fn open(directory: &Path, blobs: &Blobs) -> (LocalRunner, mpsc::Receiver<Told>) {
+fn open(directory: &Path, blobs: &Blobs) -> (LocalRunner, mpsc::Receiver<RunnerEvent>) {
     let (news, told) = mpsc::channel(64);
-    let settings = Settings {
+    let settings = LocalSettings {
         spool: directory.join("spool"),
         instances: directory.join("instances"),
         wrapper: find_wrapper(None).expect("`cargo build -p pvn-wrapper` was run"),
@@ -357,7 +357,7 @@ async fn a_job_that_lasts_is_told_as_started_and_can_be_read_along() {
     let job = shell("a", &format!("echo hello; until [ -e {} ]; do sleep 0.01; done; echo bye", go.display()));
     let id = job.job;
     world.runner.start(job);
-    assert!(matches!(world.next().await, Told::Started { job, .. } if job == id));
+    assert!(matches!(world.next().await, RunnerEvent::Started { job, .. } if job == id));
     assert_eq!(world.until_written(&world.spool(id).join("stdout")).await, "hello\n");
     let tail = world.runner.tail(id, Stream::Stdout, 2, 100).await.unwrap().unwrap();
     assert_eq!((tail.bytes.as_slice(), tail.running), (b"llo\n".as_slice(), true));

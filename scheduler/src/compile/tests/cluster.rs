@@ -30,7 +30,7 @@ fn check_problem(definition: &str, apply: &str, expected: &str) {
 fn jobs_run_in_a_namespace_of_the_runtime_or_in_the_given_one() {
     let task = "{taskConfig: {program: {image: i}}}";
     let place = |text: &str| match compiled(text, "staging", "").unwrap().place {
-        Place::Cluster(place) => *place,
+        RunTarget::Cluster(place) => *place,
         other => panic!("{other:?}"),
     };
     let own = place(&on_cluster(K8S, task));

@@ -115,7 +115,7 @@ fn a_nul_in_a_value_or_a_secret_is_refused_where_it_is_written() {
 }
 
 /// Where the jobs run when the proxy runtime is `proxy`, defined as `definition`.
-fn check_place(definition: &str, options: Options, expected: Result<Place, &str>) {
+fn check_place(definition: &str, options: Options, expected: Result<RunTarget, &str>) {
     let text = changed(&format!("{SMALL}---\nruntime:\n  name: proxy\n{definition}\n"), &[("runtime: local", "runtime: proxy")]);
     let found =
         compiled_with(&configs(&text), &options, "staging", "").map(|instance| instance.commands.place).map_err(|it| lines(&it).join("\n"));
@@ -125,10 +125,10 @@ fn check_place(definition: &str, options: Options, expected: Result<Place, &str>
 #[test]
 fn jobs_run_where_the_proxy_runtime_is() {
     let serve = Options::default();
-    let here = |root: Option<&str>, clean_env| Place::Local { root: root.map(str::to_owned), clean_env };
+    let here = |root: Option<&str>, clean_env| RunTarget::Local { root: root.map(str::to_owned), clean_env };
     check_place("  local: {}", serve, Ok(here(None, false)));
     check_place("  local: {root: /srv, env: clean}", serve, Ok(here(Some("/srv"), true)));
-    check_place("  fake: {crashingPrograms: [apply]}", serve, Ok(Place::Fake { crashing_programs: vec!["apply".to_owned()] }));
+    check_place("  fake: {crashingPrograms: [apply]}", serve, Ok(RunTarget::Fake { crashing_programs: vec!["apply".to_owned()] }));
     let custom = "runtime.custom.proxyRuntime.runtime: runtime `proxy` is of kind `custom`, which cannot run the jobs of another";
     check_place("  custom: {proxyRuntime: {runtime: local}, apply: {taskConfig: {program: {cmd: [a]}}}}", serve, Err(custom));
 }
@@ -136,10 +136,10 @@ fn jobs_run_where_the_proxy_runtime_is() {
 #[test]
 fn everything_local_runs_everything_here() {
     let dev = Options { everything_local: true };
-    let here = Place::Local { root: None, clean_env: false };
+    let here = RunTarget::Local { root: None, clean_env: false };
     check_place("  kubernetes: {}", dev, Ok(here.clone()));
     check_place("  labels: []", dev, Ok(here.clone()));
-    check_place("  fake: {}", dev, Ok(Place::Fake { crashing_programs: Vec::new() }));
+    check_place("  fake: {}", dev, Ok(RunTarget::Fake { crashing_programs: Vec::new() }));
     let elsewhere =
         changed(SMALL, &[("runtime: local", "runtime: elsewhere"), ("program: {", "program: {resources: {limits: {cpu: '1'}}, ")]);
     assert_eq!(compiled_with(&configs(&elsewhere), &dev, "staging", "").unwrap().commands.place, here);
@@ -157,7 +157,7 @@ service: {name: svc, application: app}
 ";
     let instance = compiled(text, "staging", "").unwrap();
     assert_eq!(instance.commands.apply.name, "svc");
-    assert!(matches!(instance.place, Place::Fake { .. }));
+    assert!(matches!(instance.place, RunTarget::Fake { .. }));
     assert_eq!(super::super::check(&configs(text), &Options::default(), None), []);
 }
 

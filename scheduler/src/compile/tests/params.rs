@@ -133,8 +133,8 @@ fn bad_input_a_value_of_before_that_is_empty_by_what_the_config_says_now() {
     let configs = configs(&text);
     let service = configs.services().next().unwrap();
     let channels = super::super::channels(&configs, configs.application(&service.application).unwrap()).unwrap();
-    let sealed = Given::Secret(SecretValue::Sealed(Brackets.seal("")));
-    let given = [("a", Given::Text(String::new())), ("b", Given::Text(String::new())), ("c", sealed)];
+    let sealed = StoredValue::Secret(SecretValue::Sealed(Brackets.seal("")));
+    let given = [("a", StoredValue::Text(String::new())), ("b", StoredValue::Text(String::new())), ("c", sealed)];
     let values = Values { all: given.map(|(name, value)| (name.to_owned(), value)).into(), ..Values::default() };
     let release =
         Release { id: ReleaseId::from_bytes([7; 16]), version: "svc-1", released_at: Timestamp::from_millis(1000), values: &values };
@@ -324,7 +324,7 @@ fn values_not_given_are_kept_as_long_as_their_parameter_is() {
         sound(super::super::values(&configs, service, &channels, &request(text), earlier, &Brackets))
     };
     let mut first = values("a=1 b=2 staging:a=3", None).unwrap();
-    first.all.insert("gone".to_owned(), Given::Text("x".to_owned()));
+    first.all.insert("gone".to_owned(), StoredValue::Text("x".to_owned()));
     assert_eq!(values("b=5", Some(&first)).unwrap(), values("a=1 b=5 staging:a=3", None).unwrap());
 }
 

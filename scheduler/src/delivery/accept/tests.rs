@@ -4,13 +4,13 @@ use schema::id::JobId;
 use schema::report::OutputFile;
 
 use super::super::held::Appended;
-use super::super::staging::Order;
+use super::super::staging::JobTerms;
 use super::*;
 
 fn world() -> (tempfile::TempDir, Staging, Blobs) {
     let directory = tempfile::tempdir().unwrap();
     let blobs = Blobs::open(&directory.path().join("blobs")).unwrap();
-    let order = Order {
+    let order = JobTerms {
         job: JobId::derive(&[b"x"]),
         attempt: 1,
         expires_at: None,
@@ -28,7 +28,7 @@ fn what_became_a_blob_is_never_changed_by_a_late_piece() {
     let (_directory, mut staging, blobs) = world();
     staging.append(Stream::Stdout, 0, b"out").unwrap();
     let report = Box::new(Report { stdout_bytes: 3, ..Report::default() });
-    let Verdict::Accepted(kept) = judge(&mut staging, report, Asked::default(), &blobs).unwrap() else { panic!("all is here") };
+    let ReportVerdict::Accepted(kept) = judge(&mut staging, report, ReportedJob::default(), &blobs).unwrap() else { panic!("all is here") };
     assert_eq!(staging.append(Stream::Stdout, 3, b" and more").unwrap(), None);
     assert_eq!(staging.append(Stream::Stdout, 0, b"OUT").unwrap(), Some(Appended::Next(3)), "nothing new");
     assert_eq!(blobs.read(kept.stdout_blob_id.unwrap(), 0, 100).unwrap().unwrap(), b"out");
@@ -39,11 +39,13 @@ fn a_report_without_digests_is_measured_by_its_sizes() {
     let (_directory, mut staging, blobs) = world();
     staging.append(Stream::Stdout, 0, b"out").unwrap();
     let report = |stdout_bytes| Box::new(Report { stdout_bytes, ..Report::default() });
-    let wanted = |stdout| Verdict::Wanted(Wanted { stdout: Some(stdout), ..Wanted::default() });
-    assert_eq!(judge(&mut staging, report(4), Asked::default(), &blobs).unwrap(), wanted(3));
-    assert_eq!(judge(&mut staging, report(2), Asked::default(), &blobs).unwrap(), wanted(0), "more came than there is");
+    let wanted = |stdout| ReportVerdict::Wanted(Wanted { stdout: Some(stdout), ..Wanted::default() });
+    assert_eq!(judge(&mut staging, report(4), ReportedJob::default(), &blobs).unwrap(), wanted(3));
+    assert_eq!(judge(&mut staging, report(2), ReportedJob::default(), &blobs).unwrap(), wanted(0), "more came than there is");
     staging.append(Stream::Stdout, 0, b"ou").unwrap();
-    let Verdict::Accepted(kept) = judge(&mut staging, report(2), Asked::default(), &blobs).unwrap() else { panic!("all is here") };
+    let ReportVerdict::Accepted(kept) = judge(&mut staging, report(2), ReportedJob::default(), &blobs).unwrap() else {
+        panic!("all is here")
+    };
     assert_eq!((kept.stdout_blob_id, kept.stderr_blob_id), (Some(BlobId::of(b"ou")), None));
 }
 
@@ -52,8 +54,8 @@ fn rule_13_a_report_of_what_had_ended_before_its_time_was_over_is_none_of_a_time
     for (over_time, expected) in [(None, false), (Some(6_000), false), (Some(5_000), true), (Some(4_000), true)] {
         let (_directory, mut staging, blobs) = world();
         let report = Report { start_timestamp_ns: "4000000000".to_owned(), duration_ns: "1000000000".to_owned(), ..Report::default() };
-        let asked = Asked { over_time: over_time.map(Timestamp::from_millis), ..Asked::default() };
-        let Verdict::Accepted(kept) = judge(&mut staging, Box::new(report), asked, &blobs).unwrap() else { panic!("all is here") };
+        let asked = ReportedJob { over_time: over_time.map(Timestamp::from_millis), ..ReportedJob::default() };
+        let ReportVerdict::Accepted(kept) = judge(&mut staging, Box::new(report), asked, &blobs).unwrap() else { panic!("all is here") };
         assert_eq!(kept.timed_out, expected, "{over_time:?}");
     }
 }
@@ -63,8 +65,8 @@ fn a_blob_of_somebody_else_is_not_taken_for_what_the_job_sent() {
     let (_directory, mut staging, blobs) = world();
     let theirs = blobs.put(b"their secret", Keep::Lazy).unwrap();
     let report = Report { stdout_bytes: 12, stdout_blob_id: Some(theirs), ..Report::default() };
-    let verdict = judge(&mut staging, Box::new(report), Asked::default(), &blobs).unwrap();
-    assert_eq!(verdict, Verdict::Wanted(Wanted { stdout: Some(0), ..Wanted::default() }));
+    let verdict = judge(&mut staging, Box::new(report), ReportedJob::default(), &blobs).unwrap();
+    assert_eq!(verdict, ReportVerdict::Wanted(Wanted { stdout: Some(0), ..Wanted::default() }));
 }
 
 #[test]
@@ -75,12 +77,12 @@ fn a_stream_that_is_longer_than_what_is_kept_is_told_so() {
     staging.append(Stream::Stdout, 0, b"x").unwrap();
     std::fs::File::options().write(true).open(staging.stream(Stream::Stdout).path()).unwrap().set_len(STREAM_LIMIT_BYTES).unwrap();
     let path = staging.stream(Stream::Stdout).path().to_owned();
-    *staging.stream(Stream::Stdout) = Held::open(path).unwrap();
+    *staging.stream(Stream::Stdout) = GrowingFile::open(path).unwrap();
     assert_eq!(staging.append(Stream::Stdout, STREAM_LIMIT_BYTES, b"x").unwrap(), Some(Appended::Full(STREAM_LIMIT_BYTES)));
     let mut unhashed = report.clone();
     unhashed.stdout_blob_id = None;
     assert!(
-        matches!(judge(&mut staging, Box::new(unhashed), Asked::default(), &blobs).unwrap(), Verdict::TooMuch(why) if why.contains("--max-output"))
+        matches!(judge(&mut staging, Box::new(unhashed), ReportedJob::default(), &blobs).unwrap(), ReportVerdict::TooMuch(why) if why.contains("--max-output"))
     );
 }
 

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 
-const FETCH: Asked<'static> = Asked {
+const FETCH: JobPurpose<'static> = JobPurpose {
     kind: JobKind::Fetch,
     mode: Some(FetchAnswer::ExitCode),
     stopped: None,
@@ -18,7 +18,7 @@ fn report(value: serde_json::Value) -> End {
     End::Reported(Box::new(serde_json::from_value(whole).unwrap()))
 }
 
-fn check(value: serde_json::Value, asked: &Asked<'_>, status: JobStatus, exit_code: Option<i32>, message: &str) -> Outcome {
+fn check(value: serde_json::Value, asked: &JobPurpose<'_>, status: JobStatus, exit_code: Option<i32>, message: &str) -> Outcome {
     let ending = read(report(value), true, &Words::default(), asked);
     assert_eq!((ending.status, ending.exit_code, ending.message.as_str()), (status, exit_code, message));
     ending.outcome
@@ -29,7 +29,7 @@ fn an_exit_code_succeeds_where_it_has_a_meaning() {
     check(json!({"exitCode": 0}), &FETCH, JobStatus::Succeeded, Some(0), "");
     check(json!({"exitCode": 2}), &FETCH, JobStatus::Succeeded, Some(2), "");
     check(json!({"exitCode": 3}), &FETCH, JobStatus::Failed, Some(3), "ended with exit code 3");
-    let apply = Asked { kind: JobKind::Apply, ..FETCH };
+    let apply = JobPurpose { kind: JobKind::Apply, ..FETCH };
     check(json!({"exitCode": 2}), &apply, JobStatus::Failed, Some(2), "ended with exit code 2");
     check(json!({"signal": "SIGKILL"}), &apply, JobStatus::Failed, Some(137), "killed by SIGKILL");
     check(json!({"signal": "SIGRTMIN+3"}), &apply, JobStatus::Failed, Some(165), "killed by SIGRTMIN+3");
@@ -45,7 +45,7 @@ fn a_failed_job_says_its_last_line_of_stderr_and_work_what_was_printed() {
     };
     assert_eq!(said(ending(2, &FETCH)), (String::new(), "1 to add".into()));
     assert_eq!(said(ending(1, &FETCH)), ("ended with exit code 1: no credentials".into(), "no credentials".into()));
-    let apply = Asked { kind: JobKind::Apply, ..FETCH };
+    let apply = JobPurpose { kind: JobKind::Apply, ..FETCH };
     assert_eq!(said(ending(2, &apply)).0, "ended with exit code 2: no credentials");
     let killed = read(report(json!({"signal": "SIGKILL", "oomKilled": true})), true, &words, &apply);
     assert_eq!(said(killed), ("killed by SIGKILL (out of memory): no credentials".into(), "out of memory; no credentials".into()));
@@ -56,25 +56,26 @@ fn a_failed_job_says_its_last_line_of_stderr_and_work_what_was_printed() {
 #[test]
 fn a_document_that_the_mode_does_not_read_is_told() {
     let words = Words { has_objects: true, ..Words::default() };
-    let doubt = |asked: &Asked<'_>| match read(report(json!({"exitCode": 0})), true, &words, asked).outcome {
+    let doubt = |asked: &JobPurpose<'_>| match read(report(json!({"exitCode": 0})), true, &words, asked).outcome {
         Outcome::Exited { seen, .. } => seen.doubt,
         other => panic!("{other:?}"),
     };
     assert!(doubt(&FETCH).is_some_and(|doubt| doubt.contains("set `fetchMode: STRUCTURED_OUTPUT`")));
-    assert_eq!(doubt(&Asked { kind: JobKind::Apply, ..FETCH }), None);
-    assert_eq!(doubt(&Asked { kind: JobKind::GetInfo, ..FETCH }), None);
+    assert_eq!(doubt(&JobPurpose { kind: JobKind::Apply, ..FETCH }), None);
+    assert_eq!(doubt(&JobPurpose { kind: JobKind::GetInfo, ..FETCH }), None);
 }
 
 #[test]
 fn work_that_is_told_on_stderr_alone_may_be_a_mistake_of_the_script() {
-    let doubt = |words: &Words, code: i32, asked: &Asked<'_>| match read(report(json!({"exitCode": code})), true, words, asked).outcome {
+    let doubt = |words: &Words, code: i32, asked: &JobPurpose<'_>| match read(report(json!({"exitCode": code})), true, words, asked).outcome
+    {
         Outcome::Exited { seen, .. } => seen.doubt,
         other => panic!("{other:?}"),
     };
     let mute = Words { stderr: Some("fetch.sh: 4: Syntax error".into()), ..Words::default() };
     assert!(doubt(&mute, 2, &FETCH).is_some_and(|doubt| doubt.contains("A 2 that is not meant")));
     assert_eq!(doubt(&mute, 1, &FETCH), None, "told as what it is");
-    assert_eq!(doubt(&mute, 2, &Asked { kind: JobKind::Apply, ..FETCH }), None);
+    assert_eq!(doubt(&mute, 2, &JobPurpose { kind: JobKind::Apply, ..FETCH }), None);
     assert_eq!(doubt(&Words::default(), 2, &FETCH), None);
     for said in [Words { stdout: Some("1 to add".into()), ..mute.clone() }, Words { explanation: Some("1 to add".into()), ..mute.clone() }]
     {
@@ -84,7 +85,7 @@ fn work_that_is_told_on_stderr_alone_may_be_a_mistake_of_the_script() {
 
 #[test]
 fn rule_15_when_things_happened_is_no_part_of_what_is_approved() {
-    let asked = Asked { mode: Some(FetchAnswer::StructuredOutput), ..FETCH };
+    let asked = JobPurpose { mode: Some(FetchAnswer::StructuredOutput), ..FETCH };
     let digest = |message: &str, at: &str| {
         let event = json!({"timestamp": at, "message": "looked"});
         let value = json!({"objects": [{"name": "o", "objectType": "T", "message": message, "debugEvents": [event]}]});
@@ -112,7 +113,7 @@ fn bad_input_command_that_is_not_there_never_started() {
 
 #[test]
 fn bad_input_output_that_is_not_json_fails_the_job_with_the_reason() {
-    let structured = Asked { mode: Some(FetchAnswer::StructuredOutput), ..FETCH };
+    let structured = JobPurpose { mode: Some(FetchAnswer::StructuredOutput), ..FETCH };
     let errors =
         json!({"exitCode": 0, "structured": {"kind": "fetch", "errors": [{"pointer": "/objects/0", "message": "name is missing"}]}});
     let outcome = check(errors, &structured, JobStatus::Failed, Some(0), "its structured output is wrong: /objects/0: name is missing");
@@ -131,7 +132,7 @@ fn a_declared_output_that_is_missing_fails_the_job_although_the_command_was_fine
 
 #[test]
 fn what_may_still_run_after_its_deadline_is_told_so() {
-    let late = Asked { kind: JobKind::Apply, stopped: Some(&StopReason::Deadline), ..FETCH };
+    let late = JobPurpose { kind: JobKind::Apply, stopped: Some(&StopReason::Deadline), ..FETCH };
     let ending = read(report(json!({"exitCode": 143})), false, &Words::default(), &late);
     assert_eq!((ending.outcome, ending.status), (Outcome::Cancelled { gone: false }, JobStatus::Failed));
     let never = read(End::NotStarted { why: "no process slots".into(), surroundings: true }, true, &Words::default(), &late);
@@ -140,7 +141,7 @@ fn what_may_still_run_after_its_deadline_is_told_so() {
 
 #[test]
 fn p1_an_apply_with_a_process_that_could_not_be_stopped_is_not_known_to_be_gone_however_it_ended() {
-    let apply = Asked { kind: JobKind::Apply, ..FETCH };
+    let apply = JobPurpose { kind: JobKind::Apply, ..FETCH };
     let left = |more: serde_json::Value| {
         let mut whole = json!({"leaked": [{"pid": 7, "argv": ["sudo", "apply"], "alive": true}]});
         whole.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -166,7 +167,7 @@ fn p1_an_apply_with_a_process_that_could_not_be_stopped_is_not_known_to_be_gone_
 
 #[test]
 fn what_an_apply_left_behind_is_said_although_it_succeeded() {
-    let apply = Asked { kind: JobKind::Apply, ..FETCH };
+    let apply = JobPurpose { kind: JobKind::Apply, ..FETCH };
     let left = |left_running: bool, count: usize| {
         let leaked: Vec<_> =
             (0..count).map(|pid| json!({"pid": pid, "argv": ["./server", "--port", "80"], "alive": left_running})).collect();
@@ -187,20 +188,21 @@ fn what_an_apply_left_behind_is_said_although_it_succeeded() {
 fn what_somebody_else_stopped_is_no_answer_whatever_its_exit_code() {
     for kind in [JobKind::Fetch, JobKind::Apply] {
         for code in [0, 2, 143] {
-            let ending = read(report(json!({"exitCode": code, "stoppedBy": "SIGTERM"})), true, &Words::default(), &Asked { kind, ..FETCH });
+            let ending =
+                read(report(json!({"exitCode": code, "stoppedBy": "SIGTERM"})), true, &Words::default(), &JobPurpose { kind, ..FETCH });
             let Outcome::Unknown { why, gone: true } = ending.outcome else { panic!("{:?}", ending.outcome) };
             assert!(why.contains("SIGTERM") && why.contains(&format!("exit code {code}")), "{why}");
             assert_eq!((ending.status, ending.exit_code), (JobStatus::Unknown, Some(code)));
         }
     }
-    let asked = Asked { stopped: Some(&StopReason::Person("eve".to_owned())), ..FETCH };
+    let asked = JobPurpose { stopped: Some(&StopReason::Person("eve".to_owned())), ..FETCH };
     let ending = read(report(json!({"exitCode": 0, "stoppedBy": "SIGTERM"})), true, &Words::default(), &asked);
     assert_eq!(ending.status, JobStatus::Cancelled, "it was pvn");
 }
 
 #[test]
 fn structured_output_reaches_the_engine_as_objects() {
-    let structured = Asked { mode: Some(FetchAnswer::StructuredOutput), ..FETCH };
+    let structured = JobPurpose { mode: Some(FetchAnswer::StructuredOutput), ..FETCH };
     let value = json!({"objects": [{"name": "web", "objectType": "PROCESS"}]});
     let outcome =
         check(json!({"exitCode": 0, "structured": {"kind": "fetch", "value": value}}), &structured, JobStatus::Succeeded, Some(0), "");
@@ -211,10 +213,10 @@ fn structured_output_reaches_the_engine_as_objects() {
 #[test]
 fn what_was_stopped_is_not_what_ran() {
     let person = StopReason::Person("eve".into());
-    let asked = Asked { stopped: Some(&person), ..FETCH };
+    let asked = JobPurpose { stopped: Some(&person), ..FETCH };
     let outcome = check(json!({"signal": "SIGTERM"}), &asked, JobStatus::Cancelled, None, "cancelled by eve");
     assert_eq!(outcome, Outcome::Cancelled { gone: true });
-    let asked = Asked { stopped: Some(&StopReason::Deadline), ..FETCH };
+    let asked = JobPurpose { stopped: Some(&StopReason::Deadline), ..FETCH };
     assert_eq!(read(report(json!({"exitCode": 0})), true, &Words::default(), &asked).outcome, Outcome::TimedOut);
     assert_eq!(
         check(json!({"timedOut": true, "signal": "SIGTERM"}), &FETCH, JobStatus::Failed, None, "ran past its timeout and was stopped"),
@@ -226,7 +228,7 @@ fn what_was_stopped_is_not_what_ran() {
 fn an_unknown_end_stays_unknown_unless_all_of_it_is_known_to_be_gone_after_a_stop() {
     let end = || End::Unknown { why: "no report".into(), report: None };
     let person = StopReason::Person("eve".into());
-    let asked = Asked { stopped: Some(&person), ..FETCH };
+    let asked = JobPurpose { stopped: Some(&person), ..FETCH };
     assert_eq!(read(end(), true, &Words::default(), &FETCH).status, JobStatus::Unknown);
     let lost = read(end(), false, &Words::default(), &FETCH).outcome;
     assert_eq!(lost, Outcome::Unknown { why: "no report".into(), gone: false }, "P1 needs to know that it may still run");
@@ -242,5 +244,5 @@ fn p8_a_fetch_whose_files_could_not_be_kept_has_told_nothing() {
     // What an apply did it did.
     let mut applied = lost;
     applied["exitCode"] = json!(0);
-    check(applied, &Asked { kind: JobKind::Apply, ..FETCH }, JobStatus::Succeeded, Some(0), "");
+    check(applied, &JobPurpose { kind: JobKind::Apply, ..FETCH }, JobStatus::Succeeded, Some(0), "");
 }

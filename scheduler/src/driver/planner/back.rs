@@ -17,7 +17,7 @@ use super::super::{Caller, Refusal};
 use super::estate::Concerned;
 use super::had::{before, passed_over};
 use super::recompile::push_of;
-use super::release::Subject;
+use super::release::ReleaseSubject;
 use super::tried::compile_each;
 use super::{Planner, RawSeal, entry};
 use crate::compile::{self, Channel, CompiledInstance, Release};
@@ -33,7 +33,7 @@ impl Planner {
     /// because a release has one, or when one was asked to go back already and never arrived there.
     pub(super) async fn before(
         &self,
-        subject: &Subject<'_>,
+        subject: &ReleaseSubject<'_>,
         named: Option<&BTreeSet<ChannelName>>,
     ) -> Result<(ReleaseRow, BTreeSet<ChannelName>, Vec<String>), Refusal> {
         let (application, service) = (&subject.application.name, &subject.service.name);
@@ -123,7 +123,7 @@ impl Planner {
     /// places are those of the documents in force.
     pub(super) async fn compile_back(
         &self,
-        subject: &Subject<'_>,
+        subject: &ReleaseSubject<'_>,
         target: &ReleaseRow,
         release: &Release<'_>,
         wanted: &BTreeSet<ChannelName>,
@@ -198,7 +198,7 @@ impl Planner {
     }
 
     /// The versions that the channels of a service pursue.
-    pub(super) async fn pursued_versions(&self, subject: &Subject<'_>) -> Result<BTreeMap<ChannelName, String>, Refusal> {
+    pub(super) async fn pursued_versions(&self, subject: &ReleaseSubject<'_>) -> Result<BTreeMap<ChannelName, String>, Refusal> {
         let mut versions = BTreeMap::new();
         for (channel, release) in self.store.pursued(subject.service.id).await? {
             let Some((name, _)) = subject.channel_ids.iter().find(|(_, id)| **id == channel) else { continue };
@@ -212,7 +212,7 @@ impl Planner {
 
 /// Channels of a release that wait for one that neither gets it with them nor pursues its version: that may never end.
 pub(super) fn waits_for_others(
-    subject: &Subject<'_>,
+    subject: &ReleaseSubject<'_>,
     compiled: &[CompiledInstance],
     version: &str,
     elsewhere: &BTreeMap<ChannelName, String>,

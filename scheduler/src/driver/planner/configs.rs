@@ -12,13 +12,13 @@ use serde_json::json;
 
 use super::super::calls::Plan;
 use super::super::{Caller, Refusal};
-use super::estate::{Concerned, Estate, Services, key_of};
-use super::gone::Gone;
+use super::estate::{Concerned, ConfigSnapshot, Services, key_of};
+use super::gone::RemovedChannel;
 use super::pieces::pieces;
-use super::pushes::Noted;
+use super::pushes::PushNotes;
 use super::recompile::Changed;
-use super::release::Subject;
-use super::{Asked, Planned, Planner, diff, entry};
+use super::release::ReleaseSubject;
+use super::{ClusterAnswers, Planned, Planner, diff, entry};
 use crate::clock;
 use crate::compile::{self, Channel, Configs};
 use crate::store::{
@@ -29,7 +29,7 @@ use crate::store::{
 pub(super) const ONE_BY_ONE: usize = 16;
 
 /// A document that was given, beside what is stored.
-pub(super) struct Given {
+pub(super) struct SubmittedDocument {
     pub(super) document: Arc<Document>,
     pub(super) change: &'static str,
     version: u64,
@@ -37,7 +37,7 @@ pub(super) struct Given {
 }
 
 /// An application with its rows as they will be.
-pub(super) struct Applied {
+pub(super) struct PlannedApplication {
     pub(super) row: ApplicationRow,
     pub(super) channels: Vec<Channel>,
     ids: BTreeMap<ChannelName, ChannelId>,
@@ -47,11 +47,16 @@ pub(super) struct Applied {
 }
 
 impl Planner {
-    pub(super) async fn apply_configs(&mut self, request: &ConfigsRequest, asked: &Asked, caller: &Caller) -> Result<Planned, Refusal> {
+    pub(super) async fn apply_configs(
+        &mut self,
+        request: &ConfigsRequest,
+        asked: &ClusterAnswers,
+        caller: &Caller,
+    ) -> Result<Planned, Refusal> {
         let documents = config::read(&request.files)
             .map_err(|problems| Refusal::Config(problems.iter().map(schema::diagnostic::Diagnostic::to_api).collect()))?;
         let estate = self.estate(&self.concerned(&documents).await?).await?;
-        let given: Vec<Given> = documents.into_iter().map(|document| compare(&estate, document.into())).collect();
+        let given: Vec<SubmittedDocument> = documents.into_iter().map(|document| compare(&estate, document.into())).collect();
         let mut configs = estate.configs.clone();
         for given in &given {
             configs.put(given.document.clone());
@@ -87,7 +92,7 @@ impl Planner {
                     .to_owned(),
             ));
         }
-        let mut noted = Noted::default();
+        let mut noted = PushNotes::default();
         let releases =
             if request.push { self.plan_pushes(&configs, &given, &applied, request, caller, &mut noted).await? } else { Vec::new() };
         let (pushed, releases): (Vec<_>, Vec<_>) = releases.into_iter().unzip();
@@ -104,7 +109,7 @@ impl Planner {
             warnings.iter().map(schema::diagnostic::Diagnostic::to_api_warning).chain(noted.warnings).chain(kept).chain(gone).collect();
         // What was read is planned: it need not be held while thousands of rows are written.
         drop((configs, estate, applied));
-        let documents = given.into_iter().map(Given::shown).collect();
+        let documents = given.into_iter().map(SubmittedDocument::shown).collect();
         if !request.dry_run && (request.push || !changed.is_empty()) {
             self.commit_pieces(plan, releases).await?;
         }
@@ -157,7 +162,7 @@ impl Planner {
         Ok(Concerned { applications: Some(applications), given })
     }
 
-    fn plan_documents(&self, plan: &mut Plan, given: &[Given], caller: &Caller) {
+    fn plan_documents(&self, plan: &mut Plan, given: &[SubmittedDocument], caller: &Caller) {
         let at = self.now();
         for given in given.iter().filter(|given| given.is_changed()) {
             let document = &given.document;
@@ -184,7 +189,7 @@ impl Planner {
         }
     }
 
-    async fn plan_runtimes(&self, plan: &mut Plan, given: &[Given], configs: &mut Configs) -> Result<(), Refusal> {
+    async fn plan_runtimes(&self, plan: &mut Plan, given: &[SubmittedDocument], configs: &mut Configs) -> Result<(), Refusal> {
         for given in given.iter().filter(|given| given.is_changed()) {
             let Body::Runtime(runtime) = given.document.body() else { continue };
             let stored = self.store.find_runtime(runtime.name.as_str()).await?;
@@ -212,10 +217,10 @@ impl Planner {
         &self,
         plan: &mut Plan,
         configs: &Configs,
-        estate: &Estate,
-        given: &[Given],
+        estate: &ConfigSnapshot,
+        given: &[SubmittedDocument],
         name: &ApplicationName,
-    ) -> Result<Applied, Refusal> {
+    ) -> Result<PlannedApplication, Refusal> {
         let stored = self.store.find_application(name.as_str()).await?;
         let document =
             given.iter().find(|given| matches!(given.document.body(), Body::Application(application) if application.name == *name));
@@ -262,7 +267,7 @@ impl Planner {
             services.insert(service.name.clone(), service_row);
         }
         let (ids, gone) = self.plan_channels(plan, &row, &channels, before, &services);
-        let applied = Applied { row, channels, ids, services, gone };
+        let applied = PlannedApplication { row, channels, ids, services, gone };
         for service in wanted {
             let Some(subject) = applied.subject(&service.name) else { continue };
             for channel in &applied.channels {
@@ -325,20 +330,20 @@ impl Planner {
     }
 }
 
-impl Applied {
-    pub(super) fn subject(&self, service: &ServiceName) -> Option<Subject<'_>> {
-        Some(Subject { application: &self.row, service: self.services.get(service)?, channel_ids: &self.ids })
+impl PlannedApplication {
+    pub(super) fn subject(&self, service: &ServiceName) -> Option<ReleaseSubject<'_>> {
+        Some(ReleaseSubject { application: &self.row, service: self.services.get(service)?, channel_ids: &self.ids })
     }
 }
 
-impl Estate {
+impl ConfigSnapshot {
     fn version(&self, kind: DocumentKind, application: &str, name: &str) -> Option<u64> {
-        let key = crate::store::DocumentKey { kind, application: application.to_owned(), name: name.to_owned() };
+        let key = crate::store::StoredDocumentKey { kind, application: application.to_owned(), name: name.to_owned() };
         self.stored.get(&key).map(|stored| stored.version)
     }
 }
 
-impl Given {
+impl SubmittedDocument {
     fn is_changed(&self) -> bool {
         self.change != "unchanged"
     }
@@ -357,17 +362,17 @@ impl Given {
 
 /// Names what documents were compared with: the version of a document says which text is stored. What is lost with channels counts
 /// with it.
-fn basis(given: &[Given], going: &[Gone]) -> String {
-    let compared = |given: &Given| {
+fn basis(given: &[SubmittedDocument], going: &[RemovedChannel]) -> String {
+    let compared = |given: &SubmittedDocument| {
         let document = &given.document;
         (document.kind(), document.application().cloned(), document.name().to_owned(), given.change, given.version)
     };
     let compared: Vec<_> = given.iter().map(compared).collect();
-    let lost: Vec<_> = going.iter().flat_map(Gone::lost).collect();
+    let lost: Vec<_> = going.iter().flat_map(RemovedChannel::lost).collect();
     BlobId::of(&serde_json::to_vec(&(compared, lost)).expect("our own types have JSON forms")).to_string()
 }
 
-fn compare(estate: &Estate, document: Arc<Document>) -> Given {
+fn compare(estate: &ConfigSnapshot, document: Arc<Document>) -> SubmittedDocument {
     let stored = estate.stored.get(&key_of(&document));
     let label = match document.application() {
         Some(application) => format!("service {application}/{}", document.name()),
@@ -379,7 +384,7 @@ fn compare(estate: &Estate, document: Arc<Document>) -> Given {
         Some(stored) if stored.digest == document.digest().to_string() => ("unchanged", stored.version, String::new()),
         Some(stored) => ("changed", stored.version + 1, diff::diff(&label, Some(&stored.source.text), new)),
     };
-    Given { change, version, diff, document }
+    SubmittedDocument { change, version, diff, document }
 }
 
 /// What lists show of a channel.

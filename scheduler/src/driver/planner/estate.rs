@@ -9,24 +9,24 @@ use schema::id::{ApplicationName, ServiceName};
 use super::super::Refusal;
 use super::Planner;
 use crate::compile::Configs;
-use crate::store::{DocumentKey, DocumentKind, PAGE_LIMIT, PageRequest, StoredDocument};
+use crate::store::{DocumentKind, PAGE_LIMIT, PageRequest, StoredDocument, StoredDocumentKey};
 
 /// Documents in force.
-pub(super) struct Estate {
+pub(super) struct ConfigSnapshot {
     /// As they are stored.
-    pub(super) stored: BTreeMap<DocumentKey, StoredDocument>,
+    pub(super) stored: BTreeMap<StoredDocumentKey, StoredDocument>,
     /// What they say.
     pub(super) configs: Configs,
 }
 
 /// The key under which the store has a document.
-pub(super) fn key_of(document: &Document) -> DocumentKey {
+pub(super) fn key_of(document: &Document) -> StoredDocumentKey {
     let (kind, application) = match document.body() {
         Body::Runtime(_) => (DocumentKind::Runtime, String::new()),
         Body::Application(_) => (DocumentKind::Application, String::new()),
         Body::Service(service) => (DocumentKind::Service, service.application.to_string()),
     };
-    DocumentKey { kind, application, name: document.name().to_owned() }
+    StoredDocumentKey { kind, application, name: document.name().to_owned() }
 }
 
 /// Reads a stored document again.
@@ -50,7 +50,7 @@ pub(super) struct Concerned {
     /// Applications; `None` = all with all their services, because a runtime changes.
     pub(super) applications: Option<BTreeMap<ApplicationName, Services>>,
     /// Documents that are given with the request: what is stored of them is needed to compare, and not read again.
-    pub(super) given: BTreeSet<DocumentKey>,
+    pub(super) given: BTreeSet<StoredDocumentKey>,
 }
 
 /// Which services of an application matter.
@@ -77,8 +77,8 @@ impl Concerned {
 
 impl Planner {
     /// The documents in force that matter.
-    pub(super) async fn estate(&self, concerned: &Concerned) -> Result<Estate, Refusal> {
-        let mut estate = Estate { stored: BTreeMap::new(), configs: Configs::default() };
+    pub(super) async fn estate(&self, concerned: &Concerned) -> Result<ConfigSnapshot, Refusal> {
+        let mut estate = ConfigSnapshot { stored: BTreeMap::new(), configs: Configs::default() };
         let mut documents = self.store.documents(DocumentKind::Runtime, "", None).await?;
         for application in self.store.documents(DocumentKind::Application, "", None).await? {
             let name = &application.key.name;
@@ -107,7 +107,7 @@ impl Planner {
     }
 
     /// Tells the configs the ids that labels may name.
-    async fn name_ids(&self, estate: &mut Estate) -> Result<(), Refusal> {
+    async fn name_ids(&self, estate: &mut ConfigSnapshot) -> Result<(), Refusal> {
         let mut page = PageRequest { cursor: None, limit: Some(PAGE_LIMIT) };
         loop {
             let runtimes = self.store.runtimes(&page).await?;

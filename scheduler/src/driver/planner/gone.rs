@@ -9,7 +9,7 @@ use schema::id::{ApplicationName, ChannelId, InstanceId, ServiceId};
 
 use super::super::Refusal;
 use super::super::world::target_of;
-use super::configs::Applied;
+use super::configs::PlannedApplication;
 use super::{Planner, warning};
 use crate::store::{ChannelRow, Released};
 
@@ -17,13 +17,13 @@ use crate::store::{ChannelRow, Released};
 const NAMED_LIMIT: usize = 20;
 
 /// A release channel that goes, and what is released in it.
-pub(super) struct Gone {
+pub(super) struct RemovedChannel {
     application: ApplicationName,
     channel: ChannelRow,
     released: Vec<Released>,
 }
 
-impl Gone {
+impl RemovedChannel {
     /// What tells one loss from another: not how it stands, which changes by itself.
     pub(super) fn lost(&self) -> impl Iterator<Item = (ChannelId, ServiceId, &str)> {
         self.released.iter().map(|released| (self.channel.id, released.id, released.version.as_str()))
@@ -32,21 +32,21 @@ impl Gone {
 
 impl Planner {
     /// The release channels that go by what is applied.
-    pub(super) async fn going(&self, applied: &BTreeMap<ApplicationName, Applied>) -> Result<Vec<Gone>, Refusal> {
+    pub(super) async fn going(&self, applied: &BTreeMap<ApplicationName, PlannedApplication>) -> Result<Vec<RemovedChannel>, Refusal> {
         let mut going = Vec::new();
         for (application, applied) in applied {
             for channel in &applied.gone {
                 let released = self.store.released_in(channel.id).await?;
-                going.push(Gone { application: application.clone(), channel: channel.clone(), released });
+                going.push(RemovedChannel { application: application.clone(), channel: channel.clone(), released });
             }
         }
         Ok(going)
     }
 
     /// What is released in the channels that go, service by service.
-    pub(super) async fn warn_of_gone(&self, going: Vec<Gone>) -> Result<Vec<Diagnostic>, Refusal> {
+    pub(super) async fn warn_of_gone(&self, going: Vec<RemovedChannel>) -> Result<Vec<Diagnostic>, Refusal> {
         let mut warnings = Vec::new();
-        for Gone { application, channel, released } in going {
+        for RemovedChannel { application, channel, released } in going {
             let more = released.len().saturating_sub(NAMED_LIMIT);
             for Released { id, service, status, version } in released.into_iter().take(NAMED_LIMIT) {
                 // Where its state cannot be read, what it pursues is the best that is known.

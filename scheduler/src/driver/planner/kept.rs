@@ -9,9 +9,9 @@ use engine::desired::Gate;
 use schema::id::{ChannelId, ChannelName, ReleaseId, ServiceId};
 
 use super::super::Refusal;
-use super::release::Subject;
+use super::release::ReleaseSubject;
 use super::{Planner, had};
-use crate::compile::{CompiledInstance, Given, Values};
+use crate::compile::{CompiledInstance, StoredValue, Values};
 use crate::store::{ReleaseRow, StoreError};
 
 /// Most channels that a warning names; of more it is said how many they are. Source: one screen of a terminal.
@@ -19,7 +19,7 @@ const NAMED_LIMIT: usize = 20;
 
 impl Planner {
     /// The values that a push keeps, `newest` being the service's newest release.
-    pub(super) async fn values_kept(&self, subject: &Subject<'_>, newest: &ReleaseRow) -> Result<Values, Refusal> {
+    pub(super) async fn values_kept(&self, subject: &ReleaseSubject<'_>, newest: &ReleaseRow) -> Result<Values, Refusal> {
         let mut kept = newest.params.clone();
         let goes_back = newest.rolled_back_to.is_some();
         let earlier = kept.since_back.take();
@@ -78,7 +78,7 @@ impl Planner {
 
     /// What is to be said of a release of this version that brings the service's config of now, where `newest` went back to an earlier
     /// one of it and nobody has changed it since: the values go back with a rollback, and the config in force does not.
-    pub(super) async fn brings_config_again(&self, subject: &Subject<'_>, newest: &ReleaseRow, version: &str) -> Option<String> {
+    pub(super) async fn brings_config_again(&self, subject: &ReleaseSubject<'_>, newest: &ReleaseRow, version: &str) -> Option<String> {
         let in_force = subject.service.config_version;
         if newest.rolled_back_to.is_none() || newest.service_version >= in_force {
             return None;
@@ -109,7 +109,7 @@ fn readable<T>(read: Result<T, StoreError>) -> Result<Option<T>, Refusal> {
 }
 
 /// What is to be said of a release that goes back to this one: the next push brings the service's config in force with its values.
-pub(super) fn leaves_config(subject: &Subject<'_>, target: &ReleaseRow) -> Option<String> {
+pub(super) fn leaves_config(subject: &ReleaseSubject<'_>, target: &ReleaseRow) -> Option<String> {
     let in_force = subject.service.config_version;
     (target.service_version < in_force).then(|| {
         format!(
@@ -123,9 +123,9 @@ pub(super) fn leaves_config(subject: &Subject<'_>, target: &ReleaseRow) -> Optio
 type Names<'a> = BTreeSet<&'a ChannelName>;
 
 /// A value that a channel keeps.
-struct Own<'a> {
+struct ChannelValue<'a> {
     /// None where that is what the definition says.
-    value: Option<&'a Given>,
+    value: Option<&'a StoredValue>,
     /// The version that it is of; none where somebody gave it for this channel.
     version: Option<&'a str>,
 }
@@ -139,14 +139,14 @@ fn own_values<'a>(
     waits_for: Option<&'a ReleaseRow>,
     promised: Option<&'a ReleaseRow>,
     seen: &Values,
-) -> BTreeMap<String, Own<'a>> {
+) -> BTreeMap<String, ChannelValue<'a>> {
     let mut own = BTreeMap::new();
     if let Some(release) = has {
         // What the release says nothing of is there as its definition has it.
         for parameter in release.params.names(name).chain(seen.names(name)) {
             let value = release.params.get(Some(name), parameter);
             let version = (!release.params.is_given_for(name, parameter)).then_some(release.version.as_str());
-            own.insert(parameter.clone(), Own { value, version });
+            own.insert(parameter.clone(), ChannelValue { value, version });
         }
     }
     let given = |release: &'a ReleaseRow| {
@@ -157,7 +157,7 @@ fn own_values<'a>(
     let is_from_there = |parameter: &str, value| waits_for.is_some_and(|release| release.params.get(Some(name), parameter) == value);
     let promised = promised.into_iter().flat_map(given).filter(|(parameter, value)| !is_from_there(parameter, *value));
     for (parameter, value) in asked.into_iter().flat_map(given).chain(promised) {
-        own.insert(parameter.clone(), Own { value, version: None });
+        own.insert(parameter.clone(), ChannelValue { value, version: None });
     }
     own
 }

@@ -9,8 +9,8 @@ use schema::id::{ApplicationName, ServiceId};
 use super::super::calls::Plan;
 use super::super::{Caller, Refusal};
 use super::Planner;
-use super::configs::{Applied, Given, ONE_BY_ONE};
-use super::release::From;
+use super::configs::{ONE_BY_ONE, PlannedApplication, SubmittedDocument};
+use super::release::ReleaseBase;
 use super::tried::of_release;
 use super::warning;
 use crate::compile::Configs;
@@ -21,7 +21,7 @@ const PROBABLY: &str = "the release is made; where this is not meant, push again
 
 /// What is to be said beside the releases.
 #[derive(Default)]
-pub(super) struct Noted {
+pub(super) struct PushNotes {
     /// Services of which none was made.
     pub(super) left_out: Vec<LeftOut>,
     /// What is allowed and probably not meant.
@@ -36,11 +36,11 @@ impl Planner {
     pub(super) async fn plan_pushes(
         &mut self,
         configs: &Configs,
-        given: &[Given],
-        applied: &BTreeMap<ApplicationName, Applied>,
+        given: &[SubmittedDocument],
+        applied: &BTreeMap<ApplicationName, PlannedApplication>,
         request: &ConfigsRequest,
         caller: &Caller,
-        noted: &mut Noted,
+        noted: &mut PushNotes,
     ) -> Result<Vec<(PushedService, Plan)>, Refusal> {
         let services: Vec<_> = given
             .iter()
@@ -70,7 +70,7 @@ impl Planner {
                     continue;
                 }
             };
-            let from = From { channels: &applied.channels, newest, among_others: true };
+            let from = ReleaseBase { channels: &applied.channels, newest, among_others: true };
             let mut plan = Plan::default();
             let release = match self.plan_push(&mut plan, configs, service, &subject, &one, from, caller).await {
                 Err(Refusal::Config(found)) => {
@@ -100,7 +100,7 @@ impl Planner {
     async fn newest_releases(
         &self,
         services: &[&Service],
-        applied: &BTreeMap<ApplicationName, Applied>,
+        applied: &BTreeMap<ApplicationName, PlannedApplication>,
     ) -> Result<BTreeMap<ServiceId, Result<ReleaseRow, String>>, Refusal> {
         let mut newest = BTreeMap::new();
         for (name, applied) in applied {

@@ -12,8 +12,8 @@ use serde_json::json;
 
 use super::super::calls::Plan;
 use super::super::{Caller, Refusal};
-use super::configs::{Applied, Given};
-use super::release::{Subject, of_service};
+use super::configs::{PlannedApplication, SubmittedDocument};
+use super::release::{ReleaseSubject, of_service};
 use super::tried::add_new;
 use super::{Planner, RawSeal, entry, warning};
 use crate::compile::{self, Channel, Commands, CompiledInstance, Configs, Options, Release};
@@ -25,8 +25,8 @@ pub(super) struct Changed<'a> {
     pub(super) configs: &'a Configs,
     /// Those that are new or not as they were.
     pub(super) documents: &'a BTreeSet<compile::DocumentKey>,
-    pub(super) given: &'a [Given],
-    pub(super) applied: &'a BTreeMap<ApplicationName, Applied>,
+    pub(super) given: &'a [SubmittedDocument],
+    pub(super) applied: &'a BTreeMap<ApplicationName, PlannedApplication>,
     /// Whose release is replaced in the same call.
     pub(super) pushed: &'a [PushedService],
     pub(super) caller: &'a Caller,
@@ -61,7 +61,7 @@ impl Changed<'_> {
             }
     }
 
-    fn pushes(&self, subject: &Subject<'_>) -> bool {
+    fn pushes(&self, subject: &ReleaseSubject<'_>) -> bool {
         let (application, service) = (&subject.application.name, &subject.service.name);
         self.pushed.iter().any(|pushed| pushed.application == *application && pushed.service == *service)
     }
@@ -99,7 +99,7 @@ impl Planner {
         &self,
         plan: &mut Plan,
         change: &Changed<'_>,
-        subject: &Subject<'_>,
+        subject: &ReleaseSubject<'_>,
         channels: &[Channel],
         stale: &mut Stale,
     ) -> Result<Vec<String>, Refusal> {
@@ -127,7 +127,7 @@ impl Planner {
         &self,
         plan: &mut Plan,
         change: &Changed<'_>,
-        subject: &Subject<'_>,
+        subject: &ReleaseSubject<'_>,
         id: ReleaseId,
         channels: &[&Channel],
         stale: &mut Stale,
@@ -189,7 +189,7 @@ impl Planner {
     }
 
     /// A service's document as it was when a release was made.
-    pub(super) async fn released_service(&self, subject: &Subject<'_>, version: u64) -> Result<Document, Refusal> {
+    pub(super) async fn released_service(&self, subject: &ReleaseSubject<'_>, version: u64) -> Result<Document, Refusal> {
         let key = subject.document();
         let stored = self.store.document_version(&key, version).await?;
         let stored = stored.ok_or_else(|| {
@@ -218,7 +218,7 @@ pub(super) fn push_of(application: &ApplicationName, service: &ServiceName) -> S
 }
 
 /// A release that the documents in force do not fit, with which the change has nothing to do.
-fn kept_as_it_is(problems: Vec<Diagnostic>, subject: &Subject<'_>, release: &ReleaseRow) -> Diagnostic {
+fn kept_as_it_is(problems: Vec<Diagnostic>, subject: &ReleaseSubject<'_>, release: &ReleaseRow) -> Diagnostic {
     let why = problems.into_iter().next().map(|problem| problem.message).unwrap_or_default();
     let (application, service) = (&subject.application.name, &subject.service.name);
     let message = format!(
@@ -229,7 +229,7 @@ fn kept_as_it_is(problems: Vec<Diagnostic>, subject: &Subject<'_>, release: &Rel
     warning(format!("{application}/{service}"), message, help)
 }
 
-fn not_recompiled(kept: &Diagnostic, caller: &Caller, subject: &Subject<'_>, release: &ReleaseRow) -> schema::api::LogEntry {
+fn not_recompiled(kept: &Diagnostic, caller: &Caller, subject: &ReleaseSubject<'_>, release: &ReleaseRow) -> schema::api::LogEntry {
     let data = json!({"release": release.id, "version": release.version});
     of_service(subject, entry("release.not_recompiled", caller, kept.message.clone(), data))
 }

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::super::calls::Plan;
 use super::super::going_back::Rollback;
-use super::super::world::Names;
+use super::super::world::InstanceNames;
 use super::super::{Caller, Refusal};
 use super::back::waits_for_others;
 use super::estate::Concerned;
@@ -21,13 +21,13 @@ use super::tried::compile_each;
 use super::{Planner, RawSeal, entry};
 use crate::clock;
 use crate::compile::{self, Channel, CompiledInstance, Configs, Earlier, Release};
-use crate::store::{ApplicationRow, Change, DocumentKey, DocumentKind, ReleaseChannelRow, ReleaseRow, ServiceRow};
+use crate::store::{ApplicationRow, Change, DocumentKind, ReleaseChannelRow, ReleaseRow, ServiceRow, StoredDocumentKey};
 
 /// Who a rollback of the engine's is done by, in the log.
 const ENGINE: &str = "pvn";
 
 /// What a release is made from besides the document and the values that are given.
-pub(super) struct From<'a> {
+pub(super) struct ReleaseBase<'a> {
     /// The application's channels.
     pub(super) channels: &'a [Channel],
     /// The service's newest release, whose values are kept where none are given (see `kept`).
@@ -37,16 +37,20 @@ pub(super) struct From<'a> {
 }
 
 /// Everything about a service that a release of it needs.
-pub(super) struct Subject<'a> {
+pub(super) struct ReleaseSubject<'a> {
     pub(super) application: &'a ApplicationRow,
     pub(super) service: &'a ServiceRow,
     pub(super) channel_ids: &'a BTreeMap<ChannelName, ChannelId>,
 }
 
-impl Subject<'_> {
+impl ReleaseSubject<'_> {
     /// What names the service's document.
-    pub(super) fn document(&self) -> DocumentKey {
-        DocumentKey { kind: DocumentKind::Service, application: self.application.name.to_string(), name: self.service.name.to_string() }
+    pub(super) fn document(&self) -> StoredDocumentKey {
+        StoredDocumentKey {
+            kind: DocumentKind::Service,
+            application: self.application.name.to_string(),
+            name: self.service.name.to_string(),
+        }
     }
 
     /// That something is not done for this service, and why.
@@ -54,9 +58,9 @@ impl Subject<'_> {
         LeftOut { application: self.application.name.clone(), service: self.service.name.clone(), why: why.to_owned() }
     }
 
-    pub(super) fn names(&self, channel: &ChannelName) -> Option<Arc<Names>> {
+    pub(super) fn names(&self, channel: &ChannelName) -> Option<Arc<InstanceNames>> {
         let id = *self.channel_ids.get(channel)?;
-        Some(Arc::new(Names {
+        Some(Arc::new(InstanceNames {
             application: (self.application.id, self.application.name.clone()),
             service: (self.service.id, self.service.name.clone()),
             channel: (id, channel.clone()),
@@ -76,11 +80,11 @@ impl Planner {
         let estate = self.estate(&Concerned::service(&application.name, &service.name)).await?;
         let ids = self.live_channels(&application).await?;
         let document = estate.configs.service(&application.name, &service.name).ok_or_else(|| no_document(&application.name, &service))?;
-        let subject = Subject { application: &application, service: &service, channel_ids: &ids };
+        let subject = ReleaseSubject { application: &application, service: &service, channel_ids: &ids };
         let of = estate.configs.application(&application.name);
         let of = of.ok_or_else(|| Refusal::NotFound(format!("application `{}` has no config", application.name)))?;
         let channels = compile::channels(&estate.configs, of).map_err(Refusal::Config)?;
-        let from = From { channels: &channels, newest: self.store.newest_release(service.id).await?, among_others: false };
+        let from = ReleaseBase { channels: &channels, newest: self.store.newest_release(service.id).await?, among_others: false };
         let mut plan = Plan::default();
         let pushed = self.plan_push(&mut plan, &estate.configs, document, &subject, request, from, caller).await?;
         self.commit(plan).await?;
@@ -94,12 +98,12 @@ impl Planner {
         plan: &mut Plan,
         configs: &Configs,
         document: &Service,
-        subject: &Subject<'_>,
+        subject: &ReleaseSubject<'_>,
         request: &PushRequest,
-        from: From<'_>,
+        from: ReleaseBase<'_>,
         caller: &Caller,
     ) -> Result<Pushed, Refusal> {
-        let From { channels, newest, among_others } = from;
+        let ReleaseBase { channels, newest, among_others } = from;
         let wanted = wanted(channels, subject, request.channels.as_deref())?;
         let seal = RawSeal(&self.sealer);
         let earlier = match &newest {
@@ -162,7 +166,7 @@ impl Planner {
     ) -> Result<Pushed, Refusal> {
         let (application, service) = self.find(application, service).await?;
         let ids = self.live_channels(&application).await?;
-        let subject = Subject { application: &application, service: &service, channel_ids: &ids };
+        let subject = ReleaseSubject { application: &application, service: &service, channel_ids: &ids };
         let channels = match request.channels.as_deref() {
             None => None,
             Some([]) => return Err(no_channel()),
@@ -207,13 +211,13 @@ impl Planner {
         let (application, service) = self.find(names.application.1.as_str(), names.service.1.as_str()).await?;
         let target = self.store.release_row(*to).await?.ok_or_else(|| Refusal::NotFound(format!("release {to} does not exist")))?;
         let ids = self.live_channels(&application).await?;
-        let subject = Subject { application: &application, service: &service, channel_ids: &ids };
+        let subject = ReleaseSubject { application: &application, service: &service, channel_ids: &ids };
         self.go_back(&subject, &target, Some(&BTreeSet::from([names.channel.1.clone()])), caller, Some(rollback)).await.map(drop)
     }
 
     async fn go_back(
         &mut self,
-        subject: &Subject<'_>,
+        subject: &ReleaseSubject<'_>,
         target: &ReleaseRow,
         channels: Option<&BTreeSet<ChannelName>>,
         caller: &Caller,
@@ -303,7 +307,7 @@ impl Planner {
 }
 
 /// Adds what a release means for one channel.
-pub(super) fn add_instance(plan: &mut Plan, subject: &Subject<'_>, release: ReleaseId, instance: CompiledInstance) {
+pub(super) fn add_instance(plan: &mut Plan, subject: &ReleaseSubject<'_>, release: ReleaseId, instance: CompiledInstance) {
     let CompiledInstance { channel, runtime, desired, commands, .. } = instance;
     let Some(names) = subject.names(&channel) else { return };
     plan.changes.push(Change::Compiled(desired.compiled, Box::new(commands)));
@@ -320,7 +324,7 @@ pub(super) fn add_instance(plan: &mut Plan, subject: &Subject<'_>, release: Rele
     plan.instances.push((names, runtime));
 }
 
-pub(super) fn of_service(subject: &Subject<'_>, mut entry: schema::api::LogEntry) -> schema::api::LogEntry {
+pub(super) fn of_service(subject: &ReleaseSubject<'_>, mut entry: schema::api::LogEntry) -> schema::api::LogEntry {
     entry.application = Some(subject.application.name.clone());
     entry.service = Some(subject.service.name.clone());
     entry
@@ -331,7 +335,7 @@ fn no_document(application: &ApplicationName, service: &ServiceRow) -> Refusal {
 }
 
 /// The channel of this name or id.
-fn channel_named(subject: &Subject<'_>, text: &str) -> Result<ChannelName, Refusal> {
+fn channel_named(subject: &ReleaseSubject<'_>, text: &str) -> Result<ChannelName, Refusal> {
     let found = subject.channel_ids.iter().find(|(name, id)| name.as_str() == text || id.to_string() == text);
     found.map(|(name, _)| name.clone()).ok_or_else(|| {
         let names: Vec<&str> = subject.channel_ids.keys().map(ChannelName::as_str).collect();
@@ -347,7 +351,7 @@ fn no_channel() -> Refusal {
     Refusal::Invalid("a release needs at least one channel; leave `channels` out to mean all".to_owned())
 }
 
-fn wanted(channels: &[Channel], subject: &Subject<'_>, named: Option<&[String]>) -> Result<BTreeSet<ChannelName>, Refusal> {
+fn wanted(channels: &[Channel], subject: &ReleaseSubject<'_>, named: Option<&[String]>) -> Result<BTreeSet<ChannelName>, Refusal> {
     match named {
         None => Ok(channels.iter().map(|channel| channel.name.clone()).collect()),
         Some([]) => Err(no_channel()),

@@ -8,19 +8,19 @@ use schema::id::ChannelName;
 
 use super::super::Refusal;
 use super::Planner;
-use crate::compile::{Channel, CompiledInstance, EnvValue, Place};
+use crate::compile::{Channel, CompiledInstance, EnvValue, RunTarget};
 
 /// Something that is wrong.
-struct Wrong {
+struct ReleaseProblem {
     problem: Diagnostic,
     /// In which channels; none where it is of no channel in particular.
     channels: Vec<ChannelName>,
 }
 
 /// The channels of a release, compiled.
-pub(super) struct Tried {
+pub(super) struct CompiledChannels {
     compiled: Vec<CompiledInstance>,
-    wrong: Vec<Wrong>,
+    wrong: Vec<ReleaseProblem>,
     /// How many there are.
     channels: usize,
 }
@@ -30,8 +30,8 @@ pub(super) fn compile_each(
     channels: &[Channel],
     wanted: &BTreeSet<ChannelName>,
     compile: impl Fn(&Channel) -> (Option<CompiledInstance>, Vec<Diagnostic>),
-) -> Tried {
-    let mut tried = Tried { compiled: Vec::new(), wrong: Vec::new(), channels: wanted.len() };
+) -> CompiledChannels {
+    let mut tried = CompiledChannels { compiled: Vec::new(), wrong: Vec::new(), channels: wanted.len() };
     for channel in channels.iter().filter(|channel| wanted.contains(&channel.name)) {
         let (instance, found) = compile(channel);
         tried.compiled.extend(instance);
@@ -39,7 +39,7 @@ pub(super) fn compile_each(
             // Channels have most of theirs in common.
             match tried.wrong.iter_mut().find(|wrong| is_same(&wrong.problem, &problem)) {
                 Some(wrong) => wrong.channels.push(channel.name.clone()),
-                None => tried.wrong.push(Wrong { problem, channels: vec![channel.name.clone()] }),
+                None => tried.wrong.push(ReleaseProblem { problem, channels: vec![channel.name.clone()] }),
             }
         }
     }
@@ -58,18 +58,18 @@ fn parameter(problem: &Diagnostic) -> Option<&str> {
     problem.path.rsplit('.').next().filter(|_| is_value)
 }
 
-impl Tried {
+impl CompiledChannels {
     /// With what is wrong with the values that were given. What is missing for that alone is not told.
     pub(super) fn with_values(mut self, wrong: Vec<Diagnostic>) -> Self {
         let told: BTreeSet<&str> = wrong.iter().filter_map(parameter).collect();
         self.wrong.retain(|wrong| parameter(&wrong.problem).is_none_or(|name| !told.contains(name)));
         drop(told);
-        self.wrong.splice(0..0, wrong.into_iter().map(|problem| Wrong { problem, channels: Vec::new() }));
+        self.wrong.splice(0..0, wrong.into_iter().map(|problem| ReleaseProblem { problem, channels: Vec::new() }));
         self
     }
 }
 
-impl Wrong {
+impl ReleaseProblem {
     /// As people read it: where it is not wrong in all channels with those in which it is, and with the service that it is `of`.
     fn told(self, channels: usize, of: Option<&str>) -> Diagnostic {
         let Self { mut problem, channels: wrong_in } = self;
@@ -91,8 +91,8 @@ impl Wrong {
 impl Planner {
     /// All that was wanted, when nothing is wrong with any of it and all its secrets are there. `of`: the service, where it has to be
     /// named.
-    pub(super) async fn whole(&self, tried: Tried, of: Option<&str>) -> Result<Vec<CompiledInstance>, Refusal> {
-        let Tried { compiled, mut wrong, channels } = tried;
+    pub(super) async fn whole(&self, tried: CompiledChannels, of: Option<&str>) -> Result<Vec<CompiledInstance>, Refusal> {
+        let CompiledChannels { compiled, mut wrong, channels } = tried;
         wrong.extend(self.missing_secrets(&compiled).await?);
         if wrong.is_empty() {
             return Ok(compiled);
@@ -101,9 +101,9 @@ impl Planner {
     }
 
     /// Secrets that the commands are to get and that nobody has set: told now, where somebody listens, rather than by every job.
-    async fn missing_secrets(&self, compiled: &[CompiledInstance]) -> Result<Vec<Wrong>, Refusal> {
+    async fn missing_secrets(&self, compiled: &[CompiledInstance]) -> Result<Vec<ReleaseProblem>, Refusal> {
         let mut wanted: BTreeMap<(&str, u64), BTreeSet<&ChannelName>> = BTreeMap::new();
-        for instance in compiled.iter().filter(|instance| !matches!(instance.commands.place, Place::Fake { .. })) {
+        for instance in compiled.iter().filter(|instance| !matches!(instance.commands.place, RunTarget::Fake { .. })) {
             let commands = &instance.commands;
             let commands = commands.fetch.iter().chain([&commands.apply]).chain(&commands.get_info);
             for variable in commands.flat_map(|command| &command.env) {
@@ -122,7 +122,7 @@ impl Planner {
                 _ => (format!("secret `{key}` has no version {version}"), "`pvnctl secrets list` shows those it has".to_owned()),
             };
             let problem = of_release(format!("secrets.{key}"), message, Some(help));
-            missing.push(Wrong { problem, channels: channels.into_iter().cloned().collect() });
+            missing.push(ReleaseProblem { problem, channels: channels.into_iter().cloned().collect() });
         }
         Ok(missing)
     }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::http::Api;
 use crate::http::access::Viewer;
 use crate::http::error::Result;
-use crate::http::extract::{At, Paging, Query, page};
+use crate::http::extract::{Paging, PathParams, Query, page};
 use crate::http::lookup::no_application;
 use crate::http::openapi::{Routes, about};
 
@@ -31,6 +31,6 @@ async fn list(State(api): State<Api>, _: Viewer, Query(paging): Query<Paging>) -
     Ok(Json(api.store.applications(&page(paging.cursor, paging.limit)?).await?))
 }
 
-async fn get(State(api): State<Api>, _: Viewer, At(which): At<Which>) -> Result<Json<Application>> {
+async fn get(State(api): State<Api>, _: Viewer, PathParams(which): PathParams<Which>) -> Result<Json<Application>> {
     Ok(Json(api.store.application(&which.application).await?.ok_or_else(|| no_application(&which.application))?))
 }

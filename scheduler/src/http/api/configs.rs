@@ -9,14 +9,14 @@ use crate::http::access::Admin;
 use crate::http::error::{Error, Result};
 use crate::http::extract::LargeBody;
 use crate::http::limits::CONFIG_FILE_BYTES;
-use crate::http::openapi::{About, Routes, about};
+use crate::http::openapi::{RouteDescription, Routes, about};
 
 pub(super) fn routes(routes: Routes) -> Routes {
     let description = "With `dryRun` nothing is stored. At most 64 MiB, and 8 MiB a file.";
     routes.post(
         "/v1/configs",
         apply,
-        About { description, ..about("applyConfigs", "configs", "Check, compare and store config files, all or nothing") },
+        RouteDescription { description, ..about("applyConfigs", "configs", "Check, compare and store config files, all or nothing") },
     )
 }
 

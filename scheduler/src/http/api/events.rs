@@ -22,13 +22,13 @@ use crate::http::error::{Error, Result};
 use crate::http::extract::{Query, page};
 use crate::http::limits::{EVENTS_AT_A_TIME, SIGN_OF_LIFE, STREAMS};
 use crate::http::lookup::scope;
-use crate::http::openapi::{About, Operation, Output, Routes, about};
+use crate::http::openapi::{HandlerOutput, Operation, RouteDescription, Routes, about};
 use crate::store::{EventFilter, Store, TokenRow};
 
 pub(super) fn routes(routes: Routes) -> Routes {
     let description = "With `Accept: text/event-stream` entries are sent as they are committed, oldest first, each with its number as event \
                        id. `Last-Event-ID` (or `after`) goes on after that entry; without it the stream begins now.";
-    routes.get("/v1/events", events, About { description, ..about("listEvents", "events", "The log, newest first; or live") })
+    routes.get("/v1/events", events, RouteDescription { description, ..about("listEvents", "events", "The log, newest first; or live") })
 }
 
 /// A page, or a stream of server-sent events.
@@ -40,7 +40,7 @@ impl IntoResponse for Entries {
     }
 }
 
-impl Output for Entries {
+impl HandlerOutput for Entries {
     fn describe(operation: &mut Operation<'_>) {
         axum::Json::<Page<LogEntry>>::describe(operation);
         operation.answer("200", "", Some(("text/event-stream", serde_json::json!({"type": "string"}))));
@@ -49,7 +49,7 @@ impl Output for Entries {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct List {
+struct EventsQuery {
     /// Only of this application: name or id.
     application: Option<String>,
     /// Only of this service: name or id; needs `application`.
@@ -69,7 +69,7 @@ struct List {
     limit: Option<u32>,
 }
 
-async fn events(State(api): State<Api>, Viewer(token): Viewer, headers: HeaderMap, Query(list): Query<List>) -> Result<Entries> {
+async fn events(State(api): State<Api>, Viewer(token): Viewer, headers: HeaderMap, Query(list): Query<EventsQuery>) -> Result<Entries> {
     let scope = scope(&api, list.application.as_deref(), list.service.as_deref(), list.channel.as_deref()).await?;
     let (application, service, channel) = scope.names();
     let mut filter = EventFilter { application, service, channel, kind: list.kind, audit: list.audit, after: list.after };
@@ -93,7 +93,7 @@ async fn events(State(api): State<Api>, Viewer(token): Viewer, headers: HeaderMa
         Some(seq) => (seq, true),
         None => (api.store.events(&EventFilter::default(), &page(None, Some(1))?).await?.items.first().map_or(0, |entry| entry.seq), false),
     };
-    let follower = Follower { store: api.store.clone(), news, filter, last, behind, ready: VecDeque::new(), _permit: permit };
+    let follower = EventSubscriber { store: api.store.clone(), news, filter, last, behind, ready: VecDeque::new(), _permit: permit };
     Ok(Entries(sse(follower.stream(), api, token)))
 }
 
@@ -125,7 +125,7 @@ pub(super) fn sse(stream: impl Stream<Item = Event> + Send + 'static, api: Api, 
 }
 
 /// One subscriber: what it has seen, and what it has to catch up with.
-struct Follower {
+struct EventSubscriber {
     store: Store,
     news: Receiver<Arc<LogEntry>>,
     filter: EventFilter,
@@ -135,7 +135,7 @@ struct Follower {
     _permit: OwnedSemaphorePermit,
 }
 
-impl Follower {
+impl EventSubscriber {
     fn stream(self) -> impl Stream<Item = Event> + Send {
         futures::stream::unfold(self, |mut follower| async move { follower.next().await.map(|event| (event, follower)) })
     }

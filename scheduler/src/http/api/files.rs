@@ -12,14 +12,14 @@ use super::jobs;
 use crate::http::Api;
 use crate::http::access::Viewer;
 use crate::http::error::{Error, Result};
-use crate::http::extract::{At, Query, piece_bytes};
-use crate::http::openapi::{About, Bytes, Routes, about};
+use crate::http::extract::{PathParams, Query, piece_bytes};
+use crate::http::openapi::{FileBytes, RouteDescription, Routes, about};
 
 pub(super) fn routes(routes: Routes) -> Routes {
     let description = "The bytes from `offset`, at most 1 MiB; an empty answer is the end. Only `plan-explanation`, which is masked before it \
                        is kept, is handed out; a plan and other files are for commands alone, because they may hold secrets: 403.";
     let summary = "A file that a job left for people";
-    routes.get("/v1/jobs/{job}/files/{name}", file, About { description, ..about("getJobFile", "jobs", summary) })
+    routes.get("/v1/jobs/{job}/files/{name}", file, RouteDescription { description, ..about("getJobFile", "jobs", summary) })
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -32,14 +32,14 @@ struct Which {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct From {
+struct FileRange {
     /// From which byte on.
     offset: Option<u64>,
     /// Most bytes, at least 1, at most 1 MiB.
     limit: Option<u64>,
 }
 
-async fn file(State(api): State<Api>, _: Viewer, At(which): At<Which>, Query(from): Query<From>) -> Result<Bytes> {
+async fn file(State(api): State<Api>, _: Viewer, PathParams(which): PathParams<Which>, Query(from): Query<FileRange>) -> Result<FileBytes> {
     let job = jobs::find(&api, &which.job).await?;
     let files = job.report.as_ref().map_or(&[][..], |report| &report.files);
     let name = &which.name;
@@ -61,7 +61,7 @@ async fn file(State(api): State<Api>, _: Viewer, At(which): At<Which>, Query(fro
     let failed = |error| Error::unavailable(format!("the file `{name}` of {} cannot be read at present: {error}", job.id));
     let gone = || Error::not_found(format!("the content of the file `{name}` of {} is not kept any more", job.id));
     let bytes = read.map_err(failed)?.ok_or_else(gone)?;
-    Ok(Bytes(([(header::CONTENT_TYPE, "application/octet-stream"), (header::CACHE_CONTROL, "no-store")], bytes).into_response()))
+    Ok(FileBytes(([(header::CONTENT_TYPE, "application/octet-stream"), (header::CACHE_CONTROL, "no-store")], bytes).into_response()))
 }
 
 fn absent(job: &schema::api::Job, name: &str, files: &[OutputFile]) -> String {

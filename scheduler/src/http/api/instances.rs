@@ -8,11 +8,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::services::find;
-use crate::driver::{Ask, Caller, Target};
+use crate::driver::{Ask, Caller, InstanceTarget};
 use crate::http::Api;
 use crate::http::access::{Admin, Approver, Viewer};
 use crate::http::error::Result;
-use crate::http::extract::{At, Body};
+use crate::http::extract::{JsonBody, PathParams};
 use crate::http::lookup::no_channel;
 use crate::http::openapi::{Routes, about};
 
@@ -41,7 +41,7 @@ struct Which {
     channel: String,
 }
 
-impl From<Which> for Target {
+impl From<Which> for InstanceTarget {
     fn from(which: Which) -> Self {
         Self { application: which.application, service: which.service, channel: which.channel }
     }
@@ -53,30 +53,30 @@ impl From<Which> for Target {
 struct Nothing {}
 
 /// The instance as it is after whatever was asked.
-async fn instance(api: &Api, target: &Target) -> Result<Json<Instance>> {
+async fn instance(api: &Api, target: &InstanceTarget) -> Result<Json<Instance>> {
     let service = find(api, &target.application, &target.service).await?;
     let wanted = |instance: &Instance| target.channel == instance.channel.as_str() || target.channel == instance.channel_id.to_string();
     service.channels.into_iter().find(wanted).map(Json).ok_or_else(|| no_channel(&target.application, &target.channel))
 }
 
-async fn ask(api: &Api, target: Target, ask: Ask, caller: Caller) -> Result<Json<Instance>> {
+async fn ask(api: &Api, target: InstanceTarget, ask: Ask, caller: Caller) -> Result<Json<Instance>> {
     api.driver.ask(target.clone(), ask, caller).await?;
     instance(api, &target).await
 }
 
-async fn get(State(api): State<Api>, _: Viewer, At(which): At<Which>) -> Result<Json<Instance>> {
+async fn get(State(api): State<Api>, _: Viewer, PathParams(which): PathParams<Which>) -> Result<Json<Instance>> {
     instance(&api, &which.into()).await
 }
 
-async fn explain(State(api): State<Api>, _: Viewer, At(which): At<Which>) -> Result<Json<Explanation>> {
+async fn explain(State(api): State<Api>, _: Viewer, PathParams(which): PathParams<Which>) -> Result<Json<Explanation>> {
     Ok(Json(api.driver.explain(which.into()).await?))
 }
 
 async fn approve(
     State(api): State<Api>,
     Approver(caller): Approver,
-    At(which): At<Which>,
-    Body(request): Body<DecisionRequest>,
+    PathParams(which): PathParams<Which>,
+    JsonBody(request): JsonBody<DecisionRequest>,
 ) -> Result<Json<Instance>> {
     ask(&api, which.into(), Ask::Approve(request), caller).await
 }
@@ -84,38 +84,53 @@ async fn approve(
 async fn reject(
     State(api): State<Api>,
     Approver(caller): Approver,
-    At(which): At<Which>,
-    Body(request): Body<DecisionRequest>,
+    PathParams(which): PathParams<Which>,
+    JsonBody(request): JsonBody<DecisionRequest>,
 ) -> Result<Json<Instance>> {
     ask(&api, which.into(), Ask::Reject(request), caller).await
 }
 
-async fn pause(State(api): State<Api>, Admin(caller): Admin, At(which): At<Which>, _: Body<Nothing>) -> Result<Json<Instance>> {
+async fn pause(
+    State(api): State<Api>,
+    Admin(caller): Admin,
+    PathParams(which): PathParams<Which>,
+    _: JsonBody<Nothing>,
+) -> Result<Json<Instance>> {
     ask(&api, which.into(), Ask::Pause, caller).await
 }
 
-async fn resume(State(api): State<Api>, Admin(caller): Admin, At(which): At<Which>, _: Body<Nothing>) -> Result<Json<Instance>> {
+async fn resume(
+    State(api): State<Api>,
+    Admin(caller): Admin,
+    PathParams(which): PathParams<Which>,
+    _: JsonBody<Nothing>,
+) -> Result<Json<Instance>> {
     ask(&api, which.into(), Ask::Resume, caller).await
 }
 
 async fn refresh(
     State(api): State<Api>,
     Admin(caller): Admin,
-    At(which): At<Which>,
-    Body(request): Body<RefreshRequest>,
+    PathParams(which): PathParams<Which>,
+    JsonBody(request): JsonBody<RefreshRequest>,
 ) -> Result<Json<Instance>> {
     ask(&api, which.into(), Ask::Refresh(request), caller).await
 }
 
-async fn retry(State(api): State<Api>, Admin(caller): Admin, At(which): At<Which>, _: Body<Nothing>) -> Result<Json<Instance>> {
+async fn retry(
+    State(api): State<Api>,
+    Admin(caller): Admin,
+    PathParams(which): PathParams<Which>,
+    _: JsonBody<Nothing>,
+) -> Result<Json<Instance>> {
     ask(&api, which.into(), Ask::Retry, caller).await
 }
 
 async fn run(
     State(api): State<Api>,
     Admin(caller): Admin,
-    At(which): At<Which>,
-    Body(request): Body<RunRequest>,
+    PathParams(which): PathParams<Which>,
+    JsonBody(request): JsonBody<RunRequest>,
 ) -> Result<Json<RunStarted>> {
     let job = api.driver.run_once(which.into(), request.kind.unwrap_or(JobKind::Fetch), caller).await?;
     Ok(Json(RunStarted { job }))

@@ -10,9 +10,9 @@ use serde::Deserialize;
 use crate::http::Api;
 use crate::http::access::{Admin, Viewer};
 use crate::http::error::Result;
-use crate::http::extract::{At, Body, Nothing, Query, page};
+use crate::http::extract::{EmptyBody, JsonBody, PathParams, Query, page};
 use crate::http::lookup::{job_id, no_job, scope};
-use crate::http::openapi::{About, Routes, about};
+use crate::http::openapi::{RouteDescription, Routes, about};
 use crate::store::JobFilter;
 
 pub(super) fn routes(routes: Routes) -> Routes {
@@ -20,12 +20,16 @@ pub(super) fn routes(routes: Routes) -> Routes {
     routes
         .get("/v1/jobs", list, about("listJobs", "jobs", "Jobs, newest first"))
         .get("/v1/jobs/{job}", get, about("getJob", "jobs", "One job with its report"))
-        .post("/v1/jobs/{job}/cancel", cancel, About { description, ..about("cancelJob", "jobs", "Stop a job: TERM, then KILL") })
+        .post(
+            "/v1/jobs/{job}/cancel",
+            cancel,
+            RouteDescription { description, ..about("cancelJob", "jobs", "Stop a job: TERM, then KILL") },
+        )
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct List {
+struct JobsQuery {
     /// Only of this application: name or id.
     application: Option<String>,
     /// Only of this service: name or id; needs `application`.
@@ -48,7 +52,7 @@ pub(super) struct Which {
     pub(super) job: String,
 }
 
-async fn list(State(api): State<Api>, _: Viewer, Query(list): Query<List>) -> Result<Json<Page<Job>>> {
+async fn list(State(api): State<Api>, _: Viewer, Query(list): Query<JobsQuery>) -> Result<Json<Page<Job>>> {
     let scope = scope(&api, list.application.as_deref(), list.service.as_deref(), list.channel.as_deref()).await?;
     let filter = JobFilter {
         application: scope.application.map(|row| row.id),
@@ -60,7 +64,7 @@ async fn list(State(api): State<Api>, _: Viewer, Query(list): Query<List>) -> Re
     Ok(Json(api.store.jobs(&filter, &page(list.cursor, list.limit)?).await?))
 }
 
-async fn get(State(api): State<Api>, _: Viewer, At(which): At<Which>) -> Result<Json<Job>> {
+async fn get(State(api): State<Api>, _: Viewer, PathParams(which): PathParams<Which>) -> Result<Json<Job>> {
     find(&api, &which.job).await.map(Json)
 }
 
@@ -69,7 +73,12 @@ pub(super) async fn find(api: &Api, job: &str) -> Result<Job> {
     api.store.job(job_id(job)?).await?.ok_or_else(|| no_job(job))
 }
 
-async fn cancel(State(api): State<Api>, Admin(caller): Admin, At(which): At<Which>, _: Body<Nothing>) -> Result<Json<Job>> {
+async fn cancel(
+    State(api): State<Api>,
+    Admin(caller): Admin,
+    PathParams(which): PathParams<Which>,
+    _: JsonBody<EmptyBody>,
+) -> Result<Json<Job>> {
     api.driver.cancel_job(job_id(&which.job)?, caller).await?;
     find(&api, &which.job).await.map(Json)
 }

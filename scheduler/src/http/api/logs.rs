@@ -19,17 +19,17 @@ use super::events::{sse, stream_permit, wants_stream};
 use super::jobs;
 use crate::http::access::Viewer;
 use crate::http::error::{Error, Result};
-use crate::http::extract::{At, Query, piece_bytes};
+use crate::http::extract::{PathParams, Query, piece_bytes};
 use crate::http::limits::{OUTPUT_EVENT_BYTES, OUTPUT_LOOK_EVERY};
-use crate::http::openapi::{About, Operation, Output, Routes, about};
-use crate::http::{Api, Piece};
+use crate::http::openapi::{HandlerOutput, Operation, RouteDescription, Routes, about};
+use crate::http::{Api, OutputRange};
 
 pub(super) fn routes(routes: Routes) -> Routes {
     let description = "Without `Accept: text/event-stream`: the bytes of `stream` from `offset`, at most 1 MiB; an empty answer is the end of \
                        what there is so far. With it: events `chunk` (a LogChunk) as the job prints, from `stdoutOffset` and \
                        `stderrOffset`, and `end` (a LogEnd) when it has ended.";
     let summary = "What a job printed: bytes of one stream, or both live";
-    routes.get("/v1/jobs/{job}/logs", logs, About { description, ..about("getJobLogs", "jobs", summary) })
+    routes.get("/v1/jobs/{job}/logs", logs, RouteDescription { description, ..about("getJobLogs", "jobs", summary) })
 }
 
 /// Bytes, or a stream of server-sent events.
@@ -41,7 +41,7 @@ impl IntoResponse for Printed {
     }
 }
 
-impl Output for Printed {
+impl HandlerOutput for Printed {
     fn describe(operation: &mut Operation<'_>) {
         let (chunk, end) = (operation.schemas.subschema_for::<LogChunk>(), operation.schemas.subschema_for::<LogEnd>());
         operation.answer("200", "Bytes, or events.", Some(("application/octet-stream", serde_json::json!({}))));
@@ -59,7 +59,7 @@ enum StreamName {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct From {
+struct LogRange {
     /// Which stream, for bytes.
     stream: Option<StreamName>,
     /// From which byte on, for bytes.
@@ -75,9 +75,9 @@ struct From {
 async fn logs(
     State(api): State<Api>,
     Viewer(token): Viewer,
-    At(which): At<jobs::Which>,
+    PathParams(which): PathParams<jobs::Which>,
     headers: HeaderMap,
-    Query(from): Query<From>,
+    Query(from): Query<LogRange>,
 ) -> Result<Printed> {
     let job = jobs::find(&api, &which.job).await?;
     if wants_stream(&headers) {
@@ -88,7 +88,7 @@ async fn logs(
             let offset = |text: &str| text.parse().map_err(|_| Error::bad_request("Last-Event-ID is not one of this stream's"));
             offsets = [offset(stdout)?, offset(stderr)?];
         }
-        let follower = Follower { api: api.clone(), job, offsets, over: false, _permit: permit };
+        let follower = LogSubscriber { api: api.clone(), job, offsets, over: false, _permit: permit };
         return Ok(Printed(sse(follower.stream(), api, token)));
     }
     let stream = match from.stream {
@@ -105,14 +105,14 @@ async fn logs(
 }
 
 async fn read(api: &Api, job: &Job, stream: Which, offset: u64, limit: usize) -> Result<Vec<u8>> {
-    let piece = Piece { job: job.id, report: job.report.clone().map(Box::new), stream, offset, limit };
+    let piece = OutputRange { job: job.id, report: job.report.clone().map(Box::new), stream, offset, limit };
     let output = Arc::clone(&api.output);
     let read = tokio::task::spawn_blocking(move || output(&piece)).await.map_err(Error::internal)?;
     read.map_err(|error| Error::unavailable(format!("the output of {} cannot be read at present: {error}", job.id)))
 }
 
 /// One who follows a job.
-struct Follower {
+struct LogSubscriber {
     api: Api,
     job: Job,
     offsets: [u64; 2],
@@ -120,7 +120,7 @@ struct Follower {
     _permit: OwnedSemaphorePermit,
 }
 
-impl Follower {
+impl LogSubscriber {
     fn stream(self) -> impl Stream<Item = Event> + Send {
         futures::stream::unfold(self, |mut follower| async move { follower.next().await.map(|event| (event, follower)) })
     }

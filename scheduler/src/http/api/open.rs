@@ -13,8 +13,8 @@ use crate::driver;
 use crate::http::Api;
 use crate::http::access;
 use crate::http::error::{Error, Result};
-use crate::http::extract::At;
-use crate::http::openapi::{Operation, Output, Routes, about};
+use crate::http::extract::PathParams;
+use crate::http::openapi::{HandlerOutput, Operation, Routes, about};
 use crate::store::Unrenewed;
 
 pub(super) fn routes(routes: Routes) -> Routes {
@@ -28,7 +28,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
 
 /// How it stands.
 #[derive(Serialize, JsonSchema)]
-struct Health {
+struct HealthAnswer {
     /// `ok`.
     status: &'static str,
 }
@@ -46,8 +46,8 @@ struct Readiness {
     notes: Vec<String>,
 }
 
-async fn healthz() -> axum::Json<Health> {
-    axum::Json(Health { status: "ok" })
+async fn healthz() -> axum::Json<HealthAnswer> {
+    axum::Json(HealthAnswer { status: "ok" })
 }
 
 async fn readyz(State(api): State<Api>) -> Result<axum::Json<Readiness>> {
@@ -79,14 +79,14 @@ async fn readyz(State(api): State<Api>) -> Result<axum::Json<Readiness>> {
     }
 }
 
-async fn metrics(State(api): State<Api>, request: axum::extract::Request) -> Result<Numbers> {
+async fn metrics(State(api): State<Api>, request: axum::extract::Request) -> Result<MetricsText> {
     if !api.open_metrics {
         let (parts, _) = request.into_parts();
         access::caller(&parts, &api, Role::Viewer).await?;
     }
     let mut numbers = api.driver.metrics().await?;
     numbers.extend(api.store.pruned().metrics());
-    Ok(Numbers(exposition(&numbers)))
+    Ok(MetricsText(exposition(&numbers)))
 }
 
 /// The text format, with the type of each metric before its samples: those that end in `_total` count up. A metric's samples
@@ -107,15 +107,15 @@ fn exposition(numbers: &BTreeMap<String, f64>) -> String {
 }
 
 /// Metrics in Prometheus' text format.
-struct Numbers(String);
+struct MetricsText(String);
 
-impl IntoResponse for Numbers {
+impl IntoResponse for MetricsText {
     fn into_response(self) -> Response {
         ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], self.0).into_response()
     }
 }
 
-impl Output for Numbers {
+impl HandlerOutput for MetricsText {
     fn describe(operation: &mut Operation<'_>) {
         operation.answer("200", "Numbers.", Some(("text/plain", serde_json::json!({"type": "string"}))));
     }
@@ -131,7 +131,7 @@ async fn schema_names() -> axum::Json<Vec<&'static str>> {
     axum::Json(schema::schemas::PUBLISHED.iter().map(|(name, _)| *name).collect())
 }
 
-async fn schema_file(At(Name { name }): At<Name>) -> Result<axum::Json<serde_json::Value>> {
+async fn schema_file(PathParams(Name { name }): PathParams<Name>) -> Result<axum::Json<serde_json::Value>> {
     let found = schema::schemas::PUBLISHED.iter().find(|(known, _)| *known == name);
     let (_, text) = found.ok_or_else(|| Error::not_found(format!("there is no schema `{name}`; /schemas/ lists those there are")))?;
     serde_json::from_str(text).map(axum::Json).map_err(Error::internal)

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::http::Api;
 use crate::http::access::Viewer;
 use crate::http::error::{Error, Result};
-use crate::http::extract::{At, Query, page};
+use crate::http::extract::{PathParams, Query, page};
 use crate::http::lookup::scope;
 use crate::http::openapi::{Routes, about};
 use crate::store::ReleaseFilter;
@@ -24,7 +24,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct List {
+struct ReleasesQuery {
     /// Only of this application: name or id.
     application: Option<String>,
     /// Only of this service: name or id; needs `application`.
@@ -41,13 +41,13 @@ struct Which {
     release: String,
 }
 
-async fn list(State(api): State<Api>, _: Viewer, Query(list): Query<List>) -> Result<Json<Page<Release>>> {
+async fn list(State(api): State<Api>, _: Viewer, Query(list): Query<ReleasesQuery>) -> Result<Json<Page<Release>>> {
     let scope = scope(&api, list.application.as_deref(), list.service.as_deref(), None).await?;
     let filter = ReleaseFilter { application: scope.application.map(|row| row.id), service: scope.service.map(|row| row.id) };
     Ok(Json(api.store.releases(&filter, &page(list.cursor, list.limit)?).await?))
 }
 
-async fn get(State(api): State<Api>, _: Viewer, At(which): At<Which>) -> Result<Json<Release>> {
+async fn get(State(api): State<Api>, _: Viewer, PathParams(which): PathParams<Which>) -> Result<Json<Release>> {
     let none = || Error::not_found(format!("there is no release `{}`; `pvnctl releases list` shows those there are", which.release));
     let id = which.release.parse().map_err(|_| none())?;
     Ok(Json(api.store.release(id).await?.ok_or_else(none)?))

@@ -9,8 +9,8 @@ use serde::Deserialize;
 use crate::http::Api;
 use crate::http::access::{Admin, Viewer};
 use crate::http::error::{Error, Result};
-use crate::http::extract::{At, Body, Nothing, Paging, Query, page};
-use crate::http::openapi::{About, Routes, about};
+use crate::http::extract::{EmptyBody, JsonBody, Paging, PathParams, Query, page};
+use crate::http::openapi::{RouteDescription, Routes, about};
 
 pub(super) fn routes(routes: Routes) -> Routes {
     let description = "Asks the cluster, and where the wrapper is put into Pods runs a short Job, which is removed again; takes up to a \
@@ -19,7 +19,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
     routes
         .get("/v1/runtimes", list, about("listRuntimes", "runtimes", "Runtimes by name"))
         .get("/v1/runtimes/{runtime}", get, about("getRuntime", "runtimes", "One runtime"))
-        .post("/v1/runtimes/{runtime}/check", check, About { description, ..check_about })
+        .post("/v1/runtimes/{runtime}/check", check, RouteDescription { description, ..check_about })
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -32,13 +32,18 @@ async fn list(State(api): State<Api>, _: Viewer, Query(paging): Query<Paging>) -
     Ok(Json(api.store.runtimes(&page(paging.cursor, paging.limit)?).await?))
 }
 
-async fn get(State(api): State<Api>, _: Viewer, At(which): At<Which>) -> Result<Json<Runtime>> {
+async fn get(State(api): State<Api>, _: Viewer, PathParams(which): PathParams<Which>) -> Result<Json<Runtime>> {
     let found = api.store.runtime(&which.runtime).await?;
     Ok(Json(found.ok_or_else(|| {
         Error::not_found(format!("there is no runtime `{}`; `pvnctl runtimes list` shows those there are", which.runtime))
     })?))
 }
 
-async fn check(State(api): State<Api>, Admin(caller): Admin, At(which): At<Which>, _: Body<Nothing>) -> Result<Json<RuntimeCheck>> {
+async fn check(
+    State(api): State<Api>,
+    Admin(caller): Admin,
+    PathParams(which): PathParams<Which>,
+    _: JsonBody<EmptyBody>,
+) -> Result<Json<RuntimeCheck>> {
     Ok(Json(api.driver.check_runtime(which.runtime, caller).await?))
 }

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use crate::http::Api;
 use crate::http::access::{Admin, Viewer};
 use crate::http::error::{Error, Result};
-use crate::http::extract::{At, Body, Paging, Query, page};
+use crate::http::extract::{JsonBody, Paging, PathParams, Query, page};
 use crate::http::openapi::{Routes, about};
 
 pub(super) fn routes(routes: Routes) -> Routes {
@@ -36,8 +36,8 @@ async fn list(State(api): State<Api>, _: Viewer, Query(paging): Query<Paging>) -
 async fn set(
     State(api): State<Api>,
     Admin(caller): Admin,
-    At(which): At<Which>,
-    Body(request): Body<SecretRequest>,
+    PathParams(which): PathParams<Which>,
+    JsonBody(request): JsonBody<SecretRequest>,
 ) -> Result<Json<SecretVersion>> {
     // What stands around the place may be part of the value, so the decoder's message is not repeated.
     let value = STANDARD
@@ -53,7 +53,7 @@ async fn set(
     Ok(Json(SecretVersion { key: which.key, version, warning }))
 }
 
-async fn delete(State(api): State<Api>, Admin(caller): Admin, At(which): At<Which>) -> Result<NoContent> {
+async fn delete(State(api): State<Api>, Admin(caller): Admin, PathParams(which): PathParams<Which>) -> Result<NoContent> {
     api.driver.delete_secret(which.key, caller).await?;
     Ok(NoContent)
 }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::http::Api;
 use crate::http::access::{Admin, Viewer};
 use crate::http::error::Result;
-use crate::http::extract::{At, Body, Query, page};
+use crate::http::extract::{JsonBody, PathParams, Query, page};
 use crate::http::lookup::{application, no_service, scope};
 use crate::http::openapi::{Routes, about};
 use crate::store::ServiceFilter;
@@ -26,7 +26,7 @@ pub(super) fn routes(routes: Routes) -> Routes {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct List {
+struct ServicesQuery {
     /// Only of this application: name or id.
     application: Option<String>,
     /// Only those with a channel in this status.
@@ -47,13 +47,13 @@ struct Which {
     service: String,
 }
 
-async fn list(State(api): State<Api>, _: Viewer, Query(list): Query<List>) -> Result<Json<Page<ServiceSummary>>> {
+async fn list(State(api): State<Api>, _: Viewer, Query(list): Query<ServicesQuery>) -> Result<Json<Page<ServiceSummary>>> {
     let scope = scope(&api, list.application.as_deref(), None, None).await?;
     let filter = ServiceFilter { application: scope.application.map(|row| row.id), status: list.status, name: list.name };
     Ok(Json(api.store.services(&filter, &page(list.cursor, list.limit)?).await?))
 }
 
-async fn get(State(api): State<Api>, _: Viewer, At(which): At<Which>) -> Result<Json<Service>> {
+async fn get(State(api): State<Api>, _: Viewer, PathParams(which): PathParams<Which>) -> Result<Json<Service>> {
     find(&api, &which.application, &which.service).await.map(Json)
 }
 
@@ -70,8 +70,8 @@ pub(super) async fn find(api: &Api, app: &str, service: &str) -> Result<Service>
 async fn push(
     State(api): State<Api>,
     Admin(caller): Admin,
-    At(which): At<Which>,
-    Body(request): Body<PushRequest>,
+    PathParams(which): PathParams<Which>,
+    JsonBody(request): JsonBody<PushRequest>,
 ) -> Result<Json<Pushed>> {
     Ok(Json(api.driver.push(which.application, which.service, request, caller).await?))
 }
@@ -79,8 +79,8 @@ async fn push(
 async fn rollback(
     State(api): State<Api>,
     Admin(caller): Admin,
-    At(which): At<Which>,
-    Body(request): Body<RollbackRequest>,
+    PathParams(which): PathParams<Which>,
+    JsonBody(request): JsonBody<RollbackRequest>,
 ) -> Result<Json<Pushed>> {
     Ok(Json(api.driver.rollback(which.application, which.service, request, caller).await?))
 }

@@ -16,12 +16,12 @@ use tokio_util::io::ReaderStream;
 use crate::blobs::HandOver;
 use crate::delivery::{FileTaken, Reported, StreamTaken, Upload, is_same};
 use crate::http::Api;
-use crate::http::error::{Error, Kind, OFFSET, Result};
-use crate::http::extract::{At, parse_json, read};
+use crate::http::error::{Error, ErrorKind, OFFSET, Result};
+use crate::http::extract::{PathParams, parse_json, read};
 use crate::http::limits::REPORT_BODY_BYTES;
 use crate::http::lookup::no_job;
-use crate::http::openapi::{About, Bytes, Operation, Output, Routes, about};
-use crate::http::upload::{Job, Marked, Pieces, Raw, said};
+use crate::http::openapi::{FileBytes, HandlerOutput, Operation, RouteDescription, Routes, about};
+use crate::http::upload::{AuthorizedJob, CancelMarked, Pieces, Raw, said};
 
 /// [`schema::wire::LENGTH_HEADER`], as HTTP/2 and this library write it.
 const LENGTH: HeaderName = HeaderName::from_static("upload-length");
@@ -32,7 +32,7 @@ const PIECE_TYPES: [&str; 4] =
     [PIECE_CONTENT_TYPE, "application/offset+octet-stream", "application/octet-stream", "application/x-www-form-urlencoded"];
 
 pub(super) fn routes(routes: Routes) -> Routes {
-    let about = |id, summary, description| About { description, ..about(id, "uploads", summary) };
+    let about = |id, summary, description| RouteDescription { description, ..about(id, "uploads", summary) };
     routes
         .patch(
             "/v1/jobs/{job}/streams/{stream}",
@@ -119,15 +119,15 @@ struct JobAt {
 }
 
 /// The next byte wanted.
-struct Next(u64);
+struct NextOffset(u64);
 
-impl IntoResponse for Next {
+impl IntoResponse for NextOffset {
     fn into_response(self) -> Response {
         (StatusCode::NO_CONTENT, [(OFFSET, self.0.to_string()), (header::CACHE_CONTROL, "no-store".to_owned())]).into_response()
     }
 }
 
-impl Output for Next {
+impl HandlerOutput for NextOffset {
     fn describe(operation: &mut Operation<'_>) {
         operation.answer("204", "The header `Upload-Offset` is the next byte wanted.", None);
     }
@@ -136,7 +136,7 @@ impl Output for Next {
 /// A file that is complete, or the next byte of it that is wanted.
 enum Sent {
     Complete(StoredFile),
-    Next(Next),
+    Next(NextOffset),
 }
 
 impl IntoResponse for Sent {
@@ -148,20 +148,25 @@ impl IntoResponse for Sent {
     }
 }
 
-impl Output for Sent {
+impl HandlerOutput for Sent {
     fn describe(operation: &mut Operation<'_>) {
         let schema = operation.schemas.subschema_for::<StoredFile>().to_value();
         operation.answer("201", "The file is complete.", Some(("application/json", schema)));
-        Next::describe(operation);
+        NextOffset::describe(operation);
     }
 }
 
-async fn append(State(api): State<Api>, job: Job, At(at): At<StreamAt>, Raw(request): Raw) -> Marked<Next> {
+async fn append(
+    State(api): State<Api>,
+    job: AuthorizedJob,
+    PathParams(at): PathParams<StreamAt>,
+    Raw(request): Raw,
+) -> CancelMarked<NextOffset> {
     let result = append_to(&api, &job, &at, request).await;
     job.mark(&api, result)
 }
 
-async fn append_to(api: &Api, job: &Job, at: &StreamAt, request: Request) -> Result<Next> {
+async fn append_to(api: &Api, job: &AuthorizedJob, at: &StreamAt, request: Request) -> Result<NextOffset> {
     let stream = at.stream()?;
     let (parts, body) = request.into_parts();
     let upload = job.open(api, &format!("a piece of {}", stream.as_str())).await?;
@@ -196,15 +201,15 @@ async fn append_to(api: &Api, job: &Job, at: &StreamAt, request: Request) -> Res
         }
         offset += length;
     }
-    Ok(Next(next.unwrap_or(offset)))
+    Ok(NextOffset(next.unwrap_or(offset)))
 }
 
-async fn length(State(api): State<Api>, job: Job, At(at): At<StreamAt>) -> Marked<Next> {
+async fn length(State(api): State<Api>, job: AuthorizedJob, PathParams(at): PathParams<StreamAt>) -> CancelMarked<NextOffset> {
     let result = async {
         let stream = at.stream()?;
         let what = "a question for an offset";
         match job.open(&api, what).await?.length(stream).await {
-            Some(length) => Ok(Next(length)),
+            Some(length) => Ok(NextOffset(length)),
             None => Err(job.over(&api, what).await?),
         }
     };
@@ -212,12 +217,12 @@ async fn length(State(api): State<Api>, job: Job, At(at): At<StreamAt>) -> Marke
     job.mark(&api, result)
 }
 
-async fn file(State(api): State<Api>, job: Job, At(at): At<FileAt>, Raw(request): Raw) -> Marked<Sent> {
+async fn file(State(api): State<Api>, job: AuthorizedJob, PathParams(at): PathParams<FileAt>, Raw(request): Raw) -> CancelMarked<Sent> {
     let result = take_file(&api, &job, &at.name, request).await;
     job.mark(&api, result)
 }
 
-async fn take_file(api: &Api, job: &Job, name: &str, request: Request) -> Result<Sent> {
+async fn take_file(api: &Api, job: &AuthorizedJob, name: &str, request: Request) -> Result<Sent> {
     if !is_output_name(name) {
         return Err(Error::not_found(format!("`{name}` cannot name a file: it may have letters, digits, `.`, `_` and `-`")));
     }
@@ -238,7 +243,7 @@ async fn take_file(api: &Api, job: &Job, name: &str, request: Request) -> Result
     pieces.throw_away().await;
     match taken {
         FileTaken::Complete(blob_id) => Ok(Sent::Complete(StoredFile { blob_id })),
-        FileTaken::Next(next) => Ok(Sent::Next(Next(next))),
+        FileTaken::Next(next) => Ok(Sent::Next(NextOffset(next))),
         FileTaken::Gap(next) => Err(Error::gap(next)),
         FileTaken::TooMuch(why) => Err(Error::too_large(why)),
         FileTaken::Over => Err(job.over(api, &what).await?),
@@ -268,12 +273,12 @@ async fn in_pieces(upload: &Upload, name: &str, mut offset: u64, total: u64, pie
     Ok(taken.unwrap_or(FileTaken::Next(offset)))
 }
 
-async fn input(State(api): State<Api>, job: Job, At(at): At<InputAt>) -> Marked<Bytes> {
+async fn input(State(api): State<Api>, job: AuthorizedJob, PathParams(at): PathParams<InputAt>) -> CancelMarked<FileBytes> {
     let result = open_input(&api, &job, &at.reference).await;
     job.mark(&api, result)
 }
 
-async fn open_input(api: &Api, job: &Job, reference: &str) -> Result<Bytes> {
+async fn open_input(api: &Api, job: &AuthorizedJob, reference: &str) -> Result<FileBytes> {
     let upload = job.open(api, "a question for an input").await?;
     let missing = || Error::not_found(format!("{} has no input `{reference}`, or it is not kept any more", job.token.job));
     let failed = |error: std::io::Error| Error::unavailable(format!("the input `{reference}` cannot be read at present: {error}"));
@@ -294,20 +299,25 @@ async fn open_input(api: &Api, job: &Job, reference: &str) -> Result<Bytes> {
         (header::CONTENT_LENGTH, length.to_string()),
         (header::CACHE_CONTROL, "no-store".to_owned()),
     ];
-    Ok(Bytes((headers, [(BLOB_HEADER, blob.to_string())], body).into_response()))
+    Ok(FileBytes((headers, [(BLOB_HEADER, blob.to_string())], body).into_response()))
 }
 
-async fn heartbeat(State(api): State<Api>, job: Job, At(_): At<JobAt>) -> Marked<Json<Heartbeat>> {
+async fn heartbeat(State(api): State<Api>, job: AuthorizedJob, PathParams(_): PathParams<JobAt>) -> CancelMarked<Json<Heartbeat>> {
     let result = job.open(&api, "a heartbeat").await.map(|upload| Json(Heartbeat { cancel: upload.is_cancelled() }));
     job.mark(&api, result)
 }
 
-async fn report(State(api): State<Api>, job: Job, At(_): At<JobAt>, request: Request) -> Marked<Json<Accepted>> {
+async fn report(
+    State(api): State<Api>,
+    job: AuthorizedJob,
+    PathParams(_): PathParams<JobAt>,
+    request: Request,
+) -> CancelMarked<Json<Accepted>> {
     let result = take_report(&api, &job, request).await;
     job.mark(&api, result)
 }
 
-async fn take_report(api: &Api, job: &Job, request: Request) -> Result<Json<Accepted>> {
+async fn take_report(api: &Api, job: &AuthorizedJob, request: Request) -> Result<Json<Accepted>> {
     let (parts, body) = request.into_parts();
     refuse_form(&parts.headers)?;
     let bytes = read(body, REPORT_BODY_BYTES).await?;
@@ -356,7 +366,7 @@ fn media_type(headers: &HeaderMap) -> Option<String> {
 fn check_type(headers: &HeaderMap, known: &[&str]) -> Result<()> {
     match media_type(headers) {
         Some(found) if !known.contains(&found.as_str()) => {
-            Err(Error::new(Kind::MediaType, format!("the body is `{found}`; send raw bytes with `Content-Type: {}`", known[0])))
+            Err(Error::new(ErrorKind::MediaType, format!("the body is `{found}`; send raw bytes with `Content-Type: {}`", known[0])))
         }
         _ => Ok(()),
     }
@@ -366,7 +376,7 @@ fn check_type(headers: &HeaderMap, known: &[&str]) -> Result<()> {
 fn refuse_form(headers: &HeaderMap) -> Result<()> {
     match media_type(headers) {
         Some(found) if found.starts_with("multipart/") => Err(Error::new(
-            Kind::MediaType,
+            ErrorKind::MediaType,
             format!("the body is `{found}`, which wraps the bytes; send them raw, with curl by --data-binary or -T"),
         )),
         _ => Ok(()),

@@ -15,13 +15,13 @@ use crate::http::Api;
 use crate::http::error::{PROBLEM, Result};
 
 /// An argument of a handler.
-pub(in crate::http) trait Input {
+pub(in crate::http) trait HandlerInput {
     /// Adds what it asks of a request.
     fn describe(_: &mut Operation<'_>) {}
 }
 
 /// A result of a handler.
-pub(in crate::http) trait Output {
+pub(in crate::http) trait HandlerOutput {
     /// Adds what it answers.
     fn describe(operation: &mut Operation<'_>);
 }
@@ -38,8 +38,8 @@ macro_rules! described {
         where
             F: Fn($($argument),*) -> R,
             R: Future,
-            R::Output: Output,
-            $($argument: Input,)*
+            R::Output: HandlerOutput,
+            $($argument: HandlerInput,)*
         {
             fn describe(operation: &mut Operation<'_>) {
                 $($argument::describe(operation);)*
@@ -56,44 +56,44 @@ described!(A1 A2 A3);
 described!(A1 A2 A3 A4);
 described!(A1 A2 A3 A4 A5);
 
-impl Input for State<Api> {}
-impl Input for HeaderMap {}
-impl Input for Request {}
+impl HandlerInput for State<Api> {}
+impl HandlerInput for HeaderMap {}
+impl HandlerInput for Request {}
 
-impl<T: JsonSchema> Output for Json<T> {
+impl<T: JsonSchema> HandlerOutput for Json<T> {
     fn describe(operation: &mut Operation<'_>) {
         let schema = operation.schemas.subschema_for::<T>().to_value();
         operation.answer("200", "Done; the answer.", Some(("application/json", schema)));
     }
 }
 
-impl Output for NoContent {
+impl HandlerOutput for NoContent {
     fn describe(operation: &mut Operation<'_>) {
         operation.answer("204", "Done; nothing to add.", None);
     }
 }
 
 /// An answer that is the bytes of a file.
-pub(in crate::http) struct Bytes(pub(in crate::http) Response);
+pub(in crate::http) struct FileBytes(pub(in crate::http) Response);
 
-impl IntoResponse for Bytes {
+impl IntoResponse for FileBytes {
     fn into_response(self) -> Response {
         self.0
     }
 }
 
-impl Output for Bytes {
+impl HandlerOutput for FileBytes {
     fn describe(operation: &mut Operation<'_>) {
         operation.answer("200", "The bytes.", Some(("application/octet-stream", json!({}))));
     }
 }
 
 /// An answer that the handler makes by hand describes itself by what it is wrapped in.
-impl Output for Response {
+impl HandlerOutput for Response {
     fn describe(_: &mut Operation<'_>) {}
 }
 
-impl<T: Output> Output for Result<T> {
+impl<T: HandlerOutput> HandlerOutput for Result<T> {
     fn describe(operation: &mut Operation<'_>) {
         T::describe(operation);
         let schema = operation.schemas.subschema_for::<Problem>().to_value();

@@ -21,7 +21,7 @@ const UNREACHED_WITHIN: Duration = Duration::from_secs(5);
 
 /// Why a request came to nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Refused {
+pub(super) enum RequestRefusal {
     /// What it is about is not there.
     NotFound(String),
     /// The cluster will not have it, now or ever.
@@ -38,7 +38,7 @@ pub(super) enum Refused {
     Unpermitted(String),
 }
 
-impl Refused {
+impl RequestRefusal {
     /// For people.
     pub(super) fn why(&self) -> &str {
         let (Self::NotFound(why)
@@ -65,7 +65,7 @@ pub(super) async fn ask<T, F: Future<Output = kube::Result<T>>>(
     deadline: Instant,
     what: &str,
     request: impl FnMut() -> F,
-) -> Result<T, Refused> {
+) -> Result<T, RequestRefusal> {
     let asking = Asking { cluster, is_apply, deadline, what, may: May::Always, tell: &|_| {}, gives_up_unreached: false };
     asking.until_answered(request).await.map_err(|(refused, _)| refused)
 }
@@ -90,7 +90,7 @@ impl Asking<'_> {
     ///
     /// # Errors
     /// Why it came to nothing the last time, and whether nobody knows that it did: a request that was in doubt once may be done late.
-    pub(super) async fn until_answered<T, F>(&self, mut request: impl FnMut() -> F) -> Result<T, (Refused, bool)>
+    pub(super) async fn until_answered<T, F>(&self, mut request: impl FnMut() -> F) -> Result<T, (RequestRefusal, bool)>
     where
         F: Future<Output = kube::Result<T>>,
     {
@@ -101,16 +101,16 @@ impl Asking<'_> {
             self.cluster.throttle.pass(self.is_apply).await;
             self.cluster.prepare().await;
             let refused = match self.may.ask().await {
-                Err(why) => Refused::Unpermitted(why),
+                Err(why) => RequestRefusal::Unpermitted(why),
                 Ok(()) => match request().await {
                     Ok(answer) => return Ok(answer),
                     Err(error) => self.refused(&error),
                 },
             };
-            is_doubtful |= matches!(refused, Refused::Doubtful(_));
+            is_doubtful |= matches!(refused, RequestRefusal::Doubtful(_));
             let now = Instant::now();
             match &refused {
-                Refused::Unreached(_) => drop(unreached_since.get_or_insert(now)),
+                RequestRefusal::Unreached(_) => drop(unreached_since.get_or_insert(now)),
                 _ => unreached_since = None,
             }
             let is_unreached =
@@ -126,9 +126,9 @@ impl Asking<'_> {
     }
 
     /// What an error means at this moment.
-    fn refused(&self, error: &kube::Error) -> Refused {
+    fn refused(&self, error: &kube::Error) -> RequestRefusal {
         match refused(self.what, error) {
-            Refused::Never(why) if is_forbidden(error) && self.cluster.was_away_lately() => Refused::Now(why),
+            RequestRefusal::Never(why) if is_forbidden(error) && self.cluster.was_away_lately() => RequestRefusal::Now(why),
             refused => refused,
         }
     }
@@ -139,15 +139,15 @@ fn is_forbidden(error: &kube::Error) -> bool {
 }
 
 /// What an error means.
-pub(super) fn refused(what: &str, error: &kube::Error) -> Refused {
+pub(super) fn refused(what: &str, error: &kube::Error) -> RequestRefusal {
     match error {
         kube::Error::Api(status) => by_status(what, status),
         // Nothing was sent.
-        error if faults::lacks_credentials(error) => Refused::Unauthorized(format!("{what}: {}", faults::of_client(error))),
+        error if faults::lacks_credentials(error) => RequestRefusal::Unauthorized(format!("{what}: {}", faults::of_client(error))),
         error => {
             let why = format!("{what}: the cluster does not answer: {}", faults::of_client(error));
             // Any other way in which a connection fails says nothing of what had gone over it.
-            if is_refused(error) { Refused::Unreached(why) } else { Refused::Doubtful(why) }
+            if is_refused(error) { RequestRefusal::Unreached(why) } else { RequestRefusal::Doubtful(why) }
         }
     }
 }
@@ -159,21 +159,21 @@ fn is_refused(error: &(dyn Error + 'static)) -> bool {
         .any(|error| error.kind() == io::ErrorKind::ConnectionRefused)
 }
 
-fn by_status(what: &str, status: &Status) -> Refused {
+fn by_status(what: &str, status: &Status) -> RequestRefusal {
     let said = if status.message.is_empty() { status.reason.clone() } else { status.message.clone() };
     let why = format!("{what}: {said}");
     match status.code {
-        404 => Refused::NotFound(why),
-        403 if said.contains("exceeded quota") || said.contains("is being terminated") => Refused::Now(why),
+        404 => RequestRefusal::NotFound(why),
+        403 if said.contains("exceeded quota") || said.contains("is being terminated") => RequestRefusal::Now(why),
         // A policy or a webhook, whose words say what it wants.
-        403 if said.contains("denied") || said.contains("violates") => Refused::Never(why),
-        401 => Refused::Unauthorized(format!("{why}; the credentials of the kubeconfig are not accepted")),
-        403 => Refused::Never(format!("{why}; give the scheduler's account this right in the cluster")),
+        403 if said.contains("denied") || said.contains("violates") => RequestRefusal::Never(why),
+        401 => RequestRefusal::Unauthorized(format!("{why}; the credentials of the kubeconfig are not accepted")),
+        403 => RequestRefusal::Never(format!("{why}; give the scheduler's account this right in the cluster")),
         // Another has changed it in between, or too many requests.
-        409 | 429 => Refused::Now(why),
+        409 | 429 => RequestRefusal::Now(why),
         // The server is in trouble, with what was asked or after it.
-        500..=599 => Refused::Doubtful(why),
-        _ => Refused::Never(why),
+        500..=599 => RequestRefusal::Doubtful(why),
+        _ => RequestRefusal::Never(why),
     }
 }
 
@@ -181,7 +181,7 @@ fn by_status(what: &str, status: &Status) -> Refused {
 mod tests {
     use super::*;
 
-    fn check(code: u16, message: &str, expected: fn(String) -> Refused) {
+    fn check(code: u16, message: &str, expected: fn(String) -> RequestRefusal) {
         let status = Status { code, message: message.to_owned(), ..Status::default() };
         let found = by_status("the Job", &status);
         assert_eq!(std::mem::discriminant(&found), std::mem::discriminant(&expected(String::new())), "{code} {message}: {found:?}");
@@ -190,16 +190,16 @@ mod tests {
 
     #[test]
     fn what_may_pass_is_asked_again_and_what_is_wrong_is_told() {
-        check(404, "namespaces \"x\" not found", Refused::NotFound);
-        check(400, "strict decoding error", Refused::Never);
-        check(401, "Unauthorized", Refused::Unauthorized);
-        check(403, "jobs.batch is forbidden: User \"x\" cannot create", Refused::Never);
-        check(403, "jobs.batch is forbidden: exceeded quota: few", Refused::Now);
-        check(403, "admission webhook \"policy.example\" denied the request: no such team", Refused::Never);
-        check(409, "the object has been modified", Refused::Now);
-        check(422, "Job is invalid", Refused::Never);
-        check(429, "too many requests", Refused::Now);
-        check(500, "etcdserver: request timed out", Refused::Doubtful);
-        check(503, "the server is currently unable", Refused::Doubtful);
+        check(404, "namespaces \"x\" not found", RequestRefusal::NotFound);
+        check(400, "strict decoding error", RequestRefusal::Never);
+        check(401, "Unauthorized", RequestRefusal::Unauthorized);
+        check(403, "jobs.batch is forbidden: User \"x\" cannot create", RequestRefusal::Never);
+        check(403, "jobs.batch is forbidden: exceeded quota: few", RequestRefusal::Now);
+        check(403, "admission webhook \"policy.example\" denied the request: no such team", RequestRefusal::Never);
+        check(409, "the object has been modified", RequestRefusal::Now);
+        check(422, "Job is invalid", RequestRefusal::Never);
+        check(429, "too many requests", RequestRefusal::Now);
+        check(500, "etcdserver: request timed out", RequestRefusal::Doubtful);
+        check(503, "the server is currently unable", RequestRefusal::Doubtful);
     }
 }

@@ -16,19 +16,19 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::ask::{Refused, ask};
+use super::ask::{RequestRefusal, ask};
 use super::changed;
 use super::clusters::{Cluster, Key};
-use super::follow::{AWAY_WITHIN, DELETED_WITHIN, FIELD_MANAGER, Follower, HEARD_OUT_FOR, UNSEEN_WITHIN};
-use super::hidden::Hidden;
+use super::follow::{AWAY_WITHIN, DELETED_WITHIN, FIELD_MANAGER, HEARD_OUT_FOR, JobFollower, UNSEEN_WITHIN};
+use super::hidden::SecretFinder;
 use super::job::{self, Objects};
 use super::leave::May;
 use super::log;
-use super::own::Own;
+use super::own::OwnObjects;
 use super::record::Record;
 use super::stop::END_NOW_S;
-use super::waits::{Teller, Wait};
-use super::{Inner, later, never, rights, sight, told};
+use super::waits::{StartBlocker, Teller};
+use super::{ClusterInner, later, never, rights, sight, told};
 use crate::compile::ClusterPlace;
 use crate::crash;
 use crate::delivery::Holds;
@@ -65,7 +65,7 @@ fn start_within(timeout_ms: Option<i64>) -> Duration {
     within.min(within.max(START_WITHIN) - DELETED_WITHIN)
 }
 
-impl Inner {
+impl ClusterInner {
     /// Makes everything that a job needs and lets it go.
     ///
     /// # Errors
@@ -75,7 +75,7 @@ impl Inner {
         spec: &JobSpec,
         tried_before: bool,
         stops: &mut mpsc::Receiver<()>,
-    ) -> Result<Follower, Never> {
+    ) -> Result<JobFollower, Never> {
         let wanted = spec.cluster.as_ref().ok_or_else(|| never("it is no job of a cluster".to_owned()))?;
         let reach =
             self.delivery.expect(spec, &self.news).await.map_err(|error| later(format!("its uploads cannot be expected: {error}")))?;
@@ -88,7 +88,7 @@ impl Inner {
         let given = spec.env.iter().filter(|(key, _)| spec.secret_keys.contains(key)).map(|(_, value)| value.clone());
         let besides = spec.hidden.iter().chain(&spec.former).map(|value| value.to_string_lossy().into_owned());
         let secrets: Vec<String> = given.chain(besides).collect();
-        let hidden = Hidden::of(secrets.clone()).await;
+        let hidden = SecretFinder::of(secrets.clone()).await;
         let mut record = Record {
             place: wanted.place.clone(),
             name: objects.name.clone(),
@@ -101,13 +101,13 @@ impl Inner {
             end_by: spec.timeout_ms.map(|timeout| now.plus_ms(timeout)),
             started: false,
             pod: None,
-            secrets: Hidden::sealed(&secrets, &self.sealer),
+            secrets: SecretFinder::sealed(&secrets, &self.sealer),
             uid: None,
         };
         self.note(spec.job, &record).await?;
         let teller = Teller::new(self.news.clone(), spec.job, record.start_by, true, hidden.clone());
         let cluster = tokio::select! {
-            cluster = self.connected(&wanted.place, &teller, Wait::refused) => cluster.map_err(later)?,
+            cluster = self.connected(&wanted.place, &teller, StartBlocker::refused) => cluster.map_err(later)?,
             Some(()) = stops.recv() => return Err(never(NEVER_STARTED.to_owned())),
         };
         teller.tell(None);
@@ -116,10 +116,10 @@ impl Inner {
             self.clusters.renew(&wanted.place).await;
             return Err(never(why));
         }
-        let own = Own::new(&record.name, None);
+        let own = OwnObjects::new(&record.name, None);
         let view = self.watches.view(&cluster, Key::of(&wanted.place), &wanted.place.namespace, spec.job, own.clone(), true);
         let deadline = Instant::now() + within;
-        let mut follower = Follower::new(self.clone(), spec.job, record.clone(), cluster, own, view, teller);
+        let mut follower = JobFollower::new(self.clone(), spec.job, record.clone(), cluster, own, view, teller);
         let made = tokio::select! {
             made = follower.make(wanted, &objects, tried_before, deadline) => made,
             Some(()) = stops.recv() => Err(never(NEVER_STARTED.to_owned())),
@@ -154,7 +154,7 @@ impl Inner {
     }
 
     /// The connection to its cluster. Whoever gives the credentials may take long, which is told as such a wait.
-    async fn connected(&self, place: &ClusterPlace, teller: &Teller, wait: fn(&str) -> Wait) -> Result<Cluster, String> {
+    async fn connected(&self, place: &ClusterPlace, teller: &Teller, wait: fn(&str) -> StartBlocker) -> Result<Cluster, String> {
         let mut connecting = std::pin::pin!(self.clusters.get(place));
         loop {
             tokio::select! {
@@ -165,28 +165,28 @@ impl Inner {
     }
 
     /// Takes up a job whose Job was made in an earlier life of the daemon.
-    pub(super) async fn again(self: &Arc<Self>, job: JobId, record: Record, stops: &mut mpsc::Receiver<()>) -> Follower {
-        let hidden = Hidden::unsealed(&record.secrets, &self.sealer).await.unwrap_or_else(|error| {
+    pub(super) async fn again(self: &Arc<Self>, job: JobId, record: Record, stops: &mut mpsc::Receiver<()>) -> JobFollower {
+        let hidden = SecretFinder::unsealed(&record.secrets, &self.sealer).await.unwrap_or_else(|error| {
             tracing::error!(%job, %error, "the secrets of a job on a cluster cannot be hidden in what the cluster says of it");
-            Hidden::default()
+            SecretFinder::default()
         });
         let teller = Teller::new(self.news.clone(), job, record.start_by, false, hidden);
         let cluster = loop {
-            match self.connected(&record.place, &teller, Wait::unseen).await {
+            match self.connected(&record.place, &teller, StartBlocker::unseen).await {
                 Ok(cluster) => break cluster,
                 Err(why) => {
                     tracing::warn!(%job, why, "a job on a cluster cannot be looked after");
-                    teller.tell(Some(&Wait::unseen(&why)));
+                    teller.tell(Some(&StartBlocker::unseen(&why)));
                 }
             }
             tokio::time::sleep(CONNECT_AGAIN).await;
         };
-        let own = Own::new(&record.name, record.uid.as_deref());
+        let own = OwnObjects::new(&record.name, record.uid.as_deref());
         if let Some(pod) = &record.pod {
             own.knows(pod);
         }
         let view = self.watches.view(&cluster, Key::of(&record.place), &record.place.namespace, job, own.clone(), false);
-        let mut follower = Follower::new(self.clone(), job, record, cluster, own, view, teller);
+        let mut follower = JobFollower::new(self.clone(), job, record, cluster, own, view, teller);
         follower.hears_out_until = Some(Instant::now() + HEARD_OUT_FOR);
         let is_stopped = tokio::select! {
             () = follower.resume() => false,
@@ -203,7 +203,7 @@ impl Inner {
         let jobs: Api<Job> = Api::namespaced(cluster.client.clone(), &record.place.namespace);
         let (deadline, params) = (Instant::now() + AWAY_WITHIN, DeleteParams::background());
         match ask(&cluster, false, deadline, "deleting its Job", || jobs.delete(&record.name, &params)).await {
-            Ok(_) | Err(Refused::NotFound(_)) => true,
+            Ok(_) | Err(RequestRefusal::NotFound(_)) => true,
             Err(refused) => {
                 tracing::warn!(
                     name = record.name,
@@ -239,7 +239,7 @@ impl Inner {
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         let ended = ask(&cluster, false, until, "ending its Job", || jobs.patch(&record.name, &params, &patch)).await;
         // Until it is over it is remembered, or the next apply of its instance would take it for a stranger.
-        matches!(ended, Err(Refused::NotFound(_)))
+        matches!(ended, Err(RequestRefusal::NotFound(_)))
     }
 
     /// Its Pod is over, so that nothing of it is left to be ended.
@@ -269,7 +269,7 @@ impl Inner {
     }
 }
 
-impl Follower {
+impl JobFollower {
     /// Notes what is known of it by now, unless it is forgotten already. `what`: the news, for the log.
     pub(super) async fn note_record(&self, what: &str) {
         if !self.inner.records.has(self.job) {
@@ -324,17 +324,17 @@ impl Follower {
         };
         let make = async || self.ask_until(deadline, May::WhileOurs(&self.inner), "making its Job", apply).await;
         let made = match make().await {
-            Err((Refused::NotFound(_), _)) if wanted.place.own_namespace => {
+            Err((RequestRefusal::NotFound(_), _)) if wanted.place.own_namespace => {
                 self.make_namespace(wanted, deadline).await?;
                 make().await
             }
-            Err((Refused::NotFound(why), _)) => return Err(never(format!("{why}; {}", absent_remedy(&wanted.place.namespace)))),
+            Err((RequestRefusal::NotFound(why), _)) => return Err(never(format!("{why}; {}", absent_remedy(&wanted.place.namespace)))),
             made => made,
         };
         match made {
             Ok(job) => Ok((uid(job)?, false)),
             Err((refused, is_doubtful)) => {
-                self.is_unmade = matches!(refused, Refused::Unreached(_)) && !is_doubtful && !tried_before;
+                self.is_unmade = matches!(refused, RequestRefusal::Unreached(_)) && !is_doubtful && !tried_before;
                 Err(told(refused))
             }
         }
@@ -368,10 +368,10 @@ impl Follower {
 }
 
 /// The Job of this record, if it is still there.
-pub(super) async fn its_job(cluster: &Cluster, jobs: &Api<Job>, record: &Record, until: Instant) -> Result<Option<Job>, Refused> {
+pub(super) async fn its_job(cluster: &Cluster, jobs: &Api<Job>, record: &Record, until: Instant) -> Result<Option<Job>, RequestRefusal> {
     match ask(cluster, false, until, "looking for its Job", || jobs.get(&record.name)).await {
         Ok(found) => Ok(Some(found).filter(|found| found.uid() == record.uid)),
-        Err(Refused::NotFound(_)) => Ok(None),
+        Err(RequestRefusal::NotFound(_)) => Ok(None),
         Err(refused) => Err(refused),
     }
 }

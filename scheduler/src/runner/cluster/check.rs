@@ -13,14 +13,14 @@ use schema::api::Finding;
 use schema::status::{CheckKind, CheckStatus};
 use tokio::time::Instant;
 
-use super::ask::{self, Refused};
+use super::ask::{self, RequestRefusal};
 use super::clusters::{Cluster, Clusters};
-use super::{ClusterRunner, Inner, begin, rights};
+use super::{ClusterInner, ClusterRunner, begin, rights};
 use crate::compile::ClusterPlace;
 
 mod trial;
 
-use trial::Outcome;
+use trial::TrialOutcome;
 
 /// Places that are checked at the same time: each means some thirty requests and a Pod, and people check one.
 pub(super) const CHECKS_LIMIT: usize = 8;
@@ -61,7 +61,7 @@ impl ClusterRunner {
     }
 }
 
-impl Inner {
+impl ClusterInner {
     async fn check(self: &Arc<Self>, place: &ClusterPlace) -> Vec<Finding> {
         let until = Instant::now() + CHECKED_WITHIN;
         let mut findings = Findings { place, all: Vec::new() };
@@ -140,7 +140,7 @@ impl Findings<'_> {
                 self.ok(check, format!("the cluster answers: Kubernetes {}", version.git_version));
                 return Some(cluster);
             }
-            Err(refused @ (Refused::Never(_) | Refused::NotFound(_) | Refused::Unauthorized(_))) => {
+            Err(refused @ (RequestRefusal::Never(_) | RequestRefusal::NotFound(_) | RequestRefusal::Unauthorized(_))) => {
                 let remedy = "give the kubeconfig credentials that this cluster accepts; `kubectl --kubeconfig … version` must work";
                 self.failed(check, refused.why(), remedy);
             }
@@ -215,37 +215,37 @@ impl Findings<'_> {
     }
 
     /// All of them, with what became of the trial.
-    fn pod(mut self, image: &str, outcome: Outcome) -> Vec<Finding> {
+    fn pod(mut self, image: &str, outcome: TrialOutcome) -> Vec<Finding> {
         match outcome {
-            Outcome::Heard { url } => {
+            TrialOutcome::Heard { url } => {
                 self.ok(CheckKind::WrapperImage, format!("`{image}` runs"));
                 self.ok(CheckKind::WayBack, format!("a Pod reaches this scheduler at {url}"));
             }
-            Outcome::Silent { url, said } => {
+            TrialOutcome::Silent { url, said } => {
                 self.ok(CheckKind::WrapperImage, format!("`{image}` runs"));
                 let remedy = "give the scheduler an `--advertise-url` (and a `--listen` address) that Pods reach, let network policies pass \
                               it, and see that the wrapper trusts its certificate; until then results come late, by the Pods' logs";
                 self.failed(CheckKind::WayBack, format!("a Pod does not reach this scheduler at {url}: {said}"), remedy);
             }
-            Outcome::NotStarted { why, ends_when } => {
+            TrialOutcome::NotStarted { why, ends_when } => {
                 let otherwise = "make the image available to the nodes, or name another one in `kubernetes.wrapper.image`";
                 let remedy = ends_when.map_or_else(|| otherwise.to_owned(), |end| format!("it ends when {end}; {otherwise}"));
                 self.failed(CheckKind::WrapperImage, format!("no Pod with `{image}` runs: {why}"), remedy);
             }
-            Outcome::NoRoom { why } => {
+            TrialOutcome::NoRoom { why } => {
                 self.skipped(CheckKind::WrapperImage, "no Job was made");
                 self.failed(CheckKind::WayBack, format!("uploads cannot be taken: {why}"), "make room on the scheduler's disk");
             }
-            Outcome::Stopping => self.failed(CheckKind::WrapperImage, "the scheduler is stopping", "check again when it is back"),
+            TrialOutcome::Stopping => self.failed(CheckKind::WrapperImage, "the scheduler is stopping", "check again when it is back"),
         }
         self.without("no Pod ran")
     }
 }
 
 /// An answer of the cluster in time.
-async fn answer<T>(what: &str, request: impl Future<Output = kube::Result<T>>) -> Result<T, Refused> {
+async fn answer<T>(what: &str, request: impl Future<Output = kube::Result<T>>) -> Result<T, RequestRefusal> {
     match tokio::time::timeout(ANSWER_WITHIN, request).await {
         Ok(answer) => answer.map_err(|error| ask::refused(what, &error)),
-        Err(_late) => Err(Refused::Doubtful(format!("{what}: no answer within {} s", ANSWER_WITHIN.as_secs()))),
+        Err(_late) => Err(RequestRefusal::Doubtful(format!("{what}: no answer within {} s", ANSWER_WITHIN.as_secs()))),
     }
 }

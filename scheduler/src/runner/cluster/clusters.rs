@@ -1,7 +1,7 @@
 //! The connections to clusters, one for each kubeconfig and context, and how fast each may be asked. Called by the jobs' tasks.
 //!
 //! What always holds: credentials that the cluster does not accept any more, or an address where nobody answers, are read again
-//! from where they came ([`Connection`]), for everything that goes over the connection, watches too. Whoever asks tries again.
+//! from where they came ([`ClusterConnection`]), for everything that goes over the connection, watches too. Whoever asks tries again.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, RwLock};
@@ -64,7 +64,7 @@ pub(super) struct Cluster {
     pub(super) throttle: Arc<Throttle>,
     /// Namespaces in which all that is needed is known to be permitted.
     pub(super) permitted: Arc<Mutex<HashSet<String>>>,
-    connection: Arc<Connection>,
+    connection: Arc<ClusterConnection>,
 }
 
 impl std::fmt::Debug for Cluster {
@@ -83,7 +83,7 @@ impl Clusters {
         if let Some(cluster) = self.known.lock().expect("nobody panics with the lock").get(&key) {
             return Ok(cluster.clone());
         }
-        let cluster = Cluster::new(Connection::open(place).await?);
+        let cluster = Cluster::new(ClusterConnection::open(place).await?);
         Ok(self.known.lock().expect("nobody panics with the lock").entry(key).or_insert(cluster).clone())
     }
 
@@ -110,7 +110,7 @@ impl Cluster {
         let _told_by_the_request = self.connection.fresh().await;
     }
 
-    fn new(connection: Connection) -> Self {
+    fn new(connection: ClusterConnection) -> Self {
         let connection = Arc::new(connection);
         Self {
             client: through(&connection, |clients| &clients.hasty),
@@ -123,7 +123,7 @@ impl Cluster {
 }
 
 /// A client that sends each request with the newest credentials, and has them read again when they do not do.
-fn through(connection: &Arc<Connection>, which: fn(&Clients) -> &kube::Client) -> kube::Client {
+fn through(connection: &Arc<ClusterConnection>, which: fn(&Clients) -> &kube::Client) -> kube::Client {
     let (connection, namespace) = (connection.clone(), which(&connection.clients()).default_namespace().to_owned());
     let service = tower::service_fn(move |request| {
         let connection = connection.clone();
@@ -144,11 +144,11 @@ fn through(connection: &Arc<Connection>, which: fn(&Clients) -> &kube::Client) -
 }
 
 /// Where a cluster is and who we are there, as the kubeconfig last said.
-struct Connection {
+struct ClusterConnection {
     place: ClusterPlace,
     clients: RwLock<Clients>,
     /// How it was read last; held while it is.
-    last: tokio::sync::Mutex<Reading>,
+    last: tokio::sync::Mutex<KubeconfigReading>,
     /// When a request last had no answer.
     failed_at: Mutex<Option<Instant>>,
 }
@@ -169,16 +169,16 @@ impl Clients {
 }
 
 /// A look at the kubeconfig, and at what its plugin gives.
-struct Reading {
+struct KubeconfigReading {
     ended_at: Instant,
     /// Why it cannot be used.
     why: Option<String>,
 }
 
-impl Connection {
+impl ClusterConnection {
     async fn open(place: &ClusterPlace) -> Result<Self, String> {
         let clients = connect(place).await?;
-        let last = tokio::sync::Mutex::new(Reading { ended_at: Instant::now(), why: None });
+        let last = tokio::sync::Mutex::new(KubeconfigReading { ended_at: Instant::now(), why: None });
         Ok(Self { place: place.clone(), clients: RwLock::new(clients), last, failed_at: Mutex::default() })
     }
 
@@ -216,10 +216,10 @@ impl Connection {
         }
     }
 
-    async fn read(&self, last: &mut Reading) -> Result<(), String> {
+    async fn read(&self, last: &mut KubeconfigReading) -> Result<(), String> {
         let read = connect(&self.place).await;
         let read = read.map(|clients| *self.clients.write().expect("nobody panics with the lock") = clients);
-        *last = Reading { ended_at: Instant::now(), why: read.as_ref().err().cloned() };
+        *last = KubeconfigReading { ended_at: Instant::now(), why: read.as_ref().err().cloned() };
         if let Err(why) = &read {
             tracing::warn!(why, "the credentials of a cluster cannot be read again");
         }
@@ -286,11 +286,11 @@ fn has_unsendable_token(user: &AuthInfo) -> bool {
 pub(super) struct Throttle {
     per_second: f64,
     burst: f64,
-    state: Mutex<State>,
+    state: Mutex<ClustersState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct ClustersState {
     left: f64,
     at: Instant,
     /// Applies that wait; while there are any nobody else is let through.
@@ -308,7 +308,7 @@ impl Drop for Waiting<'_> {
 
 impl Throttle {
     fn new(per_second: f64, burst: f64) -> Self {
-        Self { per_second, burst, state: Mutex::new(State { left: burst, at: Instant::now(), waiting_applies: 0 }) }
+        Self { per_second, burst, state: Mutex::new(ClustersState { left: burst, at: Instant::now(), waiting_applies: 0 }) }
     }
 
     /// Waits until a request may be made.

@@ -5,8 +5,8 @@ use schema::time::Timestamp;
 use tokio::time::Instant;
 
 use super::follow::{LISTEN_EVERY, POD_WITHIN, UNSEEN_WITHIN};
-use super::waits::Wait;
-use crate::runner::learned::Learned;
+use super::waits::StartBlocker;
+use crate::runner::learned::OutcomeEvidence;
 
 /// How far it is.
 pub(super) struct Course {
@@ -26,9 +26,9 @@ pub(super) struct Course {
     pub(super) others_until: Option<Instant>,
     pub(super) others_run: bool,
     /// What it waited for last.
-    pub(super) waits_for: Option<Wait>,
+    pub(super) waits_for: Option<StartBlocker>,
     /// What events said, and of which object.
-    pub(super) said: Option<(String, Wait)>,
+    pub(super) said: Option<(String, StartBlocker)>,
     /// Whether its status does not say why it waits.
     pub(super) is_silent: bool,
     pub(super) had_pod: bool,
@@ -57,7 +57,7 @@ pub(super) struct Course {
     /// Stops so far.
     pub(super) asked: u32,
     /// That the last one came to nothing, and why.
-    pub(super) unstopped: Option<Wait>,
+    pub(super) unstopped: Option<StartBlocker>,
     /// When people are told that the cluster does not say what is there.
     pub(super) unseen_at: Instant,
     /// When what its Job counts is no Pod any more that is only seen late.
@@ -107,8 +107,8 @@ impl Course {
     }
 
     /// It is over: what its wrapper left in the log, and whether its time was over, is a part of what is known.
-    pub(super) fn with_what_is_known(&mut self, learned: Learned) -> Learned {
+    pub(super) fn with_what_is_known(&mut self, learned: OutcomeEvidence) -> OutcomeEvidence {
         let line = self.line.take();
-        learned.merge(Learned { line, over_time: self.over_time, ..Learned::default() })
+        learned.merge(OutcomeEvidence { line, over_time: self.over_time, ..OutcomeEvidence::default() })
     }
 }

@@ -24,7 +24,7 @@ pub(super) const TOKEN: &str = "its token holds a line break, or another charact
 
 /// What the cluster answers to whoever wants to see everything of one kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum WatchRefusal {
     /// The account has no right to it.
     Forbidden {
         /// As in a role.
@@ -119,7 +119,7 @@ pub(super) fn of_watch(error: &watcher::Error) -> String {
 }
 
 /// What a watch that is broken was refused, if that is what broke it; `resource` as in a role.
-pub(super) fn refusal(error: &watcher::Error, resource: &'static str) -> Option<Refusal> {
+pub(super) fn refusal(error: &watcher::Error, resource: &'static str) -> Option<WatchRefusal> {
     let (verb, status) = match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status)) => ("list", status),
         watcher::Error::WatchStartFailed(kube::Error::Api(status)) | watcher::Error::WatchFailed(kube::Error::Api(status)) => {
@@ -127,13 +127,13 @@ pub(super) fn refusal(error: &watcher::Error, resource: &'static str) -> Option<
         }
         watcher::Error::WatchError(status) => ("watch", status),
         watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error) | watcher::Error::WatchFailed(error) => {
-            return lacks_credentials(error).then(|| Refusal::Unauthorized(of_client(error)));
+            return lacks_credentials(error).then(|| WatchRefusal::Unauthorized(of_client(error)));
         }
         watcher::Error::NoResourceVersion => return None,
     };
     match status.code {
-        403 => Some(Refusal::Forbidden { verb, resource, said: status.message.clone() }),
-        401 => Some(Refusal::Unauthorized("its cluster does not accept the credentials of the kubeconfig".to_owned())),
+        403 => Some(WatchRefusal::Forbidden { verb, resource, said: status.message.clone() }),
+        401 => Some(WatchRefusal::Unauthorized("its cluster does not accept the credentials of the kubeconfig".to_owned())),
         _ => None,
     }
 }

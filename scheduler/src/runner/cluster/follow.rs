@@ -14,24 +14,24 @@ use schema::time::Timestamp;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::Inner;
-use super::ask::{Asking, Refused, ask};
+use super::ClusterInner;
+use super::ask::{Asking, RequestRefusal, ask};
 use super::clusters::Cluster;
 use super::course::Course;
-use super::hidden::Hidden;
+use super::hidden::SecretFinder;
 use super::leave::May;
 use super::one_pod::grace;
 use super::over::{lost, never_learned, taken_unseen};
-use super::own::Own;
+use super::own::OwnObjects;
 use super::record::Record;
-use super::sight::tries::{Tried, tried};
-use super::sight::{Seen, Sight, Subject, asked_to_end, by_another_clock, look, taken};
-use super::stop::Left;
-use super::waits::{Teller, Wait};
-use super::watch::View;
+use super::sight::tries::{PodAttempts, tried};
+use super::sight::{Sight, SightOutcome, SightSubject, asked_to_end, by_another_clock, look, taken};
+use super::stop::RemainingPods;
+use super::waits::{StartBlocker, Teller};
+use super::watch::JobView;
 use crate::delivery::Holds;
-use crate::runner::Told;
-use crate::runner::learned::{Learned, Taken};
+use crate::runner::RunnerEvent;
+use crate::runner::learned::{OutcomeEvidence, Taken};
 
 /// Who we are among those that change objects.
 pub(super) const FIELD_MANAGER: &str = "pvn-scheduler";
@@ -74,8 +74,8 @@ pub(super) const UNSEEN_WITHIN: Duration = Duration::from_secs(5);
 pub(super) const HEARD_OUT_FOR: Duration = Duration::from_secs(60);
 
 /// A job that has been let go, or may have been.
-pub(super) struct Follower {
-    pub(super) inner: Arc<Inner>,
+pub(super) struct JobFollower {
+    pub(super) inner: Arc<ClusterInner>,
     pub(super) job: JobId,
     pub(super) record: Record,
     pub(super) cluster: Cluster,
@@ -85,7 +85,7 @@ pub(super) struct Follower {
     /// Whether nobody knows that its Job was let go, so that this is to be found out.
     pub(super) is_unsure: bool,
     /// With `is_unsure`: why that cannot be found out.
-    pub(super) unsure_why: Option<Wait>,
+    pub(super) unsure_why: Option<StartBlocker>,
     /// Whether its Job was deleted while nobody watched, or is since it was found suspended, and Pods of it were still there.
     pub(super) is_orphaned: bool,
     /// Its Job as it was found, suspended by somebody since it was let go.
@@ -100,16 +100,24 @@ pub(super) struct Follower {
     /// Whether nothing was made of it, and nothing will be by what was asked.
     pub(super) is_unmade: bool,
     /// The secrets that it was given.
-    pub(super) hidden: Hidden,
+    pub(super) hidden: SecretFinder,
     /// What is its own.
-    pub(super) own: Own,
-    pub(super) view: View,
+    pub(super) own: OwnObjects,
+    pub(super) view: JobView,
     /// What is known already, so that there is nothing to follow.
-    pub(super) known: Option<(Learned, bool)>,
+    pub(super) known: Option<(OutcomeEvidence, bool)>,
 }
 
-impl Follower {
-    pub(super) fn new(inner: Arc<Inner>, job: JobId, record: Record, cluster: Cluster, own: Own, view: View, teller: Teller) -> Self {
+impl JobFollower {
+    pub(super) fn new(
+        inner: Arc<ClusterInner>,
+        job: JobId,
+        record: Record,
+        cluster: Cluster,
+        own: OwnObjects,
+        view: JobView,
+        teller: Teller,
+    ) -> Self {
         let hidden = teller.hidden.clone();
         let [is_stopped, is_unsure, is_orphaned, is_doubtful, is_unmade] = [false; 5];
         let resume_at = Instant::now();
@@ -148,7 +156,7 @@ impl Follower {
         within: Duration,
         what: &str,
         request: impl FnMut() -> F,
-    ) -> Result<T, Refused> {
+    ) -> Result<T, RequestRefusal> {
         ask(&self.cluster, self.record.is_apply, Instant::now() + within, what, request).await
     }
 
@@ -160,14 +168,14 @@ impl Follower {
         may: May<'_>,
         what: &str,
         request: impl FnMut() -> F,
-    ) -> Result<T, (Refused, bool)> {
-        let tell = |why: &str| self.teller.tell(Some(&Wait::refused(why)));
+    ) -> Result<T, (RequestRefusal, bool)> {
+        let tell = |why: &str| self.teller.tell(Some(&StartBlocker::refused(why)));
         let (cluster, is_apply) = (&self.cluster, self.record.is_apply);
         Asking { cluster, is_apply, deadline, what, may, tell: &tell, gives_up_unreached: true }.until_answered(request).await
     }
 
     /// Follows the job to its end: what is known of it, and whether nothing of it is left.
-    pub(super) async fn until_over(mut self, stops: &mut mpsc::Receiver<()>) -> (Learned, bool) {
+    pub(super) async fn until_over(mut self, stops: &mut mpsc::Receiver<()>) -> (OutcomeEvidence, bool) {
         if let Some(known) = self.known.take() {
             return known;
         }
@@ -215,21 +223,21 @@ impl Follower {
             }
             // Before everything was listed nobody knows what is there, nor what ran before a Pod that was counted is seen.
             let is_seen = is_listed && (course.started || course.counted_at.is_none());
-            let seen = if is_seen { look(&sight, self.subject(&course, &sight)) } else { Seen::Waiting(None) };
+            let seen = if is_seen { look(&sight, self.subject(&course, &sight)) } else { SightOutcome::Waiting(None) };
             let lost_at = course.lost_at.take();
             if is_listed {
                 self.hold(&mut course, &sight);
             }
             match seen {
-                Seen::Over { learned, gone } => {
+                SightOutcome::Over { learned, gone } => {
                     if self.is_over(&mut course, &sight, &learned).await {
                         let learned = course.with_what_is_known(*learned);
                         return self.over(learned, gone, &course, &sight).await;
                     }
                 }
-                Seen::Running { since } => self.running(&mut course, &sight, since, lost_at).await,
-                Seen::Waiting(wait) if is_seen => self.waiting(&mut course, &sight, wait),
-                Seen::Waiting(_) => {}
+                SightOutcome::Running { since } => self.running(&mut course, &sight, since, lost_at).await,
+                SightOutcome::Waiting(wait) if is_seen => self.waiting(&mut course, &sight, wait),
+                SightOutcome::Waiting(_) => {}
             }
             if is_listed && sight.lacks_its_pod() {
                 if course.is_absent {
@@ -277,15 +285,15 @@ impl Follower {
                     let why = "its Pod was to end and did not: its node does not answer, and the command may still run there";
                     let taken = sight.pod.as_ref().and_then(|pod| taken(pod, &sight, self.subject(&course, &sight)));
                     let taken = taken.map(|taken| Taken { why: why.to_owned(), ..taken });
-                    let learned = course.with_what_is_known(Learned { taken, ..lost(why) });
+                    let learned = course.with_what_is_known(OutcomeEvidence { taken, ..lost(why) });
                     return self.over(learned, false, &course, &sight).await;
                 }
                 () = tokio::time::sleep_until(course.absent_at.unwrap_or_else(Instant::now)), if course.absent_at.is_some() => {
                     (course.absent_at, course.stray) = (None, None);
                     match self.left().await {
-                        Left::Nothing => course.is_absent = true,
-                        Left::Stray(pod) => (course.is_absent, course.stray) = (true, Some(pod)),
-                        Left::Own | Left::Unanswered => course.absent_at = Some(Instant::now() + BEHIND_WITHIN),
+                        RemainingPods::Nothing => course.is_absent = true,
+                        RemainingPods::Stray(pod) => (course.is_absent, course.stray) = (true, Some(pod)),
+                        RemainingPods::Own | RemainingPods::Unanswered => course.absent_at = Some(Instant::now() + BEHIND_WITHIN),
                     }
                 }
                 () = tokio::time::sleep_until(course.listen_at), if listens => {
@@ -308,8 +316,8 @@ impl Follower {
                     course.unseen_at += UNSEEN_WITHIN;
                     // After an outage an API server forbids what it will permit once it has read its roles.
                     let refusal = sight.refusal().filter(|_| !self.cluster.was_away_lately());
-                    let wait = refusal.map(|refusal| Wait::unseen_for(refusal, &self.record.place));
-                    self.teller.tell(Some(&wait.unwrap_or_else(|| Wait::unseen("its cluster does not answer"))));
+                    let wait = refusal.map(|refusal| StartBlocker::unseen_for(refusal, &self.record.place));
+                    self.teller.tell(Some(&wait.unwrap_or_else(|| StartBlocker::unseen("its cluster does not answer"))));
                 }
                 // It is looked at, tried, or told, in the next round.
                 () = tokio::time::sleep_until(counted_at.unwrap_or_else(Instant::now)), if counted_at.is_some() => {}
@@ -333,12 +341,12 @@ impl Follower {
             return;
         }
         match tried(sight, &self.record.container) {
-            Tried::Ran { since } => self.runs(course, since).await,
-            Tried::Counted if Instant::now() >= *course.counted_at.get_or_insert_with(|| Instant::now() + BEHIND_WITHIN) => {
+            PodAttempts::Ran { since } => self.runs(course, since).await,
+            PodAttempts::Counted if Instant::now() >= *course.counted_at.get_or_insert_with(|| Instant::now() + BEHIND_WITHIN) => {
                 self.runs(course, None).await;
             }
-            Tried::Counted => {}
-            Tried::Never => course.counted_at = None,
+            PodAttempts::Counted => {}
+            PodAttempts::Never => course.counted_at = None,
         }
     }
 
@@ -347,7 +355,7 @@ impl Follower {
         if !std::mem::replace(&mut course.told, true) {
             self.note_started().await;
             let at = since.unwrap_or_else(|| self.inner.clock.now());
-            let _nobody_listens_any_more = self.inner.news.send(Told::Started { job: self.job, at }).await;
+            let _nobody_listens_any_more = self.inner.news.send(RunnerEvent::Started { job: self.job, at }).await;
         }
     }
 
@@ -372,7 +380,7 @@ impl Follower {
     }
 
     /// What it waits for, from its status or else from what its events said of the same object.
-    fn waiting(&self, course: &mut Course, sight: &Sight, wait: Option<Wait>) {
+    fn waiting(&self, course: &mut Course, sight: &Sight, wait: Option<StartBlocker>) {
         if !course.had_pod && sight.pod.is_some() {
             // A node that gets to work needs a moment.
             (course.had_pod, course.why_at) = (true, Instant::now() + NODE_WORD_WITHIN);
@@ -388,11 +396,11 @@ impl Follower {
     }
 
     /// Why nothing goes on although the status says nothing.
-    async fn why(&self, sight: &Sight) -> Option<Wait> {
+    async fn why(&self, sight: &Sight) -> Option<StartBlocker> {
         let is_suspended = |job: &Job| job.spec.as_ref().is_some_and(|spec| spec.suspend == Some(true));
         if sight.pod.is_none() && sight.job.as_ref().is_some_and(is_suspended) {
             let by = if self.record.held { "by its own file" } else { "by somebody in the cluster" };
-            return Some(Wait::new("Suspended", format!("Suspended: its Job is suspended {by}")));
+            return Some(StartBlocker::new("Suspended", format!("Suspended: its Job is suspended {by}")));
         }
         match about(sight) {
             "" => None,
@@ -400,7 +408,7 @@ impl Follower {
         }
     }
 
-    pub(super) fn subject(&self, course: &Course, sight: &Sight) -> Subject<'_> {
+    pub(super) fn subject(&self, course: &Course, sight: &Sight) -> SightSubject<'_> {
         let Course { deleted, started, .. } = *course;
         // Only a scheduler that was away lets the cluster end it at its deadline.
         let asked_at = sight.pod.as_ref().and_then(asked_to_end);
@@ -410,7 +418,7 @@ impl Follower {
         let Record { container, tries_again, place, token, .. } = &self.record;
         let needs_signature = place.wrapper_image.is_some() && !tries_again;
         let signer = token.as_deref().map(|token| (self.job, token));
-        Subject { container, tries_again: *tries_again, deleted, started, ended_by_us, signer, needs_signature }
+        SightSubject { container, tries_again: *tries_again, deleted, started, ended_by_us, signer, needs_signature }
     }
 
     /// Deletes the Job of what has not started.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use schema::mask::{self, Masker, Secrets};
 
-use crate::runner::learned::{Decides, Learned};
+use crate::runner::learned::{Decides, OutcomeEvidence};
 use crate::secrets::{SealError, Sealer};
 
 /// What the sealed values are bound to.
@@ -15,15 +15,15 @@ const PURPOSE: &str = "secrets of a job on a cluster";
 
 /// Finds secrets. Cloned freely.
 #[derive(Clone, Default)]
-pub(super) struct Hidden(Option<Arc<Secrets>>);
+pub(super) struct SecretFinder(Option<Arc<Secrets>>);
 
-impl std::fmt::Debug for Hidden {
+impl std::fmt::Debug for SecretFinder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Hidden")
     }
 }
 
-impl Hidden {
+impl SecretFinder {
     /// These values. Long ones are prepared for some tenths of a second, in which nobody else may wait.
     pub(super) async fn of(values: Vec<String>) -> Self {
         let prepare = move || Secrets::of(&values.iter().map(String::as_bytes).collect::<Vec<_>>());
@@ -62,7 +62,7 @@ impl Hidden {
     }
 
     /// Hides them in what is told of a job's end.
-    pub(super) fn hide_in(&self, learned: &mut Learned) {
+    pub(super) fn hide_in(&self, learned: &mut OutcomeEvidence) {
         let why = learned.never.as_mut().map(|never| &mut never.why);
         let said = match &mut learned.decides {
             Some(Decides::Job(Some(said))) => Some(&mut said.why),
@@ -82,7 +82,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_hidden_is_what_a_wrapper_hides() {
         let secret = "pa'ss w$rd/+&=:@!(x)*~;,?";
-        let hidden = Hidden::of(vec![secret.to_owned(), "short".to_owned()]).await;
+        let hidden = SecretFinder::of(vec![secret.to_owned(), "short".to_owned()]).await;
         for form in [
             r#"pa'"'"'ss w$rd/+&=:@!(x)*~;,?"#,
             "pa%27ss%20w$rd%2F+&=:@%21%28x%29%2A~%3B%2C%3F",
@@ -95,7 +95,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_head_ends_before_what_may_begin_a_secret() {
-        let hidden = Hidden::of(vec!["hunter22".to_owned()]).await;
+        let hidden = SecretFinder::of(vec!["hunter22".to_owned()]).await;
         assert_eq!(hidden.hide_head(b"hunter22 hunt".to_vec(), false), b"*** ");
         assert_eq!(hidden.hide_head(b"hunter22 hunt".to_vec(), true), b"*** hunt");
     }
@@ -103,18 +103,18 @@ mod tests {
     #[tokio::test]
     async fn what_is_kept_is_sealed_and_comes_back() {
         let sealer = Sealer::with_key([7; 32]);
-        let sealed = Hidden::sealed(&["hunter22".to_owned()], &sealer);
+        let sealed = SecretFinder::sealed(&["hunter22".to_owned()], &sealer);
         assert!(!sealed.contains("hunter22"));
-        assert_eq!(Hidden::unsealed(&sealed, &sealer).await.unwrap().hide("x hunter22"), "x ***");
-        assert!(Hidden::unsealed(&sealed, &Sealer::with_key([8; 32])).await.is_err());
-        assert_eq!(Hidden::unsealed(&Hidden::sealed(&[], &sealer), &sealer).await.unwrap().hide("x"), "x");
+        assert_eq!(SecretFinder::unsealed(&sealed, &sealer).await.unwrap().hide("x hunter22"), "x ***");
+        assert!(SecretFinder::unsealed(&sealed, &Sealer::with_key([8; 32])).await.is_err());
+        assert_eq!(SecretFinder::unsealed(&SecretFinder::sealed(&[], &sealer), &sealer).await.unwrap().hide("x"), "x");
     }
     #[tokio::test]
     async fn nobody_waits_while_a_long_secret_is_prepared() {
         let mut others = 0;
         let hidden = tokio::select! {
             biased;
-            hidden = Hidden::of(vec!["A".repeat(100_000)]) => hidden,
+            hidden = SecretFinder::of(vec!["A".repeat(100_000)]) => hidden,
             () = async { loop { others += 1; tokio::time::sleep(std::time::Duration::from_millis(1)).await } } => unreachable!(),
         };
         assert_eq!(hidden.hide(&"A".repeat(100_000)), "***");

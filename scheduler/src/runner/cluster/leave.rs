@@ -4,16 +4,16 @@
 use futures::future::BoxFuture;
 use schema::id::JobId;
 
-use super::Inner;
-use crate::runner::{Leave, Told};
+use super::ClusterInner;
+use crate::runner::{Leave, RunnerEvent};
 
 /// Says whether the database is this daemon's at this moment, or in words that it is not.
 pub type Owns = Box<dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
 
 /// The daemon's claim to its jobs.
-pub(super) struct Owner(pub(super) Owns);
+pub(super) struct JobOwnership(pub(super) Owns);
 
-impl std::fmt::Debug for Owner {
+impl std::fmt::Debug for JobOwnership {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Owner")
     }
@@ -25,9 +25,9 @@ pub(super) enum May<'a> {
     /// Nothing: it lets nothing run.
     Always,
     /// Whether the database is still ours.
-    WhileOurs(&'a Inner),
+    WhileOurs(&'a ClusterInner),
     /// That, and whether this job may begin.
-    AsDecided(&'a Inner, JobId),
+    AsDecided(&'a ClusterInner, JobId),
 }
 
 impl May<'_> {
@@ -46,14 +46,14 @@ impl May<'_> {
     }
 }
 
-impl Inner {
+impl ClusterInner {
     async fn is_ours(&self) -> Result<(), String> {
         (self.owner.0)().await
     }
 
     async fn has_leave(&self, job: JobId) -> Result<(), String> {
         let (leave, mut answer) = Leave::ask();
-        let is_asked = self.news.send(Told::Asks { job, leave }).await.is_ok();
+        let is_asked = self.news.send(RunnerEvent::Asks { job, leave }).await.is_ok();
         match answer.recv().await {
             Some(answer) if is_asked => answer,
             // The driver is over, and this task with the daemon: the next one asks again.

@@ -11,17 +11,17 @@ use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::ask::Refused;
+use super::ask::RequestRefusal;
 use super::begin::TIDY_WITHIN;
 use super::changed;
-use super::follow::{AWAY_WITHIN, FIELD_MANAGER, Follower, UNSEEN_WITHIN};
+use super::follow::{AWAY_WITHIN, FIELD_MANAGER, JobFollower, UNSEEN_WITHIN};
 use super::leave::May;
 use super::over::{lost, taken_unseen};
 use super::sight::counts::had_pods;
-use super::stop::{Left, with_stray};
-use super::waits::Wait;
+use super::stop::{RemainingPods, with_stray};
+use super::waits::StartBlocker;
 use super::{later, told};
-use crate::runner::learned::{Learned, Never};
+use crate::runner::learned::{Never, OutcomeEvidence};
 
 /// Annotation of a Job that was let go.
 pub(super) const LET_GO_MARK: &str = "pvn.dev/let-go";
@@ -31,7 +31,7 @@ const CONFLICT: u16 = 409;
 const NOT_FOUND: u16 = 404;
 
 /// What became of a Job that is to be taken away before it runs.
-enum Taken {
+enum Withdrawn {
     /// It is gone, and nobody let it go.
     Away,
     /// Somebody let it go.
@@ -40,7 +40,7 @@ enum Taken {
     Unanswered,
 }
 
-impl Follower {
+impl JobFollower {
     /// Lets the Job's Pod be made, once that is permitted. May be done twice.
     pub(super) async fn let_go(&mut self, deadline: Instant) {
         if self.record.held {
@@ -56,7 +56,7 @@ impl Follower {
         let Err((refused, is_doubtful)) = done else { return };
         self.is_doubtful |= is_doubtful;
         match refused {
-            Refused::Doubtful(why) => {
+            RequestRefusal::Doubtful(why) => {
                 tracing::warn!(job = %self.job, why, "nobody knows whether a Job was let go; the cluster is asked when it answers");
                 self.is_unsure = true;
             }
@@ -73,7 +73,7 @@ impl Follower {
             tokio::select! {
                 found = &mut looked => found,
                 () = tokio::time::sleep(UNSEEN_WITHIN) => {
-                    self.teller.tell(Some(&Wait::unseen("its cluster does not answer")));
+                    self.teller.tell(Some(&StartBlocker::unseen("its cluster does not answer")));
                     looked.await
                 }
             }
@@ -88,18 +88,18 @@ impl Follower {
                 }
             }
             Ok(_) => self.known = Some((lost("another Job has taken the place of its own"), false)),
-            Err(Refused::NotFound(_)) => match self.pods_there().await {
+            Err(RequestRefusal::NotFound(_)) => match self.pods_there().await {
                 // It was deleted without them, and they run on; or they are about to end. They are followed to their end.
                 Ok(there) if !there.own.is_empty() => self.is_orphaned = true,
                 there => {
-                    let left = there.map_or(Left::Unanswered, |there| there.left());
+                    let left = there.map_or(RemainingPods::Unanswered, |there| there.left());
                     self.known = Some(self.unseen("its Job was deleted while nobody watched", left));
                 }
             },
             Err(refused) => {
                 tracing::warn!(%job, why = refused.why(), "a job on a cluster cannot be looked for; it is when the cluster answers");
                 self.is_unsure = true;
-                self.unsure_why = Some(Wait::unseen(refused.why()));
+                self.unsure_why = Some(StartBlocker::unseen(refused.why()));
             }
         }
     }
@@ -110,18 +110,18 @@ impl Follower {
         let is_deleted = self.delete().await;
         match self.left().await {
             // It is deleted when its Pod is seen.
-            Left::Own if !is_deleted => {}
-            Left::Own => (self.is_orphaned, self.paused) = (true, Some(found)),
+            RemainingPods::Own if !is_deleted => {}
+            RemainingPods::Own => (self.is_orphaned, self.paused) = (true, Some(found)),
             left => self.known = Some(self.unseen("somebody suspended its Job while nobody watched, which ends what ran", left)),
         }
     }
 
     /// What is known of a job whose Pod may have gone while nobody watched.
-    fn unseen(&self, why: &str, left: Left) -> (Learned, bool) {
+    fn unseen(&self, why: &str, left: RemainingPods) -> (OutcomeEvidence, bool) {
         match left {
-            Left::Nothing => (taken_unseen(why), self.is_gone_unseen()),
-            Left::Stray(pod) => (with_stray(taken_unseen(why), &pod), false),
-            Left::Own | Left::Unanswered => (taken_unseen(why), false),
+            RemainingPods::Nothing => (taken_unseen(why), self.is_gone_unseen()),
+            RemainingPods::Stray(pod) => (with_stray(taken_unseen(why), &pod), false),
+            RemainingPods::Own | RemainingPods::Unanswered => (taken_unseen(why), false),
         }
     }
 
@@ -144,24 +144,24 @@ impl Follower {
             // From now on nobody lets it go, whatever becomes of this daemon.
             self.note_or_warn().await;
         }
-        let taken = tokio::time::timeout(TIDY_WITHIN, self.delete_suspended(uid.as_deref())).await.unwrap_or(Taken::Unanswered);
+        let taken = tokio::time::timeout(TIDY_WITHIN, self.delete_suspended(uid.as_deref())).await.unwrap_or(Withdrawn::Unanswered);
         match taken {
-            Taken::Away => {}
+            Withdrawn::Away => {}
             // It is taken away when the job is forgotten.
-            Taken::Unanswered if !self.is_doubtful => {}
+            Withdrawn::Unanswered if !self.is_doubtful => {}
             taken => {
                 self.record.uid = uid;
                 if !self.is_doubtful {
                     self.note_or_warn().await;
                 }
-                self.is_unsure = matches!(taken, Taken::Unanswered);
+                self.is_unsure = matches!(taken, Withdrawn::Unanswered);
                 return;
             }
         }
         if self.is_doubtful {
             self.note_or_warn().await;
         }
-        self.known = Some((Learned { never: Some(never), ..Learned::default() }, true));
+        self.known = Some((OutcomeEvidence { never: Some(never), ..OutcomeEvidence::default() }, true));
     }
 
     async fn note_or_warn(&self) {
@@ -171,25 +171,25 @@ impl Follower {
     }
 
     /// Deletes the Job as long as nobody lets it go.
-    async fn delete_suspended(&self, uid: Option<&str>) -> Taken {
+    async fn delete_suspended(&self, uid: Option<&str>) -> Withdrawn {
         let jobs = self.jobs();
         loop {
             let found = match self.ask(TIDY_WITHIN, "looking for its Job", || jobs.get(&self.record.name)).await {
                 Ok(found) if found.metadata.uid.as_deref() == uid => found,
                 // Who deleted it did so before it ran, or after: nobody knows when a request may have let it go.
-                Ok(_) | Err(Refused::NotFound(_)) => return if self.is_doubtful { Taken::Late } else { Taken::Away },
-                Err(_) => return Taken::Unanswered,
+                Ok(_) | Err(RequestRefusal::NotFound(_)) => return if self.is_doubtful { Withdrawn::Late } else { Withdrawn::Away },
+                Err(_) => return Withdrawn::Unanswered,
             };
             if !is_suspended(&found) || found.annotations().contains_key(LET_GO_MARK) || had_pods(&found) {
-                return Taken::Late;
+                return Withdrawn::Late;
             }
             let as_seen = Preconditions { uid: found.uid(), resource_version: found.resource_version() };
             let params = DeleteParams::background().preconditions(as_seen);
             self.cluster.throttle.pass(self.record.is_apply).await;
             match jobs.delete(&self.record.name, &params).await {
-                Ok(_) => return Taken::Away,
+                Ok(_) => return Withdrawn::Away,
                 Err(kube::Error::Api(status)) if matches!(status.code, CONFLICT | NOT_FOUND) => {}
-                Err(_) => return Taken::Unanswered,
+                Err(_) => return Withdrawn::Unanswered,
             }
         }
     }

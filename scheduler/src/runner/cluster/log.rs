@@ -12,9 +12,9 @@ use schema::report::line::LINE_LIMIT_BYTES;
 use schema::spool::Stream;
 use schema::wire::{REPORT_MARK, TOKEN_VARIABLE};
 
-use super::follow::Follower;
+use super::follow::JobFollower;
 use crate::delivery::StreamTaken;
-use crate::runner::learned::{self, Learned};
+use crate::runner::learned::{self, OutcomeEvidence};
 
 /// Most bytes that are kept of a log: its head. A node keeps no more than 10 MiB of one by itself (`containerLogMaxSize`).
 const KEPT_LIMIT_BYTES: usize = 8 << 20;
@@ -35,10 +35,10 @@ const READ_WITHIN: Duration = Duration::from_secs(20);
 /// Piece in which it is read.
 const PIECE_BYTES: usize = 256 << 10;
 
-impl Follower {
+impl JobFollower {
     /// Adds what the log says. What was printed is kept as standard output where nothing was uploaded: nobody kept the two streams
     /// apart.
-    pub(super) async fn read_log(&self, pod: &Pod, mut learned: Learned) -> Learned {
+    pub(super) async fn read_log(&self, pod: &Pod, mut learned: OutcomeEvidence) -> OutcomeEvidence {
         let params = LogParams { container: Some(self.record.container.clone()), ..LogParams::default() };
         let (head, line) = match self.log(pod, &params, KEPT_LIMIT_BYTES, READ_WITHIN).await {
             Ok(read) => read,
@@ -83,7 +83,7 @@ impl Follower {
         let asked = self.ask(within, "reading its log", || pods.log_stream(&name, params)).await;
         let mut stream = std::pin::pin!(asked.map_err(|refused| refused.why().to_owned())?);
         let token = self.record.token.as_deref().unwrap_or_default();
-        let mut marked = Marked::new(|line| learned::in_line(line, &self.job, token).filter(|_| !token.is_empty()));
+        let mut marked = MarkedLineFinder::new(|line| learned::in_line(line, &self.job, token).filter(|_| !token.is_empty()));
         let mut head = Vec::new();
         let mut piece = vec![0; PIECE_BYTES];
         loop {
@@ -111,7 +111,7 @@ impl Follower {
 }
 
 /// Looks for marked lines in a log that comes in pieces. Of other lines nothing is kept.
-struct Marked<F> {
+struct MarkedLineFinder<F> {
     read: F,
     /// The present line, as far as it may be one.
     line: Vec<u8>,
@@ -119,7 +119,7 @@ struct Marked<F> {
     found: Option<Box<Report>>,
 }
 
-impl<F: Fn(&str) -> Option<Box<Report>>> Marked<F> {
+impl<F: Fn(&str) -> Option<Box<Report>>> MarkedLineFinder<F> {
     fn new(read: F) -> Self {
         Self { read, line: Vec::new(), is_other: false, found: None }
     }
@@ -191,18 +191,18 @@ mod tests {
         let other = format!("pvn-wrapper-rep\n\n{REPORT_MARK}\n> {}", lines[0]);
         let log = format!("before\n{}{other}{}{other}after", lines[0], lines[1]);
         for piece in [7, 4096, PIECE_BYTES] {
-            let mut marked = Marked::new(|line| learned::in_line(line, &job, "t"));
+            let mut marked = MarkedLineFinder::new(|line| learned::in_line(line, &job, "t"));
             log.as_bytes().chunks(piece).for_each(|piece| marked.take(piece));
             assert_eq!(marked.end().unwrap().exit_code, Some(2), "in pieces of {piece}");
         }
-        let mut marked = Marked::new(|line| learned::in_line(line, &job, "t"));
+        let mut marked = MarkedLineFinder::new(|line| learned::in_line(line, &job, "t"));
         marked.take(lines[0].trim_end().as_bytes());
         assert_eq!(marked.end().unwrap().exit_code, Some(1), "also without its newline");
     }
 
     #[test]
     fn of_a_line_without_an_end_nothing_is_kept() {
-        let mut marked = Marked::new(|_| None);
+        let mut marked = MarkedLineFinder::new(|_| None);
         marked.take(REPORT_MARK.as_bytes());
         for _ in 0..=MARKED_LIMIT_BYTES / PIECE_BYTES {
             marked.take(&[b'x'; PIECE_BYTES]);

@@ -13,12 +13,12 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::course::Course;
-use super::follow::{BEHIND_WITHIN, Follower, NODE_WITHIN};
+use super::follow::{BEHIND_WITHIN, JobFollower, NODE_WITHIN};
 use super::over::taken_unseen;
 use super::sight::{Sight, had_node, is_failing, is_over, is_pod_over, is_suspended_again};
-use super::stop::Left;
+use super::stop::RemainingPods;
 use crate::delivery::Holds;
-use crate::runner::learned::Learned;
+use crate::runner::learned::OutcomeEvidence;
 
 /// How long a Pod may take to end that does not say. Source: `terminationGracePeriodSeconds` of core/v1.
 const GRACE: Duration = Duration::from_secs(30);
@@ -26,7 +26,7 @@ const GRACE: Duration = Duration::from_secs(30);
 /// Longest grace of a Pod that is waited for, a century: no clock adds up whatever a Job's file may say.
 const GRACE_LIMIT: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-impl Follower {
+impl JobFollower {
     /// Whether a second Pod was seen of a Job with one try. Which was the first is noted, so that it is known after a restart, whether
     /// or not it is still there.
     pub(super) async fn has_second_pod(&mut self, sight: &Sight) -> bool {
@@ -64,7 +64,7 @@ impl Follower {
     }
 
     /// Ends a job whose Job made a second Pod, and waits for the end of all of them as long as they may take.
-    pub(super) async fn end_both(&self, course: &mut Course, stops: &mut mpsc::Receiver<()>) -> (Learned, bool) {
+    pub(super) async fn end_both(&self, course: &mut Course, stops: &mut mpsc::Receiver<()>) -> (OutcomeEvidence, bool) {
         // Either wrapper reports as the job's own.
         self.inner.delivery.hold(self.job, Holds::All);
         tracing::warn!(job = %self.job, "the Job of a job with one try made a second Pod; both are ended");
@@ -105,7 +105,7 @@ impl Follower {
         // One that went without its node's word may still run there.
         let is_over = |pod: &Pod| is_pod_over(pod) || !had_node(pod) || is_there(pod);
         let seen_over = sight.older.iter().chain(&sight.pod).all(is_over);
-        seen_over && there.own.iter().all(is_pod_over) && !matches!(there.left(), Left::Stray(_))
+        seen_over && there.own.iter().all(is_pod_over) && !matches!(there.left(), RemainingPods::Stray(_))
     }
 }
 

@@ -10,16 +10,16 @@ use schema::time::Timestamp;
 use tokio::time::Instant;
 
 use super::course::Course;
-use super::follow::{AWAY_WITHIN, BEHIND_WITHIN, Follower};
+use super::follow::{AWAY_WITHIN, BEHIND_WITHIN, JobFollower};
 use super::sight::counts::{had_pods, is_complete_alone};
 use super::sight::tries::{has_unseen_end, last_run};
 use super::sight::{Sight, ended_when_asked, init_that_ran};
 use super::stop::with_stray;
-use crate::runner::learned::{Exit, Learned, Never, Taken};
+use crate::runner::learned::{Exit, Never, OutcomeEvidence, Taken};
 
-impl Follower {
+impl JobFollower {
     /// Whether what was seen is really the end.
-    pub(super) async fn is_over(&self, course: &mut Course, sight: &Sight, learned: &Learned) -> bool {
+    pub(super) async fn is_over(&self, course: &mut Course, sight: &Sight, learned: &OutcomeEvidence) -> bool {
         // That its Job is gone, or over, and no Pod was seen says nothing of a Pod that is not seen yet.
         if sight.pod.is_none() {
             let is_absent = course.is_absent;
@@ -62,7 +62,13 @@ impl Follower {
     }
 
     /// The last word: what it waited for if it was given up, and the log where nothing was delivered.
-    pub(super) async fn over(&self, mut learned: Learned, mut gone: bool, course: &Course, sight: &Sight) -> (Learned, bool) {
+    pub(super) async fn over(
+        &self,
+        mut learned: OutcomeEvidence,
+        mut gone: bool,
+        course: &Course,
+        sight: &Sight,
+    ) -> (OutcomeEvidence, bool) {
         if let Some(never) = &mut learned.never {
             if let Some(name) = sight.pod.as_ref().and_then(init_that_ran).filter(|_| course.gave_up) {
                 let what = if course.over_time.is_some() { "ran past its timeout" } else { "did not start in time" };
@@ -116,16 +122,16 @@ impl Follower {
 }
 
 /// Somebody ended it while nobody watched: then no report says that its command ended by itself.
-pub(super) fn taken_unseen(why: &str) -> Learned {
-    Learned { taken: Some(Taken { why: why.to_owned(), at: None }), ..lost(why) }
+pub(super) fn taken_unseen(why: &str) -> OutcomeEvidence {
+    OutcomeEvidence { taken: Some(Taken { why: why.to_owned(), at: None }), ..lost(why) }
 }
 
-pub(super) fn lost(why: &str) -> Learned {
-    Learned { lost: Some(why.to_owned()), ..Learned::default() }
+pub(super) fn lost(why: &str) -> OutcomeEvidence {
+    OutcomeEvidence { lost: Some(why.to_owned()), ..OutcomeEvidence::default() }
 }
 
 /// Its Job was deleted and something of it is still there: whether it ran in the last moment nobody knows.
-pub(super) fn never_learned(course: &Course) -> Learned {
+pub(super) fn never_learned(course: &Course) -> OutcomeEvidence {
     if !course.gave_up {
         return lost("it was stopped before it had started, and its Job or its Pod could not be deleted");
     }

@@ -17,14 +17,14 @@ const SEEN_LIMIT: usize = 256;
 
 /// What a job's own objects are known by: until its Job is made, by its name alone. Cloned freely.
 #[derive(Debug, Clone)]
-pub(super) struct Own {
+pub(super) struct OwnObjects {
     name: String,
     uid: Arc<OnceLock<String>>,
     /// Uids of the Pods that were seen to be its own.
     seen: Arc<Mutex<HashSet<String>>>,
 }
 
-impl Own {
+impl OwnObjects {
     /// The Job of this name; `uid` once that is known.
     pub(super) fn new(name: &str, uid: Option<&str>) -> Self {
         let uid = Arc::new(uid.map_or_else(OnceLock::new, |uid| OnceLock::from(uid.to_owned())));
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_copy_is_none_of_its_own_under_whatever_name() {
-        let own = Own::new("web", None);
+        let own = OwnObjects::new("web", None);
         let job = |name: &str, uid: &str| serde_json::from_value(json!({"metadata": {"name": name, "uid": uid}})).unwrap();
         let owner =
             |name: &str, uid: &str| json!([{"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": uid, "controller": true}]);
@@ -116,13 +116,13 @@ mod tests {
         };
         for label in OWNER_LABELS {
             assert!(own.has_pod(&orphan("a", label, "1")) && !own.has_pod(&orphan("b", label, "2")));
-            assert!(!Own::new("web", None).has_pod(&orphan("a", label, "1")), "nobody knows yet");
+            assert!(!OwnObjects::new("web", None).has_pod(&orphan("a", label, "1")), "nobody knows yet");
         }
         assert!(own.has_pod(&orphan("a", "x", "y")) && !own.has_pod(&orphan("b", "x", "y")), "what was seen as its own stays so");
         assert!(is_of_nobody(&orphan("b", "x", "y")) && !is_of_nobody(&orphan("b", OWNER_LABELS[0], "2")));
         assert!(!is_of_nobody(&pod(owner("web", "2"))));
         own.knows("c");
         assert!(own.has_pod(&orphan("c", "x", "y")), "noted before a restart");
-        assert!(!Own::new("web", Some("1")).is_job(&job("web", "2")));
+        assert!(!OwnObjects::new("web", Some("1")).is_job(&job("web", "2")));
     }
 }

@@ -34,13 +34,13 @@ const ANSWER_LIMIT_BYTES: u64 = 1 << 20;
 
 /// What a plugin prints, but for what nobody here needs.
 #[derive(Deserialize)]
-struct Answer {
-    status: Option<Given>,
+struct ExecCredential {
+    status: Option<ExecCredentialStatus>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Given {
+struct ExecCredentialStatus {
     token: Option<String>,
     client_certificate_data: Option<String>,
     client_key_data: Option<String>,
@@ -79,7 +79,7 @@ pub(super) async fn credentials(user: &mut AuthInfo) -> Result<Option<Timestamp>
 }
 
 /// Puts what was given where a kubeconfig without a plugin has it.
-fn take(user: &mut AuthInfo, given: &Given) -> Result<(), String> {
+fn take(user: &mut AuthInfo, given: &ExecCredentialStatus) -> Result<(), String> {
     let broken = |_not_shown| "its user cannot be written".to_owned();
     let mut plain = serde_json::to_value(&*user).map_err(broken)?;
     if let Some(token) = &given.token {
@@ -93,8 +93,8 @@ fn take(user: &mut AuthInfo, given: &Given) -> Result<(), String> {
     Ok(())
 }
 
-fn read(answer: &[u8]) -> Result<Given, String> {
-    let answer: Answer =
+fn read(answer: &[u8]) -> Result<ExecCredentialStatus, String> {
+    let answer: ExecCredential =
         serde_json::from_slice(answer).map_err(|_not_shown| "printed no ExecCredential; run it by hand to see what it says".to_owned())?;
     let given = answer.status.ok_or("printed no `status`, where the credentials are")?;
     if given.token.is_none() && (given.client_certificate_data.is_none() || given.client_key_data.is_none()) {

@@ -46,7 +46,7 @@ pub(super) struct Record {
     /// Uid of the first Pod that was seen of a Job with one try.
     #[serde(default)]
     pub(super) pod: Option<String>,
-    /// The secrets that it was given, sealed ([`super::hidden::Hidden`]).
+    /// The secrets that it was given, sealed ([`super::hidden::SecretFinder`]).
     #[serde(default)]
     pub(super) secrets: String,
     /// The Job's uid, once it was made.
@@ -55,13 +55,13 @@ pub(super) struct Record {
 
 /// The files.
 #[derive(Debug, Clone)]
-pub(super) struct Records {
+pub(super) struct JobRecords {
     directory: PathBuf,
     /// The jobs that have a file, also one that cannot be read.
     jobs: Arc<Mutex<HashSet<JobId>>>,
 }
 
-impl Records {
+impl JobRecords {
     /// Opens the directory, and makes it when it is missing.
     pub(super) fn open(directory: &Path) -> io::Result<Self> {
         fs::create_dir_all(directory)?;
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn what_is_known_of_a_job_reads_back_and_is_forgotten() {
         let home = tempfile::tempdir().unwrap();
-        let records = Records::open(&home.path().join("cluster")).unwrap();
+        let records = JobRecords::open(&home.path().join("cluster")).unwrap();
         let job = JobId::derive(&[b"x"]);
         assert_eq!(records.get(job).unwrap(), None);
         let place = ClusterPlace {
@@ -168,7 +168,7 @@ mod tests {
         records.put(job, &record).unwrap();
         assert_eq!(records.get(job).unwrap(), Some(record));
         assert_eq!(records.jobs(), [job]);
-        assert!(Records::open(&home.path().join("cluster")).unwrap().has(job), "also after a restart");
+        assert!(JobRecords::open(&home.path().join("cluster")).unwrap().has(job), "also after a restart");
         records.remove(job).unwrap();
         records.remove(job).unwrap();
         assert_eq!(records.get(job).unwrap(), None);

@@ -13,11 +13,11 @@ use schema::report::Report;
 use schema::time::Timestamp;
 
 use super::changed;
-use super::faults::Refusal;
+use super::faults::WatchRefusal;
 use super::job;
 use super::let_go::LET_GO_MARK;
-use super::waits::Wait;
-use crate::runner::learned::{self, Decides, Exit, JobEnd, Learned, Never, Taken};
+use super::waits::StartBlocker;
+use crate::runner::learned::{self, Decides, Exit, JobEnd, Never, OutcomeEvidence, Taken};
 
 mod asked;
 pub(super) mod counts;
@@ -54,8 +54,8 @@ pub(super) struct Sight {
     /// How often the watch of the Pods was lost.
     pub(super) pods_broken: u32,
     /// Why the cluster does not let us see the Jobs, or the Pods, since it last did.
-    pub(super) jobs_refused: Option<Refusal>,
-    pub(super) pods_refused: Option<Refusal>,
+    pub(super) jobs_refused: Option<WatchRefusal>,
+    pub(super) pods_refused: Option<WatchRefusal>,
     /// Containers that were seen to run in a Pod, by its uid, that had been asked to end.
     pub(super) outlived: Vec<(Option<String>, String)>,
 }
@@ -67,7 +67,7 @@ impl Sight {
     }
 
     /// Why not all was seen yet that is there, if the cluster refuses that.
-    pub(super) fn refusal(&self) -> Option<&Refusal> {
+    pub(super) fn refusal(&self) -> Option<&WatchRefusal> {
         let pods = self.pods_refused.as_ref().filter(|_| !self.pods_listed);
         self.jobs_refused.as_ref().filter(|_| !self.jobs_listed).or(pods)
     }
@@ -127,7 +127,7 @@ const OUTLIVED_LIMIT: usize = 256;
 
 /// What to look at.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Subject<'a> {
+pub(super) struct SightSubject<'a> {
     /// Name of the container that is the command.
     pub(super) container: &'a str,
     /// Whether the Job has more than one try; then only it says when it is over.
@@ -147,9 +147,9 @@ pub(super) struct Subject<'a> {
 
 /// What it means.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Seen {
+pub(super) enum SightOutcome {
     /// It has not started.
-    Waiting(Option<Wait>),
+    Waiting(Option<StartBlocker>),
     /// Its command runs.
     Running {
         /// Since when.
@@ -158,7 +158,7 @@ pub(super) enum Seen {
     /// It is over.
     Over {
         /// What is known.
-        learned: Box<Learned>,
+        learned: Box<OutcomeEvidence>,
         /// Whether nothing of it is left.
         gone: bool,
     },
@@ -166,18 +166,18 @@ pub(super) enum Seen {
 
 /// Looks. Jobs and Pods are seen on two ways of which neither waits for the other: a Job that is over says nothing of a Pod that
 /// has not been seen yet.
-pub(super) fn look(sight: &Sight, subject: Subject<'_>) -> Seen {
+pub(super) fn look(sight: &Sight, subject: SightSubject<'_>) -> SightOutcome {
     let Some(pod) = &sight.pod else { return look_without_pod(sight, subject) };
     let seen = look_at_pod(pod, sight, subject);
     match seen {
         // One try of several, and there are no more when its Job is suspended, which we delete then.
-        Seen::Over { learned, gone } if subject.tries_again && sight.job.as_ref().is_some_and(|job| is_stopped_short(job, pod)) => {
+        SightOutcome::Over { learned, gone } if subject.tries_again && sight.job.as_ref().is_some_and(|job| is_stopped_short(job, pod)) => {
             let lost = learned.lost.clone().or_else(|| Some("somebody suspended its Job, which makes no more tries".to_owned()));
-            Seen::Over { learned: Box::new(Learned { lost, ..*learned }), gone }
+            SightOutcome::Over { learned: Box::new(OutcomeEvidence { lost, ..*learned }), gone }
         }
-        Seen::Over { .. } if subject.tries_again && !sight.is_job_over() => Seen::Waiting(None),
+        SightOutcome::Over { .. } if subject.tries_again && !sight.is_job_over() => SightOutcome::Waiting(None),
         // What ran before the last Pod, which did not, is what there is to tell.
-        Seen::Over { .. } if subject.tries_again && subject.started && tries::never_ran(pod, sight, subject.container) => {
+        SightOutcome::Over { .. } if subject.tries_again && subject.started && tries::never_ran(pod, sight, subject.container) => {
             match tries::last_run(sight, subject.container).and_then(|last| Some((last, tries::end_of_run(last, subject.container)?))) {
                 Some((last, ended)) => look_at_end(last, sight, ended, subject),
                 None => lost("its last Pod did not run, and how its tries before that ended nobody saw", true),
@@ -192,7 +192,7 @@ fn is_stopped_short(job: &Job, pod: &Pod) -> bool {
     !is_over(job) && is_suspended_again(job, Some(pod))
 }
 
-fn look_without_pod(sight: &Sight, subject: Subject<'_>) -> Seen {
+fn look_without_pod(sight: &Sight, subject: SightSubject<'_>) -> SightOutcome {
     let had_pod = subject.started || sight.job.as_ref().is_some_and(had_pods);
     if sight.job_gone {
         return match (subject.deleted, had_pod) {
@@ -201,17 +201,20 @@ fn look_without_pod(sight: &Sight, subject: Subject<'_>) -> Seen {
             (false, _) => {
                 let why = "its Job was deleted, and nobody saw a Pod of it".to_owned();
                 let taken = Some(Taken { why: why.clone(), at: None });
-                Seen::Over { learned: Box::new(Learned { lost: Some(why), taken, ..Learned::default() }), gone: false }
+                SightOutcome::Over {
+                    learned: Box::new(OutcomeEvidence { lost: Some(why), taken, ..OutcomeEvidence::default() }),
+                    gone: false,
+                }
             }
         };
     }
     match sight.job.as_ref().and_then(|job| Some((job, end_of(job)?))) {
         Some((_, why)) if !had_pod => never(why, true),
-        _ => Seen::Waiting(None),
+        _ => SightOutcome::Waiting(None),
     }
 }
 
-fn look_at_pod(pod: &Pod, sight: &Sight, subject: Subject<'_>) -> Seen {
+fn look_at_pod(pod: &Pod, sight: &Sight, subject: SightSubject<'_>) -> SightOutcome {
     let empty = PodStatus::default();
     let status = pod.status.as_ref().unwrap_or(&empty);
     let main = status.container_statuses.iter().flatten().find(|status| status.name == subject.container);
@@ -228,7 +231,7 @@ fn look_at_pod(pod: &Pod, sight: &Sight, subject: Subject<'_>) -> Seen {
     }
     let runs = main.is_some_and(|main| main.started == Some(true) || state(main).is_some_and(|state| state.running.is_some()));
     if status.phase.as_deref() == Some("Failed") {
-        return look_at_failure(pod, sight, main, Subject { started: subject.started || runs, ..subject });
+        return look_at_failure(pod, sight, main, SightSubject { started: subject.started || runs, ..subject });
     }
     if sight.pod_gone {
         let what = if sight.job_gone { "its Job and its Pod were deleted" } else { "its Pod was deleted" };
@@ -239,14 +242,17 @@ fn look_at_pod(pod: &Pod, sight: &Sight, subject: Subject<'_>) -> Seen {
         let what = disruption(status).unwrap_or_else(|| what.to_owned());
         let why = format!("{what}, and its node did not say what became of its command, which may still run there");
         let taken = taken.map(|taken| Taken { why: why.clone(), ..taken });
-        return Seen::Over { learned: Box::new(Learned { lost: Some(why), taken, ..Learned::default() }), gone: false };
+        return SightOutcome::Over {
+            learned: Box::new(OutcomeEvidence { lost: Some(why), taken, ..OutcomeEvidence::default() }),
+            gone: false,
+        };
     }
     // The wrapper may be heard before its node has said that it runs.
     if runs || (subject.started && !subject.tries_again && !subject.deleted) {
         let since = main.and_then(state).and_then(|state| state.running.as_ref()?.started_at.as_ref());
-        return Seen::Running { since: since.map(time) };
+        return SightOutcome::Running { since: since.map(time) };
     }
-    Seen::Waiting(waits_for(status, main).or_else(|| waits_for_init(pod)))
+    SightOutcome::Waiting(waits_for(status, main).or_else(|| waits_for_init(pod)))
 }
 
 /// Whether a node was chosen for a Pod: from then on its status is behind what happens there.
@@ -262,7 +268,7 @@ pub(super) fn had_node(pod: &Pod) -> bool {
 
 /// A Pod that failed although its command's container did not end: refused by its node, evicted before anything started, or called
 /// so by somebody who does not hear of its node any more.
-fn look_at_failure(pod: &Pod, sight: &Sight, main: Option<&ContainerStatus>, subject: Subject<'_>) -> Seen {
+fn look_at_failure(pod: &Pod, sight: &Sight, main: Option<&ContainerStatus>, subject: SightSubject<'_>) -> SightOutcome {
     let empty = PodStatus::default();
     let status = pod.status.as_ref().unwrap_or(&empty);
     let by_somebody = || taken(pod, sight, subject).filter(|_| !subject.deleted).map(|taken| taken.why);
@@ -304,7 +310,7 @@ fn is_refused(status: &PodStatus) -> bool {
 }
 
 /// The container has ended: by itself, or not.
-fn look_at_end(pod: &Pod, sight: &Sight, ended: &ContainerStateTerminated, subject: Subject<'_>) -> Seen {
+fn look_at_end(pod: &Pod, sight: &Sight, ended: &ContainerStateTerminated, subject: SightSubject<'_>) -> SightOutcome {
     let reason = ended.reason.as_deref().unwrap_or_default();
     let said = ended.message.as_deref().unwrap_or_default();
     if cannot_start(ended) && !subject.started {
@@ -329,7 +335,7 @@ fn look_at_end(pod: &Pod, sight: &Sight, ended: &ContainerStateTerminated, subje
     };
     let exit = Some(exit).filter(|_| lost.is_none());
     let taken = taken(pod, sight, subject);
-    Seen::Over { learned: Box::new(Learned { message, exit, lost, taken, ..Learned::default() }), gone: true }
+    SightOutcome::Over { learned: Box::new(OutcomeEvidence { message, exit, lost, taken, ..OutcomeEvidence::default() }), gone: true }
 }
 
 /// Whether a container was made and never ran.
@@ -363,7 +369,7 @@ fn ended(status: &ContainerStatus) -> Option<&ContainerStateTerminated> {
 }
 
 /// The last end of one that was to be started again, when its Job is over and nobody does so any more.
-fn last_end<'a>(status: &'a ContainerStatus, sight: &Sight, subject: Subject<'_>) -> Option<&'a ContainerStateTerminated> {
+fn last_end<'a>(status: &'a ContainerStatus, sight: &Sight, subject: SightSubject<'_>) -> Option<&'a ContainerStateTerminated> {
     let is_last = subject.tries_again && sight.is_job_over() && state(status).is_some_and(|state| state.waiting.is_some());
     status.last_state.as_ref().filter(|_| is_last)?.terminated.as_ref()
 }
@@ -396,18 +402,18 @@ fn disruption(status: &PodStatus) -> Option<String> {
 }
 
 /// What keeps a Pod from starting.
-fn waits_for(status: &PodStatus, main: Option<&ContainerStatus>) -> Option<Wait> {
+fn waits_for(status: &PodStatus, main: Option<&ContainerStatus>) -> Option<StartBlocker> {
     let unscheduled = status.conditions.iter().flatten().find(|condition| condition.type_ == "PodScheduled" && condition.status == "False");
     if let Some(condition) = unscheduled {
         let reason = condition.reason.as_deref().unwrap_or("Unschedulable");
-        return Some(Wait::new(reason, words(Some(reason), condition.message.as_deref(), reason)));
+        return Some(StartBlocker::new(reason, words(Some(reason), condition.message.as_deref(), reason)));
     }
     let others = status.init_container_statuses.iter().flatten().chain(main);
     for container in others {
         let Some(waiting) = state(container).and_then(|state| state.waiting.as_ref()) else { continue };
         if !matches!(waiting.reason.as_deref(), None | Some("ContainerCreating" | "PodInitializing")) {
             let reason = waiting.reason.as_deref().unwrap_or_default();
-            return Some(Wait::new(reason, words(Some(reason), waiting.message.as_deref(), "its container waits")));
+            return Some(StartBlocker::new(reason, words(Some(reason), waiting.message.as_deref(), "its container waits")));
         }
     }
     None
@@ -468,12 +474,15 @@ fn words(reason: Option<&str>, message: Option<&str>, otherwise: &str) -> String
     }
 }
 
-fn never(why: String, surroundings: bool) -> Seen {
-    Seen::Over { learned: Box::new(Learned { never: Some(Never { why, surroundings }), ..Learned::default() }), gone: true }
+fn never(why: String, surroundings: bool) -> SightOutcome {
+    SightOutcome::Over {
+        learned: Box::new(OutcomeEvidence { never: Some(Never { why, surroundings }), ..OutcomeEvidence::default() }),
+        gone: true,
+    }
 }
 
-fn lost(why: &str, gone: bool) -> Seen {
-    Seen::Over { learned: Box::new(Learned { lost: Some(why.to_owned()), ..Learned::default() }), gone }
+fn lost(why: &str, gone: bool) -> SightOutcome {
+    SightOutcome::Over { learned: Box::new(OutcomeEvidence { lost: Some(why.to_owned()), ..OutcomeEvidence::default() }), gone }
 }
 
 fn time(time: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Time) -> Timestamp {

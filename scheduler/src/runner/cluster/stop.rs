@@ -6,15 +6,15 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
 use kube::{Api, ResourceExt};
 use serde_json::json;
 
-use super::ask::Refused;
+use super::ask::RequestRefusal;
 use super::changed;
 use super::course::Course;
-use super::follow::{AWAY_WITHIN, FIELD_MANAGER, Follower};
+use super::follow::{AWAY_WITHIN, FIELD_MANAGER, JobFollower};
 use super::job::JOB_LABEL;
 use super::own::is_of_nobody;
 use super::sight::{Sight, is_over, is_pod_over, is_suspended_again};
-use super::waits::Wait;
-use crate::runner::learned::{Learned, Taken};
+use super::waits::StartBlocker;
+use crate::runner::learned::{OutcomeEvidence, Taken};
 
 /// Least seconds that a Pod has to end, as after the second stop. Not 0: then it would be gone from the books before it is gone from its
 /// node, and nobody could tell that its command has ended.
@@ -32,7 +32,7 @@ pub(super) struct There {
 }
 
 /// What is left of a job's Pods.
-pub(super) enum Left {
+pub(super) enum RemainingPods {
     Nothing,
     /// Only one of this name that may be its own. It is nobody's to delete.
     Stray(String),
@@ -42,24 +42,24 @@ pub(super) enum Left {
 }
 
 impl There {
-    pub(super) fn left(&self) -> Left {
+    pub(super) fn left(&self) -> RemainingPods {
         match &self.stray {
-            _ if !self.own.is_empty() => Left::Own,
-            Some(stray) => Left::Stray(stray.clone()),
-            None => Left::Nothing,
+            _ if !self.own.is_empty() => RemainingPods::Own,
+            Some(stray) => RemainingPods::Stray(stray.clone()),
+            None => RemainingPods::Nothing,
         }
     }
 }
 
 /// What is known of a job of which such a Pod is left: not that it never started.
-pub(super) fn with_stray(learned: Learned, pod: &str) -> Learned {
+pub(super) fn with_stray(learned: OutcomeEvidence, pod: &str) -> OutcomeEvidence {
     let with = |why: String| format!("{why}; the Pod {pod} has its label and no owner and runs: it may be its own; look before you retry");
     let lost = learned.never.map(|never| never.why).or(learned.lost).map(with);
     let taken = learned.taken.map(|taken| Taken { why: with(taken.why), ..taken });
-    Learned { never: None, lost, taken, ..learned }
+    OutcomeEvidence { never: None, lost, taken, ..learned }
 }
 
-impl Follower {
+impl JobFollower {
     /// The first time the Pod gets TERM, and KILL after its grace; the second time at once. A Job that has not started is deleted,
     /// when that is known.
     pub(super) async fn stop(&self, course: &mut Course, is_listed: bool) {
@@ -75,11 +75,11 @@ impl Follower {
             1 => self.try_to_end_pods().await,
             _ => self.delete_its_pods(&DeleteParams::default().grace_period(LEAST_GRACE_S)).await,
         };
-        course.unstopped = done.as_ref().err().map(Wait::unstopped);
+        course.unstopped = done.as_ref().err().map(StartBlocker::unstopped);
         self.note_refusal(done);
     }
 
-    async fn delete_its_pods(&self, delete: &DeleteParams) -> Result<(), Refused> {
+    async fn delete_its_pods(&self, delete: &DeleteParams) -> Result<(), RequestRefusal> {
         let pods = self.pods();
         let mut done = Ok(());
         for pod in self.its_pods().await? {
@@ -97,18 +97,18 @@ impl Follower {
         self.note_refusal(self.try_to_end_pods().await);
     }
 
-    async fn try_to_end_pods(&self) -> Result<(), Refused> {
+    async fn try_to_end_pods(&self) -> Result<(), RequestRefusal> {
         let jobs = self.jobs();
         let patch = Patch::Merge(json!({"metadata": {"uid": self.record.uid}, "spec": {"activeDeadlineSeconds": END_NOW_S}}));
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         let ended = self.ask(AWAY_WITHIN, "stopping its Job", || jobs.patch(&self.record.name, &params, &patch)).await;
         match ended {
-            Err(Refused::NotFound(_)) => self.delete_its_pods(&DeleteParams::default()).await,
+            Err(RequestRefusal::NotFound(_)) => self.delete_its_pods(&DeleteParams::default()).await,
             ended => ended.map(drop),
         }
     }
 
-    fn note_refusal(&self, done: Result<(), Refused>) {
+    fn note_refusal(&self, done: Result<(), RequestRefusal>) {
         if let Err(refused) = done {
             tracing::warn!(job = %self.job, why = refused.why(), "a job on a cluster could not be stopped");
         }
@@ -122,10 +122,10 @@ impl Follower {
         let params = DeleteParams::background().preconditions(Preconditions { uid, resource_version: None });
         match self.ask(AWAY_WITHIN, "deleting its Job", || jobs.delete(&self.record.name, &params)).await {
             // Of a Job that was never made nothing can be left.
-            Err(Refused::NotFound(_)) if self.own.uid().is_some() => {
+            Err(RequestRefusal::NotFound(_)) if self.own.uid().is_some() => {
                 self.note_refusal(self.delete_its_pods(&DeleteParams::default()).await);
             }
-            Ok(_) | Err(Refused::NotFound(_)) => {}
+            Ok(_) | Err(RequestRefusal::NotFound(_)) => {}
             Err(refused) => {
                 tracing::warn!(job = %self.job, why = refused.why(), "a Job could not be deleted; it stays suspended or ends by its deadline");
                 return false;
@@ -138,12 +138,12 @@ impl Follower {
         ListParams::default().labels(&format!("{JOB_LABEL}={}", self.job))
     }
 
-    pub(super) async fn its_pods(&self) -> Result<Vec<Pod>, Refused> {
+    pub(super) async fn its_pods(&self) -> Result<Vec<Pod>, RequestRefusal> {
         Ok(self.pods_there().await?.own)
     }
 
     /// The Pods with its label.
-    pub(super) async fn pods_there(&self) -> Result<There, Refused> {
+    pub(super) async fn pods_there(&self) -> Result<There, RequestRefusal> {
         let (pods, params) = (self.pods(), self.of_its_label());
         let found = self.ask(AWAY_WITHIN, "looking for its Pods", || pods.list(&params)).await?;
         let (own, others): (Vec<Pod>, Vec<Pod>) = found.items.into_iter().partition(|pod| self.own.has_pod(pod));
@@ -152,8 +152,8 @@ impl Follower {
     }
 
     /// What is known to be left of its Pods.
-    pub(super) async fn left(&self) -> Left {
-        self.pods_there().await.map_or(Left::Unanswered, |there| there.left())
+    pub(super) async fn left(&self) -> RemainingPods {
+        self.pods_there().await.map_or(RemainingPods::Unanswered, |there| there.left())
     }
 
     /// Whether it is known that none of its Pods runs or will, and that the last of them is as it was seen.

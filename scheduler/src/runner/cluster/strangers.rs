@@ -13,12 +13,12 @@ use schema::id::JobId;
 use tokio::time::Instant;
 
 use super::begin::its_job;
-use super::follow::{AWAY_WITHIN, Follower};
+use super::follow::{AWAY_WITHIN, JobFollower};
 use super::job::{self, JOB_LABEL};
 use super::leave::May;
 use super::record::Record;
-use super::waits::Wait;
-use super::{ClusterRunner, FORGET_AGAIN, Inner, later, sight, told};
+use super::waits::StartBlocker;
+use super::{ClusterInner, ClusterRunner, FORGET_AGAIN, later, sight, told};
 use crate::runner::ClusterJob;
 use crate::runner::learned::Never;
 
@@ -84,7 +84,7 @@ impl ClusterRunner {
     }
 }
 
-impl Inner {
+impl ClusterInner {
     async fn is_over(&self, record: &Record) -> bool {
         let Ok(cluster) = self.clusters.get(&record.place).await else { return false };
         let jobs = Api::namespaced(cluster.client.clone(), &record.place.namespace);
@@ -106,7 +106,7 @@ impl Inner {
     }
 }
 
-impl Follower {
+impl JobFollower {
     /// Lets an apply be made only where no other one of its instance runs that the database does not know, and waits for the Job of an
     /// earlier one.
     ///
@@ -132,7 +132,7 @@ impl Follower {
             if Instant::now() + LOOK_AGAIN >= deadline {
                 return Err(later(why));
             }
-            self.teller.tell(Some(&Wait::refused(&why)));
+            self.teller.tell(Some(&StartBlocker::refused(&why)));
             tokio::time::sleep(LOOK_AGAIN).await;
         }
     }

@@ -13,13 +13,13 @@ use schema::id::JobId;
 use schema::time::Timestamp;
 use tokio::time::Instant;
 
-use super::ask::Refused;
-use super::faults::Refusal;
-use super::follow::Follower;
-use super::hidden::Hidden;
+use super::ask::RequestRefusal;
+use super::faults::WatchRefusal;
+use super::follow::JobFollower;
+use super::hidden::SecretFinder;
 use super::rights;
 use crate::compile::ClusterPlace;
-use crate::runner::{self, News, Told};
+use crate::runner::{self, News, RunnerEvent};
 
 /// Shortest time between two words about one job: the cluster puts the same thing in turns (ErrImagePull, ImagePullBackOff),
 /// and each telling is a commit.
@@ -33,7 +33,7 @@ const EVENTS_LIMIT: u32 = 50;
 
 /// What a job waits for that has not started, in the cluster's own words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Wait {
+pub(super) struct StartBlocker {
     /// For people.
     pub(super) why: String,
     /// What would end it, as the end of "it ends when …".
@@ -44,7 +44,7 @@ pub(super) struct Wait {
     pub(super) surroundings: bool,
 }
 
-impl Wait {
+impl StartBlocker {
     /// The wait that a status or an event of this reason means.
     pub(super) fn new(reason: &str, why: String) -> Self {
         let (ends_when, surroundings) = way_out(reason, &why);
@@ -59,10 +59,10 @@ impl Wait {
     }
 
     /// The same, because the cluster refuses that.
-    pub(super) fn unseen_for(refusal: &Refusal, place: &ClusterPlace) -> Self {
+    pub(super) fn unseen_for(refusal: &WatchRefusal, place: &ClusterPlace) -> Self {
         match refusal {
-            Refusal::Unauthorized(why) => Self::unseen_with("Unauthorized", why, ""),
-            Refusal::Forbidden { verb, resource, said } => {
+            WatchRefusal::Unauthorized(why) => Self::unseen_with("Unauthorized", why, ""),
+            WatchRefusal::Forbidden { verb, resource, said } => {
                 let (why, remedy) = rights::forbidden(place, verb, resource, said);
                 Self::unseen_with("Unpermitted", &why, &format!("; {remedy}"))
             }
@@ -75,7 +75,7 @@ impl Wait {
     }
 
     /// It runs, and the cluster did not take its stop.
-    pub(super) fn unstopped(refused: &Refused) -> Self {
+    pub(super) fn unstopped(refused: &RequestRefusal) -> Self {
         Self { is_unseen: true, ..Self::new("Unstopped", format!("it was not asked to end: {}", refused.why())) }
     }
 
@@ -126,38 +126,38 @@ pub(super) struct Teller {
     /// When the job is given up.
     until: Timestamp,
     /// The secrets that nobody is told.
-    pub(super) hidden: Hidden,
-    said: Mutex<Said>,
+    pub(super) hidden: SecretFinder,
+    said: Mutex<ToldWait>,
 }
 
 #[derive(Debug)]
-struct Said {
+struct ToldWait {
     /// What was told last; `None` = that of an earlier life, which nobody here knows.
-    told: Option<Option<Wait>>,
+    told: Option<Option<StartBlocker>>,
     /// What is so.
-    now: Option<Wait>,
+    now: Option<StartBlocker>,
     next_at: Instant,
 }
 
 impl Teller {
     /// Of a job that is given up then. `is_new`: nothing was ever told of it.
-    pub(super) fn new(news: News, job: JobId, until: Timestamp, is_new: bool, hidden: Hidden) -> Self {
-        let said = Said { told: is_new.then_some(None), now: None, next_at: Instant::now() };
+    pub(super) fn new(news: News, job: JobId, until: Timestamp, is_new: bool, hidden: SecretFinder) -> Self {
+        let said = ToldWait { told: is_new.then_some(None), now: None, next_at: Instant::now() };
         Self { news, job, until, hidden, said: Mutex::new(said) }
     }
 
     /// This is so now.
-    pub(super) fn tell(&self, wait: Option<&Wait>) {
+    pub(super) fn tell(&self, wait: Option<&StartBlocker>) {
         self.tell_at(wait, Instant::now());
     }
 
-    fn tell_at(&self, wait: Option<&Wait>, now: Instant) {
+    fn tell_at(&self, wait: Option<&StartBlocker>, now: Instant) {
         let mut said = self.said.lock().expect("nobody panics with the lock");
         said.now = wait.cloned();
         if said.told.as_ref() == Some(&said.now) || now < said.next_at {
             return;
         }
-        let wait = said.now.clone().map(|wait| runner::Wait {
+        let wait = said.now.clone().map(|wait| runner::JobWait {
             why: self.hidden.hide(&wait.why),
             ends_when: wait.ends_when.to_owned(),
             until: self.until,
@@ -165,7 +165,7 @@ impl Teller {
             is_unseen: wait.is_unseen,
         });
         // A queue that is full has more important news; these words can wait.
-        if self.news.try_send(Told::Waits { job: self.job, wait }).is_ok() {
+        if self.news.try_send(RunnerEvent::Waits { job: self.job, wait }).is_ok() {
             said.told = Some(said.now.clone());
         }
         said.next_at = now + TELL_EVERY;
@@ -178,9 +178,9 @@ impl Teller {
     }
 }
 
-impl Follower {
+impl JobFollower {
     /// Why nothing goes on with an object, in the words of whoever cannot go on: the newest warning about it.
-    pub(super) async fn warning(&self, name: &str) -> Option<Wait> {
+    pub(super) async fn warning(&self, name: &str) -> Option<StartBlocker> {
         let events: Api<Event> = Api::namespaced(self.cluster.client.clone(), &self.record.place.namespace);
         let params = ListParams::default().fields(&format!("involvedObject.name={name},type=Warning")).limit(EVENTS_LIMIT);
         self.cluster.throttle.pass(self.record.is_apply).await;
@@ -190,7 +190,7 @@ impl Follower {
         let told = found.items.into_iter().filter(|event| event.reason.as_deref() != Some("FailedScheduling"));
         let event = told.max_by_key(|event| event.last_timestamp.as_ref().map(|at| at.0).or(event.event_time.as_ref().map(|at| at.0)))?;
         let (reason, message) = (event.reason.unwrap_or_default(), event.message.unwrap_or_default());
-        Some(Wait::new(&reason, format!("{reason}: {message}")))
+        Some(StartBlocker::new(&reason, format!("{reason}: {message}")))
     }
 }
 
@@ -200,16 +200,16 @@ mod tests {
 
     #[test]
     fn words_are_cut_at_a_character() {
-        let wait = Wait::new("Unschedulable", "é".repeat(WORDS_LIMIT_BYTES));
+        let wait = StartBlocker::new("Unschedulable", "é".repeat(WORDS_LIMIT_BYTES));
         assert!(wait.why.len() <= WORDS_LIMIT_BYTES + '…'.len_utf8() && wait.why.ends_with("é…"), "{}", wait.why.len());
     }
 
     #[test]
     fn words_are_told_at_once_and_then_not_too_often() {
         let (news, mut told) = tokio::sync::mpsc::channel(4);
-        let teller = Teller::new(news, JobId::derive(&[b"x"]), Timestamp::from_millis(9), true, Hidden::default());
-        let mut words = || told.try_recv().ok().map(|told| matches!(told, Told::Waits { wait: Some(_), .. }));
-        let wait = |why: &str| Wait::new("ErrImagePull", why.to_owned());
+        let teller = Teller::new(news, JobId::derive(&[b"x"]), Timestamp::from_millis(9), true, SecretFinder::default());
+        let mut words = || told.try_recv().ok().map(|told| matches!(told, RunnerEvent::Waits { wait: Some(_), .. }));
+        let wait = |why: &str| StartBlocker::new("ErrImagePull", why.to_owned());
         let start = Instant::now() + TELL_EVERY;
         teller.tell_at(None, start);
         assert_eq!((words(), teller.due()), (None, None), "nothing was told, and nothing is");

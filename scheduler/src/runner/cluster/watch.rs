@@ -26,9 +26,9 @@ use tokio_util::task::TaskTracker;
 
 use super::ask::LONGEST_PAUSE;
 use super::clusters::{Cluster, Key};
-use super::faults::{self, Refusal};
+use super::faults::{self, WatchRefusal};
 use super::job::JOB_LABEL;
-use super::own::Own;
+use super::own::OwnObjects;
 use super::sight::Sight;
 
 /// How often everything is listed anew although nothing seems wrong: an event that got lost costs no more than this.
@@ -82,14 +82,14 @@ struct Namespace {
 #[derive(Debug)]
 struct Watcher {
     sight: watch::Sender<Sight>,
-    own: Own,
+    own: OwnObjects,
     /// What was listed before says nothing to it.
     since: Instant,
 }
 
 /// One job's view; the job is not watched any more when it is dropped.
 #[derive(Debug)]
-pub(super) struct View {
+pub(super) struct JobView {
     pub(super) sight: watch::Receiver<Sight>,
     job: JobId,
     key: (Key, String),
@@ -104,12 +104,12 @@ impl Watches {
 
     /// Shows what becomes of a job from now on, by what is its `own`. `is_new`: there is nothing of it in the cluster yet; otherwise everything is
     /// listed once more, so that what is there already is seen.
-    pub(super) fn view(&self, cluster: &Cluster, key: Key, namespace: &str, job: JobId, own: Own, is_new: bool) -> View {
+    pub(super) fn view(&self, cluster: &Cluster, key: Key, namespace: &str, job: JobId, own: OwnObjects, is_new: bool) -> JobView {
         let run = |watched: Arc<Namespace>| watched.run(cluster.clone(), namespace.to_owned());
         self.show((key, namespace.to_owned()), job, own, is_new, run)
     }
 
-    fn show<F>(&self, key: (Key, String), job: JobId, own: Own, is_new: bool, run: impl FnOnce(Arc<Namespace>) -> F) -> View
+    fn show<F>(&self, key: (Key, String), job: JobId, own: OwnObjects, is_new: bool, run: impl FnOnce(Arc<Namespace>) -> F) -> JobView
     where
         F: Future<Output = ()> + Send + 'static,
     {
@@ -129,7 +129,7 @@ impl Watches {
             let run = run(watched.clone());
             self.keep(key.clone(), watched, run);
         }
-        View { sight, job, key, watches: self.clone() }
+        JobView { sight, job, key, watches: self.clone() }
     }
 
     /// Runs the watch of a namespace. When it panics its jobs lose their views, so that none waits for ever for news that nobody
@@ -151,7 +151,7 @@ impl Watches {
     }
 }
 
-impl Drop for View {
+impl Drop for JobView {
     fn drop(&mut self) {
         let mut open = self.watches.open.lock().expect("nobody panics with the lock");
         let Some(watched) = open.get(&self.key) else { return };
@@ -167,19 +167,19 @@ impl Drop for View {
 
 /// What the two watches have in common: which objects are there, and what a job's sight makes of one.
 trait Watched: kube::Resource<DynamicType = ()> + Clone + Send + 'static {
-    fn is_of(&self, own: &Own) -> bool;
+    fn is_of(&self, own: &OwnObjects) -> bool;
     fn seen(sight: &mut Sight, object: &Self);
     /// `is_missed`: it was there, and is not any more; how it went nobody saw.
     fn gone(sight: &mut Sight, name: &str, is_missed: bool);
     fn listed(sight: &mut Sight);
     /// The watch was lost, perhaps because the cluster refuses it.
-    fn broken(sight: &mut Sight, refusal: Option<Refusal>);
+    fn broken(sight: &mut Sight, refusal: Option<WatchRefusal>);
     /// As roles call it.
     const RESOURCE: &str;
 }
 
 impl Watched for Job {
-    fn is_of(&self, own: &Own) -> bool {
+    fn is_of(&self, own: &OwnObjects) -> bool {
         own.is_job(self)
     }
 
@@ -196,7 +196,7 @@ impl Watched for Job {
         (sight.jobs_listed, sight.jobs_refused) = (true, None);
     }
 
-    fn broken(sight: &mut Sight, refusal: Option<Refusal>) {
+    fn broken(sight: &mut Sight, refusal: Option<WatchRefusal>) {
         sight.jobs_refused = refusal;
     }
 
@@ -204,7 +204,7 @@ impl Watched for Job {
 }
 
 impl Watched for Pod {
-    fn is_of(&self, own: &Own) -> bool {
+    fn is_of(&self, own: &OwnObjects) -> bool {
         own.has_pod(self)
     }
 
@@ -222,7 +222,7 @@ impl Watched for Pod {
         (sight.pods_listed, sight.pods_refused) = (true, None);
     }
 
-    fn broken(sight: &mut Sight, refusal: Option<Refusal>) {
+    fn broken(sight: &mut Sight, refusal: Option<WatchRefusal>) {
         sight.pods_broken += 1;
         sight.pods_refused = refusal;
     }
@@ -313,7 +313,7 @@ impl Namespace {
                     tracing::warn!(why = faults::of_watch(&error), "a watch is broken; the cluster is asked again");
                     again = again.min(Instant::now() + LIST_UNWATCHED_EVERY);
                     let refusal = faults::refusal(&error, K::RESOURCE);
-                    if matches!(refusal, Some(Refusal::Forbidden { .. })) {
+                    if matches!(refusal, Some(WatchRefusal::Forbidden { .. })) {
                         forbidden();
                     }
                     self.show_all(|_| true, |sight| K::broken(sight, refusal.clone()));
@@ -359,7 +359,7 @@ mod tests {
         let watches = Watches::new(TaskTracker::new());
         let key = || (Key::default(), "n".to_owned());
         let [first, second] = [b"1", b"2"].map(|name| JobId::derive(&[name]));
-        let own = || Own::new("web", None);
+        let own = || OwnObjects::new("web", None);
         let mut view = watches.show(key(), first, own(), true, |watched| async move {
             let _poisoned = watched.jobs.lock().unwrap();
             panic!("on purpose");

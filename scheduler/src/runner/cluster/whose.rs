@@ -2,12 +2,12 @@
 //! end counts beside them. Called by the job's task; the rule itself is [`crate::runner::learned`]'s.
 
 use super::course::Course;
-use super::follow::Follower;
+use super::follow::JobFollower;
 use super::sight::{Sight, decided_by_job, taken};
 use crate::delivery::Holds;
 use crate::runner::learned::{Decides, JobEnd};
 
-impl Follower {
+impl JobFollower {
     /// Has its wrapper's report wait for what the cluster says, where that is to end the Pod without us: its end is not the command's
     /// own then, whatever the report says.
     pub(super) fn hold(&self, course: &mut Course, sight: &Sight) {

@@ -12,7 +12,7 @@ fn exit(code: i32) -> Exit {
     Exit { code, oom_killed: false, started_at: None, ended_at: None }
 }
 
-fn check(learned: Learned, expected: Option<i32>) {
+fn check(learned: OutcomeEvidence, expected: Option<i32>) {
     match learned.end(|| "nobody told".to_owned()).0 {
         End::Reported(report) => assert_eq!(report.exit_code, expected),
         End::Unknown { why, .. } => assert_eq!((expected, why.as_str()), (None, "nobody told")),
@@ -47,7 +47,7 @@ fn job(is_complete: bool) -> Option<Decides> {
 }
 
 /// What it comes to, in a word.
-fn word(learned: Learned) -> String {
+fn word(learned: OutcomeEvidence) -> String {
     match learned.end(|| "nothing".to_owned()) {
         (End::Reported(report), _) => match (&report.exec_error, &report.bad_output, report.timed_out) {
             (Some(_), ..) => "never".to_owned(),
@@ -123,8 +123,8 @@ fn what_the_place_knows_counts_beside_any_report() {
     for (number, (decides, message, exit, taken, lost, expected)) in rows.into_iter().enumerate() {
         let way = |delivered: bool| {
             let (message, taken, lost) = (message.clone(), taken.clone(), lost.map(str::to_owned));
-            let learned = Learned { exit, taken, lost, decides: decides.clone(), ..Learned::default() };
-            if delivered { Learned { delivered: message, ..learned } } else { Learned { message, ..learned } }
+            let learned = OutcomeEvidence { exit, taken, lost, decides: decides.clone(), ..OutcomeEvidence::default() };
+            if delivered { OutcomeEvidence { delivered: message, ..learned } } else { OutcomeEvidence { message, ..learned } }
         };
         for delivered in [false, true] {
             assert_eq!(word(way(delivered)), expected, "row {number}, delivered: {delivered}");
@@ -160,14 +160,14 @@ fn rule_13_what_ended_before_its_time_was_over_did_not_time_out() {
         (job(true), Some(timed(0)), container(0), 7, "exit 0"),
     ];
     for (number, (decides, message, exit, over_time, expected)) in rows.into_iter().enumerate() {
-        let learned = Learned { message, exit, decides, over_time: Some(at(over_time)), ..Learned::default() };
+        let learned = OutcomeEvidence { message, exit, decides, over_time: Some(at(over_time)), ..OutcomeEvidence::default() };
         assert_eq!(word(learned), expected, "row {number}");
     }
 }
 
 #[test]
 fn the_best_way_counts_whatever_came_first() {
-    let all = || Learned {
+    let all = || OutcomeEvidence {
         delivered: Some(report(1)),
         line: Some(report(2)),
         message: Some(report(3)),
@@ -179,25 +179,25 @@ fn the_best_way_counts_whatever_came_first() {
         over_time: None,
     };
     check(all(), Some(1));
-    check(Learned { delivered: None, ..all() }, Some(2));
-    check(Learned { delivered: None, line: None, ..all() }, Some(3));
-    check(Learned { exit: Some(exit(4)), ..Learned::default() }, Some(4));
-    check(Learned::default(), None);
-    let never = Learned { never: Some(Never { why: "no node".to_owned(), surroundings: true }), ..Learned::default() };
+    check(OutcomeEvidence { delivered: None, ..all() }, Some(2));
+    check(OutcomeEvidence { delivered: None, line: None, ..all() }, Some(3));
+    check(OutcomeEvidence { exit: Some(exit(4)), ..OutcomeEvidence::default() }, Some(4));
+    check(OutcomeEvidence::default(), None);
+    let never = OutcomeEvidence { never: Some(Never { why: "no node".to_owned(), surroundings: true }), ..OutcomeEvidence::default() };
     assert!(matches!(never.end(String::new), (End::NotStarted { surroundings: true, .. }, true)));
 }
 
 #[test]
 fn an_unknown_end_is_no_success_and_nothing_is_known_to_be_gone() {
-    assert!(matches!(Learned::default().end(String::new), (End::Unknown { .. }, false)));
+    assert!(matches!(OutcomeEvidence::default().end(String::new), (End::Unknown { .. }, false)));
 }
 
 #[test]
 fn a_report_with_times_that_no_clock_shows_is_a_report_all_the_same() {
     let beyond = || Box::new(Report { start_timestamp_ns: i128::MAX.to_string(), duration_ns: i128::MAX.to_string(), ..*report(0) });
-    let learned = Learned { delivered: Some(beyond()), taken: taken(3), ..Learned::default() };
+    let learned = OutcomeEvidence { delivered: Some(beyond()), taken: taken(3), ..OutcomeEvidence::default() };
     assert_eq!(word(learned), "unknown: deleted");
-    assert_eq!(word(Learned::delivered(beyond())), "exit 0");
+    assert_eq!(word(OutcomeEvidence::delivered(beyond())), "exit 0");
 }
 
 #[test]
@@ -220,10 +220,10 @@ fn a_report_is_found_in_the_message_and_in_the_marked_line_of_its_own_job() {
     }
 }
 
-fn learned() -> impl Strategy<Value = Learned> {
+fn learned() -> impl Strategy<Value = OutcomeEvidence> {
     let some = || prop::option::of(0..3_i32);
     let ways = (some(), some(), some(), some(), some(), some());
-    ways.prop_map(|(delivered, line, message, never, code, over_time)| Learned {
+    ways.prop_map(|(delivered, line, message, never, code, over_time)| OutcomeEvidence {
         delivered: delivered.map(report),
         line: line.map(report),
         message: message.map(report),

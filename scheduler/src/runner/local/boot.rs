@@ -18,14 +18,14 @@ use crate::private;
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 #[derive(Debug)]
-pub(super) struct Boot {
+pub(super) struct BootRecord {
     path: PathBuf,
     current: String,
-    state: Mutex<State>,
+    state: Mutex<BootState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct BootState {
     /// Whether this boot is another than the one on file.
     is_new: bool,
     /// Jobs of before whose outcome is not stored yet.
@@ -33,7 +33,7 @@ struct State {
     recovered: bool,
 }
 
-impl Boot {
+impl BootRecord {
     /// Compares this boot with the one on file in the spool directory. None on file counts as another.
     pub(super) fn open(spool: &Path) -> io::Result<Self> {
         let path = spool.join("boot");
@@ -43,7 +43,7 @@ impl Boot {
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             Err(error) => return Err(error),
         };
-        let state = State { is_new: before.trim() != current, owed: HashSet::new(), recovered: false };
+        let state = BootState { is_new: before.trim() != current, owed: HashSet::new(), recovered: false };
         Ok(Self { path, current, state: Mutex::new(state) })
     }
 
@@ -91,7 +91,7 @@ impl Boot {
         private::replace(&self.path, self.current.as_bytes())
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, BootState> {
         self.state.lock().expect("nobody panics with the lock")
     }
 }

@@ -9,11 +9,11 @@ use schema::id::BlobId;
 use schema::report::{OutputFile, Report};
 use schema::spool::Stream;
 
-use super::directory::Directory;
+use super::directory::SpoolDirectory;
 use crate::blobs::{Blobs, Keep};
 
 /// Puts streams and files into the blob store. The report names them afterwards and carries nothing inline.
-pub(super) fn collect(mut report: Box<Report>, directory: &Directory, blobs: &Blobs) -> io::Result<Box<Report>> {
+pub(super) fn collect(mut report: Box<Report>, directory: &SpoolDirectory, blobs: &Blobs) -> io::Result<Box<Report>> {
     for stream in Stream::ALL {
         let (blob, inline) = match stream {
             Stream::Stdout => (&mut report.stdout_blob_id, &mut report.stdout_inline),
@@ -46,7 +46,7 @@ pub(super) fn collect(mut report: Box<Report>, directory: &Directory, blobs: &Bl
 }
 
 /// The report of a job whose output cannot be stored: it carries nothing, and says so where the command left files.
-pub(super) fn without_output(mut report: Box<Report>, directory: &Directory) -> Box<Report> {
+pub(super) fn without_output(mut report: Box<Report>, directory: &SpoolDirectory) -> Box<Report> {
     const WHY: &str = "it could not be stored";
     (report.stdout_inline, report.stderr_inline) = (None, None);
     let claimed: Vec<_> = report.files.iter().filter(|file| file.content_blob_id.is_some()).map(|file| file.name.clone()).collect();
@@ -63,7 +63,7 @@ fn needed(blob: Option<BlobId>, blobs: &Blobs) -> io::Result<bool> {
 }
 
 /// What is left of the output of a job whose wrapper left no report; `None` when there is nothing.
-pub(super) fn collect_without_report(directory: &Directory, blobs: &Blobs) -> io::Result<Option<Box<Report>>> {
+pub(super) fn collect_without_report(directory: &SpoolDirectory, blobs: &Blobs) -> io::Result<Option<Box<Report>>> {
     let mut report = Report { output_incomplete: true, ..Report::default() };
     for stream in Stream::ALL {
         let blob = stream_file(directory, stream, blobs)?;
@@ -77,7 +77,7 @@ pub(super) fn collect_without_report(directory: &Directory, blobs: &Blobs) -> io
     Ok(found.then(|| Box::new(report)))
 }
 
-fn stream_file(directory: &Directory, stream: Stream, blobs: &Blobs) -> io::Result<Option<BlobId>> {
+fn stream_file(directory: &SpoolDirectory, stream: Stream, blobs: &Blobs) -> io::Result<Option<BlobId>> {
     match blobs.put_file(&directory.stream(stream), Keep::Lazy) {
         Ok(blob) => Ok(Some(blob)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn output_that_cannot_be_stored_is_told_as_lost_where_the_command_left_files() {
         let place = tempfile::tempdir().unwrap();
-        let directory = Directory::at(place.path().to_owned());
+        let directory = SpoolDirectory::at(place.path().to_owned());
         let report = |claimed: Option<BlobId>| {
             let files = claimed.map(|id| OutputFile { name: "plan".to_owned(), content_blob_id: Some(id), error: None });
             Box::new(Report { files: files.into_iter().collect(), ..Report::default() })

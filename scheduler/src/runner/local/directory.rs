@@ -16,7 +16,7 @@ use schema::time::Timestamp;
 
 /// What a spool directory says about its job.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum SpoolContents {
     /// There is no directory.
     Nothing,
     /// It is over.
@@ -33,11 +33,11 @@ pub(super) enum Found {
 
 /// The spool directory of a job.
 #[derive(Debug, Clone)]
-pub(super) struct Directory {
+pub(super) struct SpoolDirectory {
     path: PathBuf,
 }
 
-impl Directory {
+impl SpoolDirectory {
     /// The one at `path`, whether it is there or not.
     pub(super) fn at(path: PathBuf) -> Self {
         Self { path }
@@ -76,9 +76,9 @@ impl Directory {
     }
 
     /// Looks at the job. When nobody started it, takes the claim, so that nobody will.
-    pub(super) fn look(&self) -> io::Result<Found> {
+    pub(super) fn look(&self) -> io::Result<SpoolContents> {
         if let Some(report) = self.report()? {
-            return Ok(Found::Reported(report));
+            return Ok(SpoolContents::Reported(report));
         }
         let claim = match File::options().read(true).write(true).open(self.path.join(spool::CLAIM)) {
             Ok(claim) => claim,
@@ -89,39 +89,39 @@ impl Directory {
             Ok(()) => self.unlocked(&claim),
             Err(Errno::WOULDBLOCK) => Ok(match read_claim(&claim)? {
                 Some(Claim::Wrapper { pid, .. }) => match Pid::from_raw(pid) {
-                    Some(pid) => Found::Running { pid },
-                    None => Found::Lost,
+                    Some(pid) => SpoolContents::Running { pid },
+                    None => SpoolContents::Lost,
                 },
                 // Another look at the same directory, or a wrapper before its first word.
-                Some(Claim::Scheduler) | None => Found::Claiming,
+                Some(Claim::Scheduler) | None => SpoolContents::Claiming,
             }),
             Err(error) => Err(error.into()),
         }
     }
 
     /// The claim's owner is not alive, or has not locked it yet. We hold the lock.
-    fn unlocked(&self, mut claim: &File) -> io::Result<Found> {
+    fn unlocked(&self, mut claim: &File) -> io::Result<SpoolContents> {
         match read_claim(claim)? {
             None => {
                 claim.write_all(&serde_json::to_vec(&Claim::Scheduler)?)?;
-                Ok(Found::NeverStarted)
+                Ok(SpoolContents::NeverStarted)
             }
-            Some(Claim::Scheduler) => Ok(Found::NeverStarted),
+            Some(Claim::Scheduler) => Ok(SpoolContents::NeverStarted),
             // It may have put its report in place after we looked for that and before we had the lock.
-            Some(Claim::Wrapper { .. }) => Ok(self.report()?.map_or(Found::Lost, Found::Reported)),
+            Some(Claim::Wrapper { .. }) => Ok(self.report()?.map_or(SpoolContents::Lost, SpoolContents::Reported)),
         }
     }
 
-    fn take_claim(&self) -> io::Result<Found> {
+    fn take_claim(&self) -> io::Result<SpoolContents> {
         match File::options().write(true).create_new(true).open(self.path.join(spool::CLAIM)) {
             Ok(mut claim) => {
                 // Without the lock a wrapper that opens it now would find it empty and free; but it cannot open it, for it
                 // only ever makes a new one.
                 claim.write_all(&serde_json::to_vec(&Claim::Scheduler)?)?;
-                Ok(Found::NeverStarted)
+                Ok(SpoolContents::NeverStarted)
             }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Found::Claiming),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Found::Nothing),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(SpoolContents::Claiming),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(SpoolContents::Nothing),
             Err(error) => Err(error),
         }
     }
@@ -164,7 +164,7 @@ impl Directory {
         if self.path.join(spool::REPORT).exists() {
             return Ok(false);
         }
-        Ok(matches!(self.look()?, Found::Running { .. } | Found::Claiming))
+        Ok(matches!(self.look()?, SpoolContents::Running { .. } | SpoolContents::Claiming))
     }
 
     /// The file of a stream, there or not.

@@ -20,7 +20,7 @@ use schema::id::JobId;
 use schema::report::Report;
 use schema::time::Timestamp;
 
-use super::table::{Process, Row, Table, ticks_ago};
+use super::table::{Process, ProcessTable, Row, ticks_ago};
 
 /// Time that what is left gets between TERM and KILL. Source: the wrapper's `--kill-after`.
 const GRACE: Duration = Duration::from_secs(10);
@@ -79,14 +79,14 @@ pub(super) fn was_before_boot(at: Timestamp, now: Timestamp) -> bool {
 
 /// What a look found.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(super) struct Left {
+pub(super) struct LeftOvers {
     /// The job's.
     pub(super) certain: Vec<Process>,
     /// May be the job's.
     pub(super) possible: Vec<Process>,
 }
 
-impl Left {
+impl LeftOvers {
     fn all(&self) -> impl Iterator<Item = Process> {
         self.certain.iter().chain(&self.possible).copied()
     }
@@ -119,7 +119,7 @@ fn spared() -> std::sync::MutexGuard<'static, BTreeSet<Process>> {
 }
 
 /// A job left this running on purpose. Blocks.
-pub(super) fn spare(left: &Left) {
+pub(super) fn spare(left: &LeftOvers) {
     let mut spared = spared();
     spared.retain(|process| process.lives());
     spared.extend(left.all());
@@ -147,7 +147,7 @@ fn reap() {
     if !matches!(rustix::process::waitid(WaitId::All, peek), Ok(Some(_))) {
         return;
     }
-    let Ok(table) = Table::read() else { return };
+    let Ok(table) = ProcessTable::read() else { return };
     let own = own_pid();
     for row in table.rows.values().filter(|row| row.ended && row.parent == own && is_foreign(row, &table)) {
         if let Some(pid) = Pid::from_raw(row.process.pid) {
@@ -162,7 +162,7 @@ fn own_pid() -> i32 {
 }
 
 /// Whether a process below us was not started by us: ours stay in our session, but for wrappers, which lead one of their own.
-fn is_foreign(row: &Row, table: &Table) -> bool {
+fn is_foreign(row: &Row, table: &ProcessTable) -> bool {
     let session = table.rows.get(&own_pid()).map(|own| own.session);
     session.is_some_and(|session| row.session != session) && !is_wrapper(row)
 }
@@ -173,8 +173,8 @@ fn is_wrapper(row: &Row) -> bool {
 }
 
 /// Looks for what a job left. Blocks.
-fn look(job: JobId, trace: &Trace) -> std::io::Result<Left> {
-    let table = Table::read()?;
+fn look(job: JobId, trace: &Trace) -> std::io::Result<LeftOvers> {
+    let table = ProcessTable::read()?;
     let own = own_pid();
     let job = job.to_string();
     let alive = |pid: &i32| table.rows.get(pid).is_some_and(|row| !row.ended);
@@ -208,16 +208,16 @@ fn look(job: JobId, trace: &Trace) -> std::io::Result<Left> {
         pids.iter().filter(|pid| alive(pid) && **pid != own).filter_map(|pid| Some(table.rows.get(pid)?.process)).collect()
     };
     let (certain, possible) = (processes(&certain), processes(&possible));
-    Ok(Left { possible: possible.into_iter().filter(|process| !certain.contains(process)).collect(), certain })
+    Ok(LeftOvers { possible: possible.into_iter().filter(|process| !certain.contains(process)).collect(), certain })
 }
 
-pub(super) async fn look_later(job: JobId, trace: &Trace) -> std::io::Result<Left> {
+pub(super) async fn look_later(job: JobId, trace: &Trace) -> std::io::Result<LeftOvers> {
     let trace = trace.clone();
     tokio::task::spawn_blocking(move || look(job, &trace)).await.map_err(std::io::Error::other)?
 }
 
 /// Ends what a lost wrapper left of the job: TERM, then KILL. Says how many there were, and what is left now.
-pub(super) async fn end(job: JobId, trace: &Trace) -> std::io::Result<(usize, Left)> {
+pub(super) async fn end(job: JobId, trace: &Trace) -> std::io::Result<(usize, LeftOvers)> {
     let mut left = look_later(job, trace).await?;
     let mut seen: BTreeSet<Process> = left.certain.iter().copied().collect();
     for (signal, patience) in [(Signal::TERM, GRACE), (Signal::KILL, KILLED_GRACE)] {
@@ -248,7 +248,7 @@ fn signal_one(process: Process, signal: Signal) {
 }
 
 /// Returns once all of it has ended, and what it may have started meanwhile.
-pub(super) async fn ended(job: JobId, trace: Option<&Trace>, mut left: Left) {
+pub(super) async fn ended(job: JobId, trace: Option<&Trace>, mut left: LeftOvers) {
     loop {
         while left.all().any(Process::lives) {
             tokio::time::sleep(LONG_LOOK).await;
@@ -266,7 +266,7 @@ pub(super) async fn ended(job: JobId, trace: Option<&Trace>, mut left: Left) {
 }
 
 /// What a report says is left and could not be ended, as far as it still runs. Blocks.
-pub(super) fn reported(report: &Report) -> Left {
+pub(super) fn reported(report: &Report) -> LeftOvers {
     let leaked = report.leaked.iter().filter(|left| left.alive);
-    Left { certain: leaked.filter_map(|left| Process::of(left.pid)).collect(), possible: Vec::new() }
+    LeftOvers { certain: leaked.filter_map(|left| Process::of(left.pid)).collect(), possible: Vec::new() }
 }

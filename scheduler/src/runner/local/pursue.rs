@@ -12,10 +12,10 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::collect;
-use super::directory::Found;
-use super::left::{self, Left, Trace};
+use super::directory::SpoolContents;
+use super::left::{self, LeftOvers, Trace};
 use super::process::Wrapper;
-use super::{End, Inner, Told};
+use super::{End, LocalInner, RunnerEvent};
 use crate::clock::Clock;
 
 /// A job that is over sooner is told only as ended: two commits less for the many that last milliseconds.
@@ -38,70 +38,70 @@ const COLLECT_PAUSE: Duration = Duration::from_millis(250);
 const NO_ROOM_PAUSE: Duration = Duration::from_secs(1);
 
 /// Where a job's task stands.
-pub(super) enum At {
+pub(super) enum TaskPhase {
     Running(Wrapper),
-    Found(Found),
+    Found(SpoolContents),
     /// The disk is full, so that it cannot be found out: it is looked at again.
     NoRoom,
-    Over(End, Gone),
+    Over(End, ProcessesGone),
     Detached,
 }
 
-impl At {
+impl TaskPhase {
     /// A job whose directory could not be looked at. A claim that we take is written: without room for it the look comes later.
     pub(super) fn unseen(error: &io::Error) -> Self {
         if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
             return Self::NoRoom;
         }
-        Self::Over(unknown(format!("its spool directory cannot be read: {error}")), Gone::NotToBeSeen)
+        Self::Over(unknown(format!("its spool directory cannot be read: {error}")), ProcessesGone::NotToBeSeen)
     }
 }
 
 /// Whether every process of a job that is over is known to be gone.
-pub(super) enum Gone {
+pub(super) enum ProcessesGone {
     Yes,
     /// These may be all that keeps it from being so; the trace finds what they start.
-    Not(Left, Option<Trace>),
+    Not(LeftOvers, Option<Trace>),
     /// What is still there is meant to stay, or nobody can look.
     NotToBeSeen,
 }
 
-impl Inner {
+impl LocalInner {
     /// Follows a job to its end and tells it.
-    pub(super) async fn pursue(self: Arc<Self>, job: JobId, mut at: At, mut stops: mpsc::Receiver<()>) {
+    pub(super) async fn pursue(self: Arc<Self>, job: JobId, mut at: TaskPhase, mut stops: mpsc::Receiver<()>) {
         let mut looks = 0;
         let mut trace = None;
         let ended = loop {
             at = match at {
-                At::Running(wrapper) => {
+                TaskPhase::Running(wrapper) => {
                     trace = self.trace(job, &wrapper);
                     self.wait(job, wrapper, &mut stops).await
                 }
-                At::Found(Found::Claiming) if looks < CLAIMING_LOOKS => {
+                TaskPhase::Found(SpoolContents::Claiming) if looks < CLAIMING_LOOKS => {
                     looks += 1;
                     tokio::time::sleep(CLAIMING_LOOK).await;
                     self.look(job).await
                 }
-                At::Found(found) => self.found(job, found, trace.as_ref()).await,
-                At::NoRoom => tokio::select! {
+                TaskPhase::Found(found) => self.found(job, found, trace.as_ref()).await,
+                TaskPhase::NoRoom => tokio::select! {
                     () = tokio::time::sleep(NO_ROOM_PAUSE) => self.look(job).await,
-                    () = self.followed.detach.cancelled() => At::Detached,
+                    () = self.followed.detach.cancelled() => TaskPhase::Detached,
                 },
-                At::Over(end, gone) => break Some((end, gone)),
-                At::Detached => break None,
+                TaskPhase::Over(end, gone) => break Some((end, gone)),
+                TaskPhase::Detached => break None,
             };
         };
         // First, so that whoever hears of the end and asks for a start again is answered.
         self.followed.over(job);
         let Some((end, gone)) = ended else { return };
-        let Gone::Not(left, trace) = gone else {
-            let gone = matches!(gone, Gone::Yes);
-            return self.followed.tell(&self.news, Told::Ended { job, end, gone }).await;
+        let ProcessesGone::Not(left, trace) = gone else {
+            let gone = matches!(gone, ProcessesGone::Yes);
+            return self.followed.tell(&self.news, RunnerEvent::Ended { job, end, gone }).await;
         };
-        self.followed.tell(&self.news, Told::Ended { job, end: end.clone(), gone: false }).await;
+        self.followed.tell(&self.news, RunnerEvent::Ended { job, end: end.clone(), gone: false }).await;
         // The driver keeps the next apply from starting beside it, until it hears that this is over.
         tokio::select! {
-            () = left::ended(job, trace.as_ref(), left) => self.followed.tell(&self.news, Told::Ended { job, end, gone: true }).await,
+            () = left::ended(job, trace.as_ref(), left) => self.followed.tell(&self.news, RunnerEvent::Ended { job, end, gone: true }).await,
             () = self.followed.detach.cancelled() => {}
         }
     }
@@ -115,7 +115,7 @@ impl Inner {
     }
 
     /// Waits for the wrapper's end, and passes stops on to it.
-    async fn wait(self: &Arc<Self>, job: JobId, mut wrapper: Wrapper, stops: &mut mpsc::Receiver<()>) -> At {
+    async fn wait(self: &Arc<Self>, job: JobId, mut wrapper: Wrapper, stops: &mut mpsc::Receiver<()>) -> TaskPhase {
         let mut asked = 0;
         let mut kill_at: Option<Instant> = None;
         let mut tell = Some(Instant::now() + if matches!(wrapper, Wrapper::Started(_)) { STARTED_AFTER } else { Duration::ZERO });
@@ -125,7 +125,7 @@ impl Inner {
                 biased;
                 ended = wrapper.ended() => return match ended {
                     Ok(()) => self.look(job).await,
-                    Err(error) => At::Over(unknown(format!("its wrapper cannot be waited for: {error}")), Gone::NotToBeSeen),
+                    Err(error) => TaskPhase::Over(unknown(format!("its wrapper cannot be waited for: {error}")), ProcessesGone::NotToBeSeen),
                 },
                 Some(()) = stops.recv() => {
                     asked += 1;
@@ -143,7 +143,7 @@ impl Inner {
                         tell = if self.tell_started(job).await { None } else { Some(Instant::now() + STARTED_AFTER) };
                     }
                 }
-                () = self.followed.detach.cancelled() => return At::Detached,
+                () = self.followed.detach.cancelled() => return TaskPhase::Detached,
             }
         }
     }
@@ -153,7 +153,7 @@ impl Inner {
         let directory = self.directory(job);
         match self.blocking.run(move || directory.claim()).await {
             Some((_, at)) => {
-                self.followed.tell(&self.news, Told::Started { job, at }).await;
+                self.followed.tell(&self.news, RunnerEvent::Started { job, at }).await;
                 true
             }
             None => false,
@@ -162,60 +162,62 @@ impl Inner {
 
     /// Looks at a job. What one that is over left goes into the blob store at once, in the same turn on a blocking thread;
     /// if that fails it is found as over, and collected again.
-    async fn look(&self, job: JobId) -> At {
+    async fn look(&self, job: JobId) -> TaskPhase {
         let (directory, blobs) = (self.directory(job), self.blobs.clone());
         let look = move || match directory.look()? {
-            Found::Reported(report) => Ok(match collect::collect(report.clone(), &directory, &blobs) {
+            SpoolContents::Reported(report) => Ok(match collect::collect(report.clone(), &directory, &blobs) {
                 Ok(collected) => over(collected),
-                Err(_) => At::Found(Found::Reported(report)),
+                Err(_) => TaskPhase::Found(SpoolContents::Reported(report)),
             }),
-            found => Ok(At::Found(found)),
+            found => Ok(TaskPhase::Found(found)),
         };
-        let looked: io::Result<At> = self.blocking.run(look).await;
+        let looked: io::Result<TaskPhase> = self.blocking.run(look).await;
         match looked {
             Ok(at) => at,
-            Err(error) => At::unseen(&error),
+            Err(error) => TaskPhase::unseen(&error),
         }
     }
 
     /// What a directory says, taken further.
-    async fn found(&self, job: JobId, found: Found, trace: Option<&Trace>) -> At {
+    async fn found(&self, job: JobId, found: SpoolContents, trace: Option<&Trace>) -> TaskPhase {
         match found {
-            Found::Reported(report) => over(self.collect(job, report).await),
-            Found::Running { pid } => {
+            SpoolContents::Reported(report) => over(self.collect(job, report).await),
+            SpoolContents::Running { pid } => {
                 let directory = self.directory(job);
                 let adopted = Wrapper::adopt(pid).and_then(|wrapper| Ok((wrapper, directory.is_locked()?)));
                 match adopted {
                     // Locked after we took hold of the process: the pid was still the wrapper's.
-                    Ok((Some(wrapper), true)) => At::Running(wrapper),
+                    Ok((Some(wrapper), true)) => TaskPhase::Running(wrapper),
                     Ok(_) => self.look(job).await,
                     Err(error) => {
                         let why = format!("its wrapper (pid {}) cannot be followed: {error}", pid.as_raw_nonzero());
-                        At::Over(unknown(why), Gone::NotToBeSeen)
+                        TaskPhase::Over(unknown(why), ProcessesGone::NotToBeSeen)
                     }
                 }
             }
-            Found::NeverStarted | Found::Nothing if self.boot.is_owed(job) => {
-                At::Over(unknown("the machine was started again before its end was known".to_owned()), Gone::Yes)
+            SpoolContents::NeverStarted | SpoolContents::Nothing if self.boot.is_owed(job) => {
+                TaskPhase::Over(unknown("the machine was started again before its end was known".to_owned()), ProcessesGone::Yes)
             }
-            Found::NeverStarted | Found::Nothing => {
+            SpoolContents::NeverStarted | SpoolContents::Nothing => {
                 let why = "its wrapper ended before it started the command".to_owned();
-                At::Over(End::NotStarted { why, surroundings: true }, Gone::Yes)
+                TaskPhase::Over(End::NotStarted { why, surroundings: true }, ProcessesGone::Yes)
             }
-            Found::Claiming | Found::Lost => self.lost(job, trace).await,
+            SpoolContents::Claiming | SpoolContents::Lost => self.lost(job, trace).await,
         }
     }
 
     /// A wrapper that is gone without a report: ends what it left, and keeps what it wrote.
-    async fn lost(&self, job: JobId, trace: Option<&Trace>) -> At {
+    async fn lost(&self, job: JobId, trace: Option<&Trace>) -> TaskPhase {
         let trace = trace.cloned().unwrap_or_else(|| self.trace_of_lost(job));
         let is_of_another_boot = self.boot.is_owed(job) && self.was_claimed_before_boot(job);
-        let looked = if is_of_another_boot { Ok((0, Left::default())) } else { left::end(job, &trace).await };
+        let looked = if is_of_another_boot { Ok((0, LeftOvers::default())) } else { left::end(job, &trace).await };
         let (words, gone) = match looked {
-            Ok((count, left)) => (left.words(count), if left.is_nothing() { Gone::Yes } else { Gone::Not(left, Some(trace)) }),
+            Ok((count, left)) => {
+                (left.words(count), if left.is_nothing() { ProcessesGone::Yes } else { ProcessesGone::Not(left, Some(trace)) })
+            }
             Err(error) => {
                 tracing::error!(%job, %error, "failed to look for left-over processes");
-                (format!("; what it left cannot be looked for: {error}"), Gone::NotToBeSeen)
+                (format!("; what it left cannot be looked for: {error}"), ProcessesGone::NotToBeSeen)
             }
         };
         let (directory, blobs) = (self.directory(job), self.blobs.clone());
@@ -223,7 +225,7 @@ impl Inner {
             tracing::warn!(%job, %error, "failed to keep the output of a job whose wrapper is gone");
             None
         });
-        At::Over(End::Unknown { why: format!("its wrapper was killed before it could report{words}"), report }, gone)
+        TaskPhase::Over(End::Unknown { why: format!("its wrapper was killed before it could report{words}"), report }, gone)
     }
 
     /// What is known of a wrapper that died while nobody looked.
@@ -256,17 +258,17 @@ impl Inner {
 }
 
 /// The end that a report tells. Blocks for as long as it takes to look at what is left, if there is anything.
-fn over(report: Box<Report>) -> At {
+fn over(report: Box<Report>) -> TaskPhase {
     let left = left::reported(&report);
     let gone = if left.is_nothing() {
-        Gone::Yes
+        ProcessesGone::Yes
     } else if report.left_running {
         left::spare(&left);
-        Gone::NotToBeSeen
+        ProcessesGone::NotToBeSeen
     } else {
-        Gone::Not(left, None)
+        ProcessesGone::Not(left, None)
     };
-    At::Over(End::Reported(report), gone)
+    TaskPhase::Over(End::Reported(report), gone)
 }
 
 pub(super) fn unknown(why: String) -> End {

@@ -18,7 +18,7 @@ use rustix::fs::{CWD, RenameFlags};
 use rustix::io::Errno;
 use schema::spool;
 
-use super::directory::Directory;
+use super::directory::SpoolDirectory;
 
 /// What the name of a spare one begins with: no job's id does.
 const PREFIX: &str = "spare-";
@@ -47,7 +47,7 @@ impl Spares {
     }
 
     /// Makes a job's directory, of a spare one if there is one; `false` when it is there already.
-    pub(super) fn make(&self, directory: &Directory) -> io::Result<bool> {
+    pub(super) fn make(&self, directory: &SpoolDirectory) -> io::Result<bool> {
         let Some(spare) = self.free().pop() else { return directory.make() };
         match rustix::fs::renameat_with(CWD, &spare, CWD, directory.path(), RenameFlags::NOREPLACE) {
             Ok(()) => Ok(true),
@@ -64,7 +64,7 @@ impl Spares {
     }
 
     /// Takes a job's directory away and keeps it for the next one. One that is not there is away already.
-    pub(super) fn take(&self, directory: &Directory) -> io::Result<()> {
+    pub(super) fn take(&self, directory: &SpoolDirectory) -> io::Result<()> {
         let spare = self.spool.join(format!("{PREFIX}{}", self.made.fetch_add(1, Ordering::Relaxed)));
         match std::fs::rename(directory.path(), &spare) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -108,8 +108,8 @@ mod tests {
     }
 
     /// A job's directory with these files in it.
-    fn used(spool: &Path, spares: &Spares, name: &str, files: &[&str]) -> Directory {
-        let directory = Directory::at(spool.join(name));
+    fn used(spool: &Path, spares: &Spares, name: &str, files: &[&str]) -> SpoolDirectory {
+        let directory = SpoolDirectory::at(spool.join(name));
         assert!(spares.make(&directory).unwrap());
         for file in files {
             std::fs::create_dir_all(directory.path().join(file).parent().unwrap()).unwrap();
@@ -148,7 +148,7 @@ mod tests {
     fn a_job_that_has_a_directory_gets_no_second_one() {
         let (spool, spares) = world();
         spares.take(&used(spool.path(), &spares, "job-1", &[])).unwrap();
-        let job = Directory::at(spool.path().join("job-2"));
+        let job = SpoolDirectory::at(spool.path().join("job-2"));
         std::fs::create_dir(job.path()).unwrap();
         assert!(!spares.make(&job).unwrap());
         assert_eq!(names(spool.path()), ["job-2", "spare-0"], "the spare one waits for another");

@@ -9,21 +9,21 @@ use schema::status::JobKind;
 use tokio::sync::mpsc;
 
 use super::command;
-use super::directory::{Directory, Found};
+use super::directory::{SpoolContents, SpoolDirectory};
 use super::process::Wrapper;
-use super::pursue::{At, Gone};
-use super::{End, Inner, JobSpec};
+use super::pursue::{ProcessesGone, TaskPhase};
+use super::{End, JobSpec, LocalInner};
 use crate::blobs::HandOver;
 
 /// What a start came to.
 enum Launch {
     Started(tokio::process::Child),
     /// The job had a directory already.
-    Found(Found),
+    Found(SpoolContents),
     Refused(End),
 }
 
-impl Inner {
+impl LocalInner {
     /// The task of a job that is started here.
     pub(super) async fn run(self: Arc<Self>, spec: JobSpec, mut stops: mpsc::Receiver<()>) {
         let job = spec.job;
@@ -32,18 +32,19 @@ impl Inner {
             self.blocking.run(move || if stops.try_recv().is_ok() { (Ok(None), stops) } else { (inner.launch(&spec).map(Some), stops) });
         let (launched, stops) = launched.await;
         let at = match launched {
-            Ok(Some(Launch::Started(child))) => At::Running(Wrapper::Started(child)),
-            Ok(Some(Launch::Found(found))) => At::Found(found),
-            Ok(Some(Launch::Refused(end))) => At::Over(end, Gone::Yes),
-            Ok(None) => {
-                At::Over(End::NotStarted { why: "it was stopped before it was started".to_owned(), surroundings: false }, Gone::Yes)
-            }
-            Err(error) => At::Over(
+            Ok(Some(Launch::Started(child))) => TaskPhase::Running(Wrapper::Started(child)),
+            Ok(Some(Launch::Found(found))) => TaskPhase::Found(found),
+            Ok(Some(Launch::Refused(end))) => TaskPhase::Over(end, ProcessesGone::Yes),
+            Ok(None) => TaskPhase::Over(
+                End::NotStarted { why: "it was stopped before it was started".to_owned(), surroundings: false },
+                ProcessesGone::Yes,
+            ),
+            Err(error) => TaskPhase::Over(
                 End::NotStarted {
                     why: format!("its directory in {} cannot be made: {error}", self.settings.spool.display()),
                     surroundings: true,
                 },
-                Gone::Yes,
+                ProcessesGone::Yes,
             ),
         };
         self.pursue(job, at, stops).await;
@@ -59,8 +60,8 @@ impl Inner {
         while !self.spares.make(&directory)? {
             match directory.look()? {
                 // Nobody can start it any more in that directory, so it makes room for another.
-                Found::NeverStarted => self.spares.take(&directory)?,
-                Found::Nothing => {}
+                SpoolContents::NeverStarted => self.spares.take(&directory)?,
+                SpoolContents::Nothing => {}
                 found => return Ok(Launch::Found(found)),
             }
         }
@@ -135,7 +136,7 @@ impl Inner {
 
     /// Puts what `--in` can name into the job's directory. One that is absent is left out, and the wrapper names it when the
     /// command asks for it. Returns in words why nothing may be started.
-    fn put_inputs(&self, spec: &JobSpec, directory: &Directory) -> io::Result<Option<String>> {
+    fn put_inputs(&self, spec: &JobSpec, directory: &SpoolDirectory) -> io::Result<Option<String>> {
         for (reference, blob) in &spec.inputs {
             let file = match self.blobs.hand_over(*blob)? {
                 HandOver::File(path) => Some(path),

@@ -8,19 +8,19 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use schema::id::{InstanceId, JobId};
 
-use super::directory::Found;
-use super::left::{self, LONG_LOOK, Left, Trace};
+use super::directory::SpoolContents;
+use super::left::{self, LONG_LOOK, LeftOvers, Trace};
 use super::process::Wrapper;
 use super::pursue::{CLAIMING_LOOK, CLAIMING_LOOKS};
-use super::{Inner, LocalRunner, instances, remove_instances};
+use super::{LocalInner, LocalRunner, instances, remove_instances};
 use crate::runner::Instance;
 
 /// Those that are not known to be gone, and what waits for that.
 #[derive(Debug, Default)]
-pub(super) struct Strays(Mutex<State>);
+pub(super) struct Strays(Mutex<StraysState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct StraysState {
     /// What the wrapper of each left, in words; `None` while it runs.
     jobs: HashMap<JobId, Option<String>>,
     /// Instances that were deleted meanwhile and keep what they have until no stray is left.
@@ -65,7 +65,7 @@ impl Strays {
         self.lock().jobs.remove(&job);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, StraysState> {
         self.0.lock().expect("nobody panics with the lock")
     }
 }
@@ -95,20 +95,20 @@ impl LocalRunner {
     }
 }
 
-impl Inner {
+impl LocalInner {
     /// Whether something of a job may run that is not followed yet.
     pub(super) async fn may_be_there(&self, job: JobId) -> io::Result<bool> {
         Ok(match self.look_at_stray(job).await? {
-            Found::Running { .. } | Found::Claiming => true,
-            Found::Reported(report) => !report.left_running && !left::reported(&report).is_nothing(),
+            SpoolContents::Running { .. } | SpoolContents::Claiming => true,
+            SpoolContents::Reported(report) => !report.left_running && !left::reported(&report).is_nothing(),
             // Nothing runs of before the machine was started.
-            Found::Lost if self.boot.is_new() && self.was_claimed_before_boot(job) => false,
-            Found::Lost => !left::look_later(job, &self.trace_of_lost(job)).await?.is_nothing(),
-            Found::Nothing | Found::NeverStarted => false,
+            SpoolContents::Lost if self.boot.is_new() && self.was_claimed_before_boot(job) => false,
+            SpoolContents::Lost => !left::look_later(job, &self.trace_of_lost(job)).await?.is_nothing(),
+            SpoolContents::Nothing | SpoolContents::NeverStarted => false,
         })
     }
 
-    async fn look_at_stray(&self, job: JobId) -> io::Result<Found> {
+    async fn look_at_stray(&self, job: JobId) -> io::Result<SpoolContents> {
         let directory = self.directory(job);
         self.blocking.run(move || directory.look()).await
     }
@@ -131,7 +131,7 @@ impl Inner {
         let mut looks = 0;
         loop {
             match self.look_at_stray(job).await {
-                Ok(Found::Running { pid }) => match Wrapper::adopt(pid) {
+                Ok(SpoolContents::Running { pid }) => match Wrapper::adopt(pid) {
                     // Locked after we took hold of the process: the pid was still the wrapper's.
                     Ok(Some(mut wrapper)) if self.directory(job).is_locked().unwrap_or(true) => {
                         trace = self.trace(job, &wrapper);
@@ -142,17 +142,17 @@ impl Inner {
                     Ok(_) => tokio::time::sleep(CLAIMING_LOOK).await,
                     Err(_) => tokio::time::sleep(LONG_LOOK).await,
                 },
-                Ok(Found::Claiming) if looks < CLAIMING_LOOKS => {
+                Ok(SpoolContents::Claiming) if looks < CLAIMING_LOOKS => {
                     looks += 1;
                     tokio::time::sleep(CLAIMING_LOOK).await;
                 }
-                Ok(Found::Claiming | Found::Lost) => {
+                Ok(SpoolContents::Claiming | SpoolContents::Lost) => {
                     let trace = trace.unwrap_or_else(|| self.trace_of_lost(job));
                     return self.end_what_it_left(job, &trace).await;
                 }
-                Ok(Found::Reported(report)) if report.left_running => return left::spare(&left::reported(&report)),
-                Ok(Found::Reported(report)) => return self.left_is_gone(job, None, left::reported(&report)).await,
-                Ok(Found::Nothing | Found::NeverStarted) => return,
+                Ok(SpoolContents::Reported(report)) if report.left_running => return left::spare(&left::reported(&report)),
+                Ok(SpoolContents::Reported(report)) => return self.left_is_gone(job, None, left::reported(&report)).await,
+                Ok(SpoolContents::Nothing | SpoolContents::NeverStarted) => return,
                 Err(error) => {
                     tracing::warn!(%job, %error, "failed to look at a job that the database does not know; trying again");
                     tokio::time::sleep(LONG_LOOK).await;
@@ -176,7 +176,7 @@ impl Inner {
     }
 
     /// Returns once what is left has ended, or a person has said that it is not the job's by removing its directory.
-    async fn left_is_gone(&self, job: JobId, trace: Option<&Trace>, left: Left) {
+    async fn left_is_gone(&self, job: JobId, trace: Option<&Trace>, left: LeftOvers) {
         if left.is_nothing() {
             return;
         }

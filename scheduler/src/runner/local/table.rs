@@ -68,11 +68,11 @@ impl Process {
 
 /// All of them.
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub(super) struct ProcessTable {
     pub(super) rows: BTreeMap<i32, Row>,
 }
 
-impl Table {
+impl ProcessTable {
     /// As it is now.
     pub(super) fn read() -> std::io::Result<Self> {
         let mut rows = BTreeMap::new();
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn we_are_in_the_table_below_our_parent() {
-        let table = Table::read().unwrap();
+        let table = ProcessTable::read().unwrap();
         let own = i32::try_from(std::process::id()).unwrap();
         let row = &table.rows[&own];
         assert!(row.process.lives() && !row.ended);

@@ -111,7 +111,7 @@ async fn p1_p3_a_pod_that_is_about_to_end_when_the_scheduler_is_back_is_followed
         // Longer than a watch needs to show what is there.
         tokio::time::sleep(std::time::Duration::from_secs(3)).await;
         while let Ok(told) = world.news.try_recv() {
-            assert!(!matches!(told, super::Told::Ended { .. }), "it still runs: {told:?}");
+            assert!(!matches!(told, super::RunnerEvent::Ended { .. }), "it still runs: {told:?}");
         }
         world.fake.pod(asked_to_end(), ended(143, "Error"));
         assert_eq!(world.end().await, format!("gone, unknown: {why}"));

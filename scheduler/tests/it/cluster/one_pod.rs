@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::ends::{ended, running, running_with_tries, running_world};
 use super::fake::{Fake, Fault};
-use super::{Told, World, check, job_id};
+use super::{RunnerEvent, World, check, job_id};
 
 /// Longer than a watch needs to show what changed.
 const SOON: Duration = Duration::from_secs(3);
@@ -21,7 +21,7 @@ fn asked_to_end() -> Value {
 async fn is_not_over(world: &mut World) {
     tokio::time::sleep(SOON).await;
     while let Ok(told) = world.news.try_recv() {
-        assert!(!matches!(told, Told::Ended { .. }), "something of it runs: {told:?}");
+        assert!(!matches!(told, RunnerEvent::Ended { .. }), "something of it runs: {told:?}");
     }
 }
 

@@ -67,7 +67,7 @@ async fn p1_p5_an_orphan_runs_as_its_job_and_its_end_is_the_jobs() {
         orphan_when(&mut world, is_away).await;
         tokio::time::sleep(SOON).await;
         while let Ok(told) = world.news.try_recv() {
-            assert!(!matches!(told, super::Told::Ended { .. }), "it runs; away: {is_away}; {told:?}");
+            assert!(!matches!(told, super::RunnerEvent::Ended { .. }), "it runs; away: {is_away}; {told:?}");
         }
         // The watch has listed since; a copy by hand of the Job's manifest says nothing.
         let copy = json!({"name": "z", "namespace": "n", "uid": "c", "labels": {"pvn.dev/job": job_id().to_string()}});

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures::StreamExt;
 use pvn_scheduler::delivery::RECORDS_OF_A_JOB;
-use pvn_scheduler::runner::learned::{Exit, Learned};
+use pvn_scheduler::runner::learned::{Exit, OutcomeEvidence};
 use schema::id::BlobId;
 use serde_json::{Value, json};
 
@@ -201,9 +201,10 @@ async fn a_job_that_never_delivers_ends_by_what_its_place_says_and_keeps_what_ca
     let world = World::start().await;
     let job = world.fetch().await;
     job.patch("stdout", 0, "half of ").await;
-    let exit = Learned { exit: Some(Exit { code: 2, oom_killed: false, started_at: None, ended_at: None }), ..Learned::default() };
+    let exit =
+        OutcomeEvidence { exit: Some(Exit { code: 2, oom_killed: false, started_at: None, ended_at: None }), ..OutcomeEvidence::default() };
     world.delivery.settle(job.job, exit.clone(), true).await;
-    world.delivery.settle(job.job, Learned::default(), true).await;
+    world.delivery.settle(job.job, OutcomeEvidence::default(), true).await;
     let ended = world.until("its end", async || Some(world.job(job.job).await).filter(|job| job.ended_at.is_some())).await;
     assert_eq!((ended.status.to_string().as_str(), ended.exit_code), ("SUCCEEDED", Some(2)));
     let kept = ended.report.unwrap();
@@ -221,7 +222,7 @@ async fn an_accepted_report_stands_whatever_the_place_says_afterwards() {
     let job = world.fetch().await;
     job.accepted(&report(json!({"exitCode": 2}))).await;
     let exit = Exit { code: 137, oom_killed: true, started_at: None, ended_at: None };
-    world.delivery.settle(job.job, Learned { exit: Some(exit), ..Learned::default() }, true).await;
+    world.delivery.settle(job.job, OutcomeEvidence { exit: Some(exit), ..OutcomeEvidence::default() }, true).await;
     assert_eq!(world.job(job.job).await.exit_code, Some(2));
 }
 

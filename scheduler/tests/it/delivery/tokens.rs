@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use axum::http::StatusCode;
-use pvn_scheduler::delivery::{JobToken, Tokens};
+use pvn_scheduler::delivery::{JobToken, TokenSigner};
 use pvn_scheduler::secrets::Sealer;
 use schema::id::JobId;
 use schema::time::Timestamp;
@@ -39,7 +39,7 @@ async fn check(as_job: &Uploader, expected: StatusCode, part: &str) {
 async fn bad_input_wrong_or_expired_token_is_401_and_the_first_ones_are_on_record() {
     let world = World::start().await;
     let job = world.fetch().await;
-    let tokens = |key: u8| Tokens::new(&Sealer::with_key([key; 32]));
+    let tokens = |key: u8| TokenSigner::new(&Sealer::with_key([key; 32]));
     let token = JobToken { job: job.job, attempt: 1, expires_at: None };
     let forged = tokens(9).issue(&token);
     let expired = tokens(1).issue(&JobToken { expires_at: Some(Timestamp::from_millis(1)), ..token });
@@ -63,7 +63,7 @@ async fn bad_input_report_for_a_job_that_is_someone_elses_is_401_and_on_record()
     let world = World::start().await;
     let job = world.fetch().await;
     let other = JobId::derive(&[b"other"]);
-    let token = Tokens::new(&Sealer::with_key([1; 32])).issue(&JobToken { job: other, attempt: 1, expires_at: None });
+    let token = TokenSigner::new(&Sealer::with_key([1; 32])).issue(&JobToken { job: other, attempt: 1, expires_at: None });
     check(&Uploader { token, ..job.clone() }, StatusCode::UNAUTHORIZED, "one of another job").await;
     let noted = world.logged("job.refused_upload").await;
     assert!(noted.iter().any(|entry| entry.message.contains(&format!("a token of {other} was used"))), "{noted:?}");
@@ -74,7 +74,7 @@ async fn bad_input_report_for_a_job_that_is_someone_elses_is_401_and_on_record()
 async fn bad_input_report_for_a_job_that_is_unknown_is_404() {
     let world = World::start().await;
     let unknown = JobId::derive(&[b"unknown"]);
-    let token = Tokens::new(&Sealer::with_key([1; 32])).issue(&JobToken { job: unknown, attempt: 1, expires_at: None });
+    let token = TokenSigner::new(&Sealer::with_key([1; 32])).issue(&JobToken { job: unknown, attempt: 1, expires_at: None });
     check(&world.as_job(unknown, &token), StatusCode::NOT_FOUND, "there is no job").await;
     assert!(world.logged("job.refused_upload").await.is_empty());
 }
@@ -83,7 +83,7 @@ async fn bad_input_report_for_a_job_that_is_unknown_is_404() {
 async fn a_token_of_another_attempt_opens_nothing() {
     let world = World::start().await;
     let job = world.fetch().await;
-    let token = Tokens::new(&Sealer::with_key([1; 32])).issue(&JobToken { job: job.job, attempt: 2, expires_at: None });
+    let token = TokenSigner::new(&Sealer::with_key([1; 32])).issue(&JobToken { job: job.job, attempt: 2, expires_at: None });
     check(&Uploader { token, ..job.clone() }, StatusCode::NOT_FOUND, "not as attempt 2").await;
 }
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use pvn_scheduler::runner::JobSpec;
-use pvn_scheduler::runner::learned::Learned;
+use pvn_scheduler::runner::learned::OutcomeEvidence;
 use pvn_scheduler::runner::local::find_wrapper;
 use schema::api::Job;
 use schema::id::JobId;
@@ -208,7 +208,7 @@ async fn p7_a_cancel_reaches_the_command_by_the_answers() {
 async fn a_report_that_comes_after_the_place_gave_the_job_up_changes_nothing_and_the_command_keeps_its_code() {
     let remote = Remote::start(|_| (&[], "until test -e go; do sleep 0.02; done; exit 2")).await;
     let job = remote.world.fetch().await.job;
-    remote.world.delivery.settle(job, Learned::default(), true).await;
+    remote.world.delivery.settle(job, OutcomeEvidence::default(), true).await;
     assert_eq!(remote.ended(JobKind::Fetch).await.status.to_string(), "UNKNOWN");
     std::fs::write(remote.file("go"), "").unwrap();
     assert_eq!(remote.exited(job).await.code(), Some(2));

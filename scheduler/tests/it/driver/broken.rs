@@ -1,7 +1,7 @@
 //! One bad row, or one broken invariant, stops one instance: visibly, and never the daemon.
 
 use pvn_scheduler::driver::{Ask, Refusal};
-use pvn_scheduler::runner::{End, JobSpec, Told};
+use pvn_scheduler::runner::{End, JobSpec, RunnerEvent};
 use pvn_scheduler::store::{JobFilter, PageRequest};
 use schema::status::{JobKind, Status};
 
@@ -118,7 +118,7 @@ async fn rule_08_what_may_run_of_an_instance_that_cannot_be_read_keeps_its_place
         .await;
         if given_up {
             let end = End::Unknown { why: "it was lost".to_owned(), report: None };
-            rig.runner.tell(Told::Ended { job: apply.job, end, gone: false });
+            rig.runner.tell(RunnerEvent::Ended { job: apply.job, end, gone: false });
             let is_told = |message: &str| message.contains("may still run");
             rig.until("the apply to be given up", async || is_told(&rig.instance(&first).await.message).then_some(())).await;
         }

@@ -1,7 +1,7 @@
 //! Applying configs: all or nothing, versions only for what changed, recompiles.
 
 use pvn_scheduler::driver::Refusal;
-use pvn_scheduler::store::{DocumentKey, DocumentKind, EventFilter, PageRequest};
+use pvn_scheduler::store::{DocumentKind, EventFilter, PageRequest, StoredDocumentKey};
 use schema::api::{ConfigFile, ConfigsRequest};
 use schema::status::{JobKind, Status};
 
@@ -158,7 +158,7 @@ async fn raw_secrets_of_configs_are_nowhere_in_the_clear_and_reach_the_job() {
             assert!(!bytes.windows(12).any(|window| window == b"in-the-clear"), "{} holds the secret in the clear", path.display());
         }
     }
-    let key = DocumentKey { kind: DocumentKind::Runtime, application: String::new(), name: "tool".into() };
+    let key = StoredDocumentKey { kind: DocumentKind::Runtime, application: String::new(), name: "tool".into() };
     assert!(rig.store.document(&key).await.unwrap().unwrap().source.text.contains("hunter2"), "who has the key can read it again");
 }
 

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use pvn_scheduler::clock::Clock;
 use pvn_scheduler::driver::{Ask, Health, Refusal};
-use pvn_scheduler::runner::{End, JobSpec, Told, Wait};
+use pvn_scheduler::runner::{End, JobSpec, JobWait, RunnerEvent};
 use pvn_scheduler::store::{JobFilter, PageRequest};
 use schema::id::JobId;
 use schema::status::{JobKind, JobStatus, Status};
@@ -102,8 +102,8 @@ async fn rule_13_what_keeps_a_job_from_starting_is_shown_until_it_starts_over_a_
     let job = silent_fetch(&rig).await;
     let until = Clock::System.now().plus_ms(60_000);
     let wait =
-        Wait { why: "ErrImagePull: no x".to_owned(), ends_when: "x is there".to_owned(), until, surroundings: false, is_unseen: false };
-    rig.runner.tell(Told::Waits { job, wait: Some(wait) });
+        JobWait { why: "ErrImagePull: no x".to_owned(), ends_when: "x is there".to_owned(), until, surroundings: false, is_unseen: false };
+    rig.runner.tell(RunnerEvent::Waits { job, wait: Some(wait) });
     let shown = async |rig: &Rig| {
         let row = rig.store.job(job).await.unwrap().unwrap();
         let instance = rig.instance("staging").await;
@@ -114,7 +114,7 @@ async fn rule_13_what_keeps_a_job_from_starting_is_shown_until_it_starts_over_a_
     rig.runner.running.lock().unwrap().insert(job, ());
     let rig = rig.restart(|_| None).await;
     assert_eq!(shown(&rig).await, (true, true), "after a restart");
-    rig.runner.tell(Told::Started { job, at: Clock::System.now() });
+    rig.runner.tell(RunnerEvent::Started { job, at: Clock::System.now() });
     rig.until("it to be over", async || (shown(&rig).await == (false, false)).then_some(())).await;
     assert_eq!(rig.store.job(job).await.unwrap().unwrap().message, "first look at web-1");
 }
@@ -124,13 +124,18 @@ async fn rule_13_a_job_that_is_over_does_not_say_that_it_waits() {
     let rig = Rig::start(|_| None).await;
     let job = silent_fetch(&rig).await;
     let until = Clock::System.now().plus_ms(60_000);
-    let wait =
-        Wait { why: "its node does not answer".to_owned(), ends_when: "it does".to_owned(), until, surroundings: false, is_unseen: true };
-    rig.runner.tell(Told::Started { job, at: Clock::System.now() });
-    rig.runner.tell(Told::Waits { job, wait: Some(wait) });
+    let wait = JobWait {
+        why: "its node does not answer".to_owned(),
+        ends_when: "it does".to_owned(),
+        until,
+        surroundings: false,
+        is_unseen: true,
+    };
+    rig.runner.tell(RunnerEvent::Started { job, at: Clock::System.now() });
+    rig.runner.tell(RunnerEvent::Waits { job, wait: Some(wait) });
     let row = async || rig.store.job(job).await.unwrap().unwrap();
     rig.until("the wait to be shown", async || row().await.message.starts_with("waits: ").then_some(())).await;
-    rig.runner.tell(Told::Ended { job, end: report(Some(0), None), gone: true });
+    rig.runner.tell(RunnerEvent::Ended { job, end: report(Some(0), None), gone: true });
     let over = rig.until("its end", async || Some(row().await).filter(|row| row.ended_at.is_some())).await;
     assert_eq!((over.status, over.message.as_str()), (JobStatus::Succeeded, "first look at web-1"));
 }
@@ -139,11 +144,11 @@ async fn rule_13_a_job_that_is_over_does_not_say_that_it_waits() {
 async fn p8_a_job_that_was_handed_over_and_never_ran_did_not_begin() {
     let rig = Rig::start(|_| None).await;
     let job = silent_fetch(&rig).await;
-    rig.runner.tell(Told::Started { job, at: Clock::System.now() });
+    rig.runner.tell(RunnerEvent::Started { job, at: Clock::System.now() });
     let row = async || rig.store.job(job).await.unwrap().unwrap();
     rig.until("it to be told as begun", async || row().await.started_at).await;
     let end = End::NotStarted { why: "another job has its file".to_owned(), surroundings: true };
-    rig.runner.tell(Told::Ended { job, end, gone: true });
+    rig.runner.tell(RunnerEvent::Ended { job, end, gone: true });
     let over = rig.until("its end", async || Some(row().await).filter(|row| row.ended_at.is_some())).await;
     assert_eq!(over.started_at, None, "{}", over.message);
 }

@@ -1,7 +1,7 @@
 //! What people ask: approve, reject, pause, cancel, dry runs, secrets, tokens.
 
 use pvn_scheduler::driver::{Ask, Refusal};
-use pvn_scheduler::runner::{End, Told};
+use pvn_scheduler::runner::{End, RunnerEvent};
 use pvn_scheduler::store::{EventFilter, JobFilter, PageRequest};
 use schema::api::{DecisionRequest, Instance, PushRequest, TokenRequest};
 use schema::status::{ApprovalStatus, JobKind, JobStatus, Role, Status};
@@ -225,11 +225,11 @@ async fn p7_an_apply_that_was_given_up_is_stopped_once_more_when_somebody_cancel
     rig.request(TWO_CHANNELS, true).await.unwrap();
     let applies = || rig.runner.seen.lock().unwrap().iter().find(|spec| spec.kind == JobKind::Apply).map(|spec| spec.job);
     let job = rig.until("an apply that runs", async || applies()).await;
-    rig.runner.tell(Told::Ended { job, end: End::Unknown { why: "its wrapper does not answer".into(), report: None }, gone: false });
+    rig.runner.tell(RunnerEvent::Ended { job, end: End::Unknown { why: "its wrapper does not answer".into(), report: None }, gone: false });
     let given_up = rig.until_status("staging", Status::Failed).await;
     assert!(given_up.message.contains(&format!("`pvnctl jobs cancel {job}` stops it once more")), "{}", given_up.message);
     // Its runner takes it up again, as after a restart: it stays what it was told to be.
-    rig.runner.tell(Told::Started { job, at: rig.store.job(job).await.unwrap().unwrap().created_at });
+    rig.runner.tell(RunnerEvent::Started { job, at: rig.store.job(job).await.unwrap().unwrap().created_at });
     rig.handle.ask(target("staging"), Ask::Retry, caller("eve")).await.unwrap();
     assert_eq!(rig.store.job(job).await.unwrap().unwrap().status, JobStatus::Unknown);
     rig.handle.cancel_job(job, caller("eve")).await.unwrap();

@@ -10,10 +10,10 @@ use std::time::Duration;
 use engine::action::{Action, StopReason};
 use pvn_scheduler::blobs::Blobs;
 use pvn_scheduler::clock::{Clock, Manual};
-use pvn_scheduler::driver::{Ask, Target};
+use pvn_scheduler::driver::{Ask, InstanceTarget};
 use pvn_scheduler::retention::{Policy, Retention};
 use pvn_scheduler::runner::JobSpec;
-use pvn_scheduler::store::{Owner, PageRequest, Store, StoreError};
+use pvn_scheduler::store::{LeaseHolder, PageRequest, Store, StoreError};
 use schema::api::TokenRequest;
 use schema::id::JobId;
 use schema::status::{JobKind, Role, Status};
@@ -81,8 +81,8 @@ async fn run(database: &mut SqliteConnection, sql: &str) -> Result<u64, sqlx::Er
     sqlx::query(sqlx::AssertSqlSafe(sql.to_owned())).execute(database).await.map(|done| done.rows_affected())
 }
 
-fn owner() -> Owner {
-    Owner::here("here".to_owned(), Path::new("/data"), Clock::System.now())
+fn owner() -> LeaseHolder {
+    LeaseHolder::here("here".to_owned(), Path::new("/data"), Clock::System.now())
 }
 
 impl Template {
@@ -313,8 +313,8 @@ fn is_app(spec: &JobSpec) -> bool {
     variable(spec, "PVN_APPLICATION") == "app" && variable(spec, "PVN_RELEASE_CHANNEL") != "production"
 }
 
-fn target(application: &str, channel: &str) -> Target {
-    Target { application: application.to_owned(), service: "web".to_owned(), channel: channel.to_owned() }
+fn target(application: &str, channel: &str) -> InstanceTarget {
+    InstanceTarget { application: application.to_owned(), service: "web".to_owned(), channel: channel.to_owned() }
 }
 
 /// Tries cells until there are none left; returns those that failed.

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use pvn_scheduler::driver::Refusal;
-use pvn_scheduler::runner::{JobSpec, Told};
+use pvn_scheduler::runner::{JobSpec, RunnerEvent};
 use pvn_scheduler::store::{EventFilter, PageRequest};
 use schema::status::{JobStatus, Status};
 
@@ -82,7 +82,7 @@ async fn what_was_seen_with_other_commands_is_outdated_until_a_fetch_with_the_ne
     let is_new = |spec: &&JobSpec| variable(spec, "PVN_RELEASE_CHANNEL") == "staging" && spec.command.argv == ["look", "harder"];
     let seen = &rig.runner.seen;
     let look = rig.until("a fetch with them", async || seen.lock().unwrap().iter().find(is_new).map(|spec| spec.job)).await;
-    rig.runner.tell(Told::Ended { job: look, end: report(Some(0), None), gone: true });
+    rig.runner.tell(RunnerEvent::Ended { job: look, end: report(Some(0), None), gone: true });
     rig.until("it to have answered", async || (!rig.instance("staging").await.outdated).then_some(())).await;
 }
 
@@ -96,7 +96,7 @@ async fn a_fetch_that_the_config_has_no_more_ends_as_it_was_begun() {
     let (before, after) = TWO_CHANNELS.split_once("    fetch:\n").unwrap();
     let (_, after) = after.split_once("    apply:\n").unwrap();
     rig.apply(&format!("{before}    apply:\n{after}")).await.unwrap();
-    rig.runner.tell(Told::Ended { job: look, end: report(Some(2), None), gone: true });
+    rig.runner.tell(RunnerEvent::Ended { job: look, end: report(Some(2), None), gone: true });
     let over = rig.until("its end", async || rig.store.job(look).await.unwrap().filter(|job| job.ended_at.is_some())).await;
     assert_eq!((over.status, over.exit_code), (JobStatus::Succeeded, Some(2)), "{}", over.message);
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use engine::action::Action;
 use pvn_scheduler::clock::{Clock, Manual};
 use pvn_scheduler::driver::{Ask, Health, Refusal};
-use pvn_scheduler::runner::{JobSpec, Told};
+use pvn_scheduler::runner::{JobSpec, RunnerEvent};
 use pvn_scheduler::store::{EventFilter, JobFilter, PageRequest};
 use schema::api::{PushRequest, RollbackRequest};
 use schema::status::{JobKind, JobStatus, Reason, Status};
@@ -485,7 +485,7 @@ async fn p5_neither_a_clock_that_is_set_nor_the_time_without_a_daemon_takes_a_re
     let rig = rig.restart_after(|| clock.advance_ms(900_000), |_| Some(0)).await;
     assert_eq!(rig.handle.explain(target("staging")).await.unwrap().status, Status::Converging, "nobody looked meanwhile");
     // It ended well meanwhile, which is told now.
-    rig.runner.tell(Told::Ended { job: apply, end: report(Some(0), None), gone: true });
+    rig.runner.tell(RunnerEvent::Ended { job: apply, end: report(Some(0), None), gone: true });
     rig.until_converged("web-2").await;
     assert_eq!(rig.releases().await, 2, "nothing went back");
 }

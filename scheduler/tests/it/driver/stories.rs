@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use pvn_scheduler::compile::Given;
+use pvn_scheduler::compile::StoredValue;
 use pvn_scheduler::driver::{Ask, Refusal};
 use pvn_scheduler::runner::JobSpec;
 use pvn_scheduler::store::{PageRequest, ReleaseRow};
@@ -68,7 +68,7 @@ struct Made {
 impl Made {
     fn size(&self, channel: &ChannelName) -> String {
         match self.row.params.get(Some(channel), "size") {
-            Some(Given::Text(text)) => text.clone(),
+            Some(StoredValue::Text(text)) => text.clone(),
             None => "medium".to_owned(),
             other => panic!("{other:?}"),
         }

@@ -8,8 +8,8 @@ use futures::future::BoxFuture;
 use pvn_scheduler::blobs::Blobs;
 use pvn_scheduler::clock::Clock;
 use pvn_scheduler::compile::Options;
-use pvn_scheduler::driver::{Ask, Driver, Parts};
-use pvn_scheduler::runner::local::{LocalRunner, Settings, find_wrapper};
+use pvn_scheduler::driver::{Ask, Driver, DriverParts};
+use pvn_scheduler::runner::local::{LocalRunner, LocalSettings, find_wrapper};
 use pvn_scheduler::runner::{JobSpec, Runner};
 use pvn_scheduler::secrets::Sealer;
 use pvn_scheduler::store::Store;
@@ -86,7 +86,7 @@ async fn no_text_of_a_job_tells_its_secrets_although_its_wrapper_masked_nothing(
     let store = Store::open(&file("pvn.db"), sealer.clone()).await.unwrap();
     let blobs = Blobs::open(&file("blobs")).unwrap();
     let (news, news_in) = mpsc::channel(64);
-    let settings = Settings {
+    let settings = LocalSettings {
         spool: file("spool"),
         instances: file("instances"),
         wrapper: find_wrapper(None).expect("`cargo build -p pvn-wrapper` was run"),
@@ -96,7 +96,7 @@ async fn no_text_of_a_job_tells_its_secrets_although_its_wrapper_masked_nothing(
     let runner = Unmasked(LocalRunner::open(settings, blobs.clone(), news).unwrap().into());
     let stop = CancellationToken::new();
     let limit = Limit { total: 8, per_runtime: None };
-    let parts = Parts {
+    let parts = DriverParts {
         store: store.clone(),
         clock: Clock::System,
         sealer,

@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures::{FutureExt, StreamExt};
 use pvn_scheduler::clock::Clock;
-use pvn_scheduler::http::Piece;
+use pvn_scheduler::http::OutputRange;
 use pvn_scheduler::store::{Change, Commit, JobRow, TokenRow};
 use schema::api::LogEntry;
 use schema::id::{InstanceId, JobId, ReleaseId};
@@ -57,7 +57,7 @@ async fn with_job(service: &Service, status: JobStatus) -> String {
 }
 
 /// Output that is all there: `stdout` every byte there is, `stderr` a word.
-fn all_there(piece: &Piece) -> std::io::Result<Vec<u8>> {
+fn all_there(piece: &OutputRange) -> std::io::Result<Vec<u8>> {
     let whole: Vec<u8> = match piece.stream {
         Stream::Stdout => (0..=255).collect(),
         Stream::Stderr => b"word".to_vec(),
@@ -111,7 +111,7 @@ async fn live_output_has_both_streams_and_ends_with_the_job() {
 async fn live_output_of_a_running_job_goes_on_until_it_ends() {
     let looks = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&looks);
-    let output = move |piece: &Piece| {
+    let output = move |piece: &OutputRange| {
         // A byte more at each look, as if the job printed.
         let length = if piece.stream == Stream::Stdout { counted.fetch_add(1, Ordering::SeqCst) / 2 } else { 0 };
         Ok(vec![b'x'; length.min(5).saturating_sub(usize::try_from(piece.offset).unwrap())])

@@ -45,7 +45,7 @@ async fn p6_a_running_job_outlives_the_daemon_and_is_taken_up_by_the_next() {
     world.runner.start(job);
     world.until_written(&ready).await;
     assert_eq!(world.restart(&[id]).await, []);
-    assert!(matches!(world.next().await, Told::Started { job, .. } if job == id));
+    assert!(matches!(world.next().await, RunnerEvent::Started { job, .. } if job == id));
     std::fs::write(go, "").unwrap();
     let report = world.report().await;
     assert_eq!((report.exit_code, world.text(report.stdout_blob_id)), (Some(7), "done\n".to_owned()));

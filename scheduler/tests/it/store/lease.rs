@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use pvn_scheduler::store::{Commit, Owner, Store, StoreError, snapshot};
+use pvn_scheduler::store::{Commit, LeaseHolder, Store, StoreError, snapshot};
 
 use super::{Fresh, at, estate, sealer};
 
-fn owner(directory: &str) -> Owner {
-    Owner::here(directory.to_owned(), Path::new("/data"), at(1))
+fn owner(directory: &str) -> LeaseHolder {
+    LeaseHolder::here(directory.to_owned(), Path::new("/data"), at(1))
 }
 
 async fn open(fresh: &Fresh, directory: &str) -> Store {

@@ -23,11 +23,11 @@ use super::super::clusters::Clusters;
 use super::super::job::JOB_LABEL;
 use super::super::strangers::Strangers;
 use super::super::watch::Watches;
-use super::super::{ClusterRunner, Inner};
+use super::super::{ClusterInner, ClusterRunner};
 use crate::clock;
 use crate::compile::{ClusterPlace, Command};
-use crate::runner::followed::Followed;
-use crate::runner::{ClusterJob, End, JobSpec, Told, Wait};
+use crate::runner::followed::JobTasks;
+use crate::runner::{ClusterJob, End, JobSpec, JobWait, RunnerEvent};
 
 /// When the cluster ends the Job by itself, and how long it keeps it then, seconds: longer than any check.
 const ENDED_AFTER_S: u32 = 60;
@@ -50,7 +50,7 @@ const NAME: &str = "check";
 
 /// What became of it.
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(super) enum TrialOutcome {
     /// Its wrapper reached us at this address.
     Heard { url: String },
     /// It ran and did not; what it said.
@@ -63,18 +63,18 @@ pub(super) enum Outcome {
     Stopping,
 }
 
-impl Inner {
+impl ClusterInner {
     /// Runs it, and removes it.
-    pub(super) async fn trial(self: &Arc<Self>, clusters: Clusters, place: &ClusterPlace, image: &str, until: Instant) -> Outcome {
+    pub(super) async fn trial(self: &Arc<Self>, clusters: Clusters, place: &ClusterPlace, image: &str, until: Instant) -> TrialOutcome {
         let spec = spec(place, image, until);
         let job = spec.job;
         let (news, told) = mpsc::channel(NEWS_LIMIT);
         let reach = match self.delivery.expect(&spec, &news).await {
             Ok(reach) => reach,
-            Err(error) => return Outcome::NoRoom { why: error.to_string() },
+            Err(error) => return TrialOutcome::NoRoom { why: error.to_string() },
         };
         let url = reach.into_iter().find(|(key, _)| key == URL_VARIABLE).map(|(_, url)| url).unwrap_or_default();
-        let followed = Followed::default();
+        let followed = JobTasks::default();
         let beside = ClusterRunner {
             inner: Arc::new(Self {
                 records: self.records.clone(),
@@ -96,7 +96,7 @@ impl Inner {
         beside.start(spec);
         let outcome = tokio::select! {
             outcome = outcome(&beside, (job, place), url, told, until) => outcome,
-            () = self.followed.detach.cancelled() => Outcome::Stopping,
+            () = self.followed.detach.cancelled() => TrialOutcome::Stopping,
         };
         beside.detach().await;
         self.remove_trial(&beside, job).await;
@@ -128,48 +128,48 @@ async fn outcome(
     beside: &ClusterRunner,
     trial: (JobId, &ClusterPlace),
     url: String,
-    mut told: mpsc::Receiver<Told>,
+    mut told: mpsc::Receiver<RunnerEvent>,
     until: Instant,
-) -> Outcome {
+) -> TrialOutcome {
     let (job, _) = trial;
     let (mut is_running, mut waits_for) = (false, None);
     loop {
         let news = tokio::time::timeout_at(until, told.recv()).await;
         if beside.inner.delivery.signs(job).is_some_and(|signs| signs.heard) {
-            return Outcome::Heard { url };
+            return TrialOutcome::Heard { url };
         }
         match news {
-            Ok(Some(Told::Started { .. })) => is_running = true,
+            Ok(Some(RunnerEvent::Started { .. })) => is_running = true,
             // Nobody decided it but the check.
-            Ok(Some(Told::Asks { leave, .. })) => leave.give(Ok(())),
+            Ok(Some(RunnerEvent::Asks { leave, .. })) => leave.give(Ok(())),
             // What does not pass by itself is not waited for.
-            Ok(Some(Told::Waits { wait: Some(wait), .. })) if !wait.surroundings => return waited(wait),
-            Ok(Some(Told::Waits { wait, .. })) => waits_for = wait,
-            Ok(Some(Told::Ended { end, .. })) => return ended(beside, trial, url, end, waits_for).await,
-            Ok(None) | Err(_) if is_running => return Outcome::Silent { url, said: last_words(beside, trial).await },
+            Ok(Some(RunnerEvent::Waits { wait: Some(wait), .. })) if !wait.surroundings => return waited(wait),
+            Ok(Some(RunnerEvent::Waits { wait, .. })) => waits_for = wait,
+            Ok(Some(RunnerEvent::Ended { end, .. })) => return ended(beside, trial, url, end, waits_for).await,
+            Ok(None) | Err(_) if is_running => return TrialOutcome::Silent { url, said: last_words(beside, trial).await },
             Ok(None) | Err(_) => return waits_for.map_or_else(|| not_started("it did not run in time".to_owned()), waited),
         }
     }
 }
 
-async fn ended(beside: &ClusterRunner, trial: (JobId, &ClusterPlace), url: String, end: End, waited_for: Option<Wait>) -> Outcome {
+async fn ended(beside: &ClusterRunner, trial: (JobId, &ClusterPlace), url: String, end: End, waited_for: Option<JobWait>) -> TrialOutcome {
     match end {
-        End::Reported(report) if report.exit_code == Some(0) => Outcome::Silent { url, said: last_words(beside, trial).await },
+        End::Reported(report) if report.exit_code == Some(0) => TrialOutcome::Silent { url, said: last_words(beside, trial).await },
         End::Reported(report) => {
             let code = report.exit_code.map_or_else(|| "no exit code".to_owned(), |code| code.to_string());
             not_started(format!("its command ended with {code}: {}", last_words(beside, trial).await))
         }
-        End::NotStarted { why, .. } => Outcome::NotStarted { why, ends_when: waited_for.map(|wait| wait.ends_when) },
+        End::NotStarted { why, .. } => TrialOutcome::NotStarted { why, ends_when: waited_for.map(|wait| wait.ends_when) },
         End::Unknown { why, .. } => not_started(why),
     }
 }
 
-fn waited(wait: Wait) -> Outcome {
-    Outcome::NotStarted { why: wait.why, ends_when: Some(wait.ends_when) }
+fn waited(wait: JobWait) -> TrialOutcome {
+    TrialOutcome::NotStarted { why: wait.why, ends_when: Some(wait.ends_when) }
 }
 
-fn not_started(why: String) -> Outcome {
-    Outcome::NotStarted { why, ends_when: None }
+fn not_started(why: String) -> TrialOutcome {
+    TrialOutcome::NotStarted { why, ends_when: None }
 }
 
 /// The last line of its log that is not the wrapper's report.

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use super::super::ask::{self, Refused};
+use super::super::ask::{self, RequestRefusal};
 use super::super::clusters::Clusters;
-use super::super::waits::Wait;
+use super::super::waits::StartBlocker;
 use super::*;
 use crate::compile::ClusterPlace;
 
@@ -162,7 +162,7 @@ async fn a_plugin_that_hangs_is_killed_with_what_it_started_and_those_who_wait_f
     tokio::time::sleep(RENEWED_AGAIN).await;
     let asks = (0..8).map(|_| async { ask::refused("asking", &cluster.client.apiserver_version().await.unwrap_err()) });
     for refused in futures::future::join_all(asks).await {
-        assert!(matches!(&refused, Refused::Unauthorized(why) if why.contains("did not end within 2 s")), "{refused:?}");
+        assert!(matches!(&refused, RequestRefusal::Unauthorized(why) if why.contains("did not end within 2 s")), "{refused:?}");
     }
     assert_eq!(std::fs::read_to_string(&runs).unwrap(), "x\nx\n", "once for all who waited");
 }
@@ -179,7 +179,7 @@ async fn a_plugin_that_fails_later_is_told_in_the_same_words_and_nothing_was_sen
     let cluster = Clusters::default().get(&place(&path)).await.unwrap();
     let refused = async || ask::refused("asking", &cluster.client.apiserver_version().await.unwrap_err());
     let away = refused().await;
-    assert!(matches!(&away, Refused::Unreached(why) if why.contains("Connection refused") && !why.contains(SECRET)), "{away:?}");
+    assert!(matches!(&away, RequestRefusal::Unreached(why) if why.contains("Connection refused") && !why.contains(SECRET)), "{away:?}");
     std::fs::write(broken, "").unwrap();
     tokio::time::sleep(RENEWED_AGAIN).await;
     let expected = format!(
@@ -187,7 +187,7 @@ async fn a_plugin_that_fails_later_is_told_in_the_same_words_and_nothing_was_sen
          hand, as the user and in the environment of the scheduler",
         path.display()
     );
-    assert_eq!(refused().await, Refused::Unauthorized(expected));
+    assert_eq!(refused().await, RequestRefusal::Unauthorized(expected));
 }
 
 #[test]
@@ -196,13 +196,13 @@ fn a_watch_that_is_forbidden_tells_the_right_that_it_lacks_and_what_gives_it() {
     let of = |error: &watcher::Error| refusal(error, "pods");
     let forbidden = watcher::Error::InitialListFailed(kube::Error::Api(status(403, "pods is forbidden")));
     let place = ClusterPlace { own_namespace: false, ..place(Path::new("/k")) };
-    let wait = Wait::unseen_for(&of(&forbidden).unwrap(), &place);
+    let wait = StartBlocker::unseen_for(&of(&forbidden).unwrap(), &place);
     let expected = "the scheduler's account may not `list` pods in the namespace `there` (pods is forbidden), so nobody knows what became of \
                     its Pod; what its wrapper reports is kept until then; bind the ClusterRole of images/kubernetes/rights to it: ";
     assert!(wait.is_unseen && wait.why.starts_with(expected) && wait.why.contains("--namespace there`"), "{}", wait.why);
     assert_eq!(wait.ends_when, "the scheduler's account has this right, or when somebody cancels the job");
     let late = of(&watcher::Error::WatchError(status(403, "no")));
-    assert_eq!(late, Some(Refusal::Forbidden { verb: "watch", resource: "pods", said: "no".to_owned() }));
-    assert!(matches!(of(&watcher::Error::WatchStartFailed(kube::Error::Api(status(401, "")))), Some(Refusal::Unauthorized(_))));
+    assert_eq!(late, Some(WatchRefusal::Forbidden { verb: "watch", resource: "pods", said: "no".to_owned() }));
+    assert!(matches!(of(&watcher::Error::WatchStartFailed(kube::Error::Api(status(401, "")))), Some(WatchRefusal::Unauthorized(_))));
     assert_eq!(of(&watcher::Error::WatchFailed(kube::Error::Api(status(410, "too old")))), None);
 }

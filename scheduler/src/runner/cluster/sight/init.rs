@@ -5,13 +5,13 @@ use k8s_openapi::api::core::v1::{Pod, PodStatus};
 
 use super::{asked_to_end, ended, runs, time, tries, words};
 use crate::runner::cluster::job;
-use crate::runner::cluster::waits::Wait;
+use crate::runner::cluster::waits::StartBlocker;
 
 /// The init container of the user's own that runs now.
-pub(super) fn waits_for_init(pod: &Pod) -> Option<Wait> {
+pub(super) fn waits_for_init(pod: &Pod) -> Option<StartBlocker> {
     let all = pod.status.as_ref()?.init_container_statuses.iter().flatten();
     let container = all.filter(|container| is_of_the_user(pod, &container.name)).find(|container| runs(container))?;
-    Some(Wait::new("InitRunning", format!("its init container `{}` runs", container.name)))
+    Some(StartBlocker::new("InitRunning", format!("its init container `{}` runs", container.name)))
 }
 
 /// Whether an init container is the user's, and one that the command waits for.

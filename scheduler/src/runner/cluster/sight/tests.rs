@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::runner::End;
 
-const ONCE: Subject<'_> = Subject {
+const ONCE: SightSubject<'_> = SightSubject {
     container: "main",
     tries_again: false,
     deleted: false,
@@ -30,12 +30,12 @@ fn ended(code: i32, reason: &str, message: &str) -> Value {
 }
 
 /// What is seen, in one line.
-fn line(seen: &Seen) -> String {
+fn line(seen: &SightOutcome) -> String {
     match seen {
-        Seen::Waiting(None) => "waits".to_owned(),
-        Seen::Waiting(Some(wait)) => format!("waits{}: {}", if wait.surroundings { " for the surroundings" } else { "" }, wait.why),
-        Seen::Running { since } => format!("runs since {}", since.map_or_else(String::new, |at| at.to_string())),
-        Seen::Over { learned, gone } => {
+        SightOutcome::Waiting(None) => "waits".to_owned(),
+        SightOutcome::Waiting(Some(wait)) => format!("waits{}: {}", if wait.surroundings { " for the surroundings" } else { "" }, wait.why),
+        SightOutcome::Running { since } => format!("runs since {}", since.map_or_else(String::new, |at| at.to_string())),
+        SightOutcome::Over { learned, gone } => {
             let gone = if *gone { "gone" } else { "not gone" };
             if let (Some(taken), (End::Unknown { .. }, _)) = (&learned.taken, learned.clone().end(String::new)) {
                 return format!("{gone}, unknown: {}", taken.why);
@@ -116,7 +116,7 @@ fn p8_where_the_message_alone_counts_it_is_one_that_the_jobs_own_wrapper_signed(
     let job = JobId::derive(&[b"1"]);
     let report = schema::report::Report { exit_code: Some(0), ..Default::default() };
     let message = |signer: Option<(&str, &str)>| String::from_utf8(schema::report::message::write(&report, signer, 4096)).unwrap();
-    let by_it = |token| Subject { signer: Some((job, token)), needs_signature: true, ..ONCE };
+    let by_it = |token| SightSubject { signer: Some((job, token)), needs_signature: true, ..ONCE };
     let told = |message: &str, token| line(&look(&of(ended(137, "Error", message)), by_it(token)));
     let id = job.to_string();
     assert_eq!(told(&message(Some((&id, "t"))), "t"), "gone, reported Some(0)");
@@ -133,7 +133,9 @@ fn that_nothing_runs_beside_its_wrapper_is_the_word_of_its_own_wrapper_alone() {
     for (signer, expected) in [(Some((id.as_str(), "t")), true), (Some((id.as_str(), "u")), false), (None, false)] {
         let message = String::from_utf8(schema::report::message::write(&report, signer, 4096)).unwrap();
         let sight = of(ended(0, "Completed", &message));
-        let Seen::Over { learned, .. } = look(&sight, Subject { signer: Some((job, "t")), ..ONCE }) else { panic!("it has ended") };
+        let SightOutcome::Over { learned, .. } = look(&sight, SightSubject { signer: Some((job, "t")), ..ONCE }) else {
+            panic!("it has ended")
+        };
         assert_eq!(learned.message.unwrap().first_process, expected, "{signer:?}");
     }
 }
@@ -193,7 +195,7 @@ fn what_had_ended_before_the_cluster_took_it_counts() {
         status["conditions"] = json!([{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": "m", "lastTransitionTime": at}]);
         check(of(status), expected);
     }
-    let by_us = Subject { ended_by_us: true, ..ONCE };
+    let by_us = SightSubject { ended_by_us: true, ..ONCE };
     assert_eq!(line(&look(&deleted("2026-01-01T00:00:31Z", 30), by_us)), "gone, exit 0");
 }
 
@@ -310,7 +312,7 @@ fn a_deadline_of_its_own_file_is_told_as_such() {
 
 #[test]
 fn several_tries_are_over_when_somebody_suspends_their_job() {
-    let several = Subject { tries_again: true, ..ONCE };
+    let several = SightSubject { tries_again: true, ..ONCE };
     let suspended = |mark: bool, since: &str| -> Job {
         let annotations = if mark { json!({LET_GO_MARK: "true"}) } else { json!({}) };
         let condition = json!({"type": "Suspended", "status": "True", "lastTransitionTime": since});
@@ -351,10 +353,10 @@ fn what_is_gone_never_started_or_nobody_knows() {
     let mut bound = Sight { pod_gone: true, ..pending() };
     bound.pod.as_mut().unwrap().spec = serde_json::from_value(json!({"nodeName": "node-1", "containers": []})).unwrap();
     check(bound, &format!("not gone, unknown: its Pod was deleted{silent}"));
-    let known = Subject { started: true, ..ONCE };
+    let known = SightSubject { started: true, ..ONCE };
     assert!(line(&look(&Sight { pod_gone: true, ..pending() }, known)).starts_with("not gone, unknown"), "it is known to have run");
     check(Sight { job_gone: true, ..Sight::default() }, "not gone, unknown: its Job was deleted, and nobody saw a Pod of it");
-    let by_us = Subject { deleted: true, ..ONCE };
+    let by_us = SightSubject { deleted: true, ..ONCE };
     let seen = look(&Sight { job_gone: true, ..Sight::default() }, by_us);
     assert_eq!(line(&seen), "gone, never, surroundings: it was ended before a Pod of it started");
     check(of(json!({"phase": "Failed", "reason": "OutOfcpu", "message": "m"})), "gone, never, surroundings: OutOfcpu: m");
@@ -378,7 +380,7 @@ fn what_is_gone_never_started_or_nobody_knows() {
 
 #[test]
 fn a_job_with_several_tries_says_itself_when_it_is_over() {
-    let several = Subject { tries_again: true, ..ONCE };
+    let several = SightSubject { tries_again: true, ..ONCE };
     let failed = || of(ended(1, "Error", ""));
     assert_eq!(line(&look(&failed(), several)), "waits");
     let over = Sight { job: Some(job("Failed", "BackoffLimitExceeded")), ..failed() };
@@ -413,7 +415,7 @@ fn restarted(times: i32, asked_s: i64, condition: &str, condition_s: i64) -> Sig
 
 #[test]
 fn an_extra_run_that_the_job_itself_cut_is_no_outcome_and_the_last_whole_one_is() {
-    let several = Subject { tries_again: true, ..ONCE };
+    let several = SightSubject { tries_again: true, ..ONCE };
     let seen = |sight: Sight| line(&look(&sight, several));
     assert_eq!(seen(restarted(1, 3, "BackoffLimitExceeded", 3)), "gone, exit 9");
     assert_eq!(seen(restarted(2, 3, "BackoffLimitExceeded", 2)), "gone, exit 9");
@@ -456,9 +458,9 @@ fn a_job_fails_also_before_it_says_so_when_its_deadline_has_passed_as_its_pod_is
 #[test]
 fn what_was_heard_of_runs_although_its_pod_is_still_said_to_wait() {
     let sight = of(json!({"phase": "Pending"}));
-    let seen = |started: bool| look(&sight, Subject { started, ..ONCE });
-    assert_eq!(seen(true), Seen::Running { since: None });
-    assert!(matches!(seen(false), Seen::Waiting(_)));
+    let seen = |started: bool| look(&sight, SightSubject { started, ..ONCE });
+    assert_eq!(seen(true), SightOutcome::Running { since: None });
+    assert!(matches!(seen(false), SightOutcome::Waiting(_)));
 }
 
 #[test]

@@ -18,7 +18,7 @@ const BACKOFF_LIMIT: i32 = 6;
 
 /// What is known of the tries so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum Tried {
+pub(in super::super) enum PodAttempts {
     /// None has run.
     Never,
     /// One has.
@@ -31,16 +31,16 @@ pub(in super::super) enum Tried {
 }
 
 /// Looks at all Pods that were seen, and at what the Job counts.
-pub(in super::super) fn tried(sight: &Sight, container: &str) -> Tried {
+pub(in super::super) fn tried(sight: &Sight, container: &str) -> PodAttempts {
     let pods = || sight.older.iter().chain(&sight.pod);
     let runs: Vec<&ContainerStatus> = pods().filter_map(|pod| status_of(pod, container)).filter(|status| ran(status)).collect();
     if !runs.is_empty() {
-        return Tried::Ran { since: runs.into_iter().filter_map(began).min() };
+        return PodAttempts::Ran { since: runs.into_iter().filter_map(began).min() };
     }
     // One that is on its way out and has not ended says what it was when it has.
     let is_ending = |pod: &&Pod| pod.metadata.deletion_timestamp.is_some() && !is_pod_over(pod) && !sight.pod_gone;
     let idle = pods().filter(|pod| is_ending(pod) || never_ran(pod, sight, container)).count();
-    if sight.job.as_ref().map_or(0, ended_pods) > idle { Tried::Counted } else { Tried::Never }
+    if sight.job.as_ref().map_or(0, ended_pods) > idle { PodAttempts::Counted } else { PodAttempts::Never }
 }
 
 /// Whether a Job counts an end that nobody saw: one of a Pod that went before it was seen, or before its node had said that it ended.
