@@ -101,7 +101,7 @@ message! {
     /// What is in a volume.
     #[schemars(extend("x-exactlyOne" = ["secret", "ephemeral"]))]
     VolumeSource {
-        /// The keys of a Kubernetes Secret as files.
+        /// The keys of a Kubernetes Secret as files. What they hold is masked only where `env` has them as variables too.
         secret: Option<SecretSource>,
         /// Empty space that lives as long as the job.
         ephemeral: Option<EphemeralSource>,

@@ -1,12 +1,13 @@
-//! Secrets in configs that are too short to be masked in what jobs print. Told as warnings by `configs apply` and `validate`.
+//! Secrets that are not masked in what jobs print: those in configs that are too short, and those of a cluster that only files hold.
+//! Told as warnings by `configs apply` and `validate`.
 
-use super::Document;
+use super::{Body, Document, Env, EnvValueKind, Exec, RuntimeKind, TaskConfig};
 use crate::check::pointer_segment;
 use crate::diagnostic::Diagnostic;
 use crate::mask::SHORTEST_BYTES;
 use crate::yaml::{NodeKind, YamlNode};
 
-/// One warning for each `rawSecret` that is written as it stands and too short.
+/// One warning for each `rawSecret` that is written as it stands and too short, and for each Secret that is mounted and no variable.
 pub fn unmasked_secrets<'a>(documents: impl IntoIterator<Item = &'a Document>) -> Vec<Diagnostic> {
     let mut warnings = Vec::new();
     for document in documents {
@@ -16,8 +17,42 @@ pub fn unmasked_secrets<'a>(documents: impl IntoIterator<Item = &'a Document>) -
             let message = format!("this secret is not masked in what jobs print: it is shorter than {SHORTEST_BYTES} bytes");
             document.problem(&pointer, message).help("use a longer secret; one that short would black out ordinary words")
         }));
+        warnings.extend(mounted(document));
     }
     warnings
+}
+
+/// The Secrets whose values no wrapper knows, since its command gets them as files alone.
+fn mounted(document: &Document) -> Vec<Diagnostic> {
+    let Body::Runtime(runtime) = document.body() else { return Vec::new() };
+    let RuntimeKind::Custom(custom) = runtime.kind() else { return Vec::new() };
+    let fetch = custom.fetch.as_ref().map(|fetch| ("fetch", fetch.exec(), &fetch.env));
+    let apply = Some(("apply", custom.apply.exec(), &custom.apply.env));
+    let info = custom.get_info.as_ref().map(|info| ("getInfo", info.exec(), &info.env));
+    let mut warnings = Vec::new();
+    for (command, exec, env) in [fetch, apply, info].into_iter().flatten() {
+        let Exec::Task(task) = exec else { continue };
+        for (index, name) in secrets(task) {
+            if [env, &task.program.env].into_iter().any(|env| is_variable(env, name)) {
+                continue;
+            }
+            let pointer = format!("/runtime/custom/{command}/taskConfig/volumes/{index}/source/secret");
+            let message = format!("what the files of the Secret `{name}` hold is not masked in what jobs print: no wrapper knows its values");
+            let help = format!("give the keys that must not be shown as variables too: `kubernetesSecret: {{secretName: {name}, key: …}}`");
+            warnings.push(document.problem(&pointer, message).help(help));
+        }
+    }
+    warnings
+}
+
+/// The Secrets that a task mounts, with the places of their volumes.
+fn secrets(task: &TaskConfig) -> impl Iterator<Item = (usize, &str)> {
+    let volumes = task.volumes.iter().enumerate();
+    volumes.filter_map(|(index, volume)| Some((index, volume.source.secret.as_ref()?.secret_name.as_str())))
+}
+
+fn is_variable(env: &Env, secret: &str) -> bool {
+    env.values().any(|value| matches!(value.kind(), EnvValueKind::KubernetesSecret(of) if of.secret_name == secret))
 }
 
 /// The pointers to them. No deeper than `yaml::DEPTH_LIMIT`.

@@ -43,3 +43,26 @@ fn a_secret_that_is_too_short_to_be_masked_is_told_and_not_shown() {
     );
     assert!(told.iter().all(|warning| !warning.render(false).contains("pw123")));
 }
+
+#[test]
+fn a_secret_that_only_files_hold_is_told_where_it_is_mounted() {
+    let task = |env: &str| {
+        format!(
+            "{{env: {{{env}}}, taskConfig: {{program: {{name: p, image: i, cmd: [x]}}, volumes: [{{name: e, source: {{ephemeral: {{}}}}, \
+             mount: {{mountPath: /e}}}}, {{name: v, source: {{secret: {{secretName: keys}}}}, mount: {{mountPath: /keys}}}}]}}}}"
+        )
+    };
+    let variable = "K: {kubernetesSecret: {secretName: keys, key: k}}";
+    let text = format!(
+        "runtime:\n  name: r\n  custom:\n    proxyRuntime: {{runtime: k8s}}\n    fetch: {}\n    apply: {}\n",
+        task(variable),
+        task("K: {kubernetesSecret: {secretName: others, key: k}}"),
+    );
+    let told = unmasked_secrets(&documents(&text));
+    let lines: Vec<_> = told.iter().map(|warning| format!("{}: {}", warning.path, warning.message)).collect();
+    assert_eq!(
+        lines,
+        ["runtime.custom.apply.taskConfig.volumes[1].source.secret: what the files of the Secret `keys` hold is not masked in what jobs \
+          print: no wrapper knows its values"]
+    );
+}
