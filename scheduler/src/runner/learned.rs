@@ -18,7 +18,7 @@
 //!   ([`OutcomeEvidence::over_time`]) did not time out, however late that is heard;
 //! - the report of a wrapper that pvn put before the command tells how the container ended, by construction;
 //! - the report of a wrapper that the image brings ([`Decides::Container`]) tells what it ran. Where the container failed otherwise,
-//!   that counts, and where nobody saw the container end, nothing does;
+//!   that counts, and where nobody saw the container end, nothing does but the report of its first process, which was all of it;
 //! - of several tries ([`Decides::Job`]) the Job's own condition says whether they came to success or to failure, as long as the
 //!   place did not end the last one: a Job counts what ended with 0 as a success, whoever asked it to end.
 //!
@@ -174,6 +174,10 @@ impl OutcomeEvidence {
             }
             (None | Some(Decides::Container), None, Some(exit)) => (!is_unseen).then(|| bare(exit)),
             (Some(Decides::Container), Some(report), Some(exit)) => (!is_unseen).then(|| exit.with_part(report)),
+            // Nothing ran there beside it, so that it ended by itself with what the container would have.
+            (Some(Decides::Container), Some(report), None) if report.first_process && report.stopped_by.is_none() => {
+                (!self.is_taken(ended_at(&report))).then_some(report)
+            }
             // It counts whatever ended with 0 as a success, also what was asked to end. What it printed is that of the last try.
             (Some(Decides::Job(Some(JobEnd { is_complete: true, .. }))), report, Some(exit)) if !is_unseen && exit.code == 0 => {
                 Some(report.filter(|report| code_of(report) == Some(0)).unwrap_or_else(|| bare(exit)))

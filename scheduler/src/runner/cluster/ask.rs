@@ -66,7 +66,7 @@ pub(super) async fn ask<T, F: Future<Output = kube::Result<T>>>(
     what: &str,
     request: impl FnMut() -> F,
 ) -> Result<T, RequestRefusal> {
-    let asking = Asking { cluster, is_apply, deadline, what, may: May::Always, tell: &|_| {}, gives_up_unreached: false };
+    let asking = Asking { cluster, is_apply, deadline, what, may: May::Always, tell: &|_: &RequestRefusal| {}, gives_up_unreached: false };
     asking.until_answered(request).await.map_err(|(refused, _)| refused)
 }
 
@@ -80,7 +80,7 @@ pub(super) struct Asking<'a> {
     /// What is asked before each time.
     pub(super) may: May<'a>,
     /// Is told each time why it is made again.
-    pub(super) tell: &'a (dyn Fn(&str) + Send + Sync),
+    pub(super) tell: &'a (dyn Fn(&RequestRefusal) + Send + Sync),
     /// Whether it ends before the deadline when only connections were refused, for [`UNREACHED_WITHIN`].
     pub(super) gives_up_unreached: bool,
 }
@@ -118,7 +118,7 @@ impl Asking<'_> {
             if !refused.may_pass() || is_unreached || now + pause >= self.deadline {
                 return Err((refused, is_doubtful));
             }
-            (self.tell)(refused.why());
+            (self.tell)(&refused);
             tracing::debug!(why = refused.why(), "the cluster is asked again");
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);

@@ -102,6 +102,7 @@ impl ClusterInner {
             started: false,
             pod: None,
             secrets: SecretFinder::sealed(&secrets, &self.sealer),
+            line: None,
             uid: None,
         };
         self.note(spec.job, &record).await?;

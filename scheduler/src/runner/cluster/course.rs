@@ -60,6 +60,8 @@ pub(super) struct Course {
     pub(super) unstopped: Option<StartBlocker>,
     /// When people are told that the cluster does not say what is there.
     pub(super) unseen_at: Instant,
+    /// The same of one that was seen to run, since our credentials are not accepted.
+    pub(super) unauthorized_at: Option<Instant>,
     /// When what its Job counts is no Pod any more that is only seen late.
     pub(super) counted_at: Option<Instant>,
 }
@@ -96,6 +98,7 @@ impl Course {
             asked: 0,
             unstopped: None,
             unseen_at: now + UNSEEN_WITHIN,
+            unauthorized_at: None,
             counted_at: None,
         }
     }
@@ -104,6 +107,11 @@ impl Course {
     /// not cost it its grace. One is.
     pub(super) fn is_spared(&mut self) -> bool {
         self.spares_until.take().is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Whether we had its Pod ended for what its wrapper left in the log, so that the end of that says nothing against it.
+    pub(super) fn ended_for_its_line(&self) -> bool {
+        self.line.is_some() && !self.was_taken
     }
 
     /// It is over: what its wrapper left in the log, and whether its time was over, is a part of what is known.

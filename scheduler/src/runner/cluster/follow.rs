@@ -18,6 +18,7 @@ use super::ClusterInner;
 use super::ask::{Asking, RequestRefusal, ask};
 use super::clusters::Cluster;
 use super::course::Course;
+use super::faults::WatchRefusal;
 use super::hidden::SecretFinder;
 use super::leave::May;
 use super::one_pod::grace;
@@ -72,6 +73,9 @@ pub(super) const UNSEEN_WITHIN: Duration = Duration::from_secs(5);
 /// How long a job of an earlier life of the daemon is listened to before its time ends it. Source: docs/convergence.md, rule 13. The
 /// engine's own deadline for it is no later than this long after ours.
 pub(super) const HEARD_OUT_FOR: Duration = Duration::from_secs(60);
+
+/// What is said of a job whose Pod nobody saw end.
+const WENT_UNSEEN: &str = "its Pod went while nobody watched";
 
 /// A job that has been let go, or may have been.
 pub(super) struct JobFollower {
@@ -169,7 +173,7 @@ impl JobFollower {
         what: &str,
         request: impl FnMut() -> F,
     ) -> Result<T, (RequestRefusal, bool)> {
-        let tell = |why: &str| self.teller.tell(Some(&StartBlocker::refused(why)));
+        let tell = |refused: &RequestRefusal| self.teller.tell(Some(&StartBlocker::refused(refused.why())));
         let (cluster, is_apply) = (&self.cluster, self.record.is_apply);
         Asking { cluster, is_apply, deadline, what, may, tell: &tell, gives_up_unreached: true }.until_answered(request).await
     }
@@ -184,6 +188,11 @@ impl JobFollower {
         let started = self.record.started || self.inner.delivery.was_heard(self.job);
         let times_out_at = self.record.end_by.map(|by| self.hears_out_until.map_or_else(|| at(by), |until| at(by).max(until)));
         let mut course = Course::new(at(self.record.start_by), times_out_at, started);
+        if let Some(line) = self.record.line.clone() {
+            // Whether that was done an earlier life of the daemon did not note.
+            course.line = Some(line);
+            self.end_pods().await;
+        }
         if self.is_stopped {
             // Of one that nobody knows to be suspended nobody knows that it has not started.
             self.stop(&mut course, !self.is_unsure).await;
@@ -216,9 +225,13 @@ impl JobFollower {
                     return self.end_both(&mut course, stops).await;
                 }
                 self.try_ran(&mut course, &sight).await;
+                let refusal = sight.unauthorized();
+                course.unauthorized_at = refusal.map(|_| course.unauthorized_at.unwrap_or_else(|| Instant::now() + UNSEEN_WITHIN));
                 if course.started {
+                    let is_due = course.unauthorized_at.is_some_and(|at| Instant::now() >= at);
+                    let unseen = refusal.filter(|_| is_due).map(|refusal| StartBlocker::unseen_for(refusal, &self.record.place));
                     // Also to whoever was told that it waits for its cluster.
-                    self.teller.tell(course.unstopped.as_ref());
+                    self.teller.tell(course.unstopped.as_ref().or(unseen.as_ref()));
                 }
             }
             // Before everything was listed nobody knows what is there, nor what ran before a Pod that was counted is seen.
@@ -241,8 +254,12 @@ impl JobFollower {
             }
             if is_listed && sight.lacks_its_pod() {
                 if course.is_absent {
-                    let learned = course.with_what_is_known(taken_unseen("its Pod went while nobody watched"));
-                    return self.over(learned, self.is_gone_without_pod(&sight), &course, &sight).await;
+                    let (went, gone) = match course.ended_for_its_line() {
+                        true => (lost(WENT_UNSEEN), true),
+                        false => (taken_unseen(WENT_UNSEEN), self.is_gone_without_pod(&sight)),
+                    };
+                    let learned = course.with_what_is_known(went);
+                    return self.over(learned, gone, &course, &sight).await;
                 }
                 course.absent_at.get_or_insert_with(|| Instant::now() + BEHIND_WITHIN);
             }
@@ -251,6 +268,7 @@ impl JobFollower {
             }
             let asks_why = is_seen && course.is_silent && !course.started && !course.deleted;
             let untold = self.teller.due();
+            let unauthorized_at = course.unauthorized_at.filter(|at| is_listed && Instant::now() < *at);
             let lost_at = course.lost_at.as_ref().map(|(_, at)| *at);
             let is_ending = course.over_time.is_some() || course.line.is_some();
             let listens = course.started && !is_ending && !self.record.tries_again && !self.inner.delivery.hears(self.job);
@@ -305,6 +323,7 @@ impl JobFollower {
                     {
                         // Its command has ended; what is left is a wrapper that goes on trying.
                         course.line = Some(report);
+                        self.note_line(&course).await;
                         self.end_pods().await;
                     }
                 }
@@ -315,13 +334,17 @@ impl JobFollower {
                 () = tokio::time::sleep_until(course.unseen_at), if !is_listed => {
                     course.unseen_at += UNSEEN_WITHIN;
                     // After an outage an API server forbids what it will permit once it has read its roles.
-                    let refusal = sight.refusal().filter(|_| !self.cluster.was_away_lately());
+                    let is_passing = |refusal: &WatchRefusal| {
+                        matches!(refusal, WatchRefusal::Forbidden { .. }) && self.cluster.was_away_lately()
+                    };
+                    let refusal = sight.refusal().filter(|refusal| !is_passing(refusal));
                     let wait = refusal.map(|refusal| StartBlocker::unseen_for(refusal, &self.record.place));
                     self.teller.tell(Some(&wait.unwrap_or_else(|| StartBlocker::unseen("its cluster does not answer"))));
                 }
                 // It is looked at, tried, or told, in the next round.
                 () = tokio::time::sleep_until(counted_at.unwrap_or_else(Instant::now)), if counted_at.is_some() => {}
                 () = tokio::time::sleep_until(self.resume_at), if finds_out => {}
+                () = tokio::time::sleep_until(unauthorized_at.unwrap_or_else(Instant::now)), if unauthorized_at.is_some() => {}
                 () = tokio::time::sleep_until(untold.unwrap_or_else(Instant::now)), if untold.is_some() => {}
             }
         }
@@ -370,6 +393,12 @@ impl JobFollower {
         }
     }
 
+    /// Notes what its wrapper left in the log before its Pod is ended for that: the log goes with the Pod.
+    async fn note_line(&mut self, course: &Course) {
+        self.record.line = course.line.clone().filter(|_| course.ended_for_its_line());
+        self.note_record("what a wrapper left in its log").await;
+    }
+
     /// Notes that it has started, so that the next life of the daemon does not take it for one that does not start.
     async fn note_started(&mut self) {
         if self.record.started || !self.inner.records.has(self.job) {
@@ -414,7 +443,7 @@ impl JobFollower {
         let asked_at = sight.pod.as_ref().and_then(asked_to_end);
         let is_late = asked_at.zip(self.record.end_by).is_some_and(|(asked, by)| by_another_clock(asked) >= by);
         // What its wrapper left in the log has us end its Pod, unless somebody else did before.
-        let ended_by_us = course.asked > 0 || course.over_time.is_some() || is_late || (course.line.is_some() && !course.was_taken);
+        let ended_by_us = course.asked > 0 || course.over_time.is_some() || is_late || course.ended_for_its_line();
         let Record { container, tries_again, place, token, .. } = &self.record;
         let needs_signature = place.wrapper_image.is_some() && !tries_again;
         let signer = token.as_deref().map(|token| (self.job, token));

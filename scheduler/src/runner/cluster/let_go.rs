@@ -11,7 +11,7 @@ use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::ask::RequestRefusal;
+use super::ask::{Asking, RequestRefusal};
 use super::begin::TIDY_WITHIN;
 use super::changed;
 use super::follow::{AWAY_WITHIN, FIELD_MANAGER, JobFollower, UNSEEN_WITHIN};
@@ -69,14 +69,24 @@ impl JobFollower {
         (self.is_unsure, self.unsure_why) = (false, None);
         let (jobs, job) = (self.jobs(), self.job);
         let found = {
-            let mut looked = std::pin::pin!(self.ask(AWAY_WITHIN, "looking for its Job", || jobs.get(&self.record.name)));
-            tokio::select! {
+            let told_at = Instant::now() + UNSEEN_WITHIN;
+            let tell = |refused: &RequestRefusal| {
+                if Instant::now() >= told_at && matches!(refused, RequestRefusal::Unauthorized(_)) {
+                    self.teller.tell(Some(&StartBlocker::unseen(refused.why())));
+                }
+            };
+            let (cluster, is_apply, deadline) = (&self.cluster, self.record.is_apply, Instant::now() + AWAY_WITHIN);
+            let what = "looking for its Job";
+            let asking = Asking { cluster, is_apply, deadline, what, may: May::Always, tell: &tell, gives_up_unreached: false };
+            let mut looked = std::pin::pin!(asking.until_answered(|| jobs.get(&self.record.name)));
+            let found = tokio::select! {
                 found = &mut looked => found,
-                () = tokio::time::sleep(UNSEEN_WITHIN) => {
+                () = tokio::time::sleep_until(told_at) => {
                     self.teller.tell(Some(&StartBlocker::unseen("its cluster does not answer")));
                     looked.await
                 }
-            }
+            };
+            found.map_err(|(refused, _)| refused)
         };
         match found {
             Ok(found) if found.uid() == self.record.uid => {

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use schema::id::JobId;
+use schema::report::Report;
 use schema::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -49,6 +50,9 @@ pub(super) struct Record {
     /// The secrets that it was given, sealed ([`super::hidden::SecretFinder`]).
     #[serde(default)]
     pub(super) secrets: String,
+    /// What its wrapper left in the log, once its Pod was ended for that: then only this file has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) line: Option<Box<Report>>,
     /// The Job's uid, once it was made.
     pub(super) uid: Option<String>,
 }
@@ -159,6 +163,7 @@ mod tests {
             started: false,
             pod: None,
             secrets: String::new(),
+            line: Some(Box::default()),
             uid: None,
         };
         records.put(job, &record).unwrap();

@@ -72,6 +72,12 @@ impl Sight {
         self.jobs_refused.as_ref().filter(|_| !self.jobs_listed).or(pods)
     }
 
+    /// That the cluster does not accept our credentials, although all was listed once: what happens from then on nobody sees.
+    pub(super) fn unauthorized(&self) -> Option<&WatchRefusal> {
+        let refused = self.jobs_refused.iter().chain(&self.pods_refused);
+        refused.into_iter().find(|refusal| matches!(refusal, WatchRefusal::Unauthorized(_)))
+    }
+
     /// Whether its Job is over and had a Pod, and there is none.
     pub(super) fn lacks_its_pod(&self) -> bool {
         self.pod.is_none() && !self.job_gone && self.job.as_ref().is_some_and(|job| is_over(job) && had_pods(job))

@@ -31,7 +31,7 @@ async fn check(happened: fn(&Fake), why: &str) {
 }
 
 /// Its Job counts its only Pod so.
-fn over(fake: &Fake, condition: &str, reason: &str, counts: &Value) {
+pub(super) fn over(fake: &Fake, condition: &str, reason: &str, counts: &Value) {
     fake.job(|job| {
         job["status"] = json!({"conditions": [{"type": condition, "status": "True", "reason": reason, "message": "m"}]});
         job["status"].as_object_mut().unwrap().extend(counts.as_object().unwrap().clone());

@@ -72,3 +72,24 @@ async fn rule_13_a_plugin_that_takes_long_is_told_as_a_wait_and_a_stop_is_heard_
     assert!(world.runner.stop(job_id()));
     assert_eq!(world.end().await, "gone, never: it was stopped before it was started");
 }
+
+#[tokio::test]
+async fn that_nobody_sees_a_running_job_for_want_of_credentials_is_told_until_there_are_some() {
+    for is_restarted in [false, true] {
+        let mut world = World::new().await;
+        world.let_go().await;
+        world.fake.pod(json!({}), running());
+        assert_eq!(world.told().await, "runs");
+        world.fake.accept_only("new");
+        if is_restarted {
+            world.restart().await;
+            assert_eq!(world.runner.recover(&[job_id()]).await, []);
+        } else {
+            world.fake.end_watches(0);
+        }
+        while !world.told().await.contains("credentials of the kubeconfig") {}
+        rotate(&world);
+        world.fake.pod(json!({}), ended(4, "Error"));
+        assert_eq!(world.end().await, "gone, exit Some(4)");
+    }
+}

@@ -8,6 +8,7 @@ use schema::report::{Report, StructuredKind, line};
 use schema::spool::Stream;
 use serde_json::{Value, json};
 
+use super::away::over;
 use super::ends::{ended, running, status};
 use super::fake::Fault;
 use super::{World, job_id};
@@ -16,6 +17,15 @@ const DOCUMENT: &str = r#"{"objects": [{"name": "web", "objectType": "T"}]}"#;
 
 fn report(code: i32) -> Value {
     json!({"exitCode": code, "stdoutBytes": 0, "stderrBytes": 0, "version": "1", "startTimestampNs": "0", "durationNs": "0"})
+}
+
+/// What the job's wrapper writes when it reaches nobody: its command ended with 0.
+fn marked_line(world: &World, is_first: bool) -> String {
+    let secret = world.fake.object("/secrets/").unwrap();
+    let token = STANDARD.decode(secret["data"]["PVN_TOKEN"].as_str().unwrap()).unwrap();
+    let told: Report = serde_json::from_value(report(0)).unwrap();
+    let told = Report { first_process: is_first, ..told };
+    line::write(&job_id().to_string(), &String::from_utf8(token).unwrap(), &told)
 }
 
 #[tokio::test]
@@ -40,11 +50,7 @@ async fn the_report_of_a_wrapper_that_an_image_brings_ends_its_job_where_it_is_a
     for is_first in [true, false] {
         let mut world = World::new().await;
         world.let_go().await;
-        let secret = world.fake.object("/secrets/").unwrap();
-        let token = STANDARD.decode(secret["data"]["PVN_TOKEN"].as_str().unwrap()).unwrap();
-        let token = String::from_utf8(token).unwrap();
-        let told: Report = serde_json::from_value(report(0)).unwrap();
-        world.fake.log(&line::write(&job_id().to_string(), &token, &Report { first_process: is_first, ..told }));
+        world.fake.log(&marked_line(&world, is_first));
         world.fake.pod(json!({}), running());
         assert_eq!(world.told().await, "runs");
         world.until("its log to be read", |fake| fake.count("GET", "/log") >= 1).await;
@@ -55,6 +61,28 @@ async fn the_report_of_a_wrapper_that_an_image_brings_ends_its_job_where_it_is_a
         } else {
             assert!(world.fake.object("/jobs/").unwrap()["spec"]["activeDeadlineSeconds"].is_null(), "a script goes on");
         }
+    }
+}
+
+#[tokio::test]
+async fn p4_p5_what_a_wrapper_left_in_its_log_counts_after_a_restart_although_its_pod_went_meanwhile() {
+    for wrapper in [Some("pvn-wrapper".to_owned()), None] {
+        let mut world = World::new().await;
+        let mut spec = world.spec();
+        spec.cluster.as_mut().unwrap().place.wrapper_image = wrapper.clone();
+        if wrapper.is_some() {
+            spec.command.job.as_mut().unwrap()["spec"]["template"]["spec"]["containers"][0]["command"] = json!(["do"]);
+        }
+        world.let_go_as(spec).await;
+        world.fake.log(&marked_line(&world, true));
+        world.fake.pod(json!({}), running());
+        assert_eq!(world.told().await, "runs");
+        world.until("its Pod to be ended", |fake| fake.object("/jobs/").is_some_and(|job| job["spec"]["activeDeadlineSeconds"] == 1)).await;
+        world.restart().await;
+        world.fake.lose("/pods/");
+        over(&world.fake, "Failed", "DeadlineExceeded", &json!({"failed": 1}));
+        assert_eq!(world.runner.recover(&[job_id()]).await, []);
+        assert_eq!(world.end().await, "gone, exit Some(0)", "{wrapper:?}");
     }
 }
 
