@@ -15,7 +15,7 @@ use super::super::calls::Plan;
 use super::super::going_back::Rollback;
 use super::super::{Caller, Refusal};
 use super::estate::Concerned;
-use super::had::{before, passed_over};
+use super::had::{before, passed_over, went_back};
 use super::recompile::push_of;
 use super::release::ReleaseSubject;
 use super::tried::compile_each;
@@ -43,6 +43,7 @@ impl Planner {
             format!(" --channels {}", names.join(","))
         });
         let (mut had, mut without, mut failed, mut open) = (BTreeMap::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut is_back = false;
         let pursued: BTreeMap<_, _> = self.store.pursued(subject.service.id).await?.into_iter().collect();
         let mut histories = Vec::new();
         for (name, id) in subject.channel_ids.iter().filter(|(name, _)| named.is_none_or(|named| named.contains(*name))) {
@@ -68,6 +69,13 @@ impl Planner {
                 Some(id) => self.store.release_row(id).await?,
                 None => None,
             };
+            let back = now.and_then(|now| went_back(&history, now)).filter(|_| earlier.is_some());
+            if let Some((back, left)) = back {
+                // Whoever asks for the same a moment later means what was taken back, and not what is right again.
+                is_back = true;
+                without.push(format!("`{name}` is back at {} already, from {}", back.version, left.version));
+                continue;
+            }
             match earlier {
                 Some(release) => _ = had.insert(name.clone(), release),
                 None => {
@@ -103,6 +111,9 @@ impl Planner {
         let mut targets = had.values();
         let Some(target) = targets.next().filter(|_| named.is_none() || without.is_empty()) else {
             let why = if without.is_empty() { "it has no channel".to_owned() } else { without.join("; ") };
+            if is_back {
+                return Err(Refusal::Conflict(format!("{why}; to go further back name the version, with `{command} --to VERSION{only}`")));
+            }
             return Err(Refusal::Conflict(format!(
                 "there is no version to take {application}/{service} back to: {why}; name a version with `{command} --to VERSION{only}`"
             )));

@@ -42,6 +42,13 @@ pub(super) fn before(history: &[Went], pursued: ReleaseId) -> Option<&Went> {
     had.into_iter().rev().find(|earlier| earlier.version != now.version)
 }
 
+/// The rollback that arrived in the channel and is what it pursues, and what that took back there.
+pub(super) fn went_back(history: &[Went], pursued: ReleaseId) -> Option<(&Went, &Went)> {
+    let now = history.iter().find(|went| went.id == pursued).filter(|now| now.back_to.is_some() && now.converged)?;
+    let left = history.iter().rfind(|went| went.number < now.number && went.back_to.is_none() && went.version != now.version)?;
+    Some((now, left))
+}
+
 /// What the channel was last converged at, where it was asked to go back since and never arrived, and `before` leads elsewhere: nobody
 /// knows whether that rollback was meant, or is what is to be undone.
 pub(super) fn passed_over(history: &[Went], pursued: ReleaseId) -> Option<&Went> {

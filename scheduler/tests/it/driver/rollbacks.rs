@@ -129,7 +129,14 @@ async fn without_a_version_or_a_channel_the_newest_release_is_undone_where_it_we
     let undo = || RollbackRequest { version: None, channels: None };
     assert_eq!(rig.back(undo()).await.unwrap().version, "web-2");
     rig.until_converged("web-2").await;
-    assert_eq!(rig.back(undo()).await.unwrap().version, "web-1", "and what that one had before");
+    // A second person, or one who has not seen that pvn did it, means web-3.
+    let refused = rig.back(undo()).await.unwrap_err().to_string();
+    assert_eq!(
+        refused,
+        "`staging` is back at web-2 already, from web-3; to go further back name the version, with `pvnctl services rollback web --app app \
+         --to VERSION`"
+    );
+    rig.back(to("web-1", Some(&["staging"]))).await.unwrap();
     rig.until("staging being at web-1", async || {
         let instance = rig.instance("staging").await;
         (instance.converged_version.as_deref() == Some("web-1") && instance.status == Status::Converged).then_some(())
