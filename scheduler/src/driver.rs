@@ -222,6 +222,7 @@ impl Driver {
             lost: recovered.lost.as_slice().into(),
         };
         let release_seq = recovered.world.counters.release;
+        let releases_above = store.releases_above().await?;
         let performer = Arc::new(Performer::new(store.clone(), clock.clone(), sealer.clone(), runner, root));
         let driver = run::DriverLoop {
             late: recovered.unstarted,
@@ -253,7 +254,7 @@ impl Driver {
             store: store.clone(),
             clock: clock.clone(),
         };
-        let planner = planner::Planner { store, clock, sealer, options, calls, release_seq };
+        let planner = planner::Planner { store, clock, sealer, options, calls, release_seq, releases_above };
         let done = tokio::spawn(async move {
             // The helpers end with the loop: nothing is left that nobody waits for.
             let helpers_stop = stop.child_token();

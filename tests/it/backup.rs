@@ -130,6 +130,9 @@ fn a_backup_of_a_working_daemon_restores_to_one_that_only_looks_until_it_is_acti
     if copy.situation("s0", "c0").contains("FETCH_UNSETTLED") {
         copy.ok(&["services", "retry", "s0", "--app", "app", "--channel", "c0"]);
     }
+    let pushed = copy.json(&["services", "push", "s2", "--app", "app"]);
+    let number: u64 = pushed["version"].as_str().and_then(|version| version.strip_prefix("s2-")?.parse().ok()).expect("it has a number");
+    assert!(number > 1_000, "the original may have given the next numbers to something else: {pushed}");
     let repaired = wait::within(wait::PATIENCE, || files.state("s0", "c0"));
     assert!(repaired.is_some(), "the drift is not repaired\n{}", copy.situation("s0", "c0"));
     assert_eq!(files.overlaps(), "");

@@ -94,6 +94,8 @@ pub(super) struct Planner {
     pub(super) calls: mpsc::Sender<Call>,
     /// The number of the newest release over all services.
     pub(super) release_seq: i64,
+    /// Above which number the releases of each service begin.
+    pub(super) releases_above: u64,
 }
 
 /// Seals raw secrets of documents and parameters, so that they are nowhere in the clear.

@@ -23,6 +23,14 @@ const LEFT: &str = "restored_left";
 /// Tells a restored database from the one that was backed up.
 const LINEAGE: &str = "lineage";
 
+/// Above which number the releases of a copy begin, of every service.
+const RELEASES_ABOVE: &str = "releases_above";
+
+/// How many numbers of releases a copy leaves out: at least as many as the original gives out until somebody notices that it is lost.
+/// How many more is random, so that two copies differ.
+const RELEASES_SKIPPED_MIN: i64 = 1_000;
+const RELEASES_SKIPPED_SPAN: u32 = 9_000;
+
 /// What is in a copy.
 #[derive(Debug)]
 pub struct Snapshot {
@@ -115,12 +123,22 @@ impl Store {
             sqlx::query("DELETE FROM meta WHERE key = $1").bind(of_the_original).execute(&mut *transaction).await?;
         }
         sqlx::query("UPDATE owner SET epoch = epoch + 1, released = 1").execute(&mut *transaction).await?;
+        let newest = sqlx::query("SELECT COALESCE(MAX(release_count), 0) AS newest FROM services").fetch_one(&mut *transaction).await?;
+        let above = get::<i64>(&newest, "newest")?.saturating_add(RELEASES_SKIPPED_MIN + i64::from(skipped % RELEASES_SKIPPED_SPAN));
+        meta::set(&mut transaction, RELEASES_ABOVE, &above.to_string()).await?;
         // One that cannot be read stands still anyway.
         let skip = "UPDATE instances SET state = json_set(state, '$.jobs', json_extract(state, '$.jobs') + $1) \
                     WHERE json_valid(state) AND json_type(state, '$.jobs') = 'integer'";
         sqlx::query(skip).bind(i64::from(skipped)).execute(&mut *transaction).await?;
         transaction.commit().await?;
         Ok(())
+    }
+
+    /// Above which number releases are to begin, of every service: the name of a version is what fetch compares, and the original of a
+    /// restored database may have given the next ones to other contents.
+    pub async fn releases_above(&self) -> Result<u64> {
+        let above = self.meta(RELEASES_ABOVE).await?.unwrap_or_else(|| "0".to_owned());
+        above.parse().map_err(|_| StoreError::Corrupt(format!("the entry `{RELEASES_ABOVE}` of `meta` is no number")))
     }
 
     /// When this database was restored; `None` when it was not, or when a person has said that it may act.

@@ -112,7 +112,7 @@ impl Planner {
         };
         let kept = earlier.as_ref().map(|values| Earlier { values, goes_to: &wanted });
         let (values, mut wrong_values) = compile::values(configs, document, channels, request, kept, &seal);
-        let number = subject.service.release_count + 1;
+        let number = subject.service.release_count.max(self.releases_above) + 1;
         // What is wrong is told all together; a name that a wrong value would have made is no news.
         let named = if wrong_values.is_empty() { compile::bundle_name(configs, document, &values) } else { Ok(None) };
         let named = named.unwrap_or_else(|problems| {
@@ -239,7 +239,7 @@ impl Planner {
             return Err(Refusal::Conflict(format!("version {} of {label} was released to no channel that is still there", target.version)));
         }
         let id = ReleaseId::from_bytes(clock::random());
-        let number = subject.service.release_count + 1;
+        let number = subject.service.release_count.max(self.releases_above) + 1;
         let now = self.now();
         let version = target.version.as_str();
         let release = Release { id, version, released_at: now, values: &target.params };
