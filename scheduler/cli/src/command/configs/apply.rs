@@ -68,7 +68,7 @@ pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mu
         console.talk(&diff::render(&result, console.colours_stderr()))?;
         result
     } else {
-        let Some(result) = as_shown(arguments, &request, client, console).await? else { return Ok(()) };
+        let Some(result) = as_shown(arguments, &request, client, console).await? else { return Err(Failure::Ended(1)) };
         result
     };
     let told = console.print(&result, |_| done(&result)).and_then(|()| console.flush());

@@ -44,14 +44,14 @@ fn with_names(command: &str, instance: &ChannelArgument) -> Option<String> {
     let (verb, flags) = rest.split_once(' ').unwrap_or((rest, ""));
     let of_channel = match verb {
         "retry" | "resume" | "pause" => " --channel ",
-        "rollback" => " --channels ",
-        "push" => "",
+        // Nobody who asks about one channel means to release to the others, too.
+        "rollback" | "push" => " --channels ",
         _ => return None,
     };
     if !flags.is_empty() && !flags.starts_with("--") {
         return None;
     }
-    let (service, channel) = (&instance.service, if of_channel.is_empty() { "" } else { instance.channel.as_str() });
+    let (service, channel) = (&instance.service, instance.channel.as_str());
     let flags = if flags.is_empty() { String::new() } else { format!(" {flags}") };
     Some(format!("pvnctl services {verb} {} --app {}{of_channel}{channel}{flags}", service.service, service.app))
 }
@@ -122,7 +122,11 @@ mod tests {
     fn a_command_that_names_no_instance_stands_once_more_with_the_names() {
         check(None, "a new release or `pvnctl services retry` asks anew", &["pvnctl services retry web --app shop --channel eu"]);
         let gone = "a release (`pvnctl services rollback --to web-3`, or `pvnctl services push`) brings it back";
-        check(Some(60), gone, &["pvnctl services rollback web --app shop --channels eu --to web-3", "pvnctl services push web --app shop"]);
+        check(
+            Some(60),
+            gone,
+            &["pvnctl services rollback web --app shop --channels eu --to web-3", "pvnctl services push web --app shop --channels eu"],
+        );
         check(None, "`pvnctl services resume web --app shop --channel eu` and `pvnctl services explain`", &[]);
     }
 }
