@@ -221,12 +221,14 @@ impl CauseChain<'_> {
             Situation::Approval(at) => self.approval(&state.approvals[*at]),
             Situation::Rejected(at) => self.approval(&state.approvals[*at]),
             Situation::WindowShut(Some(at)) => {
+                self.apply_end();
                 self.say("WINDOW_SHUT", "the apply window is shut until then".into(), since, Some(*at));
                 if let Some(approval) = state.lapses_before(*at) {
                     self.say("APPROVAL_LAPSES", state.lapses(*at).unwrap_or_default(), Some(approval.requested_at), approval.expires_at);
                 }
             }
             Situation::WindowShut(None) => {
+                self.apply_end();
                 self.say(
                     "WINDOW_SHUT",
                     "the schedule of the apply window has no instant left; change it in the runtime's config".into(),

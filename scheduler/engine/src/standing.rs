@@ -207,7 +207,9 @@ impl State {
             Situation::WindowShut(opens_at) => {
                 let opens = opens_at.map_or_else(|| "never opens again: change its schedule".to_owned(), |at| format!("opens at {at}"));
                 let lapses = opens_at.and_then(|at| self.lapses(at)).map_or_else(String::new, |lapses| format!("; {lapses}"));
-                let message = format!("outside the apply window, which {opens}{lapses}; {}", what());
+                let failed = chain_end().filter(|(.., end)| !matches!(end, ApplyEnd::Succeeded | ApplyEnd::SucceededLeaving(_)));
+                let failed = failed.map_or_else(String::new, |_| format!("; {}", apply_ended()));
+                let message = format!("outside the apply window, which {opens}{lapses}; {}{failed}", what());
                 (Status::WaitingPreconditions, Some(Reason::OutsideWindow), message)
             }
             Situation::Ready(_) => self.ready_in_words(now, work_reason, &what()),

@@ -246,8 +246,9 @@ impl<'a> ServiceInChannel<'a> {
             };
             if let Err(lack) = parameters::insert(scope, definition, value) {
                 let channel = &self.channel.name;
-                let help =
-                    format!("give it with `--param {name}=…`, or for this channel alone with `--param-for-channel {channel}:{name}=…`");
+                let help = format!(
+                    "give it with `--param {name}=…`; `services push` takes one for this channel alone, `--param-for-channel {channel}:{name}=…`"
+                );
                 problems.add(parameters::missing(definition, lack, &place, &help));
                 // Only the one problem: what uses the parameter is fine.
                 let _ = parameters::insert(scope, definition, Some(Bound::Unknown));
