@@ -37,7 +37,8 @@ fn mounted(document: &Document) -> Vec<Diagnostic> {
                 continue;
             }
             let pointer = format!("/runtime/custom/{command}/taskConfig/volumes/{index}/source/secret");
-            let message = format!("what the files of the Secret `{name}` hold is not masked in what jobs print: no wrapper knows its values");
+            let message =
+                format!("what the files of the Secret `{name}` hold is not masked in what jobs print: no wrapper knows its values");
             let help = format!("give the keys that must not be shown as variables too: `kubernetesSecret: {{secretName: {name}, key: …}}`");
             warnings.push(document.problem(&pointer, message).help(help));
         }
