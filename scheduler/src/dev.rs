@@ -6,6 +6,7 @@
 //! released it, or when other parameters are given. So running `dev` again over the same data goes on where it was.
 
 mod files;
+mod found;
 mod memory;
 mod secrets;
 mod story;
@@ -192,6 +193,8 @@ struct Session {
     wishes: Vec<Wish>,
     complaint: Option<Complaint>,
     has_applied: bool,
+    /// Whether no earlier run released anything from this data directory.
+    is_new: bool,
     started: Instant,
 }
 
@@ -214,6 +217,7 @@ impl Session {
         let prefix = format!("{place}PVN_DATA_DIR={} ", shell_word(&data_dir));
         console.data(&story::banner(&server, &prefix, console.colours_stdout()))?;
         console.flush()?;
+        let is_new = !memory::is_there(&data_dir);
         // Opened before anything is applied, so that the story has a beginning.
         let events = client.events(&["v1", "events"], &[], None).await?;
         let last_event = newest_event(&client).await?.map(|seq| seq.to_string());
@@ -228,6 +232,7 @@ impl Session {
             wishes: Vec::new(),
             complaint: None,
             has_applied: false,
+            is_new,
             started: Instant::now(),
         })
     }
@@ -257,12 +262,25 @@ impl Session {
                 _ = look.tick(), if self.arguments.until_converged => {
                     if let Some((code, said)) = self.converged(deadline).await?.and_then(|end| self.for_files(end, deadline)) {
                         self.catch_up(console).await?;
+                        if code == 0 && self.is_new {
+                            self.tell_what_was_found(console).await?;
+                        }
                         console.data(&story::verdict(code == 0, &said, console.colours_stdout()))?;
                         return Ok(code);
                     }
                 }
             }
         }
+    }
+
+    async fn tell_what_was_found(&self, console: &mut Console) -> Result<(), Failure> {
+        for wish in &self.wishes {
+            let service: Service = self.client.get(&["v1", "applications", &wish.application, "services", &wish.service], &[]).await?;
+            for line in found::unapplied(&self.client, &service).await? {
+                console.say(&line)?;
+            }
+        }
+        Ok(())
     }
 
     /// The same, given that what was applied may not be what the files say by now: they are refused.

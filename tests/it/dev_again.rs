@@ -266,3 +266,28 @@ fn a_secret_is_given_by_a_file_and_another_value_releases() {
         assert!(said(&refused).contains(words), "{}", said(&refused));
     }
 }
+
+#[test]
+fn what_a_new_data_directory_finds_at_its_own_version_is_told() {
+    let dev = Dev::of("structured");
+    let object = r#"{"name": "w", "objectType": "T", "status": "SUCCEEDED", "versions": [{"version": "%s", "active": true}]}"#;
+    script(&dev, "fetch.sh", &format!("printf '{{\"objects\": [{object}]}}' \"$(cat world)\""));
+    script(&dev, "apply.sh", "printf %s \"$PVN_SERVICE_VERSION\" >world");
+    script(&dev, "info.sh", "echo '{\"outputs\": []}'");
+    std::fs::write(dev.directory().join("world"), "nothing").expect("a file can be written");
+    let arguments = ["--until-converged", "--timeout", "1m", "--param", "replicas=1"];
+    let first = dev.to_the_end(&arguments);
+    ends(&first, 0);
+    assert!(!said(&first).contains("was found at"), "{}", said(&first));
+    // As on a fresh checkout.
+    std::fs::remove_dir_all(dev.directory().join(".pvn")).expect("it has a data directory");
+    let second = dev.to_the_end(&arguments);
+    ends(&second, 0);
+    assert!(
+        said(&second).contains("was found at") && said(&second).contains("nothing was applied from this new data directory"),
+        "{}",
+        said(&second)
+    );
+    let third = dev.to_the_end(&arguments);
+    assert!(!said(&third).contains("was found at"), "{}", said(&third));
+}

@@ -14,6 +14,11 @@ use serde::{Deserialize, Serialize};
 /// The file's name.
 const FILE: &str = "dev-releases.json";
 
+/// Whether an earlier run has released anything from this data directory.
+pub(super) fn is_there(data_dir: &Path) -> bool {
+    data_dir.join(FILE).exists()
+}
+
 /// One service's last release from here.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LastRelease {
