@@ -24,6 +24,7 @@ use crate::driver::{self, Driver, DriverParts, Handle};
 use crate::http::{self, Api, OutputRange, ReadOutput, Tls, TlsError};
 use crate::identity;
 use crate::key::{self, KeyError};
+use crate::local_root;
 use crate::private;
 use crate::retention::Retention;
 use crate::retention::reserve::ReserveAtOpen;
@@ -211,6 +212,7 @@ impl Daemon {
         full::prune(&way, &store, &blobs, settings.retain, &clock).await;
         let (news, news_in) = mpsc::channel(NEWS_LIMIT);
         let root = settings.local_root.clone().expect("absolute settings say where");
+        let root = local_root::of(&store, &clock, root, settings.local_root_given).await?;
         let wrapper = wrapper(settings)?;
         let local = local::LocalSettings {
             spool,

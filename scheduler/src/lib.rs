@@ -13,6 +13,7 @@ pub mod driver;
 pub mod http;
 mod identity;
 pub mod key;
+mod local_root;
 pub mod offline;
 pub mod perform;
 mod private;

@@ -83,9 +83,13 @@ pub struct Settings {
     #[command(flatten)]
     pub retain: Policy,
 
-    /// Where the built-in runtime `local` starts from [default: the present directory]
+    /// Where the built-in runtime `local` starts from [default: where it did before, at first the present directory]
     #[arg(long, env = "PVN_LOCAL_ROOT", value_name = "DIR")]
     pub local_root: Option<PathBuf>,
+
+    /// Whether somebody named that directory; `absolute` says it.
+    #[arg(skip)]
+    pub local_root_given: bool,
 
     /// The wrapper binary [default: `pvn-wrapper` beside this program, else on PATH]
     #[arg(long, env = "PVN_WRAPPER", value_name = "FILE")]
@@ -146,6 +150,7 @@ impl Settings {
             max_applies_per_runtime: None,
             retain: Policy::default(),
             local_root: None,
+            local_root_given: false,
             wrapper: None,
             all_local: false,
             holds_applies: false,
@@ -170,6 +175,7 @@ impl Settings {
                 self.database_url = Some(format!("sqlite:{}", file.display()));
             }
         }
+        self.local_root_given |= self.local_root.is_some();
         let Self { data_dir, advertise_ca_file, tls_cert, tls_key, secret_key_file, local_root, wrapper, .. } = &mut self;
         whole(data_dir)?;
         // Said here and not where it is used, so that nobody has to know what an absent one means.

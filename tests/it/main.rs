@@ -31,6 +31,7 @@ mod gates;
 mod house;
 mod keys;
 mod left;
+mod local_root;
 mod logs;
 mod one_path;
 mod other_database;

@@ -1,0 +1,54 @@
+//! Where the commands of `local` start from, over restarts. Called by `daemon` at the start.
+//!
+//! What people approved, they approved for where it runs. So a daemon that is only started from another directory goes on in the one
+//! that its database knows; somebody who means another says so (`--local-root`), or takes the old one away.
+
+use std::path::{Path, PathBuf};
+
+use crate::clock::Clock;
+use crate::store::{Change, Commit, Result, Store, StoreError};
+
+/// The directory in which the commands of `local` started last.
+const ROOT: &str = "local_root";
+
+/// The directory to use. `is_given`: somebody named this one; else it is the present directory.
+///
+/// # Errors
+/// When the database cannot be used.
+pub(crate) async fn of(store: &Store, clock: &Clock, root: PathBuf, is_given: bool) -> Result<PathBuf> {
+    let known = match store.meta(ROOT).await {
+        Err(StoreError::Corrupt(_)) => None,
+        known => known?.map(PathBuf::from),
+    };
+    let Some(before) = known.filter(|known| *known != root) else {
+        return note(store, root, Commit::default()).await;
+    };
+    if !is_given && before.is_dir() {
+        tracing::warn!(
+            "commands of `local` start in {}, as before, and not in {}, where this was started: `--local-root {}` changes that",
+            before.display(),
+            root.display(),
+            root.display()
+        );
+        return Ok(before);
+    }
+    let message = format!("commands of `local` start in {} from now on, no longer in {}", root.display(), before.display());
+    tracing::warn!("{message}");
+    let mut commit = Commit::default();
+    let data = serde_json::json!({"before": before.display().to_string(), "root": root.display().to_string()});
+    commit.tell(&store.counters().await?, clock.now(), "local.root_changed", message, data);
+    note(store, root, commit).await
+}
+
+/// Remembers it; a name that is no text cannot be.
+async fn note(store: &Store, root: PathBuf, mut commit: Commit) -> Result<PathBuf> {
+    let is_known = |known: Option<String>| known.as_deref().map(Path::new) == Some(&root);
+    if !store.meta(ROOT).await.is_ok_and(is_known) {
+        commit.changes.extend(root.to_str().map(|text| Change::Meta(ROOT, text.to_owned())));
+        if let Err(error) = store.commit(&commit).await {
+            // A full disk keeps no daemon from reading; the next start notes it.
+            tracing::warn!(%error, "where the commands of `local` start cannot be noted");
+        }
+    }
+    Ok(root)
+}
