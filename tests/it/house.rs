@@ -1,7 +1,7 @@
 //! The house rules that no compiler sees: who owns which outside crate, what the engine links, how long a file may get,
 //! what no text may say.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -64,6 +64,34 @@ fn every_outside_crate_is_named_by_its_owner_alone() {
         }
     }
     assert!(strays.is_empty(), "{}", strays.join("\n"));
+}
+
+/// Names that several files give to types of theirs, and why that is no private language.
+const TYPES_OF_ONE_NAME: &[(&str, &str)] = &[
+    ("Arguments", "what can be typed after a command: each has its own, and says so by its module"),
+    ("Command", "the sub-commands of one command, as clap has them, and what an instance runs"),
+    ("Cli", "what can be typed of each program"),
+    ("Which", "the variable parts of one route's path"),
+];
+
+#[test]
+fn a_type_has_a_name_of_its_own_in_the_whole_workspace() {
+    let mut files: BTreeMap<String, BTreeSet<PathBuf>> = BTreeMap::new();
+    for path in sources().into_iter().filter(|path| !path.ends_with("tests.rs") && !path.starts_with("wrapper/fuzz")) {
+        for line in text(&path).lines() {
+            let line = line.trim_start();
+            let line = ["pub(super) ", "pub(crate) ", "pub "].iter().find_map(|public| line.strip_prefix(public)).unwrap_or(line);
+            let named = ["struct ", "enum ", "trait "].iter().find_map(|kind| line.strip_prefix(kind)).unwrap_or_default();
+            let name: String = named.chars().take_while(|letter| letter.is_alphanumeric()).collect();
+            if name.starts_with(|first: char| first.is_ascii_uppercase()) {
+                files.entry(name).or_default().insert(path.clone());
+            }
+        }
+    }
+    assert!(files.len() > 500, "types are found: {}", files.len());
+    let is_known = |name: &String| TYPES_OF_ONE_NAME.iter().any(|(known, _)| known == name);
+    let twice: Vec<_> = files.iter().filter(|(name, files)| files.len() > 1 && !is_known(name)).collect();
+    assert!(twice.is_empty(), "types of one name in several files: {twice:#?}");
 }
 
 /// Whether `name::` stands in `line` as a word of its own, not as the end of a longer path or name.
