@@ -176,14 +176,28 @@ impl State {
                 ApplyEnd::Failed(_) if waits || blind || !looks => return Situation::ApplyFailed(again_at),
                 ApplyEnd::Unknown(_) if waits || blind || !looks => return Situation::ApplyUnknown(again_at),
                 ApplyEnd::Succeeded | ApplyEnd::SucceededLeaving(_) if waits && !blind => return Situation::Grace(chain.again_at),
-                ApplyEnd::Retryable(_) if waits => return Situation::Retrying(chain.again_at),
-                ApplyEnd::Misfired(_) if waits => return Situation::Misfired(chain.again_at),
+                // A no that was said since is told at once, and not when the time of the next attempt has come.
+                ApplyEnd::Retryable(_) | ApplyEnd::Misfired(_) if waits => {
+                    return match (self.refusal(now), end) {
+                        (Some(at), _) => Situation::Rejected(at),
+                        (None, ApplyEnd::Misfired(_)) => Situation::Misfired(chain.again_at),
+                        (None, _) => Situation::Retrying(chain.again_at),
+                    };
+                }
                 _ => {}
             }
         }
         // After an apply only a fetch that answered says that there still is work.
         let ran = end.is_some_and(|end| !matches!(end, ApplyEnd::Misfired(_)));
         if blind || looks && ran && self.look.misses > 0 { Situation::Looking } else { self.situate_gates(now) }
+    }
+
+    /// The no that keeps an apply back, whatever else does.
+    fn refusal(&self, now: Timestamp) -> Option<usize> {
+        self.shut_gates(now).find_map(|gate| match gate {
+            ShutGate::Rejected(at) => Some(at),
+            ShutGate::Upstream(_) | ShutGate::Ask(_) | ShutGate::Approval(_) | ShutGate::Window(_) => None,
+        })
     }
 
     /// The gates in order: preconditions, approvals, window. The last one, the lane, is decided over all instances.

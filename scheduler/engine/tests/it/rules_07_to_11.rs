@@ -450,3 +450,16 @@ fn rule_11_a_command_that_cannot_start_is_a_failure() {
     it.ends(fetch.job, Outcome::NotStarted { why: "no such program".to_owned(), surroundings: false });
     assert_eq!(it.state().approvals().iter().filter(|approval| approval.status == ApprovalStatus::Pending).count(), 0);
 }
+
+#[test]
+fn rule_07_a_no_to_an_apply_that_backs_off_is_told_at_once() {
+    let mut it = Scenario::new(Desired { gates: vec![manual(true, 1)], ..exit_code() });
+    it.run(Fetch, 2);
+    let asked = it.pending();
+    it.approve("ann");
+    it.run(Apply, 75);
+    it.decide(asked, "bob", Decision::Reject);
+    it.is("FAILED MANUAL_APPROVAL_REJECTED");
+    it.until(3_600);
+    assert!(!it.wants(Apply), "{}", it.status());
+}
