@@ -233,8 +233,9 @@ impl Store {
     /// are not the last that converged in a channel; with numbers above `after`.
     pub async fn old_releases(&self, cutoff: Timestamp, keep: u32, after: i64, limit: u32) -> Result<RowsStep<ReleaseId>> {
         let rows = sqlx::query(
-            "SELECT r.seq, r.id FROM releases AS r JOIN services AS s ON s.id = r.service_id
-             WHERE r.seq > $1 AND r.seq <= $5 AND r.created_at < $2 AND r.number <= s.release_count - $3
+            "SELECT r.seq, r.id FROM releases AS r
+             WHERE r.seq > $1 AND r.seq <= $5 AND r.created_at < $2 AND r.number <= (SELECT beyond.number FROM releases AS beyond
+                 WHERE beyond.service_id = r.service_id ORDER BY beyond.number DESC LIMIT 1 OFFSET $3)
              AND NOT EXISTS (SELECT 1 FROM instances AS i WHERE i.service_id = r.service_id AND i.release_id = r.id)
              AND NOT EXISTS (SELECT 1 FROM release_channels AS c WHERE c.release_id = r.id AND c.converged_at IS NOT NULL
                  AND NOT EXISTS (SELECT 1 FROM releases AS nr JOIN release_channels AS n ON n.release_id = nr.id

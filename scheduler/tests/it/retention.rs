@@ -308,11 +308,13 @@ async fn the_log_forgets_machines_first_then_people_and_approvals_never() {
 #[tokio::test]
 async fn releases_stay_a_year_and_the_last_that_converged_longer() {
     let rig = Rig::open().await;
+    // A restored database leaves out some thousands of numbers.
+    let after_the_gap = |number: u64| if number > 30 { number + 5_000 } else { number };
     let release = |number: u64, days_ago: i64| ReleaseRow {
         id: ReleaseId::derive(&[&number.to_le_bytes()]),
         service: rig.service.id,
         seq: number.cast_signed(),
-        number,
+        number: after_the_gap(number),
         version: format!("web-{number}"),
         params: Default::default(),
         service_version: 1,
@@ -320,7 +322,7 @@ async fn releases_stay_a_year_and_the_last_that_converged_longer() {
         created_by: "eve".to_owned(),
         rolled_back_to: None,
     };
-    let mut changes: Vec<Change> = vec![Change::Service(ServiceRow { release_count: 60, ..rig.service.clone() })];
+    let mut changes: Vec<Change> = vec![Change::Service(ServiceRow { release_count: after_the_gap(60), ..rig.service.clone() })];
     changes.extend((1..=60).map(|number| Change::Release(Box::new(release(number, 400)))));
     rig.fresh.store.commit(&Commit { changes, ..Commit::default() }).await.unwrap();
     rig.pass().await;
