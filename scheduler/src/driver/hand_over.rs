@@ -9,7 +9,7 @@
 //!                 └─holds─ late: the engine withdraws or confirms it, in a commit
 //! ```
 //!
-//! A runner that needs a while until the command runs asks once more, right before ([`Told::Asks`](crate::runner::Told)): it is
+//! A runner that needs a while until the command runs asks once more, right before ([`RunnerEvent::Asks`](crate::runner::RunnerEvent)): it is
 //! given leave when the turn in which it asks is stored, by the same rules. One that is refused leave has not started.
 
 use std::sync::Arc;
