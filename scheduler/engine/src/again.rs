@@ -1,5 +1,6 @@
 //! A person asks to look again, or to try again: what ends by that, and what stays for somebody to decide. Called by the step.
 
+use schema::status::JobKind;
 use schema::time::Timestamp;
 
 use crate::action::Action;
@@ -21,7 +22,9 @@ impl State {
         if let Some(chain) = self.pursuit.chain.as_mut().filter(|_| tries_again && runs_others) {
             chain.tries_again = true;
         }
+        let answers_already = self.answers_already() && !tries_again;
         self.ask_all(now);
+        self.look.of_before_is_fresh = answers_already;
         let what = if is_tried { "asks how it is now, and to try again what failed" } else { "asks how it is now" };
         out.push(log("instance.refresh", Some(who.clone()), format!("{who} {what}"), &[]));
     }
@@ -33,6 +36,12 @@ impl State {
             || self.given_up().next().is_some()
             || self.approvals.iter().any(is_no);
         (self.pursuit.stuck || chain.is_some_and(ApplyAttempts::has_failed)) && !is_for_person && !self.applying()
+    }
+
+    /// Whether a fetch is under way that began since somebody wanted to know how it is, or the like of one.
+    fn answers_already(&self) -> bool {
+        let fetch = self.main.as_deref().filter(|job| job.kind == JobKind::Fetch).map(|job| job.id);
+        fetch.is_some() && self.look.asked && (self.look.of_before != fetch || self.look.of_before_is_fresh)
     }
 
     /// What went well has its grace period.

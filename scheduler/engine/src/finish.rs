@@ -106,7 +106,7 @@ impl State {
         self.look.failures = 0;
         self.look.misfires = 0;
         self.look.error = None;
-        self.look.fresh = self.look.of_before != Some(job.id);
+        self.look.fresh = self.look.of_before != Some(job.id) || self.look.of_before_is_fresh;
         self.look.other_commands = false;
         if !matches!(verdict, FetchVerdict::Work(..)) {
             self.look.matched = Some(Matched { compiled: job.compiled, decided_at: job.decided_at, ended_at: at });

@@ -169,6 +169,7 @@ impl State {
             self.look.fresh = false;
             self.look.due = Some(now);
             self.look.of_before = self.main.as_deref().filter(|job| job.kind == JobKind::Fetch).map(|job| job.id);
+            self.look.of_before_is_fresh = false;
         }
     }
 }

@@ -45,6 +45,10 @@ pub(crate) struct Observation {
     /// A fetch that was under way when somebody wanted to know how it is now: its answer is of before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) of_before: Option<JobId>,
+    /// That fetch began since somebody had wanted to know before: it is young enough to apply what it finds, or who asks more often than
+    /// a fetch lasts would keep every apply away.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) of_before_is_fresh: bool,
     /// Whether somebody wanted to know how it is now, and no fetch since then has ended.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) asked: bool,

@@ -160,8 +160,8 @@ impl State {
     /// Whether it stands as was seen before its commands changed, or before somebody asked to look again: a fetch is to come.
     pub fn is_outdated(&self) -> bool {
         let looks = self.desired().is_some_and(|desired| desired.fetch.is_some());
-        let is_of_before = !matches!(self.look.finding, Finding::Nothing | Finding::Work(_)) || self.look.asked && self.looks();
-        looks && !self.look.fresh && (self.look.other_commands || is_of_before)
+        let is_of_before = self.look.other_commands || !matches!(self.look.finding, Finding::Nothing | Finding::Work(_));
+        looks && (!self.look.fresh && is_of_before || self.look.asked && self.looks())
     }
 
     /// What the last answering structured fetch saw.

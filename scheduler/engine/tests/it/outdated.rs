@@ -238,6 +238,42 @@ fn an_answer_of_before_the_question_is_no_answer_to_it() {
 }
 
 #[test]
+fn who_asks_more_often_than_a_fetch_lasts_keeps_no_apply_away() {
+    let mut it = Scenario::new(exit_code());
+    it.run(Fetch, 0);
+    let before = it.until(331).start(Fetch);
+    let ends = |it: &mut Scenario, job: JobId| {
+        let seen = it.exited(2, engine::event::FetchResult::default());
+        it.ends(job, seen);
+    };
+    it.send(asks(false));
+    it.send(asks(false));
+    ends(&mut it, before.job);
+    assert!(!it.wants(Apply), "it looked before the first question");
+    let since = it.start(Fetch);
+    it.send(asks(false));
+    it.send(asks(false));
+    ends(&mut it, since.job);
+    assert!(it.state().is_outdated() && it.wants(Fetch), "the last question is still to be answered");
+    assert!(it.wants(Apply), "it looked after the first question: {}", it.state().standing().message);
+}
+
+#[test]
+fn what_fetch_is_to_decide_anew_is_not_decided_by_one_that_began_before() {
+    for anew in [asks(true), Event::Retry { who: "ann".to_owned() }] {
+        let mut it = Scenario::new(exit_code());
+        it.run(Fetch, 0);
+        it.until(10).send(asks(false));
+        let since = it.start(Fetch);
+        it.send(asks(false));
+        it.send(anew);
+        let seen = it.exited(2, engine::event::FetchResult::default());
+        it.ends(since.job, seen);
+        assert!(!it.wants(Apply) && it.wants(Fetch));
+    }
+}
+
+#[test]
 fn p8_a_rollback_is_refused_although_a_start_of_it_came_to_nothing() {
     let desired = Desired { gates: vec![manual(false, 1)], is_rollback: true, ..exit_code() };
     let mut it = Scenario::new(desired);
