@@ -22,6 +22,7 @@ use pvnctl::client::{Client, Events, Token};
 use pvnctl::console::Console;
 use pvnctl::failure::Failure;
 use pvnctl::files::Files;
+use pvnctl::typed::{Typed, shell_word};
 use pvnctl::wait::{self, FailedIn, GoalVerdict};
 use pvnctl::when;
 use schema::api::{LogEntry, Service};
@@ -185,7 +186,6 @@ struct Session {
     client: Client,
     given: DevInputs,
     /// What stands before `pvnctl` in commands to type.
-    prefix: String,
     arguments: Arguments,
     data_dir: PathBuf,
     events: Events,
@@ -214,8 +214,8 @@ impl Session {
         let token = Token { text: token.trim().to_owned(), origin: file.display().to_string() };
         let client = Client::new(&server, None, Some(token))?;
         let place = if address == USUAL { String::new() } else { format!("PVN_SERVER={server} ") };
-        let prefix = format!("{place}PVN_DATA_DIR={} ", shell_word(&data_dir));
-        console.data(&story::banner(&server, &prefix, console.colours_stdout()))?;
+        console.typed = Typed::after(&format!("{place}PVN_DATA_DIR={}", shell_word(&data_dir.display().to_string())));
+        console.data(&story::banner(&server, &console.typed, console.colours_stdout()))?;
         console.flush()?;
         let is_new = !memory::is_there(&data_dir);
         // Opened before anything is applied, so that the story has a beginning.
@@ -224,7 +224,6 @@ impl Session {
         Ok(Self {
             client,
             given: DevInputs { params, secrets: std::collections::BTreeMap::new() },
-            prefix,
             arguments: arguments.clone(),
             data_dir,
             events,
@@ -265,7 +264,7 @@ impl Session {
                         if code == 0 && self.is_new {
                             self.tell_what_was_found(console).await?;
                         }
-                        console.data(&story::verdict(code == 0, &said, console.colours_stdout()))?;
+                        console.tell(&story::verdict(code == 0, &said, console.colours_stdout()))?;
                         return Ok(code);
                     }
                 }
@@ -299,7 +298,7 @@ impl Session {
         self.wishes = wishes;
         console.warn(&warnings)?;
         for line in lines {
-            console.data(&format!("{line}\n"))?;
+            console.tell(&format!("{line}\n"))?;
         }
         console.flush()
     }
@@ -352,8 +351,8 @@ impl Session {
         self.last_event.clone_from(&event.id);
         let entry: LogEntry =
             serde_json::from_str(&event.data).map_err(|error| Failure::user(format!("a log entry cannot be read: {error}")))?;
-        if let Some(text) = story::tell(&entry, &self.prefix, console.colours_stdout()) {
-            console.data(&text)?;
+        if let Some(text) = story::tell(&entry, &console.typed, console.colours_stdout()) {
+            console.tell(&text)?;
             console.flush()?;
         }
         Ok(())
@@ -419,11 +418,4 @@ async fn newest_event(client: &Client) -> Result<Option<u64>, Failure> {
 /// The address under which this machine reaches a listener: one on every interface is reached by loopback.
 fn reachable(address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() { SocketAddr::new(Ipv4Addr::LOCALHOST.into(), address.port()) } else { address }
-}
-
-/// A path as a shell reads it back.
-fn shell_word(path: &Path) -> String {
-    let text = path.display().to_string();
-    let plain = |character: char| character.is_ascii_alphanumeric() || "/._-+=:@".contains(character);
-    if !text.is_empty() && text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }

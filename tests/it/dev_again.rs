@@ -146,8 +146,8 @@ fn until_converged_is_no_success_where_somebody_released_something_else_than_the
     let again = dev.to_the_end(&given);
     ends(&again, 1);
     assert!(said(&again).contains("released and which is not what these files and --param say"), "{}", said(&again));
-    let next = "`pvnctl services push site --app quickstart --param greeting=…`";
-    assert!(said(&again).contains(next), "{}", said(&again));
+    let next = " pvnctl services push site --app quickstart --param greeting=…`";
+    assert!(said(&again).contains(next) && said(&again).contains("type `PVN_SERVER="), "as it reaches this scheduler: {}", said(&again));
     // And what that leads to is what the files say, whoever made it.
     let mut dev = dev;
     dev.start(&given[1..]);

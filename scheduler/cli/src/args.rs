@@ -18,6 +18,9 @@ const STYLES: Styles = Styles::styled()
     .literal(AnsiColor::Cyan.on_default().bold())
     .placeholder(AnsiColor::Cyan.on_default());
 
+/// Where a scheduler of this machine listens unless it is told otherwise.
+pub const USUAL_SERVER: &str = "http://127.0.0.1:7780";
+
 const EXAMPLES: &str = "\
 Examples:
   pvnctl configs apply deploy/            apply every *.pvn.yaml in a directory, after showing what changes
@@ -54,7 +57,7 @@ pub struct Global {
         long,
         global = true,
         env = "PVN_SERVER",
-        default_value = "http://127.0.0.1:7780",
+        default_value = USUAL_SERVER,
         value_name = "URL",
         help_heading = "Global options"
     )]

@@ -15,6 +15,7 @@ use crate::args::{Cli, Command};
 use crate::console::Console;
 use crate::discover;
 use crate::failure::Failure;
+use crate::typed::Typed;
 
 /// Does what the arguments say.
 ///
@@ -23,6 +24,7 @@ use crate::failure::Failure;
 pub async fn perform(cli: Cli, console: &mut Console) -> Result<(), Failure> {
     console.format = cli.global.output;
     console.set_colour(cli.global.color);
+    console.typed = Typed::with_flags(&cli.global, |name| std::env::var_os(name));
     let client = || discover::client(&cli.global);
     match cli.command {
         Command::Completion(arguments) => completion::perform(&arguments, console),

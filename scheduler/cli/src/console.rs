@@ -17,6 +17,7 @@ use crate::client::Listed;
 use crate::diagnostics;
 use crate::failure::Failure;
 use crate::table::{Table, harmless};
+use crate::typed::Typed;
 
 /// Terminals report at least this many columns to us; narrower ones get this many and wrap by themselves.
 const NARROWEST: u16 = 40;
@@ -67,6 +68,8 @@ pub struct Console {
     is_of_process: bool,
     /// How data is printed.
     pub format: OutputFormat,
+    /// How the commands that are suggested to people are typed.
+    pub typed: Typed,
 }
 
 /// What a remembering console was told to print.
@@ -109,6 +112,7 @@ impl Console {
             out: ConsoleStream::of_terminal(Box::new(io::BufWriter::new(io::stdout())), out),
             err: ConsoleStream::of_terminal(Box::new(io::stderr()), err),
             format: OutputFormat::Table,
+            typed: Typed::default(),
         }
     }
 
@@ -122,6 +126,7 @@ impl Console {
             can_ask: width.is_some(),
             is_of_process: false,
             format: OutputFormat::Table,
+            typed: Typed::default(),
         };
         (console, out, err)
     }
@@ -175,6 +180,15 @@ impl Console {
         self.data_bytes(text.as_bytes())
     }
 
+    /// Writes text for people to stdout, the commands in it as they are typed.
+    ///
+    /// # Errors
+    /// [`Failure::Output`] when nobody takes it.
+    pub fn tell(&mut self, text: &str) -> Result<(), Failure> {
+        let text = self.typed.text(text).into_owned();
+        self.data(&text)
+    }
+
     /// Writes bytes to stdout as they are.
     ///
     /// # Errors
@@ -183,11 +197,12 @@ impl Console {
         self.out.write(|to| to.write_all(bytes))
     }
 
-    /// Writes text to stderr as it is.
+    /// Writes text to stderr, the commands in it as they are typed.
     ///
     /// # Errors
     /// [`Failure::Output`] when nobody takes it.
     pub fn talk(&mut self, text: &str) -> Result<(), Failure> {
+        let text = self.typed.text(text).into_owned();
         self.talk_bytes(text.as_bytes())
     }
 
@@ -233,7 +248,10 @@ impl Console {
         let text = match self.format {
             OutputFormat::Json => json(value)?,
             OutputFormat::Yaml => yaml(value)?,
-            OutputFormat::Table => people(&Paper { width: self.out.width, colour: self.out.colour }),
+            OutputFormat::Table => {
+                let paper = Paper { width: self.out.width, colour: self.out.colour, typed: self.typed.clone() };
+                paper.typed.text(&people(&paper)).into_owned()
+            }
         };
         self.data(&text)
     }
@@ -343,12 +361,14 @@ pub struct Paper {
     pub width: Option<u16>,
     /// Whether it takes colour.
     pub colour: bool,
+    /// How the commands on it are typed.
+    pub typed: Typed,
 }
 
 impl Paper {
     /// A table laid out on it, with its last line ended.
     pub fn table(&self, table: &Table) -> String {
-        table.render(self.width, self.colour)
+        table.typed_as(&self.typed).render(self.width, self.colour)
     }
 
     /// A heading.

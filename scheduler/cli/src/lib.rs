@@ -13,6 +13,7 @@ pub mod discover;
 pub mod failure;
 pub mod files;
 pub mod table;
+pub mod typed;
 pub mod wait;
 pub mod when;
 

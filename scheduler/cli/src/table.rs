@@ -5,6 +5,8 @@ use comfy_table::{Attribute, Color, ColumnConstraint, ContentArrangement};
 use schema::shown::seen;
 use schema::status::{ApprovalStatus, JobStatus, Status};
 
+use crate::typed::Typed;
+
 /// Spaces between columns.
 const GAP: u16 = 2;
 
@@ -106,6 +108,14 @@ impl Table {
     pub fn row<const N: usize>(&mut self, cells: [Cell; N]) {
         assert_eq!(N, self.header.len(), "a row has a cell for each column");
         self.rows.push(cells.to_vec());
+    }
+
+    /// The same with the commands in it as they are typed.
+    #[must_use]
+    pub fn typed_as(&self, typed: &Typed) -> Self {
+        let mut table = self.clone();
+        table.rows.iter_mut().flatten().for_each(|cell| cell.text = typed.text(&cell.text).into_owned());
+        table
     }
 
     /// Lays it out. Columns that are empty in every row are left out; those of ids, names and words are never broken, since people

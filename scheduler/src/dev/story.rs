@@ -1,14 +1,16 @@
 //! Log entries as lines for people: when, who, what, in colour on a terminal. Pure.
 
 use anstyle::{AnsiColor, Style};
+use pvnctl::typed::Typed;
 use schema::api::{LogEntry, decision_flags};
 use schema::status::Status;
 use serde_json::Value;
 
 /// The first lines: where it listens, and how to point `pvnctl` at it.
-pub(super) fn banner(server: &str, prefix: &str, colour: bool) -> String {
+pub(super) fn banner(server: &str, typed: &Typed, colour: bool) -> String {
     let bold = if colour { Style::new().bold() } else { Style::new() };
-    format!("pvn listens on {bold}{server}{bold:#}\nask it with {bold}{prefix}pvnctl services list{bold:#}\n\n")
+    let list = typed.command("pvnctl services list");
+    format!("pvn listens on {bold}{server}{bold:#}\nask it with {bold}{list}{bold:#}\n\n")
 }
 
 /// The last line of `--until-converged`.
@@ -18,8 +20,8 @@ pub(super) fn verdict(good: bool, text: &str, colour: bool) -> String {
     format!("{style}{text}{style:#}\n")
 }
 
-/// One entry; `None` for what people need not see. `prefix` stands before `pvnctl` in commands to type.
-pub(super) fn tell(entry: &LogEntry, prefix: &str, colour: bool) -> Option<String> {
+/// One entry; `None` for what people need not see.
+pub(super) fn tell(entry: &LogEntry, typed: &Typed, colour: bool) -> Option<String> {
     let word = |key: &str| entry.data.get(key).and_then(Value::as_str);
     let status = word("to").and_then(|text| text.parse::<Status>().ok());
     let tone = match (entry.kind.as_str(), status) {
@@ -55,10 +57,10 @@ pub(super) fn tell(entry: &LogEntry, prefix: &str, colour: bool) -> Option<Strin
     if let ("approval.asked", Some(application), Some(service), Some(channel)) =
         (entry.kind.as_str(), &entry.application, &entry.service, &entry.channel)
     {
-        let see = format!("{prefix}pvnctl services get {service} --app {application}");
+        let see = typed.command(&format!("pvnctl services get {service} --app {application}"));
         let approval = word("approval").and_then(|id| id.parse().ok());
         let flags = approval.map(|id| format!(" {}", decision_flags(id, word("planDigest")))).unwrap_or_default();
-        let yes = format!("{prefix}pvnctl services approve {service} --app {application} --channel {channel}{flags}");
+        let yes = typed.command(&format!("pvnctl services approve {service} --app {application} --channel {channel}{flags}"));
         text += &format!("           see it:  {see}\n           approve: {yes}\n");
     }
     Some(text)
@@ -87,7 +89,7 @@ mod tests {
     }
 
     fn check(kind: &str, message: &str, data: Value, expected: &str) {
-        assert_eq!(tell(&entry(kind, message, data), "PVN_DATA_DIR=d ", false).as_deref(), Some(expected));
+        assert_eq!(tell(&entry(kind, message, data), &Typed::after("PVN_DATA_DIR=d"), false).as_deref(), Some(expected));
     }
 
     #[test]
@@ -123,7 +125,7 @@ mod tests {
     #[test]
     fn colour_is_asked_for() {
         let entry = entry("drift.found", "drift", json!({}));
-        assert!(!tell(&entry, "", false).unwrap().contains('\u{1b}'));
-        assert!(tell(&entry, "", true).unwrap().contains('\u{1b}'));
+        assert!(!tell(&entry, &Typed::default(), false).unwrap().contains('\u{1b}'));
+        assert!(tell(&entry, &Typed::default(), true).unwrap().contains('\u{1b}'));
     }
 }

@@ -31,9 +31,9 @@ impl WaitProgress {
     pub fn show(&mut self, console: &mut Console, goals: &[Goal], seen: &[Option<Service>]) -> Result<(), Failure> {
         match console.talk_size() {
             Some(size) => {
-                let table = live(goals, seen).render_live(size.0, console.colours_stderr());
+                let table = live(goals, seen).typed_as(&console.typed).render_live(size.0, console.colours_stderr());
                 let text = self.draw(&table, size);
-                console.talk(&text)
+                console.talk_bytes(text.as_bytes())
             }
             None => self.lines(console, goals, seen),
         }
@@ -70,10 +70,10 @@ impl WaitProgress {
         match console.talk_size() {
             // All of it: nobody takes it back.
             Some((width, _)) => {
-                let table = live(goals, seen).render_live(width, console.colours_stderr());
+                let table = live(goals, seen).typed_as(&console.typed).render_live(width, console.colours_stderr());
                 let text = self.draw(&table, (width, u16::MAX));
                 self.drawn = 0;
-                console.talk(&text)
+                console.talk_bytes(text.as_bytes())
             }
             None => self.lines(console, goals, seen),
         }

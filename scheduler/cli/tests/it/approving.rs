@@ -56,6 +56,8 @@ fn p2_the_commands_that_services_get_prints_mean_this_approval_and_this_plan() {
         for what in ["approve", "reject"] {
             let command = format!("pvnctl services {what} web --app shop --channel eu {flags}\n");
             assert!(ran.stdout.contains(&command), "{}", ran.stdout);
+            let typed = command.replace("pvnctl", &format!("pvnctl --server {}", server.url()));
+            assert!(String::from_utf8_lossy(&ran.stdout_bytes).contains(&typed), "they would act on another scheduler: {typed}");
         }
     }
 }

@@ -12,10 +12,10 @@ mod server;
 mod suggestions;
 mod waiting;
 
-use pvnctl::console::Console;
+use pvnctl::console::{Console, Remembered};
 use server::Server;
 
-/// What a run of `pvnctl` left.
+/// What a run of `pvnctl` left. The texts are without the flag that names the server in the commands that they suggest.
 struct Ran {
     code: u8,
     stdout: String,
@@ -30,7 +30,8 @@ fn run_with(server: Option<&Server>, words: &[&str], input: &[u8], width: Option
     let address = server.map_or_else(|| "http://127.0.0.1:1".to_owned(), Server::url);
     let words: Vec<_> = ["pvnctl", "--server", &address].iter().chain(words).map(Into::into).collect();
     let code = pvnctl::run(words, &mut console);
-    Ran { code, stdout: out.text(), stderr: err.text(), stdout_bytes: out.bytes(), stderr_bytes: err.bytes() }
+    let text = |of: &Remembered| of.text().replace(&format!("pvnctl --server {address} "), "pvnctl ");
+    Ran { code, stdout: text(&out), stderr: text(&err), stdout_bytes: out.bytes(), stderr_bytes: err.bytes() }
 }
 
 /// Runs `pvnctl` with these words against `server`.

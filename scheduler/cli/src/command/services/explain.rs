@@ -9,6 +9,7 @@ use crate::client::Client;
 use crate::console::{Console, Paper};
 use crate::failure::Failure;
 use crate::table::{Table, one_line};
+use crate::typed::Typed;
 use crate::when;
 
 /// What can be typed.
@@ -28,11 +29,12 @@ pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mu
 
 /// The commands that are told in backticks, as people can copy them: those that name no instance are about this one. Left out are
 /// those that stand whole in what is `shown`; a terminal breaks a table where its width ends.
-fn commands(told: &[String], shown: &str, instance: &ChannelArgument) -> Vec<String> {
+fn commands(told: &[String], shown: &str, instance: &ChannelArgument, typed: &Typed) -> Vec<String> {
     let mut commands: Vec<String> = Vec::new();
     let quoted = told.iter().flat_map(|text| text.split('`').skip(1).step_by(2));
     for quoted in quoted.filter(|quoted| quoted.starts_with("pvnctl ")) {
-        let command = with_names(quoted, instance).or_else(|| (!shown.contains(quoted)).then(|| quoted.to_owned()));
+        let as_it_stands = || Some(typed.command(quoted)).filter(|command| !shown.contains(command));
+        let command = with_names(quoted, instance).map(|command| typed.command(&command)).or_else(as_it_stands);
         commands.extend(command.filter(|command| !commands.contains(command)));
     }
     commands
@@ -77,7 +79,7 @@ fn page(instance: &ChannelArgument, explanation: &Explanation, paper: &Paper) ->
         let causes_told = explanation.causes.iter().map(|cause| &cause.message);
         let told: Vec<String> = std::iter::once(&explanation.message).chain(causes_told).map(|told| one_line(told)).collect();
         text += &format!("\n{causes}");
-        let commands = commands(&told, &text, instance);
+        let commands = commands(&told, &text, instance, &paper.typed);
         if !commands.is_empty() {
             text += &format!("\n{}", paper.heading("COMMANDS"));
             for command in commands {
@@ -108,7 +110,7 @@ mod tests {
         for message in &told {
             table.row(["UPSTREAM_UNSTABLE".into(), message.as_str().into()]);
         }
-        assert_eq!(commands(&told, &table.render(width, false), &instance), expected);
+        assert_eq!(commands(&told, &table.render(width, false), &instance, &Typed::default()), expected);
     }
 
     #[test]

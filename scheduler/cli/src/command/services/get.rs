@@ -110,7 +110,8 @@ fn pending(service: &Service, instance: &Instance, approval: &Approval, paper: &
     let said = format!("{} of {} said yes", decision::yes(approval), approval.needed);
     let text =
         format!("\n{}{}", paper.heading(&format!("{} asks for approval{name}: {said}", instance.channel)), decision::asked(approval));
-    let [approve, reject] = decision::commands(service.application.as_str(), service.name.as_str(), instance.channel.as_str(), approval);
+    let commands = decision::commands(service.application.as_str(), service.name.as_str(), instance.channel.as_str(), approval);
+    let [approve, reject] = commands.map(|command| paper.typed.command(&command));
     text + &format!("approve it: {approve}\nreject it:  {reject}\n")
 }
 

@@ -1,0 +1,94 @@
+//! How `pvnctl` is typed to reach the scheduler that is spoken to: what messages and pages suggest must not act on another one.
+
+use std::borrow::Cow;
+use std::ffi::OsString;
+
+use crate::args::{Global, USUAL_SERVER};
+
+/// `pvnctl`, and what stands before it or follows it on a command line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Typed(String);
+
+/// What is replaced: the beginning of a command in a text.
+const QUOTED: &str = "`pvnctl ";
+
+/// The same without the backtick.
+const PROGRAM: &str = "pvnctl";
+
+impl Default for Typed {
+    fn default() -> Self {
+        Self(PROGRAM.to_owned())
+    }
+}
+
+impl Typed {
+    /// With variables before it, as `PVN_DATA_DIR=d`.
+    pub fn after(variables: &str) -> Self {
+        Self(format!("{variables} {PROGRAM}"))
+    }
+
+    /// With the flags that were given; what came from a variable stays set where people type. `environment` is `std::env::var_os`.
+    pub fn with_flags(global: &Global, environment: fn(&str) -> Option<OsString>) -> Self {
+        let mut typed = PROGRAM.to_owned();
+        let usual = environment("PVN_SERVER").filter(|set| !set.is_empty()).unwrap_or_else(|| USUAL_SERVER.into());
+        if usual != global.server.as_str() {
+            typed += &format!(" --server {}", shell_word(&global.server));
+        }
+        let ca_file = global.ca_file.as_ref().filter(|file| environment("PVN_CA_FILE").is_none_or(|set| set != file.as_os_str()));
+        for (flag, file) in [("--token-file", global.token_file.as_ref()), ("--ca-file", ca_file)] {
+            typed += &file.map_or_else(String::new, |file| format!(" {flag} {}", shell_word(&file.display().to_string())));
+        }
+        Self(typed)
+    }
+
+    /// A command that begins with `pvnctl`.
+    pub fn command(&self, command: &str) -> String {
+        command.strip_prefix(PROGRAM).map_or_else(|| command.to_owned(), |rest| format!("{}{rest}", self.0))
+    }
+
+    /// A text with each command in backticks so. One that is so already, or that names no sub-command, stays.
+    pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        if self.0 == PROGRAM || !text.contains(QUOTED) {
+            return Cow::Borrowed(text);
+        }
+        let mut parts = text.split(QUOTED);
+        let mut typed = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let is_command = part.starts_with(|first: char| first.is_ascii_lowercase());
+            typed += &if is_command { format!("`{} {part}", self.0) } else { format!("{QUOTED}{part}") };
+        }
+        Cow::Owned(typed)
+    }
+}
+
+/// A word as a shell reads it back.
+pub fn shell_word(text: &str) -> String {
+    let plain = |character: char| character.is_ascii_alphanumeric() || "/._-+=:@".contains(character);
+    if !text.is_empty() && text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_in_a_text_reach_the_same_scheduler_and_what_is_so_already_stays() {
+        let typed = Typed("pvnctl --server http://h:1".to_owned());
+        let once = typed.text("see `pvnctl jobs list`, or `pvnctl --version` and pvnctl");
+        assert_eq!(once, "see `pvnctl --server http://h:1 jobs list`, or `pvnctl --version` and pvnctl");
+        assert_eq!(typed.text(&once), once);
+        assert_eq!(typed.command("pvnctl jobs list"), "pvnctl --server http://h:1 jobs list");
+        let after = Typed::after("PVN_DATA_DIR=d");
+        let once = after.text("`pvnctl jobs list`");
+        assert_eq!(once, "`PVN_DATA_DIR=d pvnctl jobs list`");
+        assert_eq!(after.text(&once), once);
+        assert_eq!(Typed::default().text("`pvnctl jobs list`"), "`pvnctl jobs list`");
+    }
+
+    #[test]
+    fn words_are_as_a_shell_reads_them() {
+        for (text, word) in [("/a/b-c.d", "/a/b-c.d"), ("", "''"), ("it's a b", r"'it'\''s a b'"), ("[::1]", "'[::1]'")] {
+            assert_eq!(shell_word(text), word);
+        }
+    }
+}
