@@ -25,7 +25,7 @@ use pvnctl::files::Files;
 use pvnctl::typed::{Typed, shell_word};
 use pvnctl::wait::{self, FailedIn, GoalVerdict};
 use pvnctl::when;
-use schema::api::{LogEntry, Service};
+use schema::api::LogEntry;
 use tokio::time::Instant;
 
 use crate::daemon::Daemon;
@@ -274,7 +274,7 @@ impl Session {
 
     async fn tell_what_was_found(&self, console: &mut Console) -> Result<(), Failure> {
         for wish in &self.wishes {
-            let service: Service = self.client.get(&["v1", "applications", &wish.application, "services", &wish.service], &[]).await?;
+            let service = wish.service(&self.client).await?;
             for line in found::unapplied(&self.client, &service).await? {
                 console.say(&line)?;
             }
@@ -299,6 +299,12 @@ impl Session {
         console.warn(&warnings)?;
         for line in lines {
             console.tell(&format!("{line}\n"))?;
+        }
+        if is_start {
+            for wish in &self.wishes {
+                let asked = story::open_questions(&wish.service(&self.client).await?, &console.typed);
+                console.tell(&asked)?;
+            }
         }
         console.flush()
     }
@@ -376,7 +382,7 @@ impl Session {
     async fn converged(&self, deadline: Instant) -> Result<Option<(u8, String)>, Failure> {
         let (mut failed, mut waiting, mut there) = (Vec::new(), Vec::new(), Vec::new());
         for wish in &self.wishes {
-            let service: Service = self.client.get(&["v1", "applications", &wish.application, "services", &wish.service], &[]).await?;
+            let service = wish.service(&self.client).await?;
             for goal in &wish.goals {
                 match goal.judge(&service) {
                     GoalVerdict::Converged => {}

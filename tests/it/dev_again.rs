@@ -291,3 +291,18 @@ fn what_a_new_data_directory_finds_at_its_own_version_is_told() {
     let third = dev.to_the_end(&arguments);
     assert!(!said(&third).contains("was found at"), "{}", said(&third));
 }
+
+#[test]
+fn what_an_earlier_run_asked_is_told_with_the_commands_that_answer_it() {
+    let mut dev = seldom();
+    let path = dev.directory().join("quickstart.pvn.yaml");
+    let text = std::fs::read_to_string(&path).expect("the example has it");
+    let gated = text.replacen("    parameters:\n", "    requireApprovalBeforeApply: true\n    parameters:\n", 1);
+    assert_ne!(gated, text, "the quickstart has parameters");
+    std::fs::write(&path, gated).expect("a file can be written");
+    for _ in 0..2 {
+        dev.start(&[]);
+        dev.prints("pvnctl services approve site --app quickstart --channel here --approval apr-");
+        dev.interrupt();
+    }
+}

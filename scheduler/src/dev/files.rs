@@ -44,6 +44,14 @@ pub(super) struct Wish {
 }
 
 impl Wish {
+    /// How the service is now.
+    ///
+    /// # Errors
+    /// What the server refuses, and one that cannot be reached.
+    pub(super) async fn service(&self, client: &Client) -> Result<Service, Failure> {
+        client.get(&["v1", "applications", &self.application, "services", &self.service], &[]).await
+    }
+
     /// Where the service is at a release of other files or parameters, which somebody has made, in words; and what ends that.
     ///
     /// # Errors

@@ -2,8 +2,9 @@
 
 use anstyle::{AnsiColor, Style};
 use pvnctl::typed::Typed;
-use schema::api::{LogEntry, decision_flags};
-use schema::status::Status;
+use schema::api::{LogEntry, Service, decision_flags};
+use schema::id::{ApplicationName, ChannelName, ServiceName};
+use schema::status::{ApprovalStatus, Status};
 use serde_json::Value;
 
 /// The first lines: where it listens, and how to point `pvnctl` at it.
@@ -57,13 +58,32 @@ pub(super) fn tell(entry: &LogEntry, typed: &Typed, colour: bool) -> Option<Stri
     if let ("approval.asked", Some(application), Some(service), Some(channel)) =
         (entry.kind.as_str(), &entry.application, &entry.service, &entry.channel)
     {
-        let see = typed.command(&format!("pvnctl services get {service} --app {application}"));
         let approval = word("approval").and_then(|id| id.parse().ok());
-        let flags = approval.map(|id| format!(" {}", decision_flags(id, word("planDigest")))).unwrap_or_default();
-        let yes = typed.command(&format!("pvnctl services approve {service} --app {application} --channel {channel}{flags}"));
-        text += &format!("           see it:  {see}\n           approve: {yes}\n");
+        let flags = approval.map(|id| decision_flags(id, word("planDigest"))).unwrap_or_default();
+        text += &answers(application, service, channel, &flags, typed);
     }
     Some(text)
+}
+
+/// What is asked since an earlier run, which this one logs no more.
+pub(super) fn open_questions(service: &Service, typed: &Typed) -> String {
+    let mut text = String::new();
+    for instance in &service.channels {
+        for approval in instance.approvals.iter().filter(|approval| approval.status == ApprovalStatus::Pending) {
+            let version = approval.version.as_deref().unwrap_or_default();
+            text += &format!("{}/{} {}: an approval was asked for {version} before\n", service.application, service.name, instance.channel);
+            let flags = decision_flags(approval.id, approval.plan_digest.as_deref());
+            text += &answers(&service.application, &service.name, &instance.channel, &flags, typed);
+        }
+    }
+    text
+}
+
+/// How an approval is looked at and given.
+fn answers(application: &ApplicationName, service: &ServiceName, channel: &ChannelName, flags: &str, typed: &Typed) -> String {
+    let see = typed.command(&format!("pvnctl services get {service} --app {application}"));
+    let yes = typed.command(&format!("pvnctl services approve {service} --app {application} --channel {channel} {flags}"));
+    format!("           see it:  {see}\n           approve: {}\n", yes.trim_end())
 }
 
 #[cfg(test)]
