@@ -214,3 +214,13 @@ macro_rules! exec {
     )*};
 }
 exec!(FetchCommand ApplyCommand GetInfoCommand);
+
+impl CustomRuntime {
+    /// The commands that it has, each by its field's name, with what runs and the variables beside that.
+    pub fn commands(&self) -> impl Iterator<Item = (&'static str, Exec<'_>, &Env)> {
+        let fetch = self.fetch.as_ref().map(|fetch| ("fetch", fetch.exec(), &fetch.env));
+        let apply = ("apply", self.apply.exec(), &self.apply.env);
+        let info = self.get_info.as_ref().map(|info| ("getInfo", info.exec(), &info.env));
+        fetch.into_iter().chain([apply]).chain(info)
+    }
+}

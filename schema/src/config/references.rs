@@ -72,9 +72,7 @@ impl GivenDocuments<'_> {
         if !is_here {
             return problems;
         }
-        let fetch = custom.fetch.as_ref().map(|fetch| ("fetch", fetch.exec()));
-        let info = custom.get_info.as_ref().map(|info| ("getInfo", info.exec()));
-        for (name, exec) in [fetch, Some(("apply", custom.apply.exec())), info].into_iter().flatten() {
+        for (name, exec, _) in custom.commands() {
             let Exec::Task(task) = exec else { continue };
             let told = not_here(task, false).into_iter().map(|NotHere { field, message, help }| {
                 document.problem(&format!("/runtime/custom/{name}/taskConfig/{}", field.join("/")), message).help(help)

@@ -154,10 +154,8 @@ fn of_groups<'a>(
 }
 
 fn declared_by<'a>(document: &'a Document, custom: &'a CustomRuntime, root: &'a str, warnings: &mut Vec<Diagnostic>) -> Vec<Declared<'a>> {
-    let fetch = custom.fetch.as_ref().map(|fetch| ("fetch", fetch.exec()));
-    let info = custom.get_info.as_ref().map(|info| ("getInfo", info.exec()));
     let mut found = Vec::new();
-    for (name, exec) in [fetch, Some(("apply", custom.apply.exec())), info].into_iter().flatten() {
+    for (name, exec, _) in custom.commands() {
         let Exec::Task(task) = exec else { continue };
         let directory = (root, task.program.working_directory.as_deref().unwrap_or_default());
         for (argument, path, by_shell) in paths(task) {

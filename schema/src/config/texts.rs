@@ -100,13 +100,7 @@ impl Texts<'_> {
     fn custom(&mut self, custom: &CustomRuntime, names: &NamesInScope) {
         let at = "/runtime/custom";
         self.value(&serde_json::to_value(&custom.apply_id), &format!("{at}/applyId"), names);
-        let commands = [
-            ("fetch", custom.fetch.as_ref().map(|fetch| (fetch.exec(), &fetch.env))),
-            ("apply", Some((custom.apply.exec(), &custom.apply.env))),
-            ("getInfo", custom.get_info.as_ref().map(|info| (info.exec(), &info.env))),
-        ];
-        for (name, command) in commands {
-            let Some((exec, env)) = command else { continue };
+        for (name, exec, env) in custom.commands() {
             let at = format!("{at}/{name}");
             self.env(env, &format!("{at}/env"), names);
             match exec {

@@ -26,11 +26,8 @@ pub fn unmasked_secrets<'a>(documents: impl IntoIterator<Item = &'a Document>) -
 fn mounted(document: &Document) -> Vec<Diagnostic> {
     let Body::Runtime(runtime) = document.body() else { return Vec::new() };
     let RuntimeKind::Custom(custom) = runtime.kind() else { return Vec::new() };
-    let fetch = custom.fetch.as_ref().map(|fetch| ("fetch", fetch.exec(), &fetch.env));
-    let apply = Some(("apply", custom.apply.exec(), &custom.apply.env));
-    let info = custom.get_info.as_ref().map(|info| ("getInfo", info.exec(), &info.env));
     let mut warnings = Vec::new();
-    for (command, exec, env) in [fetch, apply, info].into_iter().flatten() {
+    for (command, exec, env) in custom.commands() {
         let Exec::Task(task) = exec else { continue };
         for (index, name) in secrets(task) {
             if [env, &task.program.env].into_iter().any(|env| is_variable(env, name)) {

@@ -74,8 +74,7 @@ impl Sight {
 
     /// That the cluster does not accept our credentials, although all was listed once: what happens from then on nobody sees.
     pub(super) fn unauthorized(&self) -> Option<&WatchRefusal> {
-        let refused = self.jobs_refused.iter().chain(&self.pods_refused);
-        refused.into_iter().find(|refusal| matches!(refusal, WatchRefusal::Unauthorized(_)))
+        self.jobs_refused.iter().chain(&self.pods_refused).find(|refusal| matches!(refusal, WatchRefusal::Unauthorized(_)))
     }
 
     /// Whether its Job is over and had a Pod, and there is none.
