@@ -88,7 +88,12 @@ impl CauseChain<'_> {
         let situation = state.situate(state.seen_at());
         if state.pursuit.stuck {
             let deadline = state.desired().and_then(|desired| desired.progress_deadline_ms).unwrap_or(0);
-            self.say("STUCK", format!("{version} did not converge within its progress deadline of {}", duration(deadline)), since, None);
+            let text = format!(
+                "{version} did not converge within its progress deadline of {}; that ends once it does, which is still tried unless the rest \
+                 says otherwise, or by a new release, `pvnctl services rollback`, or `pvnctl services retry`",
+                duration(deadline)
+            );
+            self.say("STUCK", text, since, None);
             if let Some(why) = &state.pursuit.rollback_refused {
                 self.say("ROLLBACK_REFUSED", format!("autoRollback takes nothing back: {why}"), None, None);
             }
