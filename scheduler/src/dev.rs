@@ -58,7 +58,8 @@ Exit codes:
   0  stopped by hand; with --until-converged: everything is CONVERGED
   1  the config is broken, somebody released something else, or another error
   2  with --until-converged: something FAILED
-  3  with --until-converged: the timeout came first";
+  3  with --until-converged: the timeout came first
+  130  with --until-converged: stopped by hand";
 
 /// What can be typed after `dev`.
 #[derive(Debug, Clone, Args)]

@@ -17,6 +17,7 @@ mod local_root;
 pub mod offline;
 pub mod perform;
 mod private;
+pub mod program;
 pub mod retention;
 pub mod runner;
 pub mod secrets;
