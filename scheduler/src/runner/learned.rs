@@ -18,7 +18,8 @@
 //!   ([`OutcomeEvidence::over_time`]) did not time out, however late that is heard;
 //! - the report of a wrapper that pvn put before the command tells how the container ended, by construction;
 //! - the report of a wrapper that the image brings ([`Decides::Container`]) tells what it ran. Where the container failed otherwise,
-//!   that counts, and where nobody saw the container end, nothing does but the report of its first process, which was all of it;
+//!   that counts, and where nobody saw the container end, nothing does; but the report of its first process is all of it, and
+//!   counts however the container ended;
 //! - of several tries ([`Decides::Job`]) the Job's own condition says whether they came to success or to failure, as long as the
 //!   place did not end the last one: a Job counts what ended with 0 as a success, whoever asked it to end.
 //!
@@ -167,17 +168,14 @@ impl OutcomeEvidence {
         let bare = |exit: Exit| Box::new(Report { timed_out: self.was_over_time(exit.ended_at), ..exit.report() });
         let is_unseen = self.lost.is_some() || self.is_taken(self.exit.and_then(|exit| exit.ended_at));
         match (&self.decides, report, self.exit) {
-            (None, Some(report), _) => {
-                let is_certain = report.exec_error.is_some() || report.timed_out;
-                let is_stopped = report.stopped_by.is_some() && is_unseen;
-                (is_certain || !(is_stopped || self.is_taken(ended_at(&report)))).then_some(report)
+            (None, Some(report), _) => self.tells_all(report, is_unseen),
+            // Nothing ran there beside it, so that it ended by itself with what the container would have: what came to its wrapper
+            // afterwards, as the end of its Pod's grace while it tried to deliver, says nothing of it.
+            (Some(Decides::Container), Some(report), _) if report.first_process && report.stopped_by.is_none() => {
+                self.tells_all(report, is_unseen)
             }
             (None | Some(Decides::Container), None, Some(exit)) => (!is_unseen).then(|| bare(exit)),
             (Some(Decides::Container), Some(report), Some(exit)) => (!is_unseen).then(|| exit.with_part(report)),
-            // Nothing ran there beside it, so that it ended by itself with what the container would have.
-            (Some(Decides::Container), Some(report), None) if report.first_process && report.stopped_by.is_none() => {
-                (!self.is_taken(ended_at(&report))).then_some(report)
-            }
             // It counts whatever ended with 0 as a success, also what was asked to end. What it printed is that of the last try.
             (Some(Decides::Job(Some(JobEnd { is_complete: true, .. }))), report, Some(exit)) if !is_unseen && exit.code == 0 => {
                 Some(report.filter(|report| code_of(report) == Some(0)).unwrap_or_else(|| bare(exit)))
@@ -193,11 +191,18 @@ impl OutcomeEvidence {
         }
     }
 
+    /// A report that tells how all ended, where that counts.
+    fn tells_all(&self, report: Box<Report>, is_unseen: bool) -> Option<Box<Report>> {
+        let is_certain = report.exec_error.is_some() || report.timed_out;
+        let is_stopped = report.stopped_by.is_some() && is_unseen;
+        (is_certain || !(is_stopped || self.is_taken(ended_at(&report)))).then_some(report)
+    }
+
     /// Whether what a report tells of was ended because its time was over. Where it tells of a part only that is what the end of the
     /// container says, unless nothing ran in that beside its wrapper, which delivers when its command has ended.
     fn is_over_time(&self, report: &Report) -> bool {
-        let is_all = |exit: Exit| report.first_process && (exit.code == 0 || code_of(report) == Some(exit.code));
-        let decides = self.exit.filter(|exit| self.decides.is_some() && !is_all(*exit));
+        let is_alone = |exit: Exit| self.decides == Some(Decides::Container) || exit.code == 0 || code_of(report) == Some(exit.code);
+        let decides = self.exit.filter(|exit| self.decides.is_some() && !(report.first_process && is_alone(*exit)));
         self.was_over_time(decides.map_or_else(|| ended_at(report), |exit| exit.ended_at))
     }
 
