@@ -58,6 +58,8 @@ pub(super) struct Course {
     pub(super) asked: u32,
     /// That the last one came to nothing, and why.
     pub(super) unstopped: Option<StartBlocker>,
+    /// When it is made again.
+    pub(super) stop_at: Option<Instant>,
     /// When people are told that the cluster does not say what is there.
     pub(super) unseen_at: Instant,
     /// The same of one that was seen to run, since our credentials are not accepted.
@@ -97,6 +99,7 @@ impl Course {
             was_taken: false,
             asked: 0,
             unstopped: None,
+            stop_at: None,
             unseen_at: now + UNSEEN_WITHIN,
             unauthorized_at: None,
             counted_at: None,

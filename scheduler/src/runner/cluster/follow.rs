@@ -191,11 +191,13 @@ impl JobFollower {
         if let Some(line) = self.record.line.clone() {
             // Whether that was done an earlier life of the daemon did not note.
             course.line = Some(line);
-            self.end_pods().await;
+            self.make_stop(&mut course, false).await;
         }
         if self.is_stopped {
             // Of one that nobody knows to be suspended nobody knows that it has not started.
             self.stop(&mut course, !self.is_unsure).await;
+        } else if self.inner.delivery.is_cancelled(self.job) {
+            JobFollower::stop_soon(&mut course);
         }
         // Until it was looked at once nobody knows whether its Pod was deleted.
         self.inner.delivery.hold(self.job, Holds::All);
@@ -274,6 +276,7 @@ impl JobFollower {
             let listens = course.started && !is_ending && !self.record.tries_again && !self.inner.delivery.hears(self.job);
             let times_out_at = course.times_out_at.filter(|_| is_listed && course.started && !is_ending);
             let counted_at = course.counted_at.filter(|_| is_listed && !is_seen);
+            let stop_at = course.stop_at;
             let is_overdue = is_seen && (!course.started || course.deleted) && !sight.lacks_its_pod();
             tokio::select! {
                 changed = self.view.sight.changed() => if changed.is_err() {
@@ -298,6 +301,9 @@ impl JobFollower {
                     self.time_is_over(&mut course);
                     course.spares_until = self.hears_out_until.filter(|until| times_out_at == Some(*until)).map(|until| until + HEARD_OUT_FOR);
                     self.stop(&mut course, true).await;
+                }
+                () = tokio::time::sleep_until(stop_at.unwrap_or_else(Instant::now)), if stop_at.is_some() => {
+                    self.make_stop(&mut course, is_listed).await;
                 }
                 () = tokio::time::sleep_until(lost_at.unwrap_or_else(Instant::now)), if lost_at.is_some() => {
                     let why = "its Pod was to end and did not: its node does not answer, and the command may still run there";
@@ -324,7 +330,7 @@ impl JobFollower {
                         // Its command has ended; what is left is a wrapper that goes on trying.
                         course.line = Some(report);
                         self.note_line(&course).await;
-                        self.end_pods().await;
+                        self.make_stop(&mut course, true).await;
                     }
                 }
                 () = tokio::time::sleep_until(course.why_at), if asks_why => {

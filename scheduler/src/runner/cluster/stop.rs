@@ -1,15 +1,18 @@
 //! How a job on a cluster is ended, and what is looked at to know that nothing of it is left. Called by the job's task.
 
+use std::time::Duration;
+
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
 use kube::{Api, ResourceExt};
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::ask::RequestRefusal;
 use super::changed;
 use super::course::Course;
-use super::follow::{AWAY_WITHIN, FIELD_MANAGER, JobFollower};
+use super::follow::{AWAY_WITHIN, BEHIND_WITHIN, FIELD_MANAGER, JobFollower};
 use super::job::JOB_LABEL;
 use super::own::is_of_nobody;
 use super::sight::{Sight, is_over, is_pod_over, is_suspended_again};
@@ -19,6 +22,9 @@ use crate::runner::learned::{OutcomeEvidence, Taken};
 /// Least seconds that a Pod has to end, as after the second stop. Not 0: then it would be gone from the books before it is gone from its
 /// node, and nobody could tell that its command has ended.
 pub(super) const LEAST_GRACE_S: u32 = 1;
+
+/// How often a stop is made again that the cluster did not take. Its words are in [`StartBlocker::unstopped`].
+pub(super) const STOP_AGAIN_EVERY: Duration = Duration::from_secs(5);
 
 /// What a Job is given for its `activeDeadlineSeconds` that is to end now.
 pub(super) const END_NOW_S: u32 = 1;
@@ -68,15 +74,30 @@ impl JobFollower {
         if course.over_time.is_none() && self.record.end_by.is_some_and(|by| self.inner.clock.now() >= by) {
             self.time_is_over(course);
         }
+        self.make_stop(course, is_listed).await;
+        if let Some(unstopped) = &course.unstopped {
+            tracing::warn!(job = %self.job, why = unstopped.why, "a job on a cluster is not stopped yet; it is tried again");
+        }
+    }
+
+    /// An earlier life of the daemon was to stop it, and did not note whether the cluster took that.
+    pub(super) fn stop_soon(course: &mut Course) {
+        course.asked = course.asked.max(1);
+        course.stop_at = Some(Instant::now() + BEHIND_WITHIN);
+    }
+
+    /// Makes the last stop, for the first time or again, and sees to it that it is made again when the cluster does not take it.
+    pub(super) async fn make_stop(&self, course: &mut Course, is_listed: bool) {
+        course.stop_at = None;
         if is_listed && !course.started {
             return self.delete_unstarted(course).await;
         }
         let done = match course.asked {
-            1 => self.try_to_end_pods().await,
+            0 | 1 => self.try_to_end_pods().await,
             _ => self.delete_its_pods(&DeleteParams::default().grace_period(LEAST_GRACE_S)).await,
         };
-        course.unstopped = done.as_ref().err().map(StartBlocker::unstopped);
-        self.note_refusal(done);
+        course.unstopped = done.err().map(|refused| StartBlocker::unstopped(&refused));
+        course.stop_at = course.unstopped.as_ref().map(|_| Instant::now() + STOP_AGAIN_EVERY);
     }
 
     async fn delete_its_pods(&self, delete: &DeleteParams) -> Result<(), RequestRefusal> {

@@ -74,7 +74,7 @@ impl StartBlocker {
         Self { is_unseen: true, ..Self::new(reason, why) }
     }
 
-    /// It runs, and the cluster did not take its stop.
+    /// It runs, and the cluster did not take its stop, which is made again every [`super::stop::STOP_AGAIN_EVERY`].
     pub(super) fn unstopped(refused: &RequestRefusal) -> Self {
         Self { is_unseen: true, ..Self::new("Unstopped", format!("it was not asked to end: {}", refused.why())) }
     }
@@ -110,7 +110,7 @@ fn way_out(reason: &str, why: &str) -> (&'static str, bool) {
         "Unpermitted" => ("the scheduler's account has this right, or when somebody cancels the job", true),
         "Unauthorized" => ("the kubeconfig gives credentials that the cluster accepts, or when somebody cancels the job", true),
         "Unseen" => ("the cluster answers, or when somebody cancels the job", true),
-        "Unstopped" => ("it ends by itself, or the cluster takes another stop (`pvnctl jobs cancel`)", true),
+        "Unstopped" => ("the cluster takes the stop, which is tried again every 5 s, or it ends by itself", true),
         "InitRunning" => ("it has ended", false),
         "CrashLoopBackOff" => ("its next try starts", false),
         "FailedCreatePodSandBox" | "FailedKillPod" | "NetworkNotReady" => ("its node can start Pods again", true),

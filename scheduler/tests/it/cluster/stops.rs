@@ -3,8 +3,8 @@
 use axum::http::Method;
 use serde_json::json;
 
-use super::ends::running_world;
-use super::fake::Fault;
+use super::ends::{ended, running_world};
+use super::fake::{Fake, Fault};
 use super::{World, job_id};
 
 const NEVER: &str = "gone, never: it was stopped before it was started";
@@ -80,17 +80,37 @@ async fn p3_p7_a_cancelled_job_whose_pod_never_starts_ends() {
     }
 }
 
+fn is_asked_to_end(fake: &Fake) -> bool {
+    fake.object("/jobs/").is_some_and(|job| job["spec"]["activeDeadlineSeconds"] == 1)
+}
+
 #[tokio::test]
-async fn p7_that_the_cluster_refuses_a_stop_is_told_until_it_takes_one() {
+async fn p7_a_stop_that_the_cluster_refuses_is_told_and_made_again_until_it_takes_it() {
     let mut world = running_world().await;
     world.fake.fail(Method::PATCH, "/jobs/", Fault::Say(403, "jobs.batch \"j\" is forbidden: User \"u\" cannot patch resource \"jobs\""));
     assert!(world.runner.stop(job_id()));
     assert_eq!(
         world.told().await,
         "waits, surroundings: it was not asked to end: stopping its Job: jobs.batch \"j\" is forbidden: User \"u\" cannot patch resource \
-         \"jobs\"; give the scheduler's account this right in the cluster; ends when it ends by itself, or the cluster takes another stop \
-         (`pvnctl jobs cancel`)"
+         \"jobs\"; give the scheduler's account this right in the cluster; ends when the cluster takes the stop, which is tried again every \
+         5 s, or it ends by itself"
     );
-    assert!(world.runner.stop(job_id()));
+    world.until("its Pod to be ended", is_asked_to_end).await;
     assert_eq!(world.told().await, "starts", "nothing is left to say");
+}
+
+#[tokio::test]
+async fn p7_a_stop_that_the_cluster_did_not_take_before_a_restart_is_made_after_it() {
+    for refusal in [401, 403, 503] {
+        let mut world = running_world().await;
+        world.fake.refuse_all(Some((refusal, "not now")));
+        assert!(world.runner.stop(job_id()));
+        world.until("the stop to be refused", |fake| fake.count("PATCH", "/jobs/") >= 3).await;
+        world.restart().await;
+        assert_eq!(world.runner.recover(&[job_id()]).await, []);
+        world.fake.refuse_all(None);
+        world.until("its Pod to be ended", is_asked_to_end).await;
+        world.fake.pod(json!({}), ended(143, "Error"));
+        assert_eq!(world.end().await, "gone, exit Some(143)", "{refusal}");
+    }
 }
