@@ -328,6 +328,7 @@ impl JobFollower {
                         && let Some(report) = self.marked_line(pod).await.filter(|report| is_ours || report.first_process)
                     {
                         // Its command has ended; what is left is a wrapper that goes on trying.
+                        self.keep_log_early(pod, &report).await;
                         course.line = Some(report);
                         self.note_line(&course).await;
                         self.make_stop(&mut course, true).await;

@@ -36,23 +36,33 @@ const READ_WITHIN: Duration = Duration::from_secs(20);
 const PIECE_BYTES: usize = 256 << 10;
 
 impl JobFollower {
-    /// Adds what the log says. What was printed is kept as standard output where nothing was uploaded: nobody kept the two streams
-    /// apart.
+    /// Adds what the log says, and keeps what was printed.
     pub(super) async fn read_log(&self, pod: &Pod, mut learned: OutcomeEvidence) -> OutcomeEvidence {
-        let params = LogParams { container: Some(self.record.container.clone()), ..LogParams::default() };
-        let (head, line) = match self.log(pod, &params, KEPT_LIMIT_BYTES, READ_WITHIN).await {
-            Ok(read) => read,
-            Err(why) => {
-                tracing::warn!(job = %self.job, why, "the log of a job on a cluster cannot be read; its end is told without it");
-                if !self.inner.delivery.was_heard(self.job) {
-                    let words = self.hidden.hide(&format!("pvn: what this job printed is not known: {why}\n"));
-                    self.keep(Stream::Stderr, words.into_bytes()).await;
-                }
-                return learned;
+        if let Err(why) = self.keep_log(pod, &mut learned.line).await {
+            tracing::warn!(job = %self.job, why, "the log of a job on a cluster cannot be read; its end is told without it");
+            if !self.inner.delivery.was_heard(self.job) {
+                let words = self.hidden.hide(&format!("pvn: what this job printed is not known: {why}\n"));
+                self.keep(Stream::Stderr, words.into_bytes()).await;
             }
-        };
-        learned.line = learned.line.or(line);
-        let is_told = learned.line.as_ref().is_some_and(|report| report.stdout_inline.is_some() || report.stderr_inline.is_some());
+        }
+        learned
+    }
+
+    /// Keeps what was printed before its Pod, which has it, is ended: the next life of the daemon may find that gone. What cannot be read
+    /// now can be when the container has ended.
+    pub(super) async fn keep_log_early(&self, pod: &Pod, report: &Report) {
+        if let Err(why) = self.keep_log(pod, &mut Some(Box::new(report.clone()))).await {
+            tracing::debug!(job = %self.job, why, "the log of a job on a cluster cannot be read yet");
+        }
+    }
+
+    /// Keeps what was printed as standard output where nothing was uploaded and the report in its marked line does not hold it: nobody
+    /// kept the two streams apart. `line`: that report, where it is known; is set where it is not.
+    async fn keep_log(&self, pod: &Pod, line: &mut Option<Box<Report>>) -> Result<(), String> {
+        let params = LogParams { container: Some(self.record.container.clone()), ..LogParams::default() };
+        let (head, found) = self.log(pod, &params, KEPT_LIMIT_BYTES, READ_WITHIN).await?;
+        *line = line.take().or(found);
+        let is_told = line.as_ref().is_some_and(|report| report.stdout_inline.is_some() || report.stderr_inline.is_some());
         if !is_told && !self.inner.delivery.was_heard(self.job) {
             let is_whole = head.len() < KEPT_LIMIT_BYTES;
             let mut shown = self.hidden.hide_head(without_marked(&head), is_whole);
@@ -60,7 +70,7 @@ impl JobFollower {
             shown.truncate(KEPT_LIMIT_BYTES);
             self.keep(Stream::Stdout, shown).await;
         }
-        learned
+        Ok(())
     }
 
     /// The report that a wrapper wrote into its log because it reaches nobody; it goes on trying, and nobody has to wait for that.

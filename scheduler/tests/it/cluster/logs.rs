@@ -21,10 +21,12 @@ fn report(code: i32) -> Value {
 
 /// What the job's wrapper writes when it reaches nobody: its command ended with 0.
 fn marked_line(world: &World, is_first: bool) -> String {
+    marked_line_of(world, Report { first_process: is_first, ..serde_json::from_value(report(0)).unwrap() })
+}
+
+fn marked_line_of(world: &World, told: Report) -> String {
     let secret = world.fake.object("/secrets/").unwrap();
     let token = STANDARD.decode(secret["data"]["PVN_TOKEN"].as_str().unwrap()).unwrap();
-    let told: Report = serde_json::from_value(report(0)).unwrap();
-    let told = Report { first_process: is_first, ..told };
     line::write(&job_id().to_string(), &String::from_utf8(token).unwrap(), &told)
 }
 
@@ -58,6 +60,9 @@ async fn the_report_of_a_wrapper_that_an_image_brings_ends_its_job_where_it_is_a
             world
                 .until("its Pod to be ended", |fake| fake.object("/jobs/").is_some_and(|job| job["spec"]["activeDeadlineSeconds"] == 1))
                 .await;
+            // It went on trying for longer than its Pod's grace.
+            world.fake.pod(json!({}), ended(137, "Error"));
+            assert_eq!(world.end().await, "gone, exit Some(0)");
         } else {
             assert!(world.fake.object("/jobs/").unwrap()["spec"]["activeDeadlineSeconds"].is_null(), "a script goes on");
         }
@@ -84,6 +89,27 @@ async fn p4_p5_what_a_wrapper_left_in_its_log_counts_after_a_restart_although_it
         assert_eq!(world.runner.recover(&[job_id()]).await, []);
         assert_eq!(world.end().await, "gone, exit Some(0)", "{wrapper:?}");
     }
+}
+
+#[tokio::test]
+async fn p4_output_too_long_for_the_line_is_kept_before_the_pod_that_has_it_is_ended() {
+    let mut world = World::new().await;
+    let mut spec = world.spec();
+    spec.cluster.as_mut().unwrap().place.wrapper_image = Some("pvn-wrapper".to_owned());
+    spec.command.job.as_mut().unwrap()["spec"]["template"]["spec"]["containers"][0]["command"] = json!(["do"]);
+    world.let_go_as(spec).await;
+    let printed = "a line\n".repeat(20_000);
+    let told = Report { stdout_bytes: printed.len() as u64, ..serde_json::from_value(report(0)).unwrap() };
+    world.fake.log(&format!("{printed}{}", marked_line_of(&world, told)));
+    world.fake.pod(json!({}), running());
+    assert_eq!(world.told().await, "runs");
+    world.until("its Pod to be ended", |fake| fake.object("/jobs/").is_some_and(|job| job["spec"]["activeDeadlineSeconds"] == 1)).await;
+    world.restart().await;
+    world.fake.lose("/pods/");
+    over(&world.fake, "Failed", "DeadlineExceeded", &json!({"failed": 1}));
+    assert_eq!(world.runner.recover(&[job_id()]).await, []);
+    let report = world.report().await;
+    assert_eq!((report.exit_code, world.stdout(&report) == printed), (Some(0), true));
 }
 
 #[tokio::test]
