@@ -42,7 +42,7 @@ pub(crate) const STACK_BYTES: usize = 1 << 20;
 
 /// How long delivering goes on after somebody asked us to stop: what is left of a Pod's usual 30 s goes by here, and whoever
 /// waits at a terminal does not wait for the whole of `--deliver-for`.
-const STOPPED_FOR: Duration = Duration::from_secs(30);
+const STOPPED_FOR: Duration = Duration::from_secs(25);
 
 /// After this long without success what is in the spool is synced to the disk: before, it is likely to be removed at once.
 const SYNC_AFTER: Duration = Duration::from_millis(200);
