@@ -318,8 +318,9 @@ impl Delivery {
         }
         let decides = learned.decides.or(entry.order.ends_with_its_container.then_some(Decides::Container));
         let learned = OutcomeEvidence { decides, ..learned };
-        if let Some(report) = self.kept_report(&entry).await {
-            let learned = OutcomeEvidence { delivered: Some(report), ..learned };
+        let learned = OutcomeEvidence { delivered: self.kept_report(&entry).await, ..learned };
+        let is_accepted = learned.delivered.is_some();
+        if is_accepted && !learned.is_of_another_end() {
             let (end, wrapper_gone) = learned.end(|| "nobody told how it ended".to_owned());
             return self.inner.clone().tell_end(entry, end, gone && wrapper_gone).await;
         }
@@ -330,7 +331,7 @@ impl Delivery {
             .blocking
             .run(move || {
                 let mut staging = staging;
-                let salvaged = upload::salvage(&mut staging, kept, expect, &blobs);
+                let salvaged = upload::salvage(&mut staging, kept, expect, &blobs, is_accepted);
                 (staging, salvaged)
             })
             .await;
@@ -350,9 +351,26 @@ impl Delivery {
         })
     }
 
-    /// Whether the job has a report that was accepted.
-    pub fn has_report(&self, job: JobId) -> bool {
-        self.entry(job).is_some_and(|entry| Staging::has_report(&entry.directory))
+    /// The report of a job that was accepted and waits for what the place says of its end.
+    pub async fn accepted_report(&self, job: JobId) -> Option<Box<Report>> {
+        self.kept_report(&*self.entry(job)?).await
+    }
+
+    /// What the container of a job printed is its output, not what its wrapper delivered, which was a part of it.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub async fn replace_output(&self, job: JobId, printed: Vec<u8>) -> io::Result<()> {
+        let Some(entry) = self.entry(job) else { return Ok(()) };
+        let staging = entry.staging.clone().lock_owned().await;
+        self.inner
+            .blocking
+            .run(move || {
+                let mut staging = staging;
+                Stream::ALL.into_iter().try_for_each(|stream| staging.stream(stream).clear())?;
+                staging.stream(Stream::Stdout).append(0, &printed, STREAM_LIMIT_BYTES).map(drop)
+            })
+            .await
     }
 
     /// Forgets a job whose end is stored, with all that is here of it; whoever waits to hear that their report is accepted

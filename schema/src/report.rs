@@ -126,6 +126,15 @@ pub struct LeakedProcess {
 }
 
 impl Report {
+    /// What it says of the streams is not what is told: nobody kept them apart or counted them.
+    pub fn forget_streams(&mut self) {
+        (self.stdout_blob_id, self.stderr_blob_id) = (None, None);
+        (self.stdout_inline, self.stderr_inline) = (None, None);
+        (self.stdout_bytes, self.stderr_bytes) = (0, 0);
+        (self.stdout_head_bytes, self.stderr_head_bytes) = (None, None);
+        (self.truncated, self.lost_bytes, self.output_incomplete) = (false, 0, true);
+    }
+
     /// A file that the command left cannot be kept; what is told is why the first one cannot.
     pub fn lose(&mut self, name: &str, why: &str) {
         for file in self.files.iter_mut().filter(|file| file.name == name) {

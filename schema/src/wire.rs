@@ -99,6 +99,8 @@ pub const TERMINATION_LOG: &str = "/dev/termination-log";
 /// What a line on stderr starts with when it carries the whole report because delivering it failed. See
 /// [`crate::report::line`].
 pub const REPORT_MARK: &str = "pvn-wrapper-report: ";
+/// What the wrapper's own words on stderr start with, line by line.
+pub const WORDS_MARK: &str = "pvn-wrapper: ";
 /// How long delivery fails before the marked line is written, milliseconds.
 pub const REPORT_LINE_AFTER_MS: u64 = 10_000;
 

@@ -14,6 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::{Errno, ReadWriteFlags};
 use schema::mask::{self, Secrets};
+use schema::wire::WORDS_MARK;
 
 /// What a pipe takes at once when it says that it takes anything. Source: `PIPE_BUF` of pipe(7).
 const PIPE_BYTES: usize = 4096;
@@ -136,7 +137,7 @@ pub(crate) fn say(message: &str) {
     static IN_VAIN: AtomicBool = AtomicBool::new(false);
     let patience = if IN_VAIN.load(Ordering::Relaxed) { Duration::ZERO } else { MESSAGE_PATIENCE };
     let mut to = Writer::of(rustix::stdio::stderr());
-    let line = format!("pvn-wrapper: {}\n", mask::hide(SECRETS.get().copied(), message));
+    let line = format!("{WORDS_MARK}{}\n", mask::hide(SECRETS.get().copied(), message));
     if within(&mut to, line.as_bytes(), patience, patience).is_err() {
         IN_VAIN.store(true, Ordering::Relaxed);
     }

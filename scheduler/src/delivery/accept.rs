@@ -210,7 +210,7 @@ const NOT_UPLOADED: &str = "it was never uploaded: the job's wrapper did not get
 
 /// Makes blobs of what came of the streams of a job that is told as ended without having delivered: `report` is what else
 /// is known of it, and names what is here afterwards.
-pub(super) fn salvage(staging: &mut Staging, report: &mut Report, blobs: &Blobs) -> io::Result<()> {
+pub(super) fn salvage_streams(staging: &mut Staging, report: &mut Report, blobs: &Blobs) -> io::Result<()> {
     staging.close();
     for stream in Stream::ALL {
         let (claimed, inline) = match stream {
@@ -229,6 +229,11 @@ pub(super) fn salvage(staging: &mut Staging, report: &mut Report, blobs: &Blobs)
         report.output_incomplete |= claimed.is_none_or(|claimed| claimed != id);
         set(report, stream, (held.length() > 0).then_some(id));
     }
+    Ok(())
+}
+
+/// The same of its files.
+pub(super) fn salvage_files(staging: &mut Staging, report: &mut Report, blobs: &Blobs) -> io::Result<()> {
     for file in report.files.clone() {
         let Some(claimed) = file.content_blob_id else { continue };
         let Some(held) = staging.file(&file.name) else {

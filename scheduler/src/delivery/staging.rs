@@ -175,11 +175,6 @@ impl Staging {
         read(&directory.join(REPORT))
     }
 
-    /// Whether there is one.
-    pub(super) fn has_report(directory: &Path) -> bool {
-        directory.join(REPORT).exists()
-    }
-
     /// Keeps the accepted report; synced when its sender is told so before the driver has stored it.
     pub(super) fn keep_report(&mut self, report: &Report, is_synced: bool) -> io::Result<()> {
         write(&self.path, REPORT, report, is_synced)?;

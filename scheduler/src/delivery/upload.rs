@@ -287,16 +287,26 @@ fn judge(
     (staging, verdict)
 }
 
-/// Puts what a job left without delivering into the blob store, and into its end.
-pub(super) fn salvage(staging: &mut Staging, mut end: End, expect: Option<StructuredKind>, blobs: &Blobs) -> io::Result<End> {
+/// Puts what a job left without delivering into the blob store, and into its end. `is_accepted`: its report was, so that its files are
+/// there.
+pub(super) fn salvage(
+    staging: &mut Staging,
+    mut end: End,
+    expect: Option<StructuredKind>,
+    blobs: &Blobs,
+    is_accepted: bool,
+) -> io::Result<End> {
     match &mut end {
         End::Reported(report) => {
-            accept::salvage(staging, report, blobs)?;
+            accept::salvage_streams(staging, report, blobs)?;
+            if !is_accepted {
+                accept::salvage_files(staging, report, blobs)?;
+            }
             accept::check_output(report, expect, blobs)?;
         }
         End::Unknown { report, .. } => {
             let mut found = Box::new(Report { output_incomplete: true, ..Report::default() });
-            accept::salvage(staging, &mut found, blobs)?;
+            accept::salvage_streams(staging, &mut found, blobs)?;
             if found.stdout_blob_id.is_some() || found.stderr_blob_id.is_some() {
                 found.stdout_bytes = staging.stream(Stream::Stdout).length();
                 found.stderr_bytes = staging.stream(Stream::Stderr).length();

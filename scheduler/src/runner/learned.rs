@@ -163,6 +163,14 @@ impl OutcomeEvidence {
         (End::Unknown { why: known.unwrap_or_else(why), report: kept }, is_over && gone)
     }
 
+    /// Whether the best report tells of a part of what ran only, and another part of it decided how its container ended: then what
+    /// the container printed is the output, not what went through the wrapper.
+    pub fn is_of_another_end(&self) -> bool {
+        let is_part = |report: &Report| self.decides == Some(Decides::Container) && !is_all(report);
+        let report = self.delivered.as_ref().or(self.line.as_ref()).or(self.message.as_ref()).filter(|report| is_part(report));
+        report.zip(self.exit).is_some_and(|(report, exit)| exit.is_of_more(report))
+    }
+
     /// The one rule: what tells how it ended, when anything does. `report` is the best one that there is.
     fn believed(&self, report: Option<Box<Report>>) -> Option<Box<Report>> {
         let bare = |exit: Exit| Box::new(Report { timed_out: self.was_over_time(exit.ended_at), ..exit.report() });
@@ -171,9 +179,7 @@ impl OutcomeEvidence {
             (None, Some(report), _) => self.tells_all(report, is_unseen),
             // Nothing ran there beside it, so that it ended by itself with what the container would have: what came to its wrapper
             // afterwards, as the end of its Pod's grace while it tried to deliver, says nothing of it.
-            (Some(Decides::Container), Some(report), _) if report.first_process && report.stopped_by.is_none() => {
-                self.tells_all(report, is_unseen)
-            }
+            (Some(Decides::Container), Some(report), _) if is_all(&report) => self.tells_all(report, is_unseen),
             (None | Some(Decides::Container), None, Some(exit)) => (!is_unseen).then(|| bare(exit)),
             (Some(Decides::Container), Some(report), Some(exit)) => (!is_unseen).then(|| exit.with_part(report)),
             // It counts whatever ended with 0 as a success, also what was asked to end. What it printed is that of the last try.
@@ -220,6 +226,11 @@ impl OutcomeEvidence {
     }
 }
 
+/// Whether nothing ran in its container beside what a report tells of, and nobody had asked that to end.
+fn is_all(report: &Report) -> bool {
+    report.first_process && report.stopped_by.is_none()
+}
+
 /// What a wrapper ended with by its report, when it ended by itself; of a command that never started 127 stands for all such codes.
 fn code_of(report: &Report) -> Option<i32> {
     match (&report.bad_output, &report.exec_error) {
@@ -245,6 +256,7 @@ impl Exit {
     /// The end of a container of which a report tells a part. What else ran in it the report's wrapper does not know: where the
     /// container failed otherwise than the wrapper did, that counts.
     fn with_part(self, mut report: Box<Report>) -> Box<Report> {
+        let is_of_more = self.is_of_more(&report);
         if report.exec_error.is_some() && NEVER_RAN_CODES.contains(&self.code) {
             return report;
         }
@@ -253,12 +265,19 @@ impl Exit {
             // More ran than what never started.
             (report.surroundings, report.exit_code) = (false, own);
         }
-        if self.code != 0 && own.is_some_and(|own| own != self.code) {
+        if is_of_more {
             report.exit_code = Some(self.code);
             report.oom_killed |= self.oom_killed;
             (report.structured, report.bad_output) = (None, None);
+            report.forget_streams();
         }
         report
+    }
+
+    /// Whether the container failed otherwise than the wrapper that reports a part of it.
+    fn is_of_more(self, report: &Report) -> bool {
+        let never_ran = report.exec_error.is_some() && NEVER_RAN_CODES.contains(&self.code);
+        self.code != 0 && !never_ran && code_of(report).is_some_and(|own| own != self.code)
     }
 
     fn report(self) -> Report {

@@ -156,6 +156,14 @@ impl World {
         }
     }
 
+    /// The same behind a wrapper that pvn puts there.
+    fn wrapped_spec(&self) -> JobSpec {
+        let mut spec = self.spec();
+        spec.cluster.as_mut().unwrap().place.wrapper_image = Some("pvn-wrapper".to_owned());
+        spec.command.job.as_mut().unwrap()["spec"]["template"]["spec"]["containers"][0]["command"] = json!(["do"]);
+        spec
+    }
+
     /// What the runner tells next of the job: what it waits for, that it runs, or how it ends, in one line.
     async fn told(&mut self) -> String {
         let told = tokio::time::timeout(PATIENCE, self.news.recv()).await;

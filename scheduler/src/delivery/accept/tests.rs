@@ -100,7 +100,8 @@ fn what_a_marked_line_names_is_kept_as_far_as_it_came() {
         files: vec![file("plan", b"plan"), file("log", b"log")],
         ..Report::default()
     };
-    salvage(&mut staging, &mut report, &blobs).unwrap();
+    salvage_streams(&mut staging, &mut report, &blobs).unwrap();
+    salvage_files(&mut staging, &mut report, &blobs).unwrap();
     assert_eq!((report.stdout_blob_id, report.stderr_blob_id), (Some(BlobId::of(b"whole")), Some(BlobId::of(b"ha"))));
     assert!(report.output_incomplete);
     assert!(blobs.has(BlobId::of(b"whole")) && blobs.has(BlobId::of(b"ha")) && blobs.has(BlobId::of(b"plan")));

@@ -7,10 +7,11 @@ use futures::AsyncReadExt;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::LogParams;
+use schema::id::BlobId;
 use schema::report::Report;
 use schema::report::line::LINE_LIMIT_BYTES;
 use schema::spool::Stream;
-use schema::wire::{REPORT_MARK, TOKEN_VARIABLE};
+use schema::wire::{REPORT_MARK, TOKEN_VARIABLE, WORDS_MARK};
 
 use super::follow::JobFollower;
 use crate::delivery::StreamTaken;
@@ -38,9 +39,12 @@ const PIECE_BYTES: usize = 256 << 10;
 impl JobFollower {
     /// Adds what the log says, and keeps what was printed.
     pub(super) async fn read_log(&self, pod: &Pod, mut learned: OutcomeEvidence) -> OutcomeEvidence {
-        if let Err(why) = self.keep_log(pod, &mut learned.line).await {
+        if let Err(why) = self.keep_log(pod, &mut learned).await {
             tracing::warn!(job = %self.job, why, "the log of a job on a cluster cannot be read; its end is told without it");
-            if !self.inner.delivery.was_heard(self.job) {
+            if learned.is_of_another_end() {
+                self.replace_output(Vec::new()).await;
+            }
+            if learned.is_of_another_end() || !self.inner.delivery.was_heard(self.job) {
                 let words = self.hidden.hide(&format!("pvn: what this job printed is not known: {why}\n"));
                 self.keep(Stream::Stderr, words.into_bytes()).await;
             }
@@ -51,24 +55,32 @@ impl JobFollower {
     /// Keeps what was printed before its Pod, which has it, is ended: the next life of the daemon may find that gone. What cannot be read
     /// now can be when the container has ended.
     pub(super) async fn keep_log_early(&self, pod: &Pod, report: &Report) {
-        if let Err(why) = self.keep_log(pod, &mut Some(Box::new(report.clone()))).await {
+        let mut learned = OutcomeEvidence { line: Some(Box::new(report.clone())), ..OutcomeEvidence::default() };
+        if let Err(why) = self.keep_log(pod, &mut learned).await {
             tracing::debug!(job = %self.job, why, "the log of a job on a cluster cannot be read yet");
         }
     }
 
-    /// Keeps what was printed as standard output where nothing was uploaded and the report in its marked line does not hold it: nobody
-    /// kept the two streams apart. `line`: that report, where it is known; is set where it is not.
-    async fn keep_log(&self, pod: &Pod, line: &mut Option<Box<Report>>) -> Result<(), String> {
+    /// Adds the report in the marked line, and keeps what was printed as standard output where nothing was uploaded and that report
+    /// does not hold it, or where it is another one than what went through a wrapper: nobody kept the two streams apart.
+    async fn keep_log(&self, pod: &Pod, learned: &mut OutcomeEvidence) -> Result<(), String> {
         let params = LogParams { container: Some(self.record.container.clone()), ..LogParams::default() };
-        let (head, found) = self.log(pod, &params, KEPT_LIMIT_BYTES, READ_WITHIN).await?;
-        *line = line.take().or(found);
-        let is_told = line.as_ref().is_some_and(|report| report.stdout_inline.is_some() || report.stderr_inline.is_some());
-        if !is_told && !self.inner.delivery.was_heard(self.job) {
-            let is_whole = head.len() < KEPT_LIMIT_BYTES;
-            let mut shown = self.hidden.hide_head(without_marked(&head), is_whole);
-            // A mask in each of many short lines is longer than what it hides.
-            shown.truncate(KEPT_LIMIT_BYTES);
-            self.keep(Stream::Stdout, shown).await;
+        let (head, line) = self.log(pod, &params, KEPT_LIMIT_BYTES, READ_WITHIN).await?;
+        learned.line = learned.line.take().or(line);
+        let is_told = learned.line.as_ref().is_some_and(|report| report.stdout_inline.is_some() || report.stderr_inline.is_some());
+        let replaces = learned.is_of_another_end();
+        if !replaces && (is_told || self.inner.delivery.was_heard(self.job)) {
+            return Ok(());
+        }
+        let is_whole = head.len() < KEPT_LIMIT_BYTES;
+        let mut shown = self.hidden.hide_head(without_marked(&head), is_whole);
+        // A mask in each of many short lines is longer than what it hides.
+        shown.truncate(KEPT_LIMIT_BYTES);
+        if replaces {
+            self.replace_output(shown).await;
+        } else {
+            let alone = learned.line.as_ref().and_then(|report| stdout_alone(&shown, report));
+            self.keep(Stream::Stdout, alone.unwrap_or(shown)).await;
         }
         Ok(())
     }
@@ -104,6 +116,13 @@ impl JobFollower {
             let room = head_limit.saturating_sub(head.len()).min(read);
             head.extend_from_slice(&piece[..room]);
             marked.take(&piece[..read]);
+        }
+    }
+
+    /// Keeps it in the place of what a wrapper uploaded, which was a part of it.
+    async fn replace_output(&self, log: Vec<u8>) {
+        if let Err(error) = self.inner.delivery.replace_output(self.job, log).await {
+            tracing::warn!(job = %self.job, %error, "the log of a job could not be kept");
         }
     }
 
@@ -172,6 +191,19 @@ impl<F: Fn(&str) -> Option<Box<Report>>> MarkedLineFinder<F> {
 /// What people are shown of a log: a marked line is between a wrapper and us, whether or not it counts.
 fn without_marked(log: &[u8]) -> Vec<u8> {
     log.split_inclusive(|byte| *byte == b'\n').filter(|line| !line.starts_with(REPORT_MARK.as_bytes())).flatten().copied().collect()
+}
+
+/// What of a log the command wrote to stdout, where that can be told: it wrote nothing else, and without the wrapper's own words, which
+/// differ from run to run, it has the digest that the wrapper's report gives.
+fn stdout_alone(log: &[u8], report: &Report) -> Option<Vec<u8>> {
+    let digest = report.stdout_blob_id.filter(|_| report.stderr_bytes == 0)?;
+    let is_the_commands = |line: &&[u8]| !line.starts_with(WORDS_MARK.as_bytes());
+    let mut printed: Vec<u8> = log.split_inclusive(|byte| *byte == b'\n').filter(is_the_commands).flatten().copied().collect();
+    if BlobId::of(&printed) != digest {
+        // Before its own words the wrapper ends a line that the command left open.
+        printed.pop_if(|last| *last == b'\n');
+    }
+    (BlobId::of(&printed) == digest).then_some(printed)
 }
 
 /// The job's token among the variables that reach us.

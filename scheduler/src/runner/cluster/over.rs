@@ -57,10 +57,6 @@ impl JobFollower {
         is_known && sight.job.as_ref().is_some_and(|job| !had_pods(job))
     }
 
-    fn is_told(&self) -> bool {
-        self.inner.delivery.is_told(self.job) || self.inner.delivery.has_report(self.job)
-    }
-
     /// The last word: what it waited for if it was given up, and the log where nothing was delivered.
     pub(super) async fn over(
         &self,
@@ -98,7 +94,10 @@ impl JobFollower {
         if let Some(exit) = &learned.exit {
             let is_late = self.late(exit, learned.taken.is_some(), course, sight);
             learned.over_time = [is_late, learned.over_time].into_iter().flatten().min();
-            if let Some(pod) = last_run(sight, &self.record.container).filter(|_| !self.is_told()) {
+            let delivery = &self.inner.delivery;
+            learned.delivered = delivery.accepted_report(self.job).await;
+            let is_told = delivery.is_told(self.job) || (learned.delivered.is_some() && !learned.is_of_another_end());
+            if let Some(pod) = last_run(sight, &self.record.container).filter(|_| !is_told) {
                 learned = self.read_log(pod, learned).await;
             }
         }

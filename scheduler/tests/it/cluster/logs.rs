@@ -4,6 +4,7 @@ use axum::http::Method;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use pvn_scheduler::compile::Command;
+use schema::id::BlobId;
 use schema::report::{Report, StructuredKind, line};
 use schema::spool::Stream;
 use serde_json::{Value, json};
@@ -19,24 +20,22 @@ fn report(code: i32) -> Value {
     json!({"exitCode": code, "stdoutBytes": 0, "stderrBytes": 0, "version": "1", "startTimestampNs": "0", "durationNs": "0"})
 }
 
-/// What the job's wrapper writes when it reaches nobody: its command ended with 0.
-fn marked_line(world: &World, is_first: bool) -> String {
-    marked_line_of(world, Report { first_process: is_first, ..serde_json::from_value(report(0)).unwrap() })
-}
-
-fn marked_line_of(world: &World, told: Report) -> String {
+/// What the job's wrapper writes when it reaches nobody.
+pub(super) fn marked_line(world: &World, told: &Report) -> String {
     let secret = world.fake.object("/secrets/").unwrap();
     let token = STANDARD.decode(secret["data"]["PVN_TOKEN"].as_str().unwrap()).unwrap();
-    line::write(&job_id().to_string(), &String::from_utf8(token).unwrap(), &told)
+    line::write(&job_id().to_string(), &String::from_utf8(token).unwrap(), told)
+}
+
+/// That of a command that ended with 0; `is_first`: of its container's first process.
+fn ended_well(is_first: bool) -> Report {
+    Report { first_process: is_first, ..serde_json::from_value(report(0)).unwrap() }
 }
 
 #[tokio::test]
 async fn p1_a_marked_line_that_a_running_command_prints_ends_nothing() {
     let mut world = World::new().await;
-    let mut spec = world.spec();
-    spec.cluster.as_mut().unwrap().place.wrapper_image = Some("pvn-wrapper".to_owned());
-    spec.command.job.as_mut().unwrap()["spec"]["template"]["spec"]["containers"][0]["command"] = json!(["do"]);
-    world.let_go_as(spec).await;
+    world.let_go_as(world.wrapped_spec()).await;
     // As `kubectl logs` of another job of ours prints it.
     world.fake.log(&format!("looking\npvn-wrapper-report: {}\n", report(0)));
     world.fake.pod(json!({}), running());
@@ -52,7 +51,7 @@ async fn the_report_of_a_wrapper_that_an_image_brings_ends_its_job_where_it_is_a
     for is_first in [true, false] {
         let mut world = World::new().await;
         world.let_go().await;
-        world.fake.log(&marked_line(&world, is_first));
+        world.fake.log(&marked_line(&world, &ended_well(is_first)));
         world.fake.pod(json!({}), running());
         assert_eq!(world.told().await, "runs");
         world.until("its log to be read", |fake| fake.count("GET", "/log") >= 1).await;
@@ -71,15 +70,11 @@ async fn the_report_of_a_wrapper_that_an_image_brings_ends_its_job_where_it_is_a
 
 #[tokio::test]
 async fn p4_p5_what_a_wrapper_left_in_its_log_counts_after_a_restart_although_its_pod_went_meanwhile() {
-    for wrapper in [Some("pvn-wrapper".to_owned()), None] {
+    for is_ours in [true, false] {
         let mut world = World::new().await;
-        let mut spec = world.spec();
-        spec.cluster.as_mut().unwrap().place.wrapper_image = wrapper.clone();
-        if wrapper.is_some() {
-            spec.command.job.as_mut().unwrap()["spec"]["template"]["spec"]["containers"][0]["command"] = json!(["do"]);
-        }
+        let spec = if is_ours { world.wrapped_spec() } else { world.spec() };
         world.let_go_as(spec).await;
-        world.fake.log(&marked_line(&world, true));
+        world.fake.log(&marked_line(&world, &ended_well(true)));
         world.fake.pod(json!({}), running());
         assert_eq!(world.told().await, "runs");
         world.until("its Pod to be ended", |fake| fake.object("/jobs/").is_some_and(|job| job["spec"]["activeDeadlineSeconds"] == 1)).await;
@@ -87,20 +82,17 @@ async fn p4_p5_what_a_wrapper_left_in_its_log_counts_after_a_restart_although_it
         world.fake.lose("/pods/");
         over(&world.fake, "Failed", "DeadlineExceeded", &json!({"failed": 1}));
         assert_eq!(world.runner.recover(&[job_id()]).await, []);
-        assert_eq!(world.end().await, "gone, exit Some(0)", "{wrapper:?}");
+        assert_eq!(world.end().await, "gone, exit Some(0)", "{is_ours}");
     }
 }
 
 #[tokio::test]
 async fn p4_output_too_long_for_the_line_is_kept_before_the_pod_that_has_it_is_ended() {
     let mut world = World::new().await;
-    let mut spec = world.spec();
-    spec.cluster.as_mut().unwrap().place.wrapper_image = Some("pvn-wrapper".to_owned());
-    spec.command.job.as_mut().unwrap()["spec"]["template"]["spec"]["containers"][0]["command"] = json!(["do"]);
-    world.let_go_as(spec).await;
+    world.let_go_as(world.wrapped_spec()).await;
     let printed = "a line\n".repeat(20_000);
-    let told = Report { stdout_bytes: printed.len() as u64, ..serde_json::from_value(report(0)).unwrap() };
-    world.fake.log(&format!("{printed}{}", marked_line_of(&world, told)));
+    let told = Report { stdout_bytes: printed.len() as u64, ..ended_well(false) };
+    world.fake.log(&format!("{printed}{}", marked_line(&world, &told)));
     world.fake.pod(json!({}), running());
     assert_eq!(world.told().await, "runs");
     world.until("its Pod to be ended", |fake| fake.object("/jobs/").is_some_and(|job| job["spec"]["activeDeadlineSeconds"] == 1)).await;
@@ -110,6 +102,30 @@ async fn p4_output_too_long_for_the_line_is_kept_before_the_pod_that_has_it_is_e
     assert_eq!(world.runner.recover(&[job_id()]).await, []);
     let report = world.report().await;
     assert_eq!((report.exit_code, world.stdout(&report) == printed), (Some(0), true));
+}
+
+#[tokio::test]
+async fn p2_long_output_of_a_wrapper_that_reaches_nobody_is_the_same_whatever_its_wrapper_said() {
+    let printed = "will destroy a database\n".repeat(4_000);
+    for (said, end) in [
+        ("pvn-wrapper: it took 10 s\n", "\n"),
+        ("pvn-wrapper: it took 12 s\npvn-wrapper: more\n", "\n"),
+        ("", ""),
+        ("\npvn-wrapper: x\n", ""),
+    ] {
+        let mut world = World::new().await;
+        world.let_go_as(world.wrapped_spec()).await;
+        let printed = format!("{printed}the end{end}");
+        let bytes = printed.len() as u64;
+        let digest = |bytes: &str| Some(BlobId::of(bytes.as_bytes()));
+        let (stdout_blob_id, stderr_blob_id) = (digest(&printed), digest(""));
+        let told = Report { stdout_bytes: bytes, stdout_blob_id, stderr_blob_id, exit_code: Some(2), ..ended_well(true) };
+        let mark = if end.is_empty() && said.is_empty() { "\n" } else { "" };
+        world.fake.log(&format!("{printed}{said}{mark}{}", marked_line(&world, &told)));
+        world.fake.pod(json!({}), ended(2, "Error"));
+        let report = world.report().await;
+        assert_eq!((report.exit_code, world.stdout(&report) == printed, report.output_incomplete), (Some(2), true, false), "{said}");
+    }
 }
 
 #[tokio::test]

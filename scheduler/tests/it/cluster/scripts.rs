@@ -2,11 +2,13 @@
 
 use pvn_scheduler::delivery::{Reported, Upload};
 use schema::report::Report;
+use schema::spool::Stream;
 use schema::wire::TOKEN_VARIABLE;
 use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::ends::{ended, ended_saying, running, running_world};
+use super::logs::marked_line;
 use super::{World, job_id};
 
 /// The uploads of the job, as its wrapper reaches them.
@@ -60,6 +62,40 @@ async fn p8_the_last_words_of_a_wrapper_within_a_script_hide_no_failure_of_its_c
     }
 }
 
+/// What a script printed of which the first command ran under a wrapper.
+const WHOLE_LOG: &str = "logged in\nplan: drop all tables\n";
+
+#[tokio::test]
+async fn p2_what_a_script_prints_beside_its_wrapper_is_a_part_of_its_output_when_that_decides_its_end() {
+    for crash in [false, true] {
+        let mut world = running_world().await;
+        world.fake.log(WHOLE_LOG);
+        let upload = upload(&world).await;
+        upload.append(Stream::Stdout, 0, b"logged in\n".to_vec()).await.unwrap();
+        upload.append(Stream::Stderr, 0, b"as eve\n".to_vec()).await.unwrap();
+        let of_login = Report { stdout_bytes: 10, stderr_bytes: 7, ..*report(0) };
+        assert_eq!(upload.report(Box::new(of_login)).await.unwrap(), Reported::Kept);
+        if crash {
+            world.restart().await;
+            assert_eq!(world.runner.recover(&[job_id()]).await, []);
+        }
+        world.fake.pod(json!({}), ended(2, "Error"));
+        let report = world.report().await;
+        assert_eq!((report.exit_code, world.stdout(&report).as_str(), report.stderr_blob_id), (Some(2), WHOLE_LOG, None));
+        assert!(report.output_incomplete, "nobody kept the streams apart");
+    }
+}
+
+#[tokio::test]
+async fn p2_the_same_where_its_wrapper_could_not_deliver() {
+    let mut world = running_world().await;
+    let of_login = Report { stdout_bytes: 10, stdout_inline: Some("bG9nZ2VkIGluCg==".to_owned()), ..*report(0) };
+    world.fake.log(&format!("logged in\n{}plan: drop all tables\n", marked_line(&world, &of_login)));
+    world.fake.pod(json!({}), ended(2, "Error"));
+    let report = world.report().await;
+    assert_eq!((report.exit_code, world.stdout(&report).as_str()), (Some(2), WHOLE_LOG));
+}
+
 #[tokio::test]
 async fn rule_14_a_report_from_within_a_script_says_nothing_of_a_container_whose_end_nobody_saw() {
     let mut world = running_world().await;
@@ -76,10 +112,7 @@ async fn rule_14_a_report_from_within_a_script_says_nothing_of_a_container_whose
 /// A job behind a wrapper that pvn put there, which runs.
 async fn wrapped_world() -> (World, Upload) {
     let mut world = World::new().await;
-    let mut spec = world.spec();
-    spec.cluster.as_mut().unwrap().place.wrapper_image = Some("wrapper".to_owned());
-    spec.command.job.as_mut().unwrap()["spec"]["template"]["spec"]["containers"][0]["command"] = json!(["tool"]);
-    world.let_go_as(spec).await;
+    world.let_go_as(world.wrapped_spec()).await;
     world.fake.pod(json!({}), running());
     assert_eq!(world.told().await, "runs");
     let upload = upload(&world).await;
