@@ -110,6 +110,7 @@ impl Shared<'_> {
         report.leaked = outcome.leaked;
         report.left_running = options.leave_running;
         report.output_incomplete = outcome.captures.iter().any(|capture| capture.incomplete);
+        let cut = outcome.captures.iter().find_map(|capture| capture.tee.cut());
         let is_within_a_line = outcome.captures.iter().any(|capture| capture.tee.is_within_a_line());
         let streams = outcome.captures.map(capture::Capture::finish);
         let [stdout, stderr] = &streams;
@@ -134,13 +135,17 @@ impl Shared<'_> {
             let expected = options.expected(self.environment, way.is_of_the_job());
             report.structured = expected.map(|kind| outputs::structured(kind, stdout, self.secrets));
             report.bad_output = outputs::complaint(&report.files, report.structured.as_ref());
-            if let Some(why) = &report.bad_output {
-                say(why);
-                code = exit::BAD_OUTPUT;
-            }
-        } else if let (Some(why), Some(exit::WORK)) = (&report.files_lost, report.exit_code) {
-            // A fetch that says that there is work, and whose plan nobody can look at.
+        }
+        let finds_work = report.exit_code == Some(exit::WORK);
+        let cut = cut.map(|(bytes, why)| format!("{bytes} bytes of the output could not be written where it goes: {why}"));
+        report.bad_output = report.bad_output.take().or_else(|| cut.clone().filter(|_| fine || finds_work));
+        // A fetch that says that there is work, and whose plan nobody can look at.
+        let lost = report.files_lost.as_ref().filter(|_| finds_work && !fine);
+        let complaint = report.bad_output.as_ref().or(lost);
+        if let Some(why) = complaint.or(cut.as_ref()) {
             say(why);
+        }
+        if complaint.is_some() {
             code = exit::BAD_OUTPUT;
         }
         Ended { report, code, streams, is_within_a_line, to_send: collected.to_send }

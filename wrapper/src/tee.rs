@@ -28,14 +28,16 @@ pub(crate) struct Tee {
     stalled: bool,
     /// What the reader took last.
     last: Option<u8>,
-    /// Bytes that were not shown because the reader was taken for dead.
+    /// Bytes that were not shown because the reader was taken for dead, or because there is no room where they go.
     dropped: u64,
+    /// Why there is none.
+    full: Option<Errno>,
 }
 
 impl Tee {
     /// To this descriptor of ours.
     pub(crate) fn new(to: BorrowedFd<'static>) -> Self {
-        Self { to, writer: None, waiting: VecDeque::new(), taken_at: None, stalled: false, last: None, dropped: 0 }
+        Self { to, writer: None, waiting: VecDeque::new(), taken_at: None, stalled: false, last: None, dropped: 0, full: None }
     }
 
     /// Shows the next piece, as far as the reader takes it; the rest waits.
@@ -45,6 +47,9 @@ impl Tee {
         }
         let taken = if self.waiting.is_empty() { self.write(bytes) } else { 0 };
         let rest = &bytes[taken..];
+        if self.full.is_some() {
+            self.dropped += rest.len() as u64;
+        }
         if rest.is_empty() || self.is_gone() {
             return;
         }
@@ -72,6 +77,9 @@ impl Tee {
                 break;
             }
         }
+        if self.full.is_some() {
+            self.dropped += waiting.len() as u64;
+        }
         if self.is_gone() || waiting.is_empty() {
             self.taken_at = None;
         } else {
@@ -87,6 +95,11 @@ impl Tee {
     /// Bytes that the reader has not taken, now or because it was taken for dead.
     pub(crate) fn not_shown(&self) -> u64 {
         self.dropped + self.waiting.len() as u64
+    }
+
+    /// That what was to be shown is cut, because there was no room where it goes: how much is missing, and why.
+    pub(crate) fn cut(&self) -> Option<(u64, Errno)> {
+        Some((self.dropped, self.full?))
     }
 
     /// Whether the reader is taken for dead.
@@ -132,9 +145,11 @@ impl Tee {
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => break,
                 // Closed, or the disk behind it is full: showing is over, keeping is not.
-                Err(_) => {
+                Err(error) => {
+                    let is_cut = matches!(error, Errno::NOSPC | Errno::DQUOT | Errno::FBIG) || (error == Errno::IO && writer.is_file());
+                    self.full = self.full.or(is_cut.then_some(error));
                     *writer = Writer::Gone;
-                    return 0;
+                    return taken;
                 }
             }
         }

@@ -81,6 +81,11 @@ impl Writer {
         }
     }
 
+    /// Whether it is written to a file, of which nobody can hang up.
+    pub(crate) fn is_file(&self) -> bool {
+        matches!(self, Self::Direct(_))
+    }
+
     /// Whether what is written goes nowhere.
     pub(crate) fn is_gone(&self) -> bool {
         matches!(self, Self::Gone)

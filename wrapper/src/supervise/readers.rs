@@ -26,7 +26,9 @@ pub(super) fn show_the_rest(captures: &mut [Capture; 2], asked: bool) {
     for capture in captures {
         match capture.tee.not_shown() {
             0 => {}
-            bytes => say(&format!("{bytes} bytes of the output were not shown, for nobody read them; they are kept")),
+            // That is a failure, and told as one.
+            _ if capture.tee.cut().is_some() => {}
+            bytes => say(&format!("{bytes} bytes of the output were not shown, for nobody read them")),
         }
     }
 }

@@ -25,6 +25,31 @@ fn output_without_a_last_newline_is_kept_as_it_is() {
 }
 
 #[test]
+fn output_that_has_no_room_where_it_goes_is_no_success() {
+    for (script, code, says) in
+        [("seq 9000", 65, true), ("seq 9000; exit 2", 65, true), ("seq 9000; exit 3", 3, true), ("exit 0", 0, false)]
+    {
+        let mut wrapper = Wrapper::new(&[], &["sh", "-c", script]);
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = wrapper.command.stdout(full).stderr(Stdio::piped()).output().unwrap();
+        let words = String::from_utf8_lossy(&output.stderr);
+        let report: schema::report::Report = serde_json::from_slice(&std::fs::read(wrapper.path("report.json")).unwrap()).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{script}: {words}");
+        assert_eq!(words.contains("bytes of the output could not be written where it goes: No space left"), says, "{script}: {words}");
+        assert_eq!(report.bad_output.is_some(), code == 65, "{script}");
+        assert_eq!(report.lost_bytes, 0, "all of it is kept: {script}");
+    }
+}
+
+#[test]
+fn a_reader_that_left_is_no_failure() {
+    let mut wrapper = Wrapper::new(&[], &["seq", "200000"]);
+    let mut child = wrapper.command.stdout(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
 fn one_mib_written_just_before_exit_1000_times() {
     let expected = "0123456789abcde\n".repeat(1 << 16);
     let threads: Vec<_> = (0..4)
