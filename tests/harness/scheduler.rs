@@ -304,23 +304,23 @@ impl Scheduler {
     /// Waits until the channel has this status and returns it.
     ///
     /// # Panics
-    /// When it does not come, with the channel and the log as they are then.
+    /// When it does not come, with the situation and the channel as they are then.
     pub fn channel_becomes(&self, service: &str, channel: &str, status: &str) -> Value {
         let mut last = Value::Null;
         let found = wait::within(wait::PATIENCE * 2, || {
             last = self.channel(service, channel);
             (last["status"] == status).then(|| last.clone())
         });
-        found.unwrap_or_else(|| panic!("{service}/{channel} is not {status} but {last:#}\n{}", self.log()))
+        found.unwrap_or_else(|| panic!("{}\n{service}/{channel} is not {status} but {last:#}", self.situation(service, channel)))
     }
 
-    /// What somebody who wonders would look at: the explanation of a channel of a service in application `app`, its last jobs, and
-    /// the log.
+    /// What somebody who wonders would look at: the log, the explanation of a channel of a service in application `app`, and its last
+    /// jobs.
     pub fn situation(&self, service: &str, channel: &str) -> String {
         let explained = self.pvnctl(["services", "explain", service, "--app", "app", "--channel", channel]);
         let jobs = self.pvnctl(["jobs", "list", "--app", "app", "--service", service, "--channel", channel, "--limit", "20"]);
         let said = [&explained.stdout, &explained.stderr, &jobs.stdout, &jobs.stderr].map(|said| String::from_utf8_lossy(said));
-        format!("{}\n{}", said.concat(), self.log())
+        format!("{}\n{}", self.log(), said.concat())
     }
 }
 
