@@ -21,14 +21,13 @@ impl Delivery {
             return;
         }
         let decides = learned.decides.or(entry.order.ends_with_its_container.then_some(Decides::Container));
-        let learned = OutcomeEvidence { decides, ..learned };
-        let learned = OutcomeEvidence { delivered: self.kept_report(&entry).await, ..learned };
+        let learned = OutcomeEvidence { decides, delivered: self.kept_report(&entry).await, ..learned };
         let is_accepted = learned.delivered.is_some();
-        if is_accepted && !learned.is_of_another_end() {
-            let (end, wrapper_gone) = learned.end(|| "nobody told how it ended".to_owned());
+        let has_its_output = is_accepted && !learned.is_of_another_end();
+        let (end, wrapper_gone) = learned.end(|| "nobody told how it ended".to_owned());
+        if has_its_output {
             return self.inner.clone().tell_end(entry, end, gone && wrapper_gone).await;
         }
-        let (end, wrapper_gone) = learned.end(|| "nobody told how it ended".to_owned());
         let (blobs, kept, expect) = (self.inner.blobs.clone(), end.clone(), entry.order.expect);
         let (staging, salvaged) = self
             .inner

@@ -257,7 +257,7 @@ impl Exit {
     /// container failed otherwise than the wrapper did, that counts.
     fn with_part(self, mut report: Box<Report>) -> Box<Report> {
         let is_of_more = self.is_of_more(&report);
-        if report.exec_error.is_some() && NEVER_RAN_CODES.contains(&self.code) {
+        if self.is_of_what_never_ran(&report) {
             return report;
         }
         let own = code_of(&report);
@@ -276,8 +276,12 @@ impl Exit {
 
     /// Whether the container failed otherwise than the wrapper that reports a part of it.
     fn is_of_more(self, report: &Report) -> bool {
-        let never_ran = report.exec_error.is_some() && NEVER_RAN_CODES.contains(&self.code);
-        self.code != 0 && !never_ran && code_of(report).is_some_and(|own| own != self.code)
+        self.code != 0 && !self.is_of_what_never_ran(report) && code_of(report).is_some_and(|own| own != self.code)
+    }
+
+    /// Whether the container ended so because its wrapper's command never ran.
+    fn is_of_what_never_ran(self, report: &Report) -> bool {
+        report.exec_error.is_some() && NEVER_RAN_CODES.contains(&self.code)
     }
 
     fn report(self) -> Report {

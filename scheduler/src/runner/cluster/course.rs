@@ -4,7 +4,7 @@ use schema::report::Report;
 use schema::time::Timestamp;
 use tokio::time::Instant;
 
-use super::follow::{LISTEN_EVERY, POD_WITHIN, UNSEEN_WITHIN};
+use super::follow::{BEHIND_WITHIN, LISTEN_EVERY, POD_WITHIN, UNSEEN_WITHIN};
 use super::waits::StartBlocker;
 use crate::runner::learned::OutcomeEvidence;
 
@@ -104,6 +104,12 @@ impl Course {
             unauthorized_at: None,
             counted_at: None,
         }
+    }
+
+    /// An earlier life of the daemon was to stop it, and did not note whether the cluster took that.
+    pub(super) fn stop_soon(&mut self) {
+        self.asked = self.asked.max(1);
+        self.stop_at = Some(Instant::now() + BEHIND_WITHIN);
     }
 
     /// Whether a stop that came now is the engine's for the deadline for which it was asked to end already: that it was asked twice must

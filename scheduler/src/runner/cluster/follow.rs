@@ -197,7 +197,7 @@ impl JobFollower {
             // Of one that nobody knows to be suspended nobody knows that it has not started.
             self.stop(&mut course, !self.is_unsure).await;
         } else if self.inner.delivery.is_cancelled(self.job) {
-            JobFollower::stop_soon(&mut course);
+            course.stop_soon();
         }
         // Until it was looked at once nobody knows whether its Pod was deleted.
         self.inner.delivery.hold(self.job, Holds::All);

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::ask::RequestRefusal;
 use super::changed;
 use super::course::Course;
-use super::follow::{AWAY_WITHIN, BEHIND_WITHIN, FIELD_MANAGER, JobFollower};
+use super::follow::{AWAY_WITHIN, FIELD_MANAGER, JobFollower};
 use super::job::JOB_LABEL;
 use super::own::is_of_nobody;
 use super::sight::{Sight, is_over, is_pod_over, is_suspended_again};
@@ -78,12 +78,6 @@ impl JobFollower {
         if let Some(unstopped) = &course.unstopped {
             tracing::warn!(job = %self.job, why = unstopped.why, "a job on a cluster is not stopped yet; it is tried again");
         }
-    }
-
-    /// An earlier life of the daemon was to stop it, and did not note whether the cluster took that.
-    pub(super) fn stop_soon(course: &mut Course) {
-        course.asked = course.asked.max(1);
-        course.stop_at = Some(Instant::now() + BEHIND_WITHIN);
     }
 
     /// Makes the last stop, for the first time or again, and sees to it that it is made again when the cluster does not take it.

@@ -13,11 +13,6 @@ use crate::wait;
 /// Milliseconds in which nothing that these tests wait for can be missed.
 const SOON_MS: i64 = 3_000;
 
-/// Whether its Job was told to end its Pod now.
-fn is_ended(fake: &Fake) -> bool {
-    fake.object("/jobs/").is_some_and(|job| job["spec"]["activeDeadlineSeconds"] == 1)
-}
-
 /// A world with a job whose command runs, with this little time.
 async fn running_world() -> World {
     let mut world = World::new().await;
@@ -37,7 +32,7 @@ fn asked_to_end() -> Value {
 /// A command runs past its timeout and answers the TERM that comes then with this exit code: it has timed out.
 async fn check(code: i32, reason: &str) {
     let mut world = running_world().await;
-    world.until("its Job to be ended", is_ended).await;
+    world.until("its Job to be ended", Fake::is_job_told_to_end).await;
     assert_eq!(world.fake.count("DELETE", "/jobs/"), 0, "it stays for people to look at");
     world.fake.pod(asked_to_end(), ended_ago(code, reason, 0));
     assert_eq!(world.end().await, format!("gone, exit Some({code}), timed out"));
@@ -58,7 +53,7 @@ async fn rule_13_a_command_that_its_node_says_had_ended_before_its_time_was_over
     // Its node was not heard of in between. Its clock may be some seconds behind, so that what ended right before may have ended after.
     for (code, ago_s, end) in [(0, 30, ""), (7, 30, ""), (0, 5, ", timed out")] {
         let mut world = running_world().await;
-        world.until("its Job to be ended", is_ended).await;
+        world.until("its Job to be ended", Fake::is_job_told_to_end).await;
         world.fake.pod(asked_to_end(), ended_ago(code, "Error", ago_s));
         assert_eq!(world.end().await, format!("gone, exit Some({code}){end}"));
     }
@@ -90,7 +85,7 @@ async fn rule_13_what_ended_in_time_while_the_scheduler_was_away_is_heard_before
     let mut world = late_world().await;
     // Its node, or its wrapper, takes a while to get through.
     tokio::time::sleep(Duration::from_secs(5)).await;
-    assert!(!is_ended(&world.fake), "it is listened to");
+    assert!(!Fake::is_job_told_to_end(&world.fake), "it is listened to");
     world.fake.pod(json!({}), ended_ago(0, "Completed", 7));
     assert_eq!(world.end().await, "gone, exit Some(0)");
 }
@@ -109,7 +104,7 @@ const HEARD_OUT: Duration = Duration::from_secs(90);
 #[tokio::test]
 async fn p3_a_timeout_that_passed_while_the_scheduler_was_away_ends_the_command_when_it_is_back() {
     let mut world = late_world().await;
-    let asked = wait::until(HEARD_OUT, async || is_ended(&world.fake).then_some(())).await;
+    let asked = wait::until(HEARD_OUT, async || Fake::is_job_told_to_end(&world.fake).then_some(())).await;
     asked.expect("it is asked to end");
     let killed = |world: &World| world.fake.count("DELETE", "/pods?");
     // The engine's own deadline comes about then.

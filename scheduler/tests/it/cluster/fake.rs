@@ -257,6 +257,11 @@ impl Fake {
         world.objects.iter().find(|(path, _)| path.contains(kind)).map(|(_, object)| object.clone())
     }
 
+    /// Whether the Job was told to end its Pod now.
+    pub(super) fn is_job_told_to_end(&self) -> bool {
+        self.object("/jobs/").is_some_and(|job| job["spec"]["activeDeadlineSeconds"] == 1)
+    }
+
     /// Takes an object away without telling the watches, as when an event is lost.
     pub(super) fn lose(&self, kind: &str) {
         self.world.lock().unwrap().objects.retain(|path, _| !path.contains(kind));

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::away::over;
 use super::ends::{ended, running, status};
-use super::fake::Fault;
+use super::fake::{Fake, Fault};
 use super::{World, job_id};
 
 const DOCUMENT: &str = r#"{"objects": [{"name": "web", "objectType": "T"}]}"#;
@@ -56,9 +56,7 @@ async fn the_report_of_a_wrapper_that_an_image_brings_ends_its_job_where_it_is_a
         assert_eq!(world.told().await, "runs");
         world.until("its log to be read", |fake| fake.count("GET", "/log") >= 1).await;
         if is_first {
-            world
-                .until("its Pod to be ended", |fake| fake.object("/jobs/").is_some_and(|job| job["spec"]["activeDeadlineSeconds"] == 1))
-                .await;
+            world.until("its Pod to be ended", Fake::is_job_told_to_end).await;
             // It went on trying for longer than its Pod's grace.
             world.fake.pod(json!({}), ended(137, "Error"));
             assert_eq!(world.end().await, "gone, exit Some(0)");
@@ -66,6 +64,15 @@ async fn the_report_of_a_wrapper_that_an_image_brings_ends_its_job_where_it_is_a
             assert!(world.fake.object("/jobs/").unwrap()["spec"]["activeDeadlineSeconds"].is_null(), "a script goes on");
         }
     }
+}
+
+/// Its Pod is ended for what its wrapper left in the log, and is not there any more when the daemon is back.
+async fn its_pod_goes_during_a_restart(world: &mut World) {
+    world.until("its Pod to be ended", Fake::is_job_told_to_end).await;
+    world.restart().await;
+    world.fake.lose("/pods/");
+    over(&world.fake, "Failed", "DeadlineExceeded", &json!({"failed": 1}));
+    assert_eq!(world.runner.recover(&[job_id()]).await, []);
 }
 
 #[tokio::test]
@@ -77,11 +84,7 @@ async fn p4_p5_what_a_wrapper_left_in_its_log_counts_after_a_restart_although_it
         world.fake.log(&marked_line(&world, &ended_well(true)));
         world.fake.pod(json!({}), running());
         assert_eq!(world.told().await, "runs");
-        world.until("its Pod to be ended", |fake| fake.object("/jobs/").is_some_and(|job| job["spec"]["activeDeadlineSeconds"] == 1)).await;
-        world.restart().await;
-        world.fake.lose("/pods/");
-        over(&world.fake, "Failed", "DeadlineExceeded", &json!({"failed": 1}));
-        assert_eq!(world.runner.recover(&[job_id()]).await, []);
+        its_pod_goes_during_a_restart(&mut world).await;
         assert_eq!(world.end().await, "gone, exit Some(0)", "{is_ours}");
     }
 }
@@ -95,11 +98,7 @@ async fn p4_output_too_long_for_the_line_is_kept_before_the_pod_that_has_it_is_e
     world.fake.log(&format!("{printed}{}", marked_line(&world, &told)));
     world.fake.pod(json!({}), running());
     assert_eq!(world.told().await, "runs");
-    world.until("its Pod to be ended", |fake| fake.object("/jobs/").is_some_and(|job| job["spec"]["activeDeadlineSeconds"] == 1)).await;
-    world.restart().await;
-    world.fake.lose("/pods/");
-    over(&world.fake, "Failed", "DeadlineExceeded", &json!({"failed": 1}));
-    assert_eq!(world.runner.recover(&[job_id()]).await, []);
+    its_pod_goes_during_a_restart(&mut world).await;
     let report = world.report().await;
     assert_eq!((report.exit_code, world.stdout(&report) == printed), (Some(0), true));
 }
@@ -192,7 +191,7 @@ async fn a_job_whose_sidecar_never_ends_is_ended_once_its_end_is_stored() {
     assert_eq!(world.end().await, "gone, exit Some(0)");
     assert!(world.fake.object("/jobs/").unwrap()["spec"]["activeDeadlineSeconds"].is_null(), "its end is not stored yet");
     world.runner.forget(job_id()).await;
-    world.until("its Job to be ended", |fake| fake.object("/jobs/").is_some_and(|job| job["spec"]["activeDeadlineSeconds"] == 1)).await;
+    world.until("its Job to be ended", Fake::is_job_told_to_end).await;
 }
 
 #[tokio::test]

@@ -51,7 +51,7 @@ async fn p1_a_job_that_is_suspended_while_it_runs_is_deleted_before_somebody_can
 async fn p1_a_job_whose_pod_is_asked_to_end_makes_no_other_one_meanwhile() {
     let mut world = running_world().await;
     world.fake.pod(asked_to_end(), running());
-    world.until("its Job to be ended", |fake| fake.object("/jobs/").is_some_and(|job| job["spec"]["activeDeadlineSeconds"] == 1)).await;
+    world.until("its Job to be ended", Fake::is_job_told_to_end).await;
     is_not_over(&mut world).await;
     world.fake.job(|job| {
         let failed = json!({"type": "FailureTarget", "status": "True", "reason": "DeadlineExceeded", "message": "m"});

@@ -5,7 +5,7 @@ use pvn_scheduler::clock::{Clock, Manual};
 use serde_json::json;
 
 use super::ends::{ended, running, running_world};
-use super::fake::Fault;
+use super::fake::{Fake, Fault};
 use super::{World, job_id};
 
 /// Longer than any job may take to start.
@@ -106,7 +106,7 @@ async fn p7_a_job_that_is_stopped_right_after_a_restart_is_asked_to_end() {
     world.restart_at(much_later()).await;
     assert_eq!(world.runner.recover(&[job_id()]).await, []);
     assert!(world.runner.stop(job_id()));
-    world.until("its Job to be ended", |fake| fake.object("/jobs/").is_some_and(|job| job["spec"]["activeDeadlineSeconds"] == 1)).await;
+    world.until("its Job to be ended", Fake::is_job_told_to_end).await;
     world.fake.pod(json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 30}), ended(143, "Error"));
     assert_eq!(world.end().await, "gone, exit Some(143)");
     assert_eq!(world.fake.count("DELETE", "/jobs/"), 0);

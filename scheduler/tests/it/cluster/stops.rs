@@ -80,10 +80,6 @@ async fn p3_p7_a_cancelled_job_whose_pod_never_starts_ends() {
     }
 }
 
-fn is_asked_to_end(fake: &Fake) -> bool {
-    fake.object("/jobs/").is_some_and(|job| job["spec"]["activeDeadlineSeconds"] == 1)
-}
-
 #[tokio::test]
 async fn p7_a_stop_that_the_cluster_refuses_is_told_and_made_again_until_it_takes_it() {
     let mut world = running_world().await;
@@ -95,7 +91,7 @@ async fn p7_a_stop_that_the_cluster_refuses_is_told_and_made_again_until_it_take
          \"jobs\"; give the scheduler's account this right in the cluster; ends when the cluster takes the stop, which is tried again every \
          5 s, or it ends by itself"
     );
-    world.until("its Pod to be ended", is_asked_to_end).await;
+    world.until("its Pod to be ended", Fake::is_job_told_to_end).await;
     assert_eq!(world.told().await, "starts", "nothing is left to say");
 }
 
@@ -109,7 +105,7 @@ async fn p7_a_stop_that_the_cluster_did_not_take_before_a_restart_is_made_after_
         world.restart().await;
         assert_eq!(world.runner.recover(&[job_id()]).await, []);
         world.fake.refuse_all(None);
-        world.until("its Pod to be ended", is_asked_to_end).await;
+        world.until("its Pod to be ended", Fake::is_job_told_to_end).await;
         world.fake.pod(json!({}), ended(143, "Error"));
         assert_eq!(world.end().await, "gone, exit Some(143)", "{refusal}");
     }

@@ -4,6 +4,7 @@ use schema::report::Report;
 use serde_json::{Value, json};
 
 use super::ends::{ended, ended_saying, running};
+use super::fake::Fake;
 use super::restarts::much_later;
 use super::{World, job_id};
 
@@ -159,7 +160,7 @@ fn unschedulable() -> Value {
 
 /// Its timeout ends it through its Job, which stays for people to look at.
 async fn is_ended_by_its_deadline(world: &World) {
-    world.until("its Job to be ended", |fake| fake.object("/jobs/").is_some_and(|job| job["spec"]["activeDeadlineSeconds"] == 1)).await;
+    world.until("its Job to be ended", Fake::is_job_told_to_end).await;
     assert_eq!(world.fake.count("DELETE", "/jobs/"), 0);
 }
 
