@@ -17,6 +17,8 @@ use super::follow::{AWAY_WITHIN, JobFollower};
 use super::job::{self, JOB_LABEL};
 use super::leave::May;
 use super::record::Record;
+use super::sight::counts::makes_no_more;
+use super::sight::{by_another_clock, is_pod_over};
 use super::waits::StartBlocker;
 use super::{ClusterInner, ClusterRunner, FORGET_AGAIN, later, sight, told};
 use crate::runner::ClusterJob;
@@ -117,17 +119,24 @@ impl JobFollower {
         loop {
             let listed = self.ask_until(deadline, May::Always, "looking for other applies of its instance", || jobs.list(&params)).await;
             let found = listed.map_err(|(refused, _)| told(refused))?;
-            let first = |what: Other| found.items.iter().find(|found| self.inner.is_to(found, self.job, tried_before) == what);
+            let is_to = |found: &Job| self.inner.is_to(found, self.job, tried_before);
             let words = |what: &str, other: &Job| {
                 let (name, namespace) = (other.name_any(), &self.record.place.namespace);
                 format!(
                     "{what}: the Job {name} in the namespace {namespace}. It is waited for; who does not want that deletes it with kubectl"
                 )
             };
-            if let Some(other) = first(Other::Strange) {
+            if let Some(other) = found.items.iter().find(|found| is_to(found) == Other::Strange) {
                 return Err(later(words(UNKNOWN, other)));
             }
-            let Some(other) = first(Other::Earlier) else { return Ok(()) };
+            let mut earlier = None;
+            for other in found.items.iter().filter(|other| is_to(other) == Other::Earlier) {
+                if !self.has_ended(other, deadline).await {
+                    earlier = Some(other);
+                    break;
+                }
+            }
+            let Some(other) = earlier else { return Ok(()) };
             let why = words("an earlier apply of this instance is not over in the cluster", other);
             if Instant::now() + LOOK_AGAIN >= deadline {
                 return Err(later(why));
@@ -135,5 +144,15 @@ impl JobFollower {
             self.teller.tell(Some(&StartBlocker::refused(&why)));
             tokio::time::sleep(LOOK_AGAIN).await;
         }
+    }
+
+    /// Whether an earlier apply's Job, which its controller has not called over, makes no other Pod, and none of its Pods runs.
+    async fn has_ended(&self, other: &Job, deadline: Instant) -> bool {
+        let Some(id) = other.labels().get(JOB_LABEL).filter(|_| makes_no_more(other, by_another_clock(self.inner.clock.now()))) else {
+            return false;
+        };
+        let (pods, params) = (self.pods(), ListParams::default().labels(&format!("{JOB_LABEL}={id}")));
+        let listed = self.ask_until(deadline, May::Always, "looking for Pods of an earlier apply", || pods.list(&params)).await;
+        listed.is_ok_and(|pods| pods.items.iter().all(is_pod_over))
     }
 }

@@ -68,6 +68,28 @@ async fn p1_no_apply_is_made_beside_the_job_of_an_earlier_one_that_is_not_over()
     assert_eq!(world.end().await, "gone, exit Some(0)");
 }
 
+/// The controller of Jobs expects for 5 minutes to see the Pod that it made where that was deleted before, and looks no more after that.
+#[tokio::test]
+async fn p6_a_job_of_an_earlier_apply_that_its_controller_never_calls_over_keeps_no_apply_waiting_once_its_pods_have_ended() {
+    let mut world = running_world().await;
+    world.fake.pod(json!({}), ended(1, "Error"));
+    assert_eq!(world.end().await, "gone, exit Some(1)");
+    world.fake.pod(json!({}), running());
+    world.fake.job(|job| {
+        job["spec"]["activeDeadlineSeconds"] = 1.into();
+        job["status"] = json!({"startTime": "2026-01-01T00:00:00Z", "active": 0, "failed": 1, "terminating": 0});
+    });
+    let made = world.fake.count("PATCH", "/jobs/");
+    world.runner.start(JobSpec { job: JobId::derive(&[b"another"]), ..world.spec() });
+    let told = world.told().await;
+    assert!(told.starts_with("waits, surroundings: an earlier apply of this instance is not over in the cluster"), "{told}");
+    tokio::time::sleep(SOON).await;
+    assert_eq!(world.fake.count("PATCH", "/jobs/"), made, "whatever its Job counts, a Pod of it runs");
+    world.fake.set_runs(true);
+    world.fake.pod(json!({}), ended(1, "Error"));
+    assert_eq!(world.end().await, "gone, exit Some(0)");
+}
+
 #[tokio::test]
 async fn p1_a_job_that_was_scaled_to_nothing_cannot_be_scaled_up_again_unseen() {
     for tries in [0, 1] {
