@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::lanes::{Limit, Limits};
+use engine::limiter::{Limit, Limits};
 use futures::FutureExt;
 use schema::time::Timestamp;
 use tokio::sync::mpsc;
@@ -31,7 +31,7 @@ use crate::retention::reserve::ReserveAtOpen;
 use crate::runner::Runner;
 use crate::runner::cluster::ClusterRunner;
 use crate::runner::local::{self, LocalRunner};
-use crate::runner::places::RunnerRouter;
+use crate::runner::router::RunnerRouter;
 use crate::secrets::{KEY_FILE, SealError};
 use crate::settings::{Settings, SettingsError};
 use crate::spools;

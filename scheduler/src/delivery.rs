@@ -12,7 +12,7 @@
 //!
 //! How a runner uses it: [`Delivery::expect`] before the job is made anywhere, as often as it likes; [`Delivery::cancel`]
 //! beside whatever else stops the job; [`Delivery::signs`] to see whether it is silent; [`Delivery::settle`] when the place
-//! says that the job is over, with what it says (see [`crate::runner::learned`]); [`Delivery::recover`] once after a restart,
+//! says that the job is over, with what it says (see [`crate::runner::evidence`]); [`Delivery::recover`] once after a restart,
 //! [`Delivery::forget`] when it is told to forget. `runner/cluster` is to be such a runner; the tests have one.
 //!
 //! What always holds:
@@ -42,11 +42,11 @@ use tokio_util::task::TaskTracker;
 use crate::blobs::{Blobs, read_range};
 use crate::blocking::Blocking;
 use crate::clock::Clock;
-use crate::runner::learned::OutcomeEvidence;
+use crate::runner::evidence::OutcomeEvidence;
 use crate::runner::{End, JobSpec, News, RunnerEvent};
 
 mod accept;
-mod held;
+mod growing;
 mod records;
 mod settle;
 mod staging;

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use engine::lanes::Limits;
+use engine::limiter::Limits;
 use schema::api::{
     ConfigsRequest, ConfigsResult, DecisionRequest, Diagnostic, Explanation, LogEntry, PushRequest, Pushed, RefreshRequest, RollbackRequest,
 };
@@ -35,6 +35,7 @@ mod broken;
 mod calls;
 mod checks;
 mod credentials;
+mod degraded;
 mod going_back;
 mod hand_over;
 mod intake;
@@ -43,7 +44,6 @@ mod once;
 mod outcome;
 mod planner;
 mod recover;
-mod red;
 mod run;
 mod steps;
 mod timers;

@@ -16,10 +16,10 @@ use tokio::sync::mpsc;
 use crate::compile::{ClusterPlace, Command};
 
 pub mod cluster;
-mod followed;
-pub mod learned;
+pub mod evidence;
+mod job_tasks;
 pub mod local;
-pub mod places;
+pub mod router;
 mod wrapped;
 
 /// One job, complete: whoever has this can run it without asking anybody.

@@ -11,7 +11,7 @@ use crate::action::StopReason;
 use crate::approve::{name_of, words_of};
 use crate::converge::Situation;
 use crate::event::Wait;
-use crate::lanes::{Blocked, ConcurrencyLimiter, Holder};
+use crate::limiter::{Blocked, ConcurrencyLimiter, Holder};
 use crate::limits::{LINGERING_FETCHES, STOP_DEADLINE_MS};
 use crate::standing::stops_once_more;
 use crate::state::{ApplyEnd, Approval, Finding, Job, State};

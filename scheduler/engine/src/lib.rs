@@ -41,7 +41,7 @@ pub mod desired;
 pub mod event;
 pub mod explain;
 mod finish;
-pub mod lanes;
+pub mod limiter;
 pub mod limits;
 mod observed;
 mod progress;

@@ -20,7 +20,7 @@ use crate::event::Wait;
 mod anew;
 mod check;
 mod format;
-mod look;
+mod observation;
 mod pursuit;
 mod read;
 
@@ -28,8 +28,8 @@ pub use anew::{Flying, Salvaged};
 pub use check::BrokenInvariant;
 pub use format::FORMAT;
 use format::StateFormat;
-pub use look::Matched;
-pub(crate) use look::{Finding, Observation, Work};
+pub use observation::Matched;
+pub(crate) use observation::{Finding, Observation, Work};
 pub(crate) use pursuit::{ApplyAttempts, ApplyEnd, Rollout};
 
 /// Most approvals remembered; the oldest ones that no longer count are forgotten first. Enough for what people look

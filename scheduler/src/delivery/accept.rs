@@ -13,10 +13,10 @@ use schema::spool::{Stream, is_output_name};
 use schema::time::Timestamp;
 use schema::wire::Wanted;
 
-use super::held::GrowingFile;
+use super::growing::GrowingFile;
 use super::staging::{FILES_LIMIT, STREAM_LIMIT_BYTES, Staging};
 use crate::blobs::{Blobs, Keep};
-use crate::runner::learned;
+use crate::runner::evidence;
 
 /// What becomes of a report.
 #[derive(Debug, Clone, PartialEq)]
@@ -109,7 +109,7 @@ pub(super) fn judge(staging: &mut Staging, mut report: Box<Report>, asked: Repor
             blobs.take(held.path(), id, Keep::Synced)?;
         }
     }
-    report.timed_out |= learned::is_since(asked.over_time, learned::ended_at(&report));
+    report.timed_out |= evidence::is_since(asked.over_time, evidence::ended_at(&report));
     check_output(&mut report, asked.expect, blobs)?;
     staging.keep_report(&report, asked.answers_first)?;
     Ok(ReportVerdict::Accepted(report))

@@ -8,11 +8,11 @@ use schema::spool::Stream;
 
 use super::staging::{STREAM_LIMIT_BYTES, Staging};
 use super::{Delivery, UploadingJob, upload};
-use crate::runner::learned::{Decides, OutcomeEvidence};
+use crate::runner::evidence::{Decides, OutcomeEvidence};
 
 impl Delivery {
     /// The place where the job runs says that it is over, and what it knows. The job is told as ended by the rule of
-    /// [`crate::runner::learned`], with the streams as far as they came; unless a report was accepted before, which stands.
+    /// [`crate::runner::evidence`], with the streams as far as they came; unless a report was accepted before, which stands.
     /// `gone` is whether all of its processes are known to be gone. Harmless when repeated, and when the job is not known.
     pub async fn settle(&self, job: JobId, learned: OutcomeEvidence, gone: bool) {
         let Some(entry) = self.entry(job) else { return };

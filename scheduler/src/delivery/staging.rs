@@ -24,7 +24,7 @@ use schema::spool::{Stream, is_output_name};
 use schema::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::held::{Appended, GrowingFile};
+use super::growing::{Appended, GrowingFile};
 
 /// Most bytes of one stream that are kept, whatever `--max-output` the job was given: 64 times the wrapper's default, and more
 /// than anybody reads. A job that has to print more has to keep it elsewhere.

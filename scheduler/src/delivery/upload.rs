@@ -14,12 +14,12 @@ use schema::wire::Wanted;
 use tokio::sync::OwnedMutexGuard;
 
 use super::accept::{self, ReportVerdict, ReportedJob};
-use super::held::{Appended, GrowingFile};
+use super::growing::{Appended, GrowingFile};
 use super::staging::{FileTaken, Staging};
 use super::token::{JobToken, TokenRefusal};
 use super::{Delivery, DeliveryInner, Signs, UploadRecords, UploadingJob};
 use crate::blobs::{Blobs, HandOver};
-use crate::runner::learned::OutcomeEvidence;
+use crate::runner::evidence::OutcomeEvidence;
 use crate::runner::{End, RunnerEvent};
 
 /// How long an accepted report may wait to be stored before its sender is told to send it again: longer than a commit behind

@@ -1,6 +1,6 @@
 //! What a place tells of a job's end -> what the engine is told, and what the job's row says. The one place for this
 //! rule: a report that comes over HTTP takes the same way as one from a spool directory. Before it stands the other half,
-//! [`crate::runner::learned`]: which of several words about one end counts. What an exit code means for the
+//! [`crate::runner::evidence`]: which of several words about one end counts. What an exit code means for the
 //! instance is the engine's business.
 
 use engine::action::StopReason;

@@ -23,7 +23,6 @@ use crate::store::{Store, StoreError, TokenRow};
 mod back;
 mod configs;
 mod diff;
-mod estate;
 mod gone;
 mod had;
 mod kept;
@@ -33,6 +32,7 @@ mod places;
 mod pushes;
 mod recompile;
 mod release;
+mod snapshot;
 mod tried;
 
 /// Requests that wait for the planner. Each is a person's or an instance's whole request; more callers wait to be queued.

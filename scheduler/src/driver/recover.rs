@@ -5,7 +5,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use engine::lanes::Limits;
+use engine::limiter::Limits;
 use schema::id::{InstanceId, JobId};
 use schema::status::{JobKind, JobStatus};
 use schema::time::Timestamp;

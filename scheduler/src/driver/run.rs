@@ -29,12 +29,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::batch::{Batch, Task};
 use super::calls::{Call, PendingAnswer};
+use super::degraded::Retry;
 use super::going_back::{GoingBack, Rollback};
 use super::hand_over::never_began;
 use super::intake::PreparedEvent;
 use super::outcome::{self, JobPurpose};
 use super::planner;
-use super::red::Retry;
 use super::steps::Steps;
 use super::world::World;
 use super::{Health, LoopMetrics};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use engine::State;
 use engine::event::Event;
-use engine::lanes::{ConcurrencyLimiter, Limits};
+use engine::limiter::{ConcurrencyLimiter, Limits};
 use schema::id::{ApplicationId, ApplicationName, ChannelId, ChannelName, InstanceId, JobId, RuntimeName, ServiceId, ServiceName};
 use schema::time::Timestamp;
 

@@ -1,5 +1,5 @@
 //! All Kubernetes: makes a Job for each job, follows it to its end, stops it, and finds it again after a restart. Called by
-//! `perform` and the driver through [`super::places`]; what its jobs' wrappers deliver, and that each job ends once, is
+//! `perform` and the driver through [`super::router`]; what its jobs' wrappers deliver, and that each job ends once, is
 //! [`crate::delivery`]'s.
 //!
 //! ```text
@@ -25,8 +25,8 @@ use std::time::Duration;
 use schema::id::JobId;
 use tokio::sync::{Semaphore, mpsc};
 
-use super::followed::{DIED, JobTasks};
-use super::learned::{Never, OutcomeEvidence};
+use super::evidence::{Never, OutcomeEvidence};
+use super::job_tasks::{DIED, JobTasks};
 use super::{End, JobSpec, News, RunnerEvent};
 use crate::clock::Clock;
 use crate::delivery::{Delivery, Holds};
@@ -35,6 +35,7 @@ use crate::secrets::Sealer;
 mod absent;
 mod ask;
 mod begin;
+mod blockers;
 mod changed;
 mod check;
 mod clusters;
@@ -55,7 +56,6 @@ mod rights;
 mod sight;
 mod stop;
 mod strangers;
-mod waits;
 mod watch;
 mod whose;
 

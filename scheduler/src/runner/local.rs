@@ -19,7 +19,7 @@ use schema::id::{InstanceId, JobId};
 use schema::spool::Stream;
 use tokio::sync::mpsc;
 
-use super::followed::{DIED, JobTasks};
+use super::job_tasks::{DIED, JobTasks};
 use super::{End, Instance, JobSpec, News, RunnerEvent};
 use crate::blobs::{Blobs, read_range};
 use crate::blocking::Blocking;

@@ -1,6 +1,7 @@
 //! Jobs on a cluster that misbehaves: the runner against a fake API server, which does on demand what a real one does rarely.
 
 mod away;
+mod blockers;
 mod changed;
 mod check;
 mod credentials;
@@ -16,7 +17,6 @@ mod scripts;
 mod stops;
 mod strangers;
 mod tries;
-mod waits;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -15,7 +15,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
-use engine::lanes::{Limit, Limits};
+use engine::limiter::{Limit, Limits};
 use futures::future::BoxFuture;
 use pvn_scheduler::blobs::Blobs;
 use pvn_scheduler::clock::Clock;

@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use engine::lanes::{Limit, Limits};
+use engine::limiter::{Limit, Limits};
 use futures::future::BoxFuture;
 use pvn_scheduler::blobs::Blobs;
 use pvn_scheduler::clock::Clock;

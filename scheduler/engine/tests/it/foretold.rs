@@ -3,7 +3,7 @@
 use engine::desired::{Desired, Window};
 use engine::event::Event;
 use engine::explain;
-use engine::lanes::ConcurrencyLimiter;
+use engine::limiter::ConcurrencyLimiter;
 use schema::api::Explanation;
 use schema::id::BlobId;
 use schema::schedule::Schedule;

@@ -2,7 +2,7 @@
 
 use engine::desired::Desired;
 use engine::event::{Event, FetchResult, Outcome};
-use engine::lanes::{Blocked, ConcurrencyLimiter, Limit, Limits};
+use engine::limiter::{Blocked, ConcurrencyLimiter, Limit, Limits};
 use engine::{State, step};
 use schema::id::InstanceId;
 use schema::time::Timestamp;

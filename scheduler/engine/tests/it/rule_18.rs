@@ -2,7 +2,7 @@
 
 use engine::desired::{Cadence, Desired, Gate, Window};
 use engine::event::{Event, FetchResult, Outcome};
-use engine::lanes::{Blocked, ConcurrencyLimiter, Limit, Limits};
+use engine::limiter::{Blocked, ConcurrencyLimiter, Limit, Limits};
 use engine::{SITUATIONS, State, explain, situation, step};
 use schema::api::Explanation;
 use schema::id::BlobId;

@@ -3,7 +3,7 @@
 use engine::action::{Action, StopReason};
 use engine::desired::{Desired, RetryPolicy};
 use engine::event::{Event, FetchResult, Outcome};
-use engine::lanes::{ConcurrencyLimiter, Limit, Limits, PILED_UP_AT_ONCE, PILED_UP_PER_SECOND};
+use engine::limiter::{ConcurrencyLimiter, Limit, Limits, PILED_UP_AT_ONCE, PILED_UP_PER_SECOND};
 use engine::limits::{OVERTIME_MS, START_DEADLINE_MS, STOP_DEADLINE_MS};
 use engine::{State, next_wake, step};
 use schema::id::{BlobId, InstanceId};

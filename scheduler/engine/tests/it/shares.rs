@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use engine::desired::Desired;
 use engine::event::{Event, Outcome};
-use engine::lanes::{ConcurrencyLimiter, Limit, Limits};
+use engine::limiter::{ConcurrencyLimiter, Limit, Limits};
 use engine::{State, explain, step};
 use schema::id::{InstanceId, ServiceId};
 use schema::status::JobKind;

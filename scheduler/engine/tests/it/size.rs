@@ -1,7 +1,7 @@
 //! How much room states take (10,000 of them are kept in memory and read at the start), and lanes as an index of them.
 
 use engine::event::Event;
-use engine::lanes::{ConcurrencyLimiter, Limit, Limits};
+use engine::limiter::{ConcurrencyLimiter, Limit, Limits};
 use engine::{State, step};
 use schema::id::InstanceId;
 use schema::status::JobKind;

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use engine::action::{Action, StartJob};
 use engine::desired::Desired;
 use engine::event::{Event, Outcome, Wait};
-use engine::lanes::{ConcurrencyLimiter, Limit, Limits};
+use engine::limiter::{ConcurrencyLimiter, Limit, Limits};
 use engine::{GoBack, Start, State, explain, go_back_now, next_wake, start_now, step, void_start};
 use schema::id::{BlobId, InstanceId, JobId, ReleaseId, ServiceId};
 use schema::status::{ApprovalKind, JobKind, Status};

@@ -8,7 +8,7 @@ use engine::State;
 use engine::action::{Action, StartJob, StopReason};
 use engine::desired::{Desired, FetchAnswer, Gate};
 use engine::event::{Event, FetchResult, Outcome};
-use engine::lanes::Limits;
+use engine::limiter::Limits;
 use engine::limits::{OVERTIME_MS, RECOVERY_MS, START_DEADLINE_MS, STOP_DEADLINE_MS};
 use schema::id::{ApprovalId, BlobId, JobId, ReleaseId};
 use schema::status::{ApprovalKind, ApprovalStatus, Decision, JobKind, Status};

@@ -3,7 +3,7 @@
 use schema::id::JobId;
 use schema::report::OutputFile;
 
-use super::super::held::Appended;
+use super::super::growing::Appended;
 use super::super::staging::JobTerms;
 use super::*;
 

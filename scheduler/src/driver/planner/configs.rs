@@ -12,12 +12,12 @@ use serde_json::json;
 
 use super::super::calls::Plan;
 use super::super::{Caller, Refusal};
-use super::estate::{Concerned, ConfigSnapshot, Services, key_of};
 use super::gone::RemovedChannel;
 use super::pieces::pieces;
 use super::pushes::PushNotes;
 use super::recompile::Changed;
 use super::release::ReleaseSubject;
+use super::snapshot::{Concerned, ConfigSnapshot, Services, key_of};
 use super::{ClusterAnswers, Planned, Planner, diff, entry};
 use crate::clock;
 use crate::compile::{self, Channel, Configs};

@@ -4,7 +4,7 @@ use schema::id::RuntimeName;
 
 use super::super::calls::Plan;
 use super::super::{Caller, Refusal};
-use super::estate::Concerned;
+use super::snapshot::Concerned;
 use super::{Planner, entry};
 use crate::compile::{ClusterPlace, cluster_places};
 

@@ -195,7 +195,7 @@ impl Planner {
         let stored = stored.ok_or_else(|| {
             Refusal::Conflict(format!("config version {version} of service `{}/{}` is not in the database", key.application, key.name))
         })?;
-        super::estate::read(&stored)
+        super::snapshot::read(&stored)
     }
 }
 

@@ -17,6 +17,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::ask::{RequestRefusal, ask};
+use super::blockers::{StartBlocker, Teller};
 use super::changed;
 use super::clusters::{Cluster, Key};
 use super::follow::{AWAY_WITHIN, DELETED_WITHIN, FIELD_MANAGER, HEARD_OUT_FOR, JobFollower, UNSEEN_WITHIN};
@@ -27,12 +28,11 @@ use super::log;
 use super::own::OwnObjects;
 use super::record::Record;
 use super::stop::END_NOW_S;
-use super::waits::{StartBlocker, Teller};
 use super::{ClusterInner, later, never, rights, sight, told};
 use crate::compile::ClusterPlace;
 use crate::crash;
 use crate::delivery::Holds;
-use crate::runner::learned::Never;
+use crate::runner::evidence::Never;
 use crate::runner::{ClusterJob, JobSpec};
 
 /// Longest time from the decision to the start of the command, for a job without a timeout of its own. Source: docs/convergence.md, rule 13.

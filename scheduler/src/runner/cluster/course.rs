@@ -4,9 +4,9 @@ use schema::report::Report;
 use schema::time::Timestamp;
 use tokio::time::Instant;
 
+use super::blockers::StartBlocker;
 use super::follow::{BEHIND_WITHIN, LISTEN_EVERY, POD_WITHIN, UNSEEN_WITHIN};
-use super::waits::StartBlocker;
-use crate::runner::learned::OutcomeEvidence;
+use crate::runner::evidence::OutcomeEvidence;
 
 /// How far it is.
 pub(super) struct Course {

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use super::ClusterInner;
 use super::ask::{Asking, RequestRefusal, ask};
+use super::blockers::{StartBlocker, Teller};
 use super::clusters::Cluster;
 use super::course::Course;
 use super::faults::WatchRefusal;
@@ -28,11 +29,10 @@ use super::record::Record;
 use super::sight::tries::{PodAttempts, tried};
 use super::sight::{Sight, SightOutcome, SightSubject, asked_to_end, by_another_clock, look, taken};
 use super::stop::RemainingPods;
-use super::waits::{StartBlocker, Teller};
 use super::watch::JobView;
 use crate::delivery::Holds;
 use crate::runner::RunnerEvent;
-use crate::runner::learned::{OutcomeEvidence, Taken};
+use crate::runner::evidence::{OutcomeEvidence, Taken};
 
 /// Who we are among those that change objects.
 pub(super) const FIELD_MANAGER: &str = "pvn-scheduler";

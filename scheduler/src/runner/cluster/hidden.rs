@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use schema::mask::{self, Masker, Secrets};
 
-use crate::runner::learned::{Decides, OutcomeEvidence};
+use crate::runner::evidence::{Decides, OutcomeEvidence};
 use crate::secrets::{SealError, Sealer};
 
 /// What the sealed values are bound to.

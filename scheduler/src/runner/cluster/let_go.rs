@@ -13,15 +13,15 @@ use tokio::time::Instant;
 
 use super::ask::{Asking, RequestRefusal};
 use super::begin::TIDY_WITHIN;
+use super::blockers::StartBlocker;
 use super::changed;
 use super::follow::{AWAY_WITHIN, FIELD_MANAGER, JobFollower, UNSEEN_WITHIN};
 use super::leave::May;
 use super::over::{lost, taken_unseen};
 use super::sight::counts::had_pods;
 use super::stop::{RemainingPods, with_stray};
-use super::waits::StartBlocker;
 use super::{later, told};
-use crate::runner::learned::{Never, OutcomeEvidence};
+use crate::runner::evidence::{Never, OutcomeEvidence};
 
 /// Annotation of a Job that was let go.
 pub(super) const LET_GO_MARK: &str = "pvn.dev/let-go";

@@ -15,7 +15,7 @@ use schema::wire::{REPORT_MARK, TOKEN_VARIABLE, WORDS_MARK};
 
 use super::follow::JobFollower;
 use crate::delivery::StreamTaken;
-use crate::runner::learned::{self, OutcomeEvidence};
+use crate::runner::evidence::{self, OutcomeEvidence};
 
 /// Most bytes that are kept of a log: its head. A node keeps no more than 10 MiB of one by itself (`containerLogMaxSize`).
 const KEPT_LIMIT_BYTES: usize = 8 << 20;
@@ -105,7 +105,7 @@ impl JobFollower {
         let asked = self.ask(within, "reading its log", || pods.log_stream(&name, params)).await;
         let mut stream = std::pin::pin!(asked.map_err(|refused| refused.why().to_owned())?);
         let token = self.record.token.as_deref().unwrap_or_default();
-        let mut marked = MarkedLineFinder::new(|line| learned::in_line(line, &self.job, token).filter(|_| !token.is_empty()));
+        let mut marked = MarkedLineFinder::new(|line| evidence::in_line(line, &self.job, token).filter(|_| !token.is_empty()));
         let mut head = Vec::new();
         let mut piece = vec![0; PIECE_BYTES];
         loop {
@@ -233,11 +233,11 @@ mod tests {
         let other = format!("pvn-wrapper-rep\n\n{REPORT_MARK}\n> {}", lines[0]);
         let log = format!("before\n{}{other}{}{other}after", lines[0], lines[1]);
         for piece in [7, 4096, PIECE_BYTES] {
-            let mut marked = MarkedLineFinder::new(|line| learned::in_line(line, &job, "t"));
+            let mut marked = MarkedLineFinder::new(|line| evidence::in_line(line, &job, "t"));
             log.as_bytes().chunks(piece).for_each(|piece| marked.take(piece));
             assert_eq!(marked.end().unwrap().exit_code, Some(2), "in pieces of {piece}");
         }
-        let mut marked = MarkedLineFinder::new(|line| learned::in_line(line, &job, "t"));
+        let mut marked = MarkedLineFinder::new(|line| evidence::in_line(line, &job, "t"));
         marked.take(lines[0].trim_end().as_bytes());
         assert_eq!(marked.end().unwrap().exit_code, Some(1), "also without its newline");
     }

@@ -18,7 +18,7 @@ use super::over::taken_unseen;
 use super::sight::{Sight, had_node, is_failing, is_over, is_pod_over, is_suspended_again};
 use super::stop::RemainingPods;
 use crate::delivery::Holds;
-use crate::runner::learned::OutcomeEvidence;
+use crate::runner::evidence::OutcomeEvidence;
 
 /// How long a Pod may take to end that does not say. Source: `terminationGracePeriodSeconds` of core/v1.
 const GRACE: Duration = Duration::from_secs(30);

@@ -15,7 +15,7 @@ use super::sight::counts::{had_pods, is_complete_alone};
 use super::sight::tries::{has_unseen_end, last_run};
 use super::sight::{Sight, ended_when_asked, init_that_ran};
 use super::stop::with_stray;
-use crate::runner::learned::{Exit, Never, OutcomeEvidence, Taken};
+use crate::runner::evidence::{Exit, Never, OutcomeEvidence, Taken};
 
 impl JobFollower {
     /// Whether what was seen is really the end.

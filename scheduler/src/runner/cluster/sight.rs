@@ -12,12 +12,12 @@ use schema::id::JobId;
 use schema::report::Report;
 use schema::time::Timestamp;
 
+use super::blockers::StartBlocker;
 use super::changed;
 use super::faults::WatchRefusal;
 use super::job;
 use super::let_go::LET_GO_MARK;
-use super::waits::StartBlocker;
-use crate::runner::learned::{self, Decides, Exit, JobEnd, Never, OutcomeEvidence, Taken};
+use crate::runner::evidence::{self, Decides, Exit, JobEnd, Never, OutcomeEvidence, Taken};
 
 mod asked;
 pub(super) mod counts;
@@ -321,9 +321,9 @@ fn look_at_end(pod: &Pod, sight: &Sight, ended: &ContainerStateTerminated, subje
     if cannot_start(ended) && !subject.started {
         return never(words(Some(reason), Some(said), "its container cannot be started"), false);
     }
-    let signed = subject.signer.and_then(|(job, token)| learned::in_signed_message(said, job, token));
+    let signed = subject.signer.and_then(|(job, token)| evidence::in_signed_message(said, job, token));
     let message = match signed {
-        None if !subject.needs_signature => learned::in_message(said).map(|report| Box::new(Report { first_process: false, ..*report })),
+        None if !subject.needs_signature => evidence::in_message(said).map(|report| Box::new(Report { first_process: false, ..*report })),
         signed => signed,
     };
     let exit = Exit {

@@ -10,14 +10,14 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::ask::RequestRefusal;
+use super::blockers::StartBlocker;
 use super::changed;
 use super::course::Course;
 use super::follow::{AWAY_WITHIN, FIELD_MANAGER, JobFollower};
 use super::job::JOB_LABEL;
 use super::own::is_of_nobody;
 use super::sight::{Sight, is_over, is_pod_over, is_suspended_again};
-use super::waits::StartBlocker;
-use crate::runner::learned::{OutcomeEvidence, Taken};
+use crate::runner::evidence::{OutcomeEvidence, Taken};
 
 /// Least seconds that a Pod has to end, as after the second stop. Not 0: then it would be gone from the books before it is gone from its
 /// node, and nobody could tell that its command has ended.

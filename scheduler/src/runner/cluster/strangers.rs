@@ -13,16 +13,16 @@ use schema::id::JobId;
 use tokio::time::Instant;
 
 use super::begin::its_job;
+use super::blockers::StartBlocker;
 use super::follow::{AWAY_WITHIN, JobFollower};
 use super::job::{self, JOB_LABEL};
 use super::leave::May;
 use super::record::Record;
 use super::sight::counts::makes_no_more;
 use super::sight::{by_another_clock, is_pod_over};
-use super::waits::StartBlocker;
 use super::{ClusterInner, ClusterRunner, FORGET_AGAIN, later, sight, told};
 use crate::runner::ClusterJob;
-use crate::runner::learned::Never;
+use crate::runner::evidence::Never;
 
 /// What is said of one of which nothing is recorded here.
 const UNKNOWN: &str = "an apply of this instance runs already that nobody here follows (its end was told as unknown, or the database does \

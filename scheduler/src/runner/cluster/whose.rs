@@ -1,11 +1,11 @@
 //! Whose word a job's end on a cluster is: which reports wait for what the cluster says, and whether the container's or the Job's
-//! end counts beside them. Called by the job's task; the rule itself is [`crate::runner::learned`]'s.
+//! end counts beside them. Called by the job's task; the rule itself is [`crate::runner::evidence`]'s.
 
 use super::course::Course;
 use super::follow::JobFollower;
 use super::sight::{Sight, decided_by_job, taken};
 use crate::delivery::Holds;
-use crate::runner::learned::{Decides, JobEnd};
+use crate::runner::evidence::{Decides, JobEnd};
 
 impl JobFollower {
     /// Has its wrapper's report wait for what the cluster says, where that is to end the Pod without us: its end is not the command's

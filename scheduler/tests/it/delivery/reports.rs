@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures::StreamExt;
 use pvn_scheduler::delivery::RECORDS_OF_A_JOB;
-use pvn_scheduler::runner::learned::{Exit, OutcomeEvidence};
+use pvn_scheduler::runner::evidence::{Exit, OutcomeEvidence};
 use schema::id::BlobId;
 use serde_json::{Value, json};
 

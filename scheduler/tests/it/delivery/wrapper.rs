@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use pvn_scheduler::runner::JobSpec;
-use pvn_scheduler::runner::learned::OutcomeEvidence;
+use pvn_scheduler::runner::evidence::OutcomeEvidence;
 use pvn_scheduler::runner::local::find_wrapper;
 use schema::api::Job;
 use schema::id::JobId;

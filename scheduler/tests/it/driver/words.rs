@@ -3,7 +3,7 @@
 use std::fs::OpenOptions;
 use std::io::Write as _;
 
-use engine::lanes::{Limit, Limits};
+use engine::limiter::{Limit, Limits};
 use futures::future::BoxFuture;
 use pvn_scheduler::blobs::Blobs;
 use pvn_scheduler::clock::Clock;

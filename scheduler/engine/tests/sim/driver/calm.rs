@@ -1,7 +1,7 @@
 //! The end of a run: faults and people stop, and everything desired has to become so within a bound.
 
 use engine::desired::Cadence;
-use engine::lanes::Blocked;
+use engine::limiter::Blocked;
 
 use super::*;
 

@@ -26,7 +26,7 @@ use super::super::watch::Watches;
 use super::super::{ClusterInner, ClusterRunner};
 use crate::clock;
 use crate::compile::{ClusterPlace, Command};
-use crate::runner::followed::JobTasks;
+use crate::runner::job_tasks::JobTasks;
 use crate::runner::{ClusterJob, End, JobSpec, JobWait, RunnerEvent};
 
 /// When the cluster ends the Job by itself, and how long it keeps it then, seconds: longer than any check.

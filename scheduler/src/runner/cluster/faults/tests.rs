@@ -6,8 +6,8 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use super::super::ask::{self, RequestRefusal};
+use super::super::blockers::StartBlocker;
 use super::super::clusters::Clusters;
-use super::super::waits::StartBlocker;
 use super::*;
 use crate::compile::ClusterPlace;
 

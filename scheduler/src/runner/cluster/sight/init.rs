@@ -4,8 +4,8 @@
 use k8s_openapi::api::core::v1::{Pod, PodStatus};
 
 use super::{asked_to_end, ended, runs, time, tries, words};
+use crate::runner::cluster::blockers::StartBlocker;
 use crate::runner::cluster::job;
-use crate::runner::cluster::waits::StartBlocker;
 
 /// The init container of the user's own that runs now.
 pub(super) fn waits_for_init(pod: &Pod) -> Option<StartBlocker> {

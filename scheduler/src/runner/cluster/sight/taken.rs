@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 use super::asked::{asked_to_end, before_it_was_seen_to_run_on, by_another_clock};
 use super::{Sight, SightSubject, disruption, failure, failure_words, is_disrupted, is_suspended_again, runs, time, tries, words};
 use crate::runner::cluster::stop::END_NOW_S;
-use crate::runner::learned::Taken;
+use crate::runner::evidence::Taken;
 
 /// Why and since when the cluster ends a Pod, which we did not ask for.
 pub(in super::super) fn taken(pod: &Pod, sight: &Sight, subject: SightSubject<'_>) -> Option<Taken> {
