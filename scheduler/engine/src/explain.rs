@@ -3,19 +3,20 @@
 //! would end it. It decides nothing: the situation comes from `converge.rs`, who holds a place from the lanes.
 
 use schema::api::{Cause, Explanation, decision_flags};
-use schema::id::{ChannelName, InstanceId, JobId};
+use schema::id::{InstanceId, JobId};
 use schema::status::{ApprovalKind, Decision, JobKind};
 use schema::time::Timestamp;
 
+mod situation;
+
 use crate::action::StopReason;
 use crate::approve::{name_of, words_of};
-use crate::converge::Situation;
 use crate::event::Wait;
 use crate::limiter::{Blocked, ConcurrencyLimiter, Holder};
 use crate::limits::{LINGERING_FETCHES, STOP_DEADLINE_MS};
 use crate::standing::stops_once_more;
-use crate::state::{ApplyEnd, Approval, Finding, Job, State};
-use crate::step::{duration, in_words};
+use crate::state::{ApplyEnd, Approval, Job, State};
+use crate::step::in_words;
 
 /// The code of an apply that was given up and may still run, wherever it is told.
 const APPLY_UNSETTLED: &str = "APPLY_UNSETTLED";
@@ -77,196 +78,6 @@ struct CauseChain<'a> {
 impl CauseChain<'_> {
     fn say(&mut self, code: &str, message: String, since: Option<Timestamp>, until: Option<Timestamp>) {
         self.causes.push(Cause { code: code.to_owned(), message, since, until });
-    }
-
-    /// From what is so to what would end it.
-    fn main(&mut self) {
-        let state = self.state;
-        let since = Some(state.standing().since);
-        let version = state.desired().map_or("", |desired| desired.version.as_str());
-        // The instant that the stored status was decided at, so that both tell the same.
-        let situation = state.situate(state.seen_at());
-        if state.pursuit.stuck {
-            let deadline = state.desired().and_then(|desired| desired.progress_deadline_ms).unwrap_or(0);
-            let text = format!(
-                "{version} did not converge within its progress deadline of {}; that ends once it does, which is still tried unless the rest \
-                 says otherwise, or by a new release, `pvnctl services rollback`, or `pvnctl services retry`",
-                duration(deadline)
-            );
-            self.say("STUCK", text, since, None);
-            if let Some(why) = &state.pursuit.rollback_refused {
-                self.say("ROLLBACK_REFUSED", format!("autoRollback takes nothing back: {why}"), None, None);
-            }
-        }
-        if let Some(back) = state.rolled_back().filter(|_| situation != Situation::Deleted) {
-            let text = format!(
-                "{} did not converge within its progress deadline of {}, so autoRollback took the channel back to {}; \
-                 a new release ends that",
-                back.from,
-                duration(back.deadline_ms),
-                back.to
-            );
-            self.say("ROLLED_BACK", text, Some(back.at), None);
-        }
-        self.known(&situation);
-        match &situation {
-            Situation::Deleted => {
-                let text = format!(
-                    "a config took the release channel away; once the config has it again, {}",
-                    brings_back(self.target, state.had())
-                );
-                self.say("DELETED", text, since, None);
-            }
-            Situation::NoRelease => self.say("NO_RELEASE", "there is no release yet; `pvnctl services push` makes one".into(), since, None),
-            Situation::Paused => {
-                self.say("PAUSED", "a person paused it: neither fetch nor apply starts until `pvnctl services resume`".into(), since, None);
-            }
-            Situation::Applying => {}
-            Situation::Converged if state.desired().is_some_and(|desired| desired.fetch.is_none()) => {
-                let has_id = state.desired().is_some_and(|desired| desired.apply_id.is_some());
-                let (is, again) = if has_id {
-                    ("has the `applyId` of what was applied last, or was itself applied", "a release with another `applyId` applies")
-                } else {
-                    ("was applied", "a new release applies again")
-                };
-                let text = format!("{version} {is}; the runtime has no fetch, so nobody looks for drift; {again}");
-                self.say("CONVERGED", text, since, None);
-                if let Some(left) = &state.left_behind {
-                    self.say("LEFT_BEHIND", left.clone(), None, None);
-                }
-            }
-            Situation::Converged => {
-                let text = if state.is_outdated() {
-                    format!("{version} {}", state.outdated_in_words())
-                } else {
-                    format!("{version} is as desired; fetch keeps looking for drift")
-                };
-                self.say("CONVERGED", text, since, None);
-                if let Some(doubt) = &state.look.doubt {
-                    self.say("DOUBTFUL_FETCH", doubt.clone(), state.look.answered_at, None);
-                }
-            }
-            Situation::Unseen | Situation::Unlooked | Situation::Pending | Situation::Broken | Situation::Looking => self.looks(),
-            Situation::Cancelled => {
-                self.apply_end();
-                if let Some(job) = state.given_up().next() {
-                    self.lingers(job, since);
-                }
-                let text = match state.unsettled {
-                    Some(job) => self.unsettled_way_out(job),
-                    None => {
-                        format!("no other apply starts until {}", ways_out(state, "`pvnctl services retry`", "nothing left to do"))
-                    }
-                };
-                self.say("WAITS_FOR_PERSON", text, since, None);
-            }
-            Situation::Unsettled(job) => {
-                if state.pursuit.chain.as_ref().is_some_and(|chain| chain.job == *job) {
-                    self.apply_end();
-                }
-                self.lingers(*job, since);
-                self.say("WAITS_FOR_PERSON", self.unsettled_way_out(*job), since, None);
-            }
-            Situation::ApplyFailed(at) => {
-                self.apply_end();
-                self.again("apply is tried again if fetch then still sees work", *at);
-            }
-            Situation::ApplyUnknown(at) => {
-                self.apply_end();
-                self.again("fetch decides; apply comes again if it then still sees work", *at);
-            }
-            Situation::Retrying(at) => {
-                self.apply_end();
-                self.say("BACK_OFF", "the next attempt comes by the retry policy".into(), None, Some(*at));
-            }
-            Situation::Misfired(at) => {
-                self.apply_end();
-                self.say("BACK_OFF", "the surroundings are to blame: another try to start it comes by itself".into(), None, Some(*at));
-            }
-            Situation::Grace(until) => {
-                self.apply_end();
-                let text = "the effect of an apply may take its time: fetch polls, and apply comes again if it then still sees work";
-                self.say("GRACE_PERIOD", text.into(), None, Some(*until));
-            }
-            Situation::Observing => {
-                let then = state.conditions(self.now).map_or_else(String::new, |conditions| format!(", and then once {conditions}"));
-                let text = format!(
-                    "observer mode: it looks and never applies; ends with a start of the scheduler without it, or, where its data was restored from \
-                     a backup, with `pvn-scheduler activate`{then}"
-                );
-                self.say("OBSERVER", text, since, None);
-            }
-            Situation::Upstream(channels) => {
-                let names: Vec<&str> = channels.iter().map(ChannelName::as_str).collect();
-                let both = self.target.replacen(" --channel ", &format!(" --channels {},", names.join(",")), 1);
-                for channel in channels {
-                    let at = match state.upstream.get(channel) {
-                        Some(other) => format!("is converged at {other}"),
-                        None => "is not converged".to_owned(),
-                    };
-                    if let Some(back) = state.taken_back_in(channel) {
-                        let text = format!(
-                            "channel `{channel}` {at}: {version} did not converge there within its progress deadline of {}, and \
-                             autoRollback took it back at {}; ends with a new release that converges there: `pvnctl services push {both}` \
-                             (without `--param`: with the values that each channel has)",
-                            duration(back.deadline_ms),
-                            back.at
-                        );
-                        self.say("UPSTREAM_UNSTABLE", text, since, None);
-                        continue;
-                    }
-                    let text = format!(
-                        "channel `{channel}` {at}; ends when it is converged at {version}. Where {version} was not released to it, release to \
-                         both together with `pvnctl services push {both}`, or change the precondition"
-                    );
-                    self.say("UPSTREAM_UNSTABLE", text, since, None);
-                }
-            }
-            Situation::Ask(_) => {}
-            Situation::Approval(at) => self.approval(&state.approvals[*at]),
-            Situation::Rejected(at) => self.approval(&state.approvals[*at]),
-            Situation::WindowShut(Some(at)) => {
-                self.apply_end();
-                self.say("WINDOW_SHUT", "the apply window is shut until then".into(), since, Some(*at));
-                if let Some(approval) = state.lapses_before(*at) {
-                    self.say("APPROVAL_LAPSES", state.lapses(*at).unwrap_or_default(), Some(approval.requested_at), approval.expires_at);
-                }
-            }
-            Situation::WindowShut(None) => {
-                self.apply_end();
-                self.say(
-                    "WINDOW_SHUT",
-                    "the schedule of the apply window has no instant left; change it in the runtime's config".into(),
-                    since,
-                    None,
-                );
-            }
-            Situation::Ready(_) => self.waits_for_place(JobKind::Apply, state.pursuit.ready_since),
-        }
-    }
-
-    /// What is known, before what it waits for.
-    fn known(&mut self, situation: &Situation) {
-        if matches!(situation, Situation::Deleted | Situation::NoRelease) {
-            return;
-        }
-        let state = self.state;
-        match &state.look.finding {
-            Finding::Work(work) => self.say("WORK_FOUND", work.what.clone(), state.look.since, None),
-            Finding::Broken(what) => self.say("OBJECT_FAILED", what.clone(), state.look.since, None),
-            Finding::Pending(what) => self.say("OBJECT_PENDING", what.clone(), state.look.since, None),
-            Finding::Clean | Finding::Nothing => {}
-        }
-        if let Some(doubt) = state.look.doubt.as_ref().filter(|_| *situation != Situation::Converged) {
-            self.say("DOUBTFUL_FETCH", doubt.clone(), state.look.since, None);
-        }
-        if *situation == Situation::Unseen {
-            self.say("NOT_SEEN", "it was converged when fetch last answered".into(), state.look.answered_at, None);
-        }
-        if let Some(error) = &state.look.error {
-            let tries = if state.look.misses > 1 { format!("{} times in a row; ", state.look.misses) } else { String::new() };
-            self.say("FETCH_FAILED", format!("{tries}{error}"), state.look.missed_since, state.look.due);
-        }
     }
 
     /// The way out is the next fetch.

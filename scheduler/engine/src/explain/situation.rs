@@ -1,0 +1,224 @@
+//! The first part of an explanation: what became of the release, what is known, and the situation with what would end it. A part of
+//! [`super::explain`].
+
+use schema::id::{ChannelName, JobId};
+use schema::status::JobKind;
+use schema::time::Timestamp;
+
+use super::{CauseChain, brings_back, ways_out};
+use crate::converge::Situation;
+use crate::state::Finding;
+use crate::step::duration;
+
+impl CauseChain<'_> {
+    /// From what is so to what would end it.
+    pub(super) fn main(&mut self) {
+        // The instant that the stored status was decided at, so that both tell the same.
+        let situation = self.state.situate(self.state.seen_at());
+        self.release(&situation);
+        self.known(&situation);
+        self.situation(&situation);
+    }
+
+    /// That the release did not converge in time, and what came of that.
+    fn release(&mut self, situation: &Situation) {
+        let state = self.state;
+        if state.pursuit.stuck {
+            let deadline = state.desired().and_then(|desired| desired.progress_deadline_ms).unwrap_or(0);
+            let text = format!(
+                "{} did not converge within its progress deadline of {}; that ends once it does, which is still tried unless the rest \
+                 says otherwise, or by a new release, `pvnctl services rollback`, or `pvnctl services retry`",
+                self.version(),
+                duration(deadline)
+            );
+            self.say("STUCK", text, self.since(), None);
+            if let Some(why) = &state.pursuit.rollback_refused {
+                self.say("ROLLBACK_REFUSED", format!("autoRollback takes nothing back: {why}"), None, None);
+            }
+        }
+        if let Some(back) = state.rolled_back().filter(|_| *situation != Situation::Deleted) {
+            let text = format!(
+                "{} did not converge within its progress deadline of {}, so autoRollback took the channel back to {}; \
+                 a new release ends that",
+                back.from,
+                duration(back.deadline_ms),
+                back.to
+            );
+            self.say("ROLLED_BACK", text, Some(back.at), None);
+        }
+    }
+
+    /// What is known, before what it waits for.
+    fn known(&mut self, situation: &Situation) {
+        if matches!(situation, Situation::Deleted | Situation::NoRelease) {
+            return;
+        }
+        let state = self.state;
+        match &state.look.finding {
+            Finding::Work(work) => self.say("WORK_FOUND", work.what.clone(), state.look.since, None),
+            Finding::Broken(what) => self.say("OBJECT_FAILED", what.clone(), state.look.since, None),
+            Finding::Pending(what) => self.say("OBJECT_PENDING", what.clone(), state.look.since, None),
+            Finding::Clean | Finding::Nothing => {}
+        }
+        if let Some(doubt) = state.look.doubt.as_ref().filter(|_| *situation != Situation::Converged) {
+            self.say("DOUBTFUL_FETCH", doubt.clone(), state.look.since, None);
+        }
+        if *situation == Situation::Unseen {
+            self.say("NOT_SEEN", "it was converged when fetch last answered".into(), state.look.answered_at, None);
+        }
+        if let Some(error) = &state.look.error {
+            let tries = if state.look.misses > 1 { format!("{} times in a row; ", state.look.misses) } else { String::new() };
+            self.say("FETCH_FAILED", format!("{tries}{error}"), state.look.missed_since, state.look.due);
+        }
+    }
+
+    fn situation(&mut self, situation: &Situation) {
+        let (state, since) = (self.state, self.since());
+        match situation {
+            Situation::Deleted => {
+                let back = brings_back(self.target, state.had());
+                let text = format!("a config took the release channel away; once the config has it again, {back}");
+                self.say("DELETED", text, since, None);
+            }
+            Situation::NoRelease => self.say("NO_RELEASE", "there is no release yet; `pvnctl services push` makes one".into(), since, None),
+            Situation::Paused => {
+                self.say("PAUSED", "a person paused it: neither fetch nor apply starts until `pvnctl services resume`".into(), since, None);
+            }
+            Situation::Applying | Situation::Ask(_) => {}
+            Situation::Converged => self.converged(),
+            Situation::Unseen | Situation::Unlooked | Situation::Pending | Situation::Broken | Situation::Looking => self.looks(),
+            Situation::Cancelled => self.cancelled(),
+            Situation::Unsettled(job) => self.unsettled(*job),
+            Situation::ApplyFailed(at) => {
+                self.apply_end();
+                self.again("apply is tried again if fetch then still sees work", *at);
+            }
+            Situation::ApplyUnknown(at) => {
+                self.apply_end();
+                self.again("fetch decides; apply comes again if it then still sees work", *at);
+            }
+            Situation::Retrying(at) => {
+                self.apply_end();
+                self.say("BACK_OFF", "the next attempt comes by the retry policy".into(), None, Some(*at));
+            }
+            Situation::Misfired(at) => {
+                self.apply_end();
+                self.say("BACK_OFF", "the surroundings are to blame: another try to start it comes by itself".into(), None, Some(*at));
+            }
+            Situation::Grace(until) => {
+                self.apply_end();
+                let text = "the effect of an apply may take its time: fetch polls, and apply comes again if it then still sees work";
+                self.say("GRACE_PERIOD", text.into(), None, Some(*until));
+            }
+            Situation::Observing => self.observing(),
+            Situation::Upstream(channels) => channels.iter().for_each(|channel| self.upstream(channel, channels)),
+            Situation::Approval(at) | Situation::Rejected(at) => self.approval(&state.approvals[*at]),
+            Situation::WindowShut(opens_at) => self.window_shut(*opens_at),
+            Situation::Ready(_) => self.waits_for_place(JobKind::Apply, state.pursuit.ready_since),
+        }
+    }
+
+    fn converged(&mut self) {
+        let (state, since, version) = (self.state, self.since(), self.version());
+        if let Some(desired) = state.desired().filter(|desired| desired.fetch.is_none()) {
+            let (is, again) = if desired.apply_id.is_some() {
+                ("has the `applyId` of what was applied last, or was itself applied", "a release with another `applyId` applies")
+            } else {
+                ("was applied", "a new release applies again")
+            };
+            let text = format!("{version} {is}; the runtime has no fetch, so nobody looks for drift; {again}");
+            self.say("CONVERGED", text, since, None);
+            if let Some(left) = &state.left_behind {
+                self.say("LEFT_BEHIND", left.clone(), None, None);
+            }
+            return;
+        }
+        let text = if state.is_outdated() {
+            format!("{version} {}", state.outdated_in_words())
+        } else {
+            format!("{version} is as desired; fetch keeps looking for drift")
+        };
+        self.say("CONVERGED", text, since, None);
+        if let Some(doubt) = &state.look.doubt {
+            self.say("DOUBTFUL_FETCH", doubt.clone(), state.look.answered_at, None);
+        }
+    }
+
+    fn cancelled(&mut self) {
+        let (state, since) = (self.state, self.since());
+        self.apply_end();
+        if let Some(job) = state.given_up().next() {
+            self.lingers(job, since);
+        }
+        let text = match state.unsettled {
+            Some(job) => self.unsettled_way_out(job),
+            None => format!("no other apply starts until {}", ways_out(state, "`pvnctl services retry`", "nothing left to do")),
+        };
+        self.say("WAITS_FOR_PERSON", text, since, None);
+    }
+
+    fn unsettled(&mut self, job: JobId) {
+        let since = self.since();
+        if self.state.pursuit.chain.as_ref().is_some_and(|chain| chain.job == job) {
+            self.apply_end();
+        }
+        self.lingers(job, since);
+        self.say("WAITS_FOR_PERSON", self.unsettled_way_out(job), since, None);
+    }
+
+    fn observing(&mut self) {
+        let then = self.state.conditions(self.now).map_or_else(String::new, |conditions| format!(", and then once {conditions}"));
+        let text = format!(
+            "observer mode: it looks and never applies; ends with a start of the scheduler without it, or, where its data was restored from \
+             a backup, with `pvn-scheduler activate`{then}"
+        );
+        self.say("OBSERVER", text, self.since(), None);
+    }
+
+    /// Of one channel of `all` for which it waits.
+    fn upstream(&mut self, channel: &ChannelName, all: &[ChannelName]) {
+        let (state, version) = (self.state, self.version());
+        let names: Vec<&str> = all.iter().map(ChannelName::as_str).collect();
+        let both = self.target.replacen(" --channel ", &format!(" --channels {},", names.join(",")), 1);
+        let at = match state.upstream.get(channel) {
+            Some(other) => format!("is converged at {other}"),
+            None => "is not converged".to_owned(),
+        };
+        let text = match state.taken_back_in(channel) {
+            Some(back) => format!(
+                "channel `{channel}` {at}: {version} did not converge there within its progress deadline of {}, and \
+                 autoRollback took it back at {}; ends with a new release that converges there: `pvnctl services push {both}` \
+                 (without `--param`: with the values that each channel has)",
+                duration(back.deadline_ms),
+                back.at
+            ),
+            None => format!(
+                "channel `{channel}` {at}; ends when it is converged at {version}. Where {version} was not released to it, release to \
+                 both together with `pvnctl services push {both}`, or change the precondition"
+            ),
+        };
+        self.say("UPSTREAM_UNSTABLE", text, self.since(), None);
+    }
+
+    fn window_shut(&mut self, opens_at: Option<Timestamp>) {
+        let (state, since) = (self.state, self.since());
+        self.apply_end();
+        let Some(at) = opens_at else {
+            let text = "the schedule of the apply window has no instant left; change it in the runtime's config";
+            return self.say("WINDOW_SHUT", text.into(), since, None);
+        };
+        self.say("WINDOW_SHUT", "the apply window is shut until then".into(), since, Some(at));
+        if let Some(approval) = state.lapses_before(at) {
+            self.say("APPROVAL_LAPSES", state.lapses(at).unwrap_or_default(), Some(approval.requested_at), approval.expires_at);
+        }
+    }
+
+    fn since(&self) -> Option<Timestamp> {
+        Some(self.state.standing().since)
+    }
+
+    /// The one that is desired.
+    fn version(&self) -> &str {
+        self.state.desired().map_or("", |desired| desired.version.as_str())
+    }
+}
