@@ -30,6 +30,7 @@ use crate::runner::{Runner, RunnerEvent};
 use crate::secrets::Sealer;
 use crate::store::{Store, StoreError};
 
+mod arrivals;
 mod batch;
 mod broken;
 mod calls;

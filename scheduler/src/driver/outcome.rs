@@ -132,64 +132,48 @@ fn reported(mut report: Box<Report>, gone: bool, words: &Words, asked: &JobPurpo
     }
     let started_at = nanos(&report.start_timestamp_ns).map_or(asked.decided_at, Timestamp::from_millis);
     let ended_at = started_at.plus_ms(nanos(&report.duration_ns).unwrap_or(0));
+    let times = Times { started_at, ended_at };
     if let Some(reason) = asked.stopped {
-        return Ending {
-            started_at: Some(started_at),
-            ended_at,
-            exit_code: report.exit_code,
-            ..stopped(reason, gone, Some(report), asked)
-        };
+        let exit_code = report.exit_code;
+        return Ending { started_at: Some(started_at), ended_at, exit_code, ..stopped(reason, gone, Some(report), asked) };
     }
     let code = report.exit_code.or_else(|| report.signal.as_deref().map(signal_code));
     if let Some(why) = still_runs(&report, code, gone, asked) {
-        return Ending {
-            outcome: Outcome::Unknown { why: why.clone(), gone },
-            status: JobStatus::Failed,
-            exit_code: report.exit_code,
-            message: why,
-            started_at: Some(started_at),
-            ended_at,
-            report: Some(report),
-        };
+        return times.ending(report, Outcome::Unknown { why: why.clone(), gone }, JobStatus::Failed, why);
     }
     if report.timed_out {
-        return Ending {
-            outcome: Outcome::TimedOut,
-            status: JobStatus::Failed,
-            exit_code: report.exit_code,
-            message: "ran past its timeout and was stopped".to_owned(),
-            started_at: Some(started_at),
-            ended_at,
-            report: Some(report),
-        };
+        return times.ending(report, Outcome::TimedOut, JobStatus::Failed, "ran past its timeout and was stopped".to_owned());
     }
     if let Some(signal) = &report.stopped_by {
         let ended = code.map_or_else(String::new, |code| format!(" and ended with exit code {code}"));
         let why = format!(
             "it was stopped by {signal}, which neither pvn nor its own deadline sent{ended}: its Pod was deleted or its machine is stopping, say"
         );
-        return Ending {
-            outcome: Outcome::Unknown { why: why.clone(), gone },
-            status: JobStatus::Unknown,
-            exit_code: report.exit_code,
-            message: why,
-            started_at: Some(started_at),
-            ended_at,
-            report: Some(report),
-        };
+        return times.ending(report, Outcome::Unknown { why: why.clone(), gone }, JobStatus::Unknown, why);
     }
     let Some(code) = code else {
         let why = "the wrapper did not see the command end".to_owned();
-        return Ending {
-            outcome: Outcome::Unknown { why: why.clone(), gone },
-            status: JobStatus::Unknown,
-            exit_code: None,
-            message: why,
-            started_at: Some(started_at),
-            ended_at,
-            report: Some(report),
-        };
+        return times.ending(report, Outcome::Unknown { why: why.clone(), gone }, JobStatus::Unknown, why);
     };
+    exited(report, code, times, words, asked)
+}
+
+/// When a command ran.
+#[derive(Clone, Copy)]
+struct Times {
+    started_at: Timestamp,
+    ended_at: Timestamp,
+}
+
+impl Times {
+    fn ending(self, report: Box<Report>, outcome: Outcome, status: JobStatus, message: String) -> Ending {
+        let Self { started_at, ended_at } = self;
+        Ending { outcome, status, exit_code: report.exit_code, message, started_at: Some(started_at), ended_at, report: Some(report) }
+    }
+}
+
+/// What a command came to that ended by itself, with this code or by the signal of that number.
+fn exited(report: Box<Report>, code: i32, times: Times, words: &Words, asked: &JobPurpose<'_>) -> Ending {
     let structured = report.structured.as_ref();
     let objects = (asked.kind == JobKind::Fetch && asked.mode == Some(FetchAnswer::StructuredOutput))
         .then(|| document::<FetchOutput>(structured).map(|output| output.objects));
@@ -199,15 +183,8 @@ fn reported(mut report: Box<Report>, gone: bool, words: &Words, asked: &JobPurpo
     let has_meaning = code == 0 || (code == 2 && asked.kind == JobKind::Fetch && asked.mode == Some(FetchAnswer::ExitCode));
     let lost = report.files_lost.as_ref().filter(|_| asked.kind == JobKind::Fetch);
     if let (true, None, Some(why)) = (has_meaning, &unreadable, report.bad_output.as_ref().or(lost)) {
-        return Ending {
-            outcome: Outcome::BadOutput { why: format!("ended well, but {why}") },
-            status: JobStatus::Failed,
-            exit_code: Some(code),
-            message: why.clone(),
-            started_at: Some(started_at),
-            ended_at,
-            report: Some(report),
-        };
+        let (outcome, why) = (Outcome::BadOutput { why: format!("ended well, but {why}") }, why.clone());
+        return times.ending(report, outcome, JobStatus::Failed, why);
     }
     let (status, message) = match (has_meaning, unreadable) {
         (true, None) => (JobStatus::Succeeded, left_behind(&report, asked).unwrap_or_default()),
@@ -215,32 +192,36 @@ fn reported(mut report: Box<Report>, gone: bool, words: &Words, asked: &JobPurpo
         (false, _) => (JobStatus::Failed, failed_message(&report, code, words)),
     };
     let said = if has_meaning { left_behind(&report, asked).or_else(|| words.headline()) } else { failed_said(&report, words) };
+    let seen = match asked.kind {
+        JobKind::Fetch => fetched(&report, code, objects, words, asked),
+        JobKind::Apply | JobKind::GetInfo => FetchResult::default(),
+    };
+    let Times { started_at, ended_at } = times;
+    let outcome = Outcome::Exited { code, started_at, ended_at, said: said.unwrap_or_default(), seen: Box::new(seen), info };
+    Ending { exit_code: Some(code), ..times.ending(report, outcome, status, message) }
+}
+
+/// What a fetch saw and left.
+fn fetched(
+    report: &Report,
+    code: i32,
+    objects: Option<Result<Vec<RuntimeObject>, String>>,
+    words: &Words,
+    asked: &JobPurpose<'_>,
+) -> FetchResult {
     let output = match &objects {
         Some(Ok(objects)) => Some(digest(objects)),
         _ => report.stdout_blob_id,
     };
-    let seen = if asked.kind == JobKind::Fetch {
-        let (plan, explanation) = (file(&report, PLAN), file(&report, EXPLANATION));
-        let is_ignored = words.has_objects && asked.mode == Some(FetchAnswer::ExitCode);
-        let is_mute = code == 2 && words.stdout.is_none() && words.explanation.is_none() && plan.is_none() && words.stderr.is_some();
-        let doubt = match (is_ignored, is_mute && asked.mode == Some(FetchAnswer::ExitCode)) {
-            (true, _) => Some(IGNORED_OUTPUT.to_owned()),
-            (_, true) => Some(ONLY_ERRORS.to_owned()),
-            _ => None,
-        };
-        FetchResult { objects, plan, explanation, explanation_text: words.explanation.clone(), output, doubt }
-    } else {
-        FetchResult::default()
+    let (plan, explanation) = (file(report, PLAN), file(report, EXPLANATION));
+    let is_by_code = asked.mode == Some(FetchAnswer::ExitCode);
+    let is_mute = code == 2 && words.stdout.is_none() && words.explanation.is_none() && plan.is_none() && words.stderr.is_some();
+    let doubt = match (is_by_code && words.has_objects, is_by_code && is_mute) {
+        (true, _) => Some(IGNORED_OUTPUT.to_owned()),
+        (_, true) => Some(ONLY_ERRORS.to_owned()),
+        _ => None,
     };
-    Ending {
-        outcome: Outcome::Exited { code, started_at, ended_at, said: said.unwrap_or_default(), seen: Box::new(seen), info },
-        status,
-        exit_code: Some(code),
-        message,
-        started_at: Some(started_at),
-        ended_at,
-        report: Some(report),
-    }
+    FetchResult { objects, plan, explanation, explanation_text: words.explanation.clone(), output, doubt }
 }
 
 /// Of what an approval is bound to: the same work has the same. When things happened is told anew by each fetch.

@@ -31,9 +31,7 @@ use super::batch::{Batch, Task};
 use super::calls::{Call, PendingAnswer};
 use super::degraded::Retry;
 use super::going_back::{GoingBack, Rollback};
-use super::hand_over::never_began;
 use super::intake::PreparedEvent;
-use super::outcome::{self, JobPurpose};
 use super::planner;
 use super::steps::Steps;
 use super::world::World;
@@ -41,8 +39,7 @@ use super::{Health, LoopMetrics};
 use crate::clock::Clock;
 use crate::crash;
 use crate::perform::Performer;
-use crate::runner::JobWait;
-use crate::store::{Change, JobRow, Store, StoreError};
+use crate::store::{Change, Store, StoreError};
 
 /// Most inputs of one batch: enough to share a commit among a burst, few enough that nobody waits long for an answer.
 const BATCH_LIMIT: usize = 512;
@@ -324,101 +321,6 @@ impl DriverLoop {
             std::mem::take(&mut self.deferred).into_iter().partition(|task| matches!(task, Task::Stop(_, job) if *job == id));
         self.deferred = deferred;
         self.waiting.extend::<Vec<Task>>(ready);
-    }
-
-    /// Takes in what a runner told.
-    fn arrive(&mut self, batch: &mut Batch, arrived: &PreparedEvent) {
-        if self.world.out_of_reach.contains(&arrived.job()) {
-            return;
-        }
-        let row = self.world.jobs.get(&arrived.job());
-        if let Some(instance) = row.filter(|row| !row.once).map(|row| row.instance)
-            && self.keep_for_broken(instance, arrived)
-        {
-            return;
-        }
-        match arrived {
-            // Answered when everything else of the batch has happened.
-            PreparedEvent::Asks { .. } => {}
-            PreparedEvent::Started { job, at } => {
-                // One that was given up is followed on, and stays what it was told to be.
-                let Some(row) = self.world.jobs.get(job).filter(|row| row.ended_at.is_none()) else { return };
-                let (instance, once) = (row.instance, row.once);
-                batch.change_job(&mut self.world, *job, |row| {
-                    row.status = JobStatus::Running;
-                    row.started_at = Some(*at);
-                    row.waits_no_more();
-                });
-                if once {
-                    self.time_once(*job);
-                } else {
-                    batch.send(&mut self.world, instance, Event::JobStarted { job: *job, at: *at }, None);
-                }
-            }
-            PreparedEvent::Waits { job, wait } => {
-                // What runs or is over waits for nothing but to be looked at: this was told too late.
-                let says_nothing = |row: &JobRow| row.started_at.is_some() && wait.as_ref().is_some_and(|wait| !wait.is_unseen);
-                let row = self.world.jobs.get(job).filter(|row| row.ended_at.is_none() && !says_nothing(row));
-                let Some((instance, once)) = row.map(|row| (row.instance, row.once)) else { return };
-                batch.change_job(&mut self.world, *job, |row| {
-                    if row.started_at.is_none() {
-                        row.status = JobStatus::Starting;
-                    }
-                    match wait {
-                        Some(wait) if row.started_at.is_some() => {
-                            row.message = format!("waits: {}; ends when {}", wait.why, wait.ends_when)
-                        }
-                        Some(wait) => row.message = format!("waits until {}: {}; ends when {}", wait.until, wait.why, wait.ends_when),
-                        None => row.waits_no_more(),
-                    }
-                });
-                let wait = wait.clone().map(|JobWait { why, ends_when, until, surroundings, is_unseen }| {
-                    Box::new(engine::event::Wait { why, ends_when, until, tried_again: surroundings, is_unseen })
-                });
-                if !once {
-                    batch.send(&mut self.world, instance, Event::JobWaits { job: *job, wait }, None);
-                }
-            }
-            PreparedEvent::Ended { job, end, gone, words } => {
-                batch.ended.push(*job);
-                // Over already, or never ours: a result counts once.
-                let Some(row) = self.world.jobs.get(job) else { return };
-                let kept = self.world.instances.get(&row.instance);
-                if never_began(end, kept, *job, batch.now) {
-                    let instance = row.instance;
-                    self.numbers.jobs_ended += 1;
-                    return batch.send(&mut self.world, instance, Event::Unstarted { job: *job }, None);
-                }
-                let flying = kept.and_then(|kept| kept.state.job(*job));
-                let desired = kept.and_then(|kept| kept.state.desired()).and_then(|desired| desired.fetch.as_ref());
-                let asked = JobPurpose {
-                    kind: row.kind,
-                    mode: flying.and_then(|job| job.fetch_mode).or(desired.map(|fetch| fetch.mode)),
-                    stopped: flying.and_then(|job| job.stop.as_ref()).or(row.stop.as_ref()),
-                    decided_at: row.created_at,
-                    now: batch.now,
-                };
-                let ending = outcome::read(end.clone(), *gone, words, &asked);
-                let (instance, once) = (row.instance, row.once);
-                let is_unsettled = kept.is_some_and(|kept| kept.state.given_up().any(|id| id == *job));
-                if row.ended_at.is_some() && !is_unsettled {
-                    let message = format!("the end of {job} was told after it was given up ({})", row.status);
-                    let data = serde_json::json!({"job": job, "said": {"status": ending.status, "exitCode": ending.exit_code}});
-                    let names = kept.map(|kept| kept.names.clone());
-                    batch.log(&mut self.world, names.as_deref(), "job.late_report", (None, None), message, data);
-                }
-                batch.end_job(&mut self.world, *job, &ending);
-                self.once_until.remove(job);
-                self.numbers.jobs_ended += 1;
-                if !once {
-                    batch.send(&mut self.world, instance, Event::JobEnded { job: *job, outcome: ending.outcome }, None);
-                    if self.world.instances.get(&instance).is_some_and(|kept| kept.state.given_up().any(|id| id == *job)) {
-                        // Its runner tells once more when it is known to be gone, also after a restart.
-                        batch.keep_unsettled(&mut self.world, *job);
-                    }
-                }
-            }
-        }
     }
 
     /// Wakes whoever is due.
