@@ -53,6 +53,7 @@ mod own;
 mod plugin;
 mod record;
 mod rights;
+mod rounds;
 mod sight;
 mod stop;
 mod strangers;

@@ -8,6 +8,7 @@ use std::sync::Mutex;
 use futures::FutureExt;
 use schema::id::JobId;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -89,6 +90,14 @@ impl JobTasks {
         self.detach.cancel();
         self.tasks.close();
         self.tasks.wait().await;
+    }
+}
+
+/// For ever, where there is no time.
+pub(super) async fn sleep_until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -17,6 +17,7 @@ use super::left::{self, LeftOvers, Trace};
 use super::process::Wrapper;
 use super::{End, LocalInner, RunnerEvent};
 use crate::clock::Clock;
+use crate::runner::job_tasks::sleep_until;
 
 /// A job that is over sooner is told only as ended: two commits less for the many that last milliseconds.
 const STARTED_AFTER: Duration = Duration::from_millis(50);
@@ -273,11 +274,4 @@ fn over(report: Box<Report>) -> TaskPhase {
 
 pub(super) fn unknown(why: String) -> End {
     End::Unknown { why, report: None }
-}
-
-async fn sleep_until(at: Option<Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at).await,
-        None => std::future::pending().await,
-    }
 }
