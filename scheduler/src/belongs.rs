@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use crate::secrets::hex;
 use crate::store::{self, DataDirLock, DatabaseFacts, Store, StoreError};
-use crate::{clock, identity, private};
+use crate::{clock, identity, paths, private};
 
 /// Name of the file in the data directory.
 pub(crate) const FILE: &str = "database";
@@ -100,7 +100,7 @@ pub(crate) async fn check(directory: &Path, database: &Path) -> Result<(), Belon
     if let Some((noted, belongs_to)) = noted
         && told.id.as_ref() != Some(&noted)
     {
-        return Err(BelongsError::Other { directory: directory.to_owned(), belongs_to, database: absolute(database) });
+        return Err(BelongsError::Other { directory: directory.to_owned(), belongs_to, database: resolved(database) });
     }
     copied(directory, database, &told).map_or(Ok(()), Err)
 }
@@ -119,7 +119,7 @@ fn copied(directory: &Path, database: &Path, told: &DatabaseFacts) -> Option<Bel
         return None;
     }
     let pid = DataDirLock::holder(&owner.path)?;
-    Some(BelongsError::Copy { database: absolute(database), original, owner: owner.path.clone(), pid })
+    Some(BelongsError::Copy { database: resolved(database), original, owner: owner.path.clone(), pid })
 }
 
 /// Which file or directory this is; `None` where there is none, or it cannot be told.
@@ -133,10 +133,11 @@ fn file(path: &Path) -> Option<(u64, u64)> {
 /// When the database or the directory cannot be written.
 pub(crate) async fn note(directory: &Path, database: &Path, store: &Store) -> Result<(), BelongsError> {
     let id = store.id_or(&hex(&clock::random::<16>())).await?;
-    let path = absolute(database);
+    let path = resolved(database);
     let noted = read(directory)?;
     let before = store.lies_at(&path).await?.map(PathBuf::from);
-    if let Some(before) = before.or_else(|| noted.clone().filter(|(noted, _)| *noted == id).map(|(_, path)| path)).filter(|it| *it != path)
+    if let Some(before) =
+        before.or_else(|| noted.clone().filter(|(noted, _)| *noted == id).map(|(_, path)| path)).filter(|it| resolved(it) != path)
     {
         tracing::warn!(
             "the database {} was last used at {}: it was moved there, or is a copy. A copy applies as its original does, so no \
@@ -160,8 +161,8 @@ pub(crate) fn left_by_restore(directory: &Path) -> Option<String> {
     names.into_iter().find(|name| name.starts_with(RESTORING))
 }
 
-fn absolute(path: &Path) -> PathBuf {
-    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+fn resolved(path: &Path) -> PathBuf {
+    paths::resolved(path).unwrap_or_else(|_| path.to_owned())
 }
 
 fn read(directory: &Path) -> Result<Option<(String, PathBuf)>, BelongsError> {

@@ -15,6 +15,7 @@ mod identity;
 pub mod key;
 mod local_root;
 pub mod offline;
+mod paths;
 pub mod perform;
 mod private;
 pub mod program;

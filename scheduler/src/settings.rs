@@ -2,11 +2,12 @@
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::builder::BoolishValueParser;
 
 use crate::http::advertised;
+use crate::paths;
 use crate::retention::Policy;
 
 /// Fetches and getInfos that run at a time over all runtimes. They mostly wait for the network: a few per core keep a
@@ -158,26 +159,27 @@ impl Settings {
     }
 
     /// The same with every path absolute, relative ones to the present directory. What a path ends up in (a link, another
-    /// process' arguments, a job's environment) is read from other directories than this one.
+    /// process' arguments, a job's environment) is read from other directories than this one. Those of the data directory and the
+    /// database are the places that they lead to now: later starts, which may name them otherwise, are to know them again.
     ///
     /// # Errors
     /// When there is no present directory, or a path is empty; the path is in the error.
     pub fn absolute(mut self) -> io::Result<Self> {
-        let whole = |path: &mut PathBuf| -> io::Result<()> {
-            let found = std::path::absolute(&*path);
-            *path = found.map_err(|error| io::Error::new(error.kind(), format!("{:?}: {error}", path.display())))?;
+        let set = |path: &mut PathBuf, to: fn(&Path) -> io::Result<PathBuf>| -> io::Result<()> {
+            *path = to(path).map_err(|error| io::Error::new(error.kind(), format!("{:?}: {error}", path.display())))?;
             Ok(())
         };
+        let whole = |path: &mut PathBuf| set(path, paths::settled);
         if self.database_url.is_some() {
             // What is no file is refused by `check`, in other words than these.
             if let Ok(mut file) = self.database_file() {
-                whole(&mut file)?;
+                set(&mut file, paths::resolved)?;
                 self.database_url = Some(format!("sqlite:{}", file.display()));
             }
         }
         self.local_root_given |= self.local_root.is_some();
         let Self { data_dir, advertise_ca_file, tls_cert, tls_key, secret_key_file, local_root, wrapper, .. } = &mut self;
-        whole(data_dir)?;
+        set(data_dir, paths::resolved)?;
         // Said here and not where it is used, so that nobody has to know what an absent one means.
         whole(local_root.get_or_insert_with(|| PathBuf::from(".")))?;
         [advertise_ca_file, tls_cert, tls_key, secret_key_file, wrapper].into_iter().flatten().try_for_each(whole)?;

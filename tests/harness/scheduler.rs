@@ -37,6 +37,8 @@ pub struct Start<'a> {
     pub arguments: &'a [&'a str],
     /// The working directory, root of the runtime `local`; default: the home directory.
     pub root: Option<&'a Path>,
+    /// Another path to its data directory.
+    pub data_dir: Option<&'a Path>,
     /// More variables of its environment.
     pub environment: Vec<(&'a str, &'a OsStr)>,
 }
@@ -169,7 +171,7 @@ impl Scheduler {
             .args((!self.is_on_loopback() && self.authority.is_none()).then_some("--allow-plain-http"))
             .args(["--listen", self.url.split_once("://").expect("it has a scheme").1])
             .arg("--data-dir")
-            .arg(self.data())
+            .arg(start.data_dir.unwrap_or(&self.data()))
             .args(start.arguments)
             .current_dir(start.root.unwrap_or(self.home()))
             .stdin(Stdio::null())

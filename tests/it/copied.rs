@@ -81,3 +81,28 @@ fn a_data_directory_that_was_moved_or_whose_original_is_gone_goes_on_and_says_th
     moved.run(&Start::default());
     assert!(!moved.log()[before..].contains(MOVED), "{}", moved.log());
 }
+
+/// One place has many names: a link, or a way through a directory that is replaced with each release of whatever lies in it.
+#[test]
+fn a_database_is_where_it_was_by_whatever_path_and_stays_there_when_a_directory_on_the_way_goes() {
+    let mut scheduler = Scheduler::stopped();
+    let files = Files::new(scheduler.home());
+    let release = scheduler.home().join("release");
+    std::fs::create_dir(&release).expect("a directory can be made");
+    let name = scheduler.data().file_name().expect("the data directory has a name").to_owned();
+    let link = scheduler.home().join("link");
+    std::os::unix::fs::symlink(&name, &link).expect("a link can be made");
+    let through = Path::new("..").join(&name);
+    scheduler.run(&Start::default());
+    for path in [through.as_path(), &link, &through] {
+        scheduler.stop();
+        scheduler.run(&Start { root: Some(&release), data_dir: Some(path), ..Start::default() });
+    }
+    assert!(!scheduler.log().contains(MOVED), "{}", scheduler.log());
+
+    std::fs::rename(&release, scheduler.home().join("release.old")).expect("a directory can be renamed");
+    scheduler.apply(&Files::configs(1, 1));
+    scheduler.ok(&["services", "push", "s0", "--app", "app"]);
+    scheduler.channel_becomes("s0", "c0", "CONVERGED");
+    assert_eq!(files.ledger().len(), 1);
+}

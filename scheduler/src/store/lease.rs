@@ -26,7 +26,7 @@ use tokio::time::Instant;
 
 use super::row::{flag, get, instant, named, number, small};
 use super::{Connection, Db, Result, Row, Store, StoreError};
-use crate::clock;
+use crate::{clock, paths};
 
 /// How often the owner says that it is there.
 const RENEW_EVERY: Duration = Duration::from_secs(5);
@@ -63,7 +63,7 @@ impl LeaseHolder {
     /// This process, with its data directory.
     pub fn here(data_directory: String, path: &Path, since: Timestamp) -> Self {
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let path = paths::resolved(path).unwrap_or_else(|_| path.to_owned());
         Self { data_directory, path, host, pid: std::process::id(), since }
     }
 }
