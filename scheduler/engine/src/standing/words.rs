@@ -20,9 +20,11 @@ impl State {
         let work_reason = self.work().map(|work| work.reason);
         match situation {
             Situation::Deleted => (Status::Deleted, None, with_running(self.main.as_deref(), &gone(self.had()))),
-            Situation::NoRelease => {
-                (Status::Converging, Some(Reason::NoCurrentState), "no release yet; `pvnctl services push` makes one".to_owned())
-            }
+            Situation::NoRelease => (
+                Status::Converging,
+                Some(Reason::NoCurrentState),
+                "no release yet; `pvnctl services push` makes one, with `--channels` for this channel alone".to_owned(),
+            ),
             Situation::Paused => {
                 (Status::Paused, None, with_running(self.main.as_deref(), "paused by a person; `pvnctl services resume` goes on"))
             }
@@ -267,12 +269,13 @@ impl State {
     }
 }
 
-/// Wherever people see it they see the channel too, so the config has it again.
+/// Wherever people see it they see the channel too, so the config has it again. The commands need the names of the channel and of its
+/// service, which are not known here: without them they would release to every channel.
 fn gone(had: Option<&str>) -> String {
-    let way = had.map_or_else(String::new, |version| format!("`pvnctl services rollback --to {version}`, or with the newest values "));
+    let values = had.map_or_else(|| "the newest values".to_owned(), |version| format!("what it had, {version}, or the newest values"));
     format!(
-        "no longer wanted, because a config took the release channel away; a release ({way}`pvnctl services push`) brings it back once the \
-         config has the channel again"
+        "no longer wanted, because a config took the release channel away; once the config has the channel again, a release to it brings \
+         it back with {values}: `pvnctl services explain` names the commands"
     )
 }
 

@@ -77,8 +77,9 @@ async fn a_deleted_channel_that_is_configured_again_names_what_it_had_and_takes_
     rig.apply(TWO_CHANNELS).await.unwrap();
     let back = rig.instance("production").await;
     assert_eq!(back.status, Status::Deleted);
-    assert!(back.message.contains("`pvnctl services rollback --to web-1`"), "{}", back.message);
-    assert!(back.message.contains("`pvnctl services push`"), "{}", back.message);
+    let way = "with what it had, web-1, or the newest values: `pvnctl services explain` names the commands";
+    assert!(back.message.ends_with(way), "{}", back.message);
+    assert!(!back.message.contains("push"), "completed with the service alone it would release to every channel: {}", back.message);
     let push = "`pvnctl services push web --app app --channels production`";
     let had = "`pvnctl services rollback web --app app --to web-1 --channels production` brings it back";
     let explained = rig.handle.explain(target("production")).await.unwrap();
