@@ -105,6 +105,49 @@ fn a_channel_that_is_back_in_the_files_is_released_again() {
     assert!(said(&last).contains("there CONVERGED") && !said(&last).contains("DELETED"), "{}", said(&last));
 }
 
+/// Runs it to the end; what would wait for ever ends with 3.
+fn in_time(dev: &Dev) -> Output {
+    dev.to_the_end(&["--until-converged", "--timeout", "60s"])
+}
+
+/// The quickstart with a second channel, `there`, which waits for the first one.
+fn behind(quickstart: &str) -> String {
+    let channel = "  - name: here\n    runtimes:\n    - runtime: small-site\n";
+    let waits = "    preconditions:\n    - releaseChannelStable:\n        releaseChannel: here\n";
+    let two = quickstart.replace(channel, &format!("{channel}{}{waits}", channel.replace("here", "there")));
+    assert_ne!(quickstart, two, "the quickstart has other channels");
+    two
+}
+
+/// What is released to the new channel alone would wait for the other one, at a version that is never released there.
+#[test]
+fn a_channel_that_waits_for_another_is_released_with_it_unless_a_person_decided_something_else_there() {
+    let mut dev = seldom();
+    let path = dev.directory().join("quickstart.pvn.yaml");
+    let one = std::fs::read_to_string(&path).expect("the example has it");
+    let two = behind(&one);
+    // The example's channels would write the same files.
+    script(&dev, "fetch.sh", "[ -e \"there-$PVN_RELEASE_CHANNEL\" ] || exit 2");
+    script(&dev, "apply.sh", "touch \"there-$PVN_RELEASE_CHANNEL\"");
+    let write = |text: &str| std::fs::write(&path, text).expect("a file can be written");
+    for text in [&one, &two, &one, &two] {
+        write(text);
+        ends(&in_time(&dev), 0);
+    }
+    let other = |text: &str| text.replace("defaultValue: hello", "defaultValue: other");
+    write(&other(&one));
+    dev.start(&[]);
+    dev.prints("CONVERGED site-4");
+    let back = dev.pvnctl(&["services", "rollback", "site", "--app", "quickstart", "--to", "site-3", "--channels", "here"]);
+    ends(&back, 0);
+    dev.interrupt();
+    write(&other(&two));
+    let held = run(&dev);
+    ends(&held, 1);
+    let told = "`there` waits until `here` is converged at site-6, which was not released there";
+    assert!(said(&held).contains(told), "{}", said(&held));
+}
+
 #[test]
 fn until_converged_is_no_success_while_what_the_files_say_is_taken_back() {
     let dev = seldom();
@@ -124,6 +167,29 @@ fn until_converged_is_no_success_while_what_the_files_say_is_taken_back() {
     for _ in 0..2 {
         let taken_back = run(&dev);
         ends(&taken_back, 2);
+    }
+}
+
+/// The one that waits is at a version that the other one was taken back from, and would not get any more.
+#[test]
+fn what_is_released_anew_after_it_was_taken_back_goes_to_the_channels_that_wait_for_it_too() {
+    let dev = seldom();
+    let path = dev.directory().join("quickstart.pvn.yaml");
+    let text = behind(&std::fs::read_to_string(&path).expect("the example has it"));
+    let text = text.replace(
+        "  application: quickstart\n  parameters:",
+        "  application: quickstart\n  progressDeadline: 3s\n  autoRollback: {}\n  parameters:",
+    );
+    script(&dev, "fetch.sh", "[ \"$(cat \"at-$PVN_RELEASE_CHANNEL\")\" = \"$GREETING\" ] || exit 2");
+    script(&dev, "apply.sh", "[ \"$GREETING\" != new ] || [ -e mended ] || exit 0\necho \"$GREETING\" >\"at-$PVN_RELEASE_CHANNEL\"");
+    std::fs::write(&path, &text).expect("a file can be written");
+    ends(&run(&dev), 0);
+    std::fs::write(&path, text.replace("defaultValue: hello", "defaultValue: new")).expect("a file can be written");
+    ends(&run(&dev), 2);
+    script(&dev, "mended", "");
+    ends(&in_time(&dev), 0);
+    for channel in ["here", "there"] {
+        dev.file_becomes(&format!("at-{channel}"), "new\n");
     }
 }
 

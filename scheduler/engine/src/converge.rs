@@ -243,11 +243,7 @@ impl State {
     /// Channels that a gate wants stable and that have not been so at this version.
     fn unmet(&self) -> Vec<ChannelName> {
         let gates = self.desired().filter(|desired| !desired.stable_before).map_or(&[][..], |desired| &desired.gates);
-        let channels = gates.iter().filter_map(|gate| match gate {
-            Gate::ChannelsStable { channels } => Some(channels),
-            Gate::ManualApproval { .. } | Gate::SharedApproval { .. } => None,
-        });
-        channels.flatten().filter(|channel| !self.pursuit.met.contains(*channel)).cloned().collect()
+        gates.iter().flat_map(Gate::upstream).filter(|channel| !self.pursuit.met.contains(*channel)).cloned().collect()
     }
 
     /// The work that fetch found, if it found some.

@@ -164,3 +164,13 @@ pub enum Gate {
         min_approvers: u32,
     },
 }
+
+impl Gate {
+    /// The channels that must be stable first.
+    pub fn upstream(&self) -> &[ChannelName] {
+        match self {
+            Self::ChannelsStable { channels } => channels,
+            Self::ManualApproval { .. } | Self::SharedApproval { .. } => &[],
+        }
+    }
+}

@@ -9,7 +9,7 @@ use schema::time::Timestamp;
 
 use crate::action::{Action, LogLine, StopReason};
 use crate::converge::Situation;
-use crate::desired::{Desired, Gate};
+use crate::desired::Desired;
 use crate::event::{Event, Outcome, Wait};
 use crate::limits::{LANE_PATIENCE_MS, LINGERING_FETCHES, OVERTIME_MS, STOP_DEADLINE_MS};
 use crate::state::{ApplyEnd, Converged, Finding, InfoState, Job, RolledBack, Rollout, SlotRequests, State, TakenBack};
@@ -403,7 +403,7 @@ fn stop_unwanted(slot: &mut Option<Box<Job>>, now: Timestamp, out: &mut Vec<Acti
 
 /// Whether a gate names this channel.
 fn names(desired: &Desired, channel: &ChannelName) -> bool {
-    desired.gates.iter().any(|gate| matches!(gate, Gate::ChannelsStable { channels } if channels.contains(channel)))
+    desired.gates.iter().any(|gate| gate.upstream().contains(channel))
 }
 
 impl Desired {

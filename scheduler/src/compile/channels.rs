@@ -395,11 +395,7 @@ fn selected(
 fn find_cycle(channels: &[Channel], problems: &mut Problems) {
     let mut waits_for: BTreeMap<&ChannelName, Vec<&ChannelName>> = BTreeMap::new();
     for channel in channels {
-        let upstream = channel.gates.iter().filter_map(|gate| match gate {
-            Gate::ChannelsStable { channels } => Some(channels),
-            _ => None,
-        });
-        waits_for.insert(&channel.name, upstream.flatten().collect());
+        waits_for.insert(&channel.name, channel.gates.iter().flat_map(Gate::upstream).collect());
     }
     let Some(circle) = cycle::find(&waits_for) else { return };
     let first = channels.iter().find(|channel| Some(&&channel.name) == circle.first());

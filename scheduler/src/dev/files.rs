@@ -1,6 +1,6 @@
 //! Config files -> applied, and a release of every service that needs one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use pvnctl::client::Client;
@@ -13,9 +13,9 @@ use schema::api::{
     ServiceSummary,
 };
 use schema::config::{Body, Document};
-use schema::id::ReleaseId;
+use schema::id::{ChannelName, ReleaseId};
 use schema::mask::SHOWN_MASK;
-use schema::status::Status;
+use schema::status::{Reason, Status};
 
 use super::memory::{DesiredRelease, ReleaseMemory};
 
@@ -57,29 +57,22 @@ impl Wish {
     /// # Errors
     /// What the server refuses, and one that cannot be reached.
     pub(super) async fn others(&self, client: &Client, service: &Service) -> Result<Option<(String, String)>, Failure> {
-        let mut found: BTreeMap<ReleaseId, (Release, Vec<&str>)> = BTreeMap::new();
-        for instance in self.goals.iter().flat_map(|goal| goal.wanted(service)) {
-            let Some(id) = instance.release else { continue };
-            if let Some((_, channels)) = found.get_mut(&id) {
-                channels.push(instance.channel.as_str());
-                continue;
-            }
-            let release: Release = client.get(&["v1", "releases", &id.to_string()], &[]).await?;
-            found.insert(id, (release, vec![instance.channel.as_str()]));
-        }
-        for (release, channels) in found.values_mut() {
+        let wanted = self.goals.iter().flat_map(|goal| goal.wanted(service));
+        let mut found = releases(client, wanted).await?;
+        for (release, channels) in &mut found {
             channels.retain(|channel| !self.is_from(release, channel));
         }
-        found.retain(|_, (_, channels)| !channels.is_empty());
+        found.retain(|(_, channels)| !channels.is_empty());
         if found.is_empty() {
             return Ok(None);
         }
         let (application, name) = (&self.application, &self.service);
-        let other = |(release, channels): &(Release, Vec<&str>)| {
+        let other = |(release, channels): &(Release, Vec<ChannelName>)| {
+            let channels: Vec<&str> = channels.iter().map(ChannelName::as_str).collect();
             let (version, channels, by) = (&release.version, channels.join(", "), &release.by);
             format!("is at {version} in {channels}, which {by} released and which is not what these files and --param say")
         };
-        let others: Vec<_> = found.values().map(other).collect();
+        let others: Vec<_> = found.iter().map(other).collect();
         let words = format!("{application}/{name} {}", others.join("; "));
         // Without values: one may be a secret, of which this release knows nothing.
         let given: String = self.params.keys().map(|name| format!(" --param {name}=…")).collect();
@@ -90,14 +83,37 @@ impl Wish {
         Ok(Some((words, next)))
     }
 
+    /// Those of the channels that are at a release of these files and parameters.
+    ///
+    /// # Errors
+    /// What the server refuses, and one that cannot be reached.
+    async fn at_these_files(&self, client: &Client, channels: impl Iterator<Item = &Instance>) -> Result<Vec<String>, Failure> {
+        let found = releases(client, channels).await?;
+        let same = found.iter().flat_map(|(release, channels)| channels.iter().filter(|channel| self.is_from(release, channel)));
+        Ok(same.map(ToString::to_string).collect())
+    }
+
     /// Whether a release was made from this config and has these values in a channel. Of secret ones nobody can tell.
-    fn is_from(&self, release: &Release, channel: &str) -> bool {
+    fn is_from(&self, release: &Release, channel: &ChannelName) -> bool {
         let is_same = |(name, value): (&String, &String)| {
             let there = release.params.get(&format!("{channel}:{name}")).or_else(|| release.params.get(name));
             there.is_some_and(|there| there == value || there == SHOWN_MASK)
         };
         release.config_version.is_none_or(|version| version == self.config) && self.params.iter().all(is_same)
     }
+}
+
+/// The releases that channels are at, with the channels of each.
+async fn releases(client: &Client, channels: impl Iterator<Item = &Instance>) -> Result<Vec<(Release, Vec<ChannelName>)>, Failure> {
+    let mut at: BTreeMap<ReleaseId, Vec<ChannelName>> = BTreeMap::new();
+    for (release, instance) in channels.filter_map(|instance| Some((instance.release?, instance))) {
+        at.entry(release).or_default().push(instance.channel.clone());
+    }
+    let mut found = Vec::new();
+    for (id, channels) in at {
+        found.push((client.get(&["v1", "releases", &id.to_string()], &[]).await?, channels));
+    }
+    Ok(found)
 }
 
 /// What is given besides the files.
@@ -210,10 +226,16 @@ async fn release(
         newest: newest(client, &application, &document.name).await?,
     };
     let is_other = memory.is_other(&wanted);
+    let mut wish = Wish {
+        application: application.clone(),
+        service: document.name.clone(),
+        goals: Vec::new(),
+        config: document.version,
+        params: given.clone(),
+    };
     if !is_missing && !is_other {
         let channels = look_again(client, &path, service.channels.iter(), is_start, changed).await?;
-        let goals = vec![Goal::of_service(&application, &document.name)];
-        let wish = Wish { application, service: document.name.clone(), goals, config: document.version, params: given };
+        wish.goals.push(Goal::of_service(&application, &document.name));
         let at = service.version.as_ref().map_or_else(String::new, |version| format!(" at {version}"));
         let mut line = format!("{}/{} goes on{at}: {}", wish.application, wish.service, channels.join(", "));
         if let Some((others, next)) = wish.others(client, &service).await? {
@@ -222,26 +244,33 @@ async fn release(
         return Ok((wish, Some(line)));
     }
     let before = memory.remember(&wanted)?;
-    // Where the files say nothing new, what a person decided in the other channels stands.
-    let channels = (!is_other && service.version.is_some()).then_some(needing);
-    let others: Vec<&Instance> = match &channels {
-        Some(channels) => service.channels.iter().filter(|instance| !channels.contains(&instance.channel.to_string())).collect(),
-        None => Vec::new(),
-    };
-    let request = PushRequest { params: given.clone(), channels, ..PushRequest::default() };
+    let mut request = PushRequest { params: given, ..PushRequest::default() };
+    if !is_other && service.version.is_some() {
+        // The files say nothing new, so what a person decided in the other channels stands. Where none did, what waits for another
+        // one comes with it: it would wait for ever at a version that the other one does not get, or gets no more.
+        let others = || service.channels.iter().filter(|instance| !needs(instance));
+        let waits = |instance: &&Instance| instance.reason == Some(Reason::ReleaseChannelDependencyUnmet);
+        request.upstream = wish.at_these_files(client, others()).await?;
+        request.downstream = wish.at_these_files(client, others().filter(waits)).await?;
+        request.channels = Some(needing);
+    }
     let pushed: Result<Pushed, Failure> = client.post(&[&path[..], &["push"]].concat(), &request).await;
     if let Err(Failure::Refused(_)) = &pushed {
         memory.put_back(&wanted, before)?;
     }
-    let mut goals = vec![Goal::of_release(client, &application, &document.name, &pushed?).await?];
-    let mut line = None;
+    let pushed = pushed?;
+    let goal = Goal::of_release(client, &application, &document.name, &pushed).await?;
+    let released: BTreeSet<&ChannelName> = goal.wanted(&service).map(|instance| &instance.channel).collect();
+    let others: Vec<&Instance> = service.channels.iter().filter(|instance| !released.contains(&instance.channel)).collect();
+    wish.goals.push(goal);
+    let mut lines: Vec<String> = pushed.warnings.iter().map(|warning| format!("warning: {warning}")).collect();
     if !others.is_empty() {
         let names = others.iter().map(|instance| instance.channel.to_string()).collect();
-        goals.push(Goal { channels: Some(names), ..Goal::of_service(&application, &document.name) });
+        wish.goals.push(Goal { channels: Some(names), ..Goal::of_service(&application, &document.name) });
         let channels = look_again(client, &path, others.into_iter(), is_start, changed).await?;
-        line = Some(format!("{application}/{} goes on: {}", document.name, channels.join(", ")));
+        lines.push(format!("{application}/{} goes on: {}", document.name, channels.join(", ")));
     }
-    Ok((Wish { application, service: document.name.clone(), goals, config: document.version, params: given }, line))
+    Ok((wish, (!lines.is_empty()).then(|| lines.join("\n"))))
 }
 
 /// Looks at channels again, at a start and where the runtime is another by now; each with its status and what is done.

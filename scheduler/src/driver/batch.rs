@@ -435,10 +435,7 @@ impl Batch {
 }
 
 fn gate_channels(kept: &InstanceEntry) -> impl Iterator<Item = &ChannelName> {
-    kept.state.desired().into_iter().flat_map(|desired| &desired.gates).flat_map(|gate| match gate {
-        Gate::ChannelsStable { channels } => channels.as_slice(),
-        _ => &[],
-    })
+    kept.state.desired().into_iter().flat_map(|desired| &desired.gates).flat_map(Gate::upstream)
 }
 
 fn waits_for(world: &World, id: InstanceId, channel: &ChannelName) -> bool {

@@ -233,11 +233,8 @@ pub(super) fn waits_for_others(
     };
     let mut warnings = Vec::new();
     for instance in compiled.iter().filter(|instance| !instance.desired.stable_before) {
-        let gates = instance.desired.gates.iter().filter_map(|gate| match gate {
-            Gate::ChannelsStable { channels } => Some(channels),
-            Gate::ManualApproval { .. } | Gate::SharedApproval { .. } => None,
-        });
-        let missing: BTreeSet<&ChannelName> = gates.flatten().filter(|channel| !comes(channel)).collect();
+        let missing: BTreeSet<&ChannelName> =
+            instance.desired.gates.iter().flat_map(Gate::upstream).filter(|channel| !comes(channel)).collect();
         if missing.is_empty() {
             continue;
         }

@@ -169,12 +169,8 @@ pub(super) fn come_apart(values: &Values, compiled: &[CompiledInstance]) -> Vec<
     // Who keeps values of which version, whether it is the one that waits, and apart from whom.
     let mut apart: BTreeMap<(&str, bool), (Names<'_>, Names<'_>)> = BTreeMap::new();
     for instance in compiled {
-        let gates = instance.desired.gates.iter().filter_map(|gate| match gate {
-            Gate::ChannelsStable { channels } => Some(channels),
-            Gate::ManualApproval { .. } | Gate::SharedApproval { .. } => None,
-        });
         let waiting = &instance.channel;
-        for first in gates.flatten().filter_map(|channel| comes.get(channel).copied()) {
+        for first in instance.desired.gates.iter().flat_map(Gate::upstream).filter_map(|channel| comes.get(channel).copied()) {
             for parameter in values.differ(waiting, first) {
                 for (channel, other, waits) in [(waiting, first, true), (first, waiting, false)] {
                     let Some(version) = values.kept_version(channel, parameter) else { continue };

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use engine::desired::Gate;
 use engine::event::Event;
 use schema::api::{LeftOut, PushRequest, Pushed, RollbackRequest};
 use schema::config::Service;
@@ -104,7 +105,7 @@ impl Planner {
         caller: &Caller,
     ) -> Result<Pushed, Refusal> {
         let ReleaseBase { channels, newest, among_others } = from;
-        let wanted = wanted(channels, subject, request.channels.as_deref())?;
+        let wanted = wanted(channels, subject, request)?;
         let seal = RawSeal(&self.sealer);
         let earlier = match &newest {
             Some(newest) => Some(self.values_kept(subject, newest).await?),
@@ -351,10 +352,28 @@ fn no_channel() -> Refusal {
     Refusal::Invalid("a release needs at least one channel; leave `channels` out to mean all".to_owned())
 }
 
-fn wanted(channels: &[Channel], subject: &ReleaseSubject<'_>, named: Option<&[String]>) -> Result<BTreeSet<ChannelName>, Refusal> {
-    match named {
-        None => Ok(channels.iter().map(|channel| channel.name.clone()).collect()),
-        Some([]) => Err(no_channel()),
-        Some(named) => named.iter().map(|text| channel_named(subject, text)).collect(),
+/// Where a release goes: to the channels that are named, and to what is to come with them.
+fn wanted(channels: &[Channel], subject: &ReleaseSubject<'_>, request: &PushRequest) -> Result<BTreeSet<ChannelName>, Refusal> {
+    let named = |names: &[String]| names.iter().map(|text| channel_named(subject, text)).collect::<Result<BTreeSet<_>, _>>();
+    let mut wanted = match request.channels.as_deref() {
+        None => return Ok(channels.iter().map(|channel| channel.name.clone()).collect()),
+        Some([]) => return Err(no_channel()),
+        Some(names) => named(names)?,
+    };
+    let (upstream, downstream) = (named(&request.upstream)?, named(&request.downstream)?);
+    loop {
+        let mut more = BTreeSet::new();
+        for channel in channels {
+            let mut awaited = channel.gates.iter().flat_map(Gate::upstream);
+            if wanted.contains(&channel.name) {
+                more.extend(awaited.filter(|name| upstream.contains(*name)).cloned());
+            } else if downstream.contains(&channel.name) && awaited.any(|name| wanted.contains(name)) {
+                more.insert(channel.name.clone());
+            }
+        }
+        if more.is_subset(&wanted) {
+            return Ok(wanted);
+        }
+        wanted.append(&mut more);
     }
 }

@@ -47,6 +47,7 @@ pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mu
         params: arguments.params.for_all()?,
         params_for_channel: arguments.params.by_channel()?,
         channels: arguments.channels.clone(),
+        ..PushRequest::default()
     };
     let mut path = arguments.service.path();
     path.push("push");
