@@ -3,7 +3,7 @@
 //! would end it. It decides nothing: the situation comes from `converge.rs`, who holds a place from the lanes.
 
 use schema::api::{Cause, Explanation, decision_flags};
-use schema::id::{InstanceId, JobId};
+use schema::id::{ChannelName, InstanceId, JobId};
 use schema::status::{ApprovalKind, Decision, JobKind};
 use schema::time::Timestamp;
 
@@ -21,17 +21,34 @@ use crate::step::in_words;
 /// The code of an apply that was given up and may still run, wherever it is told.
 const APPLY_UNSETTLED: &str = "APPLY_UNSETTLED";
 
-/// The chain of causes. `name` gives `service/channel` of another instance, for those who hold a place; `target` are the words
-/// that name this one in a command of `pvnctl`: `web --app shop --channel eu`.
-pub fn explain(
-    state: &State,
-    lanes: &ConcurrencyLimiter,
-    now: Timestamp,
-    name: &dyn Fn(InstanceId) -> String,
-    target: &str,
-) -> Explanation {
+/// What an explanation tells of the rest of the world.
+#[derive(Clone, Copy)]
+pub struct Surroundings<'a> {
+    /// `service/channel` of another instance, for those who hold a place.
+    pub name: &'a dyn Fn(InstanceId) -> String,
+    /// The version that another channel of the service pursues; none before a release goes there.
+    pub pursued: &'a dyn Fn(&ChannelName) -> Option<String>,
+    /// The words that name this instance in a command of `pvnctl`: `web --app shop --channel eu`.
+    pub target: &'a str,
+}
+
+/// Of nobody and nothing.
+impl Default for Surroundings<'_> {
+    fn default() -> Self {
+        Self { name: &|_| String::new(), pursued: &|_| None, target: "" }
+    }
+}
+
+impl std::fmt::Debug for Surroundings<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Surroundings").field(&self.target).finish()
+    }
+}
+
+/// The chain of causes.
+pub fn explain(state: &State, lanes: &ConcurrencyLimiter, now: Timestamp, around: Surroundings<'_>) -> Explanation {
     let standing = state.standing();
-    let mut chain = CauseChain { state, lanes, now, name, target, causes: Vec::new() };
+    let mut chain = CauseChain { state, lanes, now, around, causes: Vec::new() };
     chain.main();
     chain.beside();
     Explanation {
@@ -43,7 +60,7 @@ pub fn explain(
     }
 }
 
-/// The commands that bring a service back into a channel that was taken away, and what each brings. `target`: as in [`explain`]; `had`:
+/// The commands that bring a service back into a channel that was taken away, and what each brings. `target`: as in [`Surroundings`]; `had`:
 /// [`State::had`].
 pub fn brings_back(target: &str, had: Option<&str>) -> String {
     let channels = |flags: &str| target.replacen(" --channel ", &format!("{flags} --channels "), 1);
@@ -70,8 +87,7 @@ struct CauseChain<'a> {
     state: &'a State,
     lanes: &'a ConcurrencyLimiter,
     now: Timestamp,
-    name: &'a dyn Fn(InstanceId) -> String,
-    target: &'a str,
+    around: Surroundings<'a>,
     causes: Vec<Cause>,
 }
 
@@ -172,7 +188,7 @@ impl CauseChain<'_> {
         let counted = format!("{} of {} people said yes{by}", yes.len(), approval.needed);
         let words = words_of(approval).map_or_else(String::new, |words| format!(", with the words \"{words}\""));
         let (target, flags) =
-            (self.target, decision_flags(approval.id, approval.plan_digest().map(|digest| digest.to_string()).as_deref()));
+            (self.around.target, decision_flags(approval.id, approval.plan_digest().map(|digest| digest.to_string()).as_deref()));
         let text = format!(
             "{} is asked{digest}{words}: {counted}; ends with `pvnctl services approve {target} {flags}`, or `pvnctl services reject {target} {flags}`",
             name_of(approval)
@@ -199,7 +215,7 @@ impl CauseChain<'_> {
                      there says otherwise)"
                 }
             };
-            format!("{} with {} since {}{lost}", (self.name)(holder.instance), holder.job, holder.since)
+            format!("{} with {} since {}{lost}", (self.around.name)(holder.instance), holder.job, holder.since)
         };
         let mut names: Vec<String> = holders.iter().map(name).collect();
         if held > holders.len() {
@@ -233,7 +249,7 @@ impl CauseChain<'_> {
             }
             Blocked::Daemon { limit, holders } => {
                 let by = |(runtime, held, longest): &(_, usize, Holder)| {
-                    let name = (self.name)(longest.instance);
+                    let name = (self.around.name)(longest.instance);
                     format!("{held} by runtime `{runtime}`, longest by {name} with {} since {}", longest.job, longest.since)
                 };
                 let held_by: Vec<String> = holders.iter().map(by).collect();

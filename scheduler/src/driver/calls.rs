@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use engine::State;
 use engine::action::{Action, StopReason};
 use engine::event::Event;
 use engine::state::Approval;
+use engine::{State, Surroundings};
 use schema::api::{DecisionRequest, Explanation, LogEntry, RefreshRequest, decision_flags};
 use schema::id::{InstanceId, JobId, RuntimeName};
 use schema::status::{Decision, JobKind};
@@ -101,8 +101,12 @@ impl DriverLoop {
             Call::Explain { instance, reply } => {
                 let mut explanation = match self.world.instances.get(&instance) {
                     Some(kept) => {
-                        let name = |other| self.world.short_name(other);
-                        Ok(engine::explain(&kept.state, &self.world.lanes, self.clock.now(), &name, &kept.names.target()))
+                        let around = Surroundings {
+                            name: &|other| self.world.short_name(other),
+                            pursued: &|channel| self.world.pursued(kept.names.service.0, channel),
+                            target: &kept.names.target(),
+                        };
+                        Ok(engine::explain(&kept.state, &self.world.lanes, self.clock.now(), around))
                     }
                     None => match self.world.broken.get(&instance) {
                         Some(stopped) => Ok(stopped.explain()),

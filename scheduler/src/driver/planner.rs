@@ -23,6 +23,7 @@ use crate::store::{Store, StoreError, TokenRow};
 mod back;
 mod configs;
 mod diff;
+mod gates;
 mod gone;
 mod had;
 mod kept;

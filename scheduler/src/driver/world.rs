@@ -176,6 +176,13 @@ impl World {
         self.services.get(&service).cloned().unwrap_or_default()
     }
 
+    /// The version that a channel of a service pursues.
+    pub(super) fn pursued(&self, service: ServiceId, channel: &ChannelName) -> Option<String> {
+        let siblings = self.services.get(&service)?.iter().filter_map(|id| self.instances.get(id));
+        let mut there = siblings.filter(|kept| kept.names.channel.1 == *channel);
+        there.find_map(|kept| Some(kept.state.desired()?.version.clone()))
+    }
+
     /// `service/channel`, as explain names those who hold a place.
     pub(super) fn short_name(&self, id: InstanceId) -> String {
         self.names(id).map_or_else(|| id.to_string(), |names| format!("{}/{}", names.service.1, names.channel.1))

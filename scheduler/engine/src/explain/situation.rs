@@ -76,7 +76,7 @@ impl CauseChain<'_> {
         let (state, since) = (self.state, self.since());
         match situation {
             Situation::Deleted => {
-                let back = brings_back(self.target, state.had());
+                let back = brings_back(self.around.target, state.had());
                 let text = format!("a config took the release channel away; once the config has it again, {back}");
                 self.say("DELETED", text, since, None);
             }
@@ -179,7 +179,7 @@ impl CauseChain<'_> {
     fn upstream(&mut self, channel: &ChannelName, all: &[ChannelName]) {
         let (state, version) = (self.state, self.version());
         let names: Vec<&str> = all.iter().map(ChannelName::as_str).collect();
-        let both = self.target.replacen(" --channel ", &format!(" --channels {},", names.join(",")), 1);
+        let both = self.around.target.replacen(" --channel ", &format!(" --channels {},", names.join(",")), 1);
         let at = match state.upstream.get(channel) {
             Some(other) => format!("is converged at {other}"),
             None => "is not converged".to_owned(),
@@ -192,12 +192,24 @@ impl CauseChain<'_> {
                 duration(back.deadline_ms),
                 back.at
             ),
-            None => format!(
-                "channel `{channel}` {at}; ends when it is converged at {version}. Where {version} was not released to it, release to \
-                 both together with `pvnctl services push {both}`, or change the precondition"
-            ),
+            None => format!("channel `{channel}` {at}; ends when it is converged at {version}, {}", self.upstream_way_out(channel, &both)),
         };
         self.say("UPSTREAM_UNSTABLE", text, self.since(), None);
+    }
+
+    /// What brings the channel to the version of this one, as the end of a sentence. `both`: what names this channel and those that it
+    /// waits for in a command.
+    fn upstream_way_out(&self, channel: &ChannelName, both: &str) -> String {
+        let version = self.version();
+        let command = format!("release to both together with `pvnctl services push {both}`, or change the precondition");
+        match (self.around.pursued)(channel) {
+            Some(there) if there == version => {
+                let (service, _) = self.around.target.split_once(" --channel ").unwrap_or((self.around.target, ""));
+                format!("which was released there too: `pvnctl services explain {service} --channel {channel}` says what that waits for")
+            }
+            Some(there) => format!("and {there} is what was released there last: {command}"),
+            None => format!("and nothing was released there: {command}"),
+        }
     }
 
     fn window_shut(&mut self, opens_at: Option<Timestamp>) {

@@ -2,8 +2,8 @@
 
 use engine::desired::{Desired, Window};
 use engine::event::Event;
-use engine::explain;
 use engine::limiter::ConcurrencyLimiter;
+use engine::{Surroundings, explain};
 use schema::api::Explanation;
 use schema::id::BlobId;
 use schema::schedule::Schedule;
@@ -26,7 +26,7 @@ fn says(it: &Scenario, what: &str) {
 }
 
 fn explained(it: &Scenario) -> Explanation {
-    explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, &|_| String::new(), "")
+    explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, Surroundings::default())
 }
 
 fn next_applies(it: &Scenario) -> Vec<f64> {

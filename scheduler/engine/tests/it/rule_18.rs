@@ -3,7 +3,7 @@
 use engine::desired::{Cadence, Desired, Gate, Window};
 use engine::event::{Event, FetchResult, Outcome};
 use engine::limiter::{Blocked, ConcurrencyLimiter, Limit, Limits};
-use engine::{SITUATIONS, State, explain, situation, step};
+use engine::{SITUATIONS, State, Surroundings, explain, situation, step};
 use schema::api::Explanation;
 use schema::id::BlobId;
 use schema::output::{ObjectStatus, RuntimeObject};
@@ -26,7 +26,7 @@ fn rule_18_explain_of_a_full_limit_names_the_holder_and_its_job() {
     grant_all(&mut lanes, &mut states, now);
     let job = states[0].jobs_in_flight().next().unwrap().id;
     let waiting = step(states.remove(1), Event::Tick, now.plus_ms(1_000)).0;
-    let told = explain(&waiting, &lanes, now, &|_| "web/staging".to_owned(), "");
+    let told = explain(&waiting, &lanes, now, Surroundings { name: &|_| "web/staging".to_owned(), ..Surroundings::default() });
     assert_eq!(told.status.as_str(), "WAITING_PRECONDITIONS");
     let full = told.causes.iter().find(|cause| cause.code == "LIMIT_FULL").unwrap();
     assert_eq!(
@@ -44,7 +44,7 @@ fn rule_18_what_the_config_tells_the_people_who_are_asked_is_told_and_logged() {
     let asked = it.logged("approval.asked").next().unwrap();
     assert!(asked.message.ends_with(": look at the quota"), "{}", asked.message);
     assert_eq!(asked.data.get("description").map(String::as_str), Some("look at\nthe quota"));
-    let told = explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
+    let told = explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, Surroundings::default());
     let cause = told.causes.iter().find(|cause| cause.code == "APPROVAL_PENDING").unwrap();
     assert!(cause.message.contains(", with the words \"look at the quota\""), "{}", cause.message);
     let shown = serde_json::to_value(engine::view::approvals(it.state())).unwrap();
@@ -57,7 +57,7 @@ fn rule_18_errors_of_get_info_are_told_and_change_nothing() {
     it.run(Fetch, 0);
     it.run(GetInfo, 3);
     it.is("CONVERGED");
-    let told = explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
+    let told = explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, Surroundings::default());
     let cause = told.causes.iter().find(|cause| cause.code == "GET_INFO_FAILED").unwrap();
     assert!(cause.message.contains("exit code 3"), "{}", cause.message);
 }
@@ -69,7 +69,7 @@ fn rule_18_what_keeps_a_job_from_starting_is_told_with_its_deadline_until_it_sta
     it.waits(job, "ErrImagePull: no such image");
     it.until(5).waits(job, "ImagePullBackOff: back-off");
     let until = it.now.plus_ms(60_000);
-    let told = |it: &Scenario| explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
+    let told = |it: &Scenario| explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, Surroundings::default());
     let cause = told(&it).causes.into_iter().find(|cause| cause.code == "JOB_WAITS").unwrap();
     assert!(cause.message.contains("ImagePullBackOff: back-off; ends when the image can be pulled, or at its deadline"), "{cause:?}");
     assert_eq!((cause.since, cause.until), (Some(Timestamp::from_millis(START_MS)), Some(until)));
@@ -91,7 +91,7 @@ fn where_nothing_fetches_no_fetch_is_named_as_a_way_out() {
         let job = it.start(Apply).job;
         it.send(Event::Cancel { job, who: "ann".to_owned() });
         it.ends(job, Outcome::Cancelled { gone: true });
-        let told = explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
+        let told = explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, Surroundings::default());
         let way_out = &told.causes.iter().find(|cause| cause.code == "WAITS_FOR_PERSON").unwrap().message;
         assert_eq!(way_out.contains("fetch"), named, "{way_out}");
     }
@@ -104,7 +104,7 @@ fn who_approves_is_told_that_the_channel_before_has_left_the_version() {
     it.run(Fetch, 2);
     it.is("WAITING_MANUAL_APPROVAL RUNTIME_OBJECT_APPLY_NEEDED");
     let left = |it: &Scenario| {
-        let told = explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
+        let told = explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, Surroundings::default());
         let is_told = told.causes.iter().any(|cause| cause.code == "UPSTREAM_LEFT" && cause.message.contains("is at svc-0 by now"));
         (is_told, it.state().standing().message.contains("`staging` is at svc-0 by now, not at svc-1"))
     };
@@ -121,7 +121,7 @@ fn who_approves_is_told_that_the_channel_before_has_left_the_version() {
 fn a_fetch_that_fails_is_told_with_the_end_of_the_first_that_failed() {
     let mut it = Scenario::new(exit_code());
     let since = |it: &Scenario| {
-        let told = explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
+        let told = explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, Surroundings::default());
         told.causes.iter().find(|cause| cause.code == "FETCH_FAILED").map(|cause| it.seconds(cause.since.unwrap()))
     };
     it.run(Fetch, 0);
@@ -141,7 +141,7 @@ fn rule_18_that_the_place_of_a_job_cannot_be_looked_at_is_told_of_one_that_runs_
     it.begins(job);
     let deadline = it.state().job(job).unwrap().deadline.unwrap();
     it.until(5).is_unseen(job, Some("its cluster does not answer"));
-    let told = |it: &Scenario| explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
+    let told = |it: &Scenario| explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, Surroundings::default());
     let cause = |it: &Scenario| told(it).causes.into_iter().find(|cause| cause.code == "JOB_RUNNING").unwrap();
     let found = cause(&it);
     assert!(found.message.contains("runs; its cluster does not answer; ends when the cluster answers; it is stopped if"), "{found:?}");
@@ -313,7 +313,7 @@ fn rule_18_explain_gives_a_way_out_of_every_waiting_state() {
         let it = make();
         let mut lanes = ConcurrencyLimiter::new(limits(10, None), Timestamp::from_millis(START_MS));
         lanes.update(it.state(), ALONE);
-        let told = explain(it.state(), &lanes, it.now, &|_| "web/staging".to_owned(), "");
+        let told = explain(it.state(), &lanes, it.now, Surroundings { name: &|_| "web/staging".to_owned(), ..Surroundings::default() });
         assert!(told.causes.iter().any(|cause| cause.code == *code), "{story}: no {code} in {told:#?}");
         assert!(told.causes.iter().all(|cause| !cause.message.is_empty()) && !told.message.is_empty(), "{story}");
         let way_out = told.causes.iter().any(|cause| {
@@ -335,7 +335,10 @@ fn blocked_ways() -> Vec<(Blocked, Explanation)> {
         states.iter().for_each(|state| lanes.update(state, ALONE));
         grant_all(&mut lanes, &mut states, now);
         let last = states.iter().rev().find(|state| state.wants(Apply).is_some()).unwrap();
-        (lanes.blocked(last, Apply, now), explain(last, &lanes, now, &|_| "web/staging".to_owned(), ""))
+        (
+            lanes.blocked(last, Apply, now),
+            explain(last, &lanes, now, Surroundings { name: &|_| "web/staging".to_owned(), ..Surroundings::default() }),
+        )
     };
     let not_yet = Scenario::new(apply_only());
     let mut free = ConcurrencyLimiter::new(limits(1, None), now);
@@ -345,7 +348,7 @@ fn blocked_ways() -> Vec<(Blocked, Explanation)> {
         told(limits(1, None), None, 2, 0),
         told(limits(1_000, None), None, 200, 1_000),
         told(Limits { apply: Limit { total: 8, per_runtime: None }, ..limits(8, None) }, None, 8, 0),
-        (free.blocked(not_yet.state(), Apply, now), explain(not_yet.state(), &free, now, &|_| String::new(), "")),
+        (free.blocked(not_yet.state(), Apply, now), explain(not_yet.state(), &free, now, Surroundings::default())),
     ]
 }
 
@@ -394,7 +397,7 @@ fn rule_18_nobody_is_told_that_fetch_looks_where_there_is_none() {
     let mut it = Scenario::new(apply_only());
     it.run(Apply, 0);
     it.is("CONVERGED");
-    let told = explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
+    let told = explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, Surroundings::default());
     let cause = told.causes.iter().find(|cause| cause.code == "CONVERGED").unwrap();
     assert!(cause.message.contains("no fetch") && !cause.message.contains("keeps looking"), "{}", cause.message);
 }
@@ -404,8 +407,12 @@ fn rule_18_the_way_out_of_an_approval_is_the_command_that_gives_it() {
     let check = |seen: FetchResult, digest: Option<BlobId>| {
         let mut it = Scenario::new(before_apply());
         it.run_with(Fetch, 2, seen);
-        let told =
-            explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, &|_| String::new(), "web --app a --channel c");
+        let told = explain(
+            it.state(),
+            &ConcurrencyLimiter::new(limits(1, None), it.now),
+            it.now,
+            Surroundings { target: "web --app a --channel c", ..Surroundings::default() },
+        );
         let cause = told.causes.iter().find(|cause| cause.code == "APPROVAL_PENDING").unwrap();
         let approval = &engine::view::approvals(it.state())[0];
         assert_eq!(approval.plan_digest, digest.map(|digest| digest.to_string()));
@@ -422,7 +429,7 @@ fn rule_18_the_way_out_of_an_approval_is_the_command_that_gives_it() {
 #[test]
 fn rule_18_work_is_told_with_the_time_since_when_whatever_fetch_sees_of_it_each_time() {
     let since = |it: &Scenario, code: &str| {
-        let told = explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
+        let told = explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, Surroundings::default());
         told.causes.iter().find(|cause| cause.code == code).and_then(|cause| cause.since).map(|at| it.seconds(at))
     };
     let mut it = Scenario::new(Desired { gates: vec![stable(&["staging"])], ..exit_code() });
@@ -446,7 +453,7 @@ fn rule_18_a_stop_is_told_with_the_time_since_when() {
     it.begins(job);
     it.until(600);
     it.send(Event::Cancel { job, who: "ann".to_owned() });
-    let told = explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
+    let told = explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, Surroundings::default());
     let cause = told.causes.iter().find(|cause| cause.code == "JOB_STOPPING").unwrap();
     assert_eq!(cause.since, Some(it.now));
 }
@@ -455,7 +462,7 @@ fn rule_18_a_stop_is_told_with_the_time_since_when() {
 fn rule_18_an_answer_that_may_not_mean_what_it_says_is_told_until_there_is_another() {
     let mut it = Scenario::new(exit_code());
     let doubt = |it: &Scenario| {
-        let told = explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, &|_| String::new(), "");
+        let told = explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, Surroundings::default());
         let cause = told.causes.iter().find(|cause| cause.code == "DOUBTFUL_FETCH").map(|cause| cause.message.clone());
         assert_eq!(cause.as_ref().is_some_and(|doubt| told.message.contains(doubt)), cause.is_some(), "{told:#?}");
         cause
@@ -472,8 +479,12 @@ fn rule_18_the_way_past_a_channel_that_has_another_version_is_a_release_to_both(
     let mut it = Scenario::new(Desired { gates: vec![stable(&["staging"])], ..exit_code() });
     it.upstream("staging", Some("svc-0"));
     it.run(Fetch, 2);
-    let told =
-        explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, &|_| String::new(), "web --app a --channel eu");
+    let told = explain(
+        it.state(),
+        &ConcurrencyLimiter::new(limits(1, None), it.now),
+        it.now,
+        Surroundings { target: "web --app a --channel eu", ..Surroundings::default() },
+    );
     let cause = told.causes.iter().find(|cause| cause.code == "UPSTREAM_UNSTABLE").unwrap();
     assert!(cause.message.contains("`pvnctl services push web --app a --channels staging,eu`"), "{}", cause.message);
 }

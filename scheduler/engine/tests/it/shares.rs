@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use engine::desired::Desired;
 use engine::event::{Event, Outcome};
 use engine::limiter::{ConcurrencyLimiter, Limit, Limits};
-use engine::{State, explain, step};
+use engine::{State, Surroundings, explain, step};
 use schema::id::{InstanceId, ServiceId};
 use schema::status::JobKind;
 use schema::time::Timestamp;
@@ -68,7 +68,7 @@ fn one_of_many_is_sick_a_runtime_that_hangs_leaves_places_for_the_others() {
     (0..100).for_each(|_| daemon.add("sicker", 3));
     daemon.grant();
     let (state, _) = daemon.states.values().find(|(state, _)| state.wants(JobKind::Fetch).is_some()).unwrap();
-    let told = explain(state, &daemon.lanes, daemon.now, &|_| "web/staging".to_owned(), "");
+    let told = explain(state, &daemon.lanes, daemon.now, Surroundings { name: &|_| "web/staging".to_owned(), ..Surroundings::default() });
     let full = told.causes.iter().find(|cause| cause.code == "LIMIT_FULL").unwrap_or_else(|| panic!("{told:#?}"));
     assert!(full.message.contains("web/staging with job-") && full.message.contains("kept for other runtimes"), "{full:?}");
     daemon.add("late", 4);
@@ -116,7 +116,7 @@ fn rule_08_an_apply_that_may_still_run_keeps_its_place_where_the_config_counts_a
         }
         let late = now.plus_ms(60_000);
         let waiting = step(states[1].clone(), Event::Tick, late).0;
-        let told = explain(&waiting, &lanes, late, &|_| "web/staging".to_owned(), "");
+        let told = explain(&waiting, &lanes, late, Surroundings { name: &|_| "web/staging".to_owned(), ..Surroundings::default() });
         let full = &told.causes.iter().find(|cause| cause.code == "LIMIT_FULL").unwrap().message;
         assert!(
             full.contains(&format!("web/staging with {job}")) && full.contains("may still run, until `pvnctl services retry`"),
@@ -178,7 +178,12 @@ fn rule_08_the_place_of_a_channel_that_left_the_config_is_free_once_it_is_back_a
     grant_all(&mut lanes, &mut states, now);
     let job = states[0].jobs_in_flight().next().unwrap().id;
     let waits = |lanes: &ConcurrencyLimiter, states: &[State]| {
-        let told = explain(&step(states[1].clone(), Event::Tick, now).0, lanes, now, &|_| "web/staging".to_owned(), "");
+        let told = explain(
+            &step(states[1].clone(), Event::Tick, now).0,
+            lanes,
+            now,
+            Surroundings { name: &|_| "web/staging".to_owned(), ..Surroundings::default() },
+        );
         told.causes.into_iter().find(|cause| cause.code == "LIMIT_FULL").map(|cause| cause.message)
     };
     let lost = Event::JobEnded { job, outcome: Outcome::Unknown { why: "lost".to_owned(), gone: false } };
@@ -205,7 +210,7 @@ fn rule_11_an_apply_that_may_still_run_is_told_also_where_all_is_well() {
     it.is("FAILED APPLY_FAILED");
     let told = |it: &Scenario| {
         let lanes = ConcurrencyLimiter::new(limits(1, None), it.now);
-        let told = explain(it.state(), &lanes, it.now, &|_| "web/staging".to_owned(), "");
+        let told = explain(it.state(), &lanes, it.now, Surroundings { name: &|_| "web/staging".to_owned(), ..Surroundings::default() });
         told.causes.into_iter().filter(|cause| cause.code == "APPLY_UNSETTLED").map(|cause| cause.message).collect::<Vec<_>>()
     };
     assert_eq!(told(&it).len(), 1, "once: {:?}", told(&it));

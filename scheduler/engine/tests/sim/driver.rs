@@ -7,7 +7,7 @@ use engine::action::{Action, StartJob};
 use engine::desired::Desired;
 use engine::event::{Event, Outcome, Wait};
 use engine::limiter::{ConcurrencyLimiter, Limit, Limits};
-use engine::{GoBack, Start, State, explain, go_back_now, next_wake, start_now, step, void_start};
+use engine::{GoBack, Start, State, Surroundings, explain, go_back_now, next_wake, start_now, step, void_start};
 use schema::id::{BlobId, InstanceId, JobId, ReleaseId, ServiceId};
 use schema::status::{ApprovalKind, JobKind, Status};
 use schema::time::Timestamp;
@@ -263,7 +263,7 @@ impl Driver {
             Happening::SetBack => self.step_clock(-24 * 3_600_000),
             Happening::Help => {
                 for instance in 0..self.states.len() {
-                    let told = explain(&self.states[instance], &self.lanes, self.wall(), &|_| String::new(), "");
+                    let told = explain(&self.states[instance], &self.lanes, self.wall(), Surroundings::default());
                     let codes: Vec<&str> = told.causes.iter().map(|cause| cause.code.as_str()).collect();
                     if let Some(event) = people::help(&self.states[instance], &codes, &mut self.random) {
                         self.ask(instance, event);

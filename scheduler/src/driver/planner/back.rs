@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use engine::State;
-use engine::desired::Gate;
 use engine::event::Event;
 use schema::id::{ChannelName, InstanceId};
 use schema::status::Status;
@@ -219,35 +218,4 @@ impl Planner {
         }
         Ok(versions)
     }
-}
-
-/// Channels of a release that wait for one that neither gets it with them nor pursues its version: that may never end.
-pub(super) fn waits_for_others(
-    subject: &ReleaseSubject<'_>,
-    compiled: &[CompiledInstance],
-    version: &str,
-    elsewhere: &BTreeMap<ChannelName, String>,
-) -> Vec<String> {
-    let comes = |channel: &ChannelName| {
-        compiled.iter().any(|instance| instance.channel == *channel) || elsewhere.get(channel).is_some_and(|other| other == version)
-    };
-    let mut warnings = Vec::new();
-    for instance in compiled.iter().filter(|instance| !instance.desired.stable_before) {
-        let missing: BTreeSet<&ChannelName> =
-            instance.desired.gates.iter().flat_map(Gate::upstream).filter(|channel| !comes(channel)).collect();
-        if missing.is_empty() {
-            continue;
-        }
-        let join = |with: &str, quote: &str| missing.iter().map(|name| format!("{quote}{name}{quote}")).collect::<Vec<_>>().join(with);
-        let (names, are) = (join(" and ", "`"), if missing.len() == 1 { "is" } else { "are" });
-        warnings.push(format!(
-            "`{0}` waits until {names} {are} converged at {version}, which was not released there: release to both together with \
-             `pvnctl services push {1} --app {2} --channels {3},{0}`, or change the precondition of `{0}`",
-            instance.channel,
-            subject.service.name,
-            subject.application.name,
-            join(",", ""),
-        ));
-    }
-    warnings
 }

@@ -15,7 +15,7 @@ use super::super::calls::Plan;
 use super::super::going_back::Rollback;
 use super::super::world::InstanceNames;
 use super::super::{Caller, Refusal};
-use super::back::waits_for_others;
+use super::gates::{left_behind, waits_for_others};
 use super::kept::{come_apart, leaves_config};
 use super::snapshot::Concerned;
 use super::tried::compile_each;
@@ -145,6 +145,7 @@ impl Planner {
         plan.changes.push(Change::Release(Box::new(row)));
         // Nobody else has a version that is new.
         let mut warnings = waits_for_others(subject, &compiled, &version, &BTreeMap::new());
+        warnings.extend(self.left_behind(subject, channels, &compiled).await);
         warnings.extend(come_apart(&values, &compiled));
         if let Some(newest) = &newest {
             warnings.extend(self.brings_config_again(subject, newest, &version).await);
@@ -156,6 +157,12 @@ impl Planner {
         let message = format!("{} releases {}/{} {version}", caller.who, subject.application.name, subject.service.name);
         plan.entries.push(of_service(subject, entry("release.created", caller, message, json!({"release": id, "version": version}))));
         Ok(Pushed { release: id, version, warnings })
+    }
+
+    /// The channels that such a release leaves behind, in words. Where they cannot be read nothing is told: the release is no worse for it.
+    async fn left_behind(&self, subject: &ReleaseSubject<'_>, channels: &[Channel], compiled: &[CompiledInstance]) -> Vec<String> {
+        let now = self.store.service(subject.application.name.as_str(), subject.service.name.as_str()).await;
+        now.ok().flatten().map_or_else(Vec::new, |now| left_behind(subject, channels, compiled, &now))
     }
 
     pub(super) async fn rollback(

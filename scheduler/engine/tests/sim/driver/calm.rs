@@ -47,7 +47,12 @@ impl Driver {
         self.oracle.check_limits(&self.states, &limits(), max_concurrency);
         self.others_go_on();
         let state = &self.states[instance];
-        let told = explain(state, &self.lanes, self.wall(), &|id| format!("instance {}", self.ids[&id]), "");
+        let told = explain(
+            state,
+            &self.lanes,
+            self.wall(),
+            Surroundings { name: &|id| format!("instance {}", self.ids[&id]), ..Surroundings::default() },
+        );
         assert!(!told.causes.is_empty() && told.causes.iter().all(|cause| !cause.message.is_empty()), "nothing to say: {told:#?}");
         let waits_for_world = told.causes.iter().any(|cause| ["ends", "pvnctl"].iter().any(|word| cause.message.contains(word)));
         let moves =
@@ -83,7 +88,12 @@ impl Driver {
     }
 
     pub(super) fn describe(&self, instance: usize) -> String {
-        let told = explain(&self.states[instance], &self.lanes, self.wall(), &|id| format!("instance {}", self.ids[&id]), "");
+        let told = explain(
+            &self.states[instance],
+            &self.lanes,
+            self.wall(),
+            Surroundings { name: &|id| format!("instance {}", self.ids[&id]), ..Surroundings::default() },
+        );
         let (shape, target) = (&self.shapes[instance], &self.world.targets[instance]);
         format!("instance {instance}: {told:#?}\nwanted {shape:?}\nis {target:?}\n{:#?}", self.states[instance])
     }
