@@ -61,6 +61,9 @@ pub fn is_ours(key: &str) -> bool {
     OURS.contains(&key) || key.starts_with(HIDDEN_PREFIX)
 }
 
+/// Environment variable of the time between asking the command to stop and killing it, where the wrapper has no flag that says it.
+pub const KILL_AFTER_VARIABLE: &str = "PVN_KILL_AFTER";
+
 /// Environment variable of the directory where a wrapper keeps what it has not delivered.
 pub const SPOOL_VARIABLE: &str = "PVN_SPOOL_DIR";
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use schema::report::StructuredKind;
-use schema::wire::{FETCH_MODE_VARIABLE, KIND_VARIABLE};
+use schema::wire::{FETCH_MODE_VARIABLE, KILL_AFTER_VARIABLE, KIND_VARIABLE};
 
 pub(crate) use self::declared::{DeclaredInput, DeclaredOutput};
 use crate::signals;
@@ -121,7 +121,7 @@ pub(crate) struct ExecArguments {
     pub(crate) idle_timeout: Option<Duration>,
 
     /// Time between asking the command to stop and killing it
-    #[arg(long, value_name = "D", default_value = "10s", value_parser = length)]
+    #[arg(long, value_name = "D", default_value = "10s", env = KILL_AFTER_VARIABLE, value_parser = length)]
     pub(crate) kill_after: Duration,
 
     /// Who gets the signals that the wrapper gets

@@ -8,13 +8,14 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use schema::wire::KILL_AFTER_VARIABLE;
 
 use crate::args::{
     DELIVER_FOR, DeclaredInput, DeclaredOutput, ExecArguments, ExitCodes, ExpectedDocument, MAX_OUTPUT_BYTES, SignalScope, positive,
 };
 
 /// Variables that clap reads for flags that are absent.
-const VARIABLES: &[&str] = &["PVN_SPOOL_DIR", "PVN_DELIVERY_TIMEOUT"];
+const VARIABLES: &[&str] = &["PVN_SPOOL_DIR", "PVN_DELIVERY_TIMEOUT", KILL_AFTER_VARIABLE];
 
 /// The run that the arguments ask for, if they are `exec`, plain flags, `--` and a command.
 pub(crate) fn exec(arguments: &[OsString]) -> Option<ExecArguments> {

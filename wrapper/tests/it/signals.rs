@@ -76,11 +76,24 @@ fn term_trapped_output_after_it_kept() {
 
 #[test]
 fn term_ignored_by_the_child_is_followed_by_kill_after_the_grace() {
-    let running = script(&["--kill-after", "50ms"], &format!("trap '' TERM; {WAIT}")).spawn();
+    let check = |flags: &[&str], variable: &str| {
+        let running = script(flags, &format!("trap '' TERM; {WAIT}")).env("PVN_KILL_AFTER", variable).spawn();
+        running.until_written("ready");
+        running.signal(TERM);
+        let run = running.wait();
+        assert_eq!((run.code, run.report.signal.as_deref(), run.report.killed_after_grace), (137, Some("SIGKILL"), true));
+    };
+    check(&["--kill-after", "50ms"], "1h");
+    check(&[], "50ms");
+}
+
+#[test]
+fn the_grace_of_a_variable_lasts() {
+    let running = script(&[], &format!("trap 'sleep 11; exit 7' TERM; {WAIT}")).env("PVN_KILL_AFTER", "1h").spawn();
     running.until_written("ready");
     running.signal(TERM);
     let run = running.wait();
-    assert_eq!((run.code, run.report.signal.as_deref(), run.report.killed_after_grace), (137, Some("SIGKILL"), true));
+    assert_eq!((run.code, run.report.killed_after_grace), (7, false));
 }
 
 #[test]

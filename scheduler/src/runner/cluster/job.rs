@@ -13,7 +13,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use schema::id::JobId;
 use schema::status::JobKind;
-use schema::wire::{self, CA_VARIABLE, SECRET_KEYS_VARIABLE, SPOOL_VARIABLE};
+use schema::wire::{self, CA_VARIABLE, KILL_AFTER_VARIABLE, SECRET_KEYS_VARIABLE, SPOOL_VARIABLE};
 use serde_json::{Map, Value, json};
 
 use super::stop::LEAST_GRACE_S;
@@ -46,6 +46,13 @@ const REPLACEMENT: &str = "podReplacementPolicy";
 
 /// How long a Pod has to end, seconds.
 const GRACE: &str = "terminationGracePeriodSeconds";
+
+/// That of a Pod that does not say. Source: `terminationGracePeriodSeconds` of core/v1.
+const DEFAULT_GRACE_S: u64 = 30;
+
+/// What a wrapper keeps for itself of the time that its Pod has to end, ms: it kills the command before the cluster kills both, so
+/// that what is left behind is gone and the report is out. Source: twice the wrapper's 2 s for what the command leaves, and a second.
+const WRAPPER_SHARE_MS: u64 = 5_000;
 
 /// Directory in the container where the wrapper is put.
 const WRAPPER_DIRECTORY: &str = "/pvn";
@@ -118,6 +125,7 @@ pub(super) fn objects(
     if pod.get(GRACE) == Some(&json!(0)) {
         pod.insert(GRACE.to_owned(), json!(LEAST_GRACE_S));
     }
+    let grace_ms = pod.get(GRACE).and_then(Value::as_u64).unwrap_or(DEFAULT_GRACE_S).saturating_mul(1000);
     let pod_context = pod.get("securityContext").cloned().unwrap_or_default();
 
     let containers = pod.get_mut("containers").and_then(Value::as_array_mut).ok_or("the Job has no containers")?;
@@ -131,6 +139,11 @@ pub(super) fn objects(
         variables.entry(CA_VARIABLE.to_owned()).or_insert_with(|| json!({"name": CA_VARIABLE, "value": file}));
         list(main, "volumeMounts")?.push(json!({"name": AUTHORITIES, "mountPath": AUTHORITIES_DIRECTORY, "readOnly": true}));
     }
+    // Whoever knows better says so, there or with a flag of the wrapper.
+    variables.entry(KILL_AFTER_VARIABLE.to_owned()).or_insert_with(|| {
+        let kill_after_ms = grace_ms.saturating_sub(WRAPPER_SHARE_MS).max(grace_ms / 2);
+        json!({"name": KILL_AFTER_VARIABLE, "value": format!("{kill_after_ms}ms")})
+    });
     add_variables(main, variables)?;
     let wrapper = cluster.place.wrapper_image.as_ref().map(|image| wrap(main, &pod_context, spec, image)).transpose()?;
     if let Some(init) = wrapper {

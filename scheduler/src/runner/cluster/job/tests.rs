@@ -58,6 +58,7 @@ fn what_the_file_leaves_open_is_ours() {
                     "env": [
                         {"name": "PVN_API_URL", "valueFrom": {"secretKeyRef": {"name": name, "key": "PVN_API_URL"}}},
                         {"name": "PVN_JOB_KIND", "value": "getInfo"},
+                        {"name": "PVN_KILL_AFTER", "value": "25000ms"},
                         {"name": "PVN_TOKEN", "valueFrom": {"secretKeyRef": {"name": name, "key": "PVN_TOKEN"}}},
                     ],
                 }]},
@@ -78,6 +79,31 @@ fn a_pod_is_never_gone_before_its_end_can_be_seen() {
         let objects = objects(&spec, &cluster, &reach(), None).unwrap();
         assert_eq!(objects.job["spec"]["template"]["spec"]["terminationGracePeriodSeconds"], expected);
     }
+}
+
+#[test]
+fn a_command_has_the_grace_of_its_pod_but_for_what_its_wrapper_needs() {
+    let told = |grace: Value, own: Option<&str>, of_config: Option<&str>| {
+        let mut file = minimal();
+        file["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = grace;
+        if let Some(own) = own {
+            file["spec"]["template"]["spec"]["containers"][0]["env"] = json!([{"name": "PVN_KILL_AFTER", "value": own}]);
+        }
+        let (mut spec, cluster) = spec(file);
+        spec.env.extend(of_config.map(|value| ("PVN_KILL_AFTER".to_owned(), value.to_owned())));
+        let objects = objects(&spec, &cluster, &reach(), None).unwrap();
+        let env = objects.job["spec"]["template"]["spec"]["containers"][0]["env"].as_array().unwrap().clone();
+        let given: Vec<_> = env.iter().filter(|entry| entry["name"] == "PVN_KILL_AFTER").collect();
+        assert_eq!(given.len(), 1, "{env:?}");
+        given[0]["value"].as_str().unwrap().to_owned()
+    };
+    for (grace, expected) in
+        [(json!(0), "500ms"), (json!(8), "4000ms"), (json!(30), "25000ms"), (json!(600), "595000ms"), (json!(null), "25000ms")]
+    {
+        assert_eq!(told(grace.clone(), None, None), expected, "{grace}");
+    }
+    assert_eq!(told(json!(600), Some("1m"), None), "1m");
+    assert_eq!(told(json!(600), None, Some("2m")), "2m");
 }
 
 #[test]
