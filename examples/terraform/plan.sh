@@ -1,5 +1,7 @@
 #!/bin/sh
 # Is there work to do? terraform's own codes say it: 0 no changes, 2 changes, 1 error.
+# A shell ends with 2 of its own, too, when a script is broken: a 2 that terraform does not mean is an error.
+trap '[ $? != 2 ] || [ "${code:-}" = 2 ] || exit 1' EXIT
 set -eu
 . ./tool.sh
 
