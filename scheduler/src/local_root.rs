@@ -16,6 +16,16 @@ const ROOT: &str = "local_root";
 /// # Errors
 /// When the database cannot be used.
 pub(crate) async fn of(store: &Store, clock: &Clock, root: PathBuf, is_given: bool) -> Result<PathBuf> {
+    let root = known_or(store, clock, root, is_given).await?;
+    if !root.is_dir() {
+        // Jobs on clusters need none, and what is mounted there may come later.
+        tracing::warn!("commands of `local` start in {}, which is no directory: no job of them can start until it is one", root.display());
+    }
+    Ok(root)
+}
+
+/// The one that the database knows, unless another one is meant.
+async fn known_or(store: &Store, clock: &Clock, root: PathBuf, is_given: bool) -> Result<PathBuf> {
     let known = match store.meta(ROOT).await {
         Err(StoreError::Corrupt(_)) => None,
         known => known?.map(PathBuf::from),

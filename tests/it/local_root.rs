@@ -49,4 +49,10 @@ fn p2_a_daemon_that_is_started_from_another_directory_applies_where_it_did_befor
     scheduler.run(&Start { root: Some(&first), ..Start::default() });
     scheduler.ok(&push);
     assert_eq!(ran(), 3);
+    assert!(!scheduler.log().contains("is no directory"), "{}", scheduler.log());
+
+    // What is named and not there is not made up for, and said at once.
+    scheduler.stop();
+    scheduler.run(&Start { arguments: &named, root: Some(&first), ..Start::default() });
+    assert!(scheduler.log().contains(&format!("start in {}, which is no directory", second.display())), "{}", scheduler.log());
 }
