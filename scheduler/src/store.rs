@@ -26,6 +26,7 @@ mod applications;
 mod backup;
 mod changes;
 mod commit;
+mod damage;
 mod database_id;
 mod documents;
 mod events;
@@ -53,6 +54,7 @@ pub use actions::PendingAction;
 pub use applications::{ApplicationRow, ChannelRow, ChannelSummary, RuntimeRow, RuntimeSummary, ServiceRow};
 pub use backup::{Snapshot, snapshot};
 pub use commit::{Change, Commit};
+pub use damage::check_undamaged;
 pub use database_id::{DatabaseFacts, peek};
 pub use documents::{DocumentKind, StoredDocument, StoredDocumentKey};
 pub use events::EventFilter;
@@ -122,6 +124,14 @@ pub enum StoreError {
         to: PathBuf,
         /// What was said.
         why: String,
+    },
+    /// Its file is not what SQLite wrote there.
+    #[error("the database {} is damaged: {found}", path.display())]
+    Damaged {
+        /// The database.
+        path: PathBuf,
+        /// What SQLite found.
+        found: String,
     },
     /// Somebody else changed the row first, or it is there already.
     #[error("{0}")]

@@ -180,6 +180,7 @@ impl From<StoreError> for Error {
             | StoreError::Newer { .. }
             | StoreError::Owned { .. }
             | StoreError::Paths { .. }
+            | StoreError::Damaged { .. }
             | StoreError::Sealed(_) => Self::internal(error),
         }
     }

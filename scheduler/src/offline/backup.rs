@@ -1,12 +1,16 @@
 //! `pvn-scheduler backup FILE`: database, blobs and, when asked, the key in one tar file, while the daemon runs.
 //!
 //! ```text
-//! manifest.json   what made it, when, and which migration is in it
+//! manifest.json   what made it, when, which migration is in it, and the digest of each part that is not named by its own
 //! pvn.db          the database at one moment
 //! secret.key      with --with-key only
 //! blobs/HEX       each blob that the database names, by its digest
 //! ```
+//!
+//! Nobody learns that a backup is damaged only when they need it: the copy of the database is checked before it is packed, and
+//! `restore` finds what changed afterwards by the digests.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -20,7 +24,7 @@ use super::DataLocation;
 use crate::clock::Clock;
 use crate::key;
 use crate::secrets::KEY_FILE;
-use crate::store;
+use crate::store::{self, StoreError};
 
 /// The form of the file.
 pub(super) const FORMAT: u32 = 1;
@@ -41,6 +45,8 @@ pub(super) struct Manifest {
     pub(super) created_at: String,
     /// The newest migration of the database.
     pub(super) migration: i64,
+    /// SHA-256 of the database, and of the key where it is in the file, by their names. `None` where an older pvn wrote it.
+    pub(super) digests: Option<BTreeMap<String, BlobId>>,
 }
 
 const EXAMPLES: &str = "\
@@ -93,7 +99,7 @@ pub async fn backup(arguments: &BackupArguments) -> anyhow::Result<String> {
     // Both are for our user alone, and go by themselves when this fails.
     let home = tempfile::Builder::new().prefix(".pvn-backup-").tempdir_in(directory).with_context(at)?;
     let copy = home.path().join(DATABASE);
-    let snapshot = store::snapshot(&database, &copy).await?;
+    let snapshot = store::snapshot(&database, &copy).await.map_err(no_backup)?;
     let key = with_key.then(|| place.key_file());
     if let Some(key) = &key
         && key::check(key, &database, &snapshot.key)?.is_none()
@@ -105,6 +111,8 @@ pub async fn backup(arguments: &BackupArguments) -> anyhow::Result<String> {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         created_at: Clock::System.now().to_string(),
         migration: snapshot.migration,
+        // Of what is packed, when it is.
+        digests: None,
     };
     let blobs = place.data_dir.join("blobs");
     let wanted = BlobSelection {
@@ -117,7 +125,7 @@ pub async fn backup(arguments: &BackupArguments) -> anyhow::Result<String> {
     let partial = home.path().join("backup.tar");
     let (copied, missing) = {
         let (partial, copy) = (partial.clone(), copy.clone());
-        tokio::task::spawn_blocking(move || write(&partial, &manifest, &copy, key.as_deref(), &blobs, &wanted)).await?.with_context(at)?
+        tokio::task::spawn_blocking(move || write(&partial, manifest, &copy, key.as_deref(), &blobs, &wanted)).await?.with_context(at)?
     };
     // Whole or not there.
     std::fs::hard_link(&partial, file).with_context(|| format!("failed to put {} in place", file.display()))?;
@@ -128,6 +136,17 @@ pub async fn backup(arguments: &BackupArguments) -> anyhow::Result<String> {
     let clear = "what jobs printed and left (output, plans, explanations) is in it in clear, and plans may hold secrets: let nobody read it \
                  who may not know those";
     Ok(format!("{}: {} MiB, {copied} blobs{lost}; {key}; {clear}", file.display(), size >> 20))
+}
+
+/// Adds to the error of a database that is damaged what can still be done.
+fn no_backup(error: StoreError) -> anyhow::Error {
+    match error {
+        StoreError::Damaged { .. } => anyhow::Error::new(error).context(
+            "no backup was made: stop the scheduler, look after its disk, and restore an earlier backup with `pvn-scheduler restore`; \
+             where there is none, `sqlite3 FILE .recover` saves of the database what can be read",
+        ),
+        other => other.into(),
+    }
 }
 
 /// Every blob on the disk.
@@ -156,7 +175,7 @@ struct BlobSelection {
 
 fn write(
     to: &Path,
-    manifest: &Manifest,
+    mut manifest: Manifest,
     copy: &Path,
     key: Option<&Path>,
     blobs: &Path,
@@ -165,11 +184,13 @@ fn write(
     use std::os::unix::fs::OpenOptionsExt;
     let file = File::options().write(true).create_new(true).mode(0o600).open(to)?;
     let mut tar = tar::Builder::new(io::BufWriter::new(file));
-    let text = serde_json::to_vec_pretty(manifest)?;
+    let parts: Vec<(&str, &Path)> = [(DATABASE, copy)].into_iter().chain(key.map(|key| (KEY_FILE, key))).collect();
+    let digests = parts.iter().map(|(name, path)| Ok(((*name).to_owned(), BlobId::of_reader(File::open(path)?)?)));
+    manifest.digests = Some(digests.collect::<io::Result<_>>()?);
+    let text = serde_json::to_vec_pretty(&manifest)?;
     append(&mut tar, MANIFEST, text.len() as u64, text.as_slice())?;
-    append_file(&mut tar, DATABASE, &File::open(copy)?)?;
-    if let Some(key) = key {
-        append_file(&mut tar, KEY_FILE, &File::open(key)?)?;
+    for (name, path) in parts {
+        append_file(&mut tar, name, &File::open(path)?)?;
     }
     let (mut copied, mut missing) = (0, 0);
     let certain = wanted.blobs.iter().map(|blob| (blob, true));

@@ -2,11 +2,11 @@
 //! until a person activates it, because the one that was backed up may still run.
 
 use std::fs::{DirBuilder, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use schema::id::BlobId;
 use schema::status::Role;
@@ -19,7 +19,7 @@ use crate::blobs::{Blobs, Keep};
 use crate::clock::{self, Clock};
 use crate::daemon::TOKEN_FILE;
 use crate::secrets::{self, KEY_FILE, Sealer, hex};
-use crate::store::{Change, Commit, Fit, Store};
+use crate::store::{self, Change, Commit, Fit, Store, StoreError};
 use crate::{driver, private};
 
 /// Longest manifest or key that is read, bytes: both are some lines.
@@ -70,9 +70,14 @@ pub async fn restore(arguments: &RestoreArguments) -> anyhow::Result<String> {
     let made = new.work.path().to_owned();
 
     let (copied, spoiled) = {
-        let (file, made) = (file.clone(), made.clone());
-        tokio::task::spawn_blocking(move || unpack(&file, &made)).await??
+        let (file, made, key_is_given) = (file.clone(), made.clone(), secret_key_file.is_some());
+        tokio::task::spawn_blocking(move || unpack(&file, &made, key_is_given)).await??
     };
+    // Older backups know no digest, and what a backup was made of may have been damaged before.
+    store::check_undamaged(&made.join(DATABASE)).await.map_err(|error| match error {
+        StoreError::Damaged { found, .. } => anyhow!("{found}").context(damaged(file, DATABASE)),
+        other => other.into(),
+    })?;
     let key = made.join(KEY_FILE);
     if let Some(given) = secret_key_file {
         let text = std::fs::read_to_string(given).with_context(|| format!("failed to read the key {}", given.display()))?;
@@ -176,8 +181,21 @@ impl Drop for New<'_> {
     }
 }
 
-fn unpack(file: &Path, to: &Path) -> anyhow::Result<(usize, usize)> {
-    let broken = || format!("{} is no backup of a pvn-scheduler, or it is cut off", file.display());
+/// That a part of the backup is not what was backed up, and what to do.
+fn damaged(file: &Path, part: &str) -> String {
+    match part {
+        KEY_FILE => format!(
+            "{}: its key `{KEY_FILE}` is damaged; give the one of that time, from the data directory that was backed up or a copy of it, with \
+             --secret-key-file, or restore another backup",
+            file.display()
+        ),
+        database => format!("{}: its database `{database}` is damaged, so nothing was restored; restore another backup", file.display()),
+    }
+}
+
+/// Writes what is in the backup into a new directory. Returns how many blobs there are, and how many were spoiled.
+fn unpack(file: &Path, to: &Path, key_is_given: bool) -> anyhow::Result<(usize, usize)> {
+    let broken = || format!("{} is no backup of a pvn-scheduler, or it is damaged or cut off; restore another backup", file.display());
     let opened = File::open(file).with_context(|| format!("failed to open {}", file.display()))?;
     let mut archive = tar::Archive::new(io::BufReader::new(opened));
     let at = || format!("failed to write in {}", to.display());
@@ -201,14 +219,23 @@ fn unpack(file: &Path, to: &Path) -> anyhow::Result<(usize, usize)> {
                 manifest = Some(found);
             }
             (_, None) => bail!(broken()),
-            (DATABASE | KEY_FILE, Some(_)) => {
+            (DATABASE | KEY_FILE, Some(manifest)) => {
                 let path = to.join(&name);
                 if path.exists() {
                     bail!(broken());
                 }
-                let mut out = File::options().write(true).create_new(true).mode(0o600).open(&path).with_context(at)?;
+                let mut out = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path).with_context(at)?;
                 extract(&mut entry, &mut out, broken, at)?;
                 out.sync_all().with_context(at)?;
+                // Of one that is cut off the next part says so.
+                let is_whole = out.metadata().with_context(at)?.len() == entry.size();
+                out.rewind().with_context(at)?;
+                let found = BlobId::of_reader(out).with_context(at)?;
+                let is_changed = manifest.digests.as_ref().is_some_and(|digests| digests.get(&name) != Some(&found));
+                let is_needed = name == DATABASE || !key_is_given;
+                if is_whole && is_changed && is_needed {
+                    bail!(damaged(file, &name));
+                }
             }
             (other, Some(_)) => {
                 let Some(id) = other.strip_prefix(BLOBS).and_then(|hex| format!("sha256:{hex}").parse::<BlobId>().ok()) else {
@@ -227,11 +254,18 @@ fn unpack(file: &Path, to: &Path) -> anyhow::Result<(usize, usize)> {
             }
         }
     }
-    if !to.join(DATABASE).exists() {
+    if !to.join(DATABASE).exists() || !is_ended(archive.into_inner()) {
         bail!(broken());
     }
     rustix::fs::sync();
     Ok((copied, spoiled))
+}
+
+/// Whether what comes after the last part is the second block of the end, and not that of a file which is cut off between two parts.
+/// Source: tar(5): two blocks of zeros end an archive; the first one was read.
+fn is_ended(mut rest: impl Read) -> bool {
+    let mut block = [0; 512];
+    rest.read_exact(&mut block).is_ok() && block == [0; 512]
 }
 
 /// Copies a part of the backup. What cannot be read is the backup's fault, what cannot be written the new directory's.

@@ -11,7 +11,7 @@ use sqlx::Connection as _;
 use sqlx::sqlite::SqliteConnectOptions;
 
 use super::row::get;
-use super::{Connection, KeyMark, MIGRATIONS, Result, Store, StoreError, meta, unavailable};
+use super::{Connection, KeyMark, MIGRATIONS, Result, Store, StoreError, damage, meta, unavailable};
 use crate::retention::Named;
 
 /// When the database was restored from a backup; there until a person says that it may act.
@@ -48,7 +48,7 @@ pub struct Snapshot {
 ///
 /// # Errors
 /// [`StoreError::Newer`] when a newer pvn made the database, [`StoreError::Unavailable`] when it cannot be read,
-/// [`StoreError::Copy`] when the copy cannot be written, [`StoreError::Paths`] when this is not the path that the daemon uses: its
+/// [`StoreError::Damaged`] when SQLite cannot make it out, [`StoreError::Copy`] when the copy cannot be written, [`StoreError::Paths`] when this is not the path that the daemon uses: its
 /// log, and what is in it, would be missing.
 pub async fn snapshot(database: &Path, to: &Path) -> Result<Snapshot> {
     super::one_path::hold(database)?;
@@ -56,12 +56,13 @@ pub async fn snapshot(database: &Path, to: &Path) -> Result<Snapshot> {
     let mut connection = Connection::connect_with(&options).await.map_err(unavailable(database))?;
     let migration = migration(&mut connection, database).await?;
     let into = to.to_str().ok_or_else(|| StoreError::Invalid(format!("{} is not UTF-8", to.display())))?;
-    sqlx::query("VACUUM INTO $1")
-        .bind(into)
-        .execute(&mut connection)
-        .await
-        .map_err(|error| StoreError::Copy { to: to.to_owned(), why: error.to_string() })?;
+    sqlx::query("VACUUM INTO $1").bind(into).execute(&mut connection).await.map_err(|error| {
+        let copy = || StoreError::Copy { to: to.to_owned(), why: error.to_string() };
+        damage::of(database, &error).unwrap_or_else(copy)
+    })?;
     connection.close().await?;
+    // The copy, which nobody else uses: the daemon goes on meanwhile.
+    damage::check_undamaged(to).await?;
 
     let mut copy = Connection::connect_with(&SqliteConnectOptions::new().filename(to).read_only(true)).await.map_err(unavailable(to))?;
     let blobs = named_blobs(&mut copy).await?;
@@ -75,8 +76,10 @@ pub async fn snapshot(database: &Path, to: &Path) -> Result<Snapshot> {
 }
 
 async fn migration(connection: &mut Connection, path: &Path) -> Result<i64> {
-    let found: Option<i64> =
-        sqlx::query_scalar("SELECT MAX(version) FROM _sqlx_migrations").fetch_one(connection).await.map_err(unavailable(path))?;
+    let found: Option<i64> = sqlx::query_scalar("SELECT MAX(version) FROM _sqlx_migrations")
+        .fetch_one(connection)
+        .await
+        .map_err(|error| damage::of(path, &error).unwrap_or_else(|| unavailable(path)(error)))?;
     let (found, known) = (found.unwrap_or(0), MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or(0));
     if found > known { Err(StoreError::Newer { path: path.to_owned(), found, known }) } else { Ok(found) }
 }
