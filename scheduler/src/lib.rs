@@ -20,6 +20,7 @@ pub mod perform;
 mod private;
 pub mod program;
 pub mod retention;
+mod room;
 pub mod runner;
 pub mod secrets;
 pub mod settings;

@@ -102,7 +102,7 @@ pub async fn prune(arguments: &PruneArguments) -> anyhow::Result<String> {
     let place = &arguments.place;
     let database = place.database()?;
     private::check_owner(&place.data_dir, &database).with_context(|| unusable(&place.data_dir))?;
-    let free = || reserve::free_bytes(&database).unwrap_or(0) >> 20;
+    let free = || reserve::free(&database).map_or_else(|| "? MiB".to_owned(), |room| room.to_string());
     let before = free();
     // Whatever was half written goes first: that needs no room, and opening the database may.
     let (blobs, way) = {
@@ -127,7 +127,7 @@ pub async fn prune(arguments: &PruneArguments) -> anyhow::Result<String> {
         Ok(reserve) => format!("{} MiB are set aside for a full disk", reserve.len() >> 20),
         Err(_) => format!("nothing is set aside for a full disk: that needs {} MiB of room", reserve::ROOM_BYTES >> 20),
     };
-    Ok(format!("{said}; {before} MiB were free and {} MiB are; {aside}", free()))
+    Ok(format!("{said}; {before} were free and {} are; {aside}", free()))
 }
 
 /// Adds to an error of a full disk what to do.

@@ -19,6 +19,7 @@ use sqlx::sqlite::{SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, Sq
 
 use crate::clock;
 use crate::retention::RetentionMetrics;
+use crate::room::DiskRoom;
 use crate::secrets::{SealError, Sealer};
 
 mod actions;
@@ -104,6 +105,10 @@ const CHECKPOINT_PAGES: &str = "8000";
 /// Room that the disk must have for a change. SQLite reuses its log, so on a full disk small commits go on for a while, and
 /// jobs would be decided that have no room to run. Less than a commit of a full batch with reports, 1 MiB.
 const ROOM_BYTES: u64 = 1 << 20;
+
+/// The same of files: what a change decides makes them, up to ten for each job that starts, and so does the end of what runs. Also
+/// what stays for the next start, whose database needs files for its log, and for `prune`.
+const ROOM_FILES: u64 = 256;
 
 /// Most items of one page.
 pub const PAGE_LIMIT: u32 = 1000;
@@ -382,15 +387,12 @@ impl Store {
     /// Refuses changes on a disk that is as good as full.
     fn check_room(&self) -> Result<()> {
         for path in [Some(&self.path), self.beside.as_ref()].into_iter().flatten() {
-            let Ok(disk) = rustix::fs::statvfs(path) else { continue };
-            let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-            if free < ROOM_BYTES {
+            let lack = DiskRoom::on(path).and_then(|room| room.lack("a change", ROOM_BYTES, ROOM_FILES));
+            if let Some(lack) = lack {
                 return Err(StoreError::Unavailable(format!(
-                    "the disk that holds {} has {} KiB left and a change may need {} KiB; make room on it, or stop the scheduler and remove what \
-                     is not kept any more with `pvn-scheduler prune`",
-                    path.display(),
-                    free >> 10,
-                    ROOM_BYTES >> 10
+                    "the disk that holds {} {lack}; make room on it, or stop the scheduler and remove what is not kept any more with \
+                     `pvn-scheduler prune`",
+                    path.display()
                 )));
             }
         }

@@ -13,8 +13,20 @@ impl SmallDisk {
     /// # Panics
     /// When the directory cannot be made.
     pub fn mount(path: &Path, size: &str) -> Option<Self> {
+        Self::mount_with(path, &format!("size={size}"))
+    }
+
+    /// The same of this size and with room for so many files (inodes).
+    ///
+    /// # Panics
+    /// When the directory cannot be made.
+    pub fn mount_for_files(path: &Path, size: &str, files: u32) -> Option<Self> {
+        Self::mount_with(path, &format!("size={size},nr_inodes={files}"))
+    }
+
+    fn mount_with(path: &Path, options: &str) -> Option<Self> {
         std::fs::create_dir_all(path).expect("a directory can be made");
-        let mount = Command::new("mount").args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"]).arg(path).output();
+        let mount = Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(path).output();
         mount.is_ok_and(|output| output.status.success()).then(|| Self(path.to_owned()))
     }
 
@@ -27,6 +39,28 @@ impl SmallDisk {
         for size in [1 << 16, 1 << 12, 1] {
             while file.write_all(&vec![0; size]).is_ok() {}
         }
+    }
+
+    /// Makes as many empty files as there is room for.
+    ///
+    /// # Panics
+    /// When no directory can be made for them.
+    pub fn fill_files(&self) {
+        let fillers = self.0.join("fillers");
+        std::fs::create_dir(&fillers).expect("a directory can be made");
+        for number in 0.. {
+            if std::fs::File::create(fillers.join(number.to_string())).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Removes those.
+    ///
+    /// # Panics
+    /// When there are none.
+    pub fn free_files(&self) {
+        std::fs::remove_dir_all(self.0.join("fillers")).expect("files can be removed");
     }
 
     /// Gives the room back.

@@ -127,6 +127,37 @@ fn p9_disk_full_starts_nothing_new_visibly_and_recovers() {
     scheduler.kill();
 }
 
+#[test]
+fn p9_a_disk_without_room_for_files_starts_nothing_new_visibly_and_recovers() {
+    let test = "p9_a_disk_without_room_for_files_starts_nothing_new_visibly_and_recovers";
+    let mut scheduler = Scheduler::stopped();
+    let Some(disk) = SmallDisk::mount_for_files(&scheduler.data(), "100m", 800) else {
+        return skip::skipped(test, "mounting a small file system needs root");
+    };
+    let files = Files::new(scheduler.home());
+    scheduler.run(&Start::default());
+    scheduler.apply(&Files::configs(1, 1));
+    scheduler.ok(&["services", "push", "s0", "--app", "app"]);
+    converged(&scheduler);
+
+    disk.fill_files();
+    files.drift("s0", "c0");
+    let applies = files.ledger().len();
+    readiness(&scheduler, 503);
+    let (_, why) = scheduler.get("/readyz").expect("it answers");
+    assert!(why.contains("no room for more files (inodes)") || why.contains("more files (inodes) and a change"), "{why}");
+    assert!(why.contains(&scheduler.data().display().to_string()) && why.contains("`pvn-scheduler prune`"), "{why}");
+    let told = scheduler.json(&["services", "explain", "s0", "--app", "app", "--channel", "c0"]).to_string();
+    assert!(told.contains("NOTHING_STORED") && told.contains("(inodes)"), "{told}");
+    assert_eq!(files.ledger().len(), applies, "nothing new is started");
+
+    disk.free_files();
+    readiness(&scheduler, 200);
+    wait::until("the drift to be repaired after all", || files.state("s0", "c0"));
+    assert_eq!(files.overlaps(), "");
+    scheduler.kill();
+}
+
 fn problem(answer: reqwest::blocking::Response, status: u16) -> Value {
     assert_eq!(answer.status().as_u16(), status);
     assert_eq!(answer.headers()["content-type"], "application/problem+json");

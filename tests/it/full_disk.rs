@@ -192,6 +192,36 @@ fn a_full_disk_without_a_reserve_is_named_with_what_to_do() {
     scheduler.kill();
 }
 
+#[test]
+fn a_disk_without_room_for_files_is_named_with_what_to_do() {
+    let test = "a_disk_without_room_for_files_is_named_with_what_to_do";
+    let mut scheduler = Scheduler::stopped();
+    let Some(disk) = SmallDisk::mount_for_files(&scheduler.data(), SIZE, 800) else {
+        return skip::skipped(test, "mounting a small file system needs root");
+    };
+    let files = Files::new(scheduler.home());
+    scheduler.run(&Start::default());
+    scheduler.apply(&Files::configs(1, 1));
+    scheduler.ok(&["services", "push", "s0", "--app", "app"]);
+    scheduler.channel_becomes("s0", "c0", "CONVERGED");
+    assert!(scheduler.stop().success());
+    disk.fill_files();
+    let served = scheduler.is_refused(&Start::default());
+    let (pruned, activated) = (by_hand(&scheduler, "prune").1, by_hand(&scheduler, "activate").1);
+    for said in [served, pruned, activated] {
+        for part in ["more files (inodes), too little to use it", "remove some 16 files"] {
+            assert!(said.contains(part), "no {part}: {said}");
+        }
+    }
+    disk.free_files();
+    let (output, said) = by_hand(&scheduler, "prune");
+    assert!(output.status.success() && said.contains("files (inodes) were free and"), "{said}");
+    scheduler.run(&Start::default());
+    readiness(&scheduler, 200);
+    assert_eq!(files.overlaps(), "");
+    scheduler.kill();
+}
+
 /// Serves with a log of this kind, does a round of work and stops.
 fn check_log(make: impl FnOnce(&Path) -> Option<std::fs::File>, is_read: bool, filter: &str) {
     let mut scheduler = Scheduler::stopped();

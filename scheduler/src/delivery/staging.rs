@@ -25,6 +25,7 @@ use schema::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::growing::{Appended, GrowingFile};
+use crate::room::DiskRoom;
 
 /// Most bytes of one stream that are kept, whatever `--max-output` the job was given: 64 times the wrapper's default, and more
 /// than anybody reads. A job that has to print more has to keep it elsewhere.
@@ -39,6 +40,10 @@ pub const FILES_LIMIT: usize = 64;
 /// Room that uploads leave on the disk, for the database beside them: it needs little, and without it nothing can be decided
 /// any more.
 const ROOM_BYTES: u64 = 64 << 20;
+
+/// The same of files. Less than what the database leaves when it decides nothing any more, so that what runs then can still hand
+/// over what it has.
+const ROOM_FILES: u64 = 64;
 
 const ORDER: &str = "order.json";
 const STARTED: &str = "started";
@@ -289,19 +294,14 @@ impl Staging {
 
     /// Refuses more on a disk that is as good as full. A disk that does not tell is tried.
     fn check_room(&self) -> io::Result<()> {
-        let Ok(disk) = rustix::fs::statvfs(&self.path) else { return Ok(()) };
-        let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-        if free >= ROOM_BYTES {
+        let Some(room) = DiskRoom::on(&self.path) else { return Ok(()) };
+        if room.is_enough(ROOM_BYTES, ROOM_FILES) {
             return Ok(());
         }
+        let left = DiskRoom { bytes: ROOM_BYTES, files: room.files.map(|_| ROOM_FILES) };
         Err(io::Error::new(
             io::ErrorKind::StorageFull,
-            format!(
-                "the disk that holds {} has {} MiB left and uploads leave {} to the database; make room",
-                self.path.display(),
-                free >> 20,
-                ROOM_BYTES >> 20
-            ),
+            format!("the disk that holds {} has {room} left and uploads leave {left} to the database; make room", self.path.display()),
         ))
     }
 }

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::FallocateFlags;
 
+use crate::room::{DiskRoom, more_files};
+
 /// Its size: some steps' worth of log, bytes.
 const RESERVE_BYTES: u64 = 8 << 20;
 
@@ -17,8 +19,14 @@ pub const ROOM_BYTES: u64 = 8 * RESERVE_BYTES;
 /// Room that opening the database may need, bytes: bringing the tables up to date writes into the log what it changes.
 const OPENING_BYTES: u64 = 8 << 20;
 
+/// The same of files: SQLite makes two for its log, and the reserve is one.
+const OPENING_FILES: u64 = 2;
+
 /// With less than this something is held to have failed for want of room: what the store asks for before it writes.
 const NO_ROOM_BYTES: u64 = 1 << 20;
+
+/// The same of files: some more than opening needs, for what else a start may have to make.
+const NO_ROOM_FILES: u64 = 16;
 
 /// The reserve of a database that is to be opened, which makes way where there is little room.
 #[derive(Debug)]
@@ -31,8 +39,8 @@ impl ReserveAtOpen {
     /// Gives the reserve up when there is little room.
     pub fn make(database: &Path) -> Self {
         let reserve = beside(database);
-        let is_given_up = match free_bytes(&reserve) {
-            Some(free) if free < OPENING_BYTES => give_up(&reserve).unwrap_or_else(|error| {
+        let is_given_up = match free(&reserve) {
+            Some(room) if !room.is_enough(OPENING_BYTES, OPENING_FILES) => give_up(&reserve).unwrap_or_else(|error| {
                 tracing::warn!(%error, path = %reserve.display(), "the room that was set aside for a full disk cannot be given up");
                 false
             }),
@@ -75,7 +83,16 @@ impl Drop for ReserveAtOpen {
 /// That the disk of a database is full, and what to do; `None` while there is room, or the disk does not tell.
 pub fn full(data: &Path, database: &Path) -> Option<String> {
     let reserve = beside(database);
-    let free = free_bytes(&reserve).filter(|free| *free < NO_ROOM_BYTES)?;
+    let room = free(&reserve).filter(|room| !room.is_enough(NO_ROOM_BYTES, NO_ROOM_FILES))?;
+    if let Some(files) = room.files.filter(|_| room.bytes >= NO_ROOM_BYTES) {
+        return Some(format!(
+            "the disk that holds {} has {}, too little to use it; remove some {NO_ROOM_FILES} files from that disk that are not pvn's first, \
+             then what is not kept any more with `pvn-scheduler prune --data-dir {}`",
+            database.display(),
+            more_files(files),
+            data.display()
+        ));
+    }
     let prune = format!("`pvn-scheduler prune --data-dir {}`", data.display());
     let advice = if reserve.exists() {
         format!("make room on that disk, or remove what is not kept any more with {prune}, for which {} is set aside", reserve.display())
@@ -88,7 +105,7 @@ pub fn full(data: &Path, database: &Path) -> Option<String> {
             OPENING_BYTES >> 20
         )
     };
-    Some(format!("the disk that holds {} has {} KiB left, too few to use it; {advice}", database.display(), free >> 10))
+    Some(format!("the disk that holds {} has {} KiB left, too few to use it; {advice}", database.display(), room.bytes >> 10))
 }
 
 /// Where it is.
@@ -98,22 +115,21 @@ pub fn beside(database: &Path) -> PathBuf {
 
 /// Makes it, when it is not there and there is room. A file system that cannot set room aside has none.
 pub fn make(path: &Path) {
-    if free_bytes(path).is_some_and(|free| free >= ROOM_BYTES) {
+    if free(path).is_some_and(|room| room.bytes >= ROOM_BYTES) {
         set_aside(path, RESERVE_BYTES);
     }
 }
 
 /// Makes it anew after it was given up for a moment, as large as there is room for.
 pub fn take_back(path: &Path) {
-    if let Some(free @ 1..) = free_bytes(path) {
-        set_aside(path, free.min(RESERVE_BYTES));
+    if let Some(bytes @ 1..) = free(path).map(|room| room.bytes) {
+        set_aside(path, bytes.min(RESERVE_BYTES));
     }
 }
 
-/// The room on its disk, bytes. `None` when the disk does not tell.
-pub fn free_bytes(path: &Path) -> Option<u64> {
-    let disk = rustix::fs::statvfs(path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))).ok()?;
-    Some(disk.f_bavail.saturating_mul(disk.f_frsize))
+/// The room on the disk of this file, there or not. `None` when the disk does not tell.
+pub fn free(path: &Path) -> Option<DiskRoom> {
+    DiskRoom::on(path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")))
 }
 
 fn set_aside(path: &Path, bytes: u64) {

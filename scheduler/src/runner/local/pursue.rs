@@ -2,12 +2,14 @@
 //! what it left into the blob store. Called by `start` for new jobs and by `local` for those of before.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::Signal;
 use schema::id::JobId;
 use schema::report::Report;
+use schema::time::Timestamp;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -17,6 +19,8 @@ use super::left::{self, LeftOvers, Trace};
 use super::process::Wrapper;
 use super::{End, LocalInner, RunnerEvent};
 use crate::clock::Clock;
+use crate::room::DiskRoom;
+use crate::runner::JobWait;
 use crate::runner::job_tasks::sleep_until;
 
 /// A job that is over sooner is told only as ended: two commits less for the many that last milliseconds.
@@ -38,12 +42,15 @@ const COLLECT_PAUSE: Duration = Duration::from_millis(250);
 /// How often a job is looked at again that cannot be claimed on a full disk.
 const NO_ROOM_PAUSE: Duration = Duration::from_secs(1);
 
+/// How long such a job is said to wait, as the runner itself never gives up: about as long as the engine waits for a start.
+const NO_ROOM_WAIT_MS: i64 = 600_000;
+
 /// Where a job's task stands.
 pub(super) enum TaskPhase {
     Running(Wrapper),
     Found(SpoolContents),
-    /// The disk is full, so that it cannot be found out: it is looked at again.
-    NoRoom,
+    /// The disk is full, in the system's words, so that it cannot be found out: it is looked at again.
+    NoRoom(String),
     Over(End, ProcessesGone),
     Detached,
 }
@@ -52,7 +59,7 @@ impl TaskPhase {
     /// A job whose directory could not be looked at. A claim that we take is written: without room for it the look comes later.
     pub(super) fn unseen(error: &io::Error) -> Self {
         if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
-            return Self::NoRoom;
+            return Self::NoRoom(error.to_string());
         }
         Self::Over(unknown(format!("its spool directory cannot be read: {error}")), ProcessesGone::NotToBeSeen)
     }
@@ -72,6 +79,7 @@ impl LocalInner {
     pub(super) async fn pursue(self: Arc<Self>, job: JobId, mut at: TaskPhase, mut stops: mpsc::Receiver<()>) {
         let mut looks = 0;
         let mut trace = None;
+        let mut has_room = true;
         let ended = loop {
             at = match at {
                 TaskPhase::Running(wrapper) => {
@@ -84,10 +92,18 @@ impl LocalInner {
                     self.look(job).await
                 }
                 TaskPhase::Found(found) => self.found(job, found, trace.as_ref()).await,
-                TaskPhase::NoRoom => tokio::select! {
-                    () = tokio::time::sleep(NO_ROOM_PAUSE) => self.look(job).await,
-                    () = self.followed.detach.cancelled() => TaskPhase::Detached,
-                },
+                TaskPhase::NoRoom(why) => {
+                    // Once: nothing else tells it where the disk says that it has room, as with a quota.
+                    if std::mem::replace(&mut has_room, false) {
+                        let wait = no_room(&self.settings.spool, &why, Clock::System.now());
+                        tracing::warn!(%job, "{}; it is looked at again until {}", wait.why, wait.ends_when);
+                        self.followed.tell(&self.news, RunnerEvent::Waits { job, wait: Some(wait) }).await;
+                    }
+                    tokio::select! {
+                        () = tokio::time::sleep(NO_ROOM_PAUSE) => self.look(job).await,
+                        () = self.followed.detach.cancelled() => TaskPhase::Detached,
+                    }
+                }
                 TaskPhase::Over(end, gone) => break Some((end, gone)),
                 TaskPhase::Detached => break None,
             };
@@ -274,4 +290,32 @@ fn over(report: Box<Report>) -> TaskPhase {
 
 pub(super) fn unknown(why: String) -> End {
     End::Unknown { why, report: None }
+}
+
+/// What a job waits for of which a full disk does not let it be found out what became of it.
+fn no_room(spool: &Path, why: &str, now: Timestamp) -> JobWait {
+    let room = DiskRoom::on(spool).map_or_else(String::new, |room| format!("; the disk says that {room} are free"));
+    JobWait {
+        why: format!("there is no room in {} to find out what became of it: {why}{room}", spool.display()),
+        ends_when: "there is room for bytes and for files (inodes) again, also within a quota".to_owned(),
+        until: now.plus_ms(NO_ROOM_WAIT_MS),
+        surroundings: true,
+        is_unseen: true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_that_cannot_be_looked_at_for_want_of_room_says_so_and_for_what_it_waits() {
+        for code in [rustix::io::Errno::NOSPC, rustix::io::Errno::DQUOT] {
+            let TaskPhase::NoRoom(why) = TaskPhase::unseen(&code.into()) else { panic!("{code:?} passes") };
+            let wait = no_room(Path::new("/"), &why, Timestamp::from_millis(0));
+            assert!(wait.why.contains("no room in / to find out") && wait.why.contains(&why), "{}", wait.why);
+            assert!(wait.is_unseen && wait.ends_when.contains("files (inodes)"));
+        }
+        let TaskPhase::Over(End::Unknown { .. }, _) = TaskPhase::unseen(&rustix::io::Errno::IO.into()) else { panic!("it does not pass") };
+    }
 }
