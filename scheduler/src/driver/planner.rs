@@ -23,6 +23,7 @@ use crate::store::{Store, StoreError, TokenRow};
 mod back;
 mod configs;
 mod diff;
+mod earlier;
 mod gates;
 mod gone;
 mod had;

@@ -4,15 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use engine::State;
 use engine::event::Event;
-use schema::id::{ChannelName, InstanceId};
-use schema::status::Status;
+use schema::id::{ChannelId, ChannelName, InstanceId, ReleaseId};
 use serde_json::json;
 
 use super::super::calls::Plan;
 use super::super::going_back::Rollback;
 use super::super::{Caller, Refusal};
+use super::earlier::EarlierVersions;
 use super::had::{before, passed_over, went_back};
 use super::recompile::push_of;
 use super::release::ReleaseSubject;
@@ -20,7 +19,7 @@ use super::snapshot::Concerned;
 use super::tried::compile_each;
 use super::{Planner, RawSeal, entry};
 use crate::compile::{self, Channel, CompiledInstance, Release};
-use crate::store::ReleaseRow;
+use crate::store::{ReleaseRow, Went};
 
 impl Planner {
     /// What channels had before what they pursue now: the release to go back to, the channels that go, and what is to be said of the
@@ -35,19 +34,23 @@ impl Planner {
         subject: &ReleaseSubject<'_>,
         named: Option<&BTreeSet<ChannelName>>,
     ) -> Result<(ReleaseRow, BTreeSet<ChannelName>, Vec<String>), Refusal> {
-        let (application, service) = (&subject.application.name, &subject.service.name);
-        let command = format!("pvnctl services rollback {service} --app {application}");
-        let only = named.map_or_else(String::new, |named| {
-            let names: Vec<&str> = named.iter().map(ChannelName::as_str).collect();
-            format!(" --channels {}", names.join(","))
-        });
-        let (mut had, mut without, mut failed, mut open) = (BTreeMap::new(), Vec::new(), Vec::new(), Vec::new());
-        let mut is_back = false;
         let pursued: BTreeMap<_, _> = self.store.pursued(subject.service.id).await?.into_iter().collect();
+        let mut earlier = EarlierVersions::default();
+        for (name, id, history) in self.histories(subject, named).await? {
+            self.look_back(&mut earlier, subject, (name, id), &history, pursued.get(&id).copied()).await?;
+        }
+        earlier.target(subject, named)
+    }
+
+    /// The releases that went to channels: to those that are named, else to those to which the newest push went.
+    async fn histories<'a>(
+        &self,
+        subject: &'a ReleaseSubject<'_>,
+        named: Option<&BTreeSet<ChannelName>>,
+    ) -> Result<Vec<(&'a ChannelName, ChannelId, Vec<Went>)>, Refusal> {
         let mut histories = Vec::new();
         for (name, id) in subject.channel_ids.iter().filter(|(name, _)| named.is_none_or(|named| named.contains(*name))) {
-            let history = self.store.went_to(subject.service.id, *id).await?;
-            histories.push((name, id, history));
+            histories.push((name, *id, self.store.went_to(subject.service.id, *id).await?));
         }
         if named.is_none() {
             // One that went back is no order of its own: a release that was taken back in one channel is undone in the others.
@@ -55,78 +58,44 @@ impl Planner {
             let newest = orders.map(|went| went.number).max();
             histories.retain(|(.., history)| newest.is_none() || history.iter().any(|went| Some(went.number) == newest));
         }
-        for (name, id, history) in histories {
-            let now = pursued.get(id).copied();
-            if let Some(last) = now.and_then(|now| passed_over(&history, now)) {
-                let to = history.iter().find(|went| Some(went.id) == now).map_or("", |went| &went.version);
-                open.push(format!(
-                    "`{name}` was last converged at {}, and was asked to go back to {to} since, where it has not arrived",
-                    last.version
-                ));
-            }
-            let earlier = match now.and_then(|now| before(&history, now)).map(|went| went.id) {
-                Some(id) => self.store.release_row(id).await?,
-                None => None,
-            };
-            let back = now.and_then(|now| went_back(&history, now)).filter(|_| earlier.is_some());
-            if let Some((back, left)) = back {
-                // Whoever asks for the same a moment later means what was taken back, and not what is right again.
-                is_back = true;
-                without.push(format!("`{name}` is back at {} already, from {}", back.version, left.version));
-                continue;
-            }
-            match earlier {
-                Some(release) => _ = had.insert(name.clone(), release),
-                None => {
-                    // Where its state cannot be read it is no worse to say the usual.
-                    let state = self.store.state(InstanceId::of(subject.service.id, *id)).await.ok().flatten();
-                    let usual = "was never converged at an earlier version than what it pursues";
-                    if state.as_ref().is_some_and(|state| state.standing().status == Status::Failed) {
-                        failed.push(format!("`{name}` is FAILED and {usual}"));
-                    }
-                    without.push(match state.as_ref().filter(|state| state.is_deleted()).and_then(State::had) {
-                        Some(had) => format!("`{name}` is DELETED and had {had}"),
-                        None => format!("`{name}` {usual}"),
-                    });
-                }
-            }
+        Ok(histories)
+    }
+
+    /// Notes what one channel had before `now`, which it pursues, or why there is nothing to go back to.
+    async fn look_back(
+        &self,
+        earlier: &mut EarlierVersions,
+        subject: &ReleaseSubject<'_>,
+        (name, id): (&ChannelName, ChannelId),
+        history: &[Went],
+        now: Option<ReleaseId>,
+    ) -> Result<(), Refusal> {
+        if let Some(last) = now.and_then(|now| passed_over(history, now)) {
+            let to = history.iter().find(|went| Some(went.id) == now).map_or("", |went| &went.version);
+            earlier.open.push(format!(
+                "`{name}` was last converged at {}, and was asked to go back to {to} since, where it has not arrived",
+                last.version
+            ));
         }
-        if !open.is_empty() {
-            return Err(Refusal::Conflict(format!(
-                "{}: name the version that is meant, with `{command} --to VERSION{only}`",
-                open.join("; ")
-            )));
-        }
-        if named.is_none() && !failed.is_empty() && !had.is_empty() {
-            // Nobody who wants to be rid of what failed means the others alone.
-            let (quoted, names): (Vec<_>, Vec<_>) = had.keys().map(|name| (format!("`{name}`"), name.as_str())).unzip();
-            return Err(Refusal::Conflict(format!(
-                "{}; {} can go back, with `{command} --channels {}`, or name a version with `{command} --to VERSION --channels CHANNEL`",
-                failed.join("; "),
-                quoted.join(", "),
-                names.join(",")
-            )));
-        }
-        let mut targets = had.values();
-        let Some(target) = targets.next().filter(|_| named.is_none() || without.is_empty()) else {
-            let why = if without.is_empty() { "it has no channel".to_owned() } else { without.join("; ") };
-            if is_back {
-                return Err(Refusal::Conflict(format!("{why}; to go further back name the version, with `{command} --to VERSION{only}`")));
-            }
-            return Err(Refusal::Conflict(format!(
-                "there is no version to take {application}/{service} back to: {why}; name a version with `{command} --to VERSION{only}`"
-            )));
+        let release = match now.and_then(|now| before(history, now)).map(|went| went.id) {
+            Some(id) => self.store.release_row(id).await?,
+            None => None,
         };
-        if targets.any(|other| other.version != target.version) {
-            let each: Vec<String> = had.iter().map(|(channel, release)| format!("`{channel}` {}", release.version)).collect();
-            return Err(Refusal::Conflict(format!(
-                "the channels of {application}/{service} had different versions before: {}; take each back by itself, with `{command} \
-                 --channels CHANNEL`, or name the version for all with `--to VERSION{only}`",
-                each.join(", ")
-            )));
+        let Some(release) = release else {
+            // Where its state cannot be read it is no worse to say the usual.
+            let state = self.store.state(InstanceId::of(subject.service.id, id)).await.ok().flatten();
+            earlier.lacks(name, state.as_ref());
+            return Ok(());
+        };
+        match now.and_then(|now| went_back(history, now)) {
+            Some((back, left)) => {
+                // Whoever asks for the same a moment later means what was taken back, and not what is right again.
+                earlier.is_back = true;
+                earlier.without.push(format!("`{name}` is back at {} already, from {}", back.version, left.version));
+            }
+            None => _ = earlier.had.insert(name.clone(), release),
         }
-        let warnings = without.into_iter().map(|why| format!("not taken back: {why}")).collect();
-        Ok((target.clone(), had.into_keys().collect(), warnings))
+        Ok(())
     }
 
     /// An earlier release as `release`, in these channels. What it was compiled to then does not count: gates, windows, commands and
