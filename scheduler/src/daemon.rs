@@ -3,7 +3,7 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,11 +28,11 @@ use crate::local_root;
 use crate::private;
 use crate::retention::Retention;
 use crate::retention::reserve::ReserveAtOpen;
-use crate::runner::Runner;
 use crate::runner::cluster::ClusterRunner;
 use crate::runner::local::{self, LocalRunner};
 use crate::runner::router::RunnerRouter;
-use crate::secrets::{KEY_FILE, SealError};
+use crate::runner::{News, Runner};
+use crate::secrets::{KEY_FILE, SealError, Sealer};
 use crate::settings::{Settings, SettingsError};
 use crate::spools;
 use crate::store::{DataDirLock, LeaseHolder, LockError, Store, StoreError};
@@ -189,41 +189,15 @@ impl Daemon {
         let lock = DataDirLock::take(data)?;
         let way = ReserveAtOpen::make(&database);
         belongs::check(data, &database).await?;
-        let refused = |error: io::Error| match error.kind() {
-            io::ErrorKind::AddrInUse => StartError::Taken(settings.listen),
-            _ => io_error(format!("listen on {}", settings.listen))(error),
-        };
-        let listener = TcpListener::bind(settings.listen).map_err(refused)?;
-        listener.set_nonblocking(true).map_err(refused)?;
-        let address = listener.local_addr().map_err(refused)?;
+        let (listener, address) = listen(settings.listen)?;
 
-        let key_file = settings.secret_key_file.clone().unwrap_or_else(|| data.join(KEY_FILE));
-        let sealer = key::open(&key_file, &database).await?;
-        private::database(&database).map_err(io_error(format!("make the database {}", database.display())))?;
-        let id = identity::of(data).map_err(io_error(format!("tell the data directory {}", data.display())))?;
-        let store = Store::open_as(&database, sealer.clone(), &LeaseHolder::here(id, data, clock.now())).await?.beside(data);
-        key::note(&store, &key_file, &database).await?;
-        belongs::note(data, &database, &store).await?;
-        prepare::prepare(&store, &clock, data).await?;
-        let spool = data.join("spool");
-        let id = identity::of(&spool).map_err(io_error(format!("tell the spool directory {}", spool.display())))?;
-        spools::note(&store, &clock, &id, &spool).await?;
+        let (store, sealer) = open_store(settings, &database, &clock).await?;
         let blobs = Blobs::open(&data.join("blobs")).map_err(io_error(format!("open the blobs in {}", data.display())))?;
         full::prune(&way, &store, &blobs, settings.retain, &clock).await;
         let (news, news_in) = mpsc::channel(NEWS_LIMIT);
         let root = settings.local_root.clone().expect("absolute settings say where");
         let root = local_root::of(&store, &clock, root, settings.local_root_given).await?;
-        let wrapper = wrapper(settings)?;
-        let local = local::LocalSettings {
-            spool,
-            instances: data.join("instances"),
-            wrapper,
-            started_in: root.clone(),
-            environment: std::env::vars_os().collect(),
-        };
-        let owned = store.clone();
-        let runner = LocalRunner::open_while(local, blobs.clone(), news.clone(), move || owned.is_held())
-            .map_err(io_error(format!("open the spool in {}", data.display())))?;
+        let runner = local_runner(settings, root.clone(), &store, &blobs, news.clone())?;
 
         let url = format!("{}://{address}", if tls.is_some() { "https" } else { "http" });
         let uploads = delivery::DeliverySettings {
@@ -345,6 +319,55 @@ impl Daemon {
             }
         }
     }
+}
+
+/// Listens, so that nothing is made for a daemon whose address is taken.
+fn listen(at: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
+    let refused = |error: io::Error| match error.kind() {
+        io::ErrorKind::AddrInUse => StartError::Taken(at),
+        _ => io_error(format!("listen on {at}"))(error),
+    };
+    let listener = TcpListener::bind(at).map_err(refused)?;
+    listener.set_nonblocking(true).map_err(refused)?;
+    let address = listener.local_addr().map_err(refused)?;
+    Ok((listener, address))
+}
+
+/// Opens the database as its owner, or makes it, with the key that seals what is secret in it; both know each other then, and the
+/// directory.
+async fn open_store(settings: &Settings, database: &Path, clock: &Clock) -> Result<(Store, Sealer), StartError> {
+    let data = &settings.data_dir;
+    let key_file = settings.secret_key_file.clone().unwrap_or_else(|| data.join(KEY_FILE));
+    let sealer = key::open(&key_file, database).await?;
+    private::database(database).map_err(io_error(format!("make the database {}", database.display())))?;
+    let id = identity::of(data).map_err(io_error(format!("tell the data directory {}", data.display())))?;
+    let store = Store::open_as(database, sealer.clone(), &LeaseHolder::here(id, data, clock.now())).await?.beside(data);
+    key::note(&store, &key_file, database).await?;
+    belongs::note(data, database, &store).await?;
+    prepare::prepare(&store, clock, data).await?;
+    let spool = spool_directory(data);
+    let id = identity::of(&spool).map_err(io_error(format!("tell the spool directory {}", spool.display())))?;
+    spools::note(&store, clock, &id, &spool).await?;
+    Ok((store, sealer))
+}
+
+fn spool_directory(data: &Path) -> PathBuf {
+    data.join("spool")
+}
+
+/// What runs local jobs, while the database is ours.
+fn local_runner(settings: &Settings, started_in: PathBuf, store: &Store, blobs: &Blobs, news: News) -> Result<LocalRunner, StartError> {
+    let data = &settings.data_dir;
+    let local = local::LocalSettings {
+        spool: spool_directory(data),
+        instances: data.join("instances"),
+        wrapper: wrapper(settings)?,
+        started_in,
+        environment: std::env::vars_os().collect(),
+    };
+    let owned = store.clone();
+    LocalRunner::open_while(local, blobs.clone(), news, move || owned.is_held())
+        .map_err(io_error(format!("open the spool in {}", data.display())))
 }
 
 /// Returns once the clock shows an instant before 1970: which.
