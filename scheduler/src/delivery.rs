@@ -30,6 +30,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
 use schema::id::{BlobId, JobId};
 use schema::report::Report;
@@ -253,8 +254,14 @@ impl Delivery {
 
     /// Whether the job's wrapper is heard of at present.
     pub fn hears(&self, job: JobId) -> bool {
+        !self.silent_in(job).is_zero()
+    }
+
+    /// How long from now on the job's wrapper counts as heard of when nothing more comes of it; zero when it does not.
+    pub fn silent_in(&self, job: JobId) -> Duration {
         let now = self.inner.clock.now();
-        self.signs(job).is_some_and(|signs| signs.heard && now.since_ms(signs.last) < SILENT_AFTER_MS)
+        let left_ms = self.signs(job).filter(|signs| signs.heard).map_or(0, |signs| SILENT_AFTER_MS - now.since_ms(signs.last));
+        Duration::from_millis(left_ms.clamp(0, SILENT_AFTER_MS).unsigned_abs())
     }
 
     /// Whether the job's wrapper ever reached us, also in an earlier life of the daemon: then what comes without it is no output.

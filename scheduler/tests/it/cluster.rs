@@ -5,6 +5,7 @@ mod blockers;
 mod changed;
 mod check;
 mod credentials;
+mod cut;
 mod deadlines;
 mod ends;
 mod fake;

@@ -36,8 +36,8 @@ pub(super) const FIELD_MANAGER: &str = "pvn-scheduler";
 pub(super) const POD_WITHIN: Duration = Duration::from_secs(3);
 const NODE_WORD_WITHIN: Duration = Duration::from_secs(5);
 
-/// How often the log of a job that runs and was never heard of is looked at for what its wrapper left there. Its wrapper writes
-/// it after 10 s without an answer.
+/// How often the log of a job that runs and is not heard of, or not any more, is looked at for what its wrapper left there. Its wrapper
+/// writes it after 10 s without an answer.
 pub(super) const LISTEN_EVERY: Duration = Duration::from_secs(12);
 
 /// Longest wait for the end of a Job that was deleted because it did not start.

@@ -189,7 +189,9 @@ impl JobFollower {
         let Round { sight, is_listed, is_seen, finds_out } = round;
         let (is_listed, is_seen) = (*is_listed, *is_seen);
         let is_ending = course.over_time.is_some() || course.line.is_some();
-        let listens = course.started && !is_ending && !self.record.tries_again && !self.inner.delivery.hears(self.job);
+        let listens = course.started && !is_ending && !self.record.tries_again;
+        // One that is heard of may fall silent without anything that the cluster would show.
+        let listen_at = course.listen_at.max(Instant::now() + self.inner.delivery.silent_in(self.job));
         let is_overdue = is_seen && (!course.started || course.deleted) && !sight.lacks_its_pod();
         let asks_why = is_seen && course.is_silent && !course.started && !course.deleted;
         let times_out_at = course.times_out_at.filter(|_| is_listed && course.started && !is_ending);
@@ -206,7 +208,7 @@ impl JobFollower {
             () = sleep_until(course.stop_at) => Happened::StopIsDue,
             () = sleep_until(lost_at) => Happened::NodeIsLost,
             () = sleep_until(course.absent_at) => Happened::AbsenceIsDue,
-            () = sleep_until(Some(course.listen_at)), if listens => Happened::ListeningIsDue,
+            () = sleep_until(Some(listen_at)), if listens => Happened::ListeningIsDue,
             () = sleep_until(Some(course.why_at)), if asks_why => Happened::WhyIsDue,
             () = sleep_until(Some(course.unseen_at)), if !is_listed => Happened::UnseenForLong,
             () = sleep_until(due_at) => Happened::Due,
@@ -256,6 +258,8 @@ impl JobFollower {
                     RemainingPods::Own | RemainingPods::Unanswered => course.absent_at = Some(Instant::now() + BEHIND_WITHIN),
                 }
             }
+            // It may have been heard of meanwhile.
+            Happened::ListeningIsDue if self.inner.delivery.hears(self.job) => {}
             Happened::ListeningIsDue => self.listen(course, sight).await,
             Happened::WhyIsDue => {
                 course.why_at = Instant::now() + ASK_WHY_EVERY;

@@ -28,7 +28,7 @@ pub(super) fn marked_line(world: &World, told: &Report) -> String {
 }
 
 /// That of a command that ended with 0; `is_first`: of its container's first process.
-fn ended_well(is_first: bool) -> Report {
+pub(super) fn ended_well(is_first: bool) -> Report {
     Report { first_process: is_first, ..serde_json::from_value(report(0)).unwrap() }
 }
 
