@@ -1,11 +1,13 @@
 //! The end of a job by what its place knows, beside what its wrapper delivered or not. Called by the runners.
 
 use std::io;
+use std::sync::atomic::Ordering;
 
-use schema::id::JobId;
+use schema::id::{BlobId, JobId};
 use schema::report::Report;
 use schema::spool::Stream;
 
+use super::growing::GrowingFile;
 use super::staging::{STREAM_LIMIT_BYTES, Staging};
 use super::{Delivery, UploadingJob, upload};
 use crate::runner::evidence::{Decides, OutcomeEvidence};
@@ -57,6 +59,50 @@ impl Delivery {
     /// The report of a job that was accepted and waits for what the place says of its end.
     pub async fn accepted_report(&self, job: JobId) -> Option<Box<Report>> {
         self.kept_report(&*self.entry(job)?).await
+    }
+
+    /// Which streams of a job are not all here, by what its report says of them and does not hold itself.
+    pub async fn lacking(&self, job: JobId, report: &Report) -> Vec<Stream> {
+        let Some(entry) = self.entry(job) else { return Vec::new() };
+        let streams = [
+            (Stream::Stdout, report.stdout_blob_id, report.stdout_bytes, report.stdout_inline.is_some()),
+            (Stream::Stderr, report.stderr_blob_id, report.stderr_bytes, report.stderr_inline.is_some()),
+        ];
+        let mut staging = entry.staging.clone().lock_owned().await;
+        let is_here = |held: &mut GrowingFile, claimed: Option<BlobId>, bytes| match claimed {
+            Some(claimed) => held.digest().is_ok_and(|held| held == claimed),
+            None => held.length() >= bytes,
+        };
+        self.inner
+            .blocking
+            .run(move || {
+                let mut lacking = Vec::new();
+                for (stream, claimed, bytes, rides_in_it) in streams {
+                    if !rides_in_it && !is_here(staging.stream(stream), claimed, bytes) {
+                        lacking.push(stream);
+                    }
+                }
+                lacking
+            })
+            .await
+    }
+
+    /// What the place has of a stream is kept in the place of what came of it, where that is less, or where `is_whole`: it is known to be
+    /// all. Nothing is changed once the job's report was accepted.
+    ///
+    /// # Errors
+    /// When the disk fails; what came stays.
+    pub async fn fill(&self, job: JobId, stream: Stream, printed: Vec<u8>, is_whole: bool) -> io::Result<()> {
+        let Some(entry) = self.entry(job) else { return Ok(()) };
+        let number = self.inner.incoming.fetch_add(1, Ordering::Relaxed);
+        let mut staging = entry.staging.clone().lock_owned().await;
+        self.inner
+            .blocking
+            .run(move || {
+                let is_more = is_whole || printed.len() as u64 > staging.stream(stream).length();
+                if is_more { staging.replace(stream, number, &printed) } else { Ok(()) }
+            })
+            .await
     }
 
     /// What the container of a job printed is its output, not what its wrapper delivered, which was a part of it.

@@ -222,6 +222,22 @@ impl Staging {
         self.stream(stream).append(offset, bytes, STREAM_LIMIT_BYTES).map(Some)
     }
 
+    /// Takes a stream anew, in the place of what came of it. `number` is one of [`Staging::new_path`].
+    pub(super) fn replace(&mut self, stream: Stream, number: u64, bytes: &[u8]) -> io::Result<()> {
+        if self.closed {
+            return Ok(());
+        }
+        self.check_room()?;
+        let mut came = GrowingFile::new(Self::new_path(&self.path, number));
+        if let Err(error) = came.append(0, bytes, STREAM_LIMIT_BYTES).and_then(|_| came.rename(Self::stream_path(&self.path, stream))) {
+            // What there is of it goes with the job.
+            let _ = came.clear();
+            return Err(error);
+        }
+        self.streams[stream as usize] = came;
+        Ok(())
+    }
+
     /// Takes a piece of a declared file of `total` bytes.
     pub(super) fn append_file(&mut self, name: &str, offset: u64, total: u64, bytes: &[u8]) -> io::Result<FileTaken> {
         if self.closed {

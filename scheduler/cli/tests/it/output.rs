@@ -67,6 +67,25 @@ fn a_file_of_a_job_is_written_byte_for_byte_and_its_files_are_listed() {
 }
 
 #[test]
+fn why_the_output_of_a_job_is_not_whole_is_told_as_far_as_it_is_known() {
+    let told = |report: Value| {
+        let mut one = job(1);
+        let blob = format!("sha256:{}", "1".repeat(64));
+        one["report"] = json!({
+            "exitCode": 2, "stdoutBytes": 9, "stderrBytes": 0, "version": "1", "startTimestampNs": "0", "durationNs": "0",
+            "stdoutBlobId": blob, "outputIncomplete": true,
+        });
+        one["report"].as_object_mut().unwrap().extend(report.as_object().unwrap().clone());
+        let ran = run(&Server::answering([answer("GET /v1/jobs/job-1", 200, one)]), &["jobs", "get", "job-1"]);
+        ["held its output open", "not what it printed", "no wrapper counted"].map(|words| ran.stdout.contains(words))
+    };
+    assert_eq!(told(json!({"leaked": [{"pid": 7, "argv": ["sleep"]}]})), [true, false, false]);
+    assert_eq!(told(json!({})), [false, true, false], "it was not delivered to its end");
+    assert_eq!(told(json!({"stdoutBytes": 0})), [false, false, true], "it is its container's log");
+    assert_eq!(told(json!({"outputIncomplete": false})), [false; 3]);
+}
+
+#[test]
 fn an_empty_list_is_an_empty_array_and_a_word_to_people() {
     let server = Server::answering([answer("GET /v1/jobs", 200, json!({"items": [], "total": 0}))]);
     assert_eq!(run(&server, &["jobs", "list", "-o", "json"]).stdout, "[]\n");

@@ -1,8 +1,10 @@
-//! The log of a container that delivered nothing: the one thing that says what an image without a wrapper printed, and where a
-//! wrapper that reached nobody left its report. Called once a job is over.
+//! The log of a container that did not deliver, or not to the end: the one thing that says what an image without a wrapper printed, and
+//! where a wrapper that reaches nobody, or nobody any more, left its report. Called once a job is over, or silent.
 
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use futures::AsyncReadExt;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
@@ -61,28 +63,45 @@ impl JobFollower {
         }
     }
 
-    /// Adds the report in the marked line, and keeps what was printed as standard output where nothing was uploaded and that report
-    /// does not hold it, or where it is another one than what went through a wrapper: nobody kept the two streams apart.
+    /// Adds the report in the marked line, and keeps what was printed: as standard output where nothing was uploaded, or where it is another
+    /// one than what went through a wrapper, for nobody kept the two streams apart; else what is missing of a stream by that report.
     async fn keep_log(&self, pod: &Pod, learned: &mut OutcomeEvidence) -> Result<(), String> {
         let params = LogParams { container: Some(self.record.container.clone()), ..LogParams::default() };
         let (head, line) = self.log(pod, &params, KEPT_LIMIT_BYTES, READ_WITHIN).await?;
         learned.line = learned.line.take().or(line);
-        let is_told = learned.line.as_ref().is_some_and(|report| report.stdout_inline.is_some() || report.stderr_inline.is_some());
         let replaces = learned.is_of_another_end();
-        if !replaces && (is_told || self.inner.delivery.was_heard(self.job)) {
+        let was_heard = self.inner.delivery.was_heard(self.job);
+        // Of a script without a sign of its wrapper a message tells a part only.
+        let report = learned.line.as_ref().or(learned.message.as_ref().filter(|_| was_heard)).filter(|_| !replaces);
+        let lacking = match report {
+            Some(report) => self.inner.delivery.lacking(self.job, report).await,
+            None => Vec::from_iter(Some(Stream::Stdout).filter(|_| replaces || !was_heard)),
+        };
+        if lacking.is_empty() {
             return Ok(());
         }
         let is_whole = head.len() < KEPT_LIMIT_BYTES;
         let mut shown = self.hidden.hide_head(without_marked(&head), is_whole);
         // A mask in each of many short lines is longer than what it hides.
         shown.truncate(KEPT_LIMIT_BYTES);
-        if replaces {
-            self.replace_output(shown).await;
-        } else {
-            let alone = learned.line.as_ref().and_then(|report| stdout_alone(&shown, report));
-            self.keep(Stream::Stdout, alone.unwrap_or(shown)).await;
+        match report {
+            Some(report) => self.fill(&lacking, shown, report).await,
+            None if replaces => self.replace_output(shown).await,
+            None => self.keep(Stream::Stdout, shown).await,
         }
         Ok(())
+    }
+
+    /// Keeps what a log has of these streams, of which not all came: exactly, where that can be told. Else both streams together stand in
+    /// the place of the first one, unless more of that came.
+    async fn fill(&self, lacking: &[Stream], log: Vec<u8>, report: &Report) {
+        let exact: Vec<_> = lacking.iter().filter_map(|stream| Some((*stream, alone(&log, *stream, report)?, true))).collect();
+        let mixed = lacking.first().map(|stream| (*stream, log, false)).filter(|_| exact.is_empty());
+        for (stream, printed, is_exact) in exact.into_iter().chain(mixed) {
+            if let Err(error) = self.inner.delivery.fill(self.job, stream, printed, is_exact).await {
+                tracing::warn!(job = %self.job, %error, "the log of a job could not be kept");
+            }
+        }
     }
 
     /// The report that a wrapper wrote into its log because it reaches nobody; it goes on trying, and nobody has to wait for that.
@@ -193,12 +212,21 @@ fn without_marked(log: &[u8]) -> Vec<u8> {
     log.split_inclusive(|byte| *byte == b'\n').filter(|line| !line.starts_with(REPORT_MARK.as_bytes())).flatten().copied().collect()
 }
 
-/// What of a log the command wrote to stdout, where that can be told: it wrote nothing else, and without the wrapper's own words, which
-/// differ from run to run, it has the digest that the wrapper's report gives.
-fn stdout_alone(log: &[u8], report: &Report) -> Option<Vec<u8>> {
-    let digest = report.stdout_blob_id.filter(|_| report.stderr_bytes == 0)?;
-    let is_the_commands = |line: &&[u8]| !line.starts_with(WORDS_MARK.as_bytes());
-    let mut printed: Vec<u8> = log.split_inclusive(|byte| *byte == b'\n').filter(is_the_commands).flatten().copied().collect();
+/// What of a log the command wrote to one of its streams, where that can be told: without the wrapper's own words, which differ from run to
+/// run, and without the other stream, when the wrapper's report holds that, it has the digest that the report gives.
+fn alone(log: &[u8], stream: Stream, report: &Report) -> Option<Vec<u8>> {
+    let (digest, other_bytes, other) = match stream {
+        Stream::Stdout => (report.stdout_blob_id?, report.stderr_bytes, &report.stderr_inline),
+        Stream::Stderr => (report.stderr_blob_id?, report.stdout_bytes, &report.stdout_inline),
+    };
+    let other = if other_bytes == 0 { Vec::new() } else { STANDARD.decode(other.as_ref()?).ok()? };
+    let text = |line: &[u8]| line.strip_suffix(b"\n").unwrap_or(line).to_owned();
+    let mut others = other.split_inclusive(|byte| *byte == b'\n').peekable();
+    let is_its = |line: &&[u8]| {
+        let is_of_other = others.next_if(|next| text(next) == text(line)).is_some();
+        !is_of_other && !line.starts_with(WORDS_MARK.as_bytes())
+    };
+    let mut printed: Vec<u8> = log.split_inclusive(|byte| *byte == b'\n').filter(is_its).flatten().copied().collect();
     if BlobId::of(&printed) != digest {
         // Before its own words the wrapper ends a line that the command left open.
         printed.pop_if(|last| *last == b'\n');

@@ -23,7 +23,10 @@ fn page(job: &Job, paper: &Paper) -> String {
     let Some(report) = &job.report else { return text };
     // Every wrapper says which version it is.
     let is_bare = report.version.is_empty();
-    let is_uncounted = is_bare && report.stdout_bytes == 0 && report.stderr_bytes == 0;
+    let has_output = report.stdout_blob_id.is_some_and(|blob| !blob.is_of_nothing());
+    let is_uncounted = report.stdout_bytes == 0 && report.stderr_bytes == 0 && (is_bare || has_output);
+    let is_held_open = !report.leaked.is_empty();
+    let is_incomplete = report.output_incomplete && !is_uncounted;
     let mut facts: Vec<String> = Vec::new();
     facts.extend(report.signal.as_ref().map(|signal| format!("ended by {signal}")));
     facts.extend(report.exec_error.as_ref().map(|error| format!("could not be started: {error}")));
@@ -32,13 +35,17 @@ fn page(job: &Job, paper: &Paper) -> String {
         (report.killed_after_grace, "did not heed the first signal and was killed"),
         (report.oom_killed, "was killed for lack of memory"),
         (report.truncated, "printed more than is kept; head and tail are there"),
-        (report.output_incomplete && !is_bare, "left a process that held its output open, so that the output was cut"),
+        (is_incomplete && is_held_open, "left a process that held its output open, so that the output was cut"),
     ] {
         if so {
             facts.push(what.to_owned());
         }
     }
     text += &facts.iter().map(|fact| format!("\nthe command {fact}")).collect::<String>();
+    if is_incomplete && !is_held_open {
+        text += "\nwhat is kept of its output is not what it printed: not all of it was delivered, and the log of its container did not have it whole, \
+                 or not by itself; where it runs on a cluster `pvnctl runtimes check` of its runtime tries the way from there";
+    }
     text += &match is_uncounted {
         true => {
             format!(
