@@ -200,8 +200,12 @@ pub struct FetchResult {
     pub explanation: Option<BlobId>,
     /// Its text for people; of more than 64 KiB head and tail.
     pub explanation_text: Option<String>,
-    /// Digest of what the fetch printed (of the normalised objects in structured mode).
+    /// Digest of what the fetch printed (of the normalised objects in structured mode); of output that is not whole one that no other
+    /// fetch has.
     pub output: Option<BlobId>,
+    /// Whether the output is all that tells what there is to do, and is not whole.
+    #[serde(default)]
+    pub is_cut: bool,
     /// Why a person should doubt that the answer means what it says, as a sentence without its end.
     pub doubt: Option<String>,
 }

@@ -32,6 +32,10 @@ pub(crate) fn read(mode: FetchAnswer, version: &str, code: i32, said: &str, seen
             WORK_EXIT_CODE if said.is_empty() => {
                 Ok(FetchVerdict::Work(Reason::RuntimeObjectApplyNeeded, "fetch ended with exit code 2: there is work to do".into()))
             }
+            WORK_EXIT_CODE if seen.is_cut => Ok(FetchVerdict::Work(
+                Reason::RuntimeObjectApplyNeeded,
+                format!("fetch found work to do, and what is kept of its output is not whole: {said}"),
+            )),
             WORK_EXIT_CODE if seen.doubt.is_some() => Ok(FetchVerdict::Work(
                 Reason::RuntimeObjectApplyNeeded,
                 format!("fetch ended with exit code 2, which means work, and printed only errors: {said}"),

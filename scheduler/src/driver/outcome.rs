@@ -31,6 +31,11 @@ const ONLY_ERRORS: &str = "2 means that there is work, and is also what shells, 
                            is one, mend the fetch, and have it end with another code then (docs/commands.md, \"A 2 that is not meant\"); if there is work, have \
                            it print what it found";
 
+/// What to say of a fetch that found work and of whose output a part is not here.
+const CUT_OUTPUT: &str = "what is kept of the fetch's output is not what it printed, so a yes would be for work that nobody has seen whole, and lasts \
+                          until the next fetch only, which asks anew; on a cluster let its Pods reach this scheduler (`pvnctl runtimes check` of its runtime \
+                          tries that way), or let it print less, or all of it on stdout";
+
 /// Most left-over processes that a message lists.
 const LEFT_SHOWN: usize = 3;
 
@@ -211,17 +216,19 @@ fn fetched(
 ) -> FetchResult {
     let output = match &objects {
         Some(Ok(objects)) => Some(digest(objects)),
-        _ => report.stdout_blob_id,
+        _ => words.cut.or(report.stdout_blob_id),
     };
     let (plan, explanation) = (file(report, PLAN), file(report, EXPLANATION));
     let is_by_code = asked.mode == Some(FetchAnswer::ExitCode);
+    let is_cut = is_by_code && code == 2 && words.cut.is_some() && plan.is_none() && explanation.is_none();
     let is_mute = code == 2 && words.stdout.is_none() && words.explanation.is_none() && plan.is_none() && words.stderr.is_some();
     let doubt = match (is_by_code && words.has_objects, is_by_code && is_mute) {
+        _ if is_cut => Some(CUT_OUTPUT.to_owned()),
         (true, _) => Some(IGNORED_OUTPUT.to_owned()),
         (_, true) => Some(ONLY_ERRORS.to_owned()),
         _ => None,
     };
-    FetchResult { objects, plan, explanation, explanation_text: words.explanation.clone(), output, doubt }
+    FetchResult { objects, plan, explanation, explanation_text: words.explanation.clone(), output, doubt, is_cut }
 }
 
 /// Of what an approval is bound to: the same work has the same. When things happened is told anew by each fetch.

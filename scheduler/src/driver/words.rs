@@ -40,6 +40,9 @@ pub(super) struct Words {
     pub(super) stderr: Option<String>,
     /// Whether stdout, which was not to be structured, looks as a FetchOutput does.
     pub(super) has_objects: bool,
+    /// Where what is kept of stdout is not what its wrapper counted: a digest that no other job's output has. Read unless the job ended
+    /// with 0.
+    pub(super) cut: Option<BlobId>,
 }
 
 impl Words {
@@ -82,6 +85,8 @@ pub(super) async fn read(blobs: &Blobs, job: JobId, end: &End, secrets: Option<S
     let explanation = explanation(report);
     let (stdout, stderr) = streams(report, failed(report));
     let unchecked = unchecked(report);
+    // Of what nobody counted nobody knows whether it is all.
+    let counted = Some((report.stdout_blob_id, report.stdout_bytes)).filter(|(_, bytes)| *bytes > 0 && failed(report));
     let blobs = blobs.clone();
     let reading = move || {
         // What may be the beginning of a secret at the end of a part is held back with the rest of it.
@@ -115,7 +120,9 @@ pub(super) async fn read(blobs: &Blobs, job: JobId, end: &End, secrets: Option<S
         };
         // A line is told with blanks for its tabs, which may be what kept a secret from being known.
         let hide_line = |line: String| String::from_utf8_lossy(&hide(line.into_bytes(), true)).into_owned();
+        let size = |id| tell(id, blobs.size(id)).unwrap_or_default();
         Words {
+            cut: counted.filter(|(id, bytes)| id.map_or(0, size) != *bytes).map(|(id, _)| of_this_job(job, id)),
             explanation: explanation.and_then(explained),
             has_objects: unchecked.and_then(|id| start(id, DOCUMENT_LIMIT_BYTES)).is_some_and(|(bytes, _)| has_objects(&bytes)),
             stdout: stdout.and_then(|id| start(id, LOOK_BYTES)).and_then(|(bytes, _)| first_line(&bytes)).map(hide_line),
@@ -129,6 +136,11 @@ pub(super) async fn read(blobs: &Blobs, job: JobId, end: &End, secrets: Option<S
 fn has_objects(bytes: &[u8]) -> bool {
     let is_object = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
     is_object && serde_json::from_slice::<serde_json::Value>(bytes).is_ok_and(|value| value["objects"].is_array())
+}
+
+/// What stands for output that is not whole, of which other output could be the same part.
+fn of_this_job(job: JobId, kept: Option<BlobId>) -> BlobId {
+    BlobId::of(format!("{job} {}", kept.map(|id| id.to_string()).unwrap_or_default()).as_bytes())
 }
 
 fn streams(report: &Report, wanted: bool) -> (Option<BlobId>, Option<BlobId>) {
@@ -287,6 +299,23 @@ mod tests {
             assert!(!noticed(other, 0, None).await, "{other}");
         }
         assert!(!noticed(&format!("{}{document}", " ".repeat(DOCUMENT_LIMIT_BYTES)), 0, None).await, "too long to look at each time");
+    }
+
+    #[tokio::test]
+    async fn rule_15_output_that_is_not_whole_is_the_same_as_no_other() {
+        let directory = tempfile::tempdir().unwrap();
+        let blobs = Blobs::open(&directory.path().join("blobs")).unwrap();
+        let cut = async |job: u8, kept: &str, bytes: u64, code| {
+            let stdout_blob_id = Some(kept).filter(|kept| !kept.is_empty()).map(|kept| blobs.put(kept.as_bytes(), Keep::Lazy).unwrap());
+            let report = Report { exit_code: Some(code), stdout_bytes: bytes, stdout_blob_id, ..Report::default() };
+            read(&blobs, JobId::from_bytes([job; 16]), &End::Reported(Box::new(report)), None).await.cut
+        };
+        assert_eq!(cut(1, "Plan: 1", 7, 2).await, None, "it is whole");
+        assert_eq!(cut(1, "Plan: 1", 0, 2).await, None, "nobody counted");
+        assert_eq!(cut(1, "Plan: 1", 8, 0).await, None, "there is nothing to approve");
+        let [one, other, empty] = [cut(1, "Plan: 1", 8, 2).await, cut(2, "Plan: 1", 8, 2).await, cut(2, "", 8, 2).await];
+        assert!(one.is_some() && other.is_some() && empty.is_some() && one != other && other != empty, "{one:?} {other:?} {empty:?}");
+        assert!(cut(1, "Plan: 1, and what it said on stderr", 8, 2).await.is_some(), "both streams together");
     }
 
     #[tokio::test]

@@ -84,6 +84,26 @@ fn work_that_is_told_on_stderr_alone_may_be_a_mistake_of_the_script() {
 }
 
 #[test]
+fn rule_15_work_is_bound_to_the_output_of_its_fetch_alone_where_that_is_not_whole() {
+    let [kept, cut, file] = ["kept", "cut", "file"].map(|text| BlobId::of(text.as_bytes()));
+    let words = Words { cut: Some(cut), ..Words::default() };
+    let seen = |words: &Words, files: serde_json::Value| {
+        let ended = report(json!({"exitCode": 2, "stdoutBytes": 9, "stdoutBlobId": kept, "files": files}));
+        match read(ended, true, words, &FETCH).outcome {
+            Outcome::Exited { seen, .. } => {
+                (seen.fingerprint(), seen.is_cut, seen.doubt.is_some_and(|doubt| doubt.contains("runtimes check")))
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(seen(&words, json!([])), (Some(cut), true, true));
+    assert_eq!(seen(&Words::default(), json!([])), (Some(kept), false, false));
+    for name in [PLAN, EXPLANATION] {
+        assert_eq!(seen(&words, json!([{"name": name, "contentBlobId": file}])), (Some(file), false, false), "{name}");
+    }
+}
+
+#[test]
 fn rule_15_when_things_happened_is_no_part_of_what_is_approved() {
     let asked = JobPurpose { mode: Some(FetchAnswer::StructuredOutput), ..FETCH };
     let digest = |message: &str, at: &str| {
