@@ -270,6 +270,14 @@ impl Command {
     }
 }
 
+impl Command {
+    /// How long its Pod lets it end once it was asked to, where its Job says so, milliseconds.
+    pub(crate) fn stop_grace_ms(&self) -> Option<i64> {
+        let seconds = self.job.as_ref()?.pointer("/spec/template/spec/terminationGracePeriodSeconds")?.as_i64()?;
+        Some(seconds.saturating_mul(1_000))
+    }
+}
+
 /// One environment variable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnvVar {

@@ -12,7 +12,7 @@
 
 use schema::time::Timestamp;
 
-use crate::limits::{CLOCK_SLACK_MS, OVERTIME_MS, RECOVERY_MS, START_DEADLINE_MS, STOP_DEADLINE_MS};
+use crate::limits::{CLOCK_SLACK_MS, OVERTIME_MS, RECOVERY_MS, START_DEADLINE_MS, STOP_DEADLINE_MS, STOP_GRACE_LIMIT_MS, USUAL_GRACE_MS};
 use crate::state::{Job, State};
 
 impl State {
@@ -108,11 +108,17 @@ impl State {
 }
 
 impl Job {
+    /// How long after a stop it may stay silent until its end is unknown, milliseconds.
+    pub(crate) fn stop_within_ms(&self) -> i64 {
+        let grace_ms = self.stop_grace_ms.unwrap_or(0).clamp(USUAL_GRACE_MS, STOP_GRACE_LIMIT_MS);
+        STOP_DEADLINE_MS + grace_ms - USUAL_GRACE_MS
+    }
+
     /// The most that its next deadline can be away, milliseconds.
     fn longest_ms(&self) -> i64 {
         let timeout_ms = self.timeout_ms.unwrap_or(0);
         match (&self.stop, self.started_at) {
-            (Some(_), _) => STOP_DEADLINE_MS,
+            (Some(_), _) => self.stop_within_ms(),
             (None, Some(_)) => timeout_ms.saturating_add(OVERTIME_MS),
             (None, None) => timeout_ms.max(START_DEADLINE_MS),
         }

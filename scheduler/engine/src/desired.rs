@@ -88,6 +88,9 @@ pub struct FetchPolicy {
     pub retry: Option<RetryPolicy>,
     /// Longest run, milliseconds.
     pub timeout_ms: i64,
+    /// How long its place lets it end once it was asked to, milliseconds; `None` = no longer than usual.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_grace_ms: Option<i64>,
 }
 
 /// How to apply.
@@ -101,6 +104,9 @@ pub struct ApplyPolicy {
     pub window: Option<Window>,
     /// Longest run, milliseconds; `None` = no limit of ours.
     pub timeout_ms: Option<i64>,
+    /// How long its place lets it end once it was asked to, milliseconds; `None` = no longer than usual.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_grace_ms: Option<i64>,
 }
 
 /// How to inform.
@@ -112,6 +118,9 @@ pub struct InfoPolicy {
     pub retry: RetryPolicy,
     /// Longest run, milliseconds.
     pub timeout_ms: i64,
+    /// How long its place lets it end once it was asked to, milliseconds; `None` = no longer than usual.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_grace_ms: Option<i64>,
 }
 
 /// Exponential back-off.

@@ -13,7 +13,7 @@ use crate::action::StopReason;
 use crate::approve::{name_of, words_of};
 use crate::event::Wait;
 use crate::limiter::{Blocked, ConcurrencyLimiter, Holder};
-use crate::limits::{LINGERING_FETCHES, STOP_DEADLINE_MS};
+use crate::limits::LINGERING_FETCHES;
 use crate::standing::stops_once_more;
 use crate::state::{ApplyEnd, Approval, Job, State};
 use crate::step::in_words;
@@ -306,7 +306,7 @@ impl CauseChain<'_> {
             (None, _) => format!("it has no timeout and ends by itself or with `pvnctl jobs cancel {id}`"),
         };
         // From then on its deadline counts.
-        let stopped_at = job.deadline.map_or(job.decided_at, |at| at.plus_ms(-STOP_DEADLINE_MS));
+        let stopped_at = job.deadline.map_or(job.decided_at, |at| at.plus_ms(-job.stop_within_ms()));
         let (code, does, since) = match (&job.stop, job.started_at) {
             (Some(StopReason::Person(who)), _) => ("JOB_STOPPING", format!("is being stopped for {who}"), stopped_at),
             (Some(StopReason::Deadline), _) => ("JOB_STOPPING", "is being stopped, it was overdue".to_owned(), stopped_at),

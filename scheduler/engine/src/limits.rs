@@ -26,6 +26,13 @@ pub const OVERTIME_MS: i64 = 60_000;
 /// a job that heeds nothing, and 30 s of a Pod's termination before them.
 pub const STOP_DEADLINE_MS: i64 = 120_000;
 
+/// The termination of a Pod that is a part of [`STOP_DEADLINE_MS`], milliseconds: a command whose place gives it longer has so much
+/// more. Source: `terminationGracePeriodSeconds` of core/v1.
+pub const USUAL_GRACE_MS: i64 = 30_000;
+
+/// Longest that a command is given to end after a stop, milliseconds: a day. Whatever its place says, people hear of one that does not.
+pub const STOP_GRACE_LIMIT_MS: i64 = 86_400_000;
+
 /// How long an apply waits for a place before people are told that a limit is full, milliseconds. Below it, waiting is
 /// the driver taking its turn.
 pub const LANE_PATIENCE_MS: i64 = 500;

@@ -54,10 +54,10 @@ impl State {
         // The instant, too: of two copies of a database both count on from the same number.
         let at = now.as_millis().to_le_bytes();
         let id = JobId::derive(&[self.instance.as_bytes(), kind.as_str().as_bytes(), &self.jobs.to_le_bytes(), &at]);
-        let timeout_ms = match kind {
-            JobKind::Fetch => desired.fetch.as_ref().map(|policy| policy.timeout_ms),
-            JobKind::Apply => desired.apply.timeout_ms,
-            JobKind::GetInfo => desired.get_info.as_ref().map(|policy| policy.timeout_ms),
+        let (timeout_ms, stop_grace_ms) = match kind {
+            JobKind::Fetch => desired.fetch.as_ref().map_or((None, None), |policy| (Some(policy.timeout_ms), policy.stop_grace_ms)),
+            JobKind::Apply => (desired.apply.timeout_ms, desired.apply.stop_grace_ms),
+            JobKind::GetInfo => desired.get_info.as_ref().map_or((None, None), |policy| (Some(policy.timeout_ms), policy.stop_grace_ms)),
         };
         let work = self.work().filter(|_| kind == JobKind::Apply);
         let mut start = StartJob {
@@ -98,6 +98,7 @@ impl State {
             waits_since: None,
             deadline: Some(now.plus_ms(timeout_ms.unwrap_or(0).max(START_DEADLINE_MS))),
             timeout_ms,
+            stop_grace_ms,
             stop: None,
             chain_before,
         });

@@ -190,6 +190,9 @@ pub struct Job {
     /// Longest run, milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<i64>,
+    /// How long its place lets it end once it was asked to, milliseconds; `None` = no longer than usual.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_grace_ms: Option<i64>,
     /// Why it was asked to stop, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<StopReason>,

@@ -11,7 +11,7 @@ use crate::action::{Action, LogLine, StopReason};
 use crate::converge::Situation;
 use crate::desired::Desired;
 use crate::event::{Event, Outcome, Wait};
-use crate::limits::{LANE_PATIENCE_MS, LINGERING_FETCHES, OVERTIME_MS, STOP_DEADLINE_MS};
+use crate::limits::{LANE_PATIENCE_MS, LINGERING_FETCHES, OVERTIME_MS};
 use crate::state::{ApplyEnd, Converged, Finding, InfoState, Job, RolledBack, Rollout, SlotRequests, State, TakenBack};
 
 /// Takes one event into account. Total and deterministic; every event in every state has an answer.
@@ -96,14 +96,14 @@ impl State {
         for job in [&mut self.main, &mut self.side].into_iter().flatten().filter(|job| job.deadline.is_some_and(|at| at <= now)) {
             if job.stop.is_none() {
                 job.stop = Some(StopReason::Deadline);
-                job.deadline = Some(now.plus_ms(STOP_DEADLINE_MS));
+                job.deadline = Some(now.plus_ms(job.stop_within_ms()));
                 out.push(Action::Stop { job: job.id, why: StopReason::Deadline });
             } else {
-                silent = silent.or(Some(job.id));
+                silent = silent.or(Some((job.id, job.stop_within_ms())));
             }
         }
-        let Some(id) = silent else { return };
-        let why = format!("it was stopped and nothing was heard of it for {}", duration(STOP_DEADLINE_MS));
+        let Some((id, within_ms)) = silent else { return };
+        let why = format!("it was stopped and nothing was heard of it for {}", duration(within_ms));
         self.finish(id, Outcome::Unknown { why, gone: false }, now, out);
         // The other slot may be overdue as well; there are two, so this ends.
         self.enforce_deadlines(now, out);
@@ -381,7 +381,7 @@ impl State {
         let Some(job) = [&mut self.main, &mut self.side].into_iter().flatten().find(|job| job.id == id) else { return };
         let why = StopReason::Person(who.to_owned());
         if job.stop.is_none() {
-            job.deadline = Some(now.plus_ms(STOP_DEADLINE_MS));
+            job.deadline = Some(now.plus_ms(job.stop_within_ms()));
         }
         if matches!(job.stop, None | Some(StopReason::Deadline)) {
             job.stop = Some(why.clone());
@@ -396,7 +396,7 @@ impl State {
 fn stop_unwanted(slot: &mut Option<Box<Job>>, now: Timestamp, out: &mut Vec<Action>) {
     if let Some(job) = slot.as_mut().filter(|job| job.kind != JobKind::Apply && job.stop.is_none()) {
         job.stop = Some(StopReason::NotWanted);
-        job.deadline = Some(now.plus_ms(STOP_DEADLINE_MS));
+        job.deadline = Some(now.plus_ms(job.stop_within_ms()));
         out.push(Action::Stop { job: job.id, why: StopReason::NotWanted });
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use engine::desired::{ApplyPolicy, Desired};
+use engine::desired::{ApplyPolicy, Desired, FetchPolicy, InfoPolicy};
 use schema::config::{CustomRuntime, ParameterValue, PerReleaseChannel, Runtime, RuntimeKind, Service};
 use schema::id::BlobId;
 use schema::schedule::Duration;
@@ -83,6 +83,11 @@ impl<'a> ServiceInChannel<'a> {
                 (fetch.map_or(Some(None), |fetch| fetch.map(Some))?, apply, info.map_or(Some(None), |info| info.map(Some))?)
             }
         };
+        // What their Pods let them have, only the rendered commands say.
+        let fetch = fetch.map(|fetch| FetchPolicy { stop_grace_ms: commands.fetch.as_ref().and_then(Command::stop_grace_ms), ..fetch });
+        let apply = ApplyPolicy { stop_grace_ms: commands.apply.stop_grace_ms(), ..apply };
+        let get_info =
+            get_info.map(|info| InfoPolicy { stop_grace_ms: commands.get_info.as_ref().and_then(Command::stop_grace_ms), ..info });
         let custom = custom.map(|(custom, _)| custom);
         let compiled = BlobId::of(&serde_json::to_vec(&commands).expect("commands are plain data"));
         let desired = Desired {

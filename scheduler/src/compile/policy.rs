@@ -33,7 +33,13 @@ pub(super) fn grace_ms(custom: Option<&config::CustomRuntime>) -> i64 {
 
 /// How to apply on a `fake` runtime.
 pub(super) fn apply_of_fake() -> ApplyPolicy {
-    ApplyPolicy { retryable_exit_codes: Vec::new(), retry: retry(None, APPLY_RETRY_MS), window: None, timeout_ms: None }
+    ApplyPolicy {
+        retryable_exit_codes: Vec::new(),
+        retry: retry(None, APPLY_RETRY_MS),
+        window: None,
+        timeout_ms: None,
+        stop_grace_ms: None,
+    }
 }
 
 /// How to look; `None` when something is wrong with a schedule.
@@ -48,6 +54,7 @@ pub(super) fn fetch(fetch: &config::FetchCommand, place: &DocumentField, problem
         cadence: cadence(fetch.poll_schedule.as_deref(), fetch.timezone.as_deref(), (poll_ms, steady_ms), place, problems)?,
         retry: fetch.retry_policy.as_ref().map(|policy| retry(Some(policy), LOOK_RETRY_MS)),
         timeout_ms: ms(fetch.timeout, LOOK_TIMEOUT_MS),
+        stop_grace_ms: None,
     })
 }
 
@@ -69,6 +76,7 @@ pub(super) fn apply(apply: &config::ApplyCommand, place: &DocumentField, problem
         retry: retry(apply.retry_policy.as_ref(), APPLY_RETRY_MS),
         window,
         timeout_ms: apply.timeout.map(Duration::as_ms),
+        stop_grace_ms: None,
     })
 }
 
@@ -79,6 +87,7 @@ pub(super) fn get_info(info: &config::GetInfoCommand, place: &DocumentField, pro
         cadence: cadence(info.poll_schedule.as_deref(), info.timezone.as_deref(), (poll_ms, poll_ms), place, problems)?,
         retry: retry(info.retry_policy.as_ref(), LOOK_RETRY_MS),
         timeout_ms: ms(info.timeout, LOOK_TIMEOUT_MS),
+        stop_grace_ms: None,
     })
 }
 

@@ -107,6 +107,7 @@ impl Flying {
             // It is heard of first.
             deadline: deadline.map(|at| at.max(now.plus_ms(RECOVERY_MS))),
             timeout_ms,
+            stop_grace_ms: None,
             stop: None,
             chain_before: None,
             fetch_mode: None,

@@ -195,6 +195,24 @@ fn rule_13_a_running_job_is_stopped_past_its_timeout() {
 }
 
 #[test]
+fn rule_13_a_command_whose_pod_has_long_to_end_is_waited_for_so_long() {
+    for (grace_ms, more_s) in [(Some(300_000), 270), (Some(30_000), 0), (Some(0), 0), (Some(i64::MAX), 86_370), (None, 0)] {
+        let mut desired = apply_only();
+        desired.apply.stop_grace_ms = grace_ms;
+        let mut it = Scenario::new(desired);
+        let apply = it.start(Apply);
+        it.begins(apply.job);
+        it.until(1_000);
+        it.send(Event::Cancel { job: apply.job, who: "ann".to_owned() });
+        let silent_s = 1_000 + STOP_DEADLINE_MS / 1_000 + more_s;
+        it.until(silent_s - 1);
+        assert!(it.state().job(apply.job).is_some(), "{grace_ms:?}");
+        it.until(silent_s);
+        assert!(it.state().job(apply.job).is_none(), "{grace_ms:?}");
+    }
+}
+
+#[test]
 fn rule_13_an_apply_without_timeout_can_be_cancelled_even_when_nobody_answers() {
     let mut it = Scenario::new(apply_only());
     let apply = it.start(Apply);

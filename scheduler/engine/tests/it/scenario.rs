@@ -39,8 +39,9 @@ pub(crate) fn exit_code() -> Desired {
             cadence: Cadence::Interval { poll_ms: 30_000, steady_ms: 300_000 },
             retry: None,
             timeout_ms: 600_000,
+            stop_grace_ms: None,
         }),
-        apply: ApplyPolicy { retryable_exit_codes: vec![75], retry, window: None, timeout_ms: None },
+        apply: ApplyPolicy { retryable_exit_codes: vec![75], retry, window: None, timeout_ms: None, stop_grace_ms: None },
         get_info: None,
         gates: Vec::new(),
         require_approval_before_apply: false,
@@ -71,7 +72,7 @@ pub(crate) fn apply_only() -> Desired {
 pub(crate) fn with_info() -> Desired {
     let retry = RetryPolicy { base_ms: 30_000, max_ms: 600_000, max_attempts: None };
     let cadence = Cadence::Interval { poll_ms: 300_000, steady_ms: 300_000 };
-    Desired { get_info: Some(InfoPolicy { cadence, retry, timeout_ms: 600_000 }), ..exit_code() }
+    Desired { get_info: Some(InfoPolicy { cadence, retry, timeout_ms: 600_000, stop_grace_ms: None }), ..exit_code() }
 }
 
 pub(crate) fn release(number: u8) -> ReleaseId {

@@ -34,7 +34,7 @@ pub(crate) fn configure(random: &mut Random, production: bool) -> Desired {
         1 => Cadence::Cron(Schedule::parse(RUN_OUT, None).unwrap()),
         _ => cadence,
     };
-    let info = InfoPolicy { cadence: cadence.clone(), retry: retry.clone(), timeout_ms: 60_000 };
+    let info = InfoPolicy { cadence: cadence.clone(), retry: retry.clone(), timeout_ms: 60_000, stop_grace_ms: None };
     let gates = gates(random, production);
     let opens = || Schedule::parse("0 0 * * * *", None).unwrap();
     Desired {
@@ -49,12 +49,14 @@ pub(crate) fn configure(random: &mut Random, production: bool) -> Desired {
             cadence,
             retry: random.one_in(2).then(|| retry.clone()),
             timeout_ms: random.between(30, 600) * 1_000,
+            stop_grace_ms: None,
         }),
         apply: ApplyPolicy {
             retryable_exit_codes: vec![75],
             retry,
             window: random.one_in(5).then(|| Window { opens: opens(), duration_ms: WINDOW_MS }),
             timeout_ms: random.one_in(2).then(|| random.between(30, 900) * 1_000),
+            stop_grace_ms: None,
         },
         get_info: random.one_in(3).then_some(info),
         gates,

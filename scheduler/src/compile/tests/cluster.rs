@@ -60,6 +60,21 @@ fn a_runtime_is_checked_where_its_jobs_run_and_a_cluster_for_all_that_name_it() 
 }
 
 #[test]
+fn rule_13_what_a_pod_has_to_end_is_known_where_its_job_says_so() {
+    let file = |pod: &str| {
+        let job = format!(
+            "apiVersion: batch/v1\nkind: Job\nspec: {{template: {{spec: {{{pod}containers: [{{name: a, image: i, command: [run]}}]}}}}}}\n"
+        );
+        format!("{{kubernetesConfig: {{type: KUBERNETES, inlined: {}}}}}", serde_json::to_string(&job).unwrap())
+    };
+    let grace_ms = |apply: &str| compiled(&on_cluster(K8S, apply), "staging", "").unwrap().desired.apply.stop_grace_ms;
+    assert_eq!(grace_ms(&file("terminationGracePeriodSeconds: 300, ")), Some(300_000));
+    assert_eq!(grace_ms(&file("terminationGracePeriodSeconds: 9223372036854775807, ")), Some(i64::MAX));
+    assert_eq!(grace_ms(&file("")), None);
+    assert_eq!(grace_ms("{taskConfig: {program: {image: i}}}"), None);
+}
+
+#[test]
 fn a_task_stands_for_a_job() {
     let task = "{taskConfig: {
       program: {name: tool, imageTag: '{{.Params.x}}', imageRegistryInfo: {containerRegistry: r.test, imageRepository: a/b},
