@@ -12,7 +12,7 @@ use crate::event::{FetchResult, Outcome};
 use crate::limits::SHORTEST_PAUSE_MS;
 use crate::observed::{FetchVerdict, ended_with, read};
 use crate::retry::{MISFIRE_POLICY, backoff_ms, next_due};
-use crate::state::{ApplyEnd, Finding, Job, Matched, State, Work};
+use crate::state::{ApplyEnd, Finding, Job, Matched, State, Work, had_ended};
 use crate::step::{duration, in_words, log};
 
 /// What people see of an explanation that cannot be read, or not without showing a secret.
@@ -39,15 +39,28 @@ impl State {
             self.lingering.remove(&id);
             out.push(log("job.ended", None, format!("{id} is known to be gone now"), &[("job", &id.to_string())]));
         } else if self.main.as_ref().is_some_and(|job| job.id == id) {
-            let Some(job) = self.main.take() else { return };
+            let Some(mut job) = self.main.take() else { return };
+            self.forget_late_stop(&mut job, &outcome);
             if job.kind == JobKind::Apply {
                 self.finish_apply(&job, outcome, now, out);
             } else {
                 self.finish_fetch(&job, outcome, now, out);
             }
         } else if self.side.as_ref().is_some_and(|job| job.id == id) {
-            let Some(job) = self.side.take() else { return };
+            let Some(mut job) = self.side.take() else { return };
+            self.forget_late_stop(&mut job, &outcome);
             self.finish_info(&job, outcome, now);
+        }
+    }
+
+    /// A stop that came when the command had ended by itself, which was heard of later, is none. A cancelled apply counts as cancelled
+    /// all the same where fetch decides what is next, and where it failed: no further attempt is what was asked for.
+    fn forget_late_stop(&self, job: &mut Job, outcome: &Outcome) {
+        let (Outcome::Exited { code, ended_at, .. }, Some(stopped_at)) = (outcome, job.stopped_at) else { return };
+        let is_cancelled_apply = job.kind == JobKind::Apply && matches!(job.stop, Some(StopReason::Person(_)));
+        let asks_for_no_other = *code == 0 && self.desired().is_some_and(|desired| desired.fetch.is_none());
+        if had_ended(*ended_at, stopped_at) && (!is_cancelled_apply || asks_for_no_other) {
+            job.stop = None;
         }
     }
 

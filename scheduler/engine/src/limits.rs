@@ -33,6 +33,10 @@ pub const USUAL_GRACE_MS: i64 = 30_000;
 /// Longest that a command is given to end after a stop, milliseconds: a day. Whatever its place says, people hear of one that does not.
 pub const STOP_GRACE_LIMIT_MS: i64 = 86_400_000;
 
+/// How far the clock of the place where a job runs may be behind ours, milliseconds: what ended by it so much before the job was
+/// asked to stop ended by itself, however late that is heard. As `runner::cluster` has it of a node's clock.
+pub const CLOCKS_APART_MS: i64 = 10_000;
+
 /// How long an apply waits for a place before people are told that a limit is full, milliseconds. Below it, waiting is
 /// the driver taking its turn.
 pub const LANE_PATIENCE_MS: i64 = 500;

@@ -100,6 +100,7 @@ impl State {
             timeout_ms,
             stop_grace_ms,
             stop: None,
+            stopped_at: None,
             chain_before,
         });
         if !self.commands.contains(&desired.compiled) {

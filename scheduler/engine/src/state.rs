@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::action::StopReason;
 use crate::desired::{Desired, FetchAnswer};
 use crate::event::Wait;
+use crate::limits::CLOCKS_APART_MS;
 
 mod anew;
 mod check;
@@ -196,6 +197,9 @@ pub struct Job {
     /// Why it was asked to stop, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<StopReason>,
+    /// When, the first time; `None` also where a version of before asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped_at: Option<Timestamp>,
     /// For an apply that is not known to have started: the applies before it, so that one that is withdrawn leaves no
     /// trace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -338,6 +342,11 @@ pub struct Vote {
     /// In their words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+}
+
+/// Whether a command that ended at this time, by the clock of its place, had ended by itself before it was asked to stop at that one.
+pub fn had_ended(ended_at: Timestamp, stopped_at: Timestamp) -> bool {
+    ended_at.plus_ms(CLOCKS_APART_MS) <= stopped_at
 }
 
 impl Job {

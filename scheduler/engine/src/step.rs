@@ -95,8 +95,7 @@ impl State {
         let mut silent = None;
         for job in [&mut self.main, &mut self.side].into_iter().flatten().filter(|job| job.deadline.is_some_and(|at| at <= now)) {
             if job.stop.is_none() {
-                job.stop = Some(StopReason::Deadline);
-                job.deadline = Some(now.plus_ms(job.stop_within_ms()));
+                job.ask_to_stop(StopReason::Deadline, now);
                 out.push(Action::Stop { job: job.id, why: StopReason::Deadline });
             } else {
                 silent = silent.or(Some((job.id, job.stop_within_ms())));
@@ -380,11 +379,8 @@ impl State {
     fn cancel(&mut self, id: JobId, who: &str, now: Timestamp, out: &mut Vec<Action>) {
         let Some(job) = [&mut self.main, &mut self.side].into_iter().flatten().find(|job| job.id == id) else { return };
         let why = StopReason::Person(who.to_owned());
-        if job.stop.is_none() {
-            job.deadline = Some(now.plus_ms(job.stop_within_ms()));
-        }
         if matches!(job.stop, None | Some(StopReason::Deadline)) {
-            job.stop = Some(why.clone());
+            job.ask_to_stop(why.clone(), now);
             let data = [("job", &id.to_string() as &str), ("kind", job.kind.as_str())];
             out.push(log("job.cancel", Some(who.to_owned()), format!("{who} cancels {} {id}", job.kind), &data));
         }
@@ -395,9 +391,18 @@ impl State {
 /// Stops a fetch or getInfo whose answer nobody wants any more. An apply is never stopped by us.
 fn stop_unwanted(slot: &mut Option<Box<Job>>, now: Timestamp, out: &mut Vec<Action>) {
     if let Some(job) = slot.as_mut().filter(|job| job.kind != JobKind::Apply && job.stop.is_none()) {
-        job.stop = Some(StopReason::NotWanted);
-        job.deadline = Some(now.plus_ms(job.stop_within_ms()));
+        job.ask_to_stop(StopReason::NotWanted, now);
         out.push(Action::Stop { job: job.id, why: StopReason::NotWanted });
+    }
+}
+
+impl Job {
+    /// Notes that it is asked to stop. From the first time on it has so long to be heard of, whoever asks again.
+    fn ask_to_stop(&mut self, why: StopReason, now: Timestamp) {
+        if self.stop.replace(why).is_none() {
+            self.stopped_at = Some(now);
+            self.deadline = Some(now.plus_ms(self.stop_within_ms()));
+        }
     }
 }
 

@@ -91,6 +91,7 @@ impl DriverLoop {
             kind: row.kind,
             mode: flying.and_then(|job| job.fetch_mode).or(desired.map(|fetch| fetch.mode)),
             stopped: flying.and_then(|job| job.stop.as_ref()).or(row.stop.as_ref()),
+            stopped_at: flying.and_then(|job| job.stopped_at),
             decided_at: row.created_at,
             now: batch.now,
         };

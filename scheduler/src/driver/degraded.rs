@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::batch::Batch;
 use super::calls::PendingAnswer;
 use super::intake::PreparedEvent;
-use super::run::{DriverLoop, Fatal, TurnInput};
+use super::run::{BATCH_LIMIT, DriverLoop, Fatal, TurnInput};
 use super::{Health, Refusal};
 use crate::store::{RENEW_AGAIN, StoreError, Unrenewed};
 
@@ -94,6 +94,16 @@ impl DriverLoop {
         explanation.causes.insert(0, first);
         let wait_ms = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
         explanation.next = vec![NextAction { action: "store".to_owned(), at: now.plus_ms(wait_ms) }];
+    }
+
+    /// Takes in what the runners have told meanwhile, before the next try: it comes before what has become due since, and before what
+    /// people ask for now.
+    pub(super) fn hear(&mut self) {
+        while self.held.len() < BATCH_LIMIT
+            && let Ok(arrived) = self.arrivals.try_recv()
+        {
+            self.held.push(arrived);
+        }
     }
 
     pub(super) fn recovered(&mut self) {

@@ -2,7 +2,7 @@
 //! here (P3), because no state of the engine knows of them.
 
 use engine::action::{StartJob, StopReason};
-use engine::limits::{OVERTIME_MS, START_DEADLINE_MS, STOP_DEADLINE_MS};
+use engine::limits::{OVERTIME_MS, RECOVERY_MS, START_DEADLINE_MS, STOP_DEADLINE_MS};
 use schema::id::{InstanceId, JobId};
 use schema::status::{JobKind, JobStatus};
 use schema::time::Timestamp;
@@ -38,6 +38,12 @@ impl DriverLoop {
             Some(ms) => drop(self.once_until.insert(job, self.clock.read().steady_ms.saturating_add(ms))),
             None => drop(self.once_until.remove(&job)),
         }
+    }
+
+    /// While nothing could be stored no end of a dry run was heard of: there is time for that before a deadline ends it.
+    pub(super) fn listen_to_once(&mut self) {
+        let soonest = self.clock.read().steady_ms.saturating_add(RECOVERY_MS);
+        self.once_until.values_mut().for_each(|until| *until = (*until).max(soonest));
     }
 
     /// When the next deadline of a dry run is, by the clock on the wall as it is now.

@@ -14,7 +14,7 @@ use schema::status::{JobKind, JobStatus};
 use schema::time::Timestamp;
 
 use super::words::Words;
-use crate::runner::End;
+use crate::runner::{End, evidence};
 
 /// Name of the output file that an apply can be handed.
 pub const PLAN: &str = "plan";
@@ -48,6 +48,8 @@ pub(super) struct JobPurpose<'a> {
     pub(super) mode: Option<FetchAnswer>,
     /// Whether and why we stopped it.
     pub(super) stopped: Option<&'a StopReason>,
+    /// When we first did, where that is known.
+    pub(super) stopped_at: Option<Timestamp>,
     /// When it was decided; stands in for times that nobody told.
     pub(super) decided_at: Timestamp,
     /// The present.
@@ -138,7 +140,7 @@ fn reported(mut report: Box<Report>, gone: bool, words: &Words, asked: &JobPurpo
     let started_at = nanos(&report.start_timestamp_ns).map_or(asked.decided_at, Timestamp::from_millis);
     let ended_at = started_at.plus_ms(nanos(&report.duration_ns).unwrap_or(0));
     let times = Times { started_at, ended_at };
-    if let Some(reason) = asked.stopped {
+    if let Some(reason) = asked.stopped.filter(|_| !had_ended(&report, asked)) {
         let exit_code = report.exit_code;
         return Ending { started_at: Some(started_at), ended_at, exit_code, ..stopped(reason, gone, Some(report), asked) };
     }
@@ -161,6 +163,13 @@ fn reported(mut report: Box<Report>, gone: bool, words: &Words, asked: &JobPurpo
         return times.ending(report, Outcome::Unknown { why: why.clone(), gone }, JobStatus::Unknown, why);
     };
     exited(report, code, times, words, asked)
+}
+
+/// Whether what we stopped had ended by itself before, and only its report had to wait: for room on the disk, say.
+fn had_ended(report: &Report, asked: &JobPurpose<'_>) -> bool {
+    let was_asked = report.timed_out || report.stopped_by.is_some();
+    let ended = evidence::ended_at(report).filter(|_| !was_asked);
+    ended.zip(asked.stopped_at).is_some_and(|(ended_at, stopped_at)| engine::state::had_ended(ended_at, stopped_at))
 }
 
 /// When a command ran.
@@ -271,7 +280,8 @@ fn left_behind(report: &Report, asked: &JobPurpose<'_>) -> Option<String> {
     ))
 }
 
-/// What a stop that was asked for came to. A command that ended by itself while it was being stopped counts as stopped:
+/// What a stop that was asked for came to. A command that ended by itself while it was being stopped counts as stopped, as far as the
+/// clocks tell that from one that had ended before:
 /// what it did before is for the next fetch to find out.
 fn stopped(reason: &StopReason, gone: bool, report: Option<Box<Report>>, asked: &JobPurpose<'_>) -> Ending {
     let (outcome, status, message) = match reason {

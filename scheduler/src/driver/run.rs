@@ -6,7 +6,7 @@
 //! green: gather -> step -> commit -> perform, answer -> gather …
 //!                            | fails: the world as before, callers are refused, news are held back
 //! red:   answer what only reads, refuse the rest, try the held news again with back-off
-//!                            | succeeds: green
+//!                            | succeeds: green; what runs has a minute to be heard of before a deadline ends it
 //! ```
 //!
 //! What always holds: nothing is performed or answered that is not committed; what a runner told is never lost, because
@@ -42,7 +42,7 @@ use crate::perform::Performer;
 use crate::store::{Change, Store, StoreError};
 
 /// Most inputs of one batch: enough to share a commit among a burst, few enough that nobody waits long for an answer.
-const BATCH_LIMIT: usize = 512;
+pub(super) const BATCH_LIMIT: usize = 512;
 
 /// How long a note that only people need (a job is STARTING, an action was performed) waits. As long as the runner waits
 /// before it tells that a job runs: of a job that is over sooner only its end is written.
@@ -148,7 +148,11 @@ impl DriverLoop {
             }
             match &self.retry {
                 Some(retry) if retry.at > Instant::now() => self.refuse(inputs),
-                _ => self.turn(inputs).await?,
+                Some(_) => {
+                    self.hear();
+                    self.turn(inputs).await?;
+                }
+                None => self.turn(inputs).await?,
             }
         }
         self.finish().await

@@ -4,7 +4,6 @@
 
 use std::time::Duration;
 
-use engine::State;
 use engine::event::Event;
 use engine::limits::CLOCK_SLACK_MS;
 use schema::time::Timestamp;
@@ -99,9 +98,10 @@ impl DriverLoop {
                 state.follows_elapsed_time() || state.seen_at() > now
             });
         } else if let Some(looked_at) = no_store_since {
-            let is_stepped = |state: &State| jumped && (by_ms < 0 || state.follows_elapsed_time());
+            // Of what has ended meanwhile the runners tell only by and by.
             let event = Event::Recovered { stepped_ms: by_ms, looked_at };
-            self.tell_all(batch, &event, |state| state.is_pressed() || is_stepped(state));
+            self.tell_all(batch, &event, |state| state.follows_elapsed_time() || by_ms < 0);
+            self.listen_to_once();
         } else if jumped {
             self.tell_all(batch, &Event::ClockStepped { by_ms }, |state| by_ms < 0 || state.follows_elapsed_time());
         }

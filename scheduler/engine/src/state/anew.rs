@@ -109,6 +109,7 @@ impl Flying {
             timeout_ms,
             stop_grace_ms: None,
             stop: None,
+            stopped_at: None,
             chain_before: None,
             fetch_mode: None,
         })

@@ -64,6 +64,45 @@ fn rule_13_what_ended_while_the_daemon_was_down_is_heard_before_its_deadline_cou
     it.is("CONVERGED");
 }
 
+/// How an instance with this runtime stands when its apply, which was asked to stop past its timeout or by a person, is told to have
+/// ended with this code so many seconds before.
+fn after_a_late_stop(desired: &Desired, by_person: bool, code: i32, seconds_before: i64) -> String {
+    let mut it = Scenario::new(desired.clone());
+    if desired.fetch.is_some() {
+        it.run(Fetch, 2);
+    }
+    let apply = it.start(Apply);
+    it.begins(apply.job);
+    if by_person {
+        it.until(100).send(Event::Cancel { job: apply.job, who: "ann".to_owned() });
+    } else {
+        it.until(661);
+    }
+    assert_eq!(it.stops().len(), 1);
+    let Outcome::Exited { started_at, ended_at, said, seen, info, .. } = it.exited(code, Default::default()) else { unreachable!() };
+    let ended_at = ended_at.plus_ms(seconds_before * -1_000);
+    it.until(if by_person { 102 } else { 663 });
+    it.ends(apply.job, Outcome::Exited { code, started_at, ended_at, said, seen, info });
+    it.status()
+}
+
+#[test]
+fn rule_13_what_had_ended_before_it_was_asked_to_stop_is_what_it_is_however_late_that_is_heard() {
+    let looks = Desired { grace_ms: 3_600_000, ..with_timeout(600) };
+    let alone = Desired { fetch: None, ..looks.clone() };
+    for by_person in [false, true] {
+        assert_eq!(after_a_late_stop(&alone, by_person, 0, 60), "CONVERGED");
+    }
+    assert_eq!(after_a_late_stop(&looks, false, 0, 60), "CONVERGING RUNTIME_OBJECT_APPLY_NEEDED");
+    assert_eq!(after_a_late_stop(&looks, false, 75, 60), "CONVERGING RUNTIME_OBJECT_APPLY_NEEDED", "it is tried again");
+    // Whose clock is how far behind nobody knows.
+    assert_eq!(after_a_late_stop(&looks, false, 75, 9), "FAILED APPLY_FAILED");
+    // Who cancels wants no other apply.
+    assert_eq!(after_a_late_stop(&alone, true, 0, 9), "FAILED CANCELLED");
+    assert_eq!(after_a_late_stop(&looks, true, 0, 60), "FAILED CANCELLED", "until fetch finds nothing to do");
+    assert_eq!(after_a_late_stop(&looks, true, 75, 60), "FAILED CANCELLED");
+}
+
 #[test]
 fn rule_13_a_machine_that_tells_nonsense_of_its_clock_gives_no_job_more_time() {
     let mut it = Scenario::new(with_timeout(600));

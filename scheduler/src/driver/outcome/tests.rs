@@ -8,6 +8,7 @@ const FETCH: JobPurpose<'static> = JobPurpose {
     kind: JobKind::Fetch,
     mode: Some(FetchAnswer::ExitCode),
     stopped: None,
+    stopped_at: None,
     decided_at: Timestamp::from_millis(1),
     now: Timestamp::from_millis(9000),
 };
@@ -242,6 +243,27 @@ fn what_was_stopped_is_not_what_ran() {
         check(json!({"timedOut": true, "signal": "SIGTERM"}), &FETCH, JobStatus::Failed, None, "ran past its timeout and was stopped"),
         Outcome::TimedOut
     );
+}
+
+#[test]
+fn p6_what_had_ended_by_itself_before_it_was_asked_to_stop_is_what_it_is() {
+    let person = StopReason::Person("eve".into());
+    for why in [&person, &StopReason::Deadline, &StopReason::NotWanted] {
+        // It ended at 6.5 s by its wrapper's clock.
+        let stopped_at =
+            |ms: i64| JobPurpose { kind: JobKind::Apply, stopped: Some(why), stopped_at: Some(Timestamp::from_millis(ms)), ..FETCH };
+        check(json!({"exitCode": 0}), &stopped_at(16_500), JobStatus::Succeeded, Some(0), "");
+        check(json!({"exitCode": 3}), &stopped_at(16_500), JobStatus::Failed, Some(3), "ended with exit code 3");
+        let ending = |value: serde_json::Value, ms: i64| read(report(value), true, &Words::default(), &stopped_at(ms)).outcome;
+        let stopped = ending(json!({"exitCode": 0}), 16_499);
+        assert!(!matches!(stopped, Outcome::Exited { .. }), "the clocks may differ by so much: {stopped:?}");
+        for was_asked in [json!({"stoppedBy": "SIGTERM"}), json!({"timedOut": true}), json!({"startTimestampNs": ""})] {
+            let mut whole = json!({"exitCode": 0});
+            whole.as_object_mut().unwrap().extend(was_asked.as_object().unwrap().clone());
+            let stopped = ending(whole, 100_000);
+            assert!(!matches!(stopped, Outcome::Exited { .. }), "{was_asked}: {stopped:?}");
+        }
+    }
 }
 
 #[test]

@@ -2,12 +2,14 @@
 
 use std::sync::atomic::Ordering;
 
-use pvn_scheduler::clock::Clock;
+use pvn_scheduler::clock::{Clock, Manual};
 use pvn_scheduler::driver::{Ask, Health, Refusal};
 use pvn_scheduler::runner::{End, JobSpec, JobWait, RunnerEvent};
 use pvn_scheduler::store::{JobFilter, PageRequest};
 use schema::id::JobId;
+use schema::report::Report;
 use schema::status::{JobKind, JobStatus, Status};
+use schema::time::Timestamp;
 use sqlx::Connection as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 
@@ -85,6 +87,64 @@ async fn database_locked_starts_nothing_new_and_reading_goes_on() {
     assert!(explained.causes.iter().all(|cause| cause.code != "NOTHING_STORED"), "{explained:#?}");
     assert_eq!(rig.push(&[]).await.unwrap().version, "web-1");
     rig.until_status("production", Status::Converged).await;
+}
+
+/// The end of a command that ended well at that time, after a second.
+fn ended_at(at: Timestamp) -> End {
+    let End::Reported(report) = report(Some(0), None) else { unreachable!("it has a report") };
+    let start_timestamp_ns = format!("{}000000", at.plus_ms(-1_000).as_millis());
+    End::Reported(Box::new(Report { start_timestamp_ns, duration_ns: "1000000000".into(), ..*report }))
+}
+
+/// What becomes of an apply without fetch that ends well within its timeout of 5 s while nothing can be stored, and whose deadline
+/// passes before anything can. Its end is told `first`, as long as nothing can be stored, or only when that works again.
+async fn ended_while_nothing_is_stored(first: bool) {
+    let clock = Manual::starting_at(Timestamp::from_millis(1_900_000_000_000));
+    let now = || Clock::Manual(clock.clone()).now();
+    let rig = Rig::start_at(Clock::Manual(clock.clone()), |_| None).await;
+    let (before, rest) = TWO_CHANNELS.split_once("    fetch:").unwrap();
+    let text = format!("{before}    apply:\n      timeout: 5s{}", rest.split_once("    apply:").unwrap().1);
+    rig.request(&text, true).await.unwrap();
+    let row = async |job: JobId| rig.store.job_row(job).await.unwrap().unwrap();
+    let jobs = async || rig.store.jobs(&JobFilter::default(), &PageRequest::default()).await.unwrap().items;
+    let running = async || jobs().await.into_iter().find(|job| job.status == JobStatus::Running).map(|job| job.id);
+    let apply = rig.until("the apply being RUNNING", running).await;
+
+    let options = SqliteConnectOptions::new().filename(rig.dir.path().join("pvn.db"));
+    let mut other = SqliteConnection::connect_with(&options).await.unwrap();
+    let held = other.begin_with("BEGIN IMMEDIATE").await.unwrap();
+    clock.advance_ms(2_000);
+    let end = RunnerEvent::Ended { job: apply, end: ended_at(now()), gone: true };
+    let mut health = rig.handle.health();
+    clock.advance_ms(120_000);
+    tokio::time::timeout(super::PATIENCE, health.wait_for(|health| *health != Health::Ready)).await.unwrap().unwrap();
+    if first {
+        rig.runner.news.send(end.clone()).await.unwrap();
+        tokio::task::yield_now().await;
+    }
+    held.rollback().await.unwrap();
+    tokio::time::timeout(super::PATIENCE, health.wait_for(|health| *health == Health::Ready)).await.unwrap().unwrap();
+    if !first {
+        let row = row(apply).await;
+        assert!(row.status == JobStatus::Running && row.stop.is_none(), "it is listened to for a minute: {row:?}");
+        rig.handle.explain(target("staging")).await.unwrap();
+        assert!(rig.runner.running.lock().unwrap().contains_key(&apply), "nobody stopped it");
+        rig.runner.tell(end);
+    }
+    let over = rig.until("its end", async || Some(row(apply).await).filter(|row| row.ended_at.is_some())).await;
+    assert_eq!((over.status, over.exit_code, over.message.as_str()), (JobStatus::Succeeded, Some(0), "apply web-1"));
+    rig.until_status("staging", Status::Converged).await;
+    assert!(rig.runner.running.lock().unwrap().contains_key(&apply), "nobody stopped it");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p9_an_apply_that_ended_well_while_nothing_could_be_stored_succeeded() {
+    ended_while_nothing_is_stored(true).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p9_what_ended_while_nothing_could_be_stored_is_heard_before_a_deadline_ends_it() {
+    ended_while_nothing_is_stored(false).await;
 }
 
 /// The fetch of `staging`, which was started and is not heard of.
