@@ -37,6 +37,16 @@ fn of_the_service() -> Scheduler {
     scheduler
 }
 
+/// A copy of one of our programs where the service's user gets to it.
+fn within_reach(scheduler: &Scheduler, name: &str) -> PathBuf {
+    std::fs::set_permissions(scheduler.home(), PermissionsExt::from_mode(0o755)).expect("it is ours");
+    let program = scheduler.home().join(name);
+    // By another process: what this one holds open for writing a child of another test may hold, too, and then nobody can run it.
+    let copied = Command::new("cp").arg(programs::program(name)).arg(&program).status();
+    assert!(copied.expect("cp can be started").success());
+    program
+}
+
 fn said(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
@@ -89,12 +99,7 @@ fn a_file_of_another_user_in_the_own_directory_is_named_with_the_way_to_get_it_b
         return skip::skipped(test, "becoming another user needs root");
     }
     let scheduler = of_the_service();
-    std::fs::set_permissions(scheduler.home(), PermissionsExt::from_mode(0o755)).unwrap();
-    // Where the other user gets to it.
-    let program = scheduler.home().join("pvn-scheduler");
-    // By another process: what this one holds open for writing a child of another test may hold, too, and then nobody can run it.
-    let copied = Command::new("cp").arg(programs::program("pvn-scheduler")).arg(&program).status();
-    assert!(copied.expect("cp can be started").success());
+    let program = within_reach(&scheduler, "pvn-scheduler");
     for name in ["blobs/new", "pvn.db", "lock", "spool"] {
         let file = scheduler.data().join(name);
         chown(&file, Some(0), Some(0)).unwrap();
@@ -107,4 +112,33 @@ fn a_file_of_another_user_in_the_own_directory_is_named_with_the_way_to_get_it_b
         assert!(told.contains(&format!("sudo chown -R 65534 {}", file.display())), "{name}: {told}");
         chown(&file, Some(SERVICE), Some(SERVICE)).unwrap();
     }
+}
+
+/// A runtime that starts in a directory which its daemon's user may not enter; `ROOT` stands for it.
+const SHUT: &str = "runtime: {name: local, local: {root: ROOT}}\n---\nruntime:\n  name: once\n  custom:\n    proxyRuntime: {runtime: local}\n    \
+                    apply: {taskConfig: {program: {name: once, cmd: ['true']}}}\n---\napplication:\n  name: app\n  releaseChannels:\n  - {name: c0, \
+                    runtimes: [{runtime: once}]}\n---\nservice: {name: s0, application: app}\n";
+
+#[test]
+fn bad_input_a_root_that_its_user_may_not_enter_is_told_as_such_and_no_fault_of_the_wrapper() {
+    if !nix::unistd::geteuid().is_root() {
+        let test = "bad_input_a_root_that_its_user_may_not_enter_is_told_as_such_and_no_fault_of_the_wrapper";
+        return skip::skipped(test, "becoming another user needs root");
+    }
+    let scheduler = Scheduler::stopped();
+    let program = within_reach(&scheduler, "pvn-scheduler");
+    within_reach(&scheduler, "pvn-wrapper");
+    let [shut, configs] = ["shut", "configs"].map(|name| scheduler.home().join(name));
+    std::fs::create_dir(&shut).unwrap();
+    std::fs::set_permissions(&shut, PermissionsExt::from_mode(0o700)).unwrap();
+    std::fs::create_dir(&configs).unwrap();
+    std::fs::write(configs.join("a.pvn.yaml"), SHUT.replace("ROOT", &shut.display().to_string())).unwrap();
+    chown(&configs, Some(SERVICE), Some(SERVICE)).unwrap();
+    let mut command = Command::new(&program);
+    command.args(["dev", ".", "--until-converged", "--listen", "127.0.0.1:0"]).current_dir(&configs);
+    let ended = command.uid(SERVICE).gid(SERVICE).output().expect("the program can be started");
+    let told = said(&ended);
+    assert_eq!(ended.status.code(), Some(2), "{told}");
+    assert!(told.contains(&format!("working directory {} cannot be entered: Permission denied", shut.display())), "{told}");
+    assert!(!told.contains("pvn-wrapper"), "{told}");
 }

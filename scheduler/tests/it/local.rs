@@ -182,6 +182,19 @@ async fn a_working_directory_that_is_not_there_is_told_with_its_path() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn bad_input_too_large_an_environment_is_told_as_such_and_no_fault_of_the_wrapper() {
+    let mut world = World::new().await;
+    let mut large = shell("a", "true");
+    // Longest text that the kernel takes, with its NUL: 128 KiB.
+    large.env.push(("CATALOG".to_owned(), "x".repeat(128 << 10)));
+    world.runner.start(large);
+    let (_, end, _) = world.ended().await;
+    let End::NotStarted { why, surroundings: false } = end else { panic!("{end:?}") };
+    assert!(why.contains("arguments and environment are too long") && why.contains("`CATALOG`, with 128 KiB"), "{why}");
+    assert!(why.contains("file") && !why.contains("pvn-wrapper"), "{why}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_command_runs_in_its_working_directory_with_its_environment() {
     let mut world = World::new().await;
     std::fs::create_dir_all(world.file("root/sub")).unwrap();

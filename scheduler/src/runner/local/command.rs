@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 use schema::spool;
 
 use crate::runner::{JobSpec, wrapped};
@@ -55,16 +56,40 @@ pub(super) fn environment(
     all
 }
 
+/// What to say when the kernel finds all that too much for a program. Each single text may have 128 KiB, all together a quarter of
+/// the stack's limit, 2 MiB as a rule. Source: execve(2).
+pub(super) fn too_long(arguments: &[OsString], environment: &BTreeMap<OsString, OsString>) -> String {
+    let named = environment.iter().map(|(key, value)| (key.len() + value.len(), format!("`{}`", key.display())));
+    let texts = named.chain(arguments.iter().map(|argument| (argument.len(), "an argument".to_owned())));
+    let texts: Vec<_> = texts.collect();
+    let all: usize = texts.iter().map(|(length, _)| length).sum();
+    let (longest, name) = texts.into_iter().max().unwrap_or_default();
+    format!(
+        "its arguments and environment are too long for the system, {} KiB in all; the longest of them is {name}, with {} KiB: put what is \
+         large into a file, and give the command its path",
+        all >> 10,
+        longest >> 10
+    )
+}
+
 /// Where the command is to run.
 ///
 /// # Errors
-/// A sentence naming the directory when it is not there.
+/// A sentence naming the directory when it is not there, or may not be entered.
 pub(super) fn working_directory(spec: &JobSpec, started_in: &Path) -> Result<PathBuf, String> {
     let mut directory = started_in.to_owned();
     directory.extend(&spec.root);
     directory.extend(&spec.command.working_directory);
     match std::fs::metadata(&directory) {
-        Ok(metadata) if metadata.is_dir() => Ok(directory),
+        // One can be looked at and not entered; where the wrapper is started nobody can tell any more which of the two was refused.
+        Ok(metadata) if metadata.is_dir() => match accessat(CWD, &directory, Access::EXEC_OK, AtFlags::EACCESS) {
+            Ok(()) => Ok(directory),
+            Err(error) => Err(format!(
+                "its working directory {} cannot be entered: {}; give the scheduler's user the `x` permission on it, or name another",
+                directory.display(),
+                std::io::Error::from(error)
+            )),
+        },
         Ok(_) => Err(format!("its working directory {} is no directory", directory.display())),
         Err(error) => Err(format!("its working directory {} cannot be entered: {error}", directory.display())),
     }

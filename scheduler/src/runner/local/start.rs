@@ -78,11 +78,13 @@ impl LocalInner {
         }
         let own = spec.instance.as_ref().map(|instance| self.instances.make(instance.id)).transpose()?;
         let wrapper: &Path = &self.settings.wrapper;
+        let arguments = command::arguments(spec, directory.path());
+        let environment = command::environment(spec, directory.path(), own.as_deref(), wrapper, &self.settings.environment);
         let mut process = tokio::process::Command::new(wrapper);
         process
-            .args(command::arguments(spec, directory.path()))
+            .args(&arguments)
             .env_clear()
-            .envs(command::environment(spec, directory.path(), own.as_deref(), wrapper, &self.settings.environment))
+            .envs(&environment)
             .current_dir(current)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -96,9 +98,13 @@ impl LocalInner {
             Ok(child) => Ok(Launch::Started(child)),
             Err(error) => {
                 self.spares.take(&directory)?;
-                let why = format!("its wrapper {} cannot be started: {error}", wrapper.display());
-                // A NUL in what it is given stays there however often it is tried.
-                Ok(Launch::Refused(End::NotStarted { why, surroundings: error.kind() != io::ErrorKind::InvalidInput }))
+                let why = match error.kind() {
+                    io::ErrorKind::ArgumentListTooLong => command::too_long(&arguments, &environment),
+                    _ => format!("its wrapper {} cannot be started: {error}", wrapper.display()),
+                };
+                // A NUL in what it is given stays there however often it is tried, and so does its length.
+                let stays = matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::ArgumentListTooLong);
+                Ok(Launch::Refused(End::NotStarted { why, surroundings: !stays }))
             }
         }
     }
