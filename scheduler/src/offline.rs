@@ -151,6 +151,7 @@ async fn remove(arguments: &PruneArguments, blobs: Blobs, way: &ReserveAtOpen) -
         reserve: way.reserve().to_owned(),
         numbers: numbers.clone(),
         pause: Duration::ZERO,
+        leap: None,
         // Nothing is under way that could need a blob again.
         grace: Duration::ZERO,
     };

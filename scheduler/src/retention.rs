@@ -8,6 +8,7 @@
 //!   for as long as a commit can be under way.
 //! - **Safe to kill.** Files go first and rows after them, and the next pass does what this one did not: a row without its
 //!   file is an ordinary answer, a file without a row is found by looking.
+//! - **By no clock that leapt.** Ages are measured by a time that is accounted for: [`leap`].
 //! - **Also on a full disk.** Removing files needs no room; for the rows there is a reserve beside the database.
 
 use std::path::PathBuf;
@@ -22,12 +23,14 @@ use crate::clock::Clock;
 use crate::runner::local::LocalRunner;
 use crate::store::Store;
 
+mod leap;
 mod named;
 mod numbers;
 mod pass;
 pub mod reserve;
 mod rules;
 
+pub use leap::LeapWatch;
 pub use named::Named;
 pub use numbers::RetentionMetrics;
 pub use rules::{OldJob, Policy, age};
@@ -66,6 +69,8 @@ pub struct Retention {
     pub numbers: Arc<RetentionMetrics>,
     /// Between two steps.
     pub pause: Duration,
+    /// What a daemon knows of leaps of its clock; `None` where a person sees to it that it is right.
+    pub leap: Option<Arc<LeapWatch>>,
     /// How long a blob stays after somebody needed it last, whatever its age: longer than a commit that names it takes.
     pub grace: Duration,
 }
@@ -74,17 +79,32 @@ impl Retention {
     /// That of a daemon, at the pace that leaves the database to others.
     pub fn of_daemon(store: Store, blobs: Blobs, policy: Policy, clock: Clock, spool: LocalRunner, reserve: PathBuf) -> Self {
         let numbers = store.pruned();
-        Self { store, blobs, policy, clock, spool: Some(spool), reserve, numbers, pause: STEP_PAUSE, grace: GRACE }
+        Self {
+            store,
+            blobs,
+            policy,
+            clock,
+            spool: Some(spool),
+            reserve,
+            numbers,
+            pause: STEP_PAUSE,
+            leap: Some(Arc::default()),
+            grace: GRACE,
+        }
     }
 
     /// That of a daemon that starts on a full disk: it has all the time of the database, and leaves the spool to later.
     pub fn at_start(store: Store, blobs: Blobs, policy: Policy, clock: Clock, reserve: PathBuf) -> Self {
         let numbers = store.pruned();
-        Self { store, blobs, policy, clock, spool: None, reserve, numbers, pause: Duration::ZERO, grace: GRACE }
+        Self { store, blobs, policy, clock, spool: None, reserve, numbers, pause: Duration::ZERO, leap: Some(Arc::default()), grace: GRACE }
     }
 
     /// Pass after pass until it is stopped. A pass that fails is told, and tried again.
     pub async fn run(self, stop: CancellationToken) {
+        // Also for a daemon that does not live to its first pass.
+        if let Err(error) = self.present().await {
+            tracing::debug!(%error, "the time could not be noted; the first pass does");
+        }
         let mut wait = FIRST_AFTER;
         loop {
             tokio::select! {

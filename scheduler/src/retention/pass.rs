@@ -60,7 +60,7 @@ impl Retention {
     }
 
     async fn go_through(&self, is_given_up: &mut bool) -> Result<()> {
-        let now = self.clock.now();
+        let now = self.present().await?;
         let before = self.numbers.to_string();
         self.numbers.begin();
         let named = self.store.named().await?;

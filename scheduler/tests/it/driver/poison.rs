@@ -285,6 +285,7 @@ impl Cell {
             reserve: rig.dir.path().join("reserve"),
             numbers: Arc::default(),
             pause: Duration::ZERO,
+            leap: None,
             grace: moment,
         };
         for _ in 0..2 {
