@@ -1,6 +1,7 @@
 //! What is done to the data of a daemon by hand: `prune`, `backup`, `restore`, `activate`. Called by `main`. All but `backup`
 //! need the daemon stopped; jobs go on meanwhile.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -42,10 +43,15 @@ impl DataLocation {
     fn database(&self) -> anyhow::Result<PathBuf> {
         let settings = Settings { database_url: self.database_url.clone(), ..Settings::in_directory(&self.data_dir) };
         let database = settings.database_file()?;
-        if !database.is_file() {
-            bail!("there is no database {}; name the data directory of a scheduler with --data-dir", database.display());
+        match std::fs::metadata(&database) {
+            Ok(metadata) if metadata.is_file() => Ok(database),
+            // What cannot be looked at may well be there.
+            Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                let whose = private::whose(&self.data_dir, error);
+                Err(whose).with_context(|| format!("failed to look at the database {}", database.display()))
+            }
+            _ => bail!("there is no database {}; name the data directory of a scheduler with --data-dir", database.display()),
         }
-        Ok(database)
     }
 
     fn key_file(&self) -> PathBuf {

@@ -37,7 +37,7 @@ pub(crate) fn data_directory(path: &Path, database: &Path) -> io::Result<()> {
 }
 
 /// Adds whose directory it is to an error that comes of that.
-fn whose(path: &Path, error: io::Error) -> io::Error {
+pub(crate) fn whose(path: &Path, error: io::Error) -> io::Error {
     let own = rustix::process::geteuid().as_raw();
     match std::fs::metadata(path) {
         Ok(metadata) if error.kind() == ErrorKind::PermissionDenied && metadata.uid() != own => {

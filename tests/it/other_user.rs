@@ -114,6 +114,31 @@ fn a_file_of_another_user_in_the_own_directory_is_named_with_the_way_to_get_it_b
     }
 }
 
+#[test]
+fn bad_input_a_database_that_its_user_may_not_look_at_is_not_told_as_absent() {
+    if !nix::unistd::geteuid().is_root() {
+        let test = "bad_input_a_database_that_its_user_may_not_look_at_is_not_told_as_absent";
+        return skip::skipped(test, "becoming another user needs root");
+    }
+    let mut scheduler = Scheduler::stopped();
+    scheduler.run(&Start::default());
+    scheduler.stop();
+    let program = within_reach(&scheduler, "pvn-scheduler");
+    let backup = scheduler.home().join("backup.tar");
+    let refused = |data: &Path| {
+        let mut command = Command::new(&program);
+        command.arg("backup").arg(&backup).arg("--data-dir").arg(data).current_dir(scheduler.home());
+        let refused = command.uid(SERVICE).gid(SERVICE).output().expect("the program can be started");
+        assert_eq!(refused.status.code(), Some(1), "{}", said(&refused));
+        said(&refused)
+    };
+    let told = refused(&scheduler.data());
+    assert!(told.contains(&format!("failed to look at the database {}", scheduler.data().join("pvn.db").display())), "{told}");
+    assert!(told.contains("Permission denied") && told.contains("belongs to user 0 and this runs as user 65534"), "{told}");
+    let told = refused(&scheduler.home().join("elsewhere"));
+    assert!(told.contains("there is no database"), "{told}");
+}
+
 /// A runtime that starts in a directory which its daemon's user may not enter; `ROOT` stands for it.
 const SHUT: &str = "runtime: {name: local, local: {root: ROOT}}\n---\nruntime:\n  name: once\n  custom:\n    proxyRuntime: {runtime: local}\n    \
                     apply: {taskConfig: {program: {name: once, cmd: ['true']}}}\n---\napplication:\n  name: app\n  releaseChannels:\n  - {name: c0, \
