@@ -36,7 +36,7 @@ pub use custom::{
     RetryPolicy, Window,
 };
 pub use document::{Document, DocumentSource};
-pub use env::{Env, EnvValue, EnvValueKind, KubernetesSecret, SecretRef};
+pub use env::{Env, EnvValue, EnvValueKind, KubernetesSecret, SECRET_KEY_RULE, SecretRef, is_secret_key};
 pub use here::{NO_PROGRAM_HELP, NotHere, not_here};
 pub use ineffective::ineffective;
 pub use kubernetes::{KubernetesConfig, KubernetesOverride, KubernetesType, LocalFiles};

@@ -1,6 +1,7 @@
 //! Secrets and tokens.
 
 use schema::api::{NewToken, TokenRequest};
+use schema::config::{SECRET_KEY_RULE, is_secret_key};
 use schema::status::Role;
 use serde_json::json;
 
@@ -13,9 +14,6 @@ use crate::store::{Change, SecretUser, TokenRow};
 
 /// Longest secret, bytes: Linux refuses an environment variable of 128 KiB or more, its name included.
 const SECRET_LIMIT_BYTES: usize = 96 << 10;
-
-/// Longest key of a secret, bytes.
-const KEY_LIMIT_BYTES: usize = 128;
 
 /// Longest name of a token, bytes.
 const TOKEN_NAME_LIMIT_BYTES: usize = 63;
@@ -33,11 +31,8 @@ pub(in crate::driver) fn token(name: &str, role: Role, now: schema::time::Timest
 
 impl Planner {
     pub(super) async fn set_secret(&self, key: String, value: Vec<u8>, if_changed: bool, caller: &Caller) -> Result<u64, Refusal> {
-        let legal = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'/');
-        if key.is_empty() || key.len() > KEY_LIMIT_BYTES || !key.as_bytes().iter().all(legal) {
-            return Err(Refusal::Invalid(format!(
-                "`{key}` is not a secret's key: 1 to {KEY_LIMIT_BYTES} letters, digits, `.`, `_`, `-` and `/`"
-            )));
+        if !is_secret_key(&key) {
+            return Err(Refusal::Invalid(format!("`{key}` is not a secret's key: {SECRET_KEY_RULE}")));
         }
         if value.len() > SECRET_LIMIT_BYTES {
             return Err(Refusal::Invalid(format!(

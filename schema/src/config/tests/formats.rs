@@ -1,6 +1,7 @@
 //! Reading rules about what fields take: what is refused, exactly as people see it.
 
 use super::problems;
+use crate::config::is_secret_key;
 
 #[test]
 fn bad_input_wrong_types() {
@@ -358,4 +359,28 @@ fn schedules_and_time_zones_are_checked() {
         7 |       window: {schedule: at nine, duration: 8h, timezone: Berlin}
           |                                                           ^^^^^^ runtime.custom.apply.window.timezone
         "#);
+}
+
+#[test]
+fn bad_input_a_secrets_key_that_none_can_have_is_refused() {
+    let told = |key: &str| {
+        problems(&format!(
+            "service:\n  name: s\n  application: a\n  env:\n    A: {{secret: {{key: {key}}}}}\n  parameters:\n  - {{name: p, secret: {{}}}}\n  \
+             customRuntime:\n    parameterValues:\n    - {{name: p, secret: {{secretRef: {{key: {key}}}}}}}\n"
+        ))
+    };
+    for (key, plain) in [(r#""db pw\u0001""#, "db pw\u{1}"), ("odd key/é", "odd key/é"), ("''", ""), (&"x".repeat(129), &"x".repeat(129))]
+    {
+        assert!(!is_secret_key(plain), "nor does `pvnctl secrets set` take it");
+        let told = told(key);
+        assert_eq!(
+            told.matches("is not allowed here: keys of secrets are 1 to 128 letters, digits, `.`, `_`, `-` and `/`").count(),
+            2,
+            "{told}"
+        );
+    }
+    for key in ["db", "team-a/db.password_2", "7", &"x".repeat(128)] {
+        assert_eq!(told(key), "none", "{key}");
+        assert!(is_secret_key(key));
+    }
 }
