@@ -165,10 +165,12 @@ fn reported(mut report: Box<Report>, gone: bool, words: &Words, asked: &JobPurpo
     exited(report, code, times, words, asked)
 }
 
-/// Whether what we stopped had ended by itself before, and only its report had to wait: for room on the disk, say.
+/// Whether what we stopped had ended by itself before, and only its report had to wait: for room on the disk, say. Not every wrapper
+/// tells that it was asked; then the clocks have to. One by which the command started before it was decided tells nothing.
 fn had_ended(report: &Report, asked: &JobPurpose<'_>) -> bool {
-    let was_asked = report.timed_out || report.stopped_by.is_some();
-    let ended = evidence::ended_at(report).filter(|_| !was_asked);
+    let was_asked = report.timed_out || report.stopped_by.is_some() || report.exit_code.is_none();
+    let is_sound = nanos(&report.start_timestamp_ns).is_some_and(|started_at| asked.decided_at.as_millis() <= started_at);
+    let ended = evidence::ended_at(report).filter(|_| is_sound && !was_asked);
     ended.zip(asked.stopped_at).is_some_and(|(ended_at, stopped_at)| engine::state::had_ended(ended_at, stopped_at))
 }
 

@@ -257,7 +257,13 @@ fn p6_what_had_ended_by_itself_before_it_was_asked_to_stop_is_what_it_is() {
         let ending = |value: serde_json::Value, ms: i64| read(report(value), true, &Words::default(), &stopped_at(ms)).outcome;
         let stopped = ending(json!({"exitCode": 0}), 16_499);
         assert!(!matches!(stopped, Outcome::Exited { .. }), "the clocks may differ by so much: {stopped:?}");
-        for was_asked in [json!({"stoppedBy": "SIGTERM"}), json!({"timedOut": true}), json!({"startTimestampNs": ""})] {
+        for was_asked in [
+            json!({"stoppedBy": "SIGTERM"}),
+            json!({"timedOut": true}),
+            json!({"signal": "SIGTERM", "exitCode": null}),
+            json!({"startTimestampNs": ""}),
+            json!({"startTimestampNs": "0"}),
+        ] {
             let mut whole = json!({"exitCode": 0});
             whole.as_object_mut().unwrap().extend(was_asked.as_object().unwrap().clone());
             let stopped = ending(whole, 100_000);
