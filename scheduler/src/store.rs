@@ -38,6 +38,7 @@ mod key;
 mod lease;
 mod lock;
 mod locked;
+mod look;
 mod meta;
 mod one_path;
 mod prune;

@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use sqlx::Connection as _;
-use sqlx::sqlite::SqliteConnectOptions;
 
+use super::look::look_into;
 use super::row::{get, named};
 use super::{Connection, LeaseHolder, Result, Store, StoreError, lease, meta, one_path, unavailable};
 
@@ -24,7 +24,7 @@ pub struct DatabaseFacts {
     pub owner: Option<LeaseHolder>,
 }
 
-/// What the database in this file tells, which is not changed by that.
+/// What the database in this file tells, which is not changed by that but for what [`look_into`] puts right.
 ///
 /// # Errors
 /// When the file is there and cannot be read, or is in use by another path.
@@ -34,8 +34,7 @@ pub async fn peek(database: &Path) -> Result<DatabaseFacts> {
     }
     one_path::hold(database)?;
     let unavailable = unavailable(database);
-    let options = SqliteConnectOptions::new().filename(database).read_only(true).busy_timeout(super::BUSY_TIMEOUT);
-    let mut connection = Connection::connect_with(&options).await.map_err(unavailable)?;
+    let mut connection = look_into(database).await?;
     let tables: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = 'meta'")
         .fetch_one(&mut connection)
         .await

@@ -2,9 +2,9 @@
 //! is told by what is sealed in it.
 
 use sqlx::Connection as _;
-use sqlx::sqlite::SqliteConnectOptions;
 use std::path::Path;
 
+use super::look::look_into;
 use super::row::{count, get};
 use super::{Connection, DocumentKind, Result, Store, StoreError, StoredDocumentKey, documents, meta, one_path, secrets, unavailable};
 use crate::secrets::Sealer;
@@ -126,8 +126,7 @@ pub async fn peek_key(database: &Path) -> Result<KeyMark> {
     }
     one_path::hold(database)?;
     let unavailable = unavailable(database);
-    let options = SqliteConnectOptions::new().filename(database).read_only(true).busy_timeout(super::BUSY_TIMEOUT);
-    let mut connection = Connection::connect_with(&options).await.map_err(unavailable)?;
+    let mut connection = look_into(database).await?;
     let mark = KeyMark::read(&mut connection).await;
     connection.close().await.map_err(unavailable)?;
     mark
@@ -152,7 +151,7 @@ impl Store {
 /// Does what a message tells a person to do with `sqlite3`.
 #[cfg(test)]
 pub(crate) async fn by_hand(database: &Path, statement: &str) {
-    let mut connection = Connection::connect_with(&SqliteConnectOptions::new().filename(database)).await.unwrap();
+    let mut connection = Connection::connect_with(&sqlx::sqlite::SqliteConnectOptions::new().filename(database)).await.unwrap();
     sqlx::query(sqlx::AssertSqlSafe(statement.to_owned())).execute(&mut connection).await.unwrap();
     connection.close().await.unwrap();
 }
