@@ -48,6 +48,7 @@ mod recover;
 mod run;
 mod steps;
 mod timers;
+mod together;
 mod words;
 mod world;
 

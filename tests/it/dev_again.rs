@@ -134,17 +134,28 @@ fn a_channel_that_waits_for_another_is_released_with_it_unless_a_person_decided_
         write(text);
         ends(&in_time(&dev), 0);
     }
+    // And one that is put before a channel that has converged.
+    let earlier = "    preconditions:\n    - releaseChannelStable:\n        releaseChannel: before\n";
+    let three = two.replace("  - name: here\n    runtimes:\n    - runtime: small-site\n", &format!("  - name: before\n    runtimes:\n    - runtime: small-site\n  - name: here\n    runtimes:\n    - runtime: small-site\n{earlier}"));
+    write(&three);
+    ends(&in_time(&dev), 0);
+    for channel in ["before", "here", "there"] {
+        std::fs::remove_file(dev.directory().join(format!("there-{channel}"))).expect("it was applied");
+    }
+    ends(&in_time(&dev), 0);
+    write(&two);
+    ends(&in_time(&dev), 0);
     let other = |text: &str| text.replace("defaultValue: hello", "defaultValue: other");
     write(&other(&one));
     dev.start(&[]);
-    dev.prints("CONVERGED site-4");
-    let back = dev.pvnctl(&["services", "rollback", "site", "--app", "quickstart", "--to", "site-3", "--channels", "here"]);
+    dev.prints("CONVERGED site-5");
+    let back = dev.pvnctl(&["services", "rollback", "site", "--app", "quickstart", "--to", "site-4", "--channels", "here"]);
     ends(&back, 0);
     dev.interrupt();
     write(&other(&two));
     let held = run(&dev);
     ends(&held, 1);
-    let told = "`there` waits until `here` is converged at site-6, which was not released there";
+    let told = "`there` waits until `here` is converged at site-7, which was not released there";
     assert!(said(&held).contains(told), "{}", said(&held));
 }
 

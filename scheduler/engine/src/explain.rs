@@ -21,13 +21,24 @@ use crate::step::in_words;
 /// The code of an apply that was given up and may still run, wherever it is told.
 const APPLY_UNSETTLED: &str = "APPLY_UNSETTLED";
 
+/// What a channel pursues.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PursuedVersion {
+    /// The version.
+    pub version: String,
+    /// Whether it was taken back to that.
+    pub is_rollback: bool,
+}
+
 /// What an explanation tells of the rest of the world.
 #[derive(Clone, Copy)]
 pub struct Surroundings<'a> {
     /// `service/channel` of another instance, for those who hold a place.
     pub name: &'a dyn Fn(InstanceId) -> String,
-    /// The version that another channel of the service pursues; none before a release goes there.
-    pub pursued: &'a dyn Fn(&ChannelName) -> Option<String>,
+    /// What another channel of the service pursues; none before a release goes there.
+    pub pursued: &'a dyn Fn(&ChannelName) -> Option<PursuedVersion>,
+    /// The channels to which one release has to go for this one to come out of its wait for others, this one among them.
+    pub together: &'a dyn Fn() -> Vec<ChannelName>,
     /// The words that name this instance in a command of `pvnctl`: `web --app shop --channel eu`.
     pub target: &'a str,
 }
@@ -35,7 +46,7 @@ pub struct Surroundings<'a> {
 /// Of nobody and nothing.
 impl Default for Surroundings<'_> {
     fn default() -> Self {
-        Self { name: &|_| String::new(), pursued: &|_| None, target: "" }
+        Self { name: &|_| String::new(), pursued: &|_| None, together: &Vec::new, target: "" }
     }
 }
 

@@ -53,7 +53,7 @@ mod step;
 pub mod view;
 
 pub use converge::{SITUATIONS, situation};
-pub use explain::{Surroundings, brings_back, explain};
+pub use explain::{PursuedVersion, Surroundings, brings_back, explain};
 pub use progress::{GoBack, go_back_now};
 pub use start::{Start, start_now, void_start};
 pub use state::State;

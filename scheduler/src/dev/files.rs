@@ -15,7 +15,7 @@ use schema::api::{
 use schema::config::{Body, Document};
 use schema::id::{ChannelName, ReleaseId};
 use schema::mask::SHOWN_MASK;
-use schema::status::{Reason, Status};
+use schema::status::Status;
 
 use super::memory::{DesiredRelease, ReleaseMemory};
 
@@ -248,10 +248,7 @@ async fn release(
     if !is_other && service.version.is_some() {
         // The files say nothing new, so what a person decided in the other channels stands. Where none did, what waits for another
         // one comes with it: it would wait for ever at a version that the other one does not get, or gets no more.
-        let others = || service.channels.iter().filter(|instance| !needs(instance));
-        let waits = |instance: &&Instance| instance.reason == Some(Reason::ReleaseChannelDependencyUnmet);
-        request.upstream = wish.at_these_files(client, others()).await?;
-        request.downstream = wish.at_these_files(client, others().filter(waits)).await?;
+        request.together = wish.at_these_files(client, service.channels.iter().filter(|instance| !needs(instance))).await?;
         request.channels = Some(needing);
     }
     let pushed: Result<Pushed, Failure> = client.post(&[&path[..], &["push"]].concat(), &request).await;

@@ -104,6 +104,7 @@ impl DriverLoop {
                         let around = Surroundings {
                             name: &|other| self.world.short_name(other),
                             pursued: &|channel| self.world.pursued(kept.names.service.0, channel),
+                            together: &|| self.world.together(&kept.names),
                             target: &kept.names.target(),
                         };
                         Ok(engine::explain(&kept.state, &self.world.lanes, self.clock.now(), around))

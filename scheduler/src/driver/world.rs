@@ -4,14 +4,17 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use engine::State;
+use engine::desired::Gate;
 use engine::event::Event;
 use engine::limiter::{ConcurrencyLimiter, Limits};
+use engine::{PursuedVersion, State};
 use schema::id::{ApplicationId, ApplicationName, ChannelId, ChannelName, InstanceId, JobId, RuntimeName, ServiceId, ServiceName};
+use schema::status::Reason;
 use schema::time::Timestamp;
 
 use super::broken::Stopped;
 use super::timers::Timers;
+use super::together::together;
 use crate::perform::StartClaim;
 use crate::store::{Counters, InstanceRow, JobRow};
 
@@ -176,11 +179,27 @@ impl World {
         self.services.get(&service).cloned().unwrap_or_default()
     }
 
-    /// The version that a channel of a service pursues.
-    pub(super) fn pursued(&self, service: ServiceId, channel: &ChannelName) -> Option<String> {
+    /// What a channel of a service pursues.
+    pub(super) fn pursued(&self, service: ServiceId, channel: &ChannelName) -> Option<PursuedVersion> {
         let siblings = self.services.get(&service)?.iter().filter_map(|id| self.instances.get(id));
         let mut there = siblings.filter(|kept| kept.names.channel.1 == *channel);
-        there.find_map(|kept| Some(kept.state.desired()?.version.clone()))
+        there.find_map(|kept| {
+            let desired = kept.state.desired()?;
+            Some(PursuedVersion { version: desired.version.clone(), is_rollback: desired.is_rollback })
+        })
+    }
+
+    /// The channels of a service to which one release has to go, so that this one does not wait for another version there.
+    pub(super) fn together(&self, names: &InstanceNames) -> Vec<ChannelName> {
+        let ids = self.services.get(&names.service.0).into_iter().flatten();
+        let siblings: Vec<&InstanceEntry> = ids.filter_map(|id| self.instances.get(id)).collect();
+        let upstream = siblings.iter().map(|kept| {
+            let gates = kept.state.desired().map_or(&[][..], |desired| &desired.gates);
+            (&kept.names.channel.1, gates.iter().flat_map(Gate::upstream).collect())
+        });
+        let waits = |kept: &&&InstanceEntry| kept.state.standing().reason == Some(Reason::ReleaseChannelDependencyUnmet);
+        let waiting = siblings.iter().filter(waits).map(|kept| &kept.names.channel.1).collect();
+        together(&upstream.collect(), [&names.channel.1], &waiting).into_iter().cloned().collect()
     }
 
     /// `service/channel`, as explain names those who hold a place.

@@ -203,10 +203,9 @@ request! {
         params_for_channel: BTreeMap<String, BTreeMap<String, String>>,
         /// Only these channels; absent means all.
         channels: Option<Vec<String>>,
-        /// Channels that get it too where one that gets it waits for them to be stable.
-        upstream: Vec<String>,
-        /// Channels that get it too where they wait for one that gets it to be stable.
-        downstream: Vec<String>,
+        /// Channels that get it too where one that gets it waits for them to be stable, or they wait for one that gets it.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        together: Vec<String>,
     }
 }
 

@@ -483,7 +483,11 @@ fn rule_18_the_way_past_a_channel_that_has_another_version_is_a_release_to_both(
         it.state(),
         &ConcurrencyLimiter::new(limits(1, None), it.now),
         it.now,
-        Surroundings { target: "web --app a --channel eu", ..Surroundings::default() },
+        Surroundings {
+            target: "web --app a --channel eu",
+            together: &|| vec!["staging".parse().unwrap(), "eu".parse().unwrap()],
+            ..Surroundings::default()
+        },
     );
     let cause = told.causes.iter().find(|cause| cause.code == "UPSTREAM_UNSTABLE").unwrap();
     assert!(cause.message.contains("`pvnctl services push web --app a --channels staging,eu`"), "{}", cause.message);

@@ -99,14 +99,14 @@ impl Planner {
     }
 
     /// An earlier release as `release`, in these channels. What it was compiled to then does not count: gates, windows, commands and
-    /// places are those of the documents in force.
+    /// places are those of the documents in force; these channels, all of the application, come with it.
     pub(super) async fn compile_back(
         &self,
         subject: &ReleaseSubject<'_>,
         target: &ReleaseRow,
         release: &Release<'_>,
         wanted: &BTreeSet<ChannelName>,
-    ) -> Result<Vec<CompiledInstance>, Refusal> {
+    ) -> Result<(Vec<Channel>, Vec<CompiledInstance>), Refusal> {
         let (application, service) = (&subject.application.name, &subject.service.name);
         let configs = self.estate(&Concerned::service(application, service)).await?.configs;
         let document = Arc::new(self.released_service(subject, target.service_version).await?);
@@ -139,7 +139,8 @@ impl Planner {
             }
             Err(problems) => (None, problems),
         };
-        self.whole(compile_each(&channels, wanted, compile), None).await
+        let compiled = self.whole(compile_each(&channels, wanted, compile), None).await?;
+        Ok((channels, compiled))
     }
 
     /// Says to whoever looks why an instance does not go back by itself. Returns whether that is stored.

@@ -3,73 +3,107 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use engine::desired::Gate;
-use schema::api::Service;
+use schema::api::{Instance, Service};
 use schema::id::ChannelName;
 use schema::status::Reason;
 
+use super::super::together::{Upstream, together};
 use super::release::ReleaseSubject;
 use crate::compile::{Channel, CompiledInstance};
 
-/// Channels of a release that wait for one that neither gets it with them nor pursues its version: that may never end.
-pub(super) fn waits_for_others(
-    subject: &ReleaseSubject<'_>,
-    compiled: &[CompiledInstance],
-    version: &str,
-    elsewhere: &BTreeMap<ChannelName, String>,
-) -> Vec<String> {
-    let comes = |channel: &ChannelName| {
-        compiled.iter().any(|instance| instance.channel == *channel) || elsewhere.get(channel).is_some_and(|other| other == version)
-    };
-    let mut warnings = Vec::new();
-    for instance in compiled.iter().filter(|instance| !instance.desired.stable_before) {
-        let missing: BTreeSet<&ChannelName> =
-            instance.desired.gates.iter().flat_map(Gate::upstream).filter(|channel| !comes(channel)).collect();
-        if missing.is_empty() {
-            continue;
-        }
-        let join = |with: &str, quote: &str| missing.iter().map(|name| format!("{quote}{name}{quote}")).collect::<Vec<_>>().join(with);
-        let (names, are) = (join(" and ", "`"), if missing.len() == 1 { "is" } else { "are" });
-        warnings.push(format!(
-            "`{0}` waits until {names} {are} converged at {version}, which was not released there: release to both together with \
-             `pvnctl services push {1} --app {2} --channels {3},{0}`, or change the precondition of `{0}`",
-            instance.channel,
-            subject.service.name,
-            subject.application.name,
-            join(",", ""),
-        ));
-    }
-    warnings
+/// A release that may go to some channels only.
+pub(super) struct PartialRelease<'a> {
+    /// Of which service.
+    pub(super) subject: &'a ReleaseSubject<'a>,
+    /// All channels of the application.
+    pub(super) channels: &'a [Channel],
+    /// Where it goes.
+    pub(super) compiled: &'a [CompiledInstance],
+    /// The version to which it goes back, if it does.
+    pub(super) back_to: Option<&'a str>,
+    /// How the service is before it; `None` where that cannot be read, which keeps nobody from releasing.
+    pub(super) now: Option<&'a Service>,
 }
 
-/// Channels that a release does not go to and that wait for one to which it goes, at the version that this one pursues until now: it
-/// may never be converged there. `now`: how the service is before the release.
-pub(super) fn left_behind(subject: &ReleaseSubject<'_>, channels: &[Channel], compiled: &[CompiledInstance], now: &Service) -> Vec<String> {
-    let released: Vec<&str> = compiled.iter().map(|instance| instance.channel.as_str()).collect();
-    let waiting = now.channels.iter().filter(|instance| instance.reason == Some(Reason::ReleaseChannelDependencyUnmet));
-    let mut left: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
-    for instance in waiting.filter(|instance| !released.contains(&instance.channel.as_str())) {
-        let Some(version) = instance.desired_version.as_deref() else { continue };
-        let gates = channels.iter().filter(|channel| channel.name == instance.channel).flat_map(|channel| &channel.gates);
-        let is_taken = |upstream: &&ChannelName| {
-            let pursues = now.channels.iter().any(|it| it.channel == **upstream && it.desired_version.as_deref() == Some(version));
-            pursues && released.contains(&upstream.as_str())
+impl PartialRelease<'_> {
+    /// Its channels that wait for one that neither gets it with them nor pursues its version: that may never end. `elsewhere`: what the
+    /// others pursue.
+    pub(super) fn waits_for_others(&self, version: &str, elsewhere: &BTreeMap<ChannelName, String>) -> Vec<String> {
+        let comes = |channel: &ChannelName| self.goes_to(channel) || elsewhere.get(channel).is_some_and(|other| other == version);
+        let mut warnings = Vec::new();
+        for instance in self.compiled.iter().filter(|instance| !instance.desired.stable_before) {
+            let missing: BTreeSet<&ChannelName> =
+                instance.desired.gates.iter().flat_map(Gate::upstream).filter(|channel| !comes(channel)).collect();
+            if missing.is_empty() {
+                continue;
+            }
+            let are = if missing.len() == 1 { "is" } else { "are" };
+            warnings.push(format!(
+                "`{0}` waits until {1} {are} converged at {version}, which was not released there: {3} all of them with \
+                 {2}, or change the precondition of `{0}`",
+                instance.channel,
+                quoted(missing),
+                self.command([&instance.channel]),
+                if self.back_to.is_some() { "take back" } else { "release to" },
+            ));
+        }
+        warnings
+    }
+
+    /// Channels that it does not go to and that wait for one to which it goes, at the version that this one pursues until now: it may
+    /// never be converged there.
+    pub(super) fn left_behind(&self) -> Vec<String> {
+        let Some(now) = self.now else { return Vec::new() };
+        let mut left: BTreeMap<(&ChannelName, &str), BTreeSet<&ChannelName>> = BTreeMap::new();
+        let upstream = self.upstream();
+        for instance in waiting(now).filter(|instance| !self.goes_to(&instance.channel)) {
+            let Some(version) = instance.desired_version.as_deref() else { continue };
+            let pursues = |channel: &ChannelName| {
+                now.channels.iter().any(|it| it.channel == *channel && it.desired_version.as_deref() == Some(version))
+            };
+            for first in upstream.get(&instance.channel).into_iter().flatten().filter(|first| self.goes_to(first) && pursues(first)) {
+                left.entry((first, version)).or_default().insert(&instance.channel);
+            }
+        }
+        let command = self.command(self.compiled.iter().map(|instance| &instance.channel));
+        let told = |((first, version), waiting): ((&ChannelName, &str), BTreeSet<&ChannelName>)| {
+            let wait = if waiting.len() == 1 { "waits" } else { "wait" };
+            format!(
+                "{} {wait} until `{first}` is converged at {version}, which this release takes from it: release to all of them with {command}",
+                quoted(waiting),
+            )
         };
-        for upstream in gates.flat_map(Gate::upstream).filter(is_taken) {
-            left.entry((upstream.as_str(), version)).or_default().push(instance.channel.as_str());
+        left.into_iter().map(told).collect()
+    }
+
+    fn goes_to(&self, channel: &ChannelName) -> bool {
+        self.compiled.iter().any(|instance| instance.channel == *channel)
+    }
+
+    fn upstream(&self) -> Upstream<'_> {
+        self.channels.iter().map(|channel| (&channel.name, channel.gates.iter().flat_map(Gate::upstream).collect())).collect()
+    }
+
+    /// What does the same in these and in all that belongs to them.
+    fn command<'b>(&'b self, channels: impl IntoIterator<Item = &'b ChannelName>) -> String {
+        let waiting = self.now.into_iter().flat_map(waiting).map(|instance| &instance.channel).collect();
+        let names: Vec<&str> = together(&self.upstream(), channels, &waiting).into_iter().map(ChannelName::as_str).collect();
+        let (service, application) = (&self.subject.service.name, &self.subject.application.name);
+        match self.back_to {
+            // A push would bring what is taken back.
+            Some(version) => {
+                format!("`pvnctl services rollback {service} --app {application} --to {version} --channels {}`", names.join(","))
+            }
+            None => format!("`pvnctl services push {service} --app {application} --channels {}`", names.join(",")),
         }
     }
-    let told = |((upstream, version), waiting): ((&str, &str), Vec<&str>)| {
-        let names: Vec<String> = waiting.iter().map(|name| format!("`{name}`")).collect();
-        let wait = if waiting.len() == 1 { "waits" } else { "wait" };
-        format!(
-            "{} {wait} until `{upstream}` is converged at {version}, which this release takes from it: release to all of them with \
-             `pvnctl services push {} --app {} --channels {},{}`",
-            names.join(" and "),
-            subject.service.name,
-            subject.application.name,
-            released.join(","),
-            waiting.join(","),
-        )
-    };
-    left.into_iter().map(told).collect()
+}
+
+/// The channels that wait for others to be stable.
+fn waiting(now: &Service) -> impl Iterator<Item = &Instance> {
+    now.channels.iter().filter(|instance| instance.reason == Some(Reason::ReleaseChannelDependencyUnmet))
+}
+
+fn quoted(names: BTreeSet<&ChannelName>) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" and ")
 }

@@ -15,7 +15,7 @@ use super::super::calls::Plan;
 use super::super::going_back::Rollback;
 use super::super::world::InstanceNames;
 use super::super::{Caller, Refusal};
-use super::gates::{left_behind, waits_for_others};
+use super::gates::PartialRelease;
 use super::kept::{come_apart, leaves_config};
 use super::snapshot::Concerned;
 use super::tried::compile_each;
@@ -144,8 +144,10 @@ impl Planner {
         plan.changes.push(Change::Service(ServiceRow { release_count: number, ..subject.service.clone() }));
         plan.changes.push(Change::Release(Box::new(row)));
         // Nobody else has a version that is new.
-        let mut warnings = waits_for_others(subject, &compiled, &version, &BTreeMap::new());
-        warnings.extend(self.left_behind(subject, channels, &compiled).await);
+        let now = self.as_it_is(subject).await;
+        let partial = PartialRelease { subject, channels, compiled: &compiled, back_to: None, now: now.as_ref() };
+        let mut warnings = partial.waits_for_others(&version, &BTreeMap::new());
+        warnings.extend(partial.left_behind());
         warnings.extend(come_apart(&values, &compiled));
         if let Some(newest) = &newest {
             warnings.extend(self.brings_config_again(subject, newest, &version).await);
@@ -159,10 +161,9 @@ impl Planner {
         Ok(Pushed { release: id, version, warnings })
     }
 
-    /// The channels that such a release leaves behind, in words. Where they cannot be read nothing is told: the release is no worse for it.
-    async fn left_behind(&self, subject: &ReleaseSubject<'_>, channels: &[Channel], compiled: &[CompiledInstance]) -> Vec<String> {
-        let now = self.store.service(subject.application.name.as_str(), subject.service.name.as_str()).await;
-        now.ok().flatten().map_or_else(Vec::new, |now| left_behind(subject, channels, compiled, &now))
+    /// How the service is; `None` where that cannot be read.
+    async fn as_it_is(&self, subject: &ReleaseSubject<'_>) -> Option<schema::api::Service> {
+        self.store.service(subject.application.name.as_str(), subject.service.name.as_str()).await.ok().flatten()
     }
 
     pub(super) async fn rollback(
@@ -251,10 +252,12 @@ impl Planner {
         let now = self.now();
         let version = target.version.as_str();
         let release = Release { id, version, released_at: now, values: &target.params };
-        let compiled = self.compile_back(subject, target, &release, &wanted).await?;
+        let (channels, compiled) = self.compile_back(subject, target, &release, &wanted).await?;
         // What cannot be read of other channels keeps nobody from going back.
         let elsewhere = self.pursued_versions(subject).await;
-        let mut warnings = elsewhere.map_or_else(|_| Vec::new(), |elsewhere| waits_for_others(subject, &compiled, version, &elsewhere));
+        let as_it_is = self.as_it_is(subject).await;
+        let partial = PartialRelease { subject, channels: &channels, compiled: &compiled, back_to: Some(version), now: as_it_is.as_ref() };
+        let mut warnings = elsewhere.map_or_else(|_| Vec::new(), |elsewhere| partial.waits_for_others(version, &elsewhere));
         warnings.extend(leaves_config(subject, target));
         self.release_seq += 1;
         let mut plan = Plan { rollback: automatic.cloned(), ..Plan::default() };
@@ -367,14 +370,14 @@ fn wanted(channels: &[Channel], subject: &ReleaseSubject<'_>, request: &PushRequ
         Some([]) => return Err(no_channel()),
         Some(names) => named(names)?,
     };
-    let (upstream, downstream) = (named(&request.upstream)?, named(&request.downstream)?);
+    let together = named(&request.together)?;
     loop {
         let mut more = BTreeSet::new();
         for channel in channels {
             let mut awaited = channel.gates.iter().flat_map(Gate::upstream);
             if wanted.contains(&channel.name) {
-                more.extend(awaited.filter(|name| upstream.contains(*name)).cloned());
-            } else if downstream.contains(&channel.name) && awaited.any(|name| wanted.contains(name)) {
+                more.extend(awaited.filter(|name| together.contains(*name)).cloned());
+            } else if together.contains(&channel.name) && awaited.any(|name| wanted.contains(name)) {
                 more.insert(channel.name.clone());
             }
         }

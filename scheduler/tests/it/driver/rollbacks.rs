@@ -372,24 +372,11 @@ async fn rule_12_going_back_to_a_version_that_the_channel_never_had_waits_for_th
     let back = rig.back(to("web-1", Some(&["production"]))).await.unwrap();
     let production = rig.until_status("production", Status::WaitingPreconditions).await;
     assert_eq!(production.reason, Some(Reason::ReleaseChannelDependencyUnmet));
-    assert!(serde_json::to_value(back).unwrap()["warnings"][0].as_str().unwrap().contains("`staging`"));
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_push_past_the_channel_that_must_be_stable_first_is_warned_of_and_says_the_way() {
-    let rig = Rig::start(tidy_world()).await;
-    let first = rig.request(TWO_CHANNELS, true).await.unwrap();
-    assert!(first.warnings.is_empty(), "{first:?}");
-    rig.until_converged("web-1").await;
-    let request = PushRequest { channels: Some(vec!["production".to_owned()]), ..PushRequest::default() };
-    let pushed = rig.handle.push("app".into(), "web".into(), request, caller("root")).await.unwrap();
-    let warnings = serde_json::to_value(pushed).unwrap()["warnings"].clone();
-    let way = "pvnctl services push web --app app --channels staging,production";
-    let warning = warnings[0].as_str().unwrap_or_default();
-    assert!(warning.contains("`production` waits until `staging` is converged at web-2") && warning.contains(way), "{warnings}");
-    assert_eq!(warnings.as_array().unwrap().len(), 1);
-    let both = serde_json::to_value(rig.push(&[]).await.unwrap()).unwrap();
-    assert!(both.get("warnings").is_none(), "nothing to warn of: {both}");
+    let causes = rig.handle.explain(super::target("production")).await.unwrap().causes;
+    let cause = causes.into_iter().find(|cause| cause.code == "UPSTREAM_UNSTABLE").unwrap().message;
+    let way = "`pvnctl services rollback web --app app --to web-1 --channels staging,production`";
+    assert!(back.warnings[0].contains("`staging`") && back.warnings[0].contains(way), "{:?}", back.warnings);
+    assert!(cause.contains(way) && !cause.contains("push"), "it would bring what was taken back: {cause}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
