@@ -48,7 +48,7 @@ const REPLACEMENT: &str = "podReplacementPolicy";
 const GRACE: &str = "terminationGracePeriodSeconds";
 
 /// That of a Pod that does not say. Source: `terminationGracePeriodSeconds` of core/v1.
-const DEFAULT_GRACE_S: u64 = 30;
+pub(super) const DEFAULT_GRACE_S: u32 = 30;
 
 /// What a wrapper keeps for itself of the time that its Pod has to end, ms: it kills the command before the cluster kills both, so
 /// that what is left behind is gone and the report is out. Source: twice the wrapper's 2 s for what the command leaves, and a second.
@@ -125,7 +125,7 @@ pub(super) fn objects(
     if pod.get(GRACE) == Some(&json!(0)) {
         pod.insert(GRACE.to_owned(), json!(LEAST_GRACE_S));
     }
-    let grace_ms = pod.get(GRACE).and_then(Value::as_u64).unwrap_or(DEFAULT_GRACE_S).saturating_mul(1000);
+    let grace_ms = pod.get(GRACE).and_then(Value::as_u64).unwrap_or(DEFAULT_GRACE_S.into()).saturating_mul(1000);
     let pod_context = pod.get("securityContext").cloned().unwrap_or_default();
 
     let containers = pod.get_mut("containers").and_then(Value::as_array_mut).ok_or("the Job has no containers")?;

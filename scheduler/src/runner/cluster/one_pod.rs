@@ -14,14 +14,12 @@ use tokio::time::Instant;
 
 use super::course::Course;
 use super::follow::{BEHIND_WITHIN, JobFollower, NODE_WITHIN};
+use super::job::DEFAULT_GRACE_S;
 use super::over::taken_unseen;
 use super::sight::{Sight, had_node, is_failing, is_over, is_pod_over, is_suspended_again};
 use super::stop::RemainingPods;
 use crate::delivery::Holds;
 use crate::runner::evidence::OutcomeEvidence;
-
-/// How long a Pod may take to end that does not say. Source: `terminationGracePeriodSeconds` of core/v1.
-const GRACE: Duration = Duration::from_secs(30);
 
 /// Longest grace of a Pod that is waited for, a century: no clock adds up whatever a Job's file may say.
 const GRACE_LIMIT: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
@@ -69,7 +67,7 @@ impl JobFollower {
         self.inner.delivery.hold(self.job, Holds::All);
         tracing::warn!(job = %self.job, "the Job of a job with one try made a second Pod; both are ended");
         let mut sight = self.view.sight.borrow().clone();
-        let longest = sight.older.iter().chain(&sight.pod).map(own_grace).max().unwrap_or(GRACE);
+        let longest = sight.older.iter().chain(&sight.pod).map(own_grace).max().unwrap_or_else(|| grace(DEFAULT_GRACE_S.into()));
         let until = Instant::now() + longest + NODE_WITHIN;
         let gone = loop {
             // Once its Job is gone those that it does not own any more are asked to end, too.
@@ -111,7 +109,7 @@ impl JobFollower {
 
 fn own_grace(pod: &Pod) -> Duration {
     let seconds = pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds);
-    seconds.map_or(GRACE, grace)
+    grace(seconds.unwrap_or(DEFAULT_GRACE_S.into()))
 }
 
 /// A grace in seconds as one that is waited for.

@@ -7,10 +7,8 @@
 use k8s_openapi::api::core::v1::Pod;
 use schema::time::Timestamp;
 
+use super::super::job::DEFAULT_GRACE_S;
 use super::time;
-
-/// How long a Pod has to end that does not say. Source: `terminationGracePeriodSeconds` of core/v1.
-const GRACE_SECONDS: i64 = 30;
 
 /// How far the clock of a node, which tells when a container ended, may be behind that of the cluster's books, which tell when its Pod
 /// was asked to end.
@@ -34,7 +32,7 @@ pub(super) fn before_it_was_seen_to_run_on(at: Timestamp) -> Timestamp {
 /// have that at which its node removed it, a moment after its containers had ended, and it was asked up to its own grace before.
 pub(in super::super) fn asked_to_end(pod: &Pod) -> Option<Timestamp> {
     let over = pod.metadata.deletion_timestamp.as_ref().map(time)?;
-    let own = || pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds).unwrap_or(GRACE_SECONDS);
+    let own = || pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds).unwrap_or(DEFAULT_GRACE_S.into());
     let grace = pod.metadata.deletion_grace_period_seconds.filter(|seconds| *seconds > 0).unwrap_or_else(own);
     Some(over.plus_ms(grace.max(0).saturating_mul(1000).saturating_neg()))
 }
