@@ -113,14 +113,20 @@ fn p6_without_the_room_that_was_kept_a_wrapper_tries_until_there_is_some() {
     scheduler.kill();
 }
 
-/// A scheduler that converged and was stopped, and whose disk was filled then.
-fn stopped_on_a_full_disk(scheduler: &mut Scheduler, disk: &SmallDisk) -> Files {
+/// A scheduler that converged and was stopped.
+fn converged_and_stopped(scheduler: &mut Scheduler) -> Files {
     let files = Files::new(scheduler.home());
     scheduler.run(&Start::default());
     scheduler.apply(&Files::configs(1, 1));
     scheduler.ok(&["services", "push", "s0", "--app", "app"]);
     scheduler.channel_becomes("s0", "c0", "CONVERGED");
     assert!(scheduler.stop().success());
+    files
+}
+
+/// The same, and its disk was filled then.
+fn stopped_on_a_full_disk(scheduler: &mut Scheduler, disk: &SmallDisk) -> Files {
+    let files = converged_and_stopped(scheduler);
     disk.fill();
     files
 }
@@ -199,12 +205,7 @@ fn a_disk_without_room_for_files_is_named_with_what_to_do() {
     let Some(disk) = SmallDisk::mount_for_files(&scheduler.data(), SIZE, 800) else {
         return skip::skipped(test, "mounting a small file system needs root");
     };
-    let files = Files::new(scheduler.home());
-    scheduler.run(&Start::default());
-    scheduler.apply(&Files::configs(1, 1));
-    scheduler.ok(&["services", "push", "s0", "--app", "app"]);
-    scheduler.channel_becomes("s0", "c0", "CONVERGED");
-    assert!(scheduler.stop().success());
+    let files = converged_and_stopped(&mut scheduler);
     disk.fill_files();
     let served = scheduler.is_refused(&Start::default());
     let (pruned, activated) = (by_hand(&scheduler, "prune").1, by_hand(&scheduler, "activate").1);
