@@ -35,7 +35,7 @@ use schema::id::{ChannelName, ReleaseId, RuntimeName};
 use schema::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-pub use channels::{Channel, RuntimeConnection};
+pub use channels::{Channel, RuntimeConnection, upstream};
 pub use cluster::{ClusterPlace, DEFAULT_TTL_S, WRAPPER_CONTAINER, cluster_places, given_places, verbatim};
 pub use configs::{BUILT_IN_RUNTIME, Configs, key, kind_name};
 pub use problem::DocumentKey;
@@ -268,9 +268,7 @@ impl Command {
             job: None,
         }
     }
-}
 
-impl Command {
     /// How long its Pod lets it end once it was asked to, where its Job says so, milliseconds.
     pub(crate) fn stop_grace_ms(&self) -> Option<i64> {
         let seconds = self.job.as_ref()?.pointer("/spec/template/spec/terminationGracePeriodSeconds")?.as_i64()?;

@@ -392,12 +392,13 @@ fn selected(
     Some(channels)
 }
 
+/// What each channel waits for until it is stable.
+pub fn upstream(channels: &[Channel]) -> BTreeMap<&ChannelName, Vec<&ChannelName>> {
+    channels.iter().map(|channel| (&channel.name, channel.gates.iter().flat_map(Gate::upstream).collect())).collect()
+}
+
 fn find_cycle(channels: &[Channel], problems: &mut Problems) {
-    let mut waits_for: BTreeMap<&ChannelName, Vec<&ChannelName>> = BTreeMap::new();
-    for channel in channels {
-        waits_for.insert(&channel.name, channel.gates.iter().flat_map(Gate::upstream).collect());
-    }
-    let Some(circle) = cycle::find(&waits_for) else { return };
+    let Some(circle) = cycle::find(&upstream(channels)) else { return };
     let first = channels.iter().find(|channel| Some(&&channel.name) == circle.first());
     let place = first.map(|channel| channel.place.field("preconditions"));
     let names: Vec<String> = circle.iter().map(|name| format!("`{name}`")).collect();

@@ -6,7 +6,6 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use engine::action::{Action, LogLine, StartJob, StopReason};
-use engine::desired::Gate;
 use engine::event::{Event, Outcome};
 use engine::state::State;
 use schema::api::LogEntry;
@@ -434,12 +433,8 @@ impl Batch {
     }
 }
 
-fn gate_channels(kept: &InstanceEntry) -> impl Iterator<Item = &ChannelName> {
-    kept.state.desired().into_iter().flat_map(|desired| &desired.gates).flat_map(Gate::upstream)
-}
-
 fn waits_for(world: &World, id: InstanceId, channel: &ChannelName) -> bool {
-    world.instances.get(&id).is_some_and(|kept| gate_channels(kept).any(|named| named == channel))
+    world.instances.get(&id).is_some_and(|kept| kept.upstream().any(|named| named == channel))
 }
 
 /// How a channel stands; without a state nobody knows.
@@ -459,7 +454,7 @@ pub(super) fn dependents(world: &World, names: &InstanceNames, state: Option<&St
 /// How the channels that the gates of this instance name stand now.
 pub(super) fn upstream_of(world: &World, kept: &InstanceEntry) -> impl Iterator<Item = Event> {
     let siblings = world.siblings(kept.names.service.0);
-    let named: Vec<ChannelName> = gate_channels(kept).cloned().collect();
+    let named: Vec<ChannelName> = kept.upstream().cloned().collect();
     let of =
         |channel: &ChannelName| siblings.iter().filter_map(|id| world.instances.get(id)).find(|other| other.names.channel.1 == *channel);
     let told: Vec<Event> = named.iter().filter_map(|channel| Some(upstream(channel, Some(&of(channel)?.state)))).collect();

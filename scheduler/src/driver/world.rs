@@ -72,6 +72,11 @@ impl InstanceEntry {
         Self { names, runtime, state, revision: 0, wake: None }
     }
 
+    /// The channels that it waits for until they are stable.
+    pub(super) fn upstream(&self) -> impl Iterator<Item = &ChannelName> {
+        self.state.desired().into_iter().flat_map(|desired| &desired.gates).flat_map(Gate::upstream)
+    }
+
     /// Whether a row of `later` would say what one of this said, but for the time of the last look at the clock.
     pub(super) fn says_the_same(&mut self, later: &Self) -> bool {
         self.runtime == later.runtime && self.wake == later.wake && self.state.says_the_same(&later.state)
@@ -193,10 +198,7 @@ impl World {
     pub(super) fn together(&self, names: &InstanceNames) -> Vec<ChannelName> {
         let ids = self.services.get(&names.service.0).into_iter().flatten();
         let siblings: Vec<&InstanceEntry> = ids.filter_map(|id| self.instances.get(id)).collect();
-        let upstream = siblings.iter().map(|kept| {
-            let gates = kept.state.desired().map_or(&[][..], |desired| &desired.gates);
-            (&kept.names.channel.1, gates.iter().flat_map(Gate::upstream).collect())
-        });
+        let upstream = siblings.iter().map(|kept| (&kept.names.channel.1, kept.upstream().collect()));
         let waits = |kept: &&&InstanceEntry| kept.state.standing().reason == Some(Reason::ReleaseChannelDependencyUnmet);
         let waiting = siblings.iter().filter(waits).map(|kept| &kept.names.channel.1).collect();
         together(&upstream.collect(), [&names.channel.1], &waiting).into_iter().cloned().collect()

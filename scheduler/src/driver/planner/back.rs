@@ -176,16 +176,4 @@ impl Planner {
             }
         }
     }
-
-    /// The versions that the channels of a service pursue.
-    pub(super) async fn pursued_versions(&self, subject: &ReleaseSubject<'_>) -> Result<BTreeMap<ChannelName, String>, Refusal> {
-        let mut versions = BTreeMap::new();
-        for (channel, release) in self.store.pursued(subject.service.id).await? {
-            let Some((name, _)) = subject.channel_ids.iter().find(|(_, id)| **id == channel) else { continue };
-            if let Some(release) = self.store.release_row(release).await? {
-                versions.insert(name.clone(), release.version);
-            }
-        }
-        Ok(versions)
-    }
 }

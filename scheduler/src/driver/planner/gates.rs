@@ -7,9 +7,9 @@ use schema::api::{Instance, Service};
 use schema::id::ChannelName;
 use schema::status::Reason;
 
-use super::super::together::{Upstream, together};
+use super::super::together::together;
 use super::release::ReleaseSubject;
-use crate::compile::{Channel, CompiledInstance};
+use crate::compile::{Channel, CompiledInstance, upstream};
 
 /// A release that may go to some channels only.
 pub(super) struct PartialRelease<'a> {
@@ -26,10 +26,9 @@ pub(super) struct PartialRelease<'a> {
 }
 
 impl PartialRelease<'_> {
-    /// Its channels that wait for one that neither gets it with them nor pursues its version: that may never end. `elsewhere`: what the
-    /// others pursue.
-    pub(super) fn waits_for_others(&self, version: &str, elsewhere: &BTreeMap<ChannelName, String>) -> Vec<String> {
-        let comes = |channel: &ChannelName| self.goes_to(channel) || elsewhere.get(channel).is_some_and(|other| other == version);
+    /// Its channels that wait for one that neither gets it with them nor pursues its version: that may never end.
+    pub(super) fn waits_for_others(&self, version: &str) -> Vec<String> {
+        let comes = |channel: &ChannelName| self.goes_to(channel) || self.pursues(channel, version);
         let mut warnings = Vec::new();
         for instance in self.compiled.iter().filter(|instance| !instance.desired.stable_before) {
             let missing: BTreeSet<&ChannelName> =
@@ -55,13 +54,12 @@ impl PartialRelease<'_> {
     pub(super) fn left_behind(&self) -> Vec<String> {
         let Some(now) = self.now else { return Vec::new() };
         let mut left: BTreeMap<(&ChannelName, &str), BTreeSet<&ChannelName>> = BTreeMap::new();
-        let upstream = self.upstream();
+        let upstream = upstream(self.channels);
         for instance in waiting(now).filter(|instance| !self.goes_to(&instance.channel)) {
             let Some(version) = instance.desired_version.as_deref() else { continue };
-            let pursues = |channel: &ChannelName| {
-                now.channels.iter().any(|it| it.channel == *channel && it.desired_version.as_deref() == Some(version))
-            };
-            for first in upstream.get(&instance.channel).into_iter().flatten().filter(|first| self.goes_to(first) && pursues(first)) {
+            for first in
+                upstream.get(&instance.channel).into_iter().flatten().filter(|first| self.goes_to(first) && self.pursues(first, version))
+            {
                 left.entry((first, version)).or_default().insert(&instance.channel);
             }
         }
@@ -80,14 +78,16 @@ impl PartialRelease<'_> {
         self.compiled.iter().any(|instance| instance.channel == *channel)
     }
 
-    fn upstream(&self) -> Upstream<'_> {
-        self.channels.iter().map(|channel| (&channel.name, channel.gates.iter().flat_map(Gate::upstream).collect())).collect()
+    /// Whether a channel pursues this version until now.
+    fn pursues(&self, channel: &ChannelName, version: &str) -> bool {
+        let channels = self.now.into_iter().flat_map(|now| &now.channels);
+        channels.filter(|instance| instance.channel == *channel).any(|instance| instance.desired_version.as_deref() == Some(version))
     }
 
     /// What does the same in these and in all that belongs to them.
     fn command<'b>(&'b self, channels: impl IntoIterator<Item = &'b ChannelName>) -> String {
         let waiting = self.now.into_iter().flat_map(waiting).map(|instance| &instance.channel).collect();
-        let names: Vec<&str> = together(&self.upstream(), channels, &waiting).into_iter().map(ChannelName::as_str).collect();
+        let names: Vec<&str> = together(&upstream(self.channels), channels, &waiting).into_iter().map(ChannelName::as_str).collect();
         let (service, application) = (&self.subject.service.name, &self.subject.application.name);
         match self.back_to {
             // A push would bring what is taken back.

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use engine::desired::Gate;
 use engine::event::Event;
 use schema::api::{LeftOut, PushRequest, Pushed, RollbackRequest};
 use schema::config::Service;
@@ -13,6 +12,7 @@ use serde_json::json;
 
 use super::super::calls::Plan;
 use super::super::going_back::Rollback;
+use super::super::together::together;
 use super::super::world::InstanceNames;
 use super::super::{Caller, Refusal};
 use super::gates::PartialRelease;
@@ -21,7 +21,7 @@ use super::snapshot::Concerned;
 use super::tried::compile_each;
 use super::{Planner, RawSeal, entry};
 use crate::clock;
-use crate::compile::{self, Channel, CompiledInstance, Configs, Earlier, Release};
+use crate::compile::{self, Channel, CompiledInstance, Configs, Earlier, Release, upstream};
 use crate::store::{ApplicationRow, Change, DocumentKind, ReleaseChannelRow, ReleaseRow, ServiceRow, StoredDocumentKey};
 
 /// Who a rollback of the engine's is done by, in the log.
@@ -143,10 +143,9 @@ impl Planner {
         };
         plan.changes.push(Change::Service(ServiceRow { release_count: number, ..subject.service.clone() }));
         plan.changes.push(Change::Release(Box::new(row)));
-        // Nobody else has a version that is new.
         let now = self.as_it_is(subject).await;
         let partial = PartialRelease { subject, channels, compiled: &compiled, back_to: None, now: now.as_ref() };
-        let mut warnings = partial.waits_for_others(&version, &BTreeMap::new());
+        let mut warnings = partial.waits_for_others(&version);
         warnings.extend(partial.left_behind());
         warnings.extend(come_apart(&values, &compiled));
         if let Some(newest) = &newest {
@@ -253,11 +252,10 @@ impl Planner {
         let version = target.version.as_str();
         let release = Release { id, version, released_at: now, values: &target.params };
         let (channels, compiled) = self.compile_back(subject, target, &release, &wanted).await?;
-        // What cannot be read of other channels keeps nobody from going back.
-        let elsewhere = self.pursued_versions(subject).await;
         let as_it_is = self.as_it_is(subject).await;
         let partial = PartialRelease { subject, channels: &channels, compiled: &compiled, back_to: Some(version), now: as_it_is.as_ref() };
-        let mut warnings = elsewhere.map_or_else(|_| Vec::new(), |elsewhere| partial.waits_for_others(version, &elsewhere));
+        // What cannot be read of other channels keeps nobody from going back.
+        let mut warnings = as_it_is.as_ref().map_or_else(Vec::new, |_| partial.waits_for_others(version));
         warnings.extend(leaves_config(subject, target));
         self.release_seq += 1;
         let mut plan = Plan { rollback: automatic.cloned(), ..Plan::default() };
@@ -365,25 +363,13 @@ fn no_channel() -> Refusal {
 /// Where a release goes: to the channels that are named, and to what is to come with them.
 fn wanted(channels: &[Channel], subject: &ReleaseSubject<'_>, request: &PushRequest) -> Result<BTreeSet<ChannelName>, Refusal> {
     let named = |names: &[String]| names.iter().map(|text| channel_named(subject, text)).collect::<Result<BTreeSet<_>, _>>();
-    let mut wanted = match request.channels.as_deref() {
+    let wanted = match request.channels.as_deref() {
         None => return Ok(channels.iter().map(|channel| channel.name.clone()).collect()),
         Some([]) => return Err(no_channel()),
         Some(names) => named(names)?,
     };
-    let together = named(&request.together)?;
-    loop {
-        let mut more = BTreeSet::new();
-        for channel in channels {
-            let mut awaited = channel.gates.iter().flat_map(Gate::upstream);
-            if wanted.contains(&channel.name) {
-                more.extend(awaited.filter(|name| together.contains(*name)).cloned());
-            } else if together.contains(&channel.name) && awaited.any(|name| wanted.contains(name)) {
-                more.insert(channel.name.clone());
-            }
-        }
-        if more.is_subset(&wanted) {
-            return Ok(wanted);
-        }
-        wanted.append(&mut more);
-    }
+    let more = named(&request.together)?;
+    let mut upstream = upstream(channels);
+    upstream.values_mut().for_each(|first| first.retain(|name| wanted.contains(*name) || more.contains(*name)));
+    Ok(together(&upstream, &wanted, &more.iter().collect()).into_iter().cloned().collect())
 }
