@@ -46,6 +46,7 @@ mod outcome;
 mod planner;
 mod recover;
 mod run;
+mod shown;
 mod steps;
 mod timers;
 mod together;

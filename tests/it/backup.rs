@@ -38,6 +38,7 @@ fn seen(scheduler: &Scheduler) -> Vec<Value> {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one story, each step of which stands on the one before")]
 fn a_backup_of_a_working_daemon_restores_to_one_that_only_looks_until_it_is_activated() {
     let mut original = Scheduler::stopped();
     let files = Files::new(original.home());

@@ -1,12 +1,13 @@
 //! A place is granted -> the job to start. And until the job is with its runner: whether it still may start. Called by
 //! the step, and by the driver at the moment in which it hands a job over.
 
-use schema::id::JobId;
+use schema::id::{BlobId, JobId};
 use schema::status::JobKind;
 use schema::time::Timestamp;
 
 use crate::action::{Action, StartJob};
 use crate::converge::Situation;
+use crate::desired::Desired;
 use crate::limits::START_DEADLINE_MS;
 use crate::state::{ApplyAttempts, ApplyEnd, COMMANDS_KEPT, Finding, Job, State};
 use crate::step::log;
@@ -54,11 +55,7 @@ impl State {
         // The instant, too: of two copies of a database both count on from the same number.
         let at = now.as_millis().to_le_bytes();
         let id = JobId::derive(&[self.instance.as_bytes(), kind.as_str().as_bytes(), &self.jobs.to_le_bytes(), &at]);
-        let (timeout_ms, stop_grace_ms) = match kind {
-            JobKind::Fetch => desired.fetch.as_ref().map_or((None, None), |policy| (Some(policy.timeout_ms), policy.stop_grace_ms)),
-            JobKind::Apply => (desired.apply.timeout_ms, desired.apply.stop_grace_ms),
-            JobKind::GetInfo => desired.get_info.as_ref().map_or((None, None), |policy| (Some(policy.timeout_ms), policy.stop_grace_ms)),
-        };
+        let (timeout_ms, stop_grace_ms) = time_limits(desired, kind);
         let work = self.work().filter(|_| kind == JobKind::Apply);
         let mut start = StartJob {
             job: id,
@@ -103,11 +100,7 @@ impl State {
             stopped_at: None,
             chain_before,
         });
-        if !self.commands.contains(&desired.compiled) {
-            self.commands.push(desired.compiled);
-            let old = self.commands.len().saturating_sub(COMMANDS_KEPT);
-            self.commands.drain(..old);
-        }
+        remember(&mut self.commands, desired.compiled);
         match kind {
             JobKind::GetInfo => {
                 self.telling.due = None;
@@ -134,6 +127,25 @@ impl State {
             (JobKind::Apply, _) => self.work().map_or_else(|| format!("apply {version}"), |work| work.what.clone()),
         }
     }
+}
+
+/// Timeout and stop grace of a job of this kind, milliseconds, as far as the release says any.
+fn time_limits(desired: &Desired, kind: JobKind) -> (Option<i64>, Option<i64>) {
+    match kind {
+        JobKind::Fetch => desired.fetch.as_ref().map_or((None, None), |policy| (Some(policy.timeout_ms), policy.stop_grace_ms)),
+        JobKind::Apply => (desired.apply.timeout_ms, desired.apply.stop_grace_ms),
+        JobKind::GetInfo => desired.get_info.as_ref().map_or((None, None), |policy| (Some(policy.timeout_ms), policy.stop_grace_ms)),
+    }
+}
+
+/// Notes the commands that are about to run, and forgets the oldest.
+fn remember(commands: &mut Vec<BlobId>, compiled: BlobId) {
+    if commands.contains(&compiled) {
+        return;
+    }
+    commands.push(compiled);
+    let old = commands.len().saturating_sub(COMMANDS_KEPT);
+    commands.drain(..old);
 }
 
 /// The next apply: another attempt of the same chain, or the first of a new one with a grace period of its own.

@@ -206,29 +206,9 @@ impl State {
         let same_commands = old.as_ref().is_some_and(|old| old.compiled == desired.compiled);
         let was_deleted = std::mem::take(&mut self.deleted);
         if !same_release {
-            self.leave_refused(old.as_deref().is_some_and(|old| old.is_rollback));
-            // The release that goes back has the version of the one that it goes back to.
-            let went = self.rolled_back.take().and_then(|back| back.followed_by(&desired, old.as_deref()));
-            self.rolled_back = went.map(Box::new);
-            if desired.is_rollback {
-                let to = desired.stable_before.then(|| (desired.release, desired.version.clone()));
-                let before = self.taken_back.take().map(|back| Box::new(TakenBack { before: None, ..*back }));
-                self.taken_back = Some(Box::new(TakenBack { to, before }));
-            }
-            self.withdraw_all();
-            self.pursuit = Rollout::default();
-            let (objects, answered_at) = (std::mem::take(&mut self.look.objects), self.look.answered_at);
-            self.look.anew();
-            (self.look.objects, self.look.answered_at) = (objects, answered_at);
-            let stuck_at = desired.progress_deadline_ms.map(|ms| desired.released_at.plus_ms(ms.max(1)));
-            self.pursuit.stuck_at = stuck_at.filter(|at| *at > now);
+            self.take_up(&desired, old.as_deref(), now);
         } else if !same_commands {
-            self.look.fresh = false;
-            self.look.other_commands = self.look.finding != Finding::Nothing;
-            self.withdraw_for_commands(out);
-            self.pursuit.other_commands = true;
-            self.pursuit.chain.iter_mut().for_each(|chain| chain.commands_changed(now));
-            self.forget_stuck();
+            self.take_other_commands(now, out);
         } else if old.as_ref().is_some_and(|old| old.shared_for != desired.shared_for) {
             self.withdraw_for_others(out);
         }
@@ -253,7 +233,46 @@ impl State {
         if same_release && old.is_some_and(|old| old.progress_deadline_ms != desired.progress_deadline_ms) {
             self.pursuit.stuck_at = None;
         }
-        // Whatever changed: even an interval alone, for what was due is of the old one and may be a day away.
+        self.observe_anew(&desired, now);
+        self.upstream.retain(|channel, _| names(&desired, channel));
+        self.upstream_back.retain(|channel, _| names(&desired, channel));
+        let met = self.upstream.iter().filter(|(_, version)| **version == desired.version).map(|(channel, _)| channel.clone());
+        self.pursuit.met.extend(met);
+        self.desired = Some(desired);
+    }
+
+    /// Another release: what was asked for, tried and found out for the old one is over.
+    fn take_up(&mut self, desired: &Desired, old: Option<&Desired>, now: Timestamp) {
+        self.leave_refused(old.is_some_and(|old| old.is_rollback));
+        // The release that goes back has the version of the one that it goes back to.
+        let went = self.rolled_back.take().and_then(|back| back.followed_by(desired, old));
+        self.rolled_back = went.map(Box::new);
+        if desired.is_rollback {
+            let to = desired.stable_before.then(|| (desired.release, desired.version.clone()));
+            let before = self.taken_back.take().map(|back| Box::new(TakenBack { before: None, ..*back }));
+            self.taken_back = Some(Box::new(TakenBack { to, before }));
+        }
+        self.withdraw_all();
+        self.pursuit = Rollout::default();
+        let (objects, answered_at) = (std::mem::take(&mut self.look.objects), self.look.answered_at);
+        self.look.anew();
+        (self.look.objects, self.look.answered_at) = (objects, answered_at);
+        let stuck_at = desired.progress_deadline_ms.map(|ms| desired.released_at.plus_ms(ms.max(1)));
+        self.pursuit.stuck_at = stuck_at.filter(|at| *at > now);
+    }
+
+    /// Other commands of the same release: what the old ones found, and what people said to them, is not about these.
+    fn take_other_commands(&mut self, now: Timestamp, out: &mut Vec<Action>) {
+        self.look.fresh = false;
+        self.look.other_commands = self.look.finding != Finding::Nothing;
+        self.withdraw_for_commands(out);
+        self.pursuit.other_commands = true;
+        self.pursuit.chain.iter_mut().for_each(|chain| chain.commands_changed(now));
+        self.forget_stuck();
+    }
+
+    /// Whatever changed, fetch and getInfo are due: even an interval alone, for what was due is of the old one and may be a day away.
+    fn observe_anew(&mut self, desired: &Desired, now: Timestamp) {
         if desired.fetch.is_none() {
             self.look.anew();
         } else {
@@ -264,11 +283,6 @@ impl State {
         } else {
             self.telling.due = Some(now);
         }
-        self.upstream.retain(|channel, _| names(&desired, channel));
-        self.upstream_back.retain(|channel, _| names(&desired, channel));
-        let met = self.upstream.iter().filter(|(_, version)| **version == desired.version).map(|(channel, _)| channel.clone());
-        self.pursuit.met.extend(met);
-        self.desired = Some(desired);
     }
 
     /// Whether nothing was left to do for what was desired so far, whatever its status shows: paused, say, or not seen for a while.

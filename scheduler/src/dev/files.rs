@@ -206,12 +206,9 @@ async fn release(
 ) -> Result<(Wish, Option<String>), Failure> {
     let application = document.application.as_ref().map(ToString::to_string).unwrap_or_default();
     let takes = takes.get(&(application.clone(), document.name.clone()));
-    let given: BTreeMap<String, String> = all
-        .params
-        .iter()
-        .filter(|(name, _)| takes.is_some_and(|takes| takes.contains(name)))
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect();
+    let is_taken = |name: &String| takes.is_some_and(|takes| takes.contains(name));
+    let given = all.params.iter().filter(|(name, _)| is_taken(name));
+    let given: BTreeMap<String, String> = given.map(|(name, value)| (name.clone(), value.clone())).collect();
     let path = ["v1", "applications", &application, "services", &document.name];
     let service: Service = client.get(&path, &[]).await?;
     // What was taken back is not what the files say, and what it failed by may be mended.
@@ -235,12 +232,7 @@ async fn release(
     };
     if !is_missing && !is_other {
         let channels = look_again(client, &path, service.channels.iter(), is_start, changed).await?;
-        wish.goals.push(Goal::of_service(&application, &document.name));
-        let at = service.version.as_ref().map_or_else(String::new, |version| format!(" at {version}"));
-        let mut line = format!("{}/{} goes on{at}: {}", wish.application, wish.service, channels.join(", "));
-        if let Some((others, next)) = wish.others(client, &service).await? {
-            line = format!("{line}\n{others}; {next}");
-        }
+        let line = goes_on(client, &mut wish, &service, &channels).await?;
         return Ok((wish, Some(line)));
     }
     let before = memory.remember(&wanted)?;
@@ -268,6 +260,17 @@ async fn release(
         lines.push(format!("{application}/{} goes on: {}", document.name, channels.join(", ")));
     }
     Ok((wish, (!lines.is_empty()).then(|| lines.join("\n"))))
+}
+
+/// What is said of a service that the files say nothing new about, and which is to arrive at what it has.
+async fn goes_on(client: &Client, wish: &mut Wish, service: &Service, channels: &[String]) -> Result<String, Failure> {
+    wish.goals.push(Goal::of_service(&wish.application, &wish.service));
+    let at = service.version.as_ref().map_or_else(String::new, |version| format!(" at {version}"));
+    let mut line = format!("{}/{} goes on{at}: {}", wish.application, wish.service, channels.join(", "));
+    if let Some((others, next)) = wish.others(client, service).await? {
+        line = format!("{line}\n{others}; {next}");
+    }
+    Ok(line)
 }
 
 /// Looks at channels again, at a start and where the runtime is another by now; each with its status and what is done.

@@ -9,14 +9,15 @@ use engine::action::{Action, LogLine, StartJob, StopReason};
 use engine::event::{Event, Outcome};
 use engine::state::State;
 use schema::api::LogEntry;
-use schema::id::{ChannelName, InstanceId, JobId};
-use schema::status::{JobStatus, Status};
+use schema::id::{InstanceId, JobId};
+use schema::status::JobStatus;
 use schema::time::Timestamp;
 
 use super::Caller;
 use super::broken::{Stopped, guarded};
 use super::going_back::Rollback;
 use super::outcome::Ending;
+use super::shown::{Shown, dependents, upstream_of};
 use super::world::{InstanceEntry, InstanceNames, World};
 use crate::perform::StartClaim;
 use crate::store::{Change, Commit, Counters, InstanceRow, JobRow, PendingAction};
@@ -118,10 +119,7 @@ impl Batch {
             Entry::Occupied(_) => sound = Some(kept.state.clone()),
         }
         let is_desired = matches!(event, Event::Desired(_));
-        let standing = (kept.state.standing().status, kept.state.desired().map(|desired| desired.release));
-        let refused = kept.state.is_refused();
-        let arrived = kept.state.converged().map(|converged| converged.release);
-        let shown = (kept.state.converged_version().map(str::to_owned), kept.state.rolled_back().cloned());
+        let shown = Shown::by(&kept.state);
         let flying: Vec<JobId> = kept.state.jobs_in_flight().map(|job| job.id).collect();
 
         let was_over = is_over(&kept.state);
@@ -153,39 +151,9 @@ impl Batch {
         for job in flying.into_iter().filter(|job| kept.state.job(*job).is_none() && !is_withdrawn(job)) {
             self.give_up(world, job);
         }
-        // A gate has shut before the start was handed over.
-        if let Some(job) = engine::void_start(&kept.state, self.now)
-            && let Some(claim) = world.starts.get(&job)
-            && claim.withdraw()
-        {
-            self.withdrawn.push(claim.clone());
-            queue.push_back((id, Event::Unstarted { job }));
-        }
-        let status = kept.state.standing().status;
-        if let Some(release) = kept.state.desired().map(|desired| desired.release)
-            && standing != (status, Some(release))
-        {
-            let (channel, at) = (kept.names.channel.0, self.now);
-            if let (status, Some(older)) = standing
-                && older != release
-                && !matches!(status, Status::Converged | Status::Failed | Status::Replaced | Status::Deleted)
-            {
-                // What it still had to do nobody does any more; nothing where it had arrived before a person paused it.
-                let had_arrived = status == Status::Paused && arrived == Some(older);
-                let status = if had_arrived { Status::Converged } else { Status::Replaced };
-                self.changes.push(Change::ReleaseStatus { release: older, channel, status, at });
-            }
-            self.changes.push(Change::ReleaseStatus { release, channel, status, at });
-        }
-        if let Some(release) = kept.state.desired().map(|desired| desired.release)
-            && standing.1 == Some(release)
-            && refused != kept.state.is_refused()
-            // A no goes with its channel, and is a no.
-            && !kept.state.is_deleted()
-        {
-            self.changes.push(Change::ReleaseRefused { release, channel: kept.names.channel.0, refused: !refused });
-        }
-        if (kept.state.converged_version(), kept.state.rolled_back()) != (shown.0.as_deref(), shown.1.as_ref()) {
+        queue.extend(self.withdraw_void_start(world, &kept.state).map(|job| (id, Event::Unstarted { job })));
+        self.changes.extend(shown.changes(&kept.state, kept.names.channel.0, now));
+        if shown.tells_others(&kept.state) {
             queue.extend(dependents(world, &kept.names, Some(&kept.state)));
         }
         if is_desired {
@@ -195,6 +163,14 @@ impl Batch {
             self.action(world, &kept, action, caller);
         }
         world.instances.insert(id, kept);
+    }
+
+    /// Takes back the start of a job for which a gate has shut before it was handed over.
+    fn withdraw_void_start(&mut self, world: &World, state: &State) -> Option<JobId> {
+        let job = engine::void_start(state, self.now)?;
+        let claim = world.starts.get(&job).filter(|claim| claim.withdraw())?;
+        self.withdrawn.push(claim.clone());
+        Some(job)
     }
 
     /// The engine waits no longer for this job. If nobody told its end, its row says so; what comes later is still taken in.
@@ -431,34 +407,6 @@ impl Batch {
             };
         }
     }
-}
-
-fn waits_for(world: &World, id: InstanceId, channel: &ChannelName) -> bool {
-    world.instances.get(&id).is_some_and(|kept| kept.upstream().any(|named| named == channel))
-}
-
-/// How a channel stands; without a state nobody knows.
-fn upstream(channel: &ChannelName, state: Option<&State>) -> Event {
-    let converged_version = state.and_then(State::converged_version).map(str::to_owned);
-    let rolled_back = state.and_then(State::rolled_back).cloned().map(Box::new);
-    Event::Upstream { channel: channel.clone(), converged_version, rolled_back }
-}
-
-/// What those are told who wait for the channel of this instance.
-pub(super) fn dependents(world: &World, names: &InstanceNames, state: Option<&State>) -> Vec<(InstanceId, Event)> {
-    let event = upstream(&names.channel.1, state);
-    let siblings = world.siblings(names.service.0).into_iter();
-    siblings.filter(|other| waits_for(world, *other, &names.channel.1)).map(|other| (other, event.clone())).collect()
-}
-
-/// How the channels that the gates of this instance name stand now.
-pub(super) fn upstream_of(world: &World, kept: &InstanceEntry) -> impl Iterator<Item = Event> {
-    let siblings = world.siblings(kept.names.service.0);
-    let named: Vec<ChannelName> = kept.upstream().cloned().collect();
-    let of =
-        |channel: &ChannelName| siblings.iter().filter_map(|id| world.instances.get(id)).find(|other| other.names.channel.1 == *channel);
-    let told: Vec<Event> = named.iter().filter_map(|channel| Some(upstream(channel, Some(&of(channel)?.state)))).collect();
-    told.into_iter()
 }
 
 /// Whether an instance is deleted for good: nothing of it runs, or may.

@@ -286,7 +286,7 @@ impl Batch {
             self.changes.push(Change::ReleaseStatus { release, channel: names.channel.0, status: Status::Broken, at: self.now });
         }
         if kept.state.converged_version().is_some() {
-            queue.extend(super::batch::dependents(world, &names, None));
+            queue.extend(super::shown::dependents(world, &names, None));
         }
         let why = format!("an invariant of the engine is broken: {why}");
         self.log(world, Some(&names), "instance.broken", (None, None), why.clone(), serde_json::json!({}));
@@ -314,7 +314,7 @@ impl Batch {
         for action in actions {
             self.action(world, &kept, action, None);
         }
-        let upstream: Vec<Event> = super::batch::upstream_of(world, &kept).collect();
+        let upstream: Vec<Event> = super::shown::upstream_of(world, &kept).collect();
         self.mended.push(stopped);
         self.before.entry(id).or_insert(None);
         world.put(kept);

@@ -52,16 +52,7 @@ pub(super) async fn recover(
     let unreadable: Vec<Unreadable> = unreadable_jobs.into_iter().chain(unreadable_actions).collect();
     let instances = stop_the_damaged(store, instances, &mut broken, &jobs, &unreadable, now).await?;
     let mut out_of_reach: HashSet<JobId> = unreadable.iter().filter_map(|row| row.job).collect();
-    // Jobs that were given up and whose end still matters are over in their rows.
-    for job in instances.iter().flat_map(|kept| kept.state.given_up()) {
-        if jobs.iter().all(|row| row.id != job) {
-            match store.job_row(job).await {
-                // It stays given up, and its instance says so, until a person decides.
-                Err(StoreError::Corrupt(_)) => drop(out_of_reach.insert(job)),
-                row => jobs.extend(row?),
-            }
-        }
-    }
+    out_of_reach.extend(add_given_up(store, &instances, &mut jobs).await?);
     let lost_up_to = spools::lost_up_to(store).await?;
     let mut world = World::load(instances, jobs.clone(), store.counters().await?, limits, now);
     let broken_ids: Vec<InstanceId> = broken.iter().map(|stopped| stopped.names.instance()).collect();
@@ -89,31 +80,23 @@ pub(super) async fn recover(
     let (gone_out_of_sight, jobs) = out_of_sight(jobs, runner, lost_up_to);
     let never_started: BTreeSet<JobId> = runner.recover(known(&jobs)).await.into_iter().collect();
     world.out_of_reach = out_of_reach;
-    let mut unstarted = Vec::new();
-    let mut ended = Vec::new();
-    let mut handed = BTreeSet::new();
     let (vanished, jobs): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| job.started_at.is_some() && never_started.contains(&job.id));
     let lost =
         gone_out_of_sight.iter().chain(&vanished).filter(|job| job.kind == JobKind::Apply && !job.once).map(|job| job.instance).collect();
     // One that was given up before stays what it is.
-    ended.extend(gone_out_of_sight.into_iter().filter(|job| job.ended_at.is_none()).map(|job| unseen(job.id, OUT_OF_SIGHT)));
-    ended.extend(vanished.into_iter().filter(|job| job.ended_at.is_none()).map(|job| unseen(job.id, VANISHED)));
+    let is_open = |job: &JobRow| job.ended_at.is_none();
+    let unseen_ends = gone_out_of_sight.into_iter().filter(is_open).map(|job| unseen(job.id, OUT_OF_SIGHT));
+    let mut ended: Vec<PreparedEvent> =
+        unseen_ends.chain(vanished.into_iter().filter(is_open).map(|job| unseen(job.id, VANISHED))).collect();
+    let (mut unstarted, mut handed) = (Vec::new(), BTreeSet::new());
     for job in jobs {
-        let is_stopped = is_stopped(&world, &job);
-        match (never_started.contains(&job.id), job.start, names.get(&job.instance)) {
-            (false, ..) if job.status == JobStatus::Pending => drop(handed.insert(job.id)),
-            (false, ..) => {}
-            // Whoever asked for that got it: it was not started, and is not.
-            (true, Some(_), _) if is_stopped => {
-                ended.push(never(job.id, "it was stopped before it was started"));
-            }
-            (true, Some(start), Some(names)) => {
-                world.starts.insert(job.id, Arc::default());
-                unstarted.push(Task::Start(start, names.clone()));
-            }
-            // Given up, and now it is known that it never ran.
-            (true, ..) => {
-                ended.push(never(job.id, "it was given up before it was started"));
+        match whereabouts(&world, &names, job, &never_started) {
+            Whereabouts::Handed(job) => drop(handed.insert(job)),
+            Whereabouts::Known => {}
+            Whereabouts::Over(end) => ended.push(end),
+            Whereabouts::Unstarted(job, task) => {
+                world.starts.insert(job, Arc::default());
+                unstarted.push(task);
             }
         }
     }
@@ -129,6 +112,52 @@ pub(super) async fn recover(
         world.jobs.entry(*job).and_modify(|row| row.status = JobStatus::Starting);
     }
     Ok(Recovered { world, tasks, unstarted, ended, handed, broken: broken_ids, again: going_on, lost })
+}
+
+/// Adds the rows of jobs that were given up and whose end still matters: they are over in their rows. Returns those whose row cannot
+/// be read: each stays given up, and its instance says so, until a person decides.
+async fn add_given_up(store: &Store, instances: &[InstanceEntry], jobs: &mut Vec<JobRow>) -> Result<Vec<JobId>, StoreError> {
+    let mut unreadable = Vec::new();
+    for job in instances.iter().flat_map(|kept| kept.state.given_up()) {
+        if jobs.iter().all(|row| row.id != job) {
+            match store.job_row(job).await {
+                Err(StoreError::Corrupt(_)) => unreadable.push(job),
+                row => jobs.extend(row?),
+            }
+        }
+    }
+    Ok(unreadable)
+}
+
+/// Where a job stands that is not over in the database.
+enum Whereabouts {
+    /// The runner has it, and its row does not say so yet.
+    Handed(JobId),
+    /// The runner has it.
+    Known,
+    /// It never ran, and will not.
+    Over(PreparedEvent),
+    /// Nobody has it.
+    Unstarted(JobId, Task),
+}
+
+fn whereabouts(
+    world: &World,
+    names: &HashMap<InstanceId, Arc<InstanceNames>>,
+    job: JobRow,
+    never_started: &BTreeSet<JobId>,
+) -> Whereabouts {
+    if !never_started.contains(&job.id) {
+        return if job.status == JobStatus::Pending { Whereabouts::Handed(job.id) } else { Whereabouts::Known };
+    }
+    let is_stopped = is_stopped(world, &job);
+    match (job.start, names.get(&job.instance)) {
+        // Whoever asked for that got it: it was not started, and is not.
+        (Some(_), _) if is_stopped => Whereabouts::Over(never(job.id, "it was stopped before it was started")),
+        (Some(start), Some(names)) => Whereabouts::Unstarted(job.id, Task::Start(start, names.clone())),
+        // Given up, and now it is known that it never ran.
+        _ => Whereabouts::Over(never(job.id, "it was given up before it was started")),
+    }
 }
 
 /// What the table of instances holds.

@@ -85,6 +85,13 @@ pub(super) enum TurnInput {
     Done(TaskResult),
 }
 
+/// What a turn took in: what was told, and whom it has to answer once it is stored.
+struct TakenIn {
+    news: Vec<PreparedEvent>,
+    answers: Vec<PendingAnswer>,
+    plans: Vec<PendingAnswer>,
+}
+
 /// The loop's own things.
 pub(super) struct DriverLoop {
     pub(super) store: Store,
@@ -199,37 +206,9 @@ impl DriverLoop {
         let mut batch = Batch::new(&self.world, reading.wall);
         self.turned_at = batch.now;
         let stepped_ms = self.tell_steps(&mut batch, reading);
-        let mut answers: Vec<PendingAnswer> = Vec::new();
-        let mut plans: Vec<PendingAnswer> = Vec::new();
-        let mut news = std::mem::take(&mut self.held);
-        let mut calls = Vec::new();
-        for input in inputs {
-            match input {
-                TurnInput::Call(call) => calls.push(call),
-                TurnInput::Arrived(arrived) => news.push(*arrived),
-                TurnInput::Done(TaskResult::Over(arrived)) => {
-                    self.started(arrived.job());
-                    news.push(*arrived);
-                }
-                TurnInput::Done(done) => self.note(done),
-            }
-        }
-        for arrived in &news {
-            self.arrive(&mut batch, arrived);
-        }
-        for call in calls {
-            self.call(&mut batch, *call, &mut answers, &mut plans);
-        }
+        let TakenIn { news, answers, plans } = self.take_in(&mut batch, inputs);
         if !self.told_to_observe {
-            let observer = self.observer;
-            self.tell_all(&mut batch, &Event::Observe(observer), |state| state.is_observer() != observer);
-            // What the rows say of those that stand still, or go on.
-            for id in self.broken_at_start.clone() {
-                batch.write_broken(&mut self.world, id);
-            }
-            for id in self.again_at_start.clone() {
-                batch.send(&mut self.world, id, Event::Tick, None);
-            }
+            self.tell_start(&mut batch);
         }
         // What was decided before applies were held is decided once more when they are not.
         if !self.world.lanes.holds_applies() {
@@ -260,25 +239,7 @@ impl DriverLoop {
             self.numbers.commits += 1;
             self.numbers.rows += commit.rows() as u64;
         }
-        self.recovered();
-        self.show_broken();
-        self.told_to_observe = true;
-        self.steps.settle(stepped_ms);
-        self.jobs_noted.retain(|job, _| !batch.writes(*job));
-        self.wait_on(std::mem::take(&mut batch.regated));
-        self.world.starts.extend(batch.tasks.iter().filter_map(|task| match task {
-            Task::Start(start, _) => Some((start.job, Arc::default())),
-            _ => None,
-        }));
-        self.waiting.extend(std::mem::take(&mut batch.tasks));
-        // In one go: each costs three calls, and a turn on a blocking thread costs more than those.
-        if !batch.ended.is_empty() {
-            self.waiting.push_back(Task::Forget(std::mem::take(&mut batch.ended)));
-        }
-        for entry in commit.events {
-            // Nobody listening is no error.
-            let _ = self.log.send(Arc::new(entry));
-        }
+        self.go_on(batch, commit.events, stepped_ms);
         leaves.into_iter().for_each(|(leave, answer)| leave.give(answer));
         let answered = !answers.is_empty() || !plans.is_empty();
         for answer in answers.into_iter().chain(plans) {
@@ -290,6 +251,65 @@ impl DriverLoop {
         let instances = &self.world.instances;
         self.world.timers.compact(instances.len(), |at, id| instances.get(&id).is_some_and(|kept| kept.wake == Some(at)));
         Ok(())
+    }
+
+    /// Steps all that came: first what was told, then what people ask for.
+    fn take_in(&mut self, batch: &mut Batch, inputs: Vec<TurnInput>) -> TakenIn {
+        let mut taken = TakenIn { news: std::mem::take(&mut self.held), answers: Vec::new(), plans: Vec::new() };
+        let mut calls = Vec::new();
+        for input in inputs {
+            match input {
+                TurnInput::Call(call) => calls.push(call),
+                TurnInput::Arrived(arrived) => taken.news.push(*arrived),
+                TurnInput::Done(TaskResult::Over(arrived)) => {
+                    self.started(arrived.job());
+                    taken.news.push(*arrived);
+                }
+                TurnInput::Done(done) => self.note(done),
+            }
+        }
+        for arrived in &taken.news {
+            self.arrive(batch, arrived);
+        }
+        for call in calls {
+            self.call(batch, *call, &mut taken.answers, &mut taken.plans);
+        }
+        taken
+    }
+
+    /// What the first turn has to say: whether this run only looks, and what the rows say of those that stand still, or go on.
+    fn tell_start(&mut self, batch: &mut Batch) {
+        let observer = self.observer;
+        self.tell_all(batch, &Event::Observe(observer), |state| state.is_observer() != observer);
+        for id in self.broken_at_start.clone() {
+            batch.write_broken(&mut self.world, id);
+        }
+        for id in self.again_at_start.clone() {
+            batch.send(&mut self.world, id, Event::Tick, None);
+        }
+    }
+
+    /// What a batch decided is stored: it is to be performed, and may be told.
+    fn go_on(&mut self, mut batch: Batch, events: Vec<LogEntry>, stepped_ms: i64) {
+        self.recovered();
+        self.show_broken();
+        self.told_to_observe = true;
+        self.steps.settle(stepped_ms);
+        self.jobs_noted.retain(|job, _| !batch.writes(*job));
+        self.wait_on(std::mem::take(&mut batch.regated));
+        self.world.starts.extend(batch.tasks.iter().filter_map(|task| match task {
+            Task::Start(start, _) => Some((start.job, Arc::default())),
+            _ => None,
+        }));
+        self.waiting.extend(batch.tasks);
+        // In one go: each costs three calls, and a turn on a blocking thread costs more than those.
+        if !batch.ended.is_empty() {
+            self.waiting.push_back(Task::Forget(batch.ended));
+        }
+        for entry in events {
+            // Nobody listening is no error.
+            let _ = self.log.send(Arc::new(entry));
+        }
     }
 
     /// Remembers what was performed, for the next commit.

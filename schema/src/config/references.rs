@@ -5,7 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::texts;
-use super::{Application, Body, Document, Exec, NotHere, PerReleaseChannel, PreconditionKind, Runtime, RuntimeKind, Service, not_here};
+use super::{
+    Application, Body, CustomRuntime, Document, Exec, NotHere, PerReleaseChannel, PreconditionKind, Runtime, RuntimeKind, Service, not_here,
+};
 use crate::check::{nearest, quoted};
 use crate::diagnostic::Diagnostic;
 use crate::id::{ApplicationName, RuntimeName};
@@ -189,6 +191,23 @@ impl GivenDocuments<'_> {
         own: Option<(usize, &PerReleaseChannel)>,
         problems: &mut Vec<Diagnostic>,
     ) {
+        let runtime = self.runtime_in(document, service, channel, own, problems);
+        let Some(runtime) = runtime.and_then(|entry| self.runtimes.get(&entry.runtime)) else { return };
+        if let RuntimeKind::Custom(custom) = runtime.kind() {
+            check_values(document, service, channel, own, (runtime.name.as_str(), custom), problems);
+        }
+    }
+
+    /// The entry of the channel that the service runs on there; `None` where nobody can tell, which is a problem unless what would tell
+    /// is not among these files.
+    fn runtime_in<'c>(
+        &self,
+        document: &Document,
+        service: &Service,
+        channel: &'c super::ReleaseChannel,
+        own: Option<(usize, &PerReleaseChannel)>,
+        problems: &mut Vec<Diagnostic>,
+    ) -> Option<&'c super::ChannelRuntime> {
         let wanted = own
             .and_then(|(index, own)| {
                 Some((own.runtime_connection.as_ref()?, format!("/service/perReleaseChannel/{index}/runtimeConnection")))
@@ -196,7 +215,7 @@ impl GivenDocuments<'_> {
             .or_else(|| Some((service.runtime_connection.as_ref()?, "/service/runtimeConnection".to_owned())));
         let name_of = |entry: &super::ChannelRuntime| entry.name.as_ref().map_or(entry.runtime.as_str(), |name| name.as_str()).to_owned();
         let names: Vec<String> = channel.runtimes.iter().map(name_of).collect();
-        let runtime = match (&wanted, channel.runtimes.as_slice()) {
+        match (&wanted, channel.runtimes.as_slice()) {
             (Some((wanted, pointer)), runtimes) => {
                 let found = runtimes.iter().find(|entry| name_of(entry) == wanted.as_str());
                 if found.is_none() {
@@ -220,41 +239,40 @@ impl GivenDocuments<'_> {
                     _ => None,
                 }
             }
-        };
-        let Some(runtime) = runtime.and_then(|entry| self.runtimes.get(&entry.runtime)) else { return };
-        if let RuntimeKind::Custom(custom) = runtime.kind() {
-            let known: Vec<&str> = custom.parameters.iter().map(|parameter| parameter.name.as_str()).collect();
-            let what = format!("parameter of runtime `{}`:", runtime.name);
-            let blocks = [
-                (service.custom_runtime.as_ref(), "/service".to_owned()),
-                (
-                    own.and_then(|(_, own)| own.custom_runtime.as_ref()),
-                    format!("/service/perReleaseChannel/{}", own.map_or(0, |(index, _)| index)),
-                ),
-            ];
-            let given = |name: &str| {
-                blocks
-                    .iter()
-                    .flat_map(|(values, _)| values.iter())
-                    .flat_map(|values| &values.parameter_values)
-                    .any(|value| value.name == name)
-            };
-            for parameter in custom.parameters.iter().filter(|parameter| parameter.required && !parameter.kind().has_default()) {
-                if !given(&parameter.name) {
-                    let description = parameter.description.as_deref().map(|text| format!(" ({text})")).unwrap_or_default();
-                    let (name, channel) = (&parameter.name, &channel.name);
-                    let message = format!("parameter `{name}`{description} is required and has no value in release channel `{channel}`");
-                    let help = format!("runtime `{}` asks for it: give it under `customRuntime.parameterValues`", runtime.name);
-                    problems.push(document.problem("/service", message).help(help));
-                }
-            }
-            for (values, at) in blocks {
-                for (index, value) in values.iter().flat_map(|values| &values.parameter_values).enumerate() {
-                    if !known.contains(&value.name.as_str()) {
-                        let pointer = format!("{at}/customRuntime/parameterValues/{index}/name");
-                        problems.push(unknown(document, &pointer, &what, &value.name, &known));
-                    }
-                }
+        }
+    }
+}
+
+/// That a service gives the runtime's parameters in this channel: all that are required, none that is not there.
+fn check_values(
+    document: &Document,
+    service: &Service,
+    channel: &super::ReleaseChannel,
+    own: Option<(usize, &PerReleaseChannel)>,
+    (runtime, custom): (&str, &CustomRuntime),
+    problems: &mut Vec<Diagnostic>,
+) {
+    let known: Vec<&str> = custom.parameters.iter().map(|parameter| parameter.name.as_str()).collect();
+    let of_channel =
+        own.and_then(|(index, own)| Some((own.custom_runtime.as_ref()?, format!("/service/perReleaseChannel/{index}/customRuntime"))));
+    let of_service = service.custom_runtime.as_ref().map(|values| (values, "/service/customRuntime".to_owned()));
+    let blocks: Vec<_> = of_service.into_iter().chain(of_channel).collect();
+    let given = |name: &str| blocks.iter().flat_map(|(values, _)| &values.parameter_values).any(|value| value.name == name);
+    for parameter in custom.parameters.iter().filter(|parameter| parameter.required && !parameter.kind().has_default()) {
+        if !given(&parameter.name) {
+            let description = parameter.description.as_deref().map(|text| format!(" ({text})")).unwrap_or_default();
+            let (name, channel) = (&parameter.name, &channel.name);
+            let message = format!("parameter `{name}`{description} is required and has no value in release channel `{channel}`");
+            let help = format!("runtime `{runtime}` asks for it: give it under `customRuntime.parameterValues`");
+            problems.push(document.problem("/service", message).help(help));
+        }
+    }
+    let what = format!("parameter of runtime `{runtime}`:");
+    for (values, at) in &blocks {
+        for (index, value) in values.parameter_values.iter().enumerate() {
+            if !known.contains(&value.name.as_str()) {
+                let pointer = format!("{at}/parameterValues/{index}/name");
+                problems.push(unknown(document, &pointer, &what, &value.name, &known));
             }
         }
     }

@@ -10,7 +10,6 @@ use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
 use schema::id::JobId;
-use schema::status::JobKind;
 use schema::wire::URL_VARIABLE;
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -65,6 +64,13 @@ fn start_within(timeout_ms: Option<i64>) -> Duration {
     within.min(within.max(START_WITHIN) - DELETED_WITHIN)
 }
 
+/// The values of a job that nobody may see.
+fn secrets_of(spec: &JobSpec) -> Vec<String> {
+    let given = spec.env.iter().filter(|(key, _)| spec.secret_keys.contains(key)).map(|(_, value)| value.clone());
+    let besides = spec.hidden.iter().chain(&spec.former).map(|value| value.to_string_lossy().into_owned());
+    given.chain(besides).collect()
+}
+
 impl ClusterInner {
     /// Makes everything that a job needs and lets it go.
     ///
@@ -84,26 +90,12 @@ impl ClusterInner {
         self.warn_of_loopback(wanted, &reach);
         let objects = job::objects(spec, wanted, &reach, self.authorities.as_deref()).map_err(never)?;
         let within = start_within(spec.timeout_ms);
-        let now = self.clock.now();
-        let given = spec.env.iter().filter(|(key, _)| spec.secret_keys.contains(key)).map(|(_, value)| value.clone());
-        let besides = spec.hidden.iter().chain(&spec.former).map(|value| value.to_string_lossy().into_owned());
-        let secrets: Vec<String> = given.chain(besides).collect();
+        let secrets = secrets_of(spec);
         let hidden = SecretFinder::of(secrets.clone()).await;
         let mut record = Record {
-            place: wanted.place.clone(),
-            name: objects.name.clone(),
-            container: spec.command.name.clone(),
-            held: objects.held,
-            tries_again: objects.tries_again,
-            is_apply: spec.kind == JobKind::Apply,
             token: log::token(&reach),
-            start_by: now.plus_ms(i64::try_from(within.as_millis()).unwrap_or(i64::MAX)),
-            end_by: spec.timeout_ms.map(|timeout| now.plus_ms(timeout)),
-            started: false,
-            pod: None,
             secrets: SecretFinder::sealed(&secrets, &self.sealer),
-            line: None,
-            uid: None,
+            ..Record::new(spec, wanted, &objects, self.clock.now(), within)
         };
         self.note(spec.job, &record).await?;
         let teller = Teller::new(self.news.clone(), spec.job, record.start_by, true, hidden.clone());
@@ -128,12 +120,7 @@ impl ClusterInner {
         let uid = match made {
             Ok(uid) => uid,
             Err(why) => {
-                if follower.is_unmade {
-                    self.note_finished(spec.job);
-                } else {
-                    // However that goes: it is not let go by anybody any more.
-                    let _tidied = tokio::time::timeout(TIDY_WITHIN, follower.delete()).await;
-                }
+                self.clear_away(&mut follower).await;
                 // Its credentials may be new ones by the next time.
                 self.clusters.renew(&wanted.place).await;
                 return Err(Never { why: hidden.hide(&why.why), ..why });
@@ -152,6 +139,16 @@ impl ClusterInner {
         follower.is_stopped = is_stopped;
         crash::at(crash::AFTER_LET_GO);
         Ok(follower)
+    }
+
+    /// Takes away what was made of a job that never started, as far as it can be taken away soon.
+    async fn clear_away(&self, follower: &mut JobFollower) {
+        if follower.is_unmade {
+            self.note_finished(follower.job);
+        } else {
+            // However that goes: it is not let go by anybody any more.
+            let _tidied = tokio::time::timeout(TIDY_WITHIN, follower.delete()).await;
+        }
     }
 
     /// The connection to its cluster. Whoever gives the credentials may take long, which is told as such a wait.

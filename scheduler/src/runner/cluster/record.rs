@@ -11,13 +11,17 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use schema::id::JobId;
 use schema::report::Report;
+use schema::status::JobKind;
 use schema::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::job::Objects;
 use crate::compile::ClusterPlace;
+use crate::runner::{ClusterJob, JobSpec};
 
 /// What is known of one job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,6 +59,28 @@ pub(super) struct Record {
     pub(super) line: Option<Box<Report>>,
     /// The Job's uid, once it was made.
     pub(super) uid: Option<String>,
+}
+
+impl Record {
+    /// Of a job of which nothing is made yet, without its token and its secrets. Its command has to start `within` so long from `now`.
+    pub(super) fn new(spec: &JobSpec, wanted: &ClusterJob, objects: &Objects, now: Timestamp, within: Duration) -> Self {
+        Self {
+            place: wanted.place.clone(),
+            name: objects.name.clone(),
+            container: spec.command.name.clone(),
+            held: objects.held,
+            tries_again: objects.tries_again,
+            is_apply: spec.kind == JobKind::Apply,
+            token: None,
+            start_by: now.plus_ms(i64::try_from(within.as_millis()).unwrap_or(i64::MAX)),
+            end_by: spec.timeout_ms.map(|timeout| now.plus_ms(timeout)),
+            started: false,
+            pod: None,
+            secrets: String::new(),
+            line: None,
+            uid: None,
+        }
+    }
 }
 
 /// The files.

@@ -62,6 +62,7 @@ fn word(learned: OutcomeEvidence) -> String {
 
 /// The rule: whose word is the outcome, what the report says, what the container ended with, what else the place knows, and the end.
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn what_the_place_knows_counts_beside_any_report() {
     type Row = (Option<Decides>, Option<Box<Report>>, Option<Exit>, Option<Taken>, Option<&'static str>, &'static str);
     let image = || Some(Decides::Container);

@@ -164,6 +164,23 @@ impl Fake {
         }
     }
 
+    /// What a request for one object's end does, under its preconditions.
+    fn remove(&self, path: &str, options: &Value) -> Result<Value, u16> {
+        let removed = self.world.lock().unwrap().objects.get(path).cloned().ok_or(404_u16)?;
+        let wanted = &options["preconditions"];
+        let is_other = |field: &str| !wanted[field].is_null() && wanted[field] != removed["metadata"][field];
+        if is_other("uid") || is_other("resourceVersion") {
+            return Err(409);
+        }
+        self.delete(path);
+        if path.contains("/jobs/") {
+            // As the garbage collector would, once the node has said what became of its containers.
+            self.end_unmade();
+            self.collect();
+        }
+        Ok(removed)
+    }
+
     /// Deletes the Pod of this number ([`Fake::try_pod`]).
     pub(super) fn delete_pod(&self, number: u32) {
         let name = self.object("/jobs/").expect("a Job was made")["metadata"]["name"].as_str().unwrap().to_owned();
@@ -435,23 +452,10 @@ async fn answer(State(fake): State<Fake>, request: Request) -> Response {
             None => return status(404),
         },
         Method::DELETE if path.ends_with("/pods") => (StatusCode::OK, fake.ask_to_end(&parts.uri, &bytes)),
-        Method::DELETE => {
-            let removed = fake.world.lock().unwrap().objects.get(&path).cloned();
-            let Some(removed) = removed else { return status(404) };
-            let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-            let is_other =
-                |field: &str| !body["preconditions"][field].is_null() && body["preconditions"][field] != removed["metadata"][field];
-            if is_other("uid") || is_other("resourceVersion") {
-                return status(409);
-            }
-            fake.delete(&path);
-            if path.contains("/jobs/") {
-                // As the garbage collector would, once the node has said what became of its containers.
-                fake.end_unmade();
-                fake.collect();
-            }
-            (StatusCode::OK, removed)
-        }
+        Method::DELETE => match fake.remove(&path, &serde_json::from_slice(&bytes).unwrap_or_default()) {
+            Ok(removed) => (StatusCode::OK, removed),
+            Err(code) => return status(code),
+        },
         _ => return status(405),
     };
     match (fault, code) {
