@@ -82,6 +82,12 @@ pub enum Event {
         /// In their words.
         reason: Option<String>,
     },
+    /// A person's token was revoked: their yes counts no more where nothing has come of it. Sent to whoever
+    /// [`crate::State::counts_on`] them.
+    Disowned {
+        /// The person: name of the token.
+        who: String,
+    },
     /// A person pauses or resumes the instance.
     Pause(bool),
     /// Observer mode on or off: look, never apply.

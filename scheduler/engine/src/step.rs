@@ -44,6 +44,7 @@ pub fn step(mut state: State, event: Event, now: Timestamp) -> (State, Vec<Actio
         Event::JobEnded { job, outcome } => state.finish(job, outcome, now, &mut out),
         Event::Upstream { channel, converged_version, rolled_back } => state.hear(channel, converged_version, rolled_back),
         Event::Decided { approval, who, decision, reason } => state.decide(approval, who, decision, reason, now, &mut out),
+        Event::Disowned { who } => state.disown(&who, now, &mut out),
         Event::Pause(paused) => state.pause(paused, now, &mut out),
         Event::Observe(observer) => state.observer = observer,
         Event::Refresh { who, tries_again } => state.refresh(who, tries_again, now, &mut out),

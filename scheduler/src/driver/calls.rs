@@ -168,6 +168,10 @@ impl DriverLoop {
     }
 
     fn plan(&mut self, batch: &mut Batch, plan: Plan) {
+        let revoked = plan.changes.iter().find_map(|change| match change {
+            Change::TokenRevoked { name, .. } => Some(name.clone()),
+            _ => None,
+        });
         batch.changes.extend(plan.changes);
         for (names, runtime) in plan.instances {
             if self.world.names(names.instance()).is_none() {
@@ -180,6 +184,9 @@ impl DriverLoop {
         }
         for (instance, event) in plan.events {
             batch.send(&mut self.world, instance, event, None);
+        }
+        if let Some(who) = revoked {
+            self.tell_all(batch, &Event::Disowned { who: who.clone() }, |state| state.counts_on(&who));
         }
     }
 

@@ -3,7 +3,7 @@
 //! the step.
 
 use schema::id::ApprovalId;
-use schema::status::{ApprovalKind, ApprovalStatus};
+use schema::status::{ApprovalKind, ApprovalStatus, Decision};
 use schema::time::Timestamp;
 
 use super::{Asker, Question, about, expiry, live, name_of, question};
@@ -103,8 +103,7 @@ impl State {
     pub(crate) fn regate(&mut self, desired: &Desired, now: Timestamp) {
         let askers = (0..desired.gates.len()).map(Asker::Gate).chain(desired.require_approval_before_apply.then_some(Asker::Apply));
         let questions: Vec<_> = askers.filter_map(|asker| question(desired, asker)).collect();
-        let has_passed = self.has_arrived();
-        let running = self.main.as_deref().filter(|job| job.started_at.is_some()).map(|job| job.uses.clone()).unwrap_or_default();
+        let settled = self.settled_approvals();
         for approval in self.approvals.iter_mut().filter(|approval| !approval.over) {
             // One without a name is known by its words, for its place may be another's now.
             let is_same = |question: &&Question<'_>| {
@@ -120,25 +119,44 @@ impl State {
                 }
                 continue;
             };
-            let decided = match approval.status {
-                ApprovalStatus::Pending => false,
-                ApprovalStatus::Approved if approval.kind == ApprovalKind::Apply => running.contains(&approval.id),
-                ApprovalStatus::Approved => has_passed,
-                ApprovalStatus::Rejected | ApprovalStatus::Expired => true,
-            };
             approval.description = question.description.map(str::to_owned);
-            if decided || approval.needed == question.needed {
+            if settled.contains(&approval.id) || approval.needed == question.needed {
                 continue;
             }
             approval.needed = question.needed;
-            let yes = approval.yes().count();
-            let given = yes >= question.needed as usize;
-            let status = if given { ApprovalStatus::Approved } else { ApprovalStatus::Pending };
-            if std::mem::replace(&mut approval.status, status) != status {
-                approval.expires_at = expiry(Some(desired), now);
-            }
+            count(approval, Some(desired), now);
         }
         self.trim_approvals();
+    }
+
+    /// The token of this person was revoked: a yes of theirs opens nothing that is still shut. A no stands, as it is on the safe side.
+    pub(crate) fn disown(&mut self, who: &str, now: Timestamp, out: &mut Vec<Action>) {
+        let settled = self.settled_approvals();
+        let desired = self.desired.as_deref();
+        for approval in self.approvals.iter_mut().filter(|approval| live(approval) && !settled.contains(&approval.id)) {
+            let before = approval.votes.len();
+            approval.votes.retain(|vote| vote.who != who || vote.decision == Decision::Reject);
+            if approval.votes.len() == before {
+                continue;
+            }
+            count(approval, desired, now);
+            let (yes, needed) = (approval.yes().count(), approval.needed);
+            let what =
+                format!("the yes of {who} to {} counts no more, as the token was revoked: {yes} of {needed} people", name_of(approval));
+            out.push(about("approval.withdrawn", None, what, approval));
+        }
+    }
+
+    /// Those that nothing changes any more: decided, and the release has passed them, or the single apply that they are for runs.
+    fn settled_approvals(&self) -> Vec<ApprovalId> {
+        let running = self.main.as_deref().filter(|job| job.started_at.is_some()).map_or(&[][..], |job| &job.uses);
+        let is_settled = |approval: &&Approval| match approval.status {
+            ApprovalStatus::Pending => false,
+            ApprovalStatus::Approved if approval.kind == ApprovalKind::Apply => running.contains(&approval.id),
+            ApprovalStatus::Approved => self.has_arrived(),
+            ApprovalStatus::Rejected | ApprovalStatus::Expired => true,
+        };
+        self.approvals.iter().filter(is_settled).map(|approval| approval.id).collect()
     }
 
     /// Another release, or none: everything asked for this one is history.
@@ -179,6 +197,15 @@ impl State {
         for approval in self.approvals[..newest].iter_mut().filter(|approval| approval.over) {
             approval.explanation = None;
         }
+    }
+}
+
+/// Whether it is given, now that other votes or another number of people count.
+fn count(approval: &mut Approval, desired: Option<&Desired>, now: Timestamp) {
+    let given = approval.yes().count() >= approval.needed as usize;
+    let status = if given { ApprovalStatus::Approved } else { ApprovalStatus::Pending };
+    if std::mem::replace(&mut approval.status, status) != status {
+        approval.expires_at = expiry(desired, now);
     }
 }
 

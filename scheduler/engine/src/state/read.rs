@@ -94,6 +94,11 @@ impl State {
         given.filter(|approval| !self.is_past(approval.kind))
     }
 
+    /// Whether a yes of this person is of those that may let something through.
+    pub fn counts_on(&self, who: &str) -> bool {
+        self.pending_approvals().chain(self.given_approvals()).any(|approval| approval.yes().any(|vote| vote.who == who))
+    }
+
     /// The newest release that was seen converged.
     pub fn converged(&self) -> Option<&Converged> {
         self.converged.as_ref()

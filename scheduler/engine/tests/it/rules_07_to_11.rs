@@ -152,6 +152,38 @@ fn rule_07_a_yes_can_be_taken_back_until_the_apply_starts() {
 }
 
 #[test]
+fn rule_07_p2_the_yes_of_a_revoked_token_opens_nothing_that_is_still_shut() {
+    // Of two people one has said yes, and is nobody's word any more.
+    let mut it = Scenario::new(gated(vec![manual(false, 2)]));
+    it.run(Fetch, 2);
+    let asked = it.pending();
+    it.decide(asked, "ann", Decision::Approve);
+    it.send(Event::Disowned { who: "ann".to_owned() });
+    it.decide(asked, "bob", Decision::Approve);
+    it.declines(Apply);
+    it.decide(asked, "cat", Decision::Approve);
+    it.start(Apply);
+
+    // Given, and its apply has not begun: people are asked again. What began goes on, and a no stands.
+    let mut it = Scenario::new(before_apply());
+    it.run(Fetch, 2);
+    let asked = it.pending();
+    it.decide(asked, "ann", Decision::Approve);
+    it.send(Event::Disowned { who: "ann".to_owned() });
+    it.is("WAITING_MANUAL_APPROVAL RUNTIME_OBJECT_APPLY_NEEDED");
+    it.decide(asked, "bob", Decision::Approve);
+    let apply = it.start(Apply).job;
+    it.begins(apply);
+    it.send(Event::Disowned { who: "bob".to_owned() });
+    assert!(it.state().jobs_in_flight().any(|job| job.id == apply && job.stop.is_none()));
+    let mut it = Scenario::new(before_apply());
+    it.run(Fetch, 2);
+    it.reject("ann");
+    it.send(Event::Disowned { who: "ann".to_owned() });
+    it.is("FAILED MANUAL_APPROVAL_REJECTED");
+}
+
+#[test]
 fn rule_07_gates_are_checked_in_order_and_the_window_last() {
     // Second 0 is 2026-07-01T10:00:00Z; the window opens at 11:00 for an hour.
     let opens = Schedule::parse("0 0 11 * * *", None).unwrap();

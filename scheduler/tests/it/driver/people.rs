@@ -32,6 +32,30 @@ async fn rule_07_an_apply_waits_for_its_approval_and_the_audit_knows_who_gave_it
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p2_the_yes_of_a_revoked_token_counts_no_more_and_the_audit_says_so() {
+    let rig = Rig::start(tidy_world()).await;
+    let of_two = "\n    preconditions: [{manualApproval: {name: qa, minApprovers: 2}}]\n---\nservice:";
+    rig.request(&APPROVAL.replace("    requireApprovalBeforeApply: true\n", "").replace("\n---\nservice:", of_two), true).await.unwrap();
+    rig.until_status("only", Status::WaitingManualApproval).await;
+    for name in ["ann", "bob"] {
+        let request = TokenRequest { name: name.into(), role: Role::Approver, valid_for_seconds: None };
+        rig.handle.create_token(request, caller("eve")).await.unwrap();
+    }
+    rig.handle.ask(target("only"), Ask::Approve(any_plan()), caller("ann")).await.unwrap();
+    rig.handle.revoke_token("ann".into(), caller("eve")).await.unwrap();
+    rig.handle.ask(target("only"), Ask::Approve(any_plan()), caller("bob")).await.unwrap();
+    let instance = rig.instance("only").await;
+    assert_eq!(instance.status, Status::WaitingManualApproval);
+    assert_eq!(instance.approvals[0].by.iter().map(|vote| vote.who.as_str()).collect::<Vec<_>>(), ["bob"]);
+    assert_eq!(rig.runner.applies(), 0);
+    let filter = EventFilter { kind: Some("approval.withdrawn".into()), ..Default::default() };
+    let entry = rig.store.events(&filter, &PageRequest::default()).await.unwrap().items.remove(0);
+    assert!(entry.message.contains("the yes of ann to approval `qa` counts no more"), "{}", entry.message);
+    rig.handle.ask(target("only"), Ask::Approve(any_plan()), caller("cat")).await.unwrap();
+    rig.until_status("only", Status::Converged).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rule_10_pause_stops_fetch_and_apply_until_resume() {
     let rig = Rig::start(tidy_world()).await;
     rig.apply(APPROVAL).await.unwrap();
