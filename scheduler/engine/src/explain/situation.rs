@@ -128,10 +128,7 @@ impl CauseChain<'_> {
             };
             let text = format!("{version} {is}; the runtime has no fetch, so nobody looks for drift; {again}");
             self.say("CONVERGED", text, since, None);
-            if let Some(left) = &state.left_behind {
-                self.say("LEFT_BEHIND", left.clone(), None, None);
-            }
-            return;
+            return self.left_behind();
         }
         let text = if state.is_outdated() {
             format!("{version} {}", state.outdated_in_words())
@@ -141,6 +138,14 @@ impl CauseChain<'_> {
         self.say("CONVERGED", text, since, None);
         if let Some(doubt) = &state.look.doubt {
             self.say("DOUBTFUL_FETCH", doubt.clone(), state.look.answered_at, None);
+        }
+        self.left_behind();
+    }
+
+    /// What is missing now although the apply succeeded, and fetch may not look for.
+    fn left_behind(&mut self) {
+        if let Some(left) = &self.state.left_behind {
+            self.say("LEFT_BEHIND", left.clone(), None, None);
         }
     }
 

@@ -3,9 +3,12 @@
 
 use engine::desired::{Desired, Gate};
 use engine::event::{Event, Outcome};
+use engine::limiter::ConcurrencyLimiter;
+use engine::{Surroundings, explain};
 use schema::id::BlobId;
 use schema::output::{ObjectStatus, ObjectVersion, RuntimeObject};
 
+use crate::rules_12_to_17::limits;
 use crate::scenario::{Apply, Fetch, Scenario, apply_only, exit_code, manual, newer, plan, stable, structured};
 
 fn asks_once() -> Desired {
@@ -197,6 +200,22 @@ fn what_an_apply_left_behind_is_told_where_no_fetch_looks_again() {
     it.send(Event::Desired(Box::new(newer(&apply_only(), 2))));
     it.run(Apply, 0);
     assert!(!it.state().standing().message.contains("left 1"), "{}", it.state().standing().message);
+}
+
+#[test]
+fn what_an_apply_left_behind_is_told_where_fetch_finds_nothing_more_to_do() {
+    let mut it = Scenario::new(exit_code());
+    it.run(Fetch, 2);
+    let apply = it.start(Apply);
+    it.begins(apply.job);
+    let Outcome::Exited { code, started_at, ended_at, seen, info, .. } = it.exited(0, Default::default()) else { unreachable!() };
+    it.ends(apply.job, Outcome::Exited { code, started_at, ended_at, said: "left 1 process behind".to_owned(), seen, info });
+    it.run(Fetch, 0);
+    it.is("CONVERGED");
+    let lanes = ConcurrencyLimiter::new(limits(1, None), it.now);
+    let told = explain(it.state(), &lanes, it.now, Surroundings::default());
+    let left = told.causes.iter().find(|cause| cause.code == "LEFT_BEHIND");
+    assert!(left.is_some_and(|cause| cause.message.contains("left 1 process behind")), "{told:?}");
 }
 
 #[test]
