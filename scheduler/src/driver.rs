@@ -13,12 +13,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use engine::limiter::Limits;
-use schema::api::{
-    ConfigsRequest, ConfigsResult, DecisionRequest, Diagnostic, Explanation, LogEntry, PushRequest, Pushed, RefreshRequest, RollbackRequest,
-};
-use schema::id::{InstanceId, JobId};
-use schema::status::JobKind;
-use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use schema::api::{DecisionRequest, Diagnostic, RefreshRequest};
+use schema::id::InstanceId;
+use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -39,6 +36,7 @@ mod credentials;
 mod degraded;
 mod going_back;
 mod hand_over;
+mod handle;
 mod intake;
 mod metrics;
 mod once;
@@ -53,20 +51,15 @@ mod together;
 mod words;
 mod world;
 
+pub use handle::Handle;
 pub use metrics::LoopMetrics;
 pub use outcome::PLAN;
 pub use planner::new_token;
 pub use run::Fatal;
 pub use world::InstanceNames;
 
-use calls::{Call, Reply};
-use planner::{ClusterAnswers, Planned, Request};
-
 /// Calls that wait for the loop; it takes many at a time, so this is some batches' worth.
 const CALLS_LIMIT: usize = 1024;
-
-/// How often clusters are asked for what one request names: more than once only where other configs are applied in between.
-const ASKED_LIMIT: usize = 5;
 
 /// News of the log that a slow reader may fall behind before it misses some.
 const LOG_LIMIT: usize = 1024;
@@ -270,199 +263,5 @@ impl Driver {
             result
         });
         Ok(Self { handle, done })
-    }
-}
-
-/// The way into the driver's queue. Cloned freely; the queue is bounded, so asking waits when the driver is behind.
-#[derive(Debug, Clone)]
-pub struct Handle {
-    calls: mpsc::Sender<Call>,
-    planner: planner::Queue,
-    store: Store,
-    log: broadcast::Sender<Arc<LogEntry>>,
-    health: watch::Receiver<Health>,
-    broken: watch::Receiver<Vec<String>>,
-    /// For checks of runtimes only; jobs are the loop's.
-    runner: Arc<dyn Runner>,
-    /// Instances whose apply was out of sight at the start.
-    lost: Arc<[InstanceId]>,
-}
-
-impl Handle {
-    /// Checks, compares and (unless `dry_run`) stores config documents; all or nothing. With `push` also releases.
-    ///
-    /// # Errors
-    /// [`Refusal::Config`] with every problem; [`Refusal::Unavailable`].
-    pub async fn apply_configs(&self, request: ConfigsRequest, caller: Caller) -> Result<ConfigsResult, Refusal> {
-        let request = Arc::new(request);
-        let mut asked = ClusterAnswers::default();
-        for _ in 0..ASKED_LIMIT {
-            let (request, caller, known) = (request.clone(), caller.clone(), asked.clone());
-            match self.plan(|reply| Request::Configs { request, asked: known, caller, reply }).await? {
-                Planned::Done(result) => return Ok(*result),
-                // Here, where nobody else waits for the answer.
-                Planned::Ask(places) => {
-                    let absent = self.runner.absent(places.clone()).await;
-                    asked = ClusterAnswers { places, absent };
-                }
-            }
-        }
-        Err(Refusal::Unavailable("other configs were applied again and again meanwhile; nothing was changed, try again".to_owned()))
-    }
-
-    /// Makes a release of a service.
-    ///
-    /// # Errors
-    /// Any [`Refusal`].
-    pub async fn push(&self, application: String, service: String, request: PushRequest, caller: Caller) -> Result<Pushed, Refusal> {
-        self.plan(|reply| Request::Push { application, service, request, caller, reply }).await
-    }
-
-    /// Makes a release that goes back to an earlier version.
-    ///
-    /// # Errors
-    /// Any [`Refusal`].
-    pub async fn rollback(
-        &self,
-        application: String,
-        service: String,
-        request: RollbackRequest,
-        caller: Caller,
-    ) -> Result<Pushed, Refusal> {
-        self.plan(|reply| Request::Rollback { application, service, request, caller, reply }).await
-    }
-
-    /// Does to one instance what a person asks.
-    ///
-    /// # Errors
-    /// Any [`Refusal`].
-    pub async fn ask(&self, target: InstanceTarget, ask: Ask, caller: Caller) -> Result<(), Refusal> {
-        let instance = self.instance(&target).await?;
-        self.call(|reply| Call::Person { instance, ask, caller, reply }).await
-    }
-
-    /// Stops a job.
-    ///
-    /// # Errors
-    /// Any [`Refusal`].
-    pub async fn cancel_job(&self, job: JobId, caller: Caller) -> Result<(), Refusal> {
-        let Some(row) = self.store.job_row(job).await? else {
-            return Err(Refusal::NotFound(format!("{job} does not exist; `pvnctl jobs list` shows those that do")));
-        };
-        // One that was given up may still run.
-        match self.call(|reply| Call::Cancel { job, caller, reply }).await {
-            Err(Refusal::NotFound(_)) if row.ended_at.is_some() => {
-                Err(Refusal::Conflict(format!("{job} is over ({}); there is nothing to cancel", row.status)))
-            }
-            answer => answer,
-        }
-    }
-
-    /// Notes something in the log; returns when it is stored. Whoever calls this sees to it that it is not called without
-    /// end.
-    ///
-    /// # Errors
-    /// [`Refusal::Unavailable`].
-    pub async fn remark(&self, remark: Remark) -> Result<(), Refusal> {
-        self.call(|reply| Call::Remark { remark: Box::new(remark), reply }).await
-    }
-
-    /// Why an instance stands where it stands.
-    ///
-    /// # Errors
-    /// [`Refusal::NotFound`].
-    pub async fn explain(&self, target: InstanceTarget) -> Result<Explanation, Refusal> {
-        let instance = self.instance(&target).await?;
-        self.call(|reply| Call::Explain { instance, reply }).await
-    }
-
-    /// Runs one command of one instance now, changing nothing: the dry run.
-    ///
-    /// # Errors
-    /// Any [`Refusal`].
-    pub async fn run_once(&self, target: InstanceTarget, kind: JobKind, caller: Caller) -> Result<JobId, Refusal> {
-        let instance = self.instance(&target).await?;
-        self.call(|reply| Call::RunOnce { instance, kind, caller, reply }).await
-    }
-
-    /// Whether decisions can be stored at present: what `/readyz` shows.
-    pub fn health(&self) -> watch::Receiver<Health> {
-        self.health.clone()
-    }
-
-    /// Instances that stand still, each with the reason: what `/readyz` names.
-    pub fn broken(&self) -> Vec<String> {
-        self.broken.borrow().clone()
-    }
-
-    /// How many instances have an apply of which nobody can say whether it runs, because the spool directory that it was to
-    /// run in is lost; until a person says that it may be tried again.
-    pub async fn lost(&self) -> usize {
-        let mut count = 0;
-        for instance in self.lost.iter() {
-            // One that cannot be read is told as broken.
-            let state = self.store.state(*instance).await.ok().flatten();
-            count += usize::from(state.is_some_and(|state| state.unsettled().is_some()));
-        }
-        count
-    }
-
-    /// Log entries as they are committed, for server-sent events and `dev`; slow readers miss some and are told.
-    pub fn watch(&self) -> broadcast::Receiver<Arc<LogEntry>> {
-        self.log.subscribe()
-    }
-
-    /// Numbers for `/metrics`, by metric name with labels.
-    ///
-    /// # Errors
-    /// [`Refusal::Unavailable`].
-    pub async fn metrics(&self) -> Result<BTreeMap<String, f64>, Refusal> {
-        self.call(|reply| Call::Metrics { reply }).await
-    }
-
-    /// Applies that were held since the start may start.
-    ///
-    /// # Errors
-    /// [`Refusal::Unavailable`].
-    pub async fn let_applies_start(&self) -> Result<(), Refusal> {
-        self.call(|reply| Call::LetAppliesStart { reply }).await
-    }
-
-    /// The instance that a person means.
-    async fn instance(&self, target: &InstanceTarget) -> Result<InstanceId, Refusal> {
-        let InstanceTarget { application, service, channel } = target;
-        let Some(app) = self.store.find_application(application).await? else {
-            return Err(Refusal::NotFound(format!(
-                "application `{application}` does not exist; `pvnctl applications list` shows those that do"
-            )));
-        };
-        let Some(svc) = self.store.find_service(app.id, service).await? else {
-            return Err(Refusal::NotFound(format!(
-                "application `{0}` has no service `{service}`; `pvnctl services list --app {0}` shows those that it has",
-                app.name
-            )));
-        };
-        let Some(found) = self.store.find_channel(app.id, channel).await? else {
-            let all = self.store.channels(app.id).await?;
-            let names: Vec<_> = all.iter().filter(|row| row.deleted_at.is_none()).map(|row| row.name.as_str()).collect();
-            return Err(Refusal::NotFound(format!(
-                "application `{}` has no release channel `{channel}`; it has {}",
-                app.name,
-                names.join(", ")
-            )));
-        };
-        Ok(InstanceId::of(svc.id, found.id))
-    }
-
-    async fn call<T>(&self, make: impl FnOnce(Reply<T>) -> Call) -> Result<T, Refusal> {
-        let (reply, answer) = oneshot::channel();
-        self.calls.send(make(reply)).await.map_err(|_| planner::stopping())?;
-        answer.await.map_err(|_| planner::stopping())?
-    }
-
-    async fn plan<T>(&self, make: impl FnOnce(Reply<T>) -> Request) -> Result<T, Refusal> {
-        let (reply, answer) = oneshot::channel();
-        self.planner.0.send(make(reply)).await.map_err(|_| planner::stopping())?;
-        answer.await.map_err(|_| planner::stopping())?
     }
 }

@@ -41,6 +41,7 @@ mod locked;
 mod look;
 mod meta;
 mod one_path;
+mod pages;
 mod prune;
 mod releases;
 mod row;

@@ -37,6 +37,7 @@ mod again;
 mod approve;
 mod clock;
 mod converge;
+mod desire;
 pub mod desired;
 pub mod event;
 pub mod explain;

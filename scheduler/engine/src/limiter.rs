@@ -19,9 +19,11 @@ use schema::time::Timestamp;
 use crate::state::State;
 
 mod blocked;
+mod lane;
 mod line;
 
 pub use blocked::{Blocked, HOLDERS_SHOWN, Holder};
+use lane::Lane;
 use line::{Line, Waiter};
 
 /// How many times as many places as are free a runtime may hold when it takes another one. Three, so that a runtime that
@@ -79,21 +81,6 @@ pub struct ConcurrencyLimiter {
 
 /// Places of the runtime, and who would get the next one.
 type Head = (usize, Waiter);
-
-/// One kind of job in one runtime.
-#[derive(Debug, Default)]
-struct Lane {
-    /// Those that piled up, and fresh ones.
-    lines: [Line; 2],
-    holders: BTreeSet<Waiter>,
-    /// Those whose apply was given up and may still run: they count against `caps` alone.
-    given_up: BTreeSet<Waiter>,
-    /// Places by service; none that holds nothing.
-    held_by: BTreeMap<ServiceId, u32>,
-    /// The limits that instances know for this runtime; the least counts while a change of config is on its way.
-    caps: BTreeMap<u32, usize>,
-    shown: [Option<Head>; 2],
-}
 
 /// What an instance wants and holds, by lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -424,31 +411,5 @@ impl ConcurrencyLimiter {
                 self.heads[lane][line].extend(head);
             }
         }
-    }
-}
-
-impl Lane {
-    fn unqueue(&mut self, service: ServiceId, waiter: Waiter) {
-        let held = self.held_by.get(&service).copied().unwrap_or(0);
-        self.lines.iter_mut().for_each(|line| line.remove(service, waiter, held));
-    }
-
-    fn hold(&mut self, service: ServiceId, holder: Waiter) {
-        self.holders.insert(holder);
-        let held = self.held_by.entry(service).or_default();
-        *held += 1;
-        let held = *held;
-        self.lines.iter_mut().for_each(|line| line.sort(service, held));
-    }
-
-    fn release(&mut self, service: ServiceId, holder: Waiter) {
-        self.holders.remove(&holder);
-        let held = self.held_by.get(&service).map_or(0, |held| held.saturating_sub(1));
-        if held == 0 {
-            self.held_by.remove(&service);
-        } else {
-            self.held_by.insert(service, held);
-        }
-        self.lines.iter_mut().for_each(|line| line.sort(service, held));
     }
 }

@@ -3,16 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use schema::id::{ChannelName, JobId};
+use schema::id::JobId;
 use schema::status::JobKind;
 use schema::time::Timestamp;
 
 use crate::action::{Action, LogLine, StopReason};
 use crate::converge::Situation;
-use crate::desired::Desired;
 use crate::event::{Event, Outcome, Wait};
 use crate::limits::{LANE_PATIENCE_MS, LINGERING_FETCHES, OVERTIME_MS};
-use crate::state::{ApplyEnd, Converged, Finding, InfoState, Job, RolledBack, Rollout, SlotRequests, State, TakenBack};
+use crate::state::{ApplyEnd, Converged, Job, SlotRequests, State};
 
 /// Takes one event into account. Total and deterministic; every event in every state has an answer.
 ///
@@ -190,129 +189,6 @@ impl State {
 // ---- events ----
 
 impl State {
-    pub(crate) fn desire(&mut self, desired: Box<Desired>, now: Timestamp, out: &mut Vec<Action>) {
-        // It does not move with its channel.
-        self.unsettled_in = self.unsettled_in().cloned();
-        let old = self.desired.take();
-        if !self.deleted && old.as_ref() == Some(&desired) {
-            self.desired = old;
-            return;
-        }
-        let same_release = old.as_ref().is_some_and(|old| old.release == desired.release);
-        if self.deleted && same_release {
-            // Configuring it again is no order to apply; a release is.
-            self.desired = Some(desired);
-            return;
-        }
-        let same_commands = old.as_ref().is_some_and(|old| old.compiled == desired.compiled);
-        let was_deleted = std::mem::take(&mut self.deleted);
-        if !same_release {
-            self.take_up(&desired, old.as_deref(), now);
-        } else if !same_commands {
-            self.take_other_commands(now, out);
-        } else if old.as_ref().is_some_and(|old| old.shared_for != desired.shared_for) {
-            self.withdraw_for_others(out);
-        }
-        let same_place = !was_deleted && old.as_ref().is_some_and(|old| old.runtime == desired.runtime);
-        if same_release && desired.fetch.is_none() && old.as_deref().is_some_and(|old| self.was_as_desired(old)) {
-            // Where no fetch can tell, what was converged stays so: an order to apply is a release, never a config.
-            self.settled = Some(desired.release);
-        }
-        if !same_release {
-            self.settled = None;
-        }
-        if !same_place {
-            // Nothing was applied there.
-            self.applied = None;
-        }
-        if !same_release && self.has_never_left(&desired) {
-            self.applied = Some(desired.release.to_string());
-        }
-        if same_release {
-            self.regate(&desired, now);
-        }
-        if same_release && old.is_some_and(|old| old.progress_deadline_ms != desired.progress_deadline_ms) {
-            self.pursuit.stuck_at = None;
-        }
-        self.observe_anew(&desired, now);
-        self.upstream.retain(|channel, _| names(&desired, channel));
-        self.upstream_back.retain(|channel, _| names(&desired, channel));
-        let met = self.upstream.iter().filter(|(_, version)| **version == desired.version).map(|(channel, _)| channel.clone());
-        self.pursuit.met.extend(met);
-        self.desired = Some(desired);
-    }
-
-    /// Another release: what was asked for, tried and found out for the old one is over.
-    fn take_up(&mut self, desired: &Desired, old: Option<&Desired>, now: Timestamp) {
-        self.leave_refused(old.is_some_and(|old| old.is_rollback));
-        // The release that goes back has the version of the one that it goes back to.
-        let went = self.rolled_back.take().and_then(|back| back.followed_by(desired, old));
-        self.rolled_back = went.map(Box::new);
-        if desired.is_rollback {
-            let to = desired.stable_before.then(|| (desired.release, desired.version.clone()));
-            let before = self.taken_back.take().map(|back| Box::new(TakenBack { before: None, ..*back }));
-            self.taken_back = Some(Box::new(TakenBack { to, before }));
-        }
-        self.withdraw_all();
-        self.pursuit = Rollout::default();
-        let (objects, answered_at) = (std::mem::take(&mut self.look.objects), self.look.answered_at);
-        self.look.anew();
-        (self.look.objects, self.look.answered_at) = (objects, answered_at);
-        let stuck_at = desired.progress_deadline_ms.map(|ms| desired.released_at.plus_ms(ms.max(1)));
-        self.pursuit.stuck_at = stuck_at.filter(|at| *at > now);
-    }
-
-    /// Other commands of the same release: what the old ones found, and what people said to them, is not about these.
-    fn take_other_commands(&mut self, now: Timestamp, out: &mut Vec<Action>) {
-        self.look.fresh = false;
-        self.look.other_commands = self.look.finding != Finding::Nothing;
-        self.withdraw_for_commands(out);
-        self.pursuit.other_commands = true;
-        self.pursuit.chain.iter_mut().for_each(|chain| chain.commands_changed(now));
-        self.forget_stuck();
-    }
-
-    /// Whatever changed, fetch and getInfo are due: even an interval alone, for what was due is of the old one and may be a day away.
-    fn observe_anew(&mut self, desired: &Desired, now: Timestamp) {
-        if desired.fetch.is_none() {
-            self.look.anew();
-        } else {
-            self.look.due = Some(now);
-        }
-        if desired.get_info.is_none() {
-            self.telling = InfoState::default();
-        } else {
-            self.telling.due = Some(now);
-        }
-    }
-
-    /// Whether nothing was left to do for what was desired so far, whatever its status shows: paused, say, or not seen for a while.
-    fn was_as_desired(&self, old: &Desired) -> bool {
-        if old.fetch.is_none() { self.is_applied(old) } else { self.look.finding == Finding::Clean }
-    }
-
-    /// Without fetch: whether this is what was applied last, as far as is known.
-    pub(crate) fn is_applied(&self, desired: &Desired) -> bool {
-        let of_release = desired.release.to_string();
-        let is_applied = self.applied.as_ref().is_some_and(|applied| *applied == desired.apply_key() || *applied == of_release);
-        is_applied || self.settled == Some(desired.release)
-    }
-
-    /// Without fetch: whether this goes back to what was applied last, since which no apply has begun. Then there is nothing to go
-    /// back from.
-    fn has_never_left(&self, desired: &Desired) -> bool {
-        let is_back = desired.is_rollback && desired.fetch.is_none() && !self.applying();
-        let at = self.converged.as_ref().filter(|converged| is_back && converged.version == desired.version);
-        at.is_some_and(|converged| self.applied == Some(converged.release.to_string()))
-    }
-
-    /// It is not pursued any more: a rollback that somebody rejected took nothing back.
-    fn leave_refused(&mut self, was_rollback: bool) {
-        if was_rollback && self.is_refused() {
-            self.taken_back = self.taken_back.take().and_then(|back| back.before);
-        }
-    }
-
     fn delete(&mut self, out: &mut Vec<Action>) {
         if std::mem::replace(&mut self.deleted, true) {
             return;
@@ -333,25 +209,6 @@ impl State {
             stop_unwanted(&mut self.main, now, out);
         } else {
             self.look_now(now);
-        }
-    }
-
-    fn hear(&mut self, channel: ChannelName, converged_version: Option<String>, rolled_back: Option<Box<RolledBack>>) {
-        let Some(desired) = self.desired.as_deref().filter(|desired| names(desired, &channel)) else { return };
-        match rolled_back {
-            Some(back) => drop(self.upstream_back.insert(channel.clone(), *back)),
-            None => drop(self.upstream_back.remove(&channel)),
-        }
-        match converged_version {
-            None => {
-                self.upstream.remove(&channel);
-            }
-            Some(version) => {
-                if version == desired.version {
-                    self.pursuit.met.insert(channel.clone());
-                }
-                self.upstream.insert(channel, version);
-            }
         }
     }
 
@@ -418,18 +275,6 @@ impl Job {
             self.stopped_at = Some(now);
             self.deadline = Some(now.plus_ms(self.stop_within_ms()));
         }
-    }
-}
-
-/// Whether a gate names this channel.
-fn names(desired: &Desired, channel: &ChannelName) -> bool {
-    desired.gates.iter().any(|gate| gate.upstream().contains(channel))
-}
-
-impl Desired {
-    /// Without fetch: what makes an apply of this the same as the last one.
-    pub(crate) fn apply_key(&self) -> String {
-        self.apply_id.as_ref().map_or_else(|| self.release.to_string(), |id| format!("applyId:{id}"))
     }
 }
 

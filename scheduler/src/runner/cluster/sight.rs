@@ -6,32 +6,35 @@
 //! its node says that it was never made: what the API shows lags behind the node. And what was on a node is gone when the node
 //! says so, not when the Pod is gone from the books.
 
-use k8s_openapi::api::batch::v1::{Job, JobCondition};
+use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ContainerState, ContainerStateTerminated, ContainerStatus, Pod, PodCondition, PodStatus};
 use schema::id::JobId;
 use schema::report::Report;
 use schema::time::Timestamp;
 
 use super::blockers::StartBlocker;
-use super::changed;
 use super::faults::WatchRefusal;
 use super::job;
-use super::let_go::LET_GO_MARK;
-use crate::runner::evidence::{self, Decides, Exit, JobEnd, Never, OutcomeEvidence, Taken};
+use crate::runner::evidence::{self, Exit, Never, OutcomeEvidence, Taken};
 
 mod asked;
 pub(super) mod counts;
 mod init;
+mod job_end;
 mod taken;
 pub(super) mod tries;
+mod words;
 
-use asked::{asked_by, with_what_was_seen};
+use asked::with_what_was_seen;
 pub(super) use asked::{asked_to_end, by_another_clock, ended_when_asked};
 use counts::had_pods;
 pub(super) use init::init_that_ran;
 use init::{init_failure, init_that_began, waits_for_init};
+pub(super) use job_end::{decided_by_job, is_failing, is_over, is_suspended_again};
+use job_end::{end_of, failure};
 use taken::run_although_asked;
 pub(super) use taken::taken;
+use words::{disruption, waits_for, words};
 
 /// All that the cluster shows of one job.
 #[derive(Debug, Clone, Default)]
@@ -348,12 +351,6 @@ fn cannot_start(ended: &ContainerStateTerminated) -> bool {
     matches!(ended.reason.as_deref(), Some("StartError" | "ContainerCannotRun"))
 }
 
-/// What a Job with several tries says of them.
-pub(super) fn decided_by_job(sight: &Sight) -> Decides {
-    let said = sight.job.as_ref().and_then(|job| Some((job, end_of(job)?)));
-    Decides::Job(said.map(|(job, why)| JobEnd { is_complete: failure(job).is_none(), why }))
-}
-
 /// Of a Pod that was deleted while it waited the node says "unknown" of a container that it never made.
 fn never_made(status: &ContainerStatus) -> Option<String> {
     let ended = ended(status).filter(|ended| ended.reason.as_deref() == Some("ContainerStatusUnknown"))?;
@@ -383,100 +380,8 @@ fn state(status: &ContainerStatus) -> Option<&ContainerState> {
     status.state.as_ref()
 }
 
-fn is_disrupted(condition: &PodCondition) -> bool {
-    condition.type_ == "DisruptionTarget" && condition.status == "True"
-}
-
-/// Why the cluster ended the Pod, if it did.
-fn disruption(status: &PodStatus) -> Option<String> {
-    if let Some(target) = status.conditions.iter().flatten().find(|condition| is_disrupted(condition)) {
-        let what = match target.reason.as_deref() {
-            Some("PreemptionByScheduler") => "its Pod made room for another",
-            Some("EvictionByEvictionAPI") => "its Pod was evicted",
-            Some("DeletionByTaintManager") => "its node is lost or was emptied",
-            Some("DeletionByPodGC") => "its node is gone",
-            Some("TerminationByKubelet") => "its node ended the Pod",
-            _ => "the cluster ended its Pod",
-        };
-        return Some(words(Some(what), target.message.as_deref(), what));
-    }
-    let reason = status.reason.as_deref()?;
-    let by_node =
-        matches!(reason, "Evicted" | "Preempting" | "NodeLost" | "NodeShutdown" | "Shutdown" | "Terminated" | "UnexpectedAdmissionError");
-    by_node.then(|| words(Some(reason), status.message.as_deref(), reason))
-}
-
-/// What keeps a Pod from starting.
-fn waits_for(status: &PodStatus, main: Option<&ContainerStatus>) -> Option<StartBlocker> {
-    let unscheduled = status.conditions.iter().flatten().find(|condition| condition.type_ == "PodScheduled" && condition.status == "False");
-    if let Some(condition) = unscheduled {
-        let reason = condition.reason.as_deref().unwrap_or("Unschedulable");
-        return Some(StartBlocker::new(reason, words(Some(reason), condition.message.as_deref(), reason)));
-    }
-    let others = status.init_container_statuses.iter().flatten().chain(main);
-    for container in others {
-        let Some(waiting) = state(container).and_then(|state| state.waiting.as_ref()) else { continue };
-        if !matches!(waiting.reason.as_deref(), None | Some("ContainerCreating" | "PodInitializing")) {
-            let reason = waiting.reason.as_deref().unwrap_or_default();
-            return Some(StartBlocker::new(reason, words(Some(reason), waiting.message.as_deref(), "its container waits")));
-        }
-    }
-    None
-}
-
 fn runs(container: &ContainerStatus) -> bool {
     state(container).is_some_and(|state| state.running.is_some())
-}
-
-/// Whether a Job is over.
-pub(super) fn is_over(job: &Job) -> bool {
-    end_of(job).is_some()
-}
-
-/// Why a Job is over, when it is.
-fn end_of(job: &Job) -> Option<String> {
-    let conditions = job.status.as_ref()?.conditions.as_ref()?;
-    let end =
-        conditions.iter().find(|condition| matches!(condition.type_.as_str(), "Complete" | "Failed") && condition.status == "True")?;
-    Some(words(end.reason.as_deref(), end.message.as_deref(), "its Job is over"))
-}
-
-/// That a Job has failed, or is about to when its Pods have ended.
-fn failure(job: &Job) -> Option<&JobCondition> {
-    let conditions = job.status.as_ref()?.conditions.as_ref()?;
-    conditions.iter().find(|condition| matches!(condition.type_.as_str(), "Failed" | "FailureTarget") && condition.status == "True")
-}
-
-/// Whether a Job has failed, or ends this Pod because its own deadline has passed, which it says only later.
-pub(super) fn is_failing(job: &Job, pod: &Pod) -> bool {
-    let limit_ms = job.spec.as_ref().and_then(|spec| spec.active_deadline_seconds).map(|seconds| seconds.saturating_mul(1000));
-    let started_at = job.status.as_ref().and_then(|status| status.start_time.as_ref()).map(time);
-    let ends_at = started_at.zip(limit_ms).map(|(at, limit_ms)| at.plus_ms(limit_ms));
-    failure(job).is_some() || ends_at.zip(asked_by(pod)).is_some_and(|(ends_at, asked)| asked >= ends_at)
-}
-
-fn failure_words(failure: &JobCondition) -> String {
-    words(failure.reason.as_deref(), failure.message.as_deref(), "it failed")
-}
-
-/// Whether somebody has suspended a Job since it was let go, as far as its books say: they may be older than its Pod.
-pub(super) fn is_suspended_again(job: &Job, pod: Option<&Pod>) -> bool {
-    let is_suspended = changed::is_paused(job);
-    let was_let_go = job.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(LET_GO_MARK));
-    let made_at = pod.and_then(|pod| pod.metadata.creation_timestamp.as_ref()).map(time);
-    let conditions = job.status.as_ref().and_then(|status| status.conditions.as_ref());
-    let since = conditions.into_iter().flatten().find(|condition| condition.type_ == "Suspended" && condition.status == "True");
-    let since = since.and_then(|condition| condition.last_transition_time.as_ref()).map(time);
-    is_suspended && (was_let_go || made_at.zip(since).is_some_and(|(made, since)| since > made))
-}
-
-fn words(reason: Option<&str>, message: Option<&str>, otherwise: &str) -> String {
-    let filled = |text: Option<&str>| text.map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
-    match (filled(reason), filled(message)) {
-        (Some(reason), Some(message)) => format!("{reason}: {message}"),
-        (Some(text), None) | (None, Some(text)) => text,
-        (None, None) => otherwise.to_owned(),
-    }
 }
 
 fn never(why: String, surroundings: bool) -> SightOutcome {

@@ -4,7 +4,9 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::asked::{asked_to_end, before_it_was_seen_to_run_on, by_another_clock};
-use super::{Sight, SightSubject, disruption, failure, failure_words, is_disrupted, is_suspended_again, runs, time, tries, words};
+use super::job_end::{failure, failure_words, is_suspended_again};
+use super::words::{disruption, is_disrupted, words};
+use super::{Sight, SightSubject, runs, time, tries};
 use crate::runner::cluster::stop::END_NOW_S;
 use crate::runner::evidence::Taken;
 

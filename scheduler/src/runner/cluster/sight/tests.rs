@@ -314,7 +314,7 @@ fn a_deadline_of_its_own_file_is_told_as_such() {
 fn several_tries_are_over_when_somebody_suspends_their_job() {
     let several = SightSubject { tries_again: true, ..ONCE };
     let suspended = |mark: bool, since: &str| -> Job {
-        let annotations = if mark { json!({LET_GO_MARK: "true"}) } else { json!({}) };
+        let annotations = if mark { json!({crate::runner::cluster::let_go::LET_GO_MARK: "true"}) } else { json!({}) };
         let condition = json!({"type": "Suspended", "status": "True", "lastTransitionTime": since});
         let job = json!({"metadata": {"annotations": annotations}, "spec": {"suspend": true, "template": {}}, "status": {"conditions": [condition]}});
         serde_json::from_value(job).unwrap()

@@ -8,9 +8,10 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod, PodStatus};
 use schema::time::Timestamp;
 
+use super::asked::asked_by;
 use super::{
-    OLDER_LIMIT, Sight, asked_by, asked_to_end, cannot_start, ended, failure, had_node, is_pod_over, is_refused, is_unmade, never_made,
-    runs, state, time, was_made,
+    OLDER_LIMIT, Sight, asked_to_end, cannot_start, ended, failure, had_node, is_pod_over, is_refused, is_unmade, never_made, runs, state,
+    time, was_made,
 };
 
 /// What a Job allows when it does not say. Source: `backoffLimit` of batch/v1.
