@@ -108,7 +108,7 @@ impl Shared<'_> {
         report.killed_after_grace = outcome.escalation.killed_after_grace;
         report.oom_killed = outcome.oom_killed;
         report.leaked = outcome.leaked;
-        report.left_running = options.leave_running;
+        report.left_running = outcome.left_running;
         report.output_incomplete = outcome.captures.iter().any(|capture| capture.incomplete);
         let cut = outcome.captures.iter().find_map(|capture| capture.tee.cut());
         let is_within_a_line = outcome.captures.iter().any(|capture| capture.tee.is_within_a_line());

@@ -67,6 +67,8 @@ pub(crate) struct SupervisedEnd {
     pub(crate) captures: [Capture; 2],
     pub(crate) escalation: Escalation,
     pub(crate) leaked: Vec<LeakedProcess>,
+    /// Whether what is alive of those was meant to stay.
+    pub(crate) left_running: bool,
     /// Whether the kernel killed it, or a part of it, for want of memory.
     pub(crate) oom_killed: bool,
 }
@@ -239,6 +241,8 @@ impl SignalLoop<'_> {
                     }
                     self.status = Some(status);
                     self.ended = now;
+                    // What was stopped did not come to leave what is to stay: its work goes on in there.
+                    self.watch.leave_running &= !self.watch.escalation.asked();
                     let until = now.checked_add(self.watch.drain).unwrap_or(now);
                     // What it leaves behind has no more time than itself.
                     let until = self.watch.escalation.timeout().map_or(until, |timeout| until.min(timeout.max(now)));
@@ -353,6 +357,7 @@ impl SignalLoop<'_> {
             captures: self.watch.captures,
             escalation: self.watch.escalation,
             leaked: self.leaked,
+            left_running: self.watch.leave_running,
         }
     }
 }

@@ -59,6 +59,16 @@ fn left_running_is_listed_and_lives_on() {
 }
 
 #[test]
+fn p7_what_was_stopped_leaves_nothing_running_whatever_it_was_meant_to_leave() {
+    // A shell does not pass TERM on to the command that it waits for: that one is the work itself.
+    let run = shell(&["--leave-running", "--timeout", "1s", "--drain", "50s"], "sleep 60 & echo $!; sleep 61");
+    let pid: i32 = run.text().trim().parse().unwrap();
+    assert!(run.report.timed_out && !run.report.left_running, "{}", run.stderr);
+    assert!(!is_alive(pid) && run.report.leaked.iter().all(|left| !left.alive), "{:?}", run.report.leaked);
+    assert!(run.took < SOON, "{:?}", run.took);
+}
+
+#[test]
 fn orphans_are_reaped() {
     // The command sees the wrapper's children: itself alone, in the end, and no zombie.
     let perl = "for (1..500) { if (fork() == 0) { fork() and exit; exit } } wait for 1..500; my $wrapper = getppid(); \
