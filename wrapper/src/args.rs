@@ -132,7 +132,7 @@ pub(crate) struct ExecArguments {
     #[arg(long, value_name = "NAME", default_value = "TERM", value_parser = signals::parse)]
     pub(crate) stop_signal: signals::Number,
 
-    /// Let what the command leaves behind live on, unless it was stopped
+    /// Let what the command leaves behind live on, unless it was stopped or killed
     #[arg(long)]
     pub(crate) leave_running: bool,
 

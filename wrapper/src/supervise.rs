@@ -241,8 +241,8 @@ impl SignalLoop<'_> {
                     }
                     self.status = Some(status);
                     self.ended = now;
-                    // What was stopped did not come to leave what is to stay: its work goes on in there.
-                    self.watch.leave_running &= !self.watch.escalation.asked();
+                    // What was stopped, or killed by whomever, did not come to leave what is to stay: its work goes on in there.
+                    self.watch.leave_running &= !self.watch.escalation.asked() && status.terminating_signal().is_none();
                     let until = now.checked_add(self.watch.drain).unwrap_or(now);
                     // What it leaves behind has no more time than itself.
                     let until = self.watch.escalation.timeout().map_or(until, |timeout| until.min(timeout.max(now)));

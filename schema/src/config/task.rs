@@ -24,7 +24,7 @@ message! {
         k8s: Option<TaskK8s>,
         /// What its container may do; only on Kubernetes. What a namespace with `restricted` Pod security asks for stands here.
         security_context: Option<SecurityContext>,
-        /// Let what the program leaves behind live on, unless it was stopped (cancelled, or at its timeout); only on `local` runtimes.
+        /// Let what the program leaves behind live on, unless it was stopped (cancelled, or at its timeout) or killed; only on `local` runtimes.
         /// Default: false.
         #[serde(default)]
         leave_running: bool,

@@ -66,6 +66,10 @@ fn p7_what_was_stopped_leaves_nothing_running_whatever_it_was_meant_to_leave() {
     assert!(run.report.timed_out && !run.report.left_running, "{}", run.stderr);
     assert!(!is_alive(pid) && run.report.leaked.iter().all(|left| !left.alive), "{:?}", run.report.leaked);
     assert!(run.took < SOON, "{:?}", run.took);
+
+    let run = shell(&["--leave-running", "--drain", "50ms"], "sleep 60 & echo $!; kill -KILL $$");
+    let pid: i32 = run.text().trim().parse().unwrap();
+    assert_eq!((run.code, run.report.left_running, is_alive(pid)), (137, false, false), "{:?}", run.report.leaked);
 }
 
 #[test]

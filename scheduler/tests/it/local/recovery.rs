@@ -206,6 +206,21 @@ async fn what_a_job_leaves_running_on_purpose_is_told_as_not_gone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn p7_a_job_that_was_stopped_leaves_nothing_running_whatever_it_was_meant_to_leave() {
+    let mut world = World::new().await;
+    let pid = world.file("pid");
+    // The shell dies of TERM, and what it waited for is the work itself.
+    let mut job = shell("a", &format!("sh -c 'echo $$ > {pid}; exec sleep 60'; echo done", pid = pid.display()));
+    job.command.leave_running = true;
+    let id = job.job;
+    world.runner.start(job);
+    let work = super::left::number(&world, &pid).await;
+    world.runner.stop(id);
+    let (_, _, gone) = world.ended().await;
+    assert!(gone && !is_alive(work));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn bad_input_disk_full_when_a_job_starts_is_the_surroundings_fault() {
     let mut world = World::new().await;
     // A file where the spool directory was fails as a full disk does, also for root.
