@@ -203,7 +203,10 @@ impl From<sqlx::Error> for StoreError {
                 Self::Conflict(format!("the database refuses the change: {database}"))
             }
             sqlx::Error::ColumnDecode { .. } | sqlx::Error::ColumnNotFound(_) | sqlx::Error::Decode(_) => Self::Corrupt(error.to_string()),
-            sqlx::Error::PoolTimedOut => Self::Unavailable(format!("no connection was free for {} s", ACQUIRE_TIMEOUT.as_secs())),
+            sqlx::Error::PoolTimedOut => Self::Unavailable(format!(
+                "no connection to the database was free for {} s: what others ask of it does not end, so its disk hangs or is overloaded",
+                ACQUIRE_TIMEOUT.as_secs()
+            )),
             _ => Self::Unavailable(said(&error)),
         }
     }

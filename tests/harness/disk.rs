@@ -79,6 +79,57 @@ impl Drop for SmallDisk {
     }
 }
 
+/// A disk that can be made to hang: it neither takes nor refuses what is written. Goes on, and is unmounted, when dropped.
+pub struct StuckDisk(PathBuf);
+
+impl StuckDisk {
+    /// Mounts one at a path, kept in a file beside it; `None` where that needs more rights or tools than we have.
+    ///
+    /// # Panics
+    /// When the directory or the file cannot be made.
+    pub fn mount(path: &Path) -> Option<Self> {
+        std::fs::create_dir_all(path).expect("a directory can be made");
+        let image = path.with_extension("image");
+        std::fs::File::create(&image).and_then(|file| file.set_len(200 << 20)).expect("a file can be made");
+        let done = |command: &mut Command| command.output().is_ok_and(|output| output.status.success());
+        let made = done(Command::new("mkfs.ext4").args(["-q", "-F", "-m", "0"]).arg(&image))
+            && done(Command::new("mount").args(["-o", "loop"]).arg(&image).arg(path));
+        let disk = made.then(|| Self(path.to_owned()))?;
+        std::fs::remove_dir(path.join("lost+found")).expect("it is empty");
+        (done(&mut disk.freezer("-f")) && done(&mut disk.freezer("-u"))).then_some(disk)
+    }
+
+    fn freezer(&self, how: &str) -> Command {
+        let mut command = Command::new("fsfreeze");
+        command.arg(how).arg(&self.0);
+        command
+    }
+
+    /// From now on it does not answer.
+    ///
+    /// # Panics
+    /// When that cannot be brought about.
+    pub fn hang(&self) {
+        assert!(self.freezer("-f").status().is_ok_and(|status| status.success()));
+    }
+
+    /// It goes on where it was.
+    ///
+    /// # Panics
+    /// When it did not hang.
+    pub fn go_on(&self) {
+        assert!(self.freezer("-u").status().is_ok_and(|status| status.success()));
+    }
+}
+
+impl Drop for StuckDisk {
+    fn drop(&mut self) {
+        let _may_go_on_already = self.freezer("-u").output();
+        let unmounted = Command::new("umount").arg("-l").arg(&self.0).status();
+        assert!(unmounted.is_ok_and(|status| status.success()), "{} stays mounted", self.0.display());
+    }
+}
+
 /// Changes a database that nobody uses by one statement of SQL, as a hand would. Needs python3.
 ///
 /// # Panics

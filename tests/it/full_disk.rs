@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
-use tests::disk::SmallDisk;
+use tests::disk::{SmallDisk, StuckDisk};
 use tests::files::Files;
 use tests::scheduler::{Scheduler, Start};
 use tests::{programs, skip, wait};
@@ -253,4 +253,32 @@ fn p9_a_log_that_cannot_be_written_or_that_nobody_reads_ends_nothing() {
     // Its reader goes away; and one that is there and reads nothing.
     check_log(pipe, true, "info");
     check_log(pipe, false, "trace");
+}
+
+#[test]
+fn p9_a_disk_that_hangs_is_told_as_such_and_everything_goes_on_when_it_does() {
+    let mut scheduler = Scheduler::stopped();
+    let Some(disk) = StuckDisk::mount(&scheduler.data()) else {
+        return skip::skipped(
+            "p9_a_disk_that_hangs_is_told_as_such_and_everything_goes_on_when_it_does",
+            "a disk that hangs needs root, loop devices, mkfs.ext4 and fsfreeze",
+        );
+    };
+    let files = Files::new(scheduler.home());
+    scheduler.run(&Start::default());
+    scheduler.apply(&Files::configs(1, 1));
+    scheduler.ok(&["services", "push", "s0", "--app", "app"]);
+    scheduler.channel_becomes("s0", "c0", "CONVERGED");
+    disk.hang();
+    let told = wait::until("/readyz to say that the disk hangs", || {
+        let (code, told) = scheduler.get("/readyz")?;
+        (code == 503 && told.contains("its disk hangs or is overloaded")).then_some(told)
+    });
+    assert!(told.contains("\"status\":503"), "{told}");
+    disk.go_on();
+    readiness(&scheduler, 200);
+    files.drift("s0", "c0");
+    let repaired = wait::within(wait::PATIENCE, || files.state("s0", "c0"));
+    assert!(repaired.is_some(), "{}", scheduler.situation("s0", "c0"));
+    drop(scheduler);
 }

@@ -307,7 +307,12 @@ impl Client {
         let server = self.server().to_owned();
         match tls::told(error) {
             Some(told) => Failure::Unreachable { server, why: told.why, next: Some(told.next) },
-            None => Failure::Unreachable { server, why: cause(error), next: None },
+            None => {
+                let is_silent = error.is_timeout() && !error.is_connect();
+                let next = is_silent
+                    .then(|| format!("it listens and does not answer: its log says why, and {server}/readyz (a disk that hangs, say)"));
+                Failure::Unreachable { server, why: cause(error), next }
+            }
         }
     }
 }

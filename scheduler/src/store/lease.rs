@@ -236,6 +236,21 @@ impl Lease {
         u64::try_from(clock::elapsed().as_millis()).unwrap_or(u64::MAX) < self.held_until.load(Ordering::SeqCst)
     }
 
+    /// That nobody has said for too long whether the database is ours: a disk that is stuck neither takes nor refuses what is written.
+    fn unanswered(&self) -> Option<Unrenewed> {
+        let until = Duration::from_millis(self.held_until.load(Ordering::SeqCst));
+        let for_long = (clock::elapsed() + HOLD).checked_sub(until).filter(|silent| !until.is_zero() && *silent >= HOLD)?;
+        let seconds = for_long.as_secs();
+        let ms = i64::try_from(for_long.as_millis()).unwrap_or(i64::MAX);
+        Some(Unrenewed {
+            why: format!(
+                "what is to be written to {} was neither written nor refused for {seconds} s: its disk hangs or is overloaded",
+                self.place.0.display()
+            ),
+            since: clock::Clock::System.now().plus_ms(-ms),
+        })
+    }
+
     /// Refuses to go on with a file that has no name any more: what is stored in it is lost when the daemon ends.
     fn check_place(&self) -> Result<()> {
         let (path, opened) = &self.place;
@@ -279,7 +294,9 @@ impl Store {
 
     /// Why the database is not known to be writable, although nothing else was to be written. Takes no time.
     pub fn unrenewed(&self) -> Option<Unrenewed> {
-        self.lease.as_ref().and_then(|lease| lease.unrenewed.borrow().clone())
+        let lease = self.lease.as_ref()?;
+        let refused = lease.unrenewed.borrow().clone();
+        refused.or_else(|| lease.unanswered())
     }
 
     /// Says that we are there, and remembers whether that went well, and whether a change would have room.
@@ -314,7 +331,7 @@ impl Store {
     /// and comes back with the first renewal.
     pub async fn keep_lease(&self) -> StoreError {
         loop {
-            let was_renewed = self.unrenewed().is_none();
+            let was_renewed = self.lease.as_ref().is_none_or(|lease| lease.unrenewed.borrow().is_none());
             tokio::time::sleep(if was_renewed { RENEW_EVERY } else { RENEW_AGAIN }).await;
             match self.renew().await {
                 Err(lost @ (StoreError::Lost(_) | StoreError::Removed(_))) => return lost,

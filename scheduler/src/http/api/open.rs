@@ -1,6 +1,7 @@
 //! What answers without a token: health, readiness, schemas; and metrics, when they are open.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::header;
@@ -25,6 +26,9 @@ pub(super) fn routes(routes: Routes) -> Routes {
         .get("/schemas/", schema_names, about("listSchemas", "schemas", "The names of the JSON Schemas"))
         .get("/schemas/{name}", schema_file, about("getSchema", "schemas", "One JSON Schema (draft 7)"))
 }
+
+/// How long the question whether the database can be read may take: well below what probes of others wait.
+const READ_WITHIN: Duration = Duration::from_secs(2);
 
 /// How it stands.
 #[derive(Serialize, JsonSchema)]
@@ -51,8 +55,12 @@ async fn healthz() -> axum::Json<HealthAnswer> {
 }
 
 async fn readyz(State(api): State<Api>) -> Result<axum::Json<Readiness>> {
-    // Reading is asked, deciding tells: it knows how its last commit went.
-    api.store.counters().await?;
+    // Reading is asked, deciding tells: it knows how its last commit went. Whoever asks has a deadline of its own, and is told nothing
+    // when it passes.
+    let read = tokio::time::timeout(READ_WITHIN, notes(&api)).await.unwrap_or_else(|_| {
+        let within = READ_WITHIN.as_secs();
+        Err(Error::unavailable(format!("the database could not be read within {within} s: its disk hangs or is overloaded")))
+    });
     let mut health = api.driver.health().borrow().clone();
     // Where nothing is due nothing is stored, and deciding cannot know; whoever keeps the database does.
     if health == driver::Health::Ready
@@ -61,22 +69,27 @@ async fn readyz(State(api): State<Api>) -> Result<axum::Json<Readiness>> {
         health = driver::Health::Degraded { why, since };
     }
     match health {
-        driver::Health::Ready => {
-            let lost = match api.driver.lost().await {
-                0 => None,
-                lost => Some(format!(
-                    "the spool directory of {lost} applies that were under way is lost, and nobody can say whether they run: see whether they do, then `pvnctl services retry` them"
-                )),
-            };
-            let restored = api.store.restored_at().await?;
-            let restored = restored
-                .map(|at| format!("restored from a backup at {at}: it observes and applies nothing until `pvn-scheduler activate`"));
-            Ok(axum::Json(Readiness { status: "ok", broken: api.driver.broken(), notes: lost.into_iter().chain(restored).collect() }))
-        }
+        driver::Health::Ready => Ok(axum::Json(Readiness { status: "ok", broken: api.driver.broken(), notes: read? })),
         driver::Health::Degraded { why, since } => {
-            Err(Error::unavailable(format!("nothing new is started since {since}: {why}; reading goes on")))
+            let goes_on = if read.is_ok() { "; reading goes on" } else { "" };
+            Err(Error::unavailable(format!("nothing new is started since {since}: {why}{goes_on}")))
         }
     }
+}
+
+/// What a person has to look at although it is ready.
+async fn notes(api: &Api) -> Result<Vec<String>> {
+    api.store.counters().await?;
+    let lost = match api.driver.lost().await {
+        0 => None,
+        lost => Some(format!(
+            "the spool directory of {lost} applies that were under way is lost, and nobody can say whether they run: see whether they do, then `pvnctl services retry` them"
+        )),
+    };
+    let restored = api.store.restored_at().await?;
+    let restored =
+        restored.map(|at| format!("restored from a backup at {at}: it observes and applies nothing until `pvn-scheduler activate`"));
+    Ok(lost.into_iter().chain(restored).collect())
 }
 
 async fn metrics(State(api): State<Api>, request: axum::extract::Request) -> Result<MetricsText> {
