@@ -52,6 +52,9 @@ pub struct State {
     pub(crate) desired: Option<Box<Desired>>,
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) paused: bool,
+    /// Whether nobody is known to have paused it: what its row said of that was lost.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) pause_is_assumed: bool,
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) observer: bool,
     #[serde(default, skip_serializing_if = "is_false")]
@@ -365,6 +368,7 @@ impl State {
             seen_at: now,
             desired: None,
             paused: false,
+            pause_is_assumed: false,
             observer: false,
             deleted: false,
             jobs: 0,

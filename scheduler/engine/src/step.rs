@@ -201,6 +201,7 @@ impl State {
     }
 
     fn pause(&mut self, paused: bool, now: Timestamp, out: &mut Vec<Action>) {
+        self.pause_is_assumed = false;
         if self.paused == paused {
             return;
         }

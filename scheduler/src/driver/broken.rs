@@ -104,6 +104,7 @@ impl Stopped {
         let known = Salvaged {
             desired: serde_json::from_value(piece("desired")).ok().or(desired),
             paused: piece("paused").as_bool().unwrap_or(forgot_pause),
+            pause_is_assumed: forgot_pause,
             observer,
             deleted: gone || piece("deleted").as_bool().unwrap_or(false),
             flying: None,
@@ -185,6 +186,7 @@ impl Stopped {
         let known = Salvaged {
             desired: state.desired().cloned().map(Box::new),
             paused: state.is_paused(),
+            pause_is_assumed: false,
             observer: state.is_observer(),
             deleted: state.is_deleted(),
             flying: None,

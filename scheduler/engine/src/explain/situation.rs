@@ -82,7 +82,8 @@ impl CauseChain<'_> {
             }
             Situation::NoRelease => self.say("NO_RELEASE", "there is no release yet; `pvnctl services push` makes one".into(), since, None),
             Situation::Paused => {
-                self.say("PAUSED", "a person paused it: neither fetch nor apply starts until `pvnctl services resume`".into(), since, None);
+                let paused = state.paused_in_words();
+                self.say("PAUSED", format!("{paused}: neither fetch nor apply starts until `pvnctl services resume`"), since, None);
             }
             Situation::Applying | Situation::Ask(_) => {}
             Situation::Converged => self.converged(),

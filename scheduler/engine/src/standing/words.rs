@@ -26,7 +26,8 @@ impl State {
                 "no release yet; `pvnctl services push` makes one, with `--channels` for this channel alone".to_owned(),
             ),
             Situation::Paused => {
-                (Status::Paused, None, with_running(self.main.as_deref(), "paused by a person; `pvnctl services resume` goes on"))
+                let words = format!("{}; `pvnctl services resume` goes on", self.paused_in_words());
+                (Status::Paused, None, with_running(self.main.as_deref(), &words))
             }
             Situation::Applying => (Status::Converging, work_reason, self.applying_in_words(version)),
             Situation::Converged => self.converged_in_words(version),
@@ -128,6 +129,11 @@ impl State {
         } else {
             format!("apply {} of {} {does}; {version} comes after its end", job.id, job.version)
         }
+    }
+
+    /// Who paused it, without a subject.
+    pub(crate) fn paused_in_words(&self) -> &'static str {
+        if self.pause_is_assumed { "paused, because nobody knows any more whether a person had paused it" } else { "paused by a person" }
     }
 
     fn converged_in_words(&self, version: &str) -> InWords {

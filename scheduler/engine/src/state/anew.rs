@@ -42,6 +42,8 @@ pub struct Salvaged {
     pub desired: Option<Box<Desired>>,
     /// Whether a person paused it. Where that is unknown it counts as paused.
     pub paused: bool,
+    /// Whether that is unknown.
+    pub pause_is_assumed: bool,
     /// Whether this run of the daemon only looks.
     pub observer: bool,
     /// Whether it is no longer wanted.
@@ -58,11 +60,11 @@ impl State {
     /// The instance begins anew with what is still known. Ids of its jobs differ from all that it ever had: they are
     /// counted from the present in milliseconds, which no count of jobs reaches.
     pub fn anew(instance: InstanceId, known: Salvaged, now: Timestamp) -> (Self, Vec<Action>) {
-        let Salvaged { desired, paused, observer, deleted, flying, unsettled, unsettled_in } = known;
+        let Salvaged { desired, paused, pause_is_assumed, observer, deleted, flying, unsettled, unsettled_in } = known;
         let mut state = Self::new(instance, now);
         state.jobs = now.as_millis().unsigned_abs();
         state.asked = u32::try_from(now.as_millis() / 1_000).unwrap_or(u32::MAX / 2);
-        (state.paused, state.observer) = (paused, observer);
+        (state.paused, state.pause_is_assumed, state.observer) = (paused, pause_is_assumed, observer);
         (state.unsettled, state.unsettled_in) = (unsettled, unsettled_in.filter(|_| unsettled.is_some()));
         let Some(desired) = desired else { return (state, Vec::new()) };
         let (looks, grace_ms) = (desired.fetch.is_some(), desired.grace_ms);
