@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
+use diffy::DiffOptions;
 use schema::config;
-use similar::TextDiff;
 
 use crate::store::MASK;
 
@@ -17,11 +17,11 @@ pub(super) fn diff(label: &str, old: Option<&str>, new: &str) -> String {
         Some(before) if *before != secret.value => format!("{MASK} (changed)"),
         _ => MASK.to_owned(),
     });
-    TextDiff::from_lines(&masked_old, &masked_new)
-        .unified_diff()
-        .context_radius(3)
-        .header(&if old.is_some() { format!("{label} (stored)") } else { "/dev/null".to_owned() }, &format!("{label} (given)"))
-        .to_string()
+    let stored = if old.is_some() { format!("{label} (stored)") } else { "/dev/null".to_owned() };
+    let mut options = DiffOptions::new();
+    options.set_original_filename(stored).set_modified_filename(format!("{label} (given)"));
+    let patch = options.create_patch(&masked_old, &masked_new);
+    if patch.hunks().is_empty() { String::new() } else { patch.to_string() }
 }
 
 #[cfg(test)]
