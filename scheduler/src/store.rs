@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::Connection as _;
-use sqlx::migrate::{MigrateError, Migrator};
+use sqlx::migrate::MigrateError;
 use sqlx::pool::PoolOptions;
 use sqlx::sqlite::{SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 
@@ -40,6 +40,7 @@ mod lock;
 mod locked;
 mod look;
 mod meta;
+mod migrations;
 mod one_path;
 mod pages;
 mod prune;
@@ -70,6 +71,7 @@ pub use key::{Fit, KeyMark, peek_key};
 pub use lease::{LEASE, LeaseHolder, RENEW_AGAIN, Unrenewed};
 pub use lock::{DataDirLock, LockError};
 pub use meta::Counters;
+use migrations::MIGRATIONS;
 pub use prune::{JobGroup, OldEntry};
 pub use releases::{MASK, ReleaseChannelRow, ReleaseFilter, ReleaseRow, Went, over_all};
 pub use secrets::SecretUser;
@@ -81,8 +83,6 @@ pub use unreadable::Unreadable;
 type Db = sqlx::Sqlite;
 type Connection = sqlx::SqliteConnection;
 type Row = sqlx::sqlite::SqliteRow;
-
-static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
 
 /// How long a statement waits for another process that holds the database: longer than a backup needs to copy a page,
 /// short enough that `/readyz` turns red before anyone asks.
