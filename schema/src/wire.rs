@@ -86,6 +86,9 @@ pub const PIECE_CONTENT_TYPE: &str = "application/partial-upload";
 /// Content type of errors. Source: RFC 9457.
 pub const PROBLEM_CONTENT_TYPE: &str = "application/problem+json";
 
+/// What the `type` of a scheduler's error is below.
+pub const PROBLEMS_PATH: &str = "/problems/";
+
 /// Largest piece of a stream in one request: 1 MiB, so that a lost connection costs little; the scheduler takes up to 8 MiB.
 pub const PIECE_LIMIT_BYTES: usize = 1 << 20;
 /// Largest body of an upload that the scheduler takes: 8 MiB. A larger file goes in pieces with offsets.

@@ -3,7 +3,7 @@
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use schema::api::{Diagnostic, Problem};
-use schema::wire::Wanted;
+use schema::wire::{PROBLEMS_PATH, Wanted};
 
 use crate::driver::Refusal;
 use crate::store::StoreError;
@@ -92,7 +92,7 @@ impl Error {
     pub(super) fn new(kind: ErrorKind, detail: impl Into<String>) -> Self {
         let (status, kind) = kind.parts();
         let problem = Problem {
-            kind: format!("/problems/{kind}"),
+            kind: format!("{PROBLEMS_PATH}{kind}"),
             title: status.canonical_reason().unwrap_or("Error").to_owned(),
             status: status.as_u16(),
             detail: detail.into(),

@@ -135,7 +135,11 @@ impl JobClient {
 
     /// `HEAD /streams/{name}`: the next offset wanted.
     pub(crate) fn offset(&self, stream: Stream) -> Result<u64, RequestFault> {
-        let answer = self.call("HEAD", &format!("/streams/{}", stream.as_str()), &[], RequestBody::Nothing)?;
+        let answer = match self.call("HEAD", &format!("/streams/{}", stream.as_str()), &[], RequestBody::Nothing) {
+            // Without a body nobody can tell who says so: what has one is asked.
+            Err(RequestFault::Over(why)) => return Err(self.heartbeat().err().unwrap_or(RequestFault::Again { why, after: None })),
+            answer => answer?,
+        };
         match (answer.status.as_u16(), answer.offset()) {
             (_, Some(wanted)) => Ok(wanted),
             (409, None) => Err(answer.over()),
@@ -310,9 +314,17 @@ impl Response {
         if self.is_problem() { RequestFault::Over(self.why()) } else { self.not_the_schedulers() }
     }
 
-    /// Whether it is an error as the protocol has them.
+    /// Whether it is an error as the protocol has them. A gateway speaks of problems too where it has no route or takes no body of this
+    /// size, of a kind of its own (`about:blank`, or a section of an RFC); one that names no kind is believed.
     fn is_problem(&self) -> bool {
-        media_type(&self.headers) == Some(wire::PROBLEM_CONTENT_TYPE)
+        let is_of_a_gateway = |kind: &str| !matches!(self.status.as_u16(), 409 | 410) && !kind.contains(wire::PROBLEMS_PATH);
+        media_type(&self.headers) == Some(wire::PROBLEM_CONTENT_TYPE) && !self.word("type").is_some_and(|kind| is_of_a_gateway(&kind))
+    }
+
+    /// What a problem says under this name (RFC 9457).
+    fn word(&self, name: &str) -> Option<String> {
+        let problem: serde_json::Value = serde_json::from_slice(&self.body).ok()?;
+        Some(problem.get(name)?.as_str()?.to_owned())
     }
 
     /// Somebody else answered in the scheduler's place.
@@ -329,9 +341,7 @@ impl Response {
 
     /// The status, and what the scheduler says about it (RFC 9457).
     fn why(&self) -> String {
-        let problem: Option<serde_json::Value> = serde_json::from_slice(&self.body).ok();
-        let word = |name: &str| problem.as_ref().and_then(|problem| problem.get(name)).and_then(|value| value.as_str());
-        match word("detail").or_else(|| word("title")) {
+        match self.word("detail").or_else(|| self.word("title")) {
             Some(words) => {
                 format!("{} ({})", self.status, words.chars().filter(|c| !schema::shown::steers(*c)).take(300).collect::<String>())
             }

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use schema::spool::Stream;
+use schema::wire::PROBLEM_CONTENT_TYPE as PROBLEM;
 
 use crate::deliver::{check, resume, shell};
 use crate::run::until;
@@ -20,6 +21,8 @@ fn nobodies() -> Vec<(&'static str, Reply)> {
         ("created, whatever", page(201, "application/json", "{}")),
         ("an ingress without a backend", page(404, "text/plain; charset=utf-8", "default backend - 404")),
         ("a page that is not found", page(404, "text/html", "<h1>404</h1>")),
+        ("a gateway that has no route", page(404, PROBLEM, r#"{"type":"about:blank","title":"Not Found","status":404}"#)),
+        ("a gateway that takes no large bodies", page(413, PROBLEM, r#"{"type":"about:blank","status":413}"#)),
         ("gone", page(410, "text/html", "<h1>410</h1>")),
         ("a conflict of somebody else", page(409, "text/html", "<h1>409</h1>")),
         ("an ingress that takes no large bodies", page(413, "text/html", "<h1>413</h1>")),
