@@ -2,9 +2,13 @@
 //! and nothing else.
 
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use rustix::fs::OFlags;
 use schema::spool;
 use schema::wire::{self, CA_VARIABLE};
 
@@ -73,7 +77,7 @@ impl CaFile {
 
     /// What is in it; `None` for the built-in authorities.
     pub(crate) fn read(&self) -> Result<Option<Vec<u8>>, String> {
-        match std::fs::read(&self.path) {
+        match read_file(&self.path) {
             Ok(pem) => Ok(Some(pem)),
             Err(error) if self.ours => Err(format!("cannot read the certificates in {} ({CA_VARIABLE}): {error}", self.path.display())),
             Err(_) => Ok(None),
@@ -88,6 +92,23 @@ impl CaFile {
 
 fn variable<'a>(environment: &'a [(OsString, OsString)], name: &str) -> Option<&'a OsStr> {
     environment.iter().find(|(key, value)| key == name && !value.is_empty()).map(|(_, value)| value.as_os_str())
+}
+
+/// Largest file that is read here, 16 MiB: a system's bundle of certificates has a quarter of one.
+const FILE_LIMIT_BYTES: u64 = 16 << 20;
+
+/// A whole file: nothing that may never end, as a FIFO or a device.
+fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    let file = File::options().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    let mut bytes = Vec::new();
+    file.take(FILE_LIMIT_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > FILE_LIMIT_BYTES {
+        return Err(io::Error::other(format!("it has more than {FILE_LIMIT_BYTES} bytes")));
+    }
+    Ok(bytes)
 }
 
 /// The job's token, read again when it is refused. Its `Debug` shows nothing of it.
@@ -117,7 +138,8 @@ impl BearerToken {
             return Ok(token.clone());
         }
         let Some(file) = &self.0.file else { return Err(format!("{} is empty", wire::TOKEN_VARIABLE)) };
-        let text = std::fs::read_to_string(file)
+        let text = read_file(file)
+            .and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other))
             .map_err(|error| format!("cannot read the token from {} ({}): {error}", file.display(), wire::TOKEN_FILE_VARIABLE))?;
         let token = text.trim();
         if token.is_empty() || token.contains(|c: char| c.is_control()) {

@@ -290,3 +290,22 @@ fn term_while_uploading() {
     assert_eq!(run.stderr.matches(REPORT_MARK).count(), 1, "{}", run.stderr);
     check(&scheduler, &run);
 }
+
+#[test]
+fn a_token_file_that_never_ends_is_not_waited_for() {
+    for kind in ["mkfifo token", "mknod token c 1 5"] {
+        let scheduler = Scheduler::start();
+        let wrapper = shell(&scheduler, &["--deliver-for", "1s"], "echo x").env("PVN_TOKEN", "").env("PVN_TOKEN_FILE", "token");
+        let made = std::process::Command::new("sh").args(["-c", kind]).current_dir(wrapper.path("")).status().unwrap();
+        if !made.success() {
+            continue;
+        }
+        let run = wrapper.run();
+        assert_eq!((run.code, run.text().as_str()), (0, "x\n"), "{}", run.stderr);
+        assert!(
+            run.took < SOON && run.stderr.contains("cannot read the token from token (PVN_TOKEN_FILE): it is no regular file"),
+            "{}",
+            run.stderr
+        );
+    }
+}
