@@ -83,7 +83,12 @@ impl PlacedInput {
             path.ancestors().skip(1).take_while(|above| !above.as_os_str().is_empty() && std::fs::symlink_metadata(above).is_err());
         let made = on_the_way.map(Path::to_owned).collect();
         let (aside, noted) = (beside(&path, ".pvn-before"), beside(&path, ".pvn-placed"));
-        let there = std::fs::symlink_metadata(&path).is_ok_and(|there| there.is_file() || there.is_symlink());
+        let found = std::fs::symlink_metadata(&path).ok().map(|found| found.file_type());
+        let there = found.is_some_and(|found| found.is_file() || found.is_symlink());
+        if found.is_some() && !there {
+            // A device or a socket is of use to others meanwhile; what is moved away and back again is another one to them.
+            return Err(io::Error::other("what lies there is no file; an input takes the place of a file or of nothing"));
+        }
         let is_left_over = told(&path).is_some_and(|found| std::fs::read_to_string(&noted).is_ok_and(|text| text == found));
         let has_aside = std::fs::symlink_metadata(&aside).is_ok();
         let is_aside = if is_left_over {

@@ -1,5 +1,7 @@
 //! What is taken away again from where an input was is that input and nothing else.
 
+use std::os::unix::fs::MetadataExt;
+
 use super::shell;
 use crate::scheduler::Scheduler;
 
@@ -42,4 +44,17 @@ fn a_file_that_the_command_makes_in_place_of_the_one_moved_aside_is_not_taken_fo
     let text = |name: &str| std::fs::read_to_string(run.path(name)).ok();
     assert_eq!((run.code, text("tf.plan").as_deref()), (0, Some("before\n")), "{}", run.stderr);
     assert_eq!(text(".tf.plan.pvn-before").as_deref(), Some("mine\n"), "{}", run.stderr);
+}
+
+#[test]
+fn nothing_but_a_file_makes_room_for_an_input() {
+    let scheduler = with_plan();
+    let wrapper = shell(&scheduler, &["--in", "pipe=fetch:plan"], "echo ran");
+    rustix::fs::mkfifoat(rustix::fs::CWD, wrapper.path("pipe"), rustix::fs::Mode::RUSR).unwrap();
+    let number = |path: &std::path::Path| std::fs::symlink_metadata(path).unwrap().ino();
+    let before = number(&wrapper.path("pipe"));
+    let run = wrapper.run();
+    assert_eq!((run.code, run.text().as_str()), (125, ""), "{}", run.stderr);
+    assert!(run.stderr.contains("into pipe: what lies there is no file"), "{}", run.stderr);
+    assert_eq!(number(&run.path("pipe")), before);
 }
