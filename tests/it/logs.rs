@@ -50,6 +50,7 @@ fn a_command_whose_exit_code_is_the_answer_goes_on_when_nobody_reads_it() {
         scheduler.client(arguments.iter()).stdout(writer).stderr(errors).status().expect("pvnctl can be started").code()
     };
     assert_eq!(unread(&["services", "push", "s", "--app", "app", "--wait"]), Some(2));
+    assert_eq!(unread(&["services", "wait", "s", "--app", "app"]), Some(2));
     assert_eq!(unread(&["configs", "diff", file, "--exit-code"]), Some(2));
     assert_eq!(unread(&["configs", "apply", file, "--no-prompt", "--push", "--wait"]), Some(2));
     assert_eq!(unread(&["services", "list"]), Some(0), "whose output is the answer needs no reader");

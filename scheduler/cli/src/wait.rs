@@ -35,6 +35,8 @@ const OPEN_AT_A_TIME: usize = 64;
 /// # Errors
 /// With exit code 2 when a channel FAILED, 3 at the timeout, 1 when it can never come or the server refuses.
 pub async fn until_converged(client: &Client, mut goals: Vec<Goal>, timeout: Duration, console: &mut Console) -> Result<(), Failure> {
+    // Whoever waits wants to know how it ends, also where nobody reads what is said on the way (`2>&1 | head -1`).
+    console.go_on_unread();
     let deadline = Instant::now() + timeout;
     let mut progress = WaitProgress::default();
     // Whoever made a release has reached the server.
