@@ -23,7 +23,10 @@ impl State {
             Situation::NoRelease => (
                 Status::Converging,
                 Some(Reason::NoCurrentState),
-                "no release yet; `pvnctl services push` makes one, with `--channels` for this channel alone".to_owned(),
+                match self.paused {
+                    true => format!("no release yet, and {}; `pvnctl services explain` names the ways on", self.paused_in_words()),
+                    false => "no release yet; `pvnctl services explain` names the command that makes one".to_owned(),
+                },
             ),
             Situation::Paused => {
                 let words = format!("{}; `pvnctl services resume` goes on", self.paused_in_words());
@@ -48,7 +51,8 @@ impl State {
                     Some((_, _, ApplyEnd::SucceededLeaving(left))) => format!("its apply {left}; "),
                     _ => String::new(),
                 };
-                let message = format!("{version} is applied, and its effect has until {until} to show; {left}{}", self.what());
+                let in_a_row = self.in_a_row();
+                let message = format!("{version} is applied, and its effect has until {until} to show{in_a_row}; {left}{}", self.what());
                 (Status::Converging, work_reason, message)
             }
             Situation::Observing => {
@@ -80,12 +84,20 @@ impl State {
         self.pursuit.chain.as_ref().and_then(|chain| Some((chain.job, chain.attempt, chain.end.as_ref()?)))
     }
 
+    /// How many applies there were in a row, as a part of a sentence about the last.
+    fn in_a_row(&self) -> String {
+        self.pursuit.chain.as_ref().map_or_else(String::new, ApplyAttempts::in_a_row_in_words)
+    }
+
     fn apply_ended(&self) -> String {
         let version = self.version_in_words();
         let others = self.pursuit.chain.as_ref().map_or("", ApplyAttempts::other_commands_in_words);
+        let in_a_row = self.in_a_row();
         match self.chain_end() {
-            Some((job, attempt, end)) if attempt > 1 => format!("apply {job} of {version}{others} {} (attempt {attempt})", in_words(end)),
-            Some((job, _, end)) => format!("apply {job} of {version}{others} {}", in_words(end)),
+            Some((job, attempt, end)) if attempt > 1 => {
+                format!("apply {job} of {version}{others} {} (attempt {attempt}){in_a_row}", in_words(end))
+            }
+            Some((job, _, end)) => format!("apply {job} of {version}{others} {}{in_a_row}", in_words(end)),
             None => format!("apply of {version} ended"),
         }
     }

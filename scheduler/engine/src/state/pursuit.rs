@@ -105,6 +105,14 @@ impl ApplyAttempts {
         matches!(self.end, Some(ApplyEnd::Failed(_) | ApplyEnd::Retryable(_) | ApplyEnd::Misfired(_)))
     }
 
+    /// From the second apply in a row on after which there was still work, how many there were: nobody is to take each for the first.
+    pub(crate) fn in_a_row_in_words(&self) -> String {
+        match self.fruitless {
+            0 | 1 => String::new(),
+            times => format!("; it is the last of {times} in a row, with work left after each before it"),
+        }
+    }
+
     /// What is said beside the newest apply.
     pub(crate) fn other_commands_in_words(&self) -> &'static str {
         if self.other_commands { " with other commands than the config has now" } else { "" }

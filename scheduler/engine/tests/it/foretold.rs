@@ -158,3 +158,31 @@ fn a_yes_that_counts_no_more_is_told_and_why_each_fetch_asks_anew() {
     it.approve("ann");
     it.start(Apply);
 }
+
+#[test]
+fn applies_that_bring_nothing_are_counted_in_what_is_told_of_the_last() {
+    for code in [0, 1] {
+        let mut it = Scenario::new(exit_code());
+        it.run(Fetch, 2);
+        for times in 1..=3 {
+            it.run(Apply, code);
+            it.run(Fetch, 2);
+            let told = format!("the last of {times} in a row, with work left after each before it");
+            let is_told = |text: &str| text.contains(&told) == (times > 1);
+            assert!(is_told(&it.state().standing().message), "{}", it.state().standing().message);
+            assert!(
+                explained(&it).causes.iter().any(|cause| cause.code.starts_with("APPL") && is_told(&cause.message)),
+                "{:?}",
+                explained(&it)
+            );
+            it.until(600 * times);
+            it.run(Fetch, 2);
+        }
+        it.run(Apply, 0);
+        it.run(Fetch, 0);
+        it.until(2_400);
+        it.run(Fetch, 2);
+        it.run(Apply, code);
+        assert!(!it.state().standing().message.contains("in a row"), "counted anew: {}", it.state().standing().message);
+    }
+}
