@@ -18,6 +18,15 @@ use crate::standing::stops_once_more;
 use crate::state::{ApplyEnd, Approval, Job, State};
 use crate::step::in_words;
 
+/// The code of what waits for another channel, and of what was never released.
+const UPSTREAM_UNSTABLE: &str = "UPSTREAM_UNSTABLE";
+const NO_RELEASE: &str = "NO_RELEASE";
+
+/// Whether this cause names the channels of [`Surroundings::together`].
+pub fn names_together(cause: &Cause) -> bool {
+    matches!(cause.code.as_str(), UPSTREAM_UNSTABLE | NO_RELEASE)
+}
+
 /// The code of an apply that was given up and may still run, wherever it is told.
 const APPLY_UNSETTLED: &str = "APPLY_UNSETTLED";
 
@@ -175,8 +184,9 @@ impl CauseChain<'_> {
             ApplyEnd::Unknown(_) => "APPLY_UNKNOWN",
             ApplyEnd::Cancelled(_) => "CANCELLED",
         };
-        let others = chain.other_commands_in_words();
-        self.say(code, format!("apply {} (attempt {}){others} {}", chain.job, chain.attempt, in_words(end)), Some(chain.ended_at), None);
+        let (others, in_a_row) = (chain.other_commands_in_words(), chain.in_a_row_in_words());
+        let text = format!("apply {} (attempt {}){others} {}{in_a_row}", chain.job, chain.attempt, in_words(end));
+        self.say(code, text, Some(chain.ended_at), None);
     }
 
     fn approval(&mut self, approval: &Approval) {

@@ -54,7 +54,7 @@ mod step;
 pub mod view;
 
 pub use converge::{SITUATIONS, situation};
-pub use explain::{PursuedVersion, Surroundings, brings_back, explain};
+pub use explain::{PursuedVersion, Surroundings, brings_back, explain, names_together};
 pub use progress::{GoBack, go_back_now};
 pub use start::{Start, start_now, void_start};
 pub use state::State;

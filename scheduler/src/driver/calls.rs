@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 use super::batch::{Batch, Task};
 use super::going_back::Rollback;
 use super::run::DriverLoop;
+use super::together::ConfiguredUpstream;
 use super::world::{InstanceEntry, InstanceNames};
 use super::{Ask, Caller, Refusal, Remark};
 use crate::store::{Change, PendingAction};
@@ -26,14 +27,43 @@ pub(super) type Reply<T> = oneshot::Sender<Result<T, Refusal>>;
 /// What is asked.
 #[derive(Debug)]
 pub(super) enum Call {
-    Person { instance: InstanceId, ask: Ask, caller: Caller, reply: Reply<()> },
-    Cancel { job: JobId, caller: Caller, reply: Reply<()> },
-    Explain { instance: InstanceId, reply: Reply<Explanation> },
-    RunOnce { instance: InstanceId, kind: JobKind, caller: Caller, reply: Reply<JobId> },
-    Plan { plan: Box<Plan>, reply: Reply<()> },
-    Remark { remark: Box<Remark>, reply: Reply<()> },
-    Metrics { reply: Reply<BTreeMap<String, f64>> },
-    LetAppliesStart { reply: Reply<()> },
+    Person {
+        instance: InstanceId,
+        ask: Ask,
+        caller: Caller,
+        reply: Reply<()>,
+    },
+    Cancel {
+        job: JobId,
+        caller: Caller,
+        reply: Reply<()>,
+    },
+    /// `upstream`: what each channel waits for by the config, where that is known.
+    Explain {
+        instance: InstanceId,
+        upstream: ConfiguredUpstream,
+        reply: Reply<Explanation>,
+    },
+    RunOnce {
+        instance: InstanceId,
+        kind: JobKind,
+        caller: Caller,
+        reply: Reply<JobId>,
+    },
+    Plan {
+        plan: Box<Plan>,
+        reply: Reply<()>,
+    },
+    Remark {
+        remark: Box<Remark>,
+        reply: Reply<()>,
+    },
+    Metrics {
+        reply: Reply<BTreeMap<String, f64>>,
+    },
+    LetAppliesStart {
+        reply: Reply<()>,
+    },
 }
 
 /// Changes that the planner prepared, to be committed as one.
@@ -98,13 +128,13 @@ impl DriverLoop {
     /// Answers what changes nothing; gives back what does.
     pub(super) fn read_only(&mut self, call: Call) -> Option<Call> {
         match call {
-            Call::Explain { instance, reply } => {
+            Call::Explain { instance, upstream, reply } => {
                 let mut explanation = match self.world.instances.get(&instance) {
                     Some(kept) => {
                         let around = Surroundings {
                             name: &|other| self.world.short_name(other),
                             pursued: &|channel| self.world.pursued(kept.names.service.0, channel),
-                            together: &|| self.world.together(&kept.names),
+                            together: &|| self.world.together(&kept.names, &upstream),
                             target: &kept.names.target(),
                         };
                         Ok(engine::explain(&kept.state, &self.world.lanes, self.clock.now(), around))

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use schema::api::{ConfigsRequest, ConfigsResult, Explanation, LogEntry, PushRequest, Pushed, RollbackRequest};
 use schema::id::{InstanceId, JobId};
@@ -10,12 +11,16 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use super::calls::{Call, Reply};
 use super::planner::{self, ClusterAnswers, Planned, Request};
+use super::together::ConfiguredUpstream;
 use super::{Ask, Caller, Health, InstanceTarget, Refusal, Remark};
 use crate::runner::Runner;
 use crate::store::Store;
 
 /// How often clusters are asked for what one request names: more than once only where other configs are applied in between.
 const ASKED_LIMIT: usize = 5;
+
+/// How long an explanation waits for the config, which is read behind all that is being planned.
+const CONFIG_WITHIN: Duration = Duration::from_secs(2);
 
 /// The way into the driver's queue. Cloned freely; the queue is bounded, so asking waits when the driver is behind.
 #[derive(Debug, Clone)]
@@ -117,7 +122,17 @@ impl Handle {
     /// [`Refusal::NotFound`].
     pub async fn explain(&self, target: InstanceTarget) -> Result<Explanation, Refusal> {
         let instance = self.instance(&target).await?;
-        self.call(|reply| Call::Explain { instance, reply }).await
+        let explained = self.call(|reply| Call::Explain { instance, upstream: ConfiguredUpstream::new(), reply }).await?;
+        if !explained.causes.iter().any(engine::names_together) {
+            return Ok(explained);
+        }
+        let InstanceTarget { application, service, .. } = target;
+        let upstream = self.plan(|reply| Request::Upstream { application, service, reply });
+        match tokio::time::timeout(CONFIG_WITHIN, upstream).await {
+            Ok(Ok(upstream)) => self.call(|reply| Call::Explain { instance, upstream, reply }).await,
+            // Less is told than could be, which is better than nothing.
+            Ok(Err(_)) | Err(_) => Ok(explained),
+        }
     }
 
     /// Runs one command of one instance now, changing nothing: the dry run.

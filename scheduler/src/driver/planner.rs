@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::calls::{Call, Plan, Reply};
 use super::going_back::Rollback;
+use super::together::ConfiguredUpstream;
 use super::{Caller, Refusal};
 use crate::clock::Clock;
 use crate::compile::{ClusterPlace, Options, Seal};
@@ -51,6 +52,7 @@ pub(super) enum Request {
     DeleteSecret { key: String, caller: Caller, reply: Reply<()> },
     CreateToken { request: TokenRequest, caller: Caller, reply: Reply<NewToken> },
     RevokeToken { name: String, caller: Caller, reply: Reply<()> },
+    Upstream { application: String, service: String, reply: Reply<ConfiguredUpstream> },
     Places { runtime: String, caller: Caller, reply: Reply<(RuntimeName, Vec<ClusterPlace>)> },
 }
 
@@ -141,6 +143,7 @@ impl Planner {
             Request::DeleteSecret { key, caller, reply } => drop(reply.send(self.delete_secret(key, &caller).await)),
             Request::CreateToken { request, caller, reply } => drop(reply.send(self.create_token(request, &caller).await)),
             Request::RevokeToken { name, caller, reply } => drop(reply.send(self.revoke_token(name, &caller).await)),
+            Request::Upstream { application, service, reply } => drop(reply.send(self.upstream(&application, &service).await)),
             Request::Places { runtime, caller, reply } => drop(reply.send(self.places(&runtime, &caller).await)),
         }
     }

@@ -5,6 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use schema::id::ChannelName;
 
+/// What each channel of an application waits for until it is stable, by its config. Empty where nobody asked.
+pub(super) type ConfiguredUpstream = BTreeMap<ChannelName, Vec<ChannelName>>;
+
 /// What each channel waits for until it is stable.
 pub(super) type Upstream<'a> = BTreeMap<&'a ChannelName, Vec<&'a ChannelName>>;
 

@@ -14,7 +14,7 @@ use schema::time::Timestamp;
 
 use super::broken::Stopped;
 use super::timers::Timers;
-use super::together::together;
+use super::together::{ConfiguredUpstream, together};
 use crate::perform::StartClaim;
 use crate::store::{Counters, InstanceRow, JobRow};
 
@@ -194,11 +194,19 @@ impl World {
         })
     }
 
-    /// The channels of a service to which one release has to go, so that this one does not wait for another version there.
-    pub(super) fn together(&self, names: &InstanceNames) -> Vec<ChannelName> {
+    /// The channels of a service to which one release has to go, so that this one does not wait for another version there. What a
+    /// channel waits for that has no release yet is only `configured`.
+    pub(super) fn together(&self, names: &InstanceNames, configured: &ConfiguredUpstream) -> Vec<ChannelName> {
         let ids = self.services.get(&names.service.0).into_iter().flatten();
         let siblings: Vec<&InstanceEntry> = ids.filter_map(|id| self.instances.get(id)).collect();
-        let upstream = siblings.iter().map(|kept| (&kept.names.channel.1, kept.upstream().collect()));
+        let upstream = siblings.iter().map(|kept| {
+            let channel = &kept.names.channel.1;
+            let first = match kept.state.desired() {
+                Some(_) => kept.upstream().collect(),
+                None => configured.get(channel).into_iter().flatten().collect(),
+            };
+            (channel, first)
+        });
         let waits = |kept: &&&InstanceEntry| kept.state.standing().reason == Some(Reason::ReleaseChannelDependencyUnmet);
         let waiting = siblings.iter().filter(waits).map(|kept| &kept.names.channel.1).collect();
         together(&upstream.collect(), [&names.channel.1], &waiting).into_iter().cloned().collect()

@@ -5,7 +5,7 @@ use schema::id::{ChannelName, JobId};
 use schema::status::JobKind;
 use schema::time::Timestamp;
 
-use super::{CauseChain, brings_back, ways_out};
+use super::{CauseChain, NO_RELEASE, UPSTREAM_UNSTABLE, brings_back, ways_out};
 use crate::converge::Situation;
 use crate::state::Finding;
 use crate::step::duration;
@@ -80,7 +80,7 @@ impl CauseChain<'_> {
                 let text = format!("a config took the release channel away; once the config has it again, {back}");
                 self.say("DELETED", text, since, None);
             }
-            Situation::NoRelease => self.say("NO_RELEASE", "there is no release yet; `pvnctl services push` makes one".into(), since, None),
+            Situation::NoRelease => self.no_release(),
             Situation::Paused => {
                 let paused = state.paused_in_words();
                 self.say("PAUSED", format!("{paused}: neither fetch nor apply starts until `pvnctl services resume`"), since, None);
@@ -116,6 +116,23 @@ impl CauseChain<'_> {
             Situation::Approval(at) | Situation::Rejected(at) => self.approval(&state.approvals[*at]),
             Situation::WindowShut(opens_at) => self.window_shut(*opens_at),
             Situation::Ready(_) => self.waits_for_place(JobKind::Apply, state.pursuit.ready_since),
+        }
+    }
+
+    fn no_release(&mut self) {
+        let (state, since) = (self.state, self.since());
+        let push = match (self.around.together)().len() {
+            0 | 1 => "`pvnctl services push` makes one".to_owned(),
+            _ => format!(
+                "`pvnctl services push {} --channels {}` makes one, in all the channels that have to have it too",
+                self.service_in_words(),
+                self.together()
+            ),
+        };
+        self.say(NO_RELEASE, format!("there is no release yet; {push}"), since, None);
+        if state.paused {
+            let text = format!("{}: what is released waits until `pvnctl services resume`", state.paused_in_words());
+            self.say("PAUSED", text, None, None);
         }
     }
 
@@ -198,7 +215,7 @@ impl CauseChain<'_> {
             ),
             None => format!("channel `{channel}` {at}; ends when it is converged at {version}, {}", self.upstream_way_out(channel)),
         };
-        self.say("UPSTREAM_UNSTABLE", text, self.since(), None);
+        self.say(UPSTREAM_UNSTABLE, text, self.since(), None);
     }
 
     /// What brings the channel to the version of this one, as the end of a sentence.

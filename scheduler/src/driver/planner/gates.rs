@@ -7,9 +7,12 @@ use schema::api::{Instance, Service};
 use schema::id::ChannelName;
 use schema::status::Reason;
 
-use super::super::together::together;
+use super::super::Refusal;
+use super::super::together::{ConfiguredUpstream, together};
+use super::Planner;
 use super::release::ReleaseSubject;
-use crate::compile::{Channel, CompiledInstance, upstream};
+use super::snapshot::Concerned;
+use crate::compile::{self, Channel, CompiledInstance, upstream};
 
 /// A release that may go to some channels only.
 pub(super) struct PartialRelease<'a> {
@@ -23,6 +26,17 @@ pub(super) struct PartialRelease<'a> {
     pub(super) back_to: Option<&'a str>,
     /// How the service is before it; `None` where that cannot be read, which keeps nobody from releasing.
     pub(super) now: Option<&'a Service>,
+}
+
+impl Planner {
+    /// What each channel of a service's application waits for, by the config in force.
+    pub(super) async fn upstream(&self, application: &str, service: &str) -> Result<ConfiguredUpstream, Refusal> {
+        let (application, service) = self.find(application, service).await?;
+        let estate = self.estate(&Concerned::service(&application.name, &service.name)).await?;
+        let Some(of) = estate.configs.application(&application.name) else { return Ok(ConfiguredUpstream::new()) };
+        let channels = compile::channels(&estate.configs, of).map_err(Refusal::Config)?;
+        Ok(upstream(&channels).into_iter().map(|(channel, first)| (channel.clone(), first.into_iter().cloned().collect())).collect())
+    }
 }
 
 impl PartialRelease<'_> {

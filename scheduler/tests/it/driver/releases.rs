@@ -243,11 +243,10 @@ async fn what_a_channel_waits_for_is_told_and_a_release_that_takes_it_away_says_
     assert!(again.warnings.is_empty(), "this one takes nothing from it: {:?}", again.warnings);
 }
 
-/// Each step that is suggested would leave another channel at a version that does not come, round and round.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_suggested_for_a_channel_at_the_end_of_a_chain_goes_to_the_whole_chain() {
-    let done: std::sync::Mutex<std::collections::BTreeSet<(String, String)>> = std::sync::Mutex::default();
-    let rig = Rig::start(move |spec| {
+/// A world in which each channel has work until this very version was applied there.
+fn versioned_world() -> impl Fn(&JobSpec) -> Option<i32> + Send + Sync + 'static {
+    let done = std::sync::Mutex::new(std::collections::BTreeSet::new());
+    move |spec| {
         let mut done = done.lock().unwrap();
         let is_done = (variable(spec, "PVN_RELEASE_CHANNEL"), variable(spec, "PVN_SERVICE_VERSION"));
         match spec.kind {
@@ -255,8 +254,13 @@ async fn what_is_suggested_for_a_channel_at_the_end_of_a_chain_goes_to_the_whole
             JobKind::Apply => Some(i32::from(!done.insert(is_done))),
             JobKind::GetInfo => Some(0),
         }
-    })
-    .await;
+    }
+}
+
+/// Each step that is suggested would leave another channel at a version that does not come, round and round.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_suggested_for_a_channel_at_the_end_of_a_chain_goes_to_the_whole_chain() {
+    let rig = Rig::start(versioned_world()).await;
     let production = "  - name: production\n";
     let last =
         "  - name: last\n    runtimes: [{runtime: tool}]\n    preconditions:\n    - releaseChannelStable: {releaseChannel: production}\n";
@@ -320,4 +324,31 @@ async fn a_push_past_the_channel_that_must_be_stable_first_is_warned_of_and_says
     assert_eq!(warnings.as_array().unwrap().len(), 1);
     let both = serde_json::to_value(rig.push(&[]).await.unwrap()).unwrap();
     assert!(both.get("warnings").is_none(), "nothing to warn of: {both}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_channel_that_was_put_into_a_row_names_the_push_that_moves_the_whole_row() {
+    let rig = Rig::start(versioned_world()).await;
+    rig.request(TWO_CHANNELS, true).await.unwrap();
+    rig.until_converged("web-1").await;
+    let production = "  - name: production\n";
+    let middle =
+        "  - name: middle\n    runtimes: [{runtime: tool}]\n    preconditions:\n    - releaseChannelStable: {releaseChannel: staging}\n";
+    let (before, after) = TWO_CHANNELS.split_once(production).unwrap();
+    let after = after.replace("{releaseChannel: staging}", "{releaseChannel: middle}");
+    rig.apply(&format!("{before}{middle}{production}{after}")).await.unwrap();
+    let told = async |channel: &str| {
+        let told = rig.handle.explain(super::target(channel)).await.unwrap();
+        told.causes.into_iter().map(|cause| format!("{}: {}", cause.code, cause.message)).collect::<Vec<_>>().join("\n")
+    };
+    let middle = told("middle").await;
+    assert!(
+        middle.contains("NO_RELEASE: there is no release yet; `pvnctl services push web --app app --channels staging,middle` makes one"),
+        "{middle}"
+    );
+    let request = PushRequest { channels: Some(vec!["production".to_owned()]), ..PushRequest::default() };
+    rig.handle.push("app".into(), "web".into(), request, caller("root")).await.unwrap();
+    rig.until_status("production", Status::WaitingPreconditions).await;
+    let production = told("production").await;
+    assert!(production.contains("`pvnctl services push web --app app --channels staging,middle,production`"), "{production}");
 }
