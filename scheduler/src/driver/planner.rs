@@ -36,6 +36,7 @@ mod pushes;
 mod recompile;
 mod release;
 mod snapshot;
+mod stays;
 mod tried;
 
 /// Requests that wait for the planner. Each is a person's or an instance's whole request; more callers wait to be queued.

@@ -25,6 +25,9 @@ the JSON Schema for editors: with the YAML language server, write `# yaml-langua
 - Names of runtimes, applications, services, release channels and connections have 1 to 63 characters: lower-case letters, digits and
   `-`, starting with a letter and not ending with `-`.
 - Anchors, aliases and `<<` work inside a document. Tabs cannot indent. A file has at most 8 MiB and is UTF-8.
+- What is not in the files any more stays as it is: a service goes on under its old name when it is renamed, and `configs apply` warns of
+  that where a file that named it is given without it. `pvnctl services pause` stops it, channel by channel. Only the release channels
+  of an application go with its config.
 - Paths of local files are relative to the config file. The client reads them and sends them along; a pattern without `/` is about
   names at any depth, one with `/` about the path from the directory, as in `.gitignore`.
 - All problems of all files are told at once, and nothing is stored unless there are none.

@@ -105,8 +105,9 @@ impl Planner {
         warnings.extend(schema::config::ineffective(new()));
         // What is lost comes last, where it is read before the question.
         let gone = self.warn_of_gone(going).await?;
-        let warnings =
-            warnings.iter().map(schema::diagnostic::Diagnostic::to_api_warning).chain(noted.warnings).chain(kept).chain(gone).collect();
+        let stays = self.warn_of_what_stays(request, &given, &applied).await?;
+        let found = warnings.iter().map(schema::diagnostic::Diagnostic::to_api_warning);
+        let warnings = found.chain(noted.warnings).chain(kept).chain(stays).chain(gone).collect();
         // What was read is planned: it need not be held while thousands of rows are written.
         drop((configs, estate, applied));
         let documents = given.into_iter().map(SubmittedDocument::shown).collect();
@@ -344,6 +345,11 @@ impl ConfigSnapshot {
 }
 
 impl SubmittedDocument {
+    /// Whether nothing of its name was stored.
+    pub(super) fn is_new(&self) -> bool {
+        self.version == 1
+    }
+
     fn is_changed(&self) -> bool {
         self.change != "unchanged"
     }

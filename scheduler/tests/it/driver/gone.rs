@@ -150,3 +150,25 @@ async fn a_channel_comes_back_at_what_it_had_and_never_at_what_it_was_only_asked
     let back = rig.handle.rollback("app".into(), "web".into(), rollback, caller("eve")).await.unwrap();
     assert_eq!(back.version, "web-1", "the same answer");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_service_that_gets_another_name_in_its_file_is_told_to_go_on_under_the_old_one() {
+    let rig = Rig::start(tidy_world()).await;
+    let renamed = TWO_CHANNELS.replace("name: web", "name: website");
+    rig.apply(TWO_CHANNELS).await.unwrap();
+    assert!(warnings(&dry_run(&rig, &renamed).await).is_empty(), "what was never released does nothing");
+    rig.push(&[]).await.unwrap();
+    rig.until_status("production", Status::Converged).await;
+    let told =
+        "test.pvn.yaml has no service `web` of application `app` any more, and it goes on as it was released: files take nothing away";
+    let looked = dry_run(&rig, &renamed).await;
+    assert_eq!(warnings(&looked), [told]);
+    let help = looked.warnings[0].help.as_deref().unwrap_or_default();
+    assert!(help.contains("`website`") && help.contains("`pvnctl services pause web --app app --channel CHANNEL`"), "{help}");
+    assert_eq!(warnings(&rig.apply(&renamed).await.unwrap()), [told]);
+    // A file of its own that is not given is nobody's slip.
+    let file =
+        ConfigFile { path: "other.pvn.yaml".into(), text: "service: {name: api, application: app}\n".into(), ..ConfigFile::default() };
+    let request = ConfigsRequest { files: vec![file], dry_run: true, ..ConfigsRequest::default() };
+    assert!(warnings(&rig.handle.apply_configs(request, caller("root")).await.unwrap()).is_empty());
+}
