@@ -28,9 +28,10 @@ use pvnctl::when;
 use schema::api::LogEntry;
 use tokio::time::Instant;
 
-use crate::daemon::Daemon;
+use crate::daemon::{Daemon, StartError};
 use crate::settings::{Settings, listen_address};
 use crate::signals::{INTERRUPTED, Stops};
+use crate::store::LockError;
 use files::{ApplyResult, DevInputs, Wish};
 use watch::ConfigWatch;
 
@@ -170,7 +171,14 @@ async fn daemon(arguments: &Arguments, root: &Path, data_dir: &Path) -> Result<D
     };
     let settings =
         Settings { listen, local_root: Some(root.to_owned()), all_local: true, holds_applies: true, ..Settings::in_directory(data_dir) };
-    Daemon::start(settings).await.map_err(|error| Failure::user(format!("{:#}", anyhow::Error::from(error))))
+    Daemon::start(settings).await.map_err(|error| match error {
+        StartError::Lock(LockError::Held { path, pid }) => Failure::with_next(
+            format!("the pvn-scheduler with pid {pid} runs already, with the data in {}", path.display()),
+            "stop that one first, or have it do what this one was to do: `pvnctl services push` takes other values; a second one beside it, \
+             with another --data-dir, would apply the same once more",
+        ),
+        other => Failure::user(format!("{:#}", anyhow::Error::from(other))),
+    })
 }
 
 /// What is wrong with the files at present.

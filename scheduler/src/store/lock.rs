@@ -13,7 +13,7 @@ const LOCK_FILE: &str = "lock";
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// Another daemon is there.
-    #[error("the data directory {} is in use by the pvn-scheduler with pid {pid}; stop that one first, or give another --data-dir", path.display())]
+    #[error("the data directory {} is in use by the pvn-scheduler with pid {pid}; stop that one first. With another --data-dir it would be a second scheduler that knows nothing of this one: give that only for other targets", path.display())]
     Held {
         /// The directory.
         path: PathBuf,
