@@ -43,6 +43,7 @@ use tokio_util::task::TaskTracker;
 use crate::blobs::{Blobs, read_range};
 use crate::blocking::Blocking;
 use crate::clock::Clock;
+use crate::removal::remove_all;
 use crate::runner::evidence::OutcomeEvidence;
 use crate::runner::{End, JobSpec, News, RunnerEvent};
 
@@ -326,7 +327,7 @@ impl Delivery {
         let removed = self.inner.blocking.run(move || {
             let mut staging = staging;
             staging.close();
-            staging::remove(&directory)
+            remove_all(&directory)
         });
         if let Err(error) = removed.await {
             tracing::warn!(%job, %error, "failed to remove the uploads of a job that is over; they take up space until the next start");
@@ -448,6 +449,6 @@ fn take_up(directory: &Path, unfinished: &HashSet<JobId>) -> io::Result<Vec<Earl
 
 fn take_up_one(path: &Path, is_wanted: bool) -> io::Result<Option<EarlierUpload>> {
     let order = if is_wanted { Staging::read_order(path)? } else { None };
-    let Some(order) = order else { return staging::remove(path).map(|()| None) };
+    let Some(order) = order else { return remove_all(path).map(|()| None) };
     Ok(Some(EarlierUpload { order, report: Staging::report(path)?, staging: Staging::open(path.to_owned())? }))
 }

@@ -19,6 +19,7 @@ mod paths;
 pub mod perform;
 mod private;
 pub mod program;
+mod removal;
 pub mod retention;
 mod room;
 pub mod runner;

@@ -79,6 +79,27 @@ impl Drop for SmallDisk {
     }
 }
 
+/// What is mounted below a directory; unmounted when dropped, wherever below it has moved to.
+pub struct MountsBelow(PathBuf);
+
+impl MountsBelow {
+    /// Mounts a directory at another one within `below`; `None` where that needs more rights than we have.
+    pub fn bind(below: &Path, directory: &Path, at: &Path) -> Option<Self> {
+        let mount = Command::new("mount").arg("--bind").args([directory, at]).output();
+        mount.is_ok_and(|output| output.status.success()).then(|| Self(below.to_owned()))
+    }
+}
+
+impl Drop for MountsBelow {
+    fn drop(&mut self) {
+        let mounts = std::fs::read_to_string("/proc/self/mounts").expect("the mounts can be read");
+        for at in mounts.lines().filter_map(|line| line.split(' ').nth(1)).filter(|at| Path::new(at).starts_with(&self.0)) {
+            let unmounted = Command::new("umount").arg("-l").arg(at).status();
+            assert!(unmounted.is_ok_and(|status| status.success()), "{at} stays mounted");
+        }
+    }
+}
+
 /// A disk that can be made to hang: it neither takes nor refuses what is written. Goes on, and is unmounted, when dropped.
 pub struct StuckDisk(PathBuf);
 

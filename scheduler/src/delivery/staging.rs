@@ -25,6 +25,7 @@ use schema::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::growing::{Appended, GrowingFile};
+use crate::removal::remove_all;
 use crate::room::DiskRoom;
 
 /// Most bytes of one stream that are kept, whatever `--max-output` the job was given: 64 times the wrapper's default, and more
@@ -110,7 +111,7 @@ impl Staging {
             return Ok((Self::open(path)?, found));
         }
         // What is left of a start that a crash cut short.
-        remove(&path)?;
+        remove_all(&path)?;
         DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
         write(&path, ORDER, &order, true)?;
         File::open(path.parent().expect("it is in the directory of all uploads"))?.sync_all()?;
@@ -124,7 +125,7 @@ impl Staging {
 
     /// Takes up a directory.
     pub(super) fn open(path: PathBuf) -> io::Result<Self> {
-        remove(&path.join(NEW))?;
+        remove_all(&path.join(NEW))?;
         for directory in [FILES, PARTS, NEW] {
             DirBuilder::new().recursive(true).mode(0o700).create(path.join(directory))?;
         }
@@ -319,14 +320,6 @@ impl Staging {
             io::ErrorKind::StorageFull,
             format!("the disk that holds {} has {room} left and uploads leave {left} to the database; make room", self.path.display()),
         ))
-    }
-}
-
-/// Removes a job's directory, or a part of it. One that is not there is removed already.
-pub(super) fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
     }
 }
 

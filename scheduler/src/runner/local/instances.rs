@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use schema::id::{InstanceId, JobId};
 
 use crate::clock;
+use crate::removal::remove_all;
 use crate::runner::Instance;
 
 /// What the name of a directory begins with that has no instance any more: no instance's id does.
@@ -71,7 +72,7 @@ impl Instances {
     /// Removes the directory of an instance. One that is not there is removed already. What is there when this is called goes, and
     /// nothing that is made later: it may take minutes.
     pub(super) fn remove(&self, instance: InstanceId) -> io::Result<()> {
-        self.set_aside(instance)?.map_or(Ok(()), |trash| remove(&trash))
+        self.set_aside(instance)?.map_or(Ok(()), |trash| remove_all(&trash))
     }
 
     /// Takes the directory of an instance out of the way, to be removed later. `None` = it is not there.
@@ -92,17 +93,19 @@ impl Instances {
         for note in std::fs::read_dir(&self.applies)? {
             forget_apply(&note?.path(), &is_there)?;
         }
+        // One that cannot be removed keeps no other.
+        let mut removed = Ok(());
         for entry in std::fs::read_dir(&self.root)? {
             let entry = entry?;
             let name = entry.file_name();
-            match name.to_str().and_then(|name| name.parse::<InstanceId>().ok()) {
-                Some(instance) if !kept.contains(&instance) => self.remove(instance)?,
-                None if name.as_encoded_bytes().starts_with(TRASH.as_bytes()) => remove(&entry.path())?,
+            removed = removed.and(match name.to_str().and_then(|name| name.parse::<InstanceId>().ok()) {
+                Some(instance) if !kept.contains(&instance) => self.remove(instance),
+                None if name.as_encoded_bytes().starts_with(TRASH.as_bytes()) => remove_all(&entry.path()),
                 // What has another name is not ours.
-                _ => {}
-            }
+                _ => Ok(()),
+            });
         }
-        Ok(())
+        removed
     }
 }
 
@@ -118,11 +121,6 @@ fn noted(note: &Path) -> io::Result<Option<JobId>> {
 
 fn forget_apply(note: &Path, is_there: impl Fn(JobId) -> bool) -> io::Result<()> {
     if noted(note)?.is_some_and(is_there) { Ok(()) } else { absent_or(std::fs::remove_file(note)) }
-}
-
-/// Removes what was set aside.
-pub(super) fn remove(path: &Path) -> io::Result<()> {
-    absent_or(std::fs::remove_dir_all(path))
 }
 
 fn absent_or(removed: io::Result<()>) -> io::Result<()> {

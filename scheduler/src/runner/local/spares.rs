@@ -18,6 +18,8 @@ use rustix::fs::{CWD, RenameFlags};
 use rustix::io::Errno;
 use schema::spool;
 
+use crate::removal::remove_all;
+
 use super::directory::SpoolDirectory;
 
 /// What the name of a spare one begins with: no job's id does.
@@ -40,7 +42,7 @@ impl Spares {
         for entry in std::fs::read_dir(spool)? {
             let entry = entry?;
             if entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
-                remove(&entry.path())?;
+                remove_all(&entry.path())?;
             }
         }
         Ok(Self { spool: spool.to_owned(), free: Mutex::default(), made: AtomicU64::new(0) })
@@ -81,19 +83,11 @@ impl Spares {
             return Ok(());
         }
         drop(free);
-        remove(&spare)
+        remove_all(&spare)
     }
 
     fn free(&self) -> std::sync::MutexGuard<'_, Vec<PathBuf>> {
         self.free.lock().expect("nobody panics with the lock")
-    }
-}
-
-/// Removes a directory that has no job's name any more, with all that is in it. One that is not there is removed already.
-fn remove(path: &Path) -> io::Result<()> {
-    match std::fs::remove_dir_all(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
     }
 }
 

@@ -12,7 +12,8 @@ use super::directory::SpoolContents;
 use super::left::{self, LONG_LOOK, LeftOvers, Trace};
 use super::process::Wrapper;
 use super::pursue::{CLAIMING_LOOK, CLAIMING_LOOKS};
-use super::{LocalInner, LocalRunner, instances, remove_instances};
+use super::{LocalInner, LocalRunner, remove_instances};
+use crate::removal::remove_all;
 use crate::runner::Instance;
 
 /// Those that are not known to be gone, and what waits for that.
@@ -203,7 +204,7 @@ impl LocalInner {
                 self.instances.set_aside(instance.id)?
             };
             if let Some(trash) = trash {
-                instances::remove(&trash)?;
+                remove_all(&trash)?;
             }
         }
     }
