@@ -45,6 +45,18 @@ const NO_ROOM_PAUSE: Duration = Duration::from_secs(1);
 /// How long such a job is said to wait, as the runner itself never gives up: about as long as the engine waits for a start.
 const NO_ROOM_WAIT_MS: i64 = 600_000;
 
+/// How it is told that nobody reported how a job ended.
+const KILLED: &str = "its wrapper was killed before it could report";
+const EMPTIED: &str = "its directory in the spool was removed or emptied while it ran, and with it what said how it ended";
+
+/// What was seen of a wrapper while it ran.
+#[derive(Default)]
+struct Seen {
+    trace: Option<Trace>,
+    /// Whether the job was claimed: its command may have begun.
+    claimed: bool,
+}
+
 /// Where a job's task stands.
 pub(super) enum TaskPhase {
     Running(Wrapper),
@@ -78,20 +90,21 @@ impl LocalInner {
     /// Follows a job to its end and tells it.
     pub(super) async fn pursue(self: Arc<Self>, job: JobId, mut at: TaskPhase, mut stops: mpsc::Receiver<()>) {
         let mut looks = 0;
-        let mut trace = None;
+        let mut seen = Seen::default();
         let mut has_room = true;
         let ended = loop {
             at = match at {
                 TaskPhase::Running(wrapper) => {
-                    trace = self.trace(job, &wrapper);
-                    self.wait(job, wrapper, &mut stops).await
+                    seen.trace = self.trace(job, &wrapper);
+                    seen.claimed |= matches!(wrapper, Wrapper::Adopted(_));
+                    self.wait(job, wrapper, &mut stops, &mut seen.claimed).await
                 }
                 TaskPhase::Found(SpoolContents::Claiming) if looks < CLAIMING_LOOKS => {
                     looks += 1;
                     tokio::time::sleep(CLAIMING_LOOK).await;
                     self.look(job).await
                 }
-                TaskPhase::Found(found) => self.found(job, found, trace.as_ref()).await,
+                TaskPhase::Found(found) => self.found(job, found, &seen).await,
                 TaskPhase::NoRoom(why) => {
                     // Once: nothing else tells it where the disk says that it has room, as with a quota.
                     if std::mem::replace(&mut has_room, false) {
@@ -132,7 +145,7 @@ impl LocalInner {
     }
 
     /// Waits for the wrapper's end, and passes stops on to it.
-    async fn wait(self: &Arc<Self>, job: JobId, mut wrapper: Wrapper, stops: &mut mpsc::Receiver<()>) -> TaskPhase {
+    async fn wait(self: &Arc<Self>, job: JobId, mut wrapper: Wrapper, stops: &mut mpsc::Receiver<()>, claimed: &mut bool) -> TaskPhase {
         let mut asked = 0;
         let mut kill_at: Option<Instant> = None;
         let mut tell = Some(Instant::now() + if matches!(wrapper, Wrapper::Started(_)) { STARTED_AFTER } else { Duration::ZERO });
@@ -157,7 +170,8 @@ impl LocalInner {
                         kill_at = None;
                         wrapper.signal(Signal::KILL);
                     } else {
-                        tell = if self.tell_started(job).await { None } else { Some(Instant::now() + STARTED_AFTER) };
+                        *claimed |= self.tell_started(job).await;
+                        tell = if *claimed { None } else { Some(Instant::now() + STARTED_AFTER) };
                     }
                 }
                 () = self.followed.detach.cancelled() => return TaskPhase::Detached,
@@ -196,7 +210,7 @@ impl LocalInner {
     }
 
     /// What a directory says, taken further.
-    async fn found(&self, job: JobId, found: SpoolContents, trace: Option<&Trace>) -> TaskPhase {
+    async fn found(&self, job: JobId, found: SpoolContents, seen: &Seen) -> TaskPhase {
         match found {
             SpoolContents::Reported(report) => over(self.collect(job, report).await),
             SpoolContents::Running { pid } => {
@@ -216,15 +230,27 @@ impl LocalInner {
                 TaskPhase::Over(unknown("the machine was started again before its end was known".to_owned()), ProcessesGone::Yes)
             }
             SpoolContents::NeverStarted | SpoolContents::Nothing => {
-                let why = "its wrapper ended before it started the command".to_owned();
-                TaskPhase::Over(End::NotStarted { why, surroundings: true }, ProcessesGone::Yes)
+                self.unclaimed(job, matches!(found, SpoolContents::Nothing), seen).await
             }
-            SpoolContents::Claiming | SpoolContents::Lost => self.lost(job, trace).await,
+            SpoolContents::Claiming | SpoolContents::Lost => self.lost(job, seen.trace.as_ref(), KILLED).await,
+        }
+    }
+
+    /// A job that no wrapper has claimed, as far as its directory says. That was emptied or removed under a wrapper that was seen with
+    /// it, or that left something running.
+    async fn unclaimed(&self, job: JobId, is_gone: bool, seen: &Seen) -> TaskPhase {
+        let Some(trace) = &seen.trace else { return never_started() };
+        if seen.claimed || is_gone {
+            return self.lost(job, Some(trace), EMPTIED).await;
+        }
+        match left::end(job, trace).await {
+            Ok((0, left)) if left.is_nothing() => never_started(),
+            _ => self.lost(job, Some(trace), EMPTIED).await,
         }
     }
 
     /// A wrapper that is gone without a report: ends what it left, and keeps what it wrote.
-    async fn lost(&self, job: JobId, trace: Option<&Trace>) -> TaskPhase {
+    async fn lost(&self, job: JobId, trace: Option<&Trace>, how: &str) -> TaskPhase {
         let trace = trace.cloned().unwrap_or_else(|| self.trace_of_lost(job));
         let is_of_another_boot = self.boot.is_owed(job) && self.was_claimed_before_boot(job);
         let looked = if is_of_another_boot { Ok((0, LeftOvers::default())) } else { left::end(job, &trace).await };
@@ -242,7 +268,7 @@ impl LocalInner {
             tracing::warn!(%job, %error, "failed to keep the output of a job whose wrapper is gone");
             None
         });
-        TaskPhase::Over(End::Unknown { why: format!("its wrapper was killed before it could report{words}"), report }, gone)
+        TaskPhase::Over(End::Unknown { why: format!("{how}{words}"), report }, gone)
     }
 
     /// What is known of a wrapper that died while nobody looked.
@@ -272,6 +298,11 @@ impl LocalInner {
         let (directory, told) = (self.directory(job), report.clone());
         self.blocking.run(move || collect::without_output(told, &directory)).await
     }
+}
+
+fn never_started() -> TaskPhase {
+    let why = "its wrapper ended before it started the command".to_owned();
+    TaskPhase::Over(End::NotStarted { why, surroundings: true }, ProcessesGone::Yes)
 }
 
 /// The end that a report tells. Blocks for as long as it takes to look at what is left, if there is anything.

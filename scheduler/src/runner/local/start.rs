@@ -39,13 +39,15 @@ impl LocalInner {
                 End::NotStarted { why: "it was stopped before it was started".to_owned(), surroundings: false },
                 ProcessesGone::Yes,
             ),
-            Err(error) => TaskPhase::Over(
-                End::NotStarted {
-                    why: format!("its directory in {} cannot be made: {error}", self.settings.spool.display()),
-                    surroundings: true,
-                },
-                ProcessesGone::Yes,
-            ),
+            Err(error) => {
+                let spool = &self.settings.spool;
+                let why = match spool.exists() {
+                    true => format!("its directory in {} cannot be made: {error}", spool.display()),
+                    false => format!("{} was removed while this daemon used it; start the daemon again", spool.display()),
+                };
+                tracing::error!(%job, "a job cannot be started: {why}");
+                TaskPhase::Over(End::NotStarted { why, surroundings: true }, ProcessesGone::Yes)
+            }
         };
         self.pursue(job, at, stops).await;
     }

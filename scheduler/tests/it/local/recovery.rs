@@ -232,3 +232,38 @@ async fn bad_input_disk_full_when_a_job_starts_is_the_surroundings_fault() {
     let id = world.blobs.put(b"unrelated", Keep::Lazy).unwrap();
     assert!(world.blobs.has(id), "reading and writing elsewhere goes on");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn p1_a_job_whose_directory_vanishes_while_it_runs_is_no_job_that_never_started() {
+    let emptied = "its directory in the spool was removed or emptied while it ran";
+    let scripts = [
+        // Seen as running, or over before anybody looked.
+        "sleep 0.3; rm -rf $PVN_JOB_DIR",
+        "rm -rf $PVN_JOB_DIR",
+        // What is left of it is ended, and so nothing runs beside the next one.
+        "rm -rf $PVN_JOB_DIR/*; kill -9 $PPID; exec sleep 60",
+        "sleep 0.3; rm -rf $PVN_JOB_DIR; kill -9 $PPID; exec sleep 60",
+    ];
+    for script in scripts {
+        let mut world = World::new().await;
+        let pid = world.file("pid");
+        world.runner.start(shell("a", &format!("echo $$ > {}; {script}", pid.display())));
+        let (_, end, gone) = world.ended().await;
+        let End::Unknown { why, .. } = &end else { panic!("{script}: {end:?}") };
+        assert!(why.starts_with(emptied) && gone, "{script}: {why}");
+        // One that has ended and that nobody has taken note of has no command line any more.
+        let command = Path::new("/proc").join(std::fs::read_to_string(pid).unwrap().trim()).join("cmdline");
+        assert_eq!(std::fs::read_to_string(command).unwrap_or_default(), "", "{script}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_is_not_started_without_a_spool_and_says_what_helps() {
+    let mut world = World::new().await;
+    let job = shell("a", "exit 0");
+    std::fs::remove_dir_all(world.spool(job.job).parent().unwrap()).unwrap();
+    world.runner.start(job);
+    let (_, end, gone) = world.ended().await;
+    let End::NotStarted { why, surroundings: true } = &end else { panic!("{end:?}") };
+    assert!(why.contains("was removed while this daemon used it; start the daemon again") && gone, "{why}");
+}
