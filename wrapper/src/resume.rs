@@ -64,10 +64,10 @@ fn deliver(directory: &Path, deliver_for: Duration) -> Result<(), String> {
             spool.remove();
             Ok(())
         }
+        // It may be the only copy of the output, and whoever resumes it wants that: to throw it away is for them.
         DeliveryOutcome::Over(why) => {
-            say(&format!("nothing is delivered: the scheduler says that the job is over: {why}"));
-            spool.remove();
-            Ok(())
+            let at = directory.display();
+            Err(format!("{at} is not delivered to {url}, which says that the job is over: {why}; it is kept, and nobody will ask for it"))
         }
         DeliveryOutcome::GaveUp(why) => Err(format!("{} is not delivered to {url}: {why}; it is kept", directory.display())),
     }

@@ -135,16 +135,16 @@ fn a_resume_that_fails_keeps_what_it_has() {
 }
 
 #[test]
-fn what_nobody_wants_any_more_is_removed() {
+fn what_the_scheduler_does_not_want_any_more_is_left_to_whoever_resumes_it() {
     let scheduler = Scheduler::start();
     let (mut running, spool) = undelivered(&scheduler);
     kill(&mut running);
     scheduler.come_back();
     let scheduler = scheduler.with(|_, _| Do::Answer(Reply::problem(410, "the job is over")));
     let output = resume(&scheduler, &spool).output().unwrap();
-    assert_eq!(output.status.code(), Some(0));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("the job is over"));
-    assert!(!spool.exists());
+    assert_eq!(output.status.code(), Some(125));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("the job is over: 410 Gone (the job is over); it is kept"), "{output:?}");
+    assert!(spool.join("report.json").exists());
 }
 
 #[test]
