@@ -36,7 +36,10 @@ use schema::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 pub use channels::{Channel, RuntimeConnection, upstream};
-pub use cluster::{ClusterPlace, DEFAULT_TTL_S, WRAPPER_CONTAINER, cluster_places, given_places, verbatim};
+pub use cluster::{
+    AUTHORITIES, AUTHORITIES_DIRECTORY, ClusterPlace, DEFAULT_TTL_S, WRAPPER_CONTAINER, WRAPPER_DIRECTORY, cluster_places, given_places,
+    verbatim,
+};
 pub use configs::{BUILT_IN_RUNTIME, Configs, key, kind_name};
 pub use problem::DocumentKey;
 pub use value::{Seal, SecretValue, StoredValue, Values};

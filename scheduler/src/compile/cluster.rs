@@ -15,6 +15,13 @@ use super::problem::{DocumentField, DocumentKey, Problems};
 /// Name of the init container that brings the wrapper along, and of the volume where it puts it.
 pub const WRAPPER_CONTAINER: &str = "pvn-wrapper";
 
+/// Directory in a job's container where the wrapper is put.
+pub const WRAPPER_DIRECTORY: &str = "/pvn";
+
+/// Name of the volume, and directory in the container, with those who may vouch for the scheduler.
+pub const AUTHORITIES: &str = "pvn-authorities";
+pub const AUTHORITIES_DIRECTORY: &str = "/pvn-authorities";
+
 /// What is wrong with another container of that name.
 pub(super) fn name_is_taken() -> String {
     format!("a container is called `{WRAPPER_CONTAINER}`, as the one that brings the wrapper along")

@@ -16,7 +16,10 @@ use super::cluster::name_is_taken;
 use super::configs::Configs;
 use super::problem::{ConfigProblem, DocumentField, Problems};
 use super::template::{self, Rendered, TemplateScope};
-use super::{ClusterPlace, Command, EnvValue, EnvVar, RunTarget as JobPlace, WRAPPER_CONTAINER};
+use super::{
+    AUTHORITIES, AUTHORITIES_DIRECTORY, ClusterPlace, Command, EnvValue, EnvVar, RunTarget as JobPlace, WRAPPER_CONTAINER,
+    WRAPPER_DIRECTORY,
+};
 
 /// Fields of the Job that may say only this, and why.
 const RESERVED: [(&str, &str, &str); 4] = [
@@ -254,21 +257,36 @@ impl JobFile {
         for taken in containers().filter(|other| scalar(other, "/name") == Some(WRAPPER_CONTAINER)) {
             self.tell(taken, name_is_taken(), Some("call it something else"), problems);
         }
-        self.check_once(containers(), "container", problems);
-        self.check_once(items(&self.tree, &format!("{POD}/volumes")).iter(), "volume", problems);
-        containers().for_each(|container| self.check_once(items(container, "/env").iter(), "variable", problems));
+        let volumes = items(&self.tree, &format!("{POD}/volumes"));
+        for (volume, name) in volumes.iter().filter_map(|volume| Some((volume, scalar(volume, "/name")?))) {
+            if [WRAPPER_CONTAINER, AUTHORITIES].contains(&name) {
+                self.tell(volume, format!("a volume is called `{name}`, as one of pvn's own"), Some("call it something else"), problems);
+            }
+        }
+        for mount in items(container, "/volumeMounts") {
+            let Some(path) = scalar(mount, "/mountPath").map(|path| path.trim_end_matches('/')) else { continue };
+            if [WRAPPER_DIRECTORY, AUTHORITIES_DIRECTORY].contains(&path) {
+                self.tell(mount, format!("a volume is mounted at `{path}`, where pvn mounts one"), Some("take another path"), problems);
+            }
+        }
+        self.check_once(containers(), "/name", "container is called", problems);
+        self.check_once(volumes.iter(), "/name", "volume is called", problems);
+        for container in containers() {
+            self.check_once(items(container, "/env").iter(), "/name", "variable is called", problems);
+            self.check_once(items(container, "/volumeMounts").iter(), "/mountPath", "volume is mounted at", problems);
+        }
         if scalar(container, "/name").is_none() {
             self.tell(container, "the container has no `name`".to_owned(), None, problems);
         }
     }
 
-    /// No two have one name: an API server takes no such Job by server-side apply, and blames itself for it (500, seen with
+    /// No two have one name, or one place: an API server takes no such Job by server-side apply, and blames itself for it (500, seen with
     /// Kubernetes 1.34).
-    fn check_once<'a>(&self, named: impl Iterator<Item = &'a YamlNode>, what: &str, problems: &mut Problems) {
+    fn check_once<'a>(&self, named: impl Iterator<Item = &'a YamlNode>, by: &str, what: &str, problems: &mut Problems) {
         let mut seen = BTreeSet::new();
-        for (node, name) in named.filter_map(|node| Some((node, scalar(node, "/name")?))) {
+        for (node, name) in named.filter_map(|node| Some((node, scalar(node, by)?))) {
             if !seen.insert(name) {
-                self.tell(node, format!("a {what} is called `{name}`, as one before it"), Some("take one of them out"), problems);
+                self.tell(node, format!("a {what} `{name}`, as one before it"), Some("take one of them out"), problems);
             }
         }
     }

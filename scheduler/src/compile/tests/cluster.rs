@@ -211,9 +211,24 @@ fn what_makes_no_sense_on_a_cluster_is_said() {
         ("containers: [{name: t, image: i}], initContainers: [{name: t, image: i}]", "container is called `t`"),
         ("containers: [{name: t, image: i, env: [{name: A, value: x}, {name: A, value: x}]}]", "variable is called `A`"),
         ("containers: [{name: t, image: i}], volumes: [{name: v, emptyDir: {}}, {name: v, emptyDir: {}}]", "volume is called `v`"),
+        (
+            "containers: [{name: t, image: i, volumeMounts: [{name: a, mountPath: /d}, {name: b, mountPath: /d}]}]",
+            "volume is mounted at `/d`",
+        ),
     ] {
         let job = file(&format!("spec: {{template: {{spec: {{{twice}}}}}}}"));
         check_problem(K8S, &job, &format!("{at}.inlined: a {what}, as one before it"));
+    }
+    for (ours, what) in [
+        ("containers: [{name: t, image: i}], volumes: [{name: pvn-wrapper, emptyDir: {}}]", "called `pvn-wrapper`, as one of pvn's own"),
+        (
+            "containers: [{name: t, image: i}], volumes: [{name: pvn-authorities, emptyDir: {}}]",
+            "called `pvn-authorities`, as one of pvn's own",
+        ),
+        ("containers: [{name: t, image: i, volumeMounts: [{name: a, mountPath: /pvn/}]}]", "mounted at `/pvn`, where pvn mounts one"),
+    ] {
+        let job = file(&format!("spec: {{template: {{spec: {{{ours}}}}}}}"));
+        check_problem(K8S, &job, &format!("{at}.inlined: a volume is {what}"));
     }
     let expected = format!("{program}.name: a container is called `pvn-wrapper`, as the one that brings the wrapper along");
     check_problem(K8S, "{taskConfig: {program: {name: pvn-wrapper, image: i}}}", &expected);

@@ -17,7 +17,9 @@ use schema::wire::{self, CA_VARIABLE, KILL_AFTER_VARIABLE, SECRET_KEYS_VARIABLE,
 use serde_json::{Map, Value, json};
 
 use super::stop::LEAST_GRACE_S;
-use crate::compile::{DEFAULT_TTL_S, EnvValue, WRAPPER_CONTAINER, environment, verbatim};
+use crate::compile::{
+    AUTHORITIES, AUTHORITIES_DIRECTORY, DEFAULT_TTL_S, EnvValue, WRAPPER_CONTAINER, WRAPPER_DIRECTORY, environment, verbatim,
+};
 use crate::runner::{ClusterJob, JobSpec, wrapped};
 
 /// Label of the job's id; everything of ours has it.
@@ -54,16 +56,10 @@ pub(super) const DEFAULT_GRACE_S: u32 = 30;
 /// that what is left behind is gone and the report is out. Source: twice the wrapper's 2 s for what the command leaves, and a second.
 const WRAPPER_SHARE_MS: u64 = 5_000;
 
-/// Directory in the container where the wrapper is put.
-const WRAPPER_DIRECTORY: &str = "/pvn";
-
 /// The wrapper's program is called as the container that brings it.
 pub(super) const WRAPPER: &str = WRAPPER_CONTAINER;
 
-/// Directory in the container, and name of the volume, with those who may vouch for the scheduler; and the file in it, which is
-/// called so in the Secret too.
-const AUTHORITIES_DIRECTORY: &str = "/pvn-authorities";
-const AUTHORITIES: &str = "pvn-authorities";
+/// The file with those who may vouch for the scheduler, which is called so in the Secret too.
 const AUTHORITIES_FILE: &str = "ca.pem";
 
 /// What is made for a job.
