@@ -298,8 +298,11 @@ fn gone(had: Option<&str>) -> String {
 }
 
 fn with_running(job: Option<&Job>, message: &str) -> String {
-    match job.filter(|job| job.kind == JobKind::Apply) {
-        Some(job) => format!("{message}; apply {} of {} goes on to its end", job.id, job.version),
-        None => message.to_owned(),
-    }
+    let Some(job) = job.filter(|job| job.kind == JobKind::Apply) else { return message.to_owned() };
+    let does = match (&job.stop, job.started_at) {
+        (Some(_), _) => "is being stopped",
+        (None, Some(_)) => "goes on to its end",
+        (None, None) => "is starting: it is withdrawn if its command has not begun, and else goes on to its end",
+    };
+    format!("{message}; apply {} of {} {does}", job.id, job.version)
 }

@@ -186,3 +186,14 @@ fn applies_that_bring_nothing_are_counted_in_what_is_told_of_the_last() {
         assert!(!it.state().standing().message.contains("in a row"), "counted anew: {}", it.state().standing().message);
     }
 }
+
+#[test]
+fn what_becomes_of_an_apply_is_told_of_a_pause_as_it_is() {
+    let mut it = Scenario::new(exit_code());
+    it.run(Fetch, 2);
+    let apply = it.start(Apply).job;
+    it.send(Event::Pause(true));
+    says(&it, "is starting: it is withdrawn if its command has not begun, and else goes on to its end");
+    it.begins(apply);
+    says(&it, &format!("apply {apply} of svc-1 goes on to its end"));
+}
