@@ -52,6 +52,7 @@ mod over;
 mod own;
 mod plugin;
 mod record;
+mod rest;
 mod rights;
 mod rounds;
 mod sight;

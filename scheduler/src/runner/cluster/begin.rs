@@ -26,8 +26,7 @@ use super::leave::May;
 use super::log;
 use super::own::OwnObjects;
 use super::record::Record;
-use super::stop::END_NOW_S;
-use super::{ClusterInner, later, never, rights, sight, told};
+use super::{ClusterInner, later, never, rights, told};
 use crate::compile::ClusterPlace;
 use crate::crash;
 use crate::delivery::Holds;
@@ -52,10 +51,6 @@ const UNCONNECTED: &str = "its kubeconfig gives no connection yet; a plugin that
 
 /// What the cluster answers to whoever makes what is there.
 const ALREADY_EXISTS: u16 = 409;
-
-/// How long what belongs to a job whose end is stored may take to end by itself: a wrapper that has heard that its report is
-/// accepted, and the node's word on that.
-const REST_WITHIN: Duration = Duration::from_secs(15);
 
 /// Time in which a job must have started. A little less than the engine gives it when that is long, so that the cluster's own
 /// words end it, and what the surroundings are to blame for is tried again.
@@ -211,33 +206,6 @@ impl ClusterInner {
                 false
             }
         }
-    }
-
-    /// Ends what is left of a job whose end is stored: containers beside the command's that never end by themselves. Returns whether
-    /// that is done.
-    pub(super) async fn end_rest(&self, job: JobId, record: &Record) -> bool {
-        tokio::time::sleep(REST_WITHIN).await;
-        if self.finished.lock().expect("nobody panics with the lock").remove(&job) {
-            return true;
-        }
-        let Ok(cluster) = self.clusters.get(&record.place).await else { return false };
-        let jobs: Api<Job> = Api::namespaced(cluster.client.clone(), &record.place.namespace);
-        let until = Instant::now() + AWAY_WITHIN;
-        let found = match its_job(&cluster, &jobs, record, until).await {
-            Ok(Some(found)) => found,
-            Ok(None) => return true,
-            Err(_) => return false,
-        };
-        let is_suspended = found.spec.as_ref().is_some_and(|spec| spec.suspend == Some(true));
-        if sight::is_over(&found) || is_suspended {
-            return true;
-        }
-        tracing::info!(%job, name = record.name, "the command of a Job has ended and its other containers have not; the Job is ended");
-        let patch = Patch::Merge(json!({"metadata": {"uid": record.uid}, "spec": {"activeDeadlineSeconds": END_NOW_S}}));
-        let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-        let ended = ask(&cluster, false, until, "ending its Job", || jobs.patch(&record.name, &params, &patch)).await;
-        // Until it is over it is remembered, or the next apply of its instance would take it for a stranger.
-        matches!(ended, Err(RequestRefusal::NotFound(_)))
     }
 
     /// Its Pod is over, so that nothing of it is left to be ended.

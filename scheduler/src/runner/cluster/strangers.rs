@@ -123,7 +123,8 @@ impl JobFollower {
             let words = |what: &str, other: &Job| {
                 let (name, namespace) = (other.name_any(), &self.record.place.namespace);
                 format!(
-                    "{what}: the Job {name} in the namespace {namespace}. It is waited for; who does not want that deletes it with kubectl"
+                    "{what}: the Job {name} in the namespace {namespace}. It is waited for; who does not want that deletes it and what \
+                     runs of it with `kubectl delete job {name} -n {namespace} --cascade=foreground`"
                 )
             };
             if let Some(other) = found.items.iter().find(|found| is_to(found) == Other::Strange) {

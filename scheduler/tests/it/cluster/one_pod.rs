@@ -97,3 +97,31 @@ async fn p1_a_job_that_made_a_second_pod_is_ended_at_once_and_its_end_is_unknown
         assert!(end.starts_with(&format!("{gone}, {TWICE}")), "away: {is_away}: {end}");
     }
 }
+
+#[tokio::test]
+async fn p1_a_job_that_could_run_again_once_its_end_is_stored_is_deleted() {
+    for change in [json!({"suspend": true}), json!({"parallelism": 0})] {
+        let mut world = running_world().await;
+        let mut both = ended(0, "Completed");
+        both["phase"] = json!("Running");
+        world.fake.pod(json!({}), both);
+        assert_eq!(world.end().await, "gone, exit Some(0)");
+        world.runner.forget(job_id()).await;
+        tokio::time::sleep(SOON).await;
+        assert!(world.fake.object("/jobs/").is_some(), "its other containers have some time");
+        world.fake.job(|job| job["spec"].as_object_mut().unwrap().extend(change.as_object().unwrap().clone()));
+        world.until("its Job to be deleted", |fake| fake.object("/jobs/").is_none()).await;
+    }
+}
+
+#[tokio::test]
+async fn p1_a_second_pod_of_a_job_whose_end_is_stored_is_ended_with_its_job() {
+    let mut world = running_world().await;
+    let mut both = ended(0, "Completed");
+    both["phase"] = json!("Running");
+    world.fake.pod(json!({}), both);
+    assert_eq!(world.end().await, "gone, exit Some(0)");
+    world.runner.forget(job_id()).await;
+    world.fake.try_pod(2, running());
+    world.until("its Job to be deleted", |fake| fake.object("/jobs/").is_none()).await;
+}

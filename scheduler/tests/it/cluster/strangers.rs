@@ -31,7 +31,7 @@ fn over(mut job: Value) -> Value {
 }
 
 const HELD: &str = "gone, never, surroundings: an apply of this instance runs already that nobody here follows (its end was told as unknown, or the database does not know it): the Job other in \
-                    the namespace n. It is waited for; who does not want that deletes it with kubectl";
+                    the namespace n. It is waited for; who does not want that deletes it and what runs of it with `kubectl delete job other -n n --cascade=foreground`";
 
 #[tokio::test]
 async fn p1_no_apply_is_made_beside_one_of_its_instance_that_the_database_does_not_know() {
