@@ -37,7 +37,10 @@ use crate::settings::{Settings, SettingsError};
 use crate::spools;
 use crate::store::{DataDirLock, LeaseHolder, LockError, Store, StoreError};
 
+use places::OpenedDirectories;
+
 mod full;
+mod places;
 mod prepare;
 
 /// Name of the file in the data directory with the first admin token.
@@ -135,6 +138,12 @@ pub enum RunError {
     /// Another daemon has the database.
     #[error(transparent)]
     Lease(StoreError),
+    /// A directory that it works in is another one now, or gone.
+    #[error(
+        "the directory {} was removed or replaced while this daemon used it; this daemon starts nothing any more and ends, its jobs go on: \
+         put it back and start again. Where it is lost start without it, and how what ran in it ended is told as unknown", .0.display()
+    )]
+    Removed(PathBuf),
     /// A task panicked: our bug.
     #[error("a task of the daemon died: {0}; please report this with what was logged before")]
     Died(String),
@@ -153,6 +162,7 @@ pub struct Daemon {
     driver: JoinHandle<Result<(), driver::Fatal>>,
     http: JoinHandle<io::Result<()>>,
     lease: AbortOnDropHandle<StoreError>,
+    places: AbortOnDropHandle<PathBuf>,
     clock: Clock,
     retention: AbortOnDropHandle<()>,
     _lock: DataDirLock,
@@ -244,8 +254,9 @@ impl Daemon {
         let http = tokio::spawn(http::serve(listener, tls, api, stop.child_token()));
         let owned = store.clone();
         let lease = AbortOnDropHandle::new(tokio::spawn(async move { owned.keep_lease().await }));
+        let places = AbortOnDropHandle::new(tokio::spawn(OpenedDirectories::of(data).gone()));
         tracing::info!(%url, data = %data.display(), "ready");
-        Ok(Self { address, handle, store, runner, cluster, delivery, stop, driver, http, lease, clock, retention, _lock: lock })
+        Ok(Self { address, handle, store, runner, cluster, delivery, stop, driver, http, lease, places, clock, retention, _lock: lock })
     }
 
     /// Where it listens.
@@ -281,6 +292,10 @@ impl Daemon {
                 Ok(lost) => RunError::Lease(lost),
                 Err(died) => RunError::Died(format!("the lease: {died}")),
             },
+            gone = &mut self.places => match gone {
+                Ok(path) => RunError::Removed(path),
+                Err(died) => RunError::Died(format!("the look at its directories: {died}")),
+            },
         }
     }
 
@@ -290,7 +305,22 @@ impl Daemon {
     /// # Errors
     /// When the driver could not write its last notes; they are made again at the next start.
     pub async fn stop(self) -> Result<(), RunError> {
-        let Self { address: _, handle: _, stop, driver, http, runner, cluster, delivery, store, lease, clock: _, retention, _lock } = self;
+        let Self {
+            address: _,
+            handle: _,
+            stop,
+            driver,
+            http,
+            runner,
+            cluster,
+            delivery,
+            store,
+            lease,
+            places: _,
+            clock: _,
+            retention,
+            _lock,
+        } = self;
         stop.cancel();
         // Held long enough for an orderly end; a task that renews would keep the database open.
         lease.abort();

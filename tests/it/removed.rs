@@ -42,6 +42,26 @@ fn p5_a_daemon_whose_data_directory_is_moved_away_accepts_nothing_and_ends_with_
 }
 
 #[test]
+fn p1_a_daemon_whose_spool_is_moved_away_ends_with_words_and_starts_anew_without_it() {
+    let mut scheduler = Scheduler::stopped();
+    let _files = Files::new(scheduler.home());
+    for directory in ["spool", "instances", "blobs"] {
+        scheduler.run(&Start::default());
+        scheduler.apply(&Files::configs(1, 1));
+        let directory = scheduler.data().join(directory);
+        std::fs::rename(&directory, scheduler.home().join("aside")).expect("it can be moved");
+        let status = wait::until("the daemon to end", || scheduler.exited());
+        let said = format!("{} was removed or replaced while this daemon used it", directory.display());
+        assert!(status.code() == Some(1) && scheduler.log().contains(&said), "{}", scheduler.log());
+        scheduler.run(&Start::default());
+        scheduler.ok(&["services", "push", "s0", "--app", "app"]);
+        scheduler.channel_becomes("s0", "c0", "CONVERGED");
+        scheduler.stop();
+        std::fs::remove_dir_all(scheduler.home().join("aside")).expect("it can be removed");
+    }
+}
+
+#[test]
 fn p5_what_is_mounted_in_the_directory_of_an_instance_stays_when_the_instance_goes() {
     let config = |channels: &str| {
         let apply = "'echo $PVN_INSTANCE_DIR > at; mkdir $PVN_INSTANCE_DIR/share; echo > $PVN_INSTANCE_DIR/own'";

@@ -170,6 +170,35 @@ fn the_wrappers_own_variables_are_the_users_to_set_where_they_can_be_heeded() {
 }
 
 #[test]
+fn what_an_api_server_takes_no_two_of_is_said() {
+    let file = |job: &str| format!("{{kubernetesConfig: {{type: KUBERNETES, inlined: \"apiVersion: batch/v1\\nkind: Job\\n{job}\"}}}}");
+    let at = "runtime.custom.apply.kubernetesConfig";
+    for (twice, what) in [
+        ("containers: [{name: t, image: i}], initContainers: [{name: t, image: i}]", "container is called `t`"),
+        ("containers: [{name: t, image: i, env: [{name: A, value: x}, {name: A, value: x}]}]", "variable is called `A`"),
+        ("containers: [{name: t, image: i}], volumes: [{name: v, emptyDir: {}}, {name: v, emptyDir: {}}]", "volume is called `v`"),
+        (
+            "containers: [{name: t, image: i, volumeMounts: [{name: a, mountPath: /d}, {name: b, mountPath: /d}]}]",
+            "volume is mounted at `/d`",
+        ),
+    ] {
+        let job = file(&format!("spec: {{template: {{spec: {{{twice}}}}}}}"));
+        check_problem(K8S, &job, &format!("{at}.inlined: a {what}, as one before it"));
+    }
+    for (ours, what) in [
+        ("containers: [{name: t, image: i}], volumes: [{name: pvn-wrapper, emptyDir: {}}]", "called `pvn-wrapper`, as one of pvn's own"),
+        (
+            "containers: [{name: t, image: i}], volumes: [{name: pvn-authorities, emptyDir: {}}]",
+            "called `pvn-authorities`, as one of pvn's own",
+        ),
+        ("containers: [{name: t, image: i, volumeMounts: [{name: a, mountPath: /pvn/}]}]", "mounted at `/pvn`, where pvn mounts one"),
+    ] {
+        let job = file(&format!("spec: {{template: {{spec: {{{ours}}}}}}}"));
+        check_problem(K8S, &job, &format!("{at}.inlined: a volume is {what}"));
+    }
+}
+
+#[test]
 fn what_makes_no_sense_on_a_cluster_is_said() {
     let program = "runtime.custom.apply.taskConfig.program";
     check_problem(K8S, "{taskConfig: {program: {cmd: [a]}}}", &format!("{program}: there is no image to run on a Kubernetes runtime"));
@@ -207,29 +236,6 @@ fn what_makes_no_sense_on_a_cluster_is_said() {
         &file(&format!("spec: {{{taken}}}")),
         &format!("{at}.inlined: a container is called `pvn-wrapper`, as the one that brings the wrapper along"),
     );
-    for (twice, what) in [
-        ("containers: [{name: t, image: i}], initContainers: [{name: t, image: i}]", "container is called `t`"),
-        ("containers: [{name: t, image: i, env: [{name: A, value: x}, {name: A, value: x}]}]", "variable is called `A`"),
-        ("containers: [{name: t, image: i}], volumes: [{name: v, emptyDir: {}}, {name: v, emptyDir: {}}]", "volume is called `v`"),
-        (
-            "containers: [{name: t, image: i, volumeMounts: [{name: a, mountPath: /d}, {name: b, mountPath: /d}]}]",
-            "volume is mounted at `/d`",
-        ),
-    ] {
-        let job = file(&format!("spec: {{template: {{spec: {{{twice}}}}}}}"));
-        check_problem(K8S, &job, &format!("{at}.inlined: a {what}, as one before it"));
-    }
-    for (ours, what) in [
-        ("containers: [{name: t, image: i}], volumes: [{name: pvn-wrapper, emptyDir: {}}]", "called `pvn-wrapper`, as one of pvn's own"),
-        (
-            "containers: [{name: t, image: i}], volumes: [{name: pvn-authorities, emptyDir: {}}]",
-            "called `pvn-authorities`, as one of pvn's own",
-        ),
-        ("containers: [{name: t, image: i, volumeMounts: [{name: a, mountPath: /pvn/}]}]", "mounted at `/pvn`, where pvn mounts one"),
-    ] {
-        let job = file(&format!("spec: {{template: {{spec: {{{ours}}}}}}}"));
-        check_problem(K8S, &job, &format!("{at}.inlined: a volume is {what}"));
-    }
     let expected = format!("{program}.name: a container is called `pvn-wrapper`, as the one that brings the wrapper along");
     check_problem(K8S, "{taskConfig: {program: {name: pvn-wrapper, image: i}}}", &expected);
     check_problem(

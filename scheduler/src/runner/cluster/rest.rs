@@ -32,7 +32,7 @@ const REST_WITHIN: Duration = Duration::from_secs(15);
 const REST_LOOK: Duration = Duration::from_secs(1);
 
 /// What is found of it.
-enum Rest {
+enum JobRemainder {
     /// Nothing of it is left, or nothing that could begin again.
     Over,
     /// It runs.
@@ -53,28 +53,28 @@ impl ClusterInner {
             let Ok(cluster) = self.clusters.get(&record.place).await else { return false };
             let jobs: Api<Job> = Api::namespaced(cluster.client.clone(), &record.place.namespace);
             match look(&cluster, &jobs, job, record).await {
-                Ok(Rest::Over) => return true,
-                Ok(Rest::Runs) if Instant::now() < until => {}
-                Ok(Rest::Runs) => return end(&cluster, &jobs, job, record).await,
-                Ok(Rest::Again(how)) => return delete(&cluster, &jobs, job, record, how).await,
+                Ok(JobRemainder::Over) => return true,
+                Ok(JobRemainder::Runs) if Instant::now() < until => {}
+                Ok(JobRemainder::Runs) => return end(&cluster, &jobs, job, record).await,
+                Ok(JobRemainder::Again(how)) => return delete(&cluster, &jobs, job, record, how).await,
                 Err(_) => return false,
             }
         }
     }
 }
 
-async fn look(cluster: &Cluster, jobs: &Api<Job>, job: JobId, record: &Record) -> Result<Rest, RequestRefusal> {
+async fn look(cluster: &Cluster, jobs: &Api<Job>, job: JobId, record: &Record) -> Result<JobRemainder, RequestRefusal> {
     let until = Instant::now() + AWAY_WITHIN;
-    let Some(found) = its_job(cluster, jobs, record, until).await? else { return Ok(Rest::Over) };
+    let Some(found) = its_job(cluster, jobs, record, until).await? else { return Ok(JobRemainder::Over) };
     if sight::is_over(&found) || found.metadata.deletion_timestamp.is_some() {
-        return Ok(Rest::Over);
+        return Ok(JobRemainder::Over);
     }
     let spec = found.spec.as_ref();
     if spec.is_some_and(|spec| spec.suspend == Some(true) || spec.parallelism == Some(0)) {
-        return Ok(Rest::Again("was suspended or scaled to nothing, and could be resumed"));
+        return Ok(JobRemainder::Again("was suspended or scaled to nothing, and could be resumed"));
     }
     if record.tries_again || record.pod.is_none() {
-        return Ok(Rest::Runs);
+        return Ok(JobRemainder::Runs);
     }
     let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), &record.place.namespace);
     let params = ListParams::default().labels(&format!("{JOB_LABEL}={job}"));
@@ -82,8 +82,8 @@ async fn look(cluster: &Cluster, jobs: &Api<Job>, job: JobId, record: &Record) -
     let is_other =
         |pod: &Pod| pod.uid() != record.pod && pod.owner_references().iter().any(|owner| Some(&owner.uid) == record.uid.as_ref());
     Ok(match there.items.iter().any(|pod| is_other(pod) && !is_pod_over(pod)) {
-        true => Rest::Again("made a second Pod, so its command may have run twice"),
-        false => Rest::Runs,
+        true => JobRemainder::Again("made a second Pod, so its command may have run twice"),
+        false => JobRemainder::Runs,
     })
 }
 
