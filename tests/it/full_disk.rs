@@ -282,3 +282,32 @@ fn p9_a_disk_that_hangs_is_told_as_such_and_everything_goes_on_when_it_does() {
     assert!(repaired.is_some(), "{}", scheduler.situation("s0", "c0"));
     drop(scheduler);
 }
+
+#[test]
+fn p9_what_a_job_printed_is_kept_once_there_is_room_for_it_and_until_then_it_says_so() {
+    let test = "p9_what_a_job_printed_is_kept_once_there_is_room_for_it_and_until_then_it_says_so";
+    let mut scheduler = Scheduler::stopped();
+    let Some(disk) = SmallDisk::mount(&scheduler.data().join("blobs"), "1m") else {
+        return skip::skipped(test, "mounting a small file system needs root");
+    };
+    scheduler.run(&Start::default());
+    scheduler.apply(
+        "runtime:\n  name: r\n  custom:\n    proxyRuntime: {runtime: local}\n    apply:\n      taskConfig: {program: {name: do, entrypoint: [sh, -c], \
+         cmd: ['until [ -e go ]; do sleep 0.1; done; echo what it printed']}}\n---\napplication: {name: app, releaseChannels: [{name: c, runtimes: \
+         [{runtime: r}]}]}\n---\nservice: {name: s, application: app}\n",
+    );
+    scheduler.ok(&["services", "push", "s", "--app", "app"]);
+    let job = wait::until("the apply to run", || {
+        let jobs = scheduler.json(&["jobs", "list", "--app", "app", "--kind", "apply"]);
+        (jobs[0]["status"] == "RUNNING").then(|| jobs[0]["id"].as_str().expect("a job has an id").to_owned())
+    });
+    disk.fill();
+    std::fs::write(scheduler.home().join("go"), "").expect("a file can be written");
+    let told = "it has ended, and what it printed and left cannot be kept yet: ";
+    let explained = || scheduler.ok(&["services", "explain", "s", "--app", "app", "--channel", "c"]);
+    wait::until("it to say what it waits for", || explained().contains(told).then_some(()));
+    disk.free();
+    scheduler.channel_becomes("s", "c", "CONVERGED");
+    assert!(scheduler.ok(&["jobs", "logs", &job]).contains("what it printed"));
+    scheduler.stop();
+}

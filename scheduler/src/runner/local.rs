@@ -168,7 +168,7 @@ impl LocalRunner {
                     continue;
                 }
                 Ok(found) => TaskPhase::Found(found),
-                Err(error) => TaskPhase::unseen(&error),
+                Err(error) => TaskPhase::unseen(error),
             };
             if self.inner.boot.is_new() {
                 self.inner.boot.owes(job);

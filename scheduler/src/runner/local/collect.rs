@@ -49,6 +49,7 @@ pub(super) fn collect(mut report: Box<Report>, directory: &SpoolDirectory, blobs
 pub(super) fn without_output(mut report: Box<Report>, directory: &SpoolDirectory) -> Box<Report> {
     const WHY: &str = "it could not be stored";
     (report.stdout_inline, report.stderr_inline) = (None, None);
+    report.output_incomplete |= report.stdout_bytes > 0 || report.stderr_bytes > 0;
     let claimed: Vec<_> = report.files.iter().filter(|file| file.content_blob_id.is_some()).map(|file| file.name.clone()).collect();
     match directory.files() {
         Ok(handed_over) => handed_over.into_iter().map(|(name, _)| name).chain(claimed).for_each(|name| report.lose(&name, WHY)),

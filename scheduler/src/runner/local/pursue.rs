@@ -35,12 +35,14 @@ pub(super) const CLAIMING_LOOK: Duration = Duration::from_millis(10);
 pub(super) const CLAIMING_LOOKS: u32 = 100;
 
 /// Tries to bring what a job left into the blob store, and the time between two: about a minute in all, then the job is told
-/// without it. A full disk must not keep a job from ending.
+/// without it. What passes by itself, a full disk for example, is waited for.
 const COLLECT_TRIES: u32 = 8;
 const COLLECT_PAUSE: Duration = Duration::from_millis(250);
 
-/// How often a job is looked at again that cannot be claimed on a full disk.
+/// How often a job is looked at again that cannot be claimed on a full disk, or whose output cannot be kept: at first, and at most,
+/// for a try to keep much output takes the room that others wait for.
 const NO_ROOM_PAUSE: Duration = Duration::from_secs(1);
+const NO_ROOM_LONGEST: Duration = Duration::from_secs(15);
 
 /// How long such a job is said to wait, as the runner itself never gives up: about as long as the engine waits for a start.
 const NO_ROOM_WAIT_MS: i64 = 600_000;
@@ -61,17 +63,37 @@ struct Seen {
 pub(super) enum TaskPhase {
     Running(Wrapper),
     Found(SpoolContents),
-    /// The disk is full, in the system's words, so that it cannot be found out: it is looked at again.
-    NoRoom(String),
+    /// There is no room, so that it cannot be found out or its output not be kept: it is looked at again.
+    NoRoom(NoRoom),
     Over(End, ProcessesGone),
     Detached,
 }
 
+/// What a job waits for that cannot be told yet.
+#[derive(Debug)]
+pub(super) struct NoRoom {
+    /// Whether it has ended, and only its output cannot be kept.
+    has_ended: bool,
+    /// In the system's words.
+    error: io::Error,
+}
+
+impl NoRoom {
+    /// Output that cannot be kept, where that passes: room comes back, and so do rights and disks that became read-only.
+    fn to_keep(error: io::Error) -> Result<Self, io::Error> {
+        use io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+        match error.kind() {
+            StorageFull | QuotaExceeded | ReadOnlyFilesystem | PermissionDenied => Ok(Self { has_ended: true, error }),
+            _ => Err(error),
+        }
+    }
+}
+
 impl TaskPhase {
     /// A job whose directory could not be looked at. A claim that we take is written: without room for it the look comes later.
-    pub(super) fn unseen(error: &io::Error) -> Self {
+    pub(super) fn unseen(error: io::Error) -> Self {
         if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
-            return Self::NoRoom(error.to_string());
+            return Self::NoRoom(NoRoom { has_ended: false, error });
         }
         Self::Over(unknown(format!("its spool directory cannot be read: {error}")), ProcessesGone::NotToBeSeen)
     }
@@ -91,7 +113,7 @@ impl LocalInner {
     pub(super) async fn pursue(self: Arc<Self>, job: JobId, mut at: TaskPhase, mut stops: mpsc::Receiver<()>) {
         let mut looks = 0;
         let mut seen = Seen::default();
-        let mut has_room = true;
+        let mut no_room_pause = None;
         let ended = loop {
             at = match at {
                 TaskPhase::Running(wrapper) => {
@@ -105,15 +127,17 @@ impl LocalInner {
                     self.look(job).await
                 }
                 TaskPhase::Found(found) => self.found(job, found, &seen).await,
-                TaskPhase::NoRoom(why) => {
+                TaskPhase::NoRoom(lack) => {
                     // Once: nothing else tells it where the disk says that it has room, as with a quota.
-                    if std::mem::replace(&mut has_room, false) {
-                        let wait = no_room(&self.settings.spool, &why, Clock::System.now());
+                    if no_room_pause.is_none() {
+                        let wait = no_room(&self.settings.spool, &lack, Clock::System.now());
                         tracing::warn!(%job, "{}; it is looked at again until {}", wait.why, wait.ends_when);
                         self.followed.tell(&self.news, RunnerEvent::Waits { job, wait: Some(wait) }).await;
                     }
+                    let pause = no_room_pause.map_or(NO_ROOM_PAUSE, |pause: Duration| (pause * 2).min(NO_ROOM_LONGEST));
+                    no_room_pause = Some(pause);
                     tokio::select! {
-                        () = tokio::time::sleep(NO_ROOM_PAUSE) => self.look(job).await,
+                        () = tokio::time::sleep(pause) => self.look(job).await,
                         () = self.followed.detach.cancelled() => TaskPhase::Detached,
                     }
                 }
@@ -198,21 +222,21 @@ impl LocalInner {
         let look = move || match directory.look()? {
             SpoolContents::Reported(report) => Ok(match collect::collect(report.clone(), &directory, &blobs) {
                 Ok(collected) => over(collected),
-                Err(_) => TaskPhase::Found(SpoolContents::Reported(report)),
+                Err(error) => NoRoom::to_keep(error).map_or_else(|_| TaskPhase::Found(SpoolContents::Reported(report)), TaskPhase::NoRoom),
             }),
             found => Ok(TaskPhase::Found(found)),
         };
         let looked: io::Result<TaskPhase> = self.blocking.run(look).await;
         match looked {
             Ok(at) => at,
-            Err(error) => TaskPhase::unseen(&error),
+            Err(error) => TaskPhase::unseen(error),
         }
     }
 
     /// What a directory says, taken further.
     async fn found(&self, job: JobId, found: SpoolContents, seen: &Seen) -> TaskPhase {
         match found {
-            SpoolContents::Reported(report) => over(self.collect(job, report).await),
+            SpoolContents::Reported(report) => self.collect(job, report).await.map_or_else(TaskPhase::NoRoom, over),
             SpoolContents::Running { pid } => {
                 let directory = self.directory(job);
                 let adopted = Wrapper::adopt(pid).and_then(|wrapper| Ok((wrapper, directory.is_locked()?)));
@@ -264,10 +288,14 @@ impl LocalInner {
             }
         };
         let (directory, blobs) = (self.directory(job), self.blobs.clone());
-        let report = self.blocking.run(move || collect::collect_without_report(&directory, &blobs)).await.unwrap_or_else(|error| {
-            tracing::warn!(%job, %error, "failed to keep the output of a job whose wrapper is gone");
-            None
-        });
+        let report = match self.blocking.run(move || collect::collect_without_report(&directory, &blobs)).await.map_err(NoRoom::to_keep) {
+            Ok(report) => report,
+            Err(Ok(lack)) => return TaskPhase::NoRoom(lack),
+            Err(Err(error)) => {
+                tracing::warn!(%job, %error, "failed to keep the output of a job whose wrapper is gone");
+                None
+            }
+        };
         TaskPhase::Over(End::Unknown { why: format!("{how}{words}"), report }, gone)
     }
 
@@ -281,13 +309,16 @@ impl LocalInner {
         self.directory(job).claim().is_none_or(|(_, at)| left::was_before_boot(at, Clock::System.now()))
     }
 
-    async fn collect(&self, job: JobId, report: Box<Report>) -> Box<Report> {
+    async fn collect(&self, job: JobId, report: Box<Report>) -> Result<Box<Report>, NoRoom> {
         let mut pause = COLLECT_PAUSE;
         for _ in 0..COLLECT_TRIES {
             let (directory, blobs, copy) = (self.directory(job), self.blobs.clone(), report.clone());
             match self.blocking.run(move || collect::collect(copy, &directory, &blobs)).await {
-                Ok(report) => return report,
-                Err(error) => tracing::warn!(%job, %error, "failed to store the output of a job; trying again"),
+                Ok(report) => return Ok(report),
+                Err(error) => match NoRoom::to_keep(error) {
+                    Ok(lack) => return Err(lack),
+                    Err(error) => tracing::warn!(%job, %error, "failed to store the output of a job; trying again"),
+                },
             }
             tokio::select! {
                 () = tokio::time::sleep(pause) => pause *= 2,
@@ -296,7 +327,7 @@ impl LocalInner {
         }
         tracing::error!(%job, "failed to store the output of a job; its end is told without it");
         let (directory, told) = (self.directory(job), report.clone());
-        self.blocking.run(move || collect::without_output(told, &directory)).await
+        Ok(self.blocking.run(move || collect::without_output(told, &directory)).await)
     }
 }
 
@@ -323,16 +354,20 @@ pub(super) fn unknown(why: String) -> End {
     End::Unknown { why, report: None }
 }
 
-/// What a job waits for of which a full disk does not let it be found out what became of it.
-fn no_room(spool: &Path, why: &str, now: Timestamp) -> JobWait {
-    let room = DiskRoom::on(spool).map_or_else(String::new, |room| format!("; the disk says that {room} are free"));
-    JobWait {
-        why: format!("there is no room in {} to find out what became of it: {why}{room}", spool.display()),
-        ends_when: "there is room for bytes and for files (inodes) again, also within a quota".to_owned(),
-        until: now.plus_ms(NO_ROOM_WAIT_MS),
-        surroundings: true,
-        is_unseen: true,
-    }
+/// What a job waits for that cannot be told yet.
+fn no_room(spool: &Path, lack: &NoRoom, now: Timestamp) -> JobWait {
+    let is_full = matches!(lack.error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+    let room = DiskRoom::on(spool).filter(|_| is_full).map_or_else(String::new, |room| format!("; the disk says that {room} are free"));
+    let why = match lack.has_ended {
+        true => format!("it has ended, and what it printed and left cannot be kept yet: {}{room}", lack.error),
+        false => format!("there is no room in {} to find out what became of it: {}{room}", spool.display(), lack.error),
+    };
+    let ends_when = match is_full {
+        true => "there is room for bytes and for files (inodes) again, also within a quota",
+        false => "the scheduler can write to its blobs again",
+    };
+    let until = now.plus_ms(NO_ROOM_WAIT_MS);
+    JobWait { why, ends_when: ends_when.to_owned(), until, surroundings: true, is_unseen: true }
 }
 
 #[cfg(test)]
@@ -342,11 +377,11 @@ mod tests {
     #[test]
     fn a_job_that_cannot_be_looked_at_for_want_of_room_says_so_and_for_what_it_waits() {
         for code in [rustix::io::Errno::NOSPC, rustix::io::Errno::DQUOT] {
-            let TaskPhase::NoRoom(why) = TaskPhase::unseen(&code.into()) else { panic!("{code:?} passes") };
-            let wait = no_room(Path::new("/"), &why, Timestamp::from_millis(0));
-            assert!(wait.why.contains("no room in / to find out") && wait.why.contains(&why), "{}", wait.why);
+            let TaskPhase::NoRoom(lack) = TaskPhase::unseen(code.into()) else { panic!("{code:?} passes") };
+            let wait = no_room(Path::new("/"), &lack, Timestamp::from_millis(0));
+            assert!(wait.why.contains("no room in / to find out") && wait.why.contains(&lack.error.to_string()), "{}", wait.why);
             assert!(wait.is_unseen && wait.ends_when.contains("files (inodes)"));
         }
-        let TaskPhase::Over(End::Unknown { .. }, _) = TaskPhase::unseen(&rustix::io::Errno::IO.into()) else { panic!("it does not pass") };
+        let TaskPhase::Over(End::Unknown { .. }, _) = TaskPhase::unseen(rustix::io::Errno::IO.into()) else { panic!("it does not pass") };
     }
 }
