@@ -83,13 +83,24 @@ fn compare(objects: &[RuntimeObject], version: &str) -> FetchVerdict {
 }
 
 fn mismatch(object: &RuntimeObject, version: &str) -> Option<String> {
-    let mut active =
-        object.versions.iter().filter(|at| at.active).map(|at| if at.version.is_empty() { "an unknown version" } else { &at.version });
-    match (active.next(), active.next()) {
-        (Some(only), None) if only == version => None,
+    let mut active = object.versions.iter().filter(|at| at.active).map(|at| at.version.as_str());
+    let (first, second) = (active.next(), active.next());
+    if second.is_none() && first == Some(version) {
+        return None;
+    }
+    match (first.map(shown), second.map(shown)) {
         (Some(only), None) => Some(format!("{} runs {only} instead of {version}", name(object))),
         (None, _) => Some(format!("{} has no active version; it should be {version}", name(object))),
         (Some(first), Some(second)) => Some(format!("{} runs {first} and {second} at once instead of {version} alone", name(object))),
+    }
+}
+
+/// A version as people read it: one that ends with a blank or a line end (a file with CR LF, say) looks like the desired one.
+fn shown(version: &str) -> String {
+    match version {
+        "" => "an unknown version".to_owned(),
+        odd if odd.trim() != odd || odd.contains(char::is_control) => format!("{odd:?}"),
+        plain => plain.to_owned(),
     }
 }
 
@@ -128,6 +139,14 @@ mod tests {
             debug_events: Vec::new(),
             message: String::new(),
         }
+    }
+
+    #[test]
+    fn a_version_that_looks_like_the_desired_one_is_quoted() {
+        let mut seen = object("web=SUCCEEDED:v2*");
+        assert_eq!(mismatch(&seen, "v2"), None);
+        seen.versions[0].version = "v2\r".to_owned();
+        assert_eq!(mismatch(&seen, "v2").unwrap(), r#"Process `web` runs "v2\r" instead of v2"#);
     }
 
     fn check_structured(objects: &str, expected: &str) {

@@ -80,9 +80,13 @@ impl Instances {
         // Under a name that no other removal has, and before anything is waited for: an instance that comes back meanwhile begins with
         // an empty one, and keeps it.
         let trash = self.root.join(format!("{TRASH}{instance}-{}", u128::from_le_bytes(clock::random())));
-        match std::fs::rename(self.root.join(instance.to_string()), &trash) {
+        let directory = self.root.join(instance.to_string());
+        match std::fs::rename(&directory, &trash) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                Err(io::Error::new(error.kind(), format!("{} is a mount point: unmount it", directory.display())))
+            }
+            Err(error) => Err(io::Error::new(error.kind(), format!("{}: {error}", directory.display()))),
             Ok(()) => Ok(Some(trash)),
         }
     }
