@@ -63,6 +63,13 @@ fn other(owner: u32, own: u32) -> io::Error {
 
 /// Whose it is, and how to become that user.
 pub(super) fn advice(owner: u32, own: u32) -> String {
+    if owner == 0 {
+        // Most often root ran it once by mistake, and as root it runs every command as root.
+        return format!(
+            "belongs to user 0 and this runs as user {own}; where root made it by mistake and no scheduler of root's uses it, give it to this \
+             user: `sudo chown -R {own} DIRECTORY`; or name another directory with --data-dir"
+        );
+    }
     format!(
         "belongs to user {owner} and this runs as user {own}; run it as that user: `sudo -u '#{owner}' pvn-scheduler …`, or \
          `setpriv --reuid {owner} --regid {owner} --clear-groups pvn-scheduler …`; or name another directory with --data-dir"
