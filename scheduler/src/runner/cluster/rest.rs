@@ -28,8 +28,8 @@ use super::stop::END_NOW_S;
 /// accepted, and the node's word on that.
 const REST_WITHIN: Duration = Duration::from_secs(15);
 
-/// How often its Job is looked at meanwhile. Most have ended before the first look.
-const REST_LOOK: Duration = Duration::from_secs(1);
+/// How often its Job is looked at meanwhile. Most are over before the first look, which is then the only request of a job.
+const REST_LOOK: Duration = Duration::from_secs(2);
 
 /// What is found of it.
 enum JobRemainder {
