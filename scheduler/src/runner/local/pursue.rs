@@ -269,7 +269,7 @@ impl LocalInner {
         }
         match left::end(job, trace).await {
             Ok((0, left)) if left.is_nothing() => never_started(),
-            _ => self.lost(job, Some(trace), EMPTIED).await,
+            looked => self.unreported(job, trace.clone(), EMPTIED, looked).await,
         }
     }
 
@@ -278,6 +278,11 @@ impl LocalInner {
         let trace = trace.cloned().unwrap_or_else(|| self.trace_of_lost(job));
         let is_of_another_boot = self.boot.is_owed(job) && self.was_claimed_before_boot(job);
         let looked = if is_of_another_boot { Ok((0, LeftOvers::default())) } else { left::end(job, &trace).await };
+        self.unreported(job, trace, how, looked).await
+    }
+
+    /// The end of a job of which nobody reports it. `looked`: what came of ending what it left.
+    async fn unreported(&self, job: JobId, trace: Trace, how: &str, looked: io::Result<(usize, LeftOvers)>) -> TaskPhase {
         let (words, gone) = match looked {
             Ok((count, left)) => {
                 (left.words(count), if left.is_nothing() { ProcessesGone::Yes } else { ProcessesGone::Not(left, Some(trace)) })
