@@ -1,10 +1,11 @@
 //! Removes directories in which commands may have done anything. What is mounted in one (a share, a bucket, another directory by
 //! `mount --bind`) is not in it: nothing below a mount point is removed. Called by `runner` and `delivery`.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, OsStr};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use rustix::fs::{AtFlags, Dir, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
@@ -47,7 +48,7 @@ fn remove_at(above: BorrowedFd<'_>, name: &CStr, path: &Path) -> io::Result<()> 
     for entry in Dir::read_from(&directory)? {
         let entry = entry?;
         if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
-            let within = path.join(PathBuf::from(entry.file_name().to_string_lossy().into_owned()));
+            let within = path.join(OsStr::from_bytes(entry.file_name().to_bytes()));
             let remove = || remove_at(directory.as_fd(), entry.file_name(), &within);
             // A directory that its owner may not write, as a cache of modules has them.
             let is_kept = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;

@@ -121,12 +121,12 @@ impl CauseChain<'_> {
 
     fn no_release(&mut self) {
         let (state, since) = (self.state, self.since());
-        let push = match (self.around.together)().len() {
-            0 | 1 => "`pvnctl services push` makes one".to_owned(),
-            _ => format!(
-                "`pvnctl services push {} --channels {}` makes one, in all the channels that have to have it too",
-                self.service_in_words(),
-                self.together()
+        let all = self.together();
+        let push = match all.contains(',') {
+            false => "`pvnctl services push` makes one".to_owned(),
+            true => format!(
+                "`pvnctl services push {} --channels {all}` makes one, in all the channels that have to have it too",
+                self.service_in_words()
             ),
         };
         self.say(NO_RELEASE, format!("there is no release yet; {push}"), since, None);

@@ -1,7 +1,7 @@
 //! Services that a file named and names no more: files take nothing away, so what was renamed goes on under its old name too. Called by
 //! `configs`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schema::api::{ConfigsRequest, Diagnostic};
 use schema::config::Body;
@@ -22,7 +22,7 @@ impl Planner {
         &self,
         request: &ConfigsRequest,
         given: &[SubmittedDocument],
-        applied: &std::collections::BTreeMap<ApplicationName, PlannedApplication>,
+        applied: &BTreeMap<ApplicationName, PlannedApplication>,
     ) -> Result<Vec<Diagnostic>, Refusal> {
         let files: BTreeSet<&str> = request.files.iter().map(|file| file.path.as_str()).collect();
         let services = || {

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use super::ClusterInner;
 use super::ask::{RequestRefusal, ask};
 use super::begin::its_job;
+use super::changed::is_paused;
 use super::clusters::Cluster;
 use super::follow::{AWAY_WITHIN, FIELD_MANAGER};
 use super::job::JOB_LABEL;
@@ -69,8 +70,7 @@ async fn look(cluster: &Cluster, jobs: &Api<Job>, job: JobId, record: &Record) -
     if sight::is_over(&found) || found.metadata.deletion_timestamp.is_some() {
         return Ok(JobRemainder::Over);
     }
-    let spec = found.spec.as_ref();
-    if spec.is_some_and(|spec| spec.suspend == Some(true) || spec.parallelism == Some(0)) {
+    if is_paused(&found) {
         return Ok(JobRemainder::Again("was suspended or scaled to nothing, and could be resumed"));
     }
     if record.tries_again || record.pod.is_none() {

@@ -71,6 +71,13 @@ pub(super) fn ended_saying(code: i32, report: &Report) -> Value {
     status
 }
 
+/// The state of a Pod whose command ended so, with another one beside it that runs on.
+pub(super) fn ended_beside_another(code: i32, reason: &str) -> Value {
+    let mut both = ended(code, reason);
+    both["phase"] = json!("Running");
+    both
+}
+
 fn disrupted(fake: &Fake, reason: &str) {
     let mut status = ended(143, "Error");
     status["conditions"] = json!([{"type": "DisruptionTarget", "status": "True", "reason": reason, "message": "m"}]);

@@ -10,7 +10,7 @@ use schema::spool::Stream;
 use serde_json::{Value, json};
 
 use super::away::over;
-use super::ends::{ended, running, status};
+use super::ends::{ended, ended_beside_another, running, status};
 use super::fake::{Fake, Fault};
 use super::{World, job_id};
 
@@ -185,9 +185,7 @@ async fn secrets_that_the_scheduler_handed_out_are_masked_in_all_that_the_cluste
 async fn a_job_whose_sidecar_never_ends_is_ended_once_its_end_is_stored() {
     let mut world = World::new().await;
     world.let_go().await;
-    let mut both = ended(0, "Completed");
-    both["phase"] = json!("Running");
-    world.fake.pod(json!({}), both);
+    world.fake.pod(json!({}), ended_beside_another(0, "Completed"));
     assert_eq!(world.end().await, "gone, exit Some(0)");
     assert!(world.fake.object("/jobs/").unwrap()["spec"]["activeDeadlineSeconds"].is_null(), "its end is not stored yet");
     world.runner.forget(job_id()).await;

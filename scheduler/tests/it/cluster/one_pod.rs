@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::http::Method;
 use serde_json::{Value, json};
 
-use super::ends::{ended, running, running_with_tries, running_world};
+use super::ends::{ended, ended_beside_another, running, running_with_tries, running_world};
 use super::fake::{Fake, Fault};
 use super::{RunnerEvent, World, check, job_id};
 
@@ -98,15 +98,19 @@ async fn p1_a_job_that_made_a_second_pod_is_ended_at_once_and_its_end_is_unknown
     }
 }
 
+/// Its end is stored, and another container of its Pod runs on.
+async fn stored_beside_another() -> World {
+    let mut world = running_world().await;
+    world.fake.pod(json!({}), ended_beside_another(0, "Completed"));
+    assert_eq!(world.end().await, "gone, exit Some(0)");
+    world.runner.forget(job_id()).await;
+    world
+}
+
 #[tokio::test]
 async fn p1_a_job_that_could_run_again_once_its_end_is_stored_is_deleted() {
     for change in [json!({"suspend": true}), json!({"parallelism": 0})] {
-        let mut world = running_world().await;
-        let mut both = ended(0, "Completed");
-        both["phase"] = json!("Running");
-        world.fake.pod(json!({}), both);
-        assert_eq!(world.end().await, "gone, exit Some(0)");
-        world.runner.forget(job_id()).await;
+        let world = stored_beside_another().await;
         tokio::time::sleep(SOON).await;
         assert!(world.fake.object("/jobs/").is_some(), "its other containers have some time");
         world.fake.job(|job| job["spec"].as_object_mut().unwrap().extend(change.as_object().unwrap().clone()));
@@ -116,12 +120,7 @@ async fn p1_a_job_that_could_run_again_once_its_end_is_stored_is_deleted() {
 
 #[tokio::test]
 async fn p1_a_second_pod_of_a_job_whose_end_is_stored_is_ended_with_its_job() {
-    let mut world = running_world().await;
-    let mut both = ended(0, "Completed");
-    both["phase"] = json!("Running");
-    world.fake.pod(json!({}), both);
-    assert_eq!(world.end().await, "gone, exit Some(0)");
-    world.runner.forget(job_id()).await;
+    let world = stored_beside_another().await;
     world.fake.try_pod(2, running());
     world.until("its Job to be deleted", |fake| fake.object("/jobs/").is_none()).await;
 }
