@@ -6,6 +6,7 @@ pub mod check;
 pub mod config;
 pub mod diagnostic;
 pub mod id;
+mod json_schema;
 pub mod mask;
 pub mod output;
 pub mod report;

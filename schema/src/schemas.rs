@@ -4,12 +4,7 @@
 mod editor;
 mod manual;
 
-pub(crate) use editor::snake_case;
-
-use schemars::JsonSchema;
-use schemars::generate::SchemaSettings;
-use schemars::transform::{RecursiveTransform, Transform};
-use serde_json::{Map, Value};
+use crate::json_schema::of;
 
 /// For editors: one document of a `*.pvn.yaml`, as `pvnctl configs schema` prints it.
 pub const CONFIG: &str = include_str!("../json/config.json");
@@ -38,63 +33,10 @@ pub fn manual() -> String {
     manual::of(&of::<crate::config::WrittenDocument>())
 }
 
-/// The schema of a type, in the form that all of ours have: draft 7, no `null` (absent is enough), words as one `enum`.
-pub(crate) fn of<T: JsonSchema>() -> Value {
-    let settings = SchemaSettings::draft07().with_transform(RecursiveTransform(Plain));
-    let schema = settings.into_generator().into_root_schema_for::<T>();
-    serde_json::to_value(schema).expect("a schema is JSON")
-}
-
-/// Takes out `null` as an alternative and gathers the words of an enum, whose `oneOf` no checker explains well.
-#[derive(Clone)]
-struct Plain;
-
-impl Transform for Plain {
-    fn transform(&mut self, schema: &mut schemars::Schema) {
-        if let Some(object) = schema.as_object_mut() {
-            without_null(object);
-            words(object);
-        }
-    }
-}
-
-fn without_null(schema: &mut Map<String, Value>) {
-    if let Some(Value::Array(types)) = schema.get_mut("type") {
-        types.retain(|name| name != "null");
-        if let [one] = types.as_mut_slice() {
-            let one = one.take();
-            schema.insert("type".to_owned(), one);
-        }
-    }
-    if let Some(Value::Array(choices)) = schema.get_mut("anyOf") {
-        choices.retain(|choice| choice.get("type").is_none_or(|name| name != "null"));
-        if let [one] = choices.as_mut_slice() {
-            let one = one.take();
-            schema.shift_remove("anyOf");
-            if schema.is_empty() {
-                *schema = one.as_object().cloned().unwrap_or_default();
-            } else {
-                schema.insert("allOf".to_owned(), Value::Array(vec![one]));
-            }
-        }
-    }
-    if schema.get("default").is_some_and(Value::is_null) {
-        schema.shift_remove("default");
-    }
-}
-
-fn words(schema: &mut Map<String, Value>) {
-    let Some(choices) = schema.get("oneOf").and_then(Value::as_array) else { return };
-    let Some(words) = choices.iter().map(|choice| choice.get("const").cloned()).collect::<Option<Vec<_>>>() else { return };
-    let descriptions = choices.iter().map(|choice| choice.get("description").cloned().unwrap_or_default()).collect();
-    schema.shift_remove("oneOf");
-    schema.insert("type".to_owned(), "string".into());
-    schema.insert("enum".to_owned(), Value::Array(words));
-    schema.insert("enumDescriptions".to_owned(), Value::Array(descriptions));
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     #[test]

@@ -1,11 +1,30 @@
 //! What is left out of a text before people see it: whatever steers the terminal, or makes it read otherwise than it is. Used
 //! wherever the words of a command or a config are shown.
 
+use std::path::Path;
+
 /// Whether a character is none that people see, and changes how they see others: a control character (ESC, carriage return,
 /// also a line end), or one that turns the direction of a text round, by which `keep` can be shown where `destroy` stands.
 /// Source: Unicode 16, `Bidi_Control`.
 pub fn steers(character: char) -> bool {
     character.is_control() || matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// The beginning of a text, of at most so many bytes, for a sentence that cannot hold all of it; then `…` says so.
+pub fn beginning(text: &str, most: usize) -> String {
+    let end = text.floor_char_boundary(most);
+    if end < text.len() { format!("{}…", &text[..end]) } else { text.to_owned() }
+}
+
+/// A word as a shell reads it back.
+pub fn shell_word(text: &str) -> String {
+    let plain = |character: char| character.is_ascii_alphanumeric() || "/._-+=:@".contains(character);
+    if !text.is_empty() && text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+/// A path as a shell reads it back.
+pub fn shell_path(path: &Path) -> String {
+    shell_word(&path.display().to_string())
 }
 
 /// Longest sequence that is passed over, bytes: what begins like one and does not end is none, so that what is held back for it has a
@@ -142,5 +161,12 @@ mod tests {
     fn what_steers_is_no_letter_of_any_script() {
         assert!(['\u{1b}', '\n', '\u{9b}', '\u{202e}', '\u{2066}', '\u{200f}'].into_iter().all(steers));
         assert!(!['a', ' ', 'ä', 'א', 'ع', '\u{200d}', '\u{2065}', '👩'].into_iter().any(steers));
+    }
+
+    #[test]
+    fn words_are_as_a_shell_reads_them() {
+        for (text, word) in [("/a/b-c.d", "/a/b-c.d"), ("", "''"), ("it's a b", r"'it'\''s a b'"), ("[::1]", "'[::1]'")] {
+            assert_eq!(shell_word(text), word);
+        }
     }
 }

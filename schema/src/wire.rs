@@ -35,11 +35,12 @@ pub const HIDDEN_PREFIX: &str = "PVN_HIDDEN_";
 
 /// Names that pvn sets or that its wrapper obeys. A config that sets one of them has no effect on it, so that a command can
 /// rely on what they say; any other name is the user's, also one that starts with `PVN_`.
-pub const OURS: [&str; 18] = [
+pub const OURS: [&str; 19] = [
     "PVN_API_URL",
     "PVN_APPLICATION",
     "PVN_APPLICATION_ID",
     "PVN_ATTEMPT",
+    "PVN_ENDED_BY",
     "PVN_FETCH_MODE",
     "PVN_FETCH_PLAN_BLOB_ID",
     "PVN_INSTANCE_DIR",
@@ -63,6 +64,10 @@ pub fn is_ours(key: &str) -> bool {
 
 /// Environment variable of the time between asking the command to stop and killing it, where the wrapper has no flag that says it.
 pub const KILL_AFTER_VARIABLE: &str = "PVN_KILL_AFTER";
+
+/// Environment variable of the instant at which the place of a job ends whatever of it is still there: milliseconds since 1970, by the
+/// scheduler's clock. A wrapper that cannot deliver ends before it, so that what it leaves in the log of its container stays.
+pub const ENDED_BY_VARIABLE: &str = "PVN_ENDED_BY";
 
 /// Environment variable of the directory where a wrapper keeps what it has not delivered.
 pub const SPOOL_VARIABLE: &str = "PVN_SPOOL_DIR";

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use crate::check::{Checker, SchemaNode as Schema, pointer_segment};
-use crate::schemas::snake_case;
+use crate::json_schema::snake_case;
 use crate::yaml::{MappingEntry, NodeKind, YamlNode};
 
 /// A field that is given twice: its pointer, its canonical name, and the spellings and places of both.

@@ -32,7 +32,7 @@ pub const DOCUMENT_PROBLEM_LIMIT: usize = 100;
 pub const PROBLEM_LIMIT: usize = 1000;
 
 thread_local! {
-    static CHECKER: Checker = Checker::new(crate::schemas::of::<WrittenDocument>());
+    static CHECKER: Checker = Checker::new(crate::json_schema::of::<WrittenDocument>());
 }
 
 /// Reads config files.

@@ -4,6 +4,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::json_schema::snake_case;
+
 /// Turns the reader's schema, which knows canonical names only, into one for editors.
 pub(super) fn for_editors(mut schema: Value) -> Value {
     walk(&mut schema);
@@ -100,15 +102,4 @@ fn spellings(schema: &mut Map<String, Value>) {
     if !rules.is_empty() {
         schema.insert("allOf".to_owned(), rules.into());
     }
-}
-
-/// The protobuf spelling of a field: `steady_state_poll_interval`.
-pub(crate) fn snake_case(camel: &str) -> String {
-    camel.chars().fold(String::with_capacity(camel.len() + 4), |mut snake, c| {
-        if c.is_ascii_uppercase() {
-            snake.push('_');
-        }
-        snake.push(c.to_ascii_lowercase());
-        snake
-    })
 }

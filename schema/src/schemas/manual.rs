@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value};
 
-use super::editor::snake_case;
+use crate::json_schema::snake_case;
 
 const HEAD: &str = "# The config file
 

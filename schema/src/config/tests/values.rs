@@ -125,7 +125,7 @@ fn every_field_of_the_reference_is_read() {
     }
     // What the emitted schema knows and this file does not show would go untested.
     let shown: String = documents.iter().map(|document| document.body().meaning().to_string()).collect();
-    let schema = crate::schemas::of::<crate::config::WrittenDocument>();
+    let schema = crate::json_schema::of::<crate::config::WrittenDocument>();
     let mut missing = Vec::new();
     // Local files need files beside the text; `places` has them.
     for (name, definition) in schema["definitions"].as_object().unwrap().iter().filter(|(name, _)| *name != "LocalFiles") {
