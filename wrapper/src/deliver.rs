@@ -15,10 +15,7 @@
 pub(crate) mod backoff;
 pub(crate) mod client;
 pub(crate) mod courier;
-pub(crate) mod done;
 pub(crate) mod heart;
-pub(crate) mod last;
-pub(crate) mod live;
 mod progress;
 pub(crate) mod spool;
 pub(crate) mod target;
@@ -31,11 +28,11 @@ use schema::wire::REPORT_LINE_AFTER_MS;
 
 use self::client::JobClient;
 use self::courier::DeliveryOutcome;
-use self::done::ThreadResult;
-use self::last::Last;
-use self::live::Live;
 use self::spool::Spool;
 use self::target::DeliveryTarget;
+use crate::last::Last;
+use crate::live::Live;
+use crate::thread_result::ThreadResult;
 
 /// Stack of a thread of ours: a TLS handshake needs a quarter of it.
 pub(crate) const STACK_BYTES: usize = 1 << 20;
@@ -147,7 +144,7 @@ impl DeliveryThreads {
     fn wait(&self, patience: &DeliveryWait<'_>) -> DeliveryOutcome {
         let began = Instant::now();
         let line_after = Duration::from_millis(REPORT_LINE_AFTER_MS);
-        let signals = crate::supervise::signal_descriptor().ok();
+        let signals = crate::signals::descriptor().ok();
         let (mut synced, mut spoken) = (false, false);
         loop {
             if let Some(outcome) = self.done.take() {
@@ -167,6 +164,7 @@ impl DeliveryThreads {
             let speak_at = self.live.heard_at().map_or(began, |heard| heard.max(began)) + line_after;
             if !spoken && now >= speak_at {
                 (patience.last_words)();
+                self.live.fall_silent();
                 spoken = true;
             }
             if !synced && now >= began + SYNC_AFTER {
@@ -193,8 +191,8 @@ mod tests {
 
     use schema::report::Report;
 
-    use super::last::LastBytes;
     use super::*;
+    use crate::last::LastBytes;
 
     #[test]
     fn a_panic_of_the_courier_is_a_delivery_that_gave_up_and_the_report_leaves_by_the_line() {

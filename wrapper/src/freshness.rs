@@ -17,8 +17,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use crate::args::DeclaredOutput;
-use crate::deliver::done::ThreadResult;
 use crate::locks::Locks;
+use crate::thread_result::ThreadResult;
 
 /// How often, and how many times, we look whether the clock of file times has moved on. It does at least every 10 ms (`CONFIG_HZ`
 /// of 100); a time that lies ahead is not waited for.

@@ -4,23 +4,24 @@
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use schema::mask::Secrets;
 use schema::report::{Report, line};
 use schema::spool;
+use schema::wire::ENDED_BY_VARIABLE;
 
 use crate::args::{self, DeclaredInput, ExecArguments};
 use crate::deliver::courier::DeliveryOutcome;
-use crate::deliver::last::{Last, LastBytes};
 use crate::deliver::spool::{Spool, SpoolAddress};
 use crate::deliver::target::DeliveryTarget;
 use crate::deliver::{DeliveryThreads, DeliveryWait};
 use crate::job::JobSlot;
+use crate::last::{Last, LastBytes};
+use crate::locks::LockOwner;
 use crate::outputs::OutputReceiver;
 use crate::report::Began;
-use crate::run::Ended;
-use crate::spawn::SpawnRefusal;
+use crate::spawn::{Environment, SpawnRefusal, variable};
 use crate::store::{Home, KeptBytes, KeptStream, LazyDirectory, temporary};
 use crate::writer::say;
 use crate::{inputs, last_words, report};
@@ -28,8 +29,12 @@ use crate::{inputs, last_words, report};
 /// Name of the directory of locks.
 const LOCKS: &str = "pvn-locks";
 
-/// Variables as we got them.
-pub(crate) type Environment = Vec<(OsString, OsString)>;
+/// How long before its place ends it a wrapper gives up delivering: for the report in the log, a slow disk, and clocks that differ a
+/// little.
+const ENDS_BEFORE: Duration = Duration::from_secs(10);
+
+/// The shortest time in which delivering is tried all the same, as for one whose clock is far ahead.
+const LEAST_TIME: Duration = Duration::from_secs(5);
 
 /// Who gets what a run leaves.
 pub(crate) enum ReportSink {
@@ -45,10 +50,32 @@ pub(crate) enum ReportSink {
 pub(crate) struct Http {
     delivery: DeliveryThreads,
     deliver_for: Duration,
+    /// When its place ends us at the latest, milliseconds since 1970 by the scheduler's clock.
+    ended_by_ms: Option<i64>,
     /// Where the spool is to be.
     directory: LazyDirectory,
     about: SpoolAddress,
     spool: Option<Spool>,
+}
+
+/// What a run leaves, to be handed over.
+pub(crate) struct Ended {
+    pub(crate) report: Report,
+    /// What the wrapper ends with.
+    pub(crate) code: u8,
+    pub(crate) streams: [KeptStream; 2],
+    /// Whether what was shown of a stream ends within a line. The two may be one log, so either counts.
+    pub(crate) is_within_a_line: bool,
+    /// Declared outputs for the scheduler, and where they are.
+    pub(crate) to_send: Vec<(String, std::path::PathBuf)>,
+}
+
+impl Ended {
+    /// Nothing ran.
+    pub(crate) fn refused(began: &Began, refusal: &SpawnRefusal) -> Self {
+        let streams = [KeptStream::nothing(), KeptStream::nothing()];
+        Self { report: began.refused(refusal), code: refusal.code, streams, is_within_a_line: false, to_send: Vec::new() }
+    }
 }
 
 impl ReportSink {
@@ -69,7 +96,7 @@ impl ReportSink {
             return Self::dry(options.spool.as_deref(), part_of, environment);
         };
         let directory = options.spool.clone().map_or_else(|| default_directory(environment, &target), LazyDirectory::At);
-        Self::http(target, options.deliver_for, directory, options.max_output, began)
+        Self::http((target, options.deliver_for), environment, directory, options.max_output, began)
     }
 
     /// The same for arguments that make no sense.
@@ -82,16 +109,24 @@ impl ReportSink {
         match DeliveryTarget::of_environment(environment) {
             Ok(Some(target)) => {
                 let directory = default_directory(environment, &target);
-                Self::http(target, args::delivery_timeout(environment), directory, args::MAX_OUTPUT_BYTES, &began)
+                let deliver_for = args::delivery_timeout(environment);
+                Self::http((target, deliver_for), environment, directory, args::MAX_OUTPUT_BYTES, &began)
             }
             _ => Self::dry(None, None, environment),
         }
     }
 
-    fn http(target: DeliveryTarget, deliver_for: Duration, directory: LazyDirectory, max_output_bytes: u64, began: &Began) -> Self {
+    fn http(
+        (target, deliver_for): (DeliveryTarget, Duration),
+        environment: &Environment,
+        directory: LazyDirectory,
+        max_output_bytes: u64,
+        began: &Began,
+    ) -> Self {
+        let ended_by_ms = variable(environment, ENDED_BY_VARIABLE).and_then(|text| text.to_str()?.parse().ok());
         let about =
             SpoolAddress { url: target.url.clone(), job: target.job.clone(), max_output_bytes, start_timestamp_ns: began.nanoseconds() };
-        Self::Http(Box::new(Http { delivery: DeliveryThreads::new(target), deliver_for, directory, about, spool: None }))
+        Self::Http(Box::new(Http { delivery: DeliveryThreads::new(target), deliver_for, ended_by_ms, directory, about, spool: None }))
     }
 
     fn dry(spool: Option<&Path>, part_of: Option<PathBuf>, environment: &Environment) -> Self {
@@ -130,28 +165,6 @@ impl ReportSink {
         }
     }
 
-    /// Where locks are that no command removes: in the spool of the daemon whose job it is, where all its jobs find it, else in
-    /// the directory for whatever is temporary.
-    pub(crate) fn lock_place(&self, environment: &Environment) -> Option<PathBuf> {
-        match self {
-            Self::Job(job) => Some(job.directory().parent()?.join(LOCKS)),
-            Self::Dry { part_of: Some(job), .. } => Some(job.parent()?.join(LOCKS)),
-            Self::Dry { part_of: None, .. } | Self::Http(_) => Some(temporary(variable(environment, "TMPDIR")).ok()?.join(LOCKS)),
-        }
-    }
-
-    /// Whether the scheduler asks us to stop.
-    pub(crate) fn is_cancelled(&self) -> bool {
-        matches!(self, Self::Http(http) if http.delivery.live.is_cancelled())
-    }
-
-    /// Just after the start, or when that has to wait.
-    pub(crate) fn start(&mut self) {
-        if let Self::Http(http) = self {
-            http.delivery.start();
-        }
-    }
-
     /// Where large streams go.
     pub(crate) fn home(&self) -> Home {
         let live_after = Some(Duration::from_millis(spool::LIVE_AFTER_MS));
@@ -180,11 +193,6 @@ impl ReportSink {
             Self::Job(job) => OutputReceiver::Job(job.directory()),
             Self::Http(http) => OutputReceiver::Scheduler(http.spool.as_ref()),
         }
-    }
-
-    /// Whether this wrapper is the one that reports the job: not one by hand, nor one within the job's command.
-    pub(crate) fn is_of_the_job(&self) -> bool {
-        matches!(self, Self::Job(_) | Self::Http(_))
     }
 
     /// Whether the termination log is ours: a local job runs in no container of its own.
@@ -234,13 +242,37 @@ impl ReportSink {
     }
 }
 
+impl LockOwner for ReportSink {
+    fn lock_place(&self, environment: &Environment) -> Option<PathBuf> {
+        match self {
+            Self::Job(job) => Some(job.directory().parent()?.join(LOCKS)),
+            Self::Dry { part_of: Some(job), .. } => Some(job.parent()?.join(LOCKS)),
+            Self::Dry { part_of: None, .. } | Self::Http(_) => Some(temporary(variable(environment, "TMPDIR")).ok()?.join(LOCKS)),
+        }
+    }
+
+    fn is_cancelled(&self) -> bool {
+        matches!(self, Self::Http(http) if http.delivery.live.is_cancelled())
+    }
+
+    fn start(&mut self) {
+        if let Self::Http(http) = self {
+            http.delivery.start();
+        }
+    }
+
+    fn is_of_the_job(&self) -> bool {
+        matches!(self, Self::Job(_) | Self::Http(_))
+    }
+}
+
 impl Http {
     fn make_spool(&self) -> io::Result<Spool> {
         Spool::make(&self.directory.path()?, &self.about)
     }
 
     fn hand_over(mut self, report: Report, streams: [KeptStream; 2], is_within_a_line: bool, to_send: Vec<(String, PathBuf)>) {
-        let attempted = self.delivery.ended(self.deliver_for);
+        let attempted = self.delivery.ended(time_to_deliver(self.deliver_for, self.ended_by_ms));
         let (job, tokens) = (self.delivery.target.job.clone(), self.delivery.target.tokens.clone());
         let last_words = || match tokens.current() {
             Ok(token) => last_words::marked_line(&line::write(&job, &token, &report), is_within_a_line),
@@ -292,11 +324,37 @@ impl LastBytes {
     }
 }
 
+/// For how long delivering is tried from now on: so that this process ends by itself before its place ends it, which on a cluster takes
+/// the container's log away, with the report in it. Where the clocks differ the report leaves by the log too soon, or as it did.
+fn time_to_deliver(deliver_for: Duration, ended_by_ms: Option<i64>) -> Duration {
+    let now_ms = SystemTime::UNIX_EPOCH.elapsed().map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX));
+    let left = |by: i64| Duration::from_millis(u64::try_from(by.saturating_sub(now_ms)).unwrap_or(0));
+    ended_by_ms.map_or(deliver_for, |by| deliver_for.min(left(by).saturating_sub(ENDS_BEFORE).max(LEAST_TIME)))
+}
+
 fn default_directory(environment: &Environment, target: &DeliveryTarget) -> LazyDirectory {
     LazyDirectory::Temporary { under: variable(environment, "TMPDIR").map(OsStr::to_owned), name: Some(target.job.clone()) }
 }
 
-/// The value of a variable, unless it is empty.
-pub(crate) fn variable<'a>(environment: &'a Environment, name: &str) -> Option<&'a OsStr> {
-    environment.iter().find(|(key, value)| key == name && !value.is_empty()).map(|(_, value)| value.as_os_str())
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delivering_ends_before_the_place_ends_everything() {
+        let now_ms = i64::try_from(SystemTime::UNIX_EPOCH.elapsed().unwrap().as_millis()).unwrap();
+        let usual = Duration::from_secs(900);
+        let check = |ended_by_ms: Option<i64>, least: u64, most: u64| {
+            let time = time_to_deliver(usual, ended_by_ms);
+            assert!(time >= Duration::from_secs(least) && time <= Duration::from_secs(most), "{ended_by_ms:?}: {time:?}");
+        };
+        check(None, 900, 900);
+        check(Some(now_ms + 60_000), 45, 50);
+        check(Some(now_ms + 3_600_000), 900, 900);
+        // A clock far ahead, and numbers that nobody gives.
+        for past in [now_ms + 5_000, 0, i64::MIN] {
+            check(Some(past), 5, 5);
+        }
+        assert_eq!(time_to_deliver(Duration::from_secs(1), Some(0)), Duration::from_secs(1), "who wants less has less");
+    }
 }

@@ -11,15 +11,14 @@ use std::time::{Duration, Instant};
 use schema::{spool, wire};
 
 use crate::args::DeclaredInput;
+use crate::copying::copy;
 use crate::deliver::DeliveryThreads;
 use crate::deliver::backoff::Backoff;
 use crate::deliver::client::{JobClient, RequestFault};
-use crate::deliver::done::ThreadResult;
-use crate::deliver::live::Live;
-use crate::hand_over::Environment;
-use crate::outputs::copy;
-use crate::spawn::SpawnRefusal;
-use crate::supervise;
+use crate::live::Live;
+use crate::signals;
+use crate::spawn::{Environment, SpawnRefusal};
+use crate::thread_result::ThreadResult;
 use crate::writer::say;
 
 use self::aside::Aside;
@@ -224,7 +223,7 @@ pub(crate) fn fetch(
     let surroundings = |why: String| SpawnRefusal { surroundings: true, ..SpawnRefusal::ours(format!("cannot fetch the inputs: {why}")) };
     let faulty = |error: io::Error| surroundings(error.to_string());
     spawned.map_err(faulty)?;
-    let signals = supervise::signal_descriptor().map_err(faulty)?;
+    let signals = signals::descriptor().map_err(faulty)?;
     loop {
         if let Some(outcome) = done.take() {
             return outcome;

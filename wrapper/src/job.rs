@@ -14,7 +14,7 @@ use schema::spool::{self, Claim};
 use schema::time::Timestamp;
 
 use crate::args::DELIVER_FOR;
-use crate::outputs;
+use crate::copying;
 use crate::room::ReportReserve;
 use crate::store::KeptStream;
 
@@ -82,7 +82,7 @@ pub(crate) fn hand_over(directory: &Path, name: &str, from: impl Read) -> io::Re
     let temporary = files.join(format!(".{name}.{}", std::process::id()));
     let make = || File::options().write(true).create(true).truncate(true).mode(0o600).open(&temporary);
     let placed = make().and_then(|mut file| {
-        let blob = outputs::copy(from, &mut file)?;
+        let blob = copying::copy(from, &mut file)?;
         file.sync_all()?;
         std::fs::rename(&temporary, files.join(name))?;
         Ok(blob)

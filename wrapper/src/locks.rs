@@ -21,7 +21,7 @@
 use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use nix::sys::signalfd::SignalFd;
@@ -30,15 +30,14 @@ use rustix::io::Errno;
 use schema::wire::KIND_VARIABLE;
 
 use crate::args::ExecArguments;
-use crate::deliver::done::ThreadResult;
-use crate::hand_over::{Environment, ReportSink};
-use crate::spawn::SpawnRefusal;
-use crate::supervise;
+use crate::signals;
+use crate::spawn::{Environment, SpawnRefusal};
+use crate::thread_result::ThreadResult;
 use crate::writer::say;
 
-pub(crate) use self::files::is_at;
 use self::files::{LockFile, LockPlace};
 use self::holder::LockHolder;
+use crate::store::is_at;
 
 mod files;
 mod holder;
@@ -90,20 +89,33 @@ enum Waited {
     Gone,
 }
 
+/// Whoever takes the locks of a run: how its end is told decides where they are, and how it waits.
+pub(crate) trait LockOwner {
+    /// Where locks are that no command removes: in the spool of the daemon whose job it is, where all its jobs find it, else in
+    /// the directory for whatever is temporary.
+    fn lock_place(&self, environment: &Environment) -> Option<PathBuf>;
+    /// Whether this wrapper is the one that reports the job: not one by hand, nor one within the job's command.
+    fn is_of_the_job(&self) -> bool;
+    /// Just after the start, or when that has to wait.
+    fn start(&mut self);
+    /// Whether the scheduler asks us to stop.
+    fn is_cancelled(&self) -> bool;
+}
+
 impl Locks {
     /// Takes the lock of each declared file. `began`: when the run did, from which its timeout counts.
     pub(crate) fn take(
         options: &ExecArguments,
         environment: &Environment,
-        way: &mut ReportSink,
+        owner: &mut dyn LockOwner,
         began: Instant,
     ) -> Result<Self, SpawnRefusal> {
         let declared: Vec<&Path> = options.declared().collect();
-        let place = way.lock_place(environment);
-        let own = LockHolder::ourselves(environment, way.is_of_the_job());
+        let place = owner.lock_place(environment);
+        let own = LockHolder::ourselves(environment, owner.is_of_the_job());
         let until = options.deadline().and_then(|most| began.checked_add(most));
-        let patience = if way.is_of_the_job() && is_apply(environment) { PATIENCE_OF_AN_APPLY } else { PATIENCE };
-        let mut wait = LockWait { way, own: &own, began: Instant::now(), patience, until, heard: None, said: false };
+        let patience = if owner.is_of_the_job() && is_apply(environment) { PATIENCE_OF_AN_APPLY } else { PATIENCE };
+        let mut wait = LockWait { owner, own: &own, began: Instant::now(), patience, until, heard: None, said: false };
         loop {
             match Self::all(files::of(&declared, place.as_deref()), &mut wait)? {
                 Some(held) => return Ok(Self { held, own: Some(own), look_at: Instant::now().checked_add(LOOK_EVERY) }),
@@ -176,7 +188,7 @@ fn is_apply(environment: &Environment) -> bool {
 
 /// A wait for others' locks.
 struct LockWait<'a> {
-    way: &'a mut ReportSink,
+    owner: &'a mut dyn LockOwner,
     own: &'a LockHolder,
     began: Instant,
     patience: Duration,
@@ -202,7 +214,7 @@ impl LockWait<'_> {
                     }
                     return Ok(Waited::Without);
                 }
-                LockAttempt::Held(Some(holder)) if !self.way.is_of_the_job() && holder.is_around(self.own) => {
+                LockAttempt::Held(Some(holder)) if !self.owner.is_of_the_job() && holder.is_around(self.own) => {
                     at = at.within();
                     continue;
                 }
@@ -222,8 +234,8 @@ impl LockWait<'_> {
     fn rest(&mut self, who: &str, declared: &Path) -> Result<(), SpawnRefusal> {
         if self.heard.is_none() {
             // Signs of life, and whether we are to stop, go on meanwhile.
-            self.way.start();
-            let signals = supervise::signal_descriptor()
+            self.owner.start();
+            let signals = signals::descriptor()
                 .map_err(|error| SpawnRefusal { surroundings: true, ..SpawnRefusal::ours(format!("cannot wait for signals: {error}")) })?;
             self.heard = Some((signals, ThreadResult::new()));
         }
@@ -233,7 +245,7 @@ impl LockWait<'_> {
             return Err(SpawnRefusal { surroundings: true, ..SpawnRefusal::ours(why) });
         }
         if let Some((signals, nobody)) = &self.heard
-            && (nobody.sleep(Some(signals), EVERY) || self.way.is_cancelled())
+            && (nobody.sleep(Some(signals), EVERY) || self.owner.is_cancelled())
         {
             return Err(SpawnRefusal::ours("asked to stop before the command was started".to_owned()));
         }

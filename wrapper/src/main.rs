@@ -9,6 +9,7 @@
 
 mod args;
 mod capture;
+mod copying;
 mod deliver;
 mod escalate;
 mod exit;
@@ -19,7 +20,9 @@ mod hand_over;
 mod inputs;
 mod install;
 mod job;
+mod last;
 mod last_words;
+mod live;
 mod locks;
 mod oom;
 mod order;
@@ -37,6 +40,7 @@ mod store;
 mod supervise;
 mod tee;
 mod terminal;
+mod thread_result;
 mod validate;
 mod writer;
 
@@ -46,12 +50,12 @@ use std::time::Duration;
 use schema::mask::{self, Secrets};
 
 use crate::args::{Arguments, ExecArguments, What};
-use crate::hand_over::{Environment, ReportSink};
+use crate::hand_over::{Ended, ReportSink};
 use crate::job::JobSlot;
 use crate::report::Began;
-use crate::run::{Ended, Shared};
+use crate::run::Shared;
 use crate::signals::Inherited;
-use crate::spawn::SpawnRefusal;
+use crate::spawn::{Environment, SpawnRefusal};
 use crate::writer::{Writer, say};
 
 /// How long a usage error waits for its reader: it may be that of a job, which is to be reported.
@@ -63,8 +67,10 @@ fn main() {
     raw::main(0, std::ptr::null());
 }
 
-/// Everything, after signals are blocked. Called by `raw::main`; returns what the program ends with.
-fn begin(inherited: &Inherited) -> u8 {
+/// Everything. Called by `raw::main`; returns what the program ends with.
+fn begin() -> u8 {
+    let inherited = &signals::block();
+    raw::prepare();
     let began = Began::now();
     // The usual one would wait for ever for a reader that is stuck.
     std::panic::set_hook(Box::new(|fault| say(&fault.to_string())));

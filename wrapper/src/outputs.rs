@@ -14,19 +14,12 @@ use schema::report::{OutputError, OutputFile, Structured, StructuredKind};
 use schema::spool::{self, EXPLANATION};
 
 use crate::args::DeclaredOutput;
+use crate::copying::{FILE_LIMIT_BYTES, Masked, in_memory};
 use crate::deliver::spool::Spool;
 use crate::freshness::Before;
 use crate::job;
 use crate::store;
 use crate::writer::say;
-
-pub(crate) use copy::copy;
-use copy::{Masked, in_memory};
-
-mod copy;
-
-/// Largest output file, 4 GiB: a plan or an explanation has some megabytes, and what is stored for thirty days needs a limit.
-pub(crate) const FILE_LIMIT_BYTES: u64 = 4 << 30;
 
 /// Who gets the declared outputs.
 #[derive(Clone, Copy)]
@@ -56,7 +49,10 @@ pub(crate) fn collect(outputs: &[DeclaredOutput], before: &Before, secrets: Opti
     for (which, DeclaredOutput { name, path }) in outputs.iter().enumerate() {
         let found = open(path).and_then(|file| {
             if file.metadata().is_ok_and(|metadata| before.is_older(which, &metadata)) {
-                return Err(format!("{} lay there before, and this run did not write it", path.display()));
+                return Err(format!(
+                    "{} lay there before, and this run did not write it, as each does that ends with one of --success-exit-codes",
+                    path.display()
+                ));
             }
             // The explanation is for people; a plan is for the command alone, byte for byte.
             let shown = secrets.filter(|_| name == EXPLANATION);

@@ -25,7 +25,8 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::Signal;
 
-use crate::signals::Number;
+/// A signal's number.
+pub(crate) type Number = i32;
 
 /// First of the signals without a name, as programs count them: the C library keeps the two before it for itself.
 pub(crate) const REAL_TIME_FIRST: Number = 34;
@@ -36,10 +37,13 @@ const REAL_TIME_LAST: Number = 64;
 // defines it. No panic leaves it: unwinding out of an `extern "C"` function aborts.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub(crate) extern "C" fn main(_count: c_int, _arguments: *const *const c_char) -> c_int {
-    let inherited = crate::signals::block();
+    crate::begin().into()
+}
+
+/// What every program of ours does before anything else, once signals are blocked.
+pub(crate) fn prepare() {
     keep_exit_statuses();
     fill_standard_descriptors();
-    crate::begin(&inherited).into()
 }
 
 /// Undoes an inherited "ignore" of SIGCHLD, under which the kernel would throw exit statuses away. That the default is to

@@ -12,11 +12,11 @@ use schema::spool::Stream;
 use schema::wire::URL_VARIABLE;
 
 use crate::deliver::courier::DeliveryOutcome;
-use crate::deliver::last::{self, Last, LastBytes};
 use crate::deliver::spool::{Spool, SpoolAddress};
 use crate::deliver::target::DeliveryTarget;
 use crate::deliver::{DeliveryThreads, DeliveryWait};
 use crate::exit;
+use crate::last::{self, Last, LastBytes};
 use crate::store::digest_of;
 use crate::writer::say;
 

@@ -115,9 +115,10 @@ fn open(directory: &Path) -> io::Result<File> {
     }
 }
 
-/// Whether an error may pass without anybody touching the job's directory.
+/// Whether an error may pass: room comes back, and so do rights that somebody has taken away for a while.
 fn passes(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::OutOfMemory | ErrorKind::ReadOnlyFilesystem)
+    use ErrorKind::{OutOfMemory, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | OutOfMemory | ReadOnlyFilesystem | PermissionDenied)
 }
 
 /// The report without its streams; the bytes of those that are nowhere else are lost by that.

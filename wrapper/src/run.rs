@@ -8,14 +8,14 @@ use schema::spool;
 
 use crate::args::ExecArguments;
 use crate::freshness::Before;
-use crate::hand_over::{Environment, ReportSink};
+use crate::hand_over::{Ended, ReportSink};
 use crate::inputs::Placed;
-use crate::locks::Locks;
+use crate::locks::{LockOwner, Locks};
 use crate::order::OutputOrder;
 use crate::report::Began;
 use crate::signals::Inherited;
+use crate::spawn::Environment;
 use crate::spawn::SpawnRefusal;
-use crate::store::{KeptBytes, KeptStream};
 use crate::terminal::Terminal;
 use crate::writer::say;
 use crate::{capture, escalate, exit, outputs, report, signals, spawn, supervise};
@@ -26,26 +26,6 @@ pub(crate) struct Shared<'a> {
     pub(crate) environment: &'a Environment,
     pub(crate) secrets: Option<&'a Secrets>,
     pub(crate) began: Began,
-}
-
-/// What a run leaves, to be handed over.
-pub(crate) struct Ended {
-    pub(crate) report: Report,
-    /// What the wrapper ends with.
-    pub(crate) code: u8,
-    pub(crate) streams: [KeptStream; 2],
-    /// Whether what was shown of a stream ends within a line. The two may be one log, so either counts.
-    pub(crate) is_within_a_line: bool,
-    /// Declared outputs for the scheduler, and where they are.
-    pub(crate) to_send: Vec<(String, std::path::PathBuf)>,
-}
-
-impl Ended {
-    /// Nothing ran.
-    pub(crate) fn refused(began: &Began, refusal: &SpawnRefusal) -> Self {
-        let streams = [KeptStream::nothing(), KeptStream::nothing()];
-        Self { report: began.refused(refusal), code: refusal.code, streams, is_within_a_line: false, to_send: Vec::new() }
-    }
 }
 
 impl Shared<'_> {
@@ -64,7 +44,7 @@ impl Shared<'_> {
             |what: &str, error: std::io::Error| SpawnRefusal { surroundings: true, ..SpawnRefusal::ours(format!("{what}: {error}")) };
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
             .map_err(|error| ours("cannot become the subreaper", error.into()))?;
-        let signals = supervise::signal_descriptor().map_err(|error| ours("cannot wait for signals", error))?;
+        let signals = signals::descriptor().map_err(|error| ours("cannot wait for signals", error))?;
         let terminal = Terminal::find();
         let before = if options.outputs.is_empty() { Before::default() } else { Before::look(&options.outputs, &locks) };
         let started = spawn::start(&options.command, self.environment, inherited, terminal.filter(Terminal::is_for_the_command))?;
@@ -149,13 +129,5 @@ impl Shared<'_> {
             code = exit::BAD_OUTPUT;
         }
         Ended { report, code, streams, is_within_a_line, to_send: collected.to_send }
-    }
-}
-
-impl KeptStream {
-    /// A stream without a byte.
-    fn nothing() -> Self {
-        let blob = schema::id::BlobId::of(b"");
-        Self { total: 0, kept: 0, head: None, truncated: false, lost: 0, blob, place: KeptBytes::Memory(Vec::new()) }
     }
 }

@@ -1,12 +1,11 @@
 //! Signals as numbers, names and sets. `raw::main` blocks all of them first thing; `supervise` reads them from a descriptor.
 
 use nix::sys::signal::{SigSet, SigmaskHow, Signal as NixSignal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::process::Signal;
 
+pub(crate) use crate::raw::Number;
 use crate::raw::{self, REAL_TIME_FIRST};
-
-/// A signal's number.
-pub(crate) type Number = i32;
 
 const NAMES: &[(&str, Signal)] = &[
     ("HUP", Signal::HUP),
@@ -54,6 +53,11 @@ pub(crate) fn block() -> Inherited {
     }
     let before = all.thread_swap_mask(SigmaskHow::SIG_SETMASK).expect("a set of known signals can be blocked");
     Inherited(before)
+}
+
+/// The descriptor from which signals are read. Made before the start, so that none is missed.
+pub(crate) fn descriptor() -> std::io::Result<SignalFd> {
+    Ok(SignalFd::with_flags(&SigSet::all(), SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?)
 }
 
 /// Reads `TERM`, `SIGTERM` or `15`.

@@ -20,10 +20,18 @@ use rustix::pipe::PipeFlags;
 use rustix::process::Pid;
 use schema::wire::{HIDDEN_PREFIX, TOKEN_FILE_VARIABLE, TOKEN_VARIABLE};
 
-use crate::deliver::done::ThreadResult;
 use crate::signals::Inherited;
 use crate::terminal::Terminal;
+use crate::thread_result::ThreadResult;
 use crate::{exit, raw};
+
+/// Variables as we got them.
+pub(crate) type Environment = Vec<(OsString, OsString)>;
+
+/// The value of a variable, unless it is empty.
+pub(crate) fn variable<'a>(environment: &'a Environment, name: &str) -> Option<&'a OsStr> {
+    environment.iter().find(|(key, value)| key == name && !value.is_empty()).map(|(_, value)| value.as_os_str())
+}
 
 /// Why nothing was started.
 #[derive(Debug)]

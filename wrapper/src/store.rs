@@ -6,9 +6,8 @@
 //! - nothing fails: what cannot be kept is counted.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::io::{self, Read};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,11 +15,16 @@ use schema::id::BlobId;
 use schema::report::INLINE_LIMIT_BYTES;
 use schema::spool::Stream;
 
-use crate::deliver::live::Live;
+use crate::live::Live;
 
 pub(crate) use self::home::{Home, LazyDirectory, temporary};
+pub(crate) use files::{digest_of, ordered};
+
+pub(crate) use files::is_at;
+use files::{create, cut, in_order, push_ring, read_head, readable, write_at};
 use hashing::Hashing;
 
+mod files;
 mod hashing;
 mod home;
 
@@ -268,6 +272,9 @@ impl StreamStore {
         let (total, head, cap, tail) = (self.total, self.head_len(), self.cap, self.cap / 2);
         let wrapped = total > cap;
         let turn = if wrapped && tail > 0 { (total - head) % tail } else { 0 };
+        // A local job has its spool alone.
+        let is_delivered = self.live.is_some();
+        let at_hand = |path, file| if is_delivered { readable(path, file) } else { path };
         let (place, kept, gap_at, digest) = match self.held {
             StreamBuffer::Memory(mut bytes) => {
                 if wrapped {
@@ -279,26 +286,42 @@ impl StreamStore {
                 (KeptBytes::Memory(bytes), total.min(cap), head, Some(digest))
             }
             StreamBuffer::File(file) if !wrapped => {
-                drop(file);
                 let digest = self.hash.and_then(Hashing::finish);
-                (KeptBytes::File(self.path.take().expect("a file has a path")), total, head, digest)
+                let path = self.path.take().expect("a file has a path");
+                (KeptBytes::File(at_hand(path, file)), total, head, digest)
             }
             StreamBuffer::File(file) => {
                 let path = self.path.take().expect("a file has a path");
-                let kept = match in_order(&file, &path, head, cap, turn) {
-                    Ok(()) => cap,
-                    Err(_) => cut(&file, head),
-                };
-                (KeptBytes::File(path), kept, head, None)
+                match in_order(&file, &path, head, cap, turn) {
+                    // By another file in its place.
+                    Ok(()) if turn > 0 => (KeptBytes::File(path), cap, head, None),
+                    Ok(()) => (KeptBytes::File(at_hand(path, file)), cap, head, None),
+                    Err(_) => {
+                        let kept = cut(&file, head);
+                        (KeptBytes::File(at_hand(path, file)), kept, head, None)
+                    }
+                }
             }
             StreamBuffer::Broken { file, written, mut ring, seen } => {
                 if seen > ring.len() as u64 {
                     let turn = usize::try_from(seen % ring.len() as u64).expect("within the ring");
                     ring.rotate_left(turn);
                 }
-                let added = write_at(&file, &ring, written) as u64;
-                let kept = cut(&file, written + added);
-                (KeptBytes::File(self.path.take().expect("a file has a path")), kept, written, None)
+                let added = write_at(&file, &ring, written);
+                // Delivered from memory, as without a disk: what was said last tells why. A local job has its spool alone.
+                let is_for_memory = added < ring.len() && self.live.is_some() && written <= WITHOUT_FILE_BYTES / 2;
+                match is_for_memory.then(|| read_head(&file, written)).flatten() {
+                    Some(mut bytes) => {
+                        bytes.append(&mut ring);
+                        let (kept, digest) = (bytes.len() as u64, BlobId::of(&bytes));
+                        (KeptBytes::Memory(bytes), kept, written, Some(digest))
+                    }
+                    None => {
+                        let kept = cut(&file, written + added as u64);
+                        let path = self.path.take().expect("a file has a path");
+                        (KeptBytes::File(at_hand(path, file)), kept, written, None)
+                    }
+                }
             }
         };
         let digest = digest.or_else(|| match &place {
@@ -323,6 +346,12 @@ impl StreamStore {
 }
 
 impl KeptStream {
+    /// A stream without a byte.
+    pub(crate) fn nothing() -> Self {
+        let blob = schema::id::BlobId::of(b"");
+        Self { total: 0, kept: 0, head: None, truncated: false, lost: 0, blob, place: KeptBytes::Memory(Vec::new()) }
+    }
+
     /// Whether what is kept is in no file.
     pub(crate) fn is_in_memory(&self) -> bool {
         matches!(self.place, KeptBytes::Memory(_))
@@ -348,95 +377,6 @@ fn tell(live: &Live, stream: Stream, head: u64, at: u64, piece: &[u8]) {
     if good > 0 {
         live.in_memory(stream, &piece[..good]);
     }
-}
-
-/// Makes a new file, and the directories above it where they are missing, for our user alone. Nothing that is there is opened, and
-/// no symlink followed.
-fn create(path: &Path) -> io::Result<File> {
-    let mut options = File::options();
-    options.read(true).write(true).create_new(true).mode(0o600);
-    match options.open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let parent = path.parent().ok_or(error)?;
-            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
-            options.open(path)
-        }
-        other => other,
-    }
-}
-
-/// Writes all of `bytes`, and says how many the file took.
-fn write_at(file: &File, bytes: &[u8], at: u64) -> usize {
-    let mut written = 0;
-    while written < bytes.len() {
-        match file.write_at(&bytes[written..], at + written as u64) {
-            Ok(0) => break,
-            Ok(count) => written += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => break,
-        }
-    }
-    written
-}
-
-fn push_ring(ring: &mut Vec<u8>, seen: &mut u64, bytes: &[u8]) {
-    let limit = WITHOUT_FILE_BYTES as usize / 2;
-    let skipped = bytes.len().saturating_sub(limit);
-    for byte in &bytes[skipped..] {
-        let at = ((*seen + skipped as u64) % limit as u64) as usize;
-        if at == ring.len() {
-            ring.push(*byte)
-        } else {
-            ring[at] = *byte
-        }
-        *seen += 1;
-    }
-    *seen += skipped as u64;
-}
-
-/// Cuts the file, and says how many bytes it has then.
-fn cut(file: &File, length: u64) -> u64 {
-    match file.set_len(length) {
-        Ok(()) => length,
-        Err(_) => file.metadata().map_or(length, |metadata| metadata.len()),
-    }
-}
-
-/// What a stream's file is called while its tail is put into order.
-pub(crate) fn ordered(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".ordered");
-    PathBuf::from(name)
-}
-
-/// Puts a tail that starts in its middle into order, through a second file.
-fn in_order(file: &File, path: &Path, head: u64, cap: u64, turn: u64) -> io::Result<()> {
-    if turn == 0 {
-        return Ok(());
-    }
-    let ordered = ordered(path);
-    let copy = |to: &mut File| {
-        for (from, until) in [(0, head), (head + turn, cap), (head, head + turn)] {
-            let mut part = file;
-            part.seek(io::SeekFrom::Start(from))?;
-            let copied = io::copy(&mut part.take(until - from), to)?;
-            if copied != until - from {
-                return Err(io::Error::from(io::ErrorKind::UnexpectedEof));
-            }
-        }
-        to.flush()
-    };
-    let done = create(&ordered).and_then(|mut to| copy(&mut to)).and_then(|()| std::fs::rename(&ordered, path));
-    if done.is_err() {
-        // Nothing more can be done about a file that cannot be removed either.
-        let _ = std::fs::remove_file(&ordered);
-    }
-    done
-}
-
-/// Content address of what is in a file.
-pub(crate) fn digest_of(path: &Path) -> io::Result<BlobId> {
-    BlobId::of_reader(File::open(path)?)
 }
 
 #[cfg(test)]

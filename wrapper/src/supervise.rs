@@ -12,8 +12,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use nix::libc::SI_KERNEL;
-use nix::sys::signal::SigSet;
-use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::signalfd::SignalFd;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, kill_process_group};
@@ -79,11 +78,6 @@ enum Phase {
     Draining { until: Instant },
     Asked { until: Instant },
     Killed { until: Instant },
-}
-
-/// The descriptor from which signals are read. Made before the start, so that none is missed.
-pub(crate) fn signal_descriptor() -> std::io::Result<SignalFd> {
-    Ok(SignalFd::with_flags(&SigSet::all(), SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?)
 }
 
 struct SignalLoop<'a> {

@@ -19,7 +19,7 @@ use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
 use super::backoff;
 use super::target::{BearerToken, CaFile, DeliveryTarget};
-use crate::outputs::{FILE_LIMIT_BYTES, copy};
+use crate::copying::{FILE_LIMIT_BYTES, copy};
 
 /// Time for connection, proxy and TLS.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

@@ -15,9 +15,9 @@ use schema::wire::{HEARTBEAT_EVERY_MS, PIECE_LIMIT_BYTES, UPLOAD_LIMIT_BYTES, Wa
 use super::backoff::Backoff;
 use super::client::{FileAnswer, JobClient, ReportAnswer, RequestBody, RequestFault};
 use super::heart;
-use super::last::{Last, LastBytes};
-use super::live::{Live, NextAction, PendingBytes, StreamPiece};
 use super::progress::DeliveryProgress;
+use crate::last::{Last, LastBytes};
+use crate::live::{Live, NextAction, PendingBytes, StreamPiece};
 
 /// Smallest body that is tried when somebody between us and the scheduler refuses larger ones (413): proxies that limit bodies take
 /// a page's form at least.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use schema::wire::HEARTBEAT_EVERY_MS;
 
 use super::client::{JobClient, RequestFault};
-use super::live::Live;
+use crate::live::Live;
 
 /// Starts it. Without a thread to be had there are no signs of life; the pieces of the streams are some too.
 pub(crate) fn start(client: &Arc<JobClient>, live: &Arc<Live>) {

@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::room::ReportReserve;
 use crate::writer::say;
-use crate::{locks, outputs, store};
+use crate::{copying, store};
 
 /// The one name that nobody else uses: where it is, the names below are ours.
 const LOCK: &str = "spool.pvn-lock";
@@ -147,7 +147,7 @@ impl Spool {
         let lock = options.write(true).create(true).truncate(false).mode(0o600).open(directory.join(LOCK))?;
         match lock.try_lock() {
             // Whoever had it may have removed it meanwhile with all the rest.
-            Ok(()) if !locks::is_at(&lock, &directory.join(LOCK)) => Err(io::Error::from(io::ErrorKind::WouldBlock)),
+            Ok(()) if !store::is_at(&lock, &directory.join(LOCK)) => Err(io::Error::from(io::ErrorKind::WouldBlock)),
             Ok(()) => Ok(Self { directory: directory.to_owned(), room: ReportReserve::default(), _lock: lock }),
             Err(TryLockError::WouldBlock) => Err(io::Error::from(io::ErrorKind::WouldBlock)),
             Err(TryLockError::Error(error)) => Err(error),
@@ -195,7 +195,7 @@ impl Spool {
     pub(crate) fn keep(&self, name: &str, from: impl Read) -> io::Result<(PathBuf, BlobId)> {
         DirBuilder::new().recursive(true).mode(0o700).create(self.directory.join(FILES))?;
         let to = self.file(name);
-        match outputs::copy(from, &mut new(&to)?) {
+        match copying::copy(from, &mut new(&to)?) {
             Ok(blob) => Ok((to, blob)),
             Err(error) => {
                 // Whoever resumes would take a part of it for all of it, and the report may need the room.

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-use crate::locks;
+use crate::store;
 
 /// A file, a symlink or whatever else lay at a path.
 pub(super) struct PinnedFile(File);
@@ -29,6 +29,6 @@ impl PinnedFile {
 
     /// Whether it is what lies there now.
     pub(super) fn is_at(&self, path: &Path) -> bool {
-        locks::is_at(&self.0, path)
+        store::is_at(&self.0, path)
     }
 }

@@ -9,8 +9,8 @@ use schema::wire::{self, PLAN_VARIABLE};
 
 use super::cannot_tell;
 use crate::args::DeclaredInput;
-use crate::hand_over::{Environment, variable};
 use crate::spawn::SpawnRefusal;
+use crate::spawn::{Environment, variable};
 
 /// What to do when the variable is wrong.
 const UNSET: &str = "leave PVN_FETCH_PLAN_BLOB_ID as the scheduler set it for this job, or unset it where it is another job's";

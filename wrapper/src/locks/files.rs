@@ -92,12 +92,6 @@ fn make(place: &Path) -> io::Result<()> {
     Err(io::ErrorKind::PermissionDenied.into())
 }
 
-/// Whether what lies at the path is this very file.
-pub(crate) fn is_at(file: &File, path: &Path) -> bool {
-    let same = |there: std::fs::Metadata| file.metadata().is_ok_and(|ours| (ours.dev(), ours.ino()) == (there.dev(), there.ino()));
-    std::fs::symlink_metadata(path).is_ok_and(same)
-}
-
 /// The lock files of these declared files, in the order in which everybody takes them.
 pub(super) fn of<'a>(declared: &[&'a Path], place: Option<&Path>) -> Vec<(LockFile, &'a Path)> {
     // One place has one name, however it is written.

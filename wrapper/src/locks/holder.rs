@@ -5,8 +5,8 @@ use std::io::Read;
 
 use rustix::process::Pid;
 
-use crate::hand_over::Environment;
 use crate::process;
+use crate::spawn::Environment;
 
 /// Longest text of a lock file that is looked at, bytes.
 const LIMIT_BYTES: u64 = 1024;

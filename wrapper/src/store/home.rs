@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::deliver::live::Live;
+use crate::live::Live;
 use crate::writer::say;
 
 /// Most directories that are tried where the usual one is not ours alone.

@@ -54,25 +54,45 @@ fn without_a_writable_disk_a_bounded_head_and_tail_are_kept_and_the_rest_counted
     }
 }
 
-#[test]
-fn a_file_that_takes_no_more_keeps_its_head_and_the_rest_is_counted() {
+/// A stream that has `good` bytes in its file, which takes no more then, and `lost` bytes that come after. Whether it is delivered.
+fn broken(good: &[u8], lost: &[u8], is_delivered: bool) -> (tempfile::TempDir, KeptStream) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("stdout");
-    std::fs::write(&path, b"good").unwrap();
-    let mut store = StreamStore::new(
-        Some(&Home { directory: Some(LazyDirectory::At(directory.path().into())), live_after: None, live: None }),
-        Stream::Stdout,
-        1 << 20,
-    );
+    std::fs::write(&path, good).unwrap();
+    let live = is_delivered.then(Arc::default);
+    let home = Home { directory: Some(LazyDirectory::At(directory.path().into())), live_after: None, live };
+    let mut store = StreamStore::new(Some(&home), Stream::Stdout, 4 << 20);
     // A descriptor that cannot be written, as a full disk would have it.
     store.held = StreamBuffer::File(File::open(&path).unwrap());
     store.path = Some(path);
-    store.total = 4;
-    store.push(b"lost", Instant::now());
-    let kept = store.finish();
-    assert_eq!((kept.total, kept.head, kept.lost, kept.truncated), (8, Some(4), 4, false));
-    assert_eq!(kept.read(100).unwrap().unwrap(), b"good");
-    assert_eq!(kept.blob, BlobId::of(b"good"));
+    store.total = good.len() as u64;
+    store.push(lost, Instant::now());
+    (directory, store.finish())
+}
+
+#[test]
+fn a_file_that_takes_no_more_keeps_its_head_and_the_rest_is_counted() {
+    for (good, is_delivered) in [(b"good".to_vec(), false), (b"good".repeat(100_000), true)] {
+        let (_directory, kept) = broken(&good, b"lost", is_delivered);
+        let length = good.len() as u64;
+        assert_eq!((kept.total, kept.head, kept.lost, kept.truncated), (length + 4, Some(length), 4, false));
+        assert!(kept.read(u64::MAX - 1).unwrap().unwrap() == good, "the head is what was good");
+        assert_eq!(kept.blob, BlobId::of(&good));
+    }
+}
+
+#[test]
+fn what_is_delivered_keeps_its_tail_in_memory_when_the_file_takes_no_more() {
+    let (_directory, kept) = broken(b"good", b"and the reason", true);
+    assert_eq!((kept.total, kept.head, kept.lost, kept.kept), (18, None, 0, 18));
+    assert_eq!(kept.read(100).unwrap().unwrap(), b"goodand the reason");
+    let long = b"0123456789".repeat(100_000);
+    let (_directory, kept) = broken(b"good", &long, true);
+    let ring = WITHOUT_FILE_BYTES / 2;
+    assert_eq!((kept.total, kept.head, kept.kept), (1_000_004, Some(4), ring + 4));
+    let expected = [b"good", &long[long.len() - ring as usize..]].concat();
+    assert!(kept.read(u64::MAX - 1).unwrap().unwrap() == expected, "head and tail");
+    assert_eq!(kept.blob, BlobId::of(&expected));
 }
 
 #[test]

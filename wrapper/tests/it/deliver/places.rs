@@ -97,6 +97,26 @@ fn a_report_that_could_not_be_kept_is_not_said_to_be() {
 }
 
 #[test]
+fn what_a_command_says_after_it_filled_the_disk_of_the_spool_arrives() {
+    let test = "what_a_command_says_after_it_filled_the_disk_of_the_spool_arrives";
+    let scheduler = Scheduler::start();
+    let place = tempfile::tempdir().unwrap();
+    let run = r#"mount -t tmpfs -o size=1m none "$1" && cd "$1" || exit 99
+        exec "$2" exec --spool "$1/s" -- sh -c 'sleep 1; head -c 2000000 /dev/zero > fill 2>/dev/null
+            for i in $(seq 20000); do echo $i; done; echo no room >&2; exit 4' > /dev/null"#;
+    let mut command = std::process::Command::new("unshare");
+    command.args(["--mount", "sh", "-c", run, "sh"]).arg(place.path()).arg(env!("CARGO_BIN_EXE_pvn-wrapper"));
+    command.env("PVN_API_URL", scheduler.url()).env("PVN_TOKEN", TOKEN).env("PVN_JOB_ID", JOB);
+    let output = command.output().expect("unshare can be started");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    if said.contains("unshare:") || said.contains("mount:") {
+        return crate::skipped(test, said.trim());
+    }
+    let told = scheduler.check();
+    assert_eq!((told.exit_code, told.stdout_bytes, told.stderr_bytes, told.lost_bytes), (Some(4), 108_894, 8, 0), "{said} {told:?}");
+}
+
+#[test]
 fn a_plan_for_which_there_is_no_room_is_said_to_be_lost_and_the_rest_is_delivered() {
     let scheduler = Scheduler::start();
     let test = "a_plan_for_which_there_is_no_room_is_said_to_be_lost_and_the_rest_is_delivered";

@@ -111,3 +111,19 @@ fn a_heartbeat_that_somebody_else_answers_neither_stops_the_command_nor_ends_the
         check(&scheduler, &run);
     });
 }
+
+/// Signs of life get through, and nothing else: who hears them would wait for a report that lies in the log.
+#[test]
+fn a_wrapper_whose_report_went_into_the_log_sends_no_more_signs_of_life() {
+    let scheduler = Scheduler::start().with(|request, _| match request.method.as_str() {
+        "PUT" | "PATCH" | "HEAD" => {
+            Do::Answer(Reply { body: "<h1>405</h1>".into(), ..Reply::empty(405).with("Content-Type", "text/html") })
+        }
+        _ => Do::Usual,
+    });
+    let run = shell(&scheduler, &["--deliver-for", "40s"], "echo out; sleep 1").run();
+    assert_eq!(run.code, 0);
+    assert!(run.stderr.contains("pvn-wrapper-report"), "{}", run.stderr);
+    let beats = scheduler.count("POST /heartbeat");
+    assert!((1..=5).contains(&beats), "{beats} in 40 s, of which the line came after 11");
+}

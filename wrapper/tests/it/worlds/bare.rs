@@ -6,6 +6,8 @@ use std::process::Command;
 use schema::id::BlobId;
 use schema::spool::Stream;
 
+use crate::deliver::shell;
+use crate::run::until;
 use crate::scheduler::{JOB, Scheduler, TOKEN};
 use crate::skipped;
 
@@ -35,4 +37,22 @@ fn p8_in_bare_surroundings_everything_is_delivered_all_the_same() {
     assert_eq!((told.exit_code, told.exec_error), (Some(0), None));
     assert_eq!((scheduler.bytes(Stream::Stdout), scheduler.bytes(Stream::Stderr)), (b"out\n".to_vec(), b"err\n".to_vec()));
     assert_eq!(scheduler.state().files["plan"], BlobId::of(b"the plan\n"));
+}
+
+/// As builds do that begin in a clean /tmp.
+#[test]
+fn p8_a_command_that_clears_the_directory_of_the_spool_loses_no_output() {
+    let scheduler = Scheduler::start();
+    let script = "echo first; sleep 0.5; rm -rf pvn; head -c 3000000 /dev/zero | tr '\\0' x; echo err >&2";
+    let running = shell(&scheduler, &[], script).spawn();
+    let spool = running.path("pvn");
+    until("the spool is there", || spool.exists().then_some(()));
+    let run = running.wait();
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let told = scheduler.check();
+    assert_eq!((told.exit_code, told.lost_bytes, told.stdout_bytes), (Some(0), 0, 3_000_006));
+    let expected = [b"first\n".as_slice(), &vec![b'x'; 3_000_000]].concat();
+    assert!(scheduler.bytes(Stream::Stdout) == expected, "{} bytes", scheduler.bytes(Stream::Stdout).len());
+    assert_eq!(scheduler.bytes(Stream::Stderr), b"err\n");
+    assert!(!run.stderr.contains("not delivered"), "{}", run.stderr);
 }

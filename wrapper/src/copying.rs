@@ -10,6 +10,9 @@ use rustix::fs::MemfdFlags;
 use schema::id::BlobId;
 use schema::mask::{Masker, Secrets};
 
+/// Largest output file, 4 GiB: a plan or an explanation has some megabytes, and what is stored for thirty days needs a limit.
+pub(crate) const FILE_LIMIT_BYTES: u64 = 4 << 30;
+
 /// Longest text that is masked into memory where there is no disk, bytes: more than people read.
 const MEMORY_LIMIT_BYTES: u64 = 4 << 20;
 
@@ -35,7 +38,7 @@ impl<R: Read, W: Write> Read for Copying<'_, R, W> {
 }
 
 /// A text as it may be shown.
-pub(super) struct Masked<'a, R> {
+pub(crate) struct Masked<'a, R> {
     from: R,
     secrets: &'a Secrets,
     masker: Masker,
@@ -45,7 +48,7 @@ pub(super) struct Masked<'a, R> {
 }
 
 impl<'a, R: Read> Masked<'a, R> {
-    pub(super) fn new(from: R, secrets: &'a Secrets) -> Self {
+    pub(crate) fn new(from: R, secrets: &'a Secrets) -> Self {
         Self { from, secrets, masker: Masker::default(), shown: Vec::new(), at: 0, ended: false }
     }
 }
@@ -67,7 +70,7 @@ impl<R: Read> Read for Masked<'_, R> {
 }
 
 /// A copy in memory, as a path that is good as long as we live.
-pub(super) fn in_memory(from: impl Read) -> io::Result<(PathBuf, BlobId)> {
+pub(crate) fn in_memory(from: impl Read) -> io::Result<(PathBuf, BlobId)> {
     let mut file = File::from(rustix::fs::memfd_create("output", MemfdFlags::CLOEXEC)?);
     let blob = copy(from.take(MEMORY_LIMIT_BYTES + 1), &mut file)?;
     if file.metadata()?.len() > MEMORY_LIMIT_BYTES {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use schema::spool::{LIVE_AFTER_MS, Stream};
 use schema::wire::PIECE_LIMIT_BYTES;
 
-use super::last::Last;
+use crate::last::Last;
 
 /// Shortest time between two pieces of a stream while the command runs, so that a command which logs line by line does not
 /// cost a request a line; below what a person watching notices.
@@ -38,6 +38,8 @@ struct LiveState {
     /// When the scheduler last answered as it should.
     heard_at: Option<Instant>,
     cancelled: bool,
+    /// Whether no more signs of life are wanted.
+    silent: bool,
     /// Whether somebody sleeps on `changed`: waking nobody costs nothing.
     sleepers: u32,
 }
@@ -187,10 +189,19 @@ impl Live {
     pub(crate) fn beat(&self, every: Duration) -> bool {
         let until = Instant::now() + every;
         let mut state = self.lock();
-        while state.over.is_none() && Instant::now() < until {
+        let is_wanted = |state: &LiveState| state.over.is_none() && !state.silent;
+        while is_wanted(&state) && Instant::now() < until {
             state = self.sleep(state, Some(until));
         }
-        state.over.is_none()
+        is_wanted(&state)
+    }
+
+    /// What is to be known of the run lies where it is looked for by whoever hears nothing any more. Where signs of life get through
+    /// and a report does not, as behind a gateway that takes one method and not the other, they would say that all is well.
+    pub(crate) fn fall_silent(&self) {
+        let mut state = self.lock();
+        state.silent = true;
+        self.wake(&state);
     }
 
     /// Waits before another try, at most until delivering is no longer tried; `cut_short`: not beyond the end of the
