@@ -24,6 +24,10 @@ use std::time::SystemTime;
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW};
 use schema::id::BlobId;
 
+mod hand_over;
+
+pub use hand_over::{HandOver, unusable};
+
 /// Directory of what is not complete yet. Emptied at start.
 const UNFINISHED: &str = "new";
 
@@ -34,19 +38,6 @@ pub enum Keep {
     Synced,
     /// When the kernel gets to it: some seconds later.
     Lazy,
-}
-
-/// A blob for a command's input.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum HandOver {
-    /// The file, whose bytes were just found to have that digest.
-    File(PathBuf),
-    /// It is empty and needs no file.
-    Empty,
-    /// It is not here, or not any more.
-    Absent,
-    /// The file is not what was put there. In words, with what to do.
-    Damaged(String),
 }
 
 /// The store. Cloned freely.
@@ -94,6 +85,11 @@ impl Blobs {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&unfinished)?;
         // Links to it are made in other directories.
         Ok(Self { root: std::path::absolute(root)?.into(), next: Arc::default(), sweeping: Arc::default() })
+    }
+
+    /// The directory of all of them.
+    pub fn root(&self) -> &Path {
+        &self.root
     }
 
     /// Where a blob is, if it is there: two digits, then the rest, so that no directory gets too long.
@@ -183,27 +179,6 @@ impl Blobs {
     pub async fn read_later(&self, id: BlobId, offset: u64, limit: usize) -> io::Result<Option<Vec<u8>>> {
         let blobs = self.clone();
         tokio::task::spawn_blocking(move || blobs.read(id, offset, limit)).await.map_err(io::Error::other)?
-    }
-
-    /// The blob for a command that is to work with it: read whole, and its digest compared with its name. Blocks.
-    ///
-    /// # Errors
-    /// When the disk fails.
-    pub fn hand_over(&self, id: BlobId) -> io::Result<HandOver> {
-        if is_empty(id) {
-            return Ok(HandOver::Empty);
-        }
-        let path = self.path(id);
-        let Some(file) = present(File::open(&path))? else { return Ok(HandOver::Absent) };
-        let found = BlobId::of_reader(&file)?;
-        if found == id {
-            return Ok(HandOver::File(path));
-        }
-        let (path, length) = (path.display(), file.metadata()?.len());
-        tracing::error!(%id, %path, length, "a blob is damaged: it is not what was put there");
-        Ok(HandOver::Damaged(format!(
-            "{id} is damaged on the scheduler's disk ({path} has {length} bytes with another digest), so it is not used; the next fetch makes a new one"
-        )))
     }
 
     /// Stores these bytes.

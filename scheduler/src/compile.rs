@@ -41,6 +41,7 @@ pub use cluster::{
     verbatim,
 };
 pub use configs::{BUILT_IN_RUNTIME, Configs, key, kind_name};
+pub use job_file::JOB_DEADLINE_LIMIT_S;
 pub use problem::DocumentKey;
 pub use value::{Seal, SecretValue, StoredValue, Values};
 

@@ -10,20 +10,20 @@ use std::time::Duration;
 use engine::limiter::{Limit, Limits};
 use futures::FutureExt;
 use schema::time::Timestamp;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::belongs::{self, BelongsError};
+use crate::belongs;
 use crate::blobs::Blobs;
 use crate::clock::Clock;
 use crate::compile::Options;
 use crate::delivery::{self, Delivery, TokenSigner};
 use crate::driver::{self, Driver, DriverParts, Handle};
-use crate::http::{self, Api, OutputRange, ReadOutput, Tls, TlsError};
+use crate::http::{self, Api, OutputRange, ReadOutput, Tls};
 use crate::identity;
-use crate::key::{self, KeyError};
+use crate::key;
 use crate::local_root;
 use crate::private;
 use crate::retention::Retention;
@@ -32,13 +32,16 @@ use crate::runner::cluster::ClusterRunner;
 use crate::runner::local::{self, LocalRunner};
 use crate::runner::router::RunnerRouter;
 use crate::runner::{News, Runner};
-use crate::secrets::{KEY_FILE, SealError, Sealer};
+use crate::secrets::{KEY_FILE, Sealer};
 use crate::settings::{Settings, SettingsError};
 use crate::spools;
-use crate::store::{DataDirLock, LeaseHolder, LockError, Store, StoreError};
+use crate::store::{DataDirLock, LeaseHolder, Store, StoreError};
+
+pub use error::{RunError, StartError};
 
 use places::OpenedDirectories;
 
+mod error;
 mod full;
 mod places;
 mod prepare;
@@ -57,97 +60,6 @@ const CLOCK_EVERY: Duration = Duration::from_secs(1);
 
 /// Longest graceful stop. Jobs go on without the daemon, so nothing needs longer.
 const STOP_WITHIN: Duration = Duration::from_secs(10);
-
-/// Why the daemon does not start.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// The machine's clock is before all time: no answer over HTTP can carry its date.
-    #[error("the clock of this machine shows {0}, before 1970; set it, by NTP or with `date --set`, and start again")]
-    Clock(Timestamp),
-    /// The settings cannot be served.
-    #[error(transparent)]
-    Settings(#[from] SettingsError),
-    /// Another daemon has the data directory.
-    #[error(transparent)]
-    Lock(#[from] LockError),
-    /// The data directory is another database's.
-    #[error(transparent)]
-    Belongs(#[from] BelongsError),
-    /// The certificate cannot be used.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    /// The key cannot be used.
-    #[error(transparent)]
-    Seal(#[from] SealError),
-    /// The key is not there, or is another one.
-    #[error(transparent)]
-    Key(KeyError),
-    /// The database cannot be used.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// Somebody else listens there.
-    #[error("{0} is taken, perhaps by another pvn-scheduler; stop that one, or give another --listen")]
-    Taken(SocketAddr),
-    /// The disk is full, also with the reserve.
-    #[error("{full}")]
-    NoRoom {
-        /// What there is, and what to do.
-        full: String,
-        /// What failed.
-        source: Box<StartError>,
-    },
-    /// A file, directory or address cannot be had.
-    #[error("failed to {what}")]
-    Io {
-        /// What was tried, with the path or address.
-        what: String,
-        /// What the system said.
-        source: io::Error,
-    },
-}
-
-impl From<KeyError> for StartError {
-    fn from(error: KeyError) -> Self {
-        match error {
-            KeyError::Seal(error) => Self::Seal(error),
-            KeyError::Store(error) => Self::Store(error),
-            refused => Self::Key(refused),
-        }
-    }
-}
-
-/// Why a running daemon ended without being asked to.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// The driver must stop.
-    #[error(transparent)]
-    Driver(#[from] driver::Fatal),
-    /// The HTTP server broke.
-    #[error("the HTTP server on {address} broke")]
-    Http {
-        /// Where it listened.
-        address: SocketAddr,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The machine's clock was set before all time: no answer over HTTP can carry its date, and no certificate can be checked.
-    #[error(
-        "the clock of this machine was set to {0}, before 1970; set it, by NTP or with `date --set`, and start again: jobs go on meanwhile"
-    )]
-    Clock(Timestamp),
-    /// Another daemon has the database.
-    #[error(transparent)]
-    Lease(StoreError),
-    /// A directory that it works in is another one now, or gone.
-    #[error(
-        "the directory {} was removed or replaced while this daemon used it; this daemon starts nothing any more and ends, its jobs go on: \
-         put it back and start again. Where it is lost start without it, and how what ran in it ended is told as unknown", .0.display()
-    )]
-    Removed(PathBuf),
-    /// A task panicked: our bug.
-    #[error("a task of the daemon died: {0}; please report this with what was logged before")]
-    Died(String),
-}
 
 /// A running daemon.
 #[derive(Debug)]
@@ -196,12 +108,13 @@ impl Daemon {
         let data = &settings.data_dir;
         let database = settings.database_file()?;
         private::data_directory(data, &database).map_err(io_error(format!("use the data directory {}", data.display())))?;
-        let lock = DataDirLock::take(data)?;
+        let lock = DataDirLock::take(data).await?;
         let way = ReserveAtOpen::make(&database);
         belongs::check(data, &database).await?;
         let (listener, address) = listen(settings.listen)?;
 
-        let (store, sealer) = open_store(settings, &database, &clock).await?;
+        let refused = watch::Sender::new(None);
+        let (store, sealer) = open_store(settings, &database, &clock, refused.subscribe()).await?;
         let blobs = Blobs::open(&data.join("blobs")).map_err(io_error(format!("open the blobs in {}", data.display())))?;
         full::prune(&way, &store, &blobs, settings.retain, &clock).await;
         let (news, news_in) = mpsc::channel(NEWS_LIMIT);
@@ -226,8 +139,12 @@ impl Daemon {
                 .map_err(io_error(format!("open what is known of clusters in {}", data.display())))?;
 
         let restored = store.restored_at().await?;
-        if let Some(at) = &restored {
-            tracing::warn!("restored from a backup at {at}: it observes and applies nothing; `pvn-scheduler activate` lets it act");
+        match &restored {
+            Some(at) => {
+                tracing::warn!("restored from a backup at {at}: it observes and applies nothing; `pvn-scheduler activate` lets it act")
+            }
+            None if settings.observer => tracing::warn!("observer mode: it looks, and applies nothing"),
+            None => {}
         }
         let stop = CancellationToken::new();
         let parts = DriverParts {
@@ -243,8 +160,9 @@ impl Daemon {
             holds_applies: settings.holds_applies,
             options: Options { everything_local: settings.all_local },
         };
-        // Before anything is started that would use it.
+        // Before anything is started that would use them.
         let reserve = way.take_back();
+        let opened = OpenedDirectories::of(data, refused);
         let Driver { handle, done: driver } = Driver::start(parts, stop.child_token()).await?;
         let retention = Retention::of_daemon(store.clone(), blobs.clone(), settings.retain, clock.clone(), runner.clone(), reserve);
         let retention = AbortOnDropHandle::new(tokio::spawn(retention.run(stop.child_token())));
@@ -254,7 +172,7 @@ impl Daemon {
         let http = tokio::spawn(http::serve(listener, tls, api, stop.child_token()));
         let owned = store.clone();
         let lease = AbortOnDropHandle::new(tokio::spawn(async move { owned.keep_lease().await }));
-        let places = AbortOnDropHandle::new(tokio::spawn(OpenedDirectories::of(data).gone()));
+        let places = AbortOnDropHandle::new(tokio::spawn(opened.gone()));
         tracing::info!(%url, data = %data.display(), "ready");
         Ok(Self { address, handle, store, runner, cluster, delivery, stop, driver, http, lease, places, clock, retention, _lock: lock })
     }
@@ -365,13 +283,19 @@ fn listen(at: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
 
 /// Opens the database as its owner, or makes it, with the key that seals what is secret in it; both know each other then, and the
 /// directory.
-async fn open_store(settings: &Settings, database: &Path, clock: &Clock) -> Result<(Store, Sealer), StartError> {
+async fn open_store(
+    settings: &Settings,
+    database: &Path,
+    clock: &Clock,
+    refused: watch::Receiver<Option<String>>,
+) -> Result<(Store, Sealer), StartError> {
     let data = &settings.data_dir;
     let key_file = settings.secret_key_file.clone().unwrap_or_else(|| data.join(KEY_FILE));
     let sealer = key::open(&key_file, database).await?;
     private::database(database).map_err(io_error(format!("make the database {}", database.display())))?;
     let id = identity::of(data).map_err(io_error(format!("tell the data directory {}", data.display())))?;
-    let store = Store::open_as(database, sealer.clone(), &LeaseHolder::here(id, data, clock.now())).await?.beside(data);
+    let owner = LeaseHolder::here(id, data, clock.now());
+    let store = Store::open_as(database, sealer.clone(), &owner).await?.beside(data, places::in_data(data), refused);
     key::note(&store, &key_file, database).await?;
     belongs::note(data, database, &store).await?;
     prepare::prepare(&store, clock, data).await?;

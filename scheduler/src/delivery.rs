@@ -27,13 +27,12 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use schema::id::{BlobId, JobId};
-use schema::report::Report;
 use schema::spool::Stream;
 use schema::time::Timestamp;
 use schema::wire::{HEARTBEAT_EVERY_MS, TOKEN_VARIABLE, URL_VARIABLE};
@@ -54,14 +53,17 @@ mod settle;
 mod staging;
 mod token;
 mod upload;
+mod uploading;
 
 pub use accept::is_same;
 pub use records::{RECORDS_OF_A_JOB, UploadRecords};
 pub use staging::{FILES_LIMIT, FILES_LIMIT_BYTES, FileTaken, STREAM_LIMIT_BYTES};
 pub use token::{JobToken, TokenRefusal, TokenSigner};
 pub use upload::{Incoming, Reported, StreamTaken, Upload, UploadError};
+pub use uploading::Holds;
 
 use staging::{JobTerms, Staging};
+use uploading::{EarlierUpload, UploadingJob, UploadsState, take_up};
 
 /// Pieces that are written or hashed at the same time: a few more than cores, for most of the time they wait for the disk.
 const BLOCKING_LIMIT: usize = 8;
@@ -110,48 +112,6 @@ struct DeliveryInner {
     blocking: Blocking,
     tasks: TaskTracker,
     stop: CancellationToken,
-}
-
-/// A job that uploads.
-#[derive(Debug)]
-struct UploadingJob {
-    order: JobTerms,
-    directory: PathBuf,
-    news: News,
-    state: Mutex<UploadsState>,
-    cancelled: AtomicBool,
-    /// From when on what ends of it was ended because its time is over, once that was done.
-    over_time: OnceLock<Timestamp>,
-    staging: Arc<tokio::sync::Mutex<Staging>>,
-    /// The job's end is stored and the job forgotten.
-    stored: CancellationToken,
-}
-
-#[derive(Debug)]
-struct UploadsState {
-    signs: Signs,
-    /// Whether the runner's news have the start.
-    started: bool,
-    /// When the first sign of life came, also in an earlier life of the daemon.
-    started_at: Option<Timestamp>,
-    /// Whether they have its end. Then the database decides about what still comes.
-    over: bool,
-    holds: Holds,
-    /// The report of an earlier life that was accepted as its end, until it is told.
-    accepted: Option<Box<Report>>,
-}
-
-/// Which reports of a job do not end it before its place says how its container ended. Of a job whose order says so ([`JobTerms`])
-/// it is all of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Holds {
-    /// None: what the place says adds nothing.
-    #[default]
-    Nothing,
-    /// That of a command that somebody stopped: the place knows more of why.
-    Stopped,
-    /// All: the place is about to end it, or was not looked at yet.
-    All,
 }
 
 impl Delivery {
@@ -206,6 +166,15 @@ impl Delivery {
         };
         let token = JobToken { job: spec.job, attempt: entry.order.attempt, expires_at: entry.order.expires_at };
         Ok(vec![(URL_VARIABLE.to_owned(), self.inner.url.clone()), (TOKEN_VARIABLE.to_owned(), self.inner.tokens.issue(&token))])
+    }
+
+    /// Why an input of a job that is to be made cannot be handed over to it, if one cannot.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub async fn lost_input(&self, spec: &JobSpec) -> io::Result<Option<String>> {
+        let (blobs, inputs) = (self.inner.blobs.clone(), spec.inputs.clone());
+        self.inner.blocking.run(move || blobs.lost(&inputs)).await
     }
 
     /// Takes up the jobs among `unfinished` that were handed over before a restart, and returns them; what else is here is
@@ -407,48 +376,4 @@ impl DeliveryInner {
             room.send(RunnerEvent::Ended { job: entry.order.job, end, gone });
         }
     }
-}
-
-impl UploadingJob {
-    /// Whether this report waits for the end of the job's container.
-    fn holds(&self, report: &Report) -> bool {
-        let holds = self.state.lock().expect("nobody panics with the lock").holds;
-        let is_held = holds == Holds::All || (holds == Holds::Stopped && report.stopped_by.is_some());
-        self.order.ends_with_its_container || is_held
-    }
-
-    /// The blob behind what `--in` names, if this job may see it.
-    fn input(&self, reference: &str) -> Option<BlobId> {
-        let named = |(name, blob): &&(String, BlobId)| name == reference || reference.parse() == Ok(*blob);
-        self.order.inputs.iter().find(named).map(|(_, blob)| *blob)
-    }
-}
-
-/// What an earlier life of the daemon left of a job.
-struct EarlierUpload {
-    order: JobTerms,
-    staging: Staging,
-    report: Option<Box<Report>>,
-}
-
-/// The jobs in the directory that are not over; the others are removed. One that cannot be read is left alone: its bytes may
-/// be of use to a person.
-fn take_up(directory: &Path, unfinished: &HashSet<JobId>) -> io::Result<Vec<EarlierUpload>> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(directory)? {
-        let path = entry?.path();
-        // What has another name is not ours.
-        let Some(job) = path.file_name().and_then(|name| name.to_str()?.parse::<JobId>().ok()) else { continue };
-        match take_up_one(&path, unfinished.contains(&job)) {
-            Ok(left) => found.extend(left),
-            Err(error) => tracing::error!(%job, %error, "the uploads of a job cannot be taken up; it is not known here any more"),
-        }
-    }
-    Ok(found)
-}
-
-fn take_up_one(path: &Path, is_wanted: bool) -> io::Result<Option<EarlierUpload>> {
-    let order = if is_wanted { Staging::read_order(path)? } else { None };
-    let Some(order) = order else { return remove_all(path).map(|()| None) };
-    Ok(Some(EarlierUpload { order, report: Staging::report(path)?, staging: Staging::open(path.to_owned())? }))
 }

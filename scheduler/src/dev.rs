@@ -5,6 +5,7 @@
 //! A service is released when it has no release in one of its channels, when its config has changed since `dev` last
 //! released it, or when other parameters are given. So running `dev` again over the same data goes on where it was.
 
+mod arguments;
 mod files;
 mod found;
 mod memory;
@@ -16,22 +17,24 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::Args;
 use futures::future::OptionFuture;
 use pvnctl::client::{Client, Events, Token};
 use pvnctl::console::Console;
 use pvnctl::failure::Failure;
 use pvnctl::files::Files;
-use pvnctl::typed::{Typed, shell_word};
+use pvnctl::typed::Typed;
 use pvnctl::wait::{self, FailedIn, GoalVerdict};
 use pvnctl::when;
 use schema::api::LogEntry;
+use schema::shown::shell_path;
 use tokio::time::Instant;
 
 use crate::daemon::{Daemon, StartError};
-use crate::settings::{Settings, listen_address};
+use crate::settings::Settings;
 use crate::signals::{INTERRUPTED, Stops};
 use crate::store::LockError;
+pub use arguments::Arguments;
+
 use files::{ApplyResult, DevInputs, Wish};
 use watch::ConfigWatch;
 
@@ -47,57 +50,6 @@ const CATCH_UP_WITHIN: Duration = Duration::from_secs(2);
 /// Exit codes of `--until-converged`, as those of `pvnctl services wait`.
 const FAILED: u8 = 2;
 const TIMEOUT: u8 = 3;
-
-const EXAMPLES: &str = "\
-Examples:
-  pvn-scheduler dev examples/quickstart
-  pvn-scheduler dev examples/quickstart --watch
-  pvn-scheduler dev deploy --param image=v2 --until-converged --timeout 5m
-  pvn-scheduler dev deploy --secret db-password=password.txt
-
-Exit codes:
-  0  stopped by hand; with --until-converged: everything is CONVERGED
-  1  the config is broken, somebody released something else, or another error
-  2  with --until-converged: something FAILED
-  3  with --until-converged: the timeout came first
-  130  with --until-converged: stopped by hand";
-
-/// What can be typed after `dev`.
-#[derive(Debug, Clone, Args)]
-#[command(after_help = EXAMPLES)]
-pub struct Arguments {
-    /// Directory with *.pvn.yaml files; `DIR/...` takes also those below. Commands run in it
-    #[arg(value_name = "DIR")]
-    pub dir: PathBuf,
-    /// Address to listen on [default: 127.0.0.1:7780, or a free port when that is taken]
-    #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
-    pub listen: Option<SocketAddr>,
-    /// Where everything is kept [default: DIR/.pvn]
-    #[arg(long, value_name = "DIR")]
-    pub data_dir: Option<PathBuf>,
-    /// Apply again when files change
-    #[arg(long)]
-    pub watch: bool,
-    /// Value of a parameter, for every service that has it; everything after the first `=` is the value
-    #[arg(long = "param", value_name = "NAME=VALUE")]
-    pub params: Vec<String>,
-    /// Value of a secret, from a file (less one line end), kept sealed in the data directory; another value releases every service
-    #[arg(long = "secret", value_name = "KEY=FILE")]
-    pub secrets: Vec<String>,
-    /// End when every service has converged, or one has failed
-    #[arg(long)]
-    pub until_converged: bool,
-    /// With --until-converged: longest wait, as in 90s or 10m
-    #[arg(long, value_name = "DURATION", default_value = "1h", requires = "until_converged")]
-    pub timeout: schema::schedule::Duration,
-}
-
-impl Arguments {
-    /// The directory itself, without the `...` that asks for those below.
-    fn root(&self) -> &Path {
-        if self.dir.ends_with("...") { self.dir.parent().unwrap_or(Path::new(".")) } else { &self.dir }
-    }
-}
 
 /// Runs until Ctrl-C, or until everything has converged when asked to; returns the exit code.
 pub async fn run(arguments: Arguments) -> u8 {
@@ -223,7 +175,7 @@ impl Session {
         let token = Token { text: token.trim().to_owned(), origin: file.display().to_string() };
         let client = Client::new(&server, None, Some(token))?;
         let place = if address == USUAL { String::new() } else { format!("PVN_SERVER={server} ") };
-        console.typed = Typed::after(&format!("{place}PVN_DATA_DIR={}", shell_word(&data_dir.display().to_string())));
+        console.typed = Typed::after(&format!("{place}PVN_DATA_DIR={}", shell_path(&data_dir)));
         console.data(&story::banner(&server, &console.typed, console.colours_stdout()))?;
         console.flush()?;
         let is_new = !memory::is_there(&data_dir);

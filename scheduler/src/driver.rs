@@ -51,12 +51,11 @@ mod together;
 mod words;
 mod world;
 
+pub use crate::names::InstanceNames;
 pub use handle::Handle;
 pub use metrics::LoopMetrics;
-pub use outcome::PLAN;
 pub use planner::new_token;
 pub use run::Fatal;
-pub use world::InstanceNames;
 
 /// Calls that wait for the loop; it takes many at a time, so this is some batches' worth.
 const CALLS_LIMIT: usize = 1024;
@@ -216,6 +215,7 @@ impl Driver {
             broken: broken_out,
             runner: runner.clone(),
             lost: recovered.lost.as_slice().into(),
+            is_observer: observer,
         };
         let release_seq = recovered.world.counters.release;
         let releases_above = store.releases_above().await?;

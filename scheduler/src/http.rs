@@ -14,6 +14,7 @@ mod limits;
 mod lookup;
 mod openapi;
 mod serve;
+mod streams;
 mod tls;
 mod unread;
 mod upload;
@@ -25,7 +26,6 @@ use axum::Router;
 use schema::id::JobId;
 use schema::report::Report;
 use schema::spool::Stream;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
@@ -34,7 +34,8 @@ use crate::driver::Handle;
 use crate::store::Store;
 
 pub use serve::serve;
-pub use tls::{Tls, TlsError, authorities};
+pub use streams::EventStreams;
+pub use tls::{Tls, TlsError, TlsFiles, authorities};
 
 /// Which bytes of a job's output are wanted.
 #[derive(Debug, Clone)]
@@ -73,7 +74,7 @@ pub struct Api {
     /// Ends the streams, softly.
     pub stop: CancellationToken,
     /// Room for streams of server-sent events.
-    pub streams: Arc<Semaphore>,
+    pub streams: EventStreams,
 }
 
 impl Api {
@@ -87,7 +88,7 @@ impl Api {
         open_metrics: bool,
         stop: CancellationToken,
     ) -> Self {
-        Self { store, driver, output, delivery, clock, open_metrics, stop, streams: Arc::new(Semaphore::new(limits::STREAMS)) }
+        Self { store, driver, output, delivery, clock, open_metrics, stop, streams: EventStreams::default() }
     }
 }
 

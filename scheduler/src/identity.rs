@@ -13,9 +13,6 @@ use std::time::UNIX_EPOCH;
 use crate::secrets::hex;
 use crate::{clock, private};
 
-/// Name of the file in the directory.
-pub(crate) const FILE: &str = "id";
-
 /// The id of this directory, which is given one when it has none.
 ///
 /// # Errors
@@ -25,7 +22,7 @@ pub(crate) fn of(directory: &Path) -> io::Result<String> {
     // Not every file system knows when a directory was made; the inode alone tells a copy nearly as well.
     let birth = metadata.created().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok()).map_or(0, |at| at.as_nanos());
     let place = format!("{} {birth}", metadata.ino());
-    let path = directory.join(FILE);
+    let path = directory.join(private::ID_FILE);
     match std::fs::read_to_string(&path) {
         Ok(text) => {
             if let Some((id, found)) = text.trim_end().split_once(' ')
@@ -45,7 +42,7 @@ pub(crate) fn of(directory: &Path) -> io::Result<String> {
 
 /// Whether this directory has that id, as far as can be told without changing it.
 pub(crate) fn is_of(directory: &Path, id: &str) -> bool {
-    std::fs::read_to_string(directory.join(FILE)).is_ok_and(|text| text.split_once(' ').is_some_and(|(found, _)| found == id))
+    std::fs::read_to_string(directory.join(private::ID_FILE)).is_ok_and(|text| text.split_once(' ').is_some_and(|(found, _)| found == id))
 }
 
 #[cfg(test)]
@@ -62,9 +59,9 @@ mod tests {
         std::fs::rename(&first, &moved).unwrap();
         assert_eq!(of(&moved).unwrap(), id, "it only has another name");
         std::fs::create_dir(&copy).unwrap();
-        std::fs::copy(moved.join(FILE), copy.join(FILE)).unwrap();
+        std::fs::copy(moved.join(private::ID_FILE), copy.join(private::ID_FILE)).unwrap();
         assert_ne!(of(&copy).unwrap(), id);
-        std::fs::write(moved.join(FILE), "cut").unwrap();
+        std::fs::write(moved.join(private::ID_FILE), "cut").unwrap();
         assert_ne!(of(&moved).unwrap(), id, "one that was cut proves nothing");
     }
 }

@@ -14,6 +14,7 @@ pub mod http;
 mod identity;
 pub mod key;
 mod local_root;
+mod names;
 pub mod offline;
 mod paths;
 pub mod perform;

@@ -1,7 +1,8 @@
 //! Where the commands of `local` start from, over restarts. Called by `daemon` at the start.
 //!
 //! What people approved, they approved for where it runs. So a daemon that is only started from another directory goes on in the one
-//! that its database knows; somebody who means another says so (`--local-root`), or takes the old one away.
+//! that its database knows, also where that is not there at present: it may be mounted late, or be being made anew. Somebody who means
+//! another says so (`--local-root`).
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +20,10 @@ pub(crate) async fn of(store: &Store, clock: &Clock, root: PathBuf, is_given: bo
     let root = known_or(store, clock, root, is_given).await?;
     if !root.is_dir() {
         // Jobs on clusters need none, and what is mounted there may come later.
-        tracing::warn!("commands of `local` start in {}, which is no directory: no job of them can start until it is one", root.display());
+        tracing::warn!(
+            "commands of `local` start in {}, which is no directory: no job of them can start until it is one, or `--local-root` names another",
+            root.display()
+        );
     }
     Ok(root)
 }
@@ -33,7 +37,7 @@ async fn known_or(store: &Store, clock: &Clock, root: PathBuf, is_given: bool) -
     let Some(before) = known.filter(|known| *known != root) else {
         return note(store, root, Commit::default()).await;
     };
-    if !is_given && before.is_dir() {
+    if !is_given {
         tracing::warn!(
             "commands of `local` start in {}, as before, and not in {}, where this was started: `--local-root {}` changes that",
             before.display(),

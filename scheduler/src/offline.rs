@@ -62,7 +62,7 @@ impl DataLocation {
     async fn open(&self) -> anyhow::Result<(DataDirLock, Store)> {
         let database = self.database()?;
         private::data_directory(&self.data_dir, &database).with_context(|| unusable(&self.data_dir))?;
-        let lock = DataDirLock::take(&self.data_dir)?;
+        let lock = DataDirLock::take(&self.data_dir).await?;
         belongs::check(&self.data_dir, &database).await?;
         let key = self.key_file();
         let sealer = key::open(&key, &database).await?;
@@ -112,7 +112,7 @@ pub async fn prune(arguments: &PruneArguments) -> anyhow::Result<String> {
     let before = free();
     // Whatever was half written goes first: that needs no room, and opening the database may.
     let (blobs, way) = {
-        let held = DataDirLock::take(&place.data_dir)?;
+        let held = DataDirLock::take(&place.data_dir).await?;
         // Where it cannot even be read without room, it is checked again when there is some.
         match belongs::check(&place.data_dir, &database).await {
             Ok(()) | Err(BelongsError::Store(StoreError::Unavailable(_))) => {}

@@ -19,7 +19,7 @@ use crate::clock::Clock;
 use crate::compile::environment::JobIdentity;
 use crate::compile::{Command, Commands, EnvValue, RunTarget};
 use crate::crash;
-use crate::driver::{InstanceNames, PLAN};
+use crate::names::InstanceNames;
 use crate::runner::{ClusterJob, End, Instance, JobSpec, Runner};
 use crate::secrets::Sealer;
 use crate::store::Store;
@@ -32,6 +32,9 @@ mod secrets;
 
 use cache::Cache;
 pub use claim::StartClaim;
+
+/// Name of the output file that an apply can be handed.
+pub const PLAN: &str = "plan";
 
 /// What sealed values in compiled commands and parameter values are bound to.
 pub const RAW_SECRET: &str = "raw secret";

@@ -13,9 +13,12 @@ pub(crate) use owner::check as check_owner;
 /// What the group and others may do.
 const OTHERS: u32 = 0o077;
 
+/// Name of the file that holds which directory this is.
+pub(crate) const ID_FILE: &str = "id";
+
 /// Files and directories of ours in a data directory, but for the key: one that was readable is refused where it is opened,
 /// because it may be known by now.
-const OURS: [&str; 10] = ["admin-token", "blobs", "cluster", "database", "id", "instances", "lock", "pvn.db", "spool", "uploads"];
+const OURS: [&str; 10] = ["admin-token", "blobs", "cluster", "database", ID_FILE, "instances", "lock", "pvn.db", "spool", "uploads"];
 
 /// What stands beside a database: SQLite gives its files the mode of the database when it makes them.
 const BESIDE: [&str; 4] = ["-wal", "-shm", "-journal", "-reserve"];

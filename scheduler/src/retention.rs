@@ -21,19 +21,15 @@ use tokio_util::sync::CancellationToken;
 use crate::blobs::Blobs;
 use crate::clock::Clock;
 use crate::runner::local::LocalRunner;
-use crate::store::Store;
+use crate::store::{Named, RetentionMetrics, Store};
 
 mod leap;
-mod named;
-mod numbers;
 mod pass;
 pub mod reserve;
 mod rules;
 
 pub use leap::LeapWatch;
-pub use named::Named;
-pub use numbers::RetentionMetrics;
-pub use rules::{OldJob, Policy, age};
+pub use rules::{Policy, age};
 
 /// How long after the start the first pass begins: what a restart brings comes first.
 const FIRST_AFTER: Duration = Duration::from_secs(60);

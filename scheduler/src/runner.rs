@@ -211,6 +211,11 @@ pub enum End {
         /// Whether another try makes sense: no process slots, disk full.
         surroundings: bool,
     },
+    /// The command never started, because a file of the fetch that it is to be given is lost: another fetch makes it anew.
+    InputLost {
+        /// What is lost, for people.
+        why: String,
+    },
     /// Nobody can say.
     Unknown {
         /// What is known, for people.
@@ -225,7 +230,7 @@ impl End {
     pub fn has_words(&self) -> bool {
         match self {
             Self::Reported(report) => report.has_words(),
-            Self::NotStarted { .. } | Self::Unknown { .. } => true,
+            Self::NotStarted { .. } | Self::InputLost { .. } | Self::Unknown { .. } => true,
         }
     }
 
@@ -233,7 +238,7 @@ impl End {
     pub fn hide(&mut self, secrets: &Secrets) {
         let (why, report) = match self {
             Self::Reported(report) => (None, Some(report)),
-            Self::NotStarted { why, .. } => (Some(why), None),
+            Self::NotStarted { why, .. } | Self::InputLost { why } => (Some(why), None),
             Self::Unknown { why, report } => (Some(why), report.as_mut()),
         };
         if let Some(why) = why {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::BoolishValueParser;
 
-use crate::http::advertised;
+use crate::http::{TlsFiles, advertised};
 use crate::paths;
 use crate::retention::Policy;
 
@@ -103,15 +103,6 @@ pub struct Settings {
     /// No apply starts before [`crate::driver::Handle::let_applies_start`]; set by `dev`, not by a flag
     #[arg(skip)]
     pub holds_applies: bool,
-}
-
-/// Where the certificate and its key lie.
-#[derive(Debug, Clone)]
-pub struct TlsFiles {
-    /// Certificate chain, PEM, the server's own first.
-    pub certificate: PathBuf,
-    /// Private key, PEM.
-    pub key: PathBuf,
 }
 
 /// Why a set of settings cannot be served.

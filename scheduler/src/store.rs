@@ -18,8 +18,6 @@ use sqlx::pool::PoolOptions;
 use sqlx::sqlite::{SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 
 use crate::clock;
-use crate::retention::RetentionMetrics;
-use crate::room::DiskRoom;
 use crate::secrets::{SealError, Sealer};
 
 mod actions;
@@ -30,6 +28,7 @@ mod commit;
 mod damage;
 mod database_id;
 mod documents;
+mod enough_room;
 mod events;
 mod given;
 mod instances;
@@ -41,9 +40,11 @@ mod locked;
 mod look;
 mod meta;
 mod migrations;
+mod named;
 mod one_path;
 mod pages;
 mod prune;
+mod pruned;
 mod releases;
 mod row;
 mod secrets;
@@ -52,6 +53,7 @@ mod structured;
 mod tokens;
 mod unreadable;
 
+use enough_room::WorkDirectories;
 use lease::Lease;
 
 pub use actions::PendingAction;
@@ -72,7 +74,9 @@ pub use lease::{LEASE, LeaseHolder, RENEW_AGAIN, Unrenewed};
 pub use lock::{DataDirLock, LockError};
 pub use meta::Counters;
 use migrations::MIGRATIONS;
-pub use prune::{JobGroup, OldEntry};
+pub use named::Named;
+pub use prune::{JobGroup, OldEntry, OldJob};
+pub use pruned::RetentionMetrics;
 pub use releases::{MASK, ReleaseChannelRow, ReleaseFilter, ReleaseRow, Went, over_all};
 pub use secrets::SecretUser;
 pub use step::{Key, RowsStep};
@@ -103,14 +107,6 @@ const COUNT_LIMIT: i64 = 10_000;
 /// Pages of the log after which SQLite brings them into the database, 32 MiB. A busy instance's row is in every commit: the
 /// longer the log, the more of its versions are never copied; and the next start reads at most this much.
 const CHECKPOINT_PAGES: &str = "8000";
-
-/// Room that the disk must have for a change. SQLite reuses its log, so on a full disk small commits go on for a while, and
-/// jobs would be decided that have no room to run. Less than a commit of a full batch with reports, 1 MiB.
-const ROOM_BYTES: u64 = 1 << 20;
-
-/// The same of files: what a change decides makes them, up to ten for each job that starts, and so does the end of what runs. Also
-/// what stays for the next start, whose database needs files for its log, and for `prune`.
-const ROOM_FILES: u64 = 256;
 
 /// Most items of one page.
 pub const PAGE_LIMIT: u32 = 1000;
@@ -212,12 +208,15 @@ impl From<sqlx::Error> for StoreError {
     }
 }
 
-/// What the database said; a full disk by its name, for which it has several codes.
+/// What the database said, with what to do where it does not say so itself.
 fn said(error: &sqlx::Error) -> String {
-    /// Source: sqlite.org/rescode.html: `SQLITE_FULL`, and `SQLITE_IOERR_SHMSIZE`, with which opening fails.
-    const FULL: [&str; 2] = ["13", "4874"];
-    let is_full = error.as_database_error().and_then(|error| error.code()).is_some_and(|code| FULL.contains(&&*code));
-    if is_full { format!("its disk has no room left ({error})") } else { error.to_string() }
+    let code = error.as_database_error().and_then(|error| error.code());
+    // Source: sqlite.org/rescode.html: `SQLITE_FULL`, and `SQLITE_IOERR_SHMSIZE`, with which opening fails; `SQLITE_BUSY`.
+    match code.as_deref() {
+        Some("13" | "4874") => format!("its disk has no room left ({error}); make room on it"),
+        Some("5") => format!("another program holds it ({error}); `fuser` on its file tells which one to end"),
+        _ => error.to_string(),
+    }
 }
 
 /// What became of using the database at this path.
@@ -286,8 +285,8 @@ pub struct Store {
     lease: Option<Lease>,
     /// What retention removed.
     pruned: Arc<RetentionMetrics>,
-    /// Where a change needs room besides: what it decides is written there.
-    beside: Option<PathBuf>,
+    /// `None` where nothing is started and kept beside the database.
+    beside: Option<Arc<WorkDirectories>>,
 }
 
 impl Store {
@@ -378,32 +377,6 @@ impl Store {
         self.pruned.clone()
     }
 
-    /// The same, which decides nothing while the disk of this directory is full either: jobs are started and their results kept there.
-    #[must_use]
-    pub fn beside(self, directory: &Path) -> Self {
-        Self { beside: Some(directory.to_owned()), ..self }
-    }
-
-    /// Whether the disks have room for a change. A disk that does not tell is tried.
-    pub fn has_room(&self) -> bool {
-        self.check_room().is_ok()
-    }
-
-    /// Refuses changes on a disk that is as good as full.
-    fn check_room(&self) -> Result<()> {
-        for path in [Some(&self.path), self.beside.as_ref()].into_iter().flatten() {
-            let lack = DiskRoom::on(path).and_then(|room| room.lack("a change", ROOM_BYTES, ROOM_FILES));
-            if let Some(lack) = lack {
-                return Err(StoreError::Unavailable(format!(
-                    "the disk that holds {} {lack}; make room on it, or stop the scheduler and remove what is not kept any more with \
-                     `pvn-scheduler prune`",
-                    path.display()
-                )));
-            }
-        }
-        Ok(())
-    }
-
     fn seal(&self, purpose: &str, value: &impl serde::Serialize) -> String {
         let plain = serde_json::to_vec(value).expect("our own types have JSON forms");
         self.sealer.seal(purpose, &plain)
@@ -414,3 +387,6 @@ impl Store {
         serde_json::from_slice(&plain).map_err(|error| StoreError::Corrupt(format!("{purpose}: {error}")))
     }
 }
+
+#[cfg(test)]
+mod tests;

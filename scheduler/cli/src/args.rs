@@ -1,53 +1,17 @@
-//! What can be typed, as types. One struct a sub-command stands beside the code that performs it; here are the top level
-//! and what many of them share.
+//! What can be typed and many commands share, as types. The top level is in `command`, and the struct of a sub-command beside
+//! the code that performs it.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use clap::builder::styling::{AnsiColor, Styles};
-use clap::{Arg, Args, Parser, Subcommand, ValueEnum};
+use clap::{Arg, Args, ValueEnum};
 
-use crate::command::{applications, auth, completion, configs, jobs, releases, run, runtimes, secrets, services};
 use crate::failure::Failure;
-
-const STYLES: Styles = Styles::styled()
-    .header(AnsiColor::Green.on_default().bold())
-    .usage(AnsiColor::Green.on_default().bold())
-    .literal(AnsiColor::Cyan.on_default().bold())
-    .placeholder(AnsiColor::Cyan.on_default());
 
 /// Where a scheduler of this machine listens unless it is told otherwise.
 pub const USUAL_SERVER: &str = "http://127.0.0.1:7780";
-
-const EXAMPLES: &str = "\
-Examples:
-  pvnctl configs apply deploy/            apply every *.pvn.yaml in a directory, after showing what changes
-  pvnctl services push web --app shop --param image=v2 --wait
-  pvnctl services explain web --app shop --channel production
-  pvnctl jobs logs job-… -f               follow a command's output
-
-Server and token:
-  --server, else PVN_SERVER, else http://127.0.0.1:7780
-  --token-file, else PVN_AUTH_TOKEN, else `admin-token` in the data directory (PVN_DATA_DIR, default ./pvn-data)
-  --ca-file, else PVN_CA_FILE, else the system's authorities, for a scheduler that speaks https
-
-Exit codes:
-  0  done                    2  waited for something that FAILED
-  1  any error               3  waited until the timeout";
-
-/// Client of the pvn scheduler
-#[derive(Debug, Parser)]
-#[command(name = "pvnctl", version, about, after_help = EXAMPLES, styles = STYLES, max_term_width = 110, disable_help_subcommand = true)]
-pub struct Cli {
-    /// For every command.
-    #[command(flatten)]
-    pub global: Global,
-    /// Which one.
-    #[command(subcommand)]
-    pub command: Command,
-}
 
 /// Options that every command takes.
 #[derive(Debug, Args)]
@@ -117,39 +81,6 @@ pub enum Colour {
     Always,
     /// Never.
     Never,
-}
-
-/// The commands.
-#[derive(Debug, Subcommand)]
-pub enum Command {
-    /// Apply, check and compare config files
-    #[command(subcommand, alias = "config")]
-    Configs(configs::Command),
-    /// See, release, approve and steer services
-    #[command(subcommand, alias = "service", visible_alias = "svc")]
-    Services(services::Command),
-    /// See jobs and their output
-    #[command(subcommand, alias = "job")]
-    Jobs(jobs::Command),
-    /// See releases
-    #[command(subcommand, alias = "release")]
-    Releases(releases::Command),
-    /// See applications and their release channels
-    #[command(subcommand, alias = "application", visible_alias = "apps")]
-    Applications(applications::Command),
-    /// See runtimes
-    #[command(subcommand, alias = "runtime")]
-    Runtimes(runtimes::Command),
-    /// Run one command of one service in one channel now, as a dry run: its result changes nothing in pvn
-    Run(run::Arguments),
-    /// Set, list and delete secrets
-    #[command(subcommand, alias = "secret")]
-    Secrets(secrets::Command),
-    /// Manage who may use the API
-    #[command(subcommand)]
-    Auth(auth::Command),
-    /// Print a completion script for a shell
-    Completion(completion::Arguments),
 }
 
 /// A service and its application.
@@ -294,29 +225,7 @@ pub fn without_empty_variables(command: clap::Command, value: fn(&OsStr) -> Opti
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
-
-    #[test]
-    fn the_arguments_are_consistent() {
-        Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn blanks_beside_the_commas_of_a_list_are_no_part_of_a_name() {
-        let typed = ["pvnctl", "services", "push", "web", "--app", "shop", "--channels", "a, b ,c"];
-        let cli = Cli::try_parse_from(typed).unwrap();
-        assert!(format!("{cli:?}").contains(r#"channels: Some(["a", "b", "c"])"#), "{cli:?}");
-    }
-
-    #[test]
-    fn a_variable_that_is_empty_is_none() {
-        let value: fn(&OsStr) -> Option<OsString> = |name| (name == "PVN_SERVER").then(OsString::new);
-        let command = without_empty_variables(Cli::command(), value);
-        let variables: Vec<_> = command.get_arguments().filter_map(Arg::get_env).collect();
-        assert_eq!(variables, ["PVN_CA_FILE"]);
-    }
 
     fn check(texts: &[&str], expected: Result<&[(&str, &str)], &str>) {
         let texts: Vec<_> = texts.iter().map(ToString::to_string).collect();

@@ -1,6 +1,7 @@
 //! Speaks HTTP with the scheduler. The only place that names `reqwest`. Every answer that is not 2xx is a
 //! [`Failure::Refused`] with the server's own words; every wait on the network has a limit.
 
+mod answer;
 mod sse;
 mod tls;
 
@@ -11,9 +12,11 @@ use std::time::Duration;
 use futures::StreamExt;
 use reqwest::{Method, StatusCode, Url};
 use schema::api::{Page, Problem};
+use schema::wire::PROBLEMS_PATH;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use answer::AnswerBody;
 pub use sse::{Events, SseEvent};
 
 use crate::failure::{Failure, speaks_another_language};
@@ -22,6 +25,8 @@ use crate::failure::{Failure, speaks_another_language};
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest silence inside an answer. The server sends a comment into event streams every 15 s, so this means it is gone.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Longest wait for an answer to be whole, however steadily it trickles; twice that with its head. A page of a list is megabytes at most.
+const WHOLE_WITHIN: Duration = Duration::from_mins(5);
 /// Longest answer read into memory: a page of 1000 large items stays far below.
 const ANSWER_LIMIT_BYTES: usize = 256 << 20;
 /// Longest time that a connection is kept for the next request. Proxies and schedulers that start anew close those that idle, which is
@@ -45,6 +50,7 @@ pub struct Client {
     http: reqwest::Client,
     base: Url,
     token: Option<Token>,
+    whole_within: Duration,
 }
 
 /// What a request does there.
@@ -102,10 +108,15 @@ impl Client {
     /// # Errors
     /// When `server` is no such address.
     pub fn new(server: &str, authorities: Option<Authorities>, token: Option<Token>) -> Result<Self, Failure> {
-        Self::with_idle_timeout(server, authorities, token, IDLE_TIMEOUT)
+        Self::with_timeouts(server, authorities, token, (IDLE_TIMEOUT, WHOLE_WITHIN))
     }
 
-    fn with_idle_timeout(server: &str, authorities: Option<Authorities>, token: Option<Token>, idle: Duration) -> Result<Self, Failure> {
+    fn with_timeouts(
+        server: &str,
+        authorities: Option<Authorities>,
+        token: Option<Token>,
+        (idle, whole_within): (Duration, Duration),
+    ) -> Result<Self, Failure> {
         // Whatever stands before an @ may be a password, which no message repeats.
         let shown = if server.contains('@') { "what is given as --server or PVN_SERVER".to_owned() } else { format!("`{server}`") };
         let wrong =
@@ -136,7 +147,7 @@ impl Client {
             None => builder,
         };
         let http = builder.build().map_err(|error| Failure::user(format!("cannot set up the HTTP client: {error}")))?;
-        Ok(Self { http, base, token })
+        Ok(Self { http, base, token, whole_within })
     }
 
     /// The server's address as it was given.
@@ -157,7 +168,7 @@ impl Client {
     /// # Errors
     /// [`Failure::Unreachable`], [`Failure::Refused`].
     pub async fn get_bytes(&self, path: &[&str], query: &[(&str, String)]) -> Result<Vec<u8>, Failure> {
-        let answer = self.sent(self.request(Method::GET, path, query)?, Does::Look).await?;
+        let answer = self.sent_for(AnswerBody::Bytes, self.request(Method::GET, path, query)?, Does::Look).await?;
         self.body(answer, Does::Look).await
     }
 
@@ -220,7 +231,7 @@ impl Client {
     /// # Errors
     /// [`Failure::Unreachable`], [`Failure::Unknown`], [`Failure::Refused`].
     pub async fn delete(&self, path: &[&str]) -> Result<(), Failure> {
-        self.sent(self.request(Method::DELETE, path, &[])?, Does::Change).await.map(drop)
+        self.sent_for(AnswerBody::None, self.request(Method::DELETE, path, &[])?, Does::Change).await.map(drop)
     }
 
     /// Opens a stream of server-sent events; `last_id` is the one after which to go on.
@@ -232,7 +243,7 @@ impl Client {
         if let Some(id) = last_id {
             request = request.header("last-event-id", id);
         }
-        let answer = self.sent(request, Does::Look).await?;
+        let answer = self.sent_for(AnswerBody::Events, request, Does::Look).await?;
         let client = self.clone();
         let bytes = answer.bytes_stream().map(move |piece| piece.map(|bytes| bytes.to_vec()).map_err(|error| client.unreachable(&error)));
         Ok(Events::new(bytes.boxed()))
@@ -248,14 +259,25 @@ impl Client {
         Ok(request)
     }
 
+    /// The same where the answer has to be of this kind.
+    async fn sent_for(&self, body: AnswerBody, request: reqwest::RequestBuilder, does: Does) -> Result<reqwest::Response, Failure> {
+        let answer = self.sent(request, does).await?;
+        if body.is_in(&answer) {
+            return Ok(answer);
+        }
+        Err(self.foreign(format!("answered with {}, not in a scheduler's words", answer.status()), None, does))
+    }
+
     async fn sent(&self, request: reqwest::RequestBuilder, does: Does) -> Result<reqwest::Response, Failure> {
-        let answer = request.send().await.map_err(|error| self.broken_off(&error, does))?;
+        let head = async { request.send().await.map_err(|error| self.broken_off(&error, does)) };
+        let answer = self.in_time(does, head).await?;
         if answer.status().is_success() {
             return Ok(answer);
         }
         let status = answer.status();
         let body = self.body(answer, does).await?;
-        let told: Option<Problem> = serde_json::from_slice(&body).ok();
+        // Gateways tell problems too, of another type.
+        let told: Option<Problem> = serde_json::from_slice(&body).ok().filter(|told: &Problem| told.kind.contains(PROBLEMS_PATH));
         let Some(problem) = told.map(Box::new) else {
             return Err(self.foreign(format!("answered with {status}, not in a scheduler's words"), Some(status), does));
         };
@@ -265,55 +287,6 @@ impl Client {
             }
             _ => Failure::Refused(problem),
         })
-    }
-
-    async fn body(&self, answer: reqwest::Response, does: Does) -> Result<Vec<u8>, Failure> {
-        let mut body = Vec::new();
-        let mut pieces = answer.bytes_stream();
-        while let Some(piece) = pieces.next().await {
-            body.extend_from_slice(&piece.map_err(|error| self.broken_off(&error, does))?);
-            if body.len() > ANSWER_LIMIT_BYTES {
-                return Err(Failure::user(format!("{} answers with more than {ANSWER_LIMIT_BYTES} bytes", self.server())));
-            }
-        }
-        Ok(body)
-    }
-
-    async fn answer<T: DeserializeOwned>(&self, request: reqwest::RequestBuilder, does: Does) -> Result<T, Failure> {
-        let answer = self.sent(request, does).await?;
-        let body = self.body(answer, does).await?;
-        serde_json::from_slice(&body).map_err(|error| self.foreign(format!("does not answer as a scheduler does: {error}"), None, does))
-    }
-
-    /// Something else answered. Whoever stands before the scheduler may have handed the request on.
-    fn foreign(&self, what: String, status: Option<StatusCode>, does: Does) -> Failure {
-        let server = self.server().to_owned();
-        let is_passing = status.is_some_and(|status| status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error());
-        match does {
-            Does::Change => Failure::Unknown { server, why: format!("something else under that address {what}") },
-            Does::Look => Failure::Foreign { server, what, is_passing },
-        }
-    }
-
-    /// What an error of the network means for a request: where it was sent and changes something, that nobody knows what became of it.
-    fn broken_off(&self, error: &reqwest::Error, does: Does) -> Failure {
-        match does {
-            Does::Change if may_have_arrived(error) => Failure::Unknown { server: self.server().to_owned(), why: cause(error) },
-            Does::Change | Does::Look => self.unreachable(error),
-        }
-    }
-
-    fn unreachable(&self, error: &reqwest::Error) -> Failure {
-        let server = self.server().to_owned();
-        match tls::told(error) {
-            Some(told) => Failure::Unreachable { server, why: told.why, next: Some(told.next) },
-            None => {
-                let is_silent = error.is_timeout() && !error.is_connect();
-                let next = is_silent
-                    .then(|| format!("it listens and does not answer: its log says why, and {server}/readyz (a disk that hangs, say)"));
-                Failure::Unreachable { server, why: cause(error), next }
-            }
-        }
     }
 }
 

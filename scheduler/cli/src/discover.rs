@@ -20,7 +20,8 @@ const TOKEN_LIMIT_BYTES: u64 = 4096;
 /// A malformed address, or a file that was named and cannot be used.
 pub fn client(global: &Global) -> Result<Client, Failure> {
     let environment = Environment {
-        token: std::env::var("PVN_AUTH_TOKEN").ok().filter(|token| !token.is_empty()),
+        // One that is set and empty is a secret that somebody did not get: the token of another is none for them.
+        token: std::env::var("PVN_AUTH_TOKEN").ok(),
         data_dir: std::env::var_os("PVN_DATA_DIR").filter(|dir| !dir.is_empty()),
     };
     let authorities = global.ca_file.as_deref().map(Authorities::read).transpose()?;
@@ -44,8 +45,8 @@ fn token(server: &str, file: Option<&Path>, environment: Environment) -> Result<
         });
     }
     if let Some(text) = environment.token {
-        let token =
-            word(&text).map_err(|why| Failure::with_next(format!("cannot use PVN_AUTH_TOKEN: {why}"), "set it to the token alone"))?;
+        let token = word(&text)
+            .map_err(|why| Failure::with_next(format!("cannot use PVN_AUTH_TOKEN: {why}"), "set it to the token alone, or unset it"))?;
         return Ok(found(token, "PVN_AUTH_TOKEN".to_owned()));
     }
     if environment.data_dir.is_none() && !is_local(server) {
@@ -117,7 +118,7 @@ mod tests {
     #[test]
     fn what_cannot_be_a_token_is_said_before_it_is_sent() {
         let with = |token: &str| Environment { token: Some(token.to_owned()), data_dir: None };
-        for text in ["abc\ndef", " ", "é"] {
+        for text in ["abc\ndef", " ", "", "é"] {
             let failure = token(LOCAL, None, with(text)).unwrap_err().to_string();
             assert!(failure.contains("PVN_AUTH_TOKEN") && failure.contains("single word"), "{failure}");
         }

@@ -21,7 +21,8 @@ use std::ffi::OsString;
 
 use clap::{CommandFactory, FromArgMatches};
 
-use crate::args::{Cli, without_empty_variables};
+use crate::args::without_empty_variables;
+use crate::command::Cli;
 use crate::console::Console;
 use crate::failure::Failure;
 

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::ffi::OsString;
 
+use schema::shown::{shell_path, shell_word};
+
 use crate::args::{Global, USUAL_SERVER};
 
 /// `pvnctl`, and what stands before it or follows it on a command line.
@@ -36,7 +38,7 @@ impl Typed {
         }
         let ca_file = global.ca_file.as_ref().filter(|file| environment("PVN_CA_FILE").is_none_or(|set| set != file.as_os_str()));
         for (flag, file) in [("--token-file", global.token_file.as_ref()), ("--ca-file", ca_file)] {
-            typed += &file.map_or_else(String::new, |file| format!(" {flag} {}", shell_word(&file.display().to_string())));
+            typed += &file.map_or_else(String::new, |file| format!(" {flag} {}", shell_path(file)));
         }
         Self(typed)
     }
@@ -61,12 +63,6 @@ impl Typed {
     }
 }
 
-/// A word as a shell reads it back.
-pub fn shell_word(text: &str) -> String {
-    let plain = |character: char| character.is_ascii_alphanumeric() || "/._-+=:@".contains(character);
-    if !text.is_empty() && text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,12 +79,5 @@ mod tests {
         assert_eq!(once, "`PVN_DATA_DIR=d pvnctl jobs list`");
         assert_eq!(after.text(&once), once);
         assert_eq!(Typed::default().text("`pvnctl jobs list`"), "`pvnctl jobs list`");
-    }
-
-    #[test]
-    fn words_are_as_a_shell_reads_them() {
-        for (text, word) in [("/a/b-c.d", "/a/b-c.d"), ("", "''"), ("it's a b", r"'it'\''s a b'"), ("[::1]", "'[::1]'")] {
-            assert_eq!(shell_word(text), word);
-        }
     }
 }

@@ -1,6 +1,8 @@
 //! Everything the engine can ask for. Committed together with the state that asks for it, performed afterwards, and
 //! safe to perform twice: the job's id is made from what is wanted, so a repeated start finds the first.
 
+use std::collections::BTreeMap;
+
 use schema::id::{BlobId, JobId, ReleaseId};
 use schema::status::JobKind;
 use schema::time::Timestamp;
@@ -85,4 +87,10 @@ pub struct LogLine {
     pub message: String,
     /// More, for programs: flat, text to text.
     pub data: std::collections::BTreeMap<String, String>,
+}
+
+/// A line of the log as an action.
+pub(crate) fn log(kind: &str, actor: Option<String>, message: String, data: &[(&str, &str)]) -> Action {
+    let data: BTreeMap<String, String> = data.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    Action::Log(LogLine { kind: kind.to_owned(), actor, message, data })
 }

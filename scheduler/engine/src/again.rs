@@ -4,9 +4,9 @@ use schema::status::JobKind;
 use schema::time::Timestamp;
 
 use crate::action::Action;
-use crate::approve::is_no;
+use crate::action::log;
+use crate::state::Approval;
 use crate::state::{ApplyAttempts, ApplyEnd, State};
-use crate::step::log;
 
 impl State {
     pub(crate) fn refresh(&mut self, who: String, tries_again: bool, now: Timestamp, out: &mut Vec<Action>) {
@@ -34,7 +34,7 @@ impl State {
         let chain = self.pursuit.chain.as_ref();
         let is_for_person = matches!(chain.and_then(|chain| chain.end.as_ref()), Some(ApplyEnd::Cancelled(_) | ApplyEnd::Unknown(_)))
             || self.given_up().next().is_some()
-            || self.approvals.iter().any(is_no);
+            || self.approvals.iter().any(Approval::is_no);
         (self.pursuit.stuck || chain.is_some_and(ApplyAttempts::has_failed)) && !is_for_person && !self.applying()
     }
 

@@ -12,9 +12,9 @@ use schema::status::{ApprovalKind, ApprovalStatus, Decision};
 use schema::time::Timestamp;
 
 use crate::action::Action;
+use crate::action::log;
 use crate::desired::{Desired, Gate};
 use crate::state::{Approval, State, Vote};
-use crate::step::log;
 
 mod over;
 
@@ -107,7 +107,7 @@ impl State {
         let fingerprint = self.fingerprint();
         let is_answer = |approval: &Approval| question.is_answered_by(approval, fingerprint);
         // A no stands until a retry or a new release, whatever is said elsewhere to the same question about other commands.
-        let no = self.approvals.iter().rposition(|approval| is_answer(approval) && is_no(approval));
+        let no = self.approvals.iter().rposition(|approval| is_answer(approval) && approval.is_no());
         no.or_else(|| self.approvals.iter().rposition(is_answer))
     }
 
@@ -123,7 +123,7 @@ impl State {
         // One to a single apply is about what was shown once the release has arrived; before that, as any other, about the release.
         let stands =
             |approval: &Approval| approval.kind != ApprovalKind::Apply || !self.has_arrived() || approval.fingerprint == fingerprint;
-        self.approvals.iter().rposition(|approval| is_no(approval) && stands(approval) && !is_asked(approval))
+        self.approvals.iter().rposition(|approval| approval.is_no() && stands(approval) && !is_asked(approval))
     }
 
     /// Whether anybody is asked before an apply once a person has taken what was rejected for undecided.
@@ -133,7 +133,7 @@ impl State {
         let mut questions = self.askers().filter_map(|asker| question(desired, asker));
         questions.any(|question| {
             let mut answers = self.approvals.iter().rev().filter(|approval| question.is_answered_by(approval, fingerprint));
-            answers.find(|approval| !is_no(approval)).is_none_or(|answer| answer.status != ApprovalStatus::Approved)
+            answers.find(|approval| !approval.is_no()).is_none_or(|answer| answer.status != ApprovalStatus::Approved)
         })
     }
 
@@ -163,8 +163,11 @@ impl State {
         });
         let differs =
             (others.iter().filter(|old| !old.other_commands).count() >= ASKED_AGAIN && approval.explanation.is_none()).then(|| {
-                "what fetch prints differs each time, so each fetch asks anew: let it leave a `plan-explanation` without times in it"
-                    .to_owned()
+                let why = match self.work().is_some_and(|work| work.is_cut) {
+                    true => "what is kept of fetch's output is not whole, so each fetch asks anew: let it print less, or leave a `plan-explanation`",
+                    false => "what fetch prints differs each time, so each fetch asks anew: let it leave a `plan-explanation` without times in it",
+                };
+                why.to_owned()
             });
         let told: Vec<String> = lapsed.into_iter().chain(differs).collect();
         (!told.is_empty()).then(|| told.join("; "))
@@ -311,11 +314,6 @@ impl State {
         self.trim_approvals();
         self.approvals.iter().position(|approval| approval.id == id)
     }
-}
-
-/// Somebody said no, and nobody has asked anew since.
-pub(crate) fn is_no(approval: &Approval) -> bool {
-    !approval.over && approval.status == ApprovalStatus::Rejected
 }
 
 fn live(approval: &Approval) -> bool {

@@ -10,8 +10,10 @@
 //! and no deadline is farther away than one that begins now. The progress deadline of a release follows elapsed time as well, and
 //! of that only what there was a daemon for that could go on.
 
+use schema::status::ApprovalStatus;
 use schema::time::Timestamp;
 
+use crate::desired::Cadence;
 use crate::limits::{CLOCK_SLACK_MS, OVERTIME_MS, RECOVERY_MS, START_DEADLINE_MS, STOP_DEADLINE_MS, STOP_GRACE_LIMIT_MS, USUAL_GRACE_MS};
 use crate::state::{Job, State};
 
@@ -30,6 +32,7 @@ impl State {
         let back = self.seen_at.since_ms(now);
         if back > CLOCK_SLACK_MS {
             self.shift_plans(-back);
+            self.plan_what_had_run_out(now);
             self.seen_at = now;
             self.bound_deadlines(now);
         }
@@ -99,10 +102,28 @@ impl State {
         let chain = self.pursuit.chain.as_mut().map(|chain| [&mut chain.grace_until, &mut chain.again_at]);
         let pursuit = [&mut self.pursuit.ready_since, &mut self.pursuit.window_at];
         let dues = [&mut self.look.due, &mut self.telling.due];
-        let approvals = self.approvals.iter_mut().map(|approval| &mut approval.expires_at);
+        // What is over keeps its time, which people read.
+        let open = |status| matches!(status, ApprovalStatus::Pending | ApprovalStatus::Approved);
+        let approvals = self.approvals.iter_mut().filter(|approval| open(approval.status)).map(|approval| &mut approval.expires_at);
         let maybe = pursuit.into_iter().chain(dues).chain(approvals).flatten();
         for planned in maybe.chain(chain.into_iter().flatten()).chain(before.into_iter().flatten()) {
             *planned = planned.plus_ms(ms);
+        }
+    }
+}
+
+impl State {
+    /// A schedule that had no instant left at the time of before may have one now: that it ran out was a clock's mistake, perhaps.
+    fn plan_what_had_run_out(&mut self, now: Timestamp) {
+        let Some(desired) = self.desired.as_deref() else { return };
+        let of = |cadence: &Cadence| matches!(cadence, Cadence::Cron(_));
+        let looks = desired.fetch.as_ref().is_some_and(|policy| of(&policy.cadence));
+        let tells = desired.get_info.as_ref().is_some_and(|policy| of(&policy.cadence));
+        if looks && self.look.due.is_none() && self.main.is_none() {
+            self.look.due = Some(now);
+        }
+        if tells && self.telling.due.is_none() && self.side.is_none() {
+            self.telling.due = Some(now);
         }
     }
 }

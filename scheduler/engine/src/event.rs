@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::desired::Desired;
 use crate::state::RolledBack;
+pub use crate::state::Wait;
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,8 +89,13 @@ pub enum Event {
         /// The person: name of the token.
         who: String,
     },
-    /// A person pauses or resumes the instance.
-    Pause(bool),
+    /// A person pauses the instance.
+    Pause {
+        /// The person.
+        who: String,
+    },
+    /// A person lets a paused instance go on.
+    Resume,
     /// Observer mode on or off: look, never apply.
     Observe(bool),
     /// A person wants to know how it is now: fetch and getInfo run at once.
@@ -126,22 +132,6 @@ pub enum Event {
     },
 }
 
-/// What keeps a job from starting, in the words of the place where it is to run. For people: it moves nothing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wait {
-    /// What it waits for: "ErrImagePull: …".
-    pub why: String,
-    /// What would end it, as the end of the sentence "it ends when …".
-    pub ends_when: String,
-    /// When the runner gives up. The job's own deadline may come first.
-    pub until: Timestamp,
-    /// Whether another job takes its place then, because the surroundings are to blame.
-    pub tried_again: bool,
-    /// Whether it is its place that cannot be looked at, so that the job may run, or be over, or that does not take its stop.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_unseen: bool,
-}
-
 /// How a job ended. The border (`driver`) makes it from the report; the engine gives it its meaning.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
@@ -166,6 +156,11 @@ pub enum Outcome {
         why: String,
         /// Whether the surroundings are to blame (no process slots, cluster away), so that another try makes sense.
         surroundings: bool,
+    },
+    /// It is known that the command never started, because a file of the fetch that it was to be given is lost.
+    InputLost {
+        /// What is lost, for people.
+        why: String,
     },
     /// The command ended well, but what it had to leave is missing or wrong: a declared output file, say.
     BadOutput {

@@ -6,6 +6,7 @@ use schema::output::Info;
 use schema::status::JobKind;
 use schema::time::Timestamp;
 
+use crate::action::log;
 use crate::action::{Action, StopReason};
 use crate::desired::{Desired, FetchPolicy};
 use crate::event::{FetchResult, Outcome};
@@ -13,7 +14,11 @@ use crate::limits::SHORTEST_PAUSE_MS;
 use crate::observed::{FetchVerdict, ended_with, read};
 use crate::retry::{MISFIRE_POLICY, backoff_ms, next_due};
 use crate::state::{ApplyEnd, Finding, Job, Matched, State, Work, had_ended};
-use crate::step::{duration, in_words, log};
+use crate::step::in_words;
+
+mod late;
+
+use late::{Blame, ended_at, overdue, timed_out};
 
 /// What people see of an explanation that cannot be read, or not without showing a secret.
 const UNREADABLE: &str = "the explanation that the fetch left cannot be shown; `pvnctl services retry` has another one made";
@@ -93,7 +98,9 @@ impl State {
             (Outcome::BadOutput { why }, _) => Err((why, Blame::Command)),
             (Outcome::TimedOut, _) => Err((timed_out(job), Blame::Command)),
             (_, Some(StopReason::Deadline)) => Err((overdue(job), Blame::Command)),
-            (Outcome::NotStarted { why, surroundings: true }, _) => Err((format!("could not be started: {why}"), Blame::Surroundings)),
+            (Outcome::NotStarted { why, surroundings: true } | Outcome::InputLost { why }, _) => {
+                Err((format!("could not be started: {why}"), Blame::Surroundings))
+            }
             (Outcome::NotStarted { why, surroundings: false }, _) => Err((format!("could not be started: {why}"), Blame::Command)),
             (Outcome::Cancelled { .. }, _) => Err(("was cancelled".to_owned(), Blame::Person)),
             (Outcome::Unknown { why, .. }, _) => Err((format!("ended nobody knows how: {why}"), Blame::Command)),
@@ -149,6 +156,7 @@ impl State {
                     // It binds a yes whether or not it can be shown.
                     explanation: seen.explanation_text.or_else(|| seen.explanation.map(|_| UNREADABLE.to_owned())),
                     stale_plan: false,
+                    is_cut: seen.is_cut,
                 })
             }
         };
@@ -213,13 +221,14 @@ impl State {
         if outcome.may_still_run() {
             (self.unsettled, self.unsettled_in) = (Some(job.id), Some(job.runtime.clone()));
         }
+        let needs_new_plan = matches!(outcome, Outcome::InputLost { .. });
         let ran = matches!(outcome, Outcome::Exited { .. } | Outcome::BadOutput { .. } | Outcome::TimedOut);
         let attempts = &desired.apply.retryable_exit_codes;
         let end = match (outcome, &job.stop) {
             (_, Some(StopReason::Person(who))) => ApplyEnd::Cancelled(who.clone()),
             (Outcome::Exited { code: 0, said, .. }, _) if said.is_empty() => ApplyEnd::Succeeded,
             (Outcome::Exited { code: 0, said, .. }, _) => ApplyEnd::SucceededLeaving(said),
-            (Outcome::NotStarted { why, .. }, Some(_)) => ApplyEnd::Failed(format!("{}: {why}", overdue(job))),
+            (Outcome::NotStarted { why, .. } | Outcome::InputLost { why }, Some(_)) => ApplyEnd::Failed(format!("{}: {why}", overdue(job))),
             (Outcome::Unknown { why, .. }, _) => ApplyEnd::Unknown(why),
             (Outcome::Exited { .. }, Some(_)) | (Outcome::TimedOut, _) => ApplyEnd::Failed(timed_out(job)),
             (Outcome::Cancelled { .. }, Some(_)) => ApplyEnd::Failed(overdue(job)),
@@ -228,7 +237,7 @@ impl State {
                 self.retryable(job, &desired, (code, &said), ended_at)
             }
             (Outcome::Exited { code, said, .. }, None) => ApplyEnd::Failed(ended_with(&code.to_string(), &said)),
-            (Outcome::NotStarted { why, surroundings: true }, None) => ApplyEnd::Misfired(why),
+            (Outcome::NotStarted { why, surroundings: true } | Outcome::InputLost { why }, None) => ApplyEnd::Misfired(why),
             (Outcome::NotStarted { why, surroundings: false }, None) => ApplyEnd::Failed(format!("could not be started: {why}")),
             (Outcome::Cancelled { .. }, None) => ApplyEnd::Cancelled("someone".to_owned()),
         };
@@ -260,6 +269,10 @@ impl State {
         }
         if desired.get_info.is_some() {
             self.telling.due = Some(now);
+        }
+        if needs_new_plan {
+            self.look.fresh = false;
+            self.take_next_plan();
         }
         if job.release == desired.release {
             self.after_apply(&desired, end, ended_at, &job.uses);
@@ -298,8 +311,8 @@ impl State {
         if !matches!(end, ApplyEnd::Misfired(_)) {
             self.look.fresh = false;
         }
-        if let (ApplyEnd::Retryable(_), Finding::Work(work)) = (&end, &mut self.look.finding) {
-            work.stale_plan = true;
+        if matches!(end, ApplyEnd::Retryable(_)) {
+            self.take_next_plan();
         }
         let Some(chain) = &mut self.pursuit.chain else { return };
         chain.ended_at = ended_at;
@@ -317,6 +330,13 @@ impl State {
         chain.end = Some(end);
     }
 
+    /// The next fetch's plan takes the place of this one, also where its fingerprint is the same and people have said yes to it.
+    fn take_next_plan(&mut self) {
+        if let Finding::Work(work) = &mut self.look.finding {
+            work.stale_plan = true;
+        }
+    }
+
     // ---- getInfo ----
 
     fn finish_info(&mut self, job: &Job, outcome: Outcome, now: Timestamp) {
@@ -332,7 +352,7 @@ impl State {
             Outcome::Exited { code: 0, info: Some(info), .. } => info,
             Outcome::Exited { code: 0, info: None, .. } => Err("printed nothing readable".to_owned()),
             Outcome::Exited { code, said, .. } => Err(ended_with(&code.to_string(), &said)),
-            Outcome::NotStarted { why, .. } => Err(format!("could not be started: {why}")),
+            Outcome::NotStarted { why, .. } | Outcome::InputLost { why } => Err(format!("could not be started: {why}")),
             Outcome::BadOutput { why } => Err(why),
             Outcome::TimedOut => Err(timed_out(job)),
             Outcome::Cancelled { .. } => Err("was cancelled".to_owned()),
@@ -361,33 +381,4 @@ impl State {
         };
         self.telling.due = self.telling.due.or(due);
     }
-}
-
-/// Who is to blame that a fetch brought no answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Blame {
-    Command,
-    Surroundings,
-    Person,
-}
-
-/// When the job ended, as far as is known; never before it was decided, never later than now.
-fn ended_at(job: &Job, outcome: &Outcome, now: Timestamp) -> Timestamp {
-    match outcome {
-        Outcome::Exited { ended_at, .. } => (*ended_at).max(job.decided_at).min(now),
-        _ => now,
-    }
-}
-
-/// A command that ran past its time.
-fn timed_out(job: &Job) -> String {
-    match job.timeout_ms {
-        Some(ms) => format!("did not end within its timeout of {} and was stopped", duration(ms)),
-        None => "was stopped at its deadline".to_owned(),
-    }
-}
-
-/// A job that was stopped at a deadline, whether its command ran or not.
-fn overdue(job: &Job) -> String {
-    if job.started_at.is_some() { timed_out(job) } else { "did not start in time and was stopped".to_owned() }
 }

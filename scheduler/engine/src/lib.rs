@@ -34,7 +34,9 @@
 
 pub mod action;
 mod again;
+mod anew;
 mod approve;
+mod check;
 mod clock;
 mod converge;
 mod desire;
@@ -53,6 +55,8 @@ pub mod state;
 mod step;
 pub mod view;
 
+pub use anew::{Flying, Salvaged};
+pub use check::BrokenInvariant;
 pub use converge::{SITUATIONS, situation};
 pub use explain::{PursuedVersion, Surroundings, brings_back, explain, names_together};
 pub use progress::{GoBack, go_back_now};

@@ -20,9 +20,12 @@ use crate::state::State;
 
 mod blocked;
 mod lane;
+mod limits;
 mod line;
 
 pub use blocked::{Blocked, HOLDERS_SHOWN, Holder};
+pub use limits::{Limit, Limits};
+
 use lane::Lane;
 use line::{Line, Waiter};
 
@@ -39,27 +42,6 @@ pub const PILED_UP_PER_SECOND: i64 = 100;
 pub const PILED_UP_AT_ONCE: i64 = 50;
 
 const PACE_MS: i64 = 1_000 / PILED_UP_PER_SECOND;
-
-/// How many jobs of one kind may be in flight.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limit {
-    /// In the whole daemon, at least 1.
-    pub total: u32,
-    /// In one runtime, at least 1; `None` = a fair share, see [`SHARE`]. For apply the runtime's `maxConcurrency` counts
-    /// as well.
-    pub per_runtime: Option<u32>,
-}
-
-/// The limits of the three lanes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// For fetches.
-    pub fetch: Limit,
-    /// For applies.
-    pub apply: Limit,
-    /// For getInfos.
-    pub get_info: Limit,
-}
 
 /// The lanes of all runtimes.
 #[derive(Debug)]

@@ -2,6 +2,7 @@
 //! nothing.
 
 use schema::output::{ObjectStatus, RuntimeObject};
+use schema::shown::beginning;
 use schema::status::Reason;
 
 use crate::desired::FetchAnswer;
@@ -57,6 +58,12 @@ pub(crate) fn ended_with(code: &str, said: &str) -> String {
     if said.is_empty() { format!("ended with exit code {code}") } else { format!("ended with exit code {code}: {said}") }
 }
 
+/// Most bytes of a name or a version that a sentence shows: those of pvn's own have 63.
+const NAMED_BYTES: usize = 200;
+
+/// Most bytes of what an object says of itself.
+const SAID_BYTES: usize = 1_000;
+
 /// Holds what was seen against the desired version. Source of the rules: docs/convergence.md, "Structured". What calls for work comes
 /// before what only calls for patience.
 fn compare(objects: &[RuntimeObject], version: &str) -> FetchVerdict {
@@ -73,7 +80,7 @@ fn compare(objects: &[RuntimeObject], version: &str) -> FetchVerdict {
     let with = |status| objects.iter().find(move |object| object.status == status);
     let told = |object: &RuntimeObject, what: &str| match object.message.as_str() {
         "" => format!("{} {what}", name(object)),
-        message => format!("{} {what}: {message}", name(object)),
+        message => format!("{} {what}: {}", name(object), beginning(message, SAID_BYTES)),
     };
     match (with(ObjectStatus::Failed), with(ObjectStatus::Pending)) {
         (Some(failed), _) => FetchVerdict::Broken(told(failed, "reports that it failed")),
@@ -99,13 +106,14 @@ fn mismatch(object: &RuntimeObject, version: &str) -> Option<String> {
 fn shown(version: &str) -> String {
     match version {
         "" => "an unknown version".to_owned(),
-        odd if odd.trim() != odd || odd.contains(char::is_control) => format!("{odd:?}"),
-        plain => plain.to_owned(),
+        odd if odd.trim() != odd || odd.contains(char::is_control) => format!("{:?}", beginning(odd, NAMED_BYTES)),
+        plain => beginning(plain, NAMED_BYTES),
     }
 }
 
 fn name(object: &RuntimeObject) -> String {
-    if object.object_type.is_empty() { format!("`{}`", object.name) } else { format!("{} `{}`", object.object_type, object.name) }
+    let name = beginning(&object.name, NAMED_BYTES);
+    if object.object_type.is_empty() { format!("`{name}`") } else { format!("{} `{name}`", beginning(&object.object_type, NAMED_BYTES)) }
 }
 
 #[cfg(test)]
@@ -147,6 +155,19 @@ mod tests {
         assert_eq!(mismatch(&seen, "v2"), None);
         seen.versions[0].version = "v2\r".to_owned();
         assert_eq!(mismatch(&seen, "v2").unwrap(), r#"Process `web` runs "v2\r" instead of v2"#);
+    }
+
+    #[test]
+    fn what_a_sentence_shows_of_an_object_has_a_limit() {
+        let long = "ä".repeat(1 << 20);
+        let mut seen = RuntimeObject { name: long.clone(), object_type: long.clone(), message: long.clone(), ..object("web=FAILED:v2*") };
+        let told = |seen: &RuntimeObject| match compare(std::slice::from_ref(seen), "v2") {
+            FetchVerdict::Broken(what) | FetchVerdict::Work(_, what) => what,
+            other => panic!("{other:?}"),
+        };
+        assert!(told(&seen).len() < 4 * NAMED_BYTES + SAID_BYTES && told(&seen).ends_with("ä…"));
+        seen.versions[0].version = long;
+        assert!(told(&seen).len() < 4 * NAMED_BYTES);
     }
 
     fn check_structured(objects: &str, expected: &str) {

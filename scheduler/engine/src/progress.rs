@@ -5,10 +5,10 @@ use schema::id::ReleaseId;
 use schema::time::Timestamp;
 
 use crate::action::Action;
+use crate::action::log;
 use crate::converge::Situation;
 use crate::limits::{LANE_PATIENCE_MS, LINGERING_FETCHES, RECOVERY_MS};
 use crate::state::{ApplyEnd, RolledBack, State, TakenBack};
-use crate::step::log;
 
 /// Whether a rollback that was decided is carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,10 +9,11 @@ use schema::time::Timestamp;
 mod words;
 
 use crate::action::Action;
+use crate::action::log;
 use crate::approve::name_of;
 use crate::converge::{ShutGate, Situation};
 use crate::state::{Job, RolledBack, State, StatusSummary};
-use crate::step::{duration, log};
+use crate::step::duration;
 
 impl State {
     /// Puts the situation into words.

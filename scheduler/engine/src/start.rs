@@ -5,12 +5,12 @@ use schema::id::{BlobId, JobId};
 use schema::status::JobKind;
 use schema::time::Timestamp;
 
+use crate::action::log;
 use crate::action::{Action, StartJob};
 use crate::converge::Situation;
 use crate::desired::Desired;
 use crate::limits::START_DEADLINE_MS;
 use crate::state::{ApplyAttempts, ApplyEnd, COMMANDS_KEPT, Finding, Job, State};
-use crate::step::log;
 
 /// What became of a start that was decided and that no runner has been handed yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

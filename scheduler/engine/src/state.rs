@@ -1,6 +1,6 @@
 //! What is remembered of one service instance between two steps. Made by [`State::new`], changed only by
 //! [`crate::step()`], stored by the driver as JSON, checked by [`State::check`] (every invariant by name, in
-//! `state/check.rs`).
+//! `check.rs`).
 //!
 //! Instants are of two kinds: history (`since`, `answered_at`) is for people and never moves anything; plans (`due`,
 //! `deadline`, `until`, `again_at`) move things, and move along when the clock jumps, see `clock.rs`.
@@ -9,29 +9,27 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use schema::id::{ApprovalId, BlobId, ChannelName, InstanceId, JobId, ReleaseId, RuntimeName};
 use schema::output::Info;
-use schema::status::{ApprovalKind, ApprovalStatus, Decision, JobKind, Reason, Status};
+use schema::status::{JobKind, Reason, Status};
 use schema::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::action::StopReason;
 use crate::desired::{Desired, FetchAnswer};
-use crate::event::Wait;
 use crate::limits::CLOCKS_APART_MS;
 
-mod anew;
-mod check;
+mod approval;
 mod format;
 mod observation;
 mod pursuit;
 mod read;
 
-pub use anew::{Flying, Salvaged};
-pub use check::BrokenInvariant;
+pub use approval::{Approval, Vote};
 pub use format::FORMAT;
-use format::StateFormat;
 pub use observation::Matched;
 pub(crate) use observation::{Finding, Observation, Work};
 pub(crate) use pursuit::{ApplyAttempts, ApplyEnd, Rollout};
+
+use format::StateFormat;
 
 /// Most approvals remembered; the oldest ones that no longer count are forgotten first. Enough for what people look
 /// back at; the log has all of them.
@@ -52,6 +50,9 @@ pub struct State {
     pub(crate) desired: Option<Box<Desired>>,
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) paused: bool,
+    /// Who paused it: name of the token used; `None` also where a version of before paused it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) paused_by: Option<String>,
     /// Whether nobody is known to have paused it: what its row said of that was lost.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) pause_is_assumed: bool,
@@ -209,6 +210,22 @@ pub struct Job {
     pub(crate) chain_before: Option<Box<ApplyAttempts>>,
 }
 
+/// What keeps a job from starting, in the words of the place where it is to run. For people: it moves nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wait {
+    /// What it waits for: "ErrImagePull: …".
+    pub why: String,
+    /// What would end it, as the end of the sentence "it ends when …".
+    pub ends_when: String,
+    /// When the runner gives up. The job's own deadline may come first.
+    pub until: Timestamp,
+    /// Whether another job takes its place then, because the surroundings are to blame.
+    pub tried_again: bool,
+    /// Whether it is its place that cannot be looked at, so that the job may run, or be over, or that does not take its stop.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_unseen: bool,
+}
+
 /// What getInfo told. Nothing outside of this struct ever depends on it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(crate) struct InfoState {
@@ -276,77 +293,6 @@ impl RolledBack {
     }
 }
 
-/// An approval asked for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Approval {
-    /// Its id.
-    pub id: ApprovalId,
-    /// What is approved.
-    pub kind: ApprovalKind,
-    /// Which gate asks; stable over recompiles as long as gates keep their names.
-    pub(crate) gate: String,
-    /// The name that the config gave it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// What the config tells the people who are asked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
-    /// The release that it is asked for, with its version; `None` where it was asked for before this was kept.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asked_for: Option<(ReleaseId, String)>,
-    /// How it stands.
-    pub status: ApprovalStatus,
-    /// The fingerprint of the work that it is about. An approval of kind `apply` is bound to it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fingerprint: Option<BlobId>,
-    /// What the plan would do, for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub explanation: Option<String>,
-    /// Whether it was withdrawn because the commands are others now.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub other_commands: bool,
-    /// How many different people must say yes.
-    pub needed: u32,
-    /// Who said what, oldest first, one entry a person.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub votes: Vec<Vote>,
-    /// Since when it is asked.
-    pub requested_at: Timestamp,
-    /// When it stops being valid.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expires_at: Option<Timestamp>,
-    /// Used up, withdrawn or replaced: it is history and opens nothing.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub over: bool,
-}
-
-impl Approval {
-    /// What a yes has to name: the fingerprint, unless it is that of no bytes, where a fetch said nothing that anybody could look at
-    /// and name.
-    pub fn plan_digest(&self) -> Option<BlobId> {
-        self.fingerprint.filter(|digest| !digest.is_of_nothing())
-    }
-
-    /// Who said yes, oldest first.
-    pub fn yes(&self) -> impl Iterator<Item = &Vote> {
-        self.votes.iter().filter(|vote| vote.decision == Decision::Approve)
-    }
-}
-
-/// What one person said.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Vote {
-    /// The person.
-    pub who: String,
-    /// When.
-    pub at: Timestamp,
-    /// What.
-    pub decision: Decision,
-    /// In their words.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-}
-
 /// Whether a command that ended at this time, by the clock of its place, had ended by itself before it was asked to stop at that one.
 pub fn had_ended(ended_at: Timestamp, stopped_at: Timestamp) -> bool {
     ended_at.plus_ms(CLOCKS_APART_MS) <= stopped_at
@@ -368,6 +314,7 @@ impl State {
             seen_at: now,
             desired: None,
             paused: false,
+            paused_by: None,
             pause_is_assumed: false,
             observer: false,
             deleted: false,

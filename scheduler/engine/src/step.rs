@@ -1,13 +1,11 @@
 //! One event, one instance: what it is afterwards and what is to be done. Events change facts; what follows from the
 //! facts is settled in one place, the same for every event, so that a lost event costs time and never truth.
 
-use std::collections::BTreeMap;
-
 use schema::id::JobId;
 use schema::status::JobKind;
 use schema::time::Timestamp;
 
-use crate::action::{Action, LogLine, StopReason};
+use crate::action::{Action, StopReason, log};
 use crate::converge::Situation;
 use crate::event::{Event, Outcome, Wait};
 use crate::limits::{LANE_PATIENCE_MS, LINGERING_FETCHES, OVERTIME_MS};
@@ -44,7 +42,8 @@ pub fn step(mut state: State, event: Event, now: Timestamp) -> (State, Vec<Actio
         Event::Upstream { channel, converged_version, rolled_back } => state.hear(channel, converged_version, rolled_back),
         Event::Decided { approval, who, decision, reason } => state.decide(approval, who, decision, reason, now, &mut out),
         Event::Disowned { who } => state.disown(&who, now, &mut out),
-        Event::Pause(paused) => state.pause(paused, now, &mut out),
+        Event::Pause { who } => state.pause(who, now, &mut out),
+        Event::Resume => state.resume(now),
         Event::Observe(observer) => state.observer = observer,
         Event::Refresh { who, tries_again } => state.refresh(who, tries_again, now, &mut out),
         Event::Retry { who } => state.retry(who, now, &mut out),
@@ -200,15 +199,20 @@ impl State {
         }
     }
 
-    fn pause(&mut self, paused: bool, now: Timestamp, out: &mut Vec<Action>) {
-        self.pause_is_assumed = false;
-        if self.paused == paused {
+    fn pause(&mut self, who: String, now: Timestamp, out: &mut Vec<Action>) {
+        let is_sure = self.paused && !std::mem::take(&mut self.pause_is_assumed);
+        if is_sure {
             return;
         }
-        self.paused = paused;
-        if paused {
+        self.paused_by = Some(who);
+        if !std::mem::replace(&mut self.paused, true) {
             stop_unwanted(&mut self.main, now, out);
-        } else {
+        }
+    }
+
+    fn resume(&mut self, now: Timestamp) {
+        (self.paused_by, self.pause_is_assumed) = (None, false);
+        if std::mem::replace(&mut self.paused, false) {
             self.look_now(now);
         }
     }
@@ -277,11 +281,6 @@ impl Job {
             self.deadline = Some(now.plus_ms(self.stop_within_ms()));
         }
     }
-}
-
-pub(crate) fn log(kind: &str, actor: Option<String>, message: String, data: &[(&str, &str)]) -> Action {
-    let data: BTreeMap<String, String> = data.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    Action::Log(LogLine { kind: kind.to_owned(), actor, message, data })
 }
 
 /// How an apply ended, as the end of the sentence "apply …".

@@ -37,7 +37,7 @@ fn a_blob_that_is_not_what_its_name_says_is_not_handed_over_and_is_put_anew() {
         // Nobody may write to it: the disk did.
         std::fs::remove_file(blobs.path(id)).unwrap();
         std::fs::write(blobs.path(id), damage).unwrap();
-        let HandOver::Damaged(why) = blobs.hand_over(id).unwrap() else { panic!("{damage} passes for the plan") };
+        let HandOver::Lost(why) = blobs.hand_over(id).unwrap() else { panic!("{damage} passes for the plan") };
         assert!(why.contains(&id.to_string()) && why.contains("next fetch"), "{why}");
         std::fs::write(&file, "the plan").unwrap();
         let again = if keep == Keep::Lazy { blobs.put(b"the plan", keep) } else { blobs.put_file(&file, keep) };
@@ -46,7 +46,22 @@ fn a_blob_that_is_not_what_its_name_says_is_not_handed_over_and_is_put_anew() {
         std::fs::remove_file(&file).unwrap();
     }
     assert_eq!(blobs.hand_over(BlobId::of(b"")).unwrap(), HandOver::Empty);
-    assert_eq!(blobs.hand_over(BlobId::of(b"never put")).unwrap(), HandOver::Absent);
+    let HandOver::Lost(why) = blobs.hand_over(BlobId::of(b"never put")).unwrap() else { panic!("it is there") };
+    assert!(why.contains("is gone from the scheduler's disk") && why.contains("next fetch"), "{why}");
+}
+
+#[test]
+fn what_is_no_file_is_no_blob_and_keeps_nobody_waiting() {
+    let (_directory, blobs) = open();
+    let id = blobs.put(b"the plan", Keep::Synced).unwrap();
+    let path = blobs.path(id);
+    std::fs::remove_file(&path).unwrap();
+    nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRUSR).unwrap();
+    let HandOver::Lost(why) = blobs.hand_over(id).unwrap() else { panic!("a pipe passes for the plan") };
+    assert!(why.contains("is no file") && why.contains("next fetch"), "{why}");
+    std::fs::remove_file(&path).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    assert!(matches!(blobs.hand_over(id).unwrap(), HandOver::Lost(_)), "a directory passes for the plan");
 }
 
 #[test]

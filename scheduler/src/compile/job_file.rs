@@ -5,6 +5,7 @@
 //! depend on and this machine does not have is a problem; what only sizes, places or names things is left out.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use schema::config::KubernetesConfig;
 use schema::status::JobKind;
@@ -21,6 +22,10 @@ use super::{
     WRAPPER_DIRECTORY,
 };
 
+mod tree;
+
+use tree::{at, items, only_job, scalar};
+
 /// Fields of the Job that may say only this, and why.
 const RESERVED: [(&str, &str, &str); 4] = [
     ("completions", "1", "the Job is one run of one command"),
@@ -31,7 +36,22 @@ const RESERVED: [(&str, &str, &str); 4] = [
 
 /// Longest `activeDeadlineSeconds`: the cluster counts it in nanoseconds of 63 bits, and what overflows is over at once (seen with
 /// Kubernetes 1.34).
-const DEADLINE_LIMIT_S: i64 = i64::MAX / 1_000_000_000;
+pub const JOB_DEADLINE_LIMIT_S: i64 = i64::MAX / 1_000_000_000;
+
+/// Longest `terminationGracePeriodSeconds`, as for other times of a Pod: a kubelet adds to it before it counts in nanoseconds, and
+/// what overflows is killed at once (seen with Kubernetes 1.34 and 9223372036, which would fit by itself).
+const GRACE_LIMIT_S: i64 = i32::MAX as i64;
+
+/// Times that overflow in the cluster: where each stands, how long it may be in seconds, what a longer one would do, and what to do.
+const TOO_LONG: [(&str, i64, &str, &str); 2] = [
+    ("/spec/activeDeadlineSeconds", JOB_DEADLINE_LIMIT_S, "end the Job at once", "take it out, or give `timeout`"),
+    (
+        "/spec/template/spec/terminationGracePeriodSeconds",
+        GRACE_LIMIT_S,
+        "leave the command no time to end at all",
+        "give as many seconds as the command may need",
+    ),
+];
 
 /// Where the containers of a Pod are. They share their names.
 const CONTAINERS: [&str; 2] = ["containers", "initContainers"];
@@ -85,64 +105,6 @@ pub(super) fn read(
         (None, None) => return None,
     };
     only_job(files, place, problems)
-}
-
-/// The one Job of the files, which must hold nothing else.
-fn only_job(files: Vec<(Option<String>, &str)>, place: DocumentField, problems: &mut Problems) -> Option<JobFile> {
-    let mut objects = Vec::new();
-    for (file, text) in files {
-        for range in yaml::documents(text) {
-            match yaml::parse(&text[range.clone()]) {
-                Ok(Some(tree)) if !tree.is_null() => objects.push((file.clone(), text, range.start, tree)),
-                Ok(_) => {}
-                Err(error) => {
-                    problems.add(place.problem(format!("malformed YAML in the Kubernetes file: {error}")));
-                    return None;
-                }
-            }
-        }
-    }
-    let found: Vec<String> = objects.iter().map(|(_, _, _, tree)| words(tree)).collect();
-    match (objects.pop(), objects.is_empty()) {
-        (Some((file, text, start, tree)), true) if is_job(&tree) => Some(JobFile { place, file, text: text.to_owned(), start, tree }),
-        _ => {
-            let found = if found.is_empty() { "nothing".to_owned() } else { found.join(", ") };
-            problems.add(
-                place.problem(format!("a command's Kubernetes file must hold exactly one batch/v1 Job and nothing else; found {found}")),
-            );
-            None
-        }
-    }
-}
-
-fn is_job(tree: &YamlNode) -> bool {
-    scalar(tree, "/apiVersion") == Some("batch/v1") && scalar(tree, "/kind") == Some("Job")
-}
-
-fn words(tree: &YamlNode) -> String {
-    match (scalar(tree, "/apiVersion"), scalar(tree, "/kind")) {
-        (Some(version), Some(kind)) => format!("{version} {kind}"),
-        _ => "a document without `apiVersion` and `kind`".to_owned(),
-    }
-}
-
-fn at<'a>(tree: &'a YamlNode, pointer: &str) -> Option<&'a YamlNode> {
-    let (node, _, found) = tree.nearest(pointer);
-    (found && !node.is_null()).then_some(node)
-}
-
-fn scalar<'a>(tree: &'a YamlNode, pointer: &str) -> Option<&'a str> {
-    match &at(tree, pointer)?.kind {
-        NodeKind::Scalar { text, .. } => Some(text),
-        _ => None,
-    }
-}
-
-fn items<'a>(tree: &'a YamlNode, pointer: &str) -> &'a [YamlNode] {
-    match at(tree, pointer).map(|node| &node.kind) {
-        Some(NodeKind::List(items)) => items,
-        _ => &[],
-    }
 }
 
 const POD: &str = "/spec/template/spec";
@@ -238,14 +200,15 @@ impl JobFile {
                 self.tell(node, format!("`{field}` is not {only}: {why}"), Some("take it out"), problems);
             }
         }
-        if let Some(node) = at(&self.tree, "/spec/activeDeadlineSeconds")
-            && let NodeKind::Scalar { text, .. } = &node.kind
-            && text.parse::<i64>().is_ok_and(|seconds| seconds > DEADLINE_LIMIT_S)
-        {
-            let what = format!(
-                "`activeDeadlineSeconds` is {text}: Kubernetes counts no more than {DEADLINE_LIMIT_S}, and would end the Job at once"
-            );
-            self.tell(node, what, Some("take it out, or give `timeout`"), problems);
+        for (field, limit_s, would, help) in TOO_LONG {
+            if let Some(node) = at(&self.tree, field)
+                && let NodeKind::Scalar { text, .. } = &node.kind
+                && text.parse::<i128>().is_ok_and(|seconds| seconds > i128::from(limit_s))
+            {
+                let name = field.rsplit('/').next().unwrap_or_default();
+                let what = format!("`{name}` is {text}: Kubernetes counts no more than {limit_s}, and would {would}");
+                self.tell(node, what, Some(help), problems);
+            }
         }
         if let Some(node) = at(&self.tree, "/metadata/namespace")
             && !matches!(&node.kind, NodeKind::Scalar { text, .. } if *text == place.namespace)
@@ -264,9 +227,16 @@ impl JobFile {
             }
         }
         for mount in items(container, "/volumeMounts") {
-            let Some(path) = scalar(mount, "/mountPath").map(|path| path.trim_end_matches('/')) else { continue };
-            if [WRAPPER_DIRECTORY, AUTHORITIES_DIRECTORY].contains(&path) {
-                self.tell(mount, format!("a volume is mounted at `{path}`, where pvn mounts one"), Some("take another path"), problems);
+            let Some(path) = scalar(mount, "/mountPath") else { continue };
+            // By its parts: `//pvn/` is the same place, and nothing can be mounted within ours, which nobody may write to.
+            let ours = [WRAPPER_DIRECTORY, AUTHORITIES_DIRECTORY].into_iter().find(|ours| Path::new(path).starts_with(ours));
+            if let Some(ours) = ours {
+                self.tell(
+                    mount,
+                    format!("a volume is mounted at `{path}`, and pvn mounts one at `{ours}`"),
+                    Some("take another path"),
+                    problems,
+                );
             }
         }
         self.check_once(containers(), "/name", "container is called", problems);

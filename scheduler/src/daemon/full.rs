@@ -4,12 +4,13 @@
 
 use std::time::Duration;
 
-use super::StartError;
+use super::{StartError, places};
 use crate::belongs::BelongsError;
 use crate::blobs::Blobs;
 use crate::clock::Clock;
 use crate::retention::reserve::{self, ReserveAtOpen};
 use crate::retention::{Policy, Retention};
+use crate::room;
 use crate::settings::Settings;
 use crate::store::{LockError, Store, StoreError};
 
@@ -29,7 +30,7 @@ pub(super) async fn prune(way: &ReserveAtOpen, store: &Store, blobs: &Blobs, pol
     }
 }
 
-/// Adds to the error of a start that failed for want of room what there is and what to do.
+/// Adds to the error of a start that failed for want of room, or because a disk takes nothing, what there is and what to do.
 pub(super) fn explain(error: StartError, settings: &Settings) -> StartError {
     let is_of_room = matches!(
         &error,
@@ -40,8 +41,12 @@ pub(super) fn explain(error: StartError, settings: &Settings) -> StartError {
             | StartError::Seal(_)
     );
     let full = || settings.database_file().ok().and_then(|database| reserve::full(&settings.data_dir, &database));
-    match is_of_room.then(full).flatten() {
-        Some(full) => StartError::NoRoom { full, source: Box::new(error) },
+    let read_only = || {
+        let data = &settings.data_dir;
+        std::iter::once(data.clone()).chain(places::in_data(data)).find_map(|path| room::why_disk_takes_nothing(&path))
+    };
+    match is_of_room.then(|| full().or_else(read_only)).flatten() {
+        Some(why) => StartError::Disk { why, source: Box::new(error) },
         None => error,
     }
 }

@@ -11,7 +11,7 @@ use crate::clock::Clock;
 use crate::compile::BUILT_IN_RUNTIME;
 use crate::driver;
 use crate::private;
-use crate::store::{Change, Commit, RuntimeRow, RuntimeSummary, Store, TokenRow};
+use crate::store::{Change, Commit, RuntimeRow, RuntimeSummary, Store, StoreError, TokenRow};
 
 /// What must be in every database: the built-in runtime, and at the first start a token.
 pub(super) async fn prepare(store: &Store, clock: &Clock, data: &Path) -> Result<(), StartError> {
@@ -50,12 +50,20 @@ async fn admin_token(store: &Store, clock: &Clock, data: &Path, name: &str) -> R
     let (text, row) = driver::new_token(name, Role::Admin, clock.now());
     if let Ok(found) = std::fs::read_to_string(&path)
         && !found.trim().is_empty()
-        && store.token(found.trim()).await?.is_none()
+        && is_unknown(store, found.trim()).await?
     {
         return Ok(TokenRow { hash: TokenRow::hash(found.trim()), ..row });
     }
     private::replace(&path, format!("{text}\n").as_bytes()).map_err(io_error(format!("write the token `{name}` to {}", path.display())))?;
     Ok(row)
+}
+
+/// Whether there is no row of this token; one that cannot be read opens nothing, and is no row for another.
+async fn is_unknown(store: &Store, text: &str) -> Result<bool, StartError> {
+    match store.token(text).await {
+        Err(StoreError::Corrupt(_)) => Ok(false),
+        found => Ok(found?.is_none()),
+    }
 }
 
 #[cfg(test)]

@@ -313,7 +313,7 @@ pub(super) fn salvage(
                 *report = Some(found);
             }
         }
-        End::NotStarted { .. } => staging.close(),
+        End::NotStarted { .. } | End::InputLost { .. } => staging.close(),
     }
     Ok(end)
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use engine::action::{Action, LogLine, StartJob, StopReason};
-use engine::event::{Event, Outcome};
+use engine::event::Event;
 use engine::state::State;
 use schema::api::LogEntry;
 use schema::id::{InstanceId, JobId};
@@ -18,9 +18,12 @@ use super::broken::{Stopped, guarded};
 use super::going_back::Rollback;
 use super::outcome::Ending;
 use super::shown::{Shown, dependents, upstream_of};
-use super::world::{InstanceEntry, InstanceNames, World};
+use super::world::{InstanceEntry, World};
+use crate::names::InstanceNames;
 use crate::perform::StartClaim;
 use crate::store::{Change, Commit, Counters, InstanceRow, JobRow, PendingAction};
+
+mod jobs;
 
 /// Something to perform once the batch is committed.
 #[derive(Debug, Clone)]
@@ -287,67 +290,6 @@ impl Batch {
     pub(super) fn add_instance(&mut self, world: &mut World, kept: InstanceEntry) {
         self.before.insert(kept.state.instance(), None);
         world.put(kept);
-    }
-
-    /// Takes in a job that was not there.
-    pub(super) fn add_job(&mut self, world: &mut World, job: JobRow) {
-        self.jobs_before.entry(job.id).or_insert(None);
-        self.jobs.insert(job.id);
-        world.jobs.insert(job.id, job);
-    }
-
-    /// Changes a job that is not over; `None` when there is no such job.
-    pub(super) fn change_job(&mut self, world: &mut World, id: JobId, change: impl FnOnce(&mut JobRow)) -> Option<()> {
-        let job = world.jobs.get_mut(&id)?;
-        self.jobs_before.entry(id).or_insert_with(|| Some(job.clone()));
-        self.jobs.insert(id);
-        change(job);
-        Some(())
-    }
-
-    /// Notes that a job is to be written although this batch does not change it.
-    pub(super) fn write_job(&mut self, id: JobId) {
-        self.jobs.insert(id);
-    }
-
-    /// Whether this batch writes the job.
-    pub(super) fn writes(&self, id: JobId) -> bool {
-        self.jobs.contains(&id)
-    }
-
-    /// Takes a job that is over out of the world. One that was given up keeps that status: a late report is recorded and
-    /// moves nothing that has ended.
-    pub(super) fn end_job(&mut self, world: &mut World, id: JobId, ending: &Ending) {
-        self.change_job(world, id, |job| {
-            if job.ended_at.is_some() {
-                job.report.clone_from(&ending.report);
-                return;
-            }
-            job.status = ending.status;
-            job.exit_code = ending.exit_code;
-            if ending.message.is_empty() {
-                job.waits_no_more();
-            } else {
-                job.message.clone_from(&ending.message);
-            }
-            // A command that found its files held, say, was handed over and never ran.
-            let never_ran = matches!(ending.outcome, Outcome::NotStarted { .. });
-            job.started_at = ending.started_at.or(job.started_at).filter(|_| !never_ran);
-            job.ended_at = Some(ending.ended_at);
-            job.report.clone_from(&ending.report);
-            job.start = None;
-        });
-        if let Some(job) = world.jobs.remove(&id) {
-            self.over.insert(id, job);
-        }
-    }
-
-    /// The end of this job is stored and not the last word on it: it stays known, here and to its runner.
-    pub(super) fn keep_unsettled(&mut self, world: &mut World, id: JobId) {
-        self.ended.retain(|ended| *ended != id);
-        if let Some(job) = self.over.get(&id) {
-            world.jobs.insert(id, job.clone());
-        }
     }
 
     /// The rows of the instances that are not as they were. Many are asked and few change: a decision goes to all channels

@@ -4,14 +4,12 @@
 //! program that can read it goes on with it.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use engine::State;
-use engine::action::Action;
 use engine::desired::Desired;
 use engine::event::Event;
-use engine::state::{Flying, Salvaged};
+use engine::{Flying, Salvaged};
 use schema::api::{Cause, Explanation};
 use schema::id::{InstanceId, JobId, RuntimeName};
 use schema::status::{JobKind, JobStatus, Status};
@@ -20,9 +18,14 @@ use schema::time::Timestamp;
 use super::batch::Batch;
 use super::intake::PreparedEvent;
 use super::run::DriverLoop;
-use super::world::{InstanceEntry, InstanceNames, World};
+use super::world::{InstanceEntry, World};
 use super::{Caller, Refusal};
+use crate::names::InstanceNames;
 use crate::store::{Change, InstanceRow, LoadedInstance, Unreadable};
+
+mod guard;
+
+pub(super) use guard::{guarded, sound};
 
 /// The way out, for people.
 const WAY_OUT: &str = "`pvnctl services retry` starts it anew: fetch then decides, or a person where there is no fetch";
@@ -66,33 +69,6 @@ struct UnreadableParts {
     actions: Vec<i64>,
 }
 
-/// What the engine makes, with every invariant checked. A panic in there is a broken invariant too.
-///
-/// # Errors
-/// What is broken.
-pub(super) fn guarded(make: impl FnOnce() -> (State, Vec<Action>)) -> Result<(State, Vec<Action>), String> {
-    let made = unwound(make)?;
-    sound(&made.0).map(|()| made)
-}
-
-/// Whether every invariant holds.
-///
-/// # Errors
-/// What is broken.
-pub(super) fn sound(state: &State) -> Result<(), String> {
-    unwound(|| state.check())?.map_err(|broken| broken.to_string())
-}
-
-fn unwound<T>(make: impl FnOnce() -> T) -> Result<T, String> {
-    match catch_unwind(AssertUnwindSafe(make)) {
-        Ok(made) => Ok(made),
-        Err(panic) => {
-            let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-            Err(format!("the engine panicked: {}", text.unwrap_or("no reason given")))
-        }
-    }
-}
-
 impl Stopped {
     /// One whose row cannot be used. What is known of it is read from the pieces.
     pub(super) fn unreadable(loaded: LoadedInstance, why: String, desired: Option<Box<Desired>>, observer: bool, now: Timestamp) -> Self {
@@ -104,6 +80,7 @@ impl Stopped {
         let known = Salvaged {
             desired: serde_json::from_value(piece("desired")).ok().or(desired),
             paused: piece("paused").as_bool().unwrap_or(forgot_pause),
+            paused_by: piece("paused_by").as_str().map(ToOwned::to_owned),
             pause_is_assumed: forgot_pause,
             observer,
             deleted: gone || piece("deleted").as_bool().unwrap_or(false),
@@ -186,6 +163,7 @@ impl Stopped {
         let known = Salvaged {
             desired: state.desired().cloned().map(Box::new),
             paused: state.is_paused(),
+            paused_by: state.paused_by().map(ToOwned::to_owned),
             pause_is_assumed: false,
             observer: state.is_observer(),
             deleted: state.is_deleted(),

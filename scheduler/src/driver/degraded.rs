@@ -88,7 +88,7 @@ impl DriverLoop {
         };
         let message = format!(
             "the scheduler can store nothing ({why}), so it starts nothing and takes note of nothing that has ended; it tries again by \
-             itself, and this ends when that works: make room on the disk, or end what holds the database"
+             itself, and this ends when that works"
         );
         let first = Cause { code: "NOTHING_STORED".to_owned(), message, since: Some(since), until: None };
         explanation.causes.insert(0, first);

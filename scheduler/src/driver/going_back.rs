@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::Refusal;
 use super::batch::Batch;
 use super::run::{DriverLoop, TaskResult};
-use super::world::InstanceNames;
+use crate::names::InstanceNames;
 
 /// Rollbacks that wait for the planner at a time. It makes one plan at a time, and people who ask wait behind as many.
 const AT_A_TIME: usize = 4;

@@ -156,7 +156,7 @@ impl DriverLoop {
 /// Whether this end of an apply is that it never ran, for a reason that may pass, and nobody would start it now: a gate has shut, and
 /// it is as if it had never been decided.
 pub(super) fn never_began(end: &End, kept: Option<&InstanceEntry>, job: JobId, now: Timestamp) -> bool {
-    let may_pass = matches!(end, End::NotStarted { surroundings: true, .. });
+    let may_pass = matches!(end, End::NotStarted { surroundings: true, .. } | End::InputLost { .. });
     may_pass && kept.is_some_and(|kept| engine::void_start(&kept.state, now) == Some(job))
 }
 

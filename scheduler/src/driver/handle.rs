@@ -35,9 +35,15 @@ pub struct Handle {
     pub(super) runner: Arc<dyn Runner>,
     /// Instances whose apply was out of sight at the start.
     pub(super) lost: Arc<[InstanceId]>,
+    pub(super) is_observer: bool,
 }
 
 impl Handle {
+    /// Whether it looks, and applies nothing.
+    pub fn is_observer(&self) -> bool {
+        self.is_observer
+    }
+
     /// Checks, compares and (unless `dry_run`) stores config documents; all or nothing. With `push` also releases.
     ///
     /// # Errors

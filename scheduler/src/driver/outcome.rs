@@ -14,10 +14,8 @@ use schema::status::{JobKind, JobStatus};
 use schema::time::Timestamp;
 
 use super::words::Words;
+use crate::perform::PLAN;
 use crate::runner::{End, evidence};
-
-/// Name of the output file that an apply can be handed.
-pub const PLAN: &str = "plan";
 
 /// Most errors of a structured output that a message lists; the report has all.
 const ERRORS_SHOWN: usize = 3;
@@ -93,19 +91,8 @@ impl Ending {
 pub(super) fn read(end: End, gone: bool, words: &Words, asked: &JobPurpose<'_>) -> Ending {
     match end {
         End::Reported(report) => reported(report, gone, words, asked),
-        End::NotStarted { why, surroundings } => match asked.stopped {
-            Some(reason @ (StopReason::Person(_) | StopReason::NotWanted)) => stopped(reason, true, None, asked),
-            // At its start deadline, say: people read that it never started.
-            Some(StopReason::Deadline) | None => Ending {
-                outcome: Outcome::NotStarted { why: why.clone(), surroundings },
-                status: JobStatus::Failed,
-                exit_code: None,
-                message: why,
-                started_at: None,
-                ended_at: asked.now,
-                report: None,
-            },
-        },
+        End::NotStarted { why, surroundings } => never_ran(Outcome::NotStarted { why: why.clone(), surroundings }, why, asked),
+        End::InputLost { why } => never_ran(Outcome::InputLost { why: why.clone() }, why, asked),
         End::Unknown { why, report } => match asked.stopped {
             Some(reason) if gone => stopped(reason, true, report, asked),
             _ => Ending {
@@ -118,6 +105,17 @@ pub(super) fn read(end: End, gone: bool, words: &Words, asked: &JobPurpose<'_>) 
                 report,
             },
         },
+    }
+}
+
+fn never_ran(outcome: Outcome, message: String, asked: &JobPurpose<'_>) -> Ending {
+    match asked.stopped {
+        Some(reason @ (StopReason::Person(_) | StopReason::NotWanted)) => stopped(reason, true, None, asked),
+        // At its start deadline, say: people read that it never started.
+        Some(StopReason::Deadline) | None => {
+            let status = JobStatus::Failed;
+            Ending { outcome, status, exit_code: None, message, started_at: None, ended_at: asked.now, report: None }
+        }
     }
 }
 

@@ -28,9 +28,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::batch::{Batch, Task};
-use super::calls::{Call, PendingAnswer};
+use super::calls::Call;
 use super::degraded::Retry;
-use super::going_back::{GoingBack, Rollback};
+use super::going_back::GoingBack;
 use super::intake::PreparedEvent;
 use super::planner;
 use super::steps::Steps;
@@ -40,6 +40,12 @@ use crate::clock::Clock;
 use crate::crash;
 use crate::perform::Performer;
 use crate::store::{Change, Store, StoreError};
+
+mod input;
+
+pub(super) use input::{TaskResult, TurnInput};
+
+use input::{TakenIn, finished};
 
 /// Most inputs of one batch: enough to share a commit among a burst, few enough that nobody waits long for an answer.
 pub(super) const BATCH_LIMIT: usize = 512;
@@ -60,36 +66,6 @@ pub enum Fatal {
     /// The database holds what cannot be.
     #[error(transparent)]
     Store(StoreError),
-}
-
-/// What a task came to.
-#[derive(Debug)]
-pub(super) enum TaskResult {
-    Handed(JobId),
-    Over(Box<PreparedEvent>),
-    Performed(Option<i64>),
-    /// A rollback: whether what came of it is stored, and its action with it.
-    WentBack {
-        rollback: Rollback,
-        is_settled: bool,
-    },
-    /// A start that was withdrawn, or whose time had passed.
-    Unclaimed(Task),
-}
-
-/// What a turn takes in.
-#[derive(Debug)]
-pub(super) enum TurnInput {
-    Call(Box<Call>),
-    Arrived(Box<PreparedEvent>),
-    Done(TaskResult),
-}
-
-/// What a turn took in: what was told, and whom it has to answer once it is stored.
-struct TakenIn {
-    news: Vec<PreparedEvent>,
-    answers: Vec<PendingAnswer>,
-    plans: Vec<PendingAnswer>,
 }
 
 /// The loop's own things.
@@ -390,14 +366,5 @@ impl DriverLoop {
             self.turn(Vec::new()).await?;
         }
         Ok(())
-    }
-}
-
-fn finished(done: Result<TaskResult, tokio::task::JoinError>) -> Option<TurnInput> {
-    match done {
-        Ok(done) => Some(TurnInput::Done(done)),
-        Err(error) if error.is_cancelled() => None,
-        // A panic in there is our bug; the task's action stays pending and is performed again after a restart.
-        Err(error) => std::panic::resume_unwind(error.into_panic()),
     }
 }

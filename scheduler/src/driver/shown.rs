@@ -8,7 +8,8 @@ use schema::id::{ChannelId, ChannelName, InstanceId, ReleaseId};
 use schema::status::Status;
 use schema::time::Timestamp;
 
-use super::world::{InstanceEntry, InstanceNames, World};
+use super::world::{InstanceEntry, World};
+use crate::names::InstanceNames;
 use crate::store::Change;
 
 /// What an instance showed before a step.

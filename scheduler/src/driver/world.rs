@@ -8,48 +8,16 @@ use engine::desired::Gate;
 use engine::event::Event;
 use engine::limiter::{ConcurrencyLimiter, Limits};
 use engine::{PursuedVersion, State};
-use schema::id::{ApplicationId, ApplicationName, ChannelId, ChannelName, InstanceId, JobId, RuntimeName, ServiceId, ServiceName};
+use schema::id::{ChannelName, InstanceId, JobId, RuntimeName, ServiceId};
 use schema::status::Reason;
 use schema::time::Timestamp;
 
 use super::broken::Stopped;
 use super::timers::Timers;
 use super::together::{ConfiguredUpstream, together};
+use crate::names::InstanceNames;
 use crate::perform::StartClaim;
 use crate::store::{Counters, InstanceRow, JobRow};
-
-/// The names and ids of an instance.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InstanceNames {
-    /// Its application.
-    pub application: (ApplicationId, ApplicationName),
-    /// Its service.
-    pub service: (ServiceId, ServiceName),
-    /// Its channel.
-    pub channel: (ChannelId, ChannelName),
-}
-
-impl InstanceNames {
-    /// The instance's id.
-    pub fn instance(&self) -> InstanceId {
-        InstanceId::of(self.service.0, self.channel.0)
-    }
-
-    /// `application/service in channel`, for messages.
-    pub fn label(&self) -> String {
-        format!("{}/{} in {}", self.application.1, self.service.1, self.channel.1)
-    }
-
-    /// `SERVICE --app APPLICATION --channel CHANNEL`: the words that name it in a command of `pvnctl`.
-    pub fn target(&self) -> String {
-        target_of(&self.application.1, &self.service.1, &self.channel.1)
-    }
-}
-
-/// The words that name an instance in a command of `pvnctl`.
-pub(super) fn target_of(application: &ApplicationName, service: &ServiceName, channel: &ChannelName) -> String {
-    format!("{service} --app {application} --channel {channel}")
-}
 
 /// One instance.
 #[derive(Debug, Clone)]

@@ -47,11 +47,11 @@ async fn token(parts: &Parts, api: &Api, needed: Role) -> Result<TokenRow> {
     };
     if !row.is_valid(api.clock.now()) {
         let end = if row.revoked_at.is_some() { "was revoked" } else { "has expired" };
-        return Err(Error::unauthorized(format!("the token `{}` {end}; ask an admin for a new one: `pvnctl auth token create`", row.name)));
+        return Err(Error::unauthorized(format!("the token `{}` {end}; ask an admin for a new one (`auth token create`)", row.name)));
     }
     if row.role < needed {
         return Err(Error::forbidden(format!(
-            "the token `{}` has the role {} and this needs {needed}; use a token with that role, which an admin makes with `pvnctl auth token create`",
+            "the token `{}` has the role {} and this needs {needed}; use a token with that role, which an admin makes (`auth token create`)",
             row.name, row.role
         )));
     }

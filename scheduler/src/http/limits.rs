@@ -60,6 +60,9 @@ pub(super) const CONNECTIONS: ConnectionLimits = ConnectionLimits {
 /// Streams of server-sent events at a time: half of the connections, so that there is always room to ask and to change.
 pub(super) const STREAMS: usize = 256;
 
+/// The same of one token: three quarters, as of the connections for one address.
+pub(super) const STREAMS_OF_ONE_TOKEN: usize = 192;
+
 /// How often an event stream gives a sign of life, so that both sides notice a dead connection.
 pub(super) const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 

@@ -208,7 +208,7 @@ mod tests {
     async fn silence_is_no_longer_over_tls() {
         let directory = tempfile::tempdir().unwrap();
         let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-        let files = crate::settings::TlsFiles { certificate: directory.path().join("cert.pem"), key: directory.path().join("key.pem") };
+        let files = crate::http::TlsFiles { certificate: directory.path().join("cert.pem"), key: directory.path().join("key.pem") };
         std::fs::write(&files.certificate, made.cert.pem()).unwrap();
         std::fs::write(&files.key, made.signing_key.serialize_pem()).unwrap();
         let (address, _stop) = listen(Some(Tls::open(files).unwrap())).await;

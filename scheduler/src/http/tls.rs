@@ -10,7 +10,14 @@ use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use crate::settings::TlsFiles;
+/// Where the certificate and its key lie.
+#[derive(Debug, Clone)]
+pub struct TlsFiles {
+    /// Certificate chain, PEM, the server's own first.
+    pub certificate: PathBuf,
+    /// Private key, PEM.
+    pub key: PathBuf,
+}
 
 /// How often the files are looked at: certificates are renewed days before they end.
 const LOOK_EVERY: Duration = Duration::from_secs(60);

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use schema::id::BlobId;
+use schema::shown::shell_path;
 use schema::status::Role;
 use tempfile::TempDir;
 
@@ -19,7 +20,7 @@ use crate::blobs::{Blobs, Keep};
 use crate::clock::{self, Clock};
 use crate::daemon::TOKEN_FILE;
 use crate::secrets::{self, KEY_FILE, Sealer, hex};
-use crate::store::{self, Change, Commit, Fit, Store, StoreError};
+use crate::store::{self, Change, Commit, Counters, Fit, Store, StoreError};
 use crate::{driver, private};
 
 /// Longest manifest or key that is read, bytes: both are some lines.
@@ -28,7 +29,7 @@ const SMALL_BYTES: u64 = 64 << 10;
 /// What is in every new file system of that kind. Source: mklost+found(8).
 const MADE_BY_EXT4: &str = "lost+found";
 
-/// A copy leaves out at least so many numbers of jobs for each instance: more than the original gives out until somebody notices
+/// A copy leaves out at least so many numbers of jobs for each instance, and of the log: more than the original gives out until somebody notices
 /// that both run. How many more is random, so that two copies differ.
 const SKIPPED_MIN: u32 = 1 << 24;
 
@@ -101,18 +102,26 @@ pub async fn restore(arguments: &RestoreArguments) -> anyhow::Result<String> {
     }
     let now = Clock::System.now();
     let left = left::told(&store).await?;
-    store.become_restored(now, &hex(&clock::random::<16>()), SKIPPED_MIN | u32::from_le_bytes(clock::random()), &left).await?;
+    let skipped = SKIPPED_MIN | u32::from_le_bytes(clock::random());
+    store.become_restored(now, &hex(&clock::random::<16>()), skipped, &left).await?;
     let (text, token) = driver::new_token(&format!("restored-{}", now.as_millis()), Role::Admin, now);
     secrets::write_private(&made.join(TOKEN_FILE), &text).with_context(at)?;
-    store.commit(&Commit { changes: vec![Change::Token(token)], ..Commit::default() }).await?;
+    let mut commit = Commit { changes: vec![Change::Token(token)], ..Commit::default() };
+    // Whoever follows the log goes on after a number of the original's.
+    let counters = store.counters().await?;
+    let before = Counters { event: counters.event.saturating_add(skipped.into()), ..counters };
+    let message = format!("restored from {}; the numbers of the log go on far above those of the original", file.display());
+    commit.tell(&before, now, "database.restored", message, serde_json::json!({"entriesBefore": counters.event}));
+    store.commit(&commit).await?;
     belongs::note(&made, &data_dir.join(DATABASE), &store).await?;
     store.close().await;
 
     new.complete().with_context(at)?;
     let lost = if spoiled == 0 { String::new() } else { format!(", {spoiled} spoiled ones left out") };
     Ok(format!(
-        "{}: {copied} blobs{lost}; it observes and applies nothing until `pvn-scheduler activate --data-dir {0}`\n{left}",
-        data_dir.display()
+        "{}: {copied} blobs{lost}; it observes and applies nothing until `pvn-scheduler activate --data-dir {}`\n{left}",
+        data_dir.display(),
+        shell_path(data_dir)
     ))
 }
 

@@ -6,9 +6,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::Access;
+use schema::shown::shell_path;
 
-use super::{BESIDE, OURS, beside};
-use crate::identity;
+use super::{BESIDE, ID_FILE, OURS, beside};
 
 /// Refuses to use the data of another user. A volume whose top belongs to root is nobody else's data: what stands in it says
 /// whose it is.
@@ -19,7 +19,7 @@ pub(crate) fn check(directory: &Path, database: &Path) -> io::Result<()> {
     let own = rustix::process::geteuid().as_raw();
     if own == 0 {
         // Every data directory has it from its first start on.
-        let id = directory.join(identity::FILE);
+        let id = directory.join(ID_FILE);
         let shown = if id.exists() { &id } else { directory };
         return [database, shown].into_iter().filter_map(owner).find(|owner| *owner != 0).map_or(Ok(()), |owner| Err(other(owner, own)));
     }
@@ -36,7 +36,7 @@ pub(crate) fn check(directory: &Path, database: &Path) -> io::Result<()> {
                 "{} belongs to user {whose} and this runs as user {own}: a command was run as another user here; give it back with \
                  `sudo chown -R {own} {}`, and run pvn-scheduler as user {own} alone",
                 file.display(),
-                file.display()
+                shell_path(&file)
             ),
         )),
     }

@@ -8,10 +8,10 @@ use schema::id::BlobId;
 use schema::time::Timestamp;
 
 use super::rules::{self, LogRetention};
-use super::{Named, Retention, reserve};
+use super::{Retention, reserve};
 use crate::blobs::Swept;
 use crate::crash;
-use crate::store::{JobGroup, Key, StoreError};
+use crate::store::{JobGroup, Key, Named, StoreError};
 
 /// Rows of one step: a transaction of some milliseconds.
 pub(super) const STEP: usize = 200;

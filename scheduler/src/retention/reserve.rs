@@ -7,6 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FallocateFlags;
+use schema::shown::shell_path;
 
 use crate::room::{DiskRoom, more_files};
 
@@ -90,10 +91,10 @@ pub fn full(data: &Path, database: &Path) -> Option<String> {
              then what is not kept any more with `pvn-scheduler prune --data-dir {}`",
             database.display(),
             more_files(files),
-            data.display()
+            shell_path(data)
         ));
     }
-    let prune = format!("`pvn-scheduler prune --data-dir {}`", data.display());
+    let prune = format!("`pvn-scheduler prune --data-dir {}`", shell_path(data));
     let advice = if reserve.exists() {
         format!("make room on that disk, or remove what is not kept any more with {prune}, for which {} is set aside", reserve.display())
     } else {

@@ -7,6 +7,8 @@ use schema::schedule::Duration;
 use schema::status::{JobKind, JobStatus};
 use schema::time::Timestamp;
 
+use crate::store::OldJob;
+
 /// Milliseconds of a day.
 const DAY_MS: i64 = 24 * 3_600_000;
 
@@ -87,21 +89,6 @@ impl Policy {
 /// This long ago.
 pub(super) fn before(now: Timestamp, age: Duration) -> Timestamp {
     now.plus_ms(-age.as_ms())
-}
-
-/// A job that is not among the newest of its kind and instance.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OldJob {
-    /// Its id.
-    pub id: JobId,
-    /// How it ended.
-    pub status: JobStatus,
-    /// When it was decided.
-    pub created_at: Timestamp,
-    /// Whether it is over.
-    pub is_over: bool,
-    /// Whether a newer one of its kind and instance ended the same way.
-    pub has_newer: bool,
 }
 
 /// What is decided about a row of old jobs, oldest first.

@@ -47,6 +47,8 @@ mod job;
 mod leave;
 mod let_go;
 mod log;
+mod lost_watch;
+mod not_kubernetes;
 mod one_pod;
 mod over;
 mod own;
@@ -263,6 +265,12 @@ impl ClusterInner {
                 Err(error) => self.tell_unknown(job, format!("its uploads cannot be expected: {error}")).await,
             };
         }
+        // Of one that was begun nobody knows yet whether it runs.
+        if before.is_none()
+            && let Some(end) = self.without_input(&spec).await
+        {
+            return self.followed.tell(&self.news, RunnerEvent::Ended { job, end, gone: true }).await;
+        }
         let (learned, gone) = match self.begin(&spec, before.is_some(), &mut stops).await {
             Ok(follower) => follower.until_over(&mut stops).await,
             Err(never) => (OutcomeEvidence { never: Some(never), ..OutcomeEvidence::default() }, true),
@@ -275,6 +283,14 @@ impl ClusterInner {
         self.delivery.hold(job, Holds::All);
         let (learned, gone) = self.again(job, record, &mut stops).await.until_over(&mut stops).await;
         self.delivery.settle(job, learned, gone).await;
+    }
+
+    /// The end of a job that cannot be given what its fetch left.
+    async fn without_input(&self, spec: &JobSpec) -> Option<End> {
+        match self.delivery.lost_input(spec).await {
+            Ok(lost) => lost.map(|why| End::InputLost { why }),
+            Err(error) => Some(End::NotStarted { why: format!("what its fetch left cannot be read: {error}"), surroundings: true }),
+        }
     }
 
     async fn tell_unknown(&self, job: JobId, why: String) {

@@ -11,8 +11,7 @@ use sqlx::Connection as _;
 use sqlx::sqlite::SqliteConnectOptions;
 
 use super::row::get;
-use super::{Connection, KeyMark, MIGRATIONS, Result, Store, StoreError, damage, meta, unavailable};
-use crate::retention::Named;
+use super::{Connection, KeyMark, MIGRATIONS, Named, Result, Store, StoreError, damage, meta, unavailable};
 
 /// When the database was restored from a backup; there until a person says that it may act.
 const RESTORED: &str = "restored_at";

@@ -10,9 +10,8 @@ use sqlx::{Connection as _, QueryBuilder, Row as _};
 
 use super::row::{LARGEST, get, instant, json_or_null, named, word};
 use super::step::{Key, RowsStep};
-use super::{Connection, Db, Result, Store, StoreError, meta, structured};
+use super::{Connection, Db, Named, Result, Store, StoreError, meta, structured};
 use crate::crash;
-use crate::retention::{Named, OldJob};
 
 mod blobs;
 
@@ -25,6 +24,21 @@ pub struct JobGroup {
     pub instance: String,
     /// The kind.
     pub kind: JobKind,
+}
+
+/// A job that is not among the newest of its kind and instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OldJob {
+    /// Its id.
+    pub id: JobId,
+    /// How it ended.
+    pub status: JobStatus,
+    /// When it was decided.
+    pub created_at: Timestamp,
+    /// Whether it is over.
+    pub is_over: bool,
+    /// Whether a newer one of its kind and instance ended the same way.
+    pub has_newer: bool,
 }
 
 /// An entry of the log, as far as retention looks at it.

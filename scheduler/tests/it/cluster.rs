@@ -18,6 +18,7 @@ mod scripts;
 mod stops;
 mod strangers;
 mod tries;
+mod unwatched;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -186,6 +187,7 @@ impl World {
                 format!("{gone}, exit {:?}{by}{}", report.exit_code, if report.timed_out { ", timed out" } else { "" })
             }
             End::NotStarted { why, surroundings } => format!("{gone}, never{}: {why}", if surroundings { ", surroundings" } else { "" }),
+            End::InputLost { why } => format!("{gone}, never, input lost: {why}"),
             End::Unknown { why, .. } => format!("{gone}, unknown: {why}"),
         }
     }
@@ -266,6 +268,34 @@ async fn a_cluster_that_is_busy_or_in_conflict_is_asked_again() {
     }
 }
 
+/// A page of a proxy, of an ingress without a backend, of a portal.
+#[tokio::test]
+async fn p8_an_answer_of_somebody_else_in_the_clusters_place_is_none_and_is_asked_again() {
+    for code in [400, 403, 404, 405, 422, 503] {
+        let each = [
+            (Method::GET, "/jobs"),
+            (Method::GET, "/pods"),
+            (Method::PATCH, "/jobs/"),
+            (Method::POST, "/secrets"),
+            (Method::PATCH, "/namespaces/"),
+            (Method::GET, "/jobs"),
+        ];
+        let world = check(&each.map(|(method, path)| (method, path, Fault::Page(code))), "gone, exit Some(3)").await;
+        assert_eq!(world.fake.count("DELETE", "/jobs/"), 0, "{code}");
+    }
+}
+
+#[tokio::test]
+async fn that_somebody_else_answers_in_the_clusters_place_is_told_while_it_is_so() {
+    let mut world = World::new().await;
+    (0..50).for_each(|_| world.fake.fail(Method::PATCH, "/jobs/", Fault::Page(403)));
+    world.runner.start(world.spec());
+    let told = world.told().await;
+    let expected = "waits, surroundings: making its Job: the cluster does not answer: somebody else answers in its place: 403 Forbidden: \
+                    <html><h1>hello</h1></html>";
+    assert!(told.starts_with(expected), "{told}");
+}
+
 #[tokio::test]
 async fn a_create_that_times_out_and_succeeds_makes_one_job() {
     for (method, path) in [(Method::PATCH, "/jobs/"), (Method::POST, "/secrets")] {
@@ -318,7 +348,10 @@ async fn p5_a_job_is_taken_up_after_a_restart_and_ends_as_it_did() {
     assert_eq!(world.runner.recover(&[job_id()]).await, []);
     assert_eq!(world.end().await, "gone, exit Some(9)");
     world.runner.forget(job_id()).await;
-    assert!(!world.runner.knows(job_id()));
+    assert!(world.runner.knows(job_id()), "its Job is not over");
+    world.fake.job(|job| job["status"] = json!({"conditions": [{"type": "Failed", "status": "True"}]}));
+    let runner = world.runner.clone();
+    world.until("it to be forgotten", |_| !runner.knows(job_id())).await;
 }
 
 #[tokio::test]

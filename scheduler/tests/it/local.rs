@@ -39,7 +39,7 @@ impl World {
     }
 
     async fn of(directory: tempfile::TempDir, blobs: Blobs) -> Self {
-        let (runner, news) = open(directory.path(), &blobs);
+        let (runner, news) = open_runner(directory.path(), &blobs);
         assert_eq!(runner.recover(&[]).await, []);
         Self { directory, blobs, runner, news }
     }
@@ -47,7 +47,7 @@ impl World {
     /// A daemon that is gone at once, and its successor; what the successor says was never started.
     async fn restart(&mut self, unfinished: &[JobId]) -> Vec<JobId> {
         self.runner.detach().await;
-        (self.runner, self.news) = open(self.directory.path(), &self.blobs);
+        (self.runner, self.news) = open_runner(self.directory.path(), &self.blobs);
         self.runner.recover(unfinished).await
     }
 
@@ -98,7 +98,8 @@ impl World {
     }
 }
 
-fn open(directory: &Path, blobs: &Blobs) -> (LocalRunner, mpsc::Receiver<RunnerEvent>) {
+/// A runner whose spool is `spool` in this directory, and what it tells.
+pub(crate) fn open_runner(directory: &Path, blobs: &Blobs) -> (LocalRunner, mpsc::Receiver<RunnerEvent>) {
     let (news, told) = mpsc::channel(64);
     let settings = LocalSettings {
         spool: directory.join("spool"),
@@ -311,17 +312,30 @@ async fn p2_a_plan_that_the_disk_changed_is_not_applied_and_the_next_fetch_makes
     let mut world = World::new().await;
     let plan = world.blobs.put(b"the plan", Keep::Synced).unwrap();
     let path = world.blobs.path(plan);
-    for damage in ["", "the pla", "thE plan"] {
+    for damage in [Some(""), Some("the pla"), Some("thE plan"), None] {
         std::fs::remove_file(&path).unwrap();
-        std::fs::write(&path, damage).unwrap();
-        let End::NotStarted { why, surroundings: false } = applied(&mut world, plan).await else { panic!("{damage:?} was applied") };
-        assert!(why.contains("fetch:plan") && why.contains("damaged"), "{why}");
+        if let Some(damage) = damage {
+            std::fs::write(&path, damage).unwrap();
+        }
+        let End::InputLost { why } = applied(&mut world, plan).await else { panic!("{damage:?} was applied") };
+        assert!(why.contains("fetch:plan") && why.contains(if damage.is_some() { "damaged" } else { "gone" }), "{why}");
         let fetch = &["pvn-wrapper", "exec", "--out", "plan=tf.plan", "--", "sh", "-c", "printf 'the plan' > tf.plan"];
         let report = world.run(spec("fetch", fetch)).await;
         assert_eq!(report.files[0].content_blob_id, Some(plan));
         let End::Reported(report) = applied(&mut world, plan).await else { panic!("it never ran") };
         assert_eq!(world.text(report.stdout_blob_id), "the plan");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_that_cannot_be_read_is_told_as_that() {
+    let mut world = World::new().await;
+    let plan = world.blobs.put(b"the plan", Keep::Synced).unwrap();
+    let above = world.blobs.path(plan).parent().unwrap().to_owned();
+    std::fs::remove_dir_all(&above).unwrap();
+    std::fs::write(&above, "no directory").unwrap();
+    let End::NotStarted { why, surroundings: true } = applied(&mut world, plan).await else { panic!("it was applied") };
+    assert!(why.starts_with("what it is to be given cannot be put in place: ") && why.contains("Not a directory"), "{why}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

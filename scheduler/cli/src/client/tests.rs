@@ -40,13 +40,39 @@ fn once_a_connection() -> std::net::SocketAddr {
 #[tokio::test]
 async fn a_connection_that_idled_too_long_is_not_used_again() {
     let server = format!("http://{}", once_a_connection());
-    let used_again = Client::with_idle_timeout(&server, None, None, Duration::from_secs(3600)).unwrap();
+    let used_again = Client::with_timeouts(&server, None, None, (Duration::from_hours(1), WHOLE_WITHIN)).unwrap();
     assert!(used_again.get::<bool>(&["v1"], &[]).await.unwrap());
     let failure = used_again.post::<bool>(&["v1"], &()).await.unwrap_err();
     assert!(matches!(failure, Failure::Unknown { .. }), "{failure}");
-    let closed = Client::with_idle_timeout(&server, None, None, Duration::from_nanos(1)).unwrap();
+    let closed = Client::with_timeouts(&server, None, None, (Duration::from_nanos(1), WHOLE_WITHIN)).unwrap();
     assert!(closed.get::<bool>(&["v1"], &[]).await.unwrap());
     assert!(closed.post::<bool>(&["v1"], &()).await.unwrap());
+}
+
+#[tokio::test]
+async fn an_answer_that_trickles_is_waited_for_with_an_end() {
+    use std::io::{Read, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = format!("http://{}", listener.local_addr().unwrap());
+    let trickle = move |mut stream: std::net::TcpStream| {
+        let _ = stream.read(&mut [0; 4096]);
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 100000\r\n\r\n");
+        // The client sends nothing more: a read is a wait.
+        stream.set_read_timeout(Some(Duration::from_millis(10))).unwrap();
+        while stream.write_all(b" ").is_ok() {
+            let _ = stream.read(&mut [0; 1]);
+        }
+    };
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            std::thread::spawn(move || trickle(stream));
+        }
+    });
+    let client = Client::with_timeouts(&server, None, None, (IDLE_TIMEOUT, Duration::from_secs(1))).unwrap();
+    let looked = client.get::<bool>(&["v1"], &[]).await.unwrap_err();
+    assert!(matches!(&looked, Failure::Unreachable { why, .. } if why.contains("not whole within 1 s")), "{looked}");
+    let changed = client.post::<bool>(&["v1"], &()).await.unwrap_err();
+    assert!(matches!(&changed, Failure::Unknown { why, .. } if why.contains("not whole within 1 s")), "{changed}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use clap::{Args, CommandFactory, ValueEnum};
 use clap_complete::Shell;
 
-use crate::args::Cli;
+use super::Cli;
 use crate::console::Console;
 use crate::failure::Failure;
 

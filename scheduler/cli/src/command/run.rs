@@ -1,7 +1,7 @@
 //! `pvnctl run`: one command of one instance, here and now, as a dry run.
 
 use clap::Args;
-use schema::api::{RunRequest, RunStarted};
+use schema::api::{Job, RunRequest, RunStarted};
 use schema::status::{JobKind, JobStatus};
 
 use crate::args::ChannelArgument;
@@ -9,6 +9,7 @@ use crate::client::Client;
 use crate::command::jobs::logs;
 use crate::console::Console;
 use crate::failure::Failure;
+use crate::table::one_line;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -38,17 +39,17 @@ pub async fn perform(arguments: &Arguments, client: &Client, console: &mut Conso
     let started: RunStarted = client.post(&arguments.instance.path("run"), &RunRequest { kind: Some(arguments.kind) }).await?;
     console.say(&format!("{} of {} runs as {}", arguments.kind, arguments.instance.say(), started.job))?;
     let end = logs::follow(&started.job.to_string(), client, console).await?;
-    let code = end.exit_code.map_or_else(|| "no exit code".to_owned(), |code| format!("exit code {code}"));
-    match end.status {
-        JobStatus::Succeeded => console.say(&format!("{code}: {}", end.status)),
-        JobStatus::Failed => Err(Failure::with_next(
-            format!("{} of {} FAILED with {code}", arguments.kind, arguments.instance.say()),
-            format!("see `pvnctl jobs get {}`", started.job),
-        )
-        .ending_with(2)),
-        other => Err(Failure::with_next(
-            format!("{} of {} ended as {other}", arguments.kind, arguments.instance.say()),
-            format!("see `pvnctl jobs get {}`", started.job),
-        )),
+    if end.status == JobStatus::Succeeded {
+        let code = end.exit_code.map_or_else(|| "no exit code".to_owned(), |code| format!("exit code {code}"));
+        return console.say(&format!("{code}: {}", end.status));
     }
+    let what = format!("{} of {} {}", arguments.kind, arguments.instance.say(), end.status);
+    let next = format!("see `pvnctl jobs get {}`", started.job);
+    let code = if end.status == JobStatus::Failed { 2 } else { 1 };
+    let why = match end.exit_code {
+        Some(code) => format!(" with exit code {code}"),
+        // It may never have started; the job says why.
+        None => format!(": {}", one_line(&client.get::<Job>(&["v1", "jobs", &started.job.to_string()], &[]).await?.message)),
+    };
+    Err(Failure::with_next(format!("{what}{why}"), next).ending_with(code))
 }

@@ -113,7 +113,7 @@ fn every_command_is_in_the_guide_and_every_command_of_the_guide_is_there() {
     let words = |row: &str| -> Vec<String> {
         row.split(|character: char| !character.is_ascii_lowercase()).filter(|word| !word.is_empty()).map(str::to_owned).collect()
     };
-    let cli = <pvnctl::args::Cli as clap::CommandFactory>::command();
+    let cli = <pvnctl::command::Cli as clap::CommandFactory>::command();
     let mut commands = Vec::new();
     for group in cli.get_subcommands() {
         let leaves: Vec<_> = group.get_subcommands().flat_map(|leaf| leaf.get_subcommands().chain(std::iter::once(leaf))).collect();

@@ -106,3 +106,45 @@ fn something_else_behind_the_address_is_said() {
     assert!(ran.stderr.contains("does not answer as a scheduler does"), "{}", ran.stderr);
     assert!(ran.stderr.contains("help: check the address"), "{}", ran.stderr);
 }
+
+#[test]
+fn the_page_of_somebody_else_is_no_output_of_a_job_and_no_proof_that_something_is_gone() {
+    let job = format!("job-{}", "0".repeat(32));
+    let page = |request: &str| bytes(request, "text/html; charset=utf-8", b"<html>please log in</html>");
+    let server = Server::answering([
+        page(&format!("GET /v1/jobs/{job}/logs")),
+        page(&format!("GET /v1/jobs/{job}/files/plan-explanation")),
+        page("DELETE /v1/tokens/ann"),
+        page("DELETE /v1/secrets/key"),
+    ]);
+    let says = "answered with 200 OK, not in a scheduler's words";
+    let looks: [&[&str]; 3] = [&["jobs", "logs", &job], &["jobs", "logs", "-f", &job], &["jobs", "files", &job, "plan-explanation"]];
+    for look in looks {
+        let expected = format!(
+            "error: {} {says}\n  help: check the address, and that client and scheduler have the same version (`pvnctl --version`)",
+            server.url()
+        );
+        check(&run(&server, look), &expected);
+    }
+    let changes: [&[&str]; 2] = [&["auth", "token", "revoke", "ann"], &["secrets", "delete", "key"]];
+    for change in changes {
+        let ran = run(&server, change);
+        assert_eq!((ran.code, ran.stdout.as_str()), (1, ""));
+        assert!(ran.stderr.contains(says) && ran.stderr.contains("nobody knows whether it was carried out"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn the_problem_of_a_gateway_is_not_the_schedulers_word() {
+    let timeout = json!({"type": "about:blank", "title": "Gateway Timeout", "status": 504, "detail": "The upstream server is timing out"});
+    let server = Server::answering([
+        answer("POST /v1/applications/a/services/x/push", 504, timeout.clone()),
+        answer("GET /v1/services", 504, timeout),
+    ]);
+    let says = "answered with 504 Gateway Timeout, not in a scheduler's words";
+    let pushed = run(&server, &["services", "push", "x", "--app", "a"]);
+    assert_eq!(pushed.code, 1);
+    assert!(pushed.stderr.contains(says) && pushed.stderr.contains("nobody knows whether it was carried out"), "{}", pushed.stderr);
+    let looked = run(&server, &["services", "list"]);
+    assert!(looked.code == 1 && looked.stderr.contains(says), "{}", looked.stderr);
+}

@@ -308,3 +308,20 @@ fn rows_that_cannot_be_read_are_said_after_the_table_over_all_pages_and_not_with
     assert!(ran.stderr.contains("row id = \"100\"") && ran.stderr.contains("\n  and 4 more\n"), "{}", ran.stderr);
     assert!(!ran.stderr.contains('\u{1b}'), "{}", ran.stderr);
 }
+
+#[test]
+fn a_dry_run_that_could_not_start_says_why() {
+    let mut job = job(1);
+    (job["status"], job["exitCode"], job["message"]) = (json!("FAILED"), Value::Null, json!("the directory /mnt cannot be entered"));
+    let id = job["id"].as_str().unwrap().to_owned();
+    let end = json!({"status": "FAILED", "exitCode": null});
+    let logs = format!("GET /v1/jobs/{id}/logs?stdoutOffset=0&stderrOffset=0");
+    let server = Server::answering([
+        answer("POST /v1/applications/shop/services/web/channels/eu/run", 200, json!({"job": id})),
+        bytes(&logs, "text/event-stream", format!("event: end\ndata: {end}\n\n").as_bytes()),
+        answer(&format!("GET /v1/jobs/{id}"), 200, job),
+    ]);
+    let ran = run(&server, &["run", "web", "--app", "shop", "--channel", "eu"]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("error: fetch of shop/web in eu FAILED: the directory /mnt cannot be entered\n"), "{}", ran.stderr);
+}

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Command, CommandFactory};
-use pvnctl::args::Cli;
+use pvnctl::command::Cli;
 
 /// Where messages and pages are, below the checkout.
 const PLACES: &[&str] =

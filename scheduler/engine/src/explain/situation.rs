@@ -84,6 +84,10 @@ impl CauseChain<'_> {
             Situation::Paused => {
                 let paused = state.paused_in_words();
                 self.say("PAUSED", format!("{paused}: neither fetch nor apply starts until `pvnctl services resume`"), since, None);
+                // Who takes over has to know what it was paused for.
+                if state.ended_badly() {
+                    self.apply_end();
+                }
             }
             Situation::Applying | Situation::Ask(_) => {}
             Situation::Converged => self.converged(),

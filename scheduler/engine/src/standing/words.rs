@@ -5,7 +5,7 @@ use schema::status::{JobKind, Reason, Status};
 use schema::time::Timestamp;
 
 use super::stops_once_more;
-use crate::approve::{is_no, name_of};
+use crate::approve::name_of;
 use crate::converge::Situation;
 use crate::limits::LANE_PATIENCE_MS;
 use crate::state::{ApplyAttempts, ApplyEnd, Finding, Job, State};
@@ -29,7 +29,11 @@ impl State {
                 },
             ),
             Situation::Paused => {
-                let words = format!("{}; `pvnctl services resume` goes on", self.paused_in_words());
+                let beneath = match self.ended_badly() {
+                    true => format!("; before that {}", self.apply_ended()),
+                    false => String::new(),
+                };
+                let words = format!("{}; `pvnctl services resume` goes on{beneath}", self.paused_in_words());
                 (Status::Paused, None, with_running(self.main.as_deref(), &words))
             }
             Situation::Applying => (Status::Converging, work_reason, self.applying_in_words(version)),
@@ -84,6 +88,11 @@ impl State {
         self.pursuit.chain.as_ref().and_then(|chain| Some((chain.job, chain.attempt, chain.end.as_ref()?)))
     }
 
+    /// Whether the last apply of what is desired went as nobody wished.
+    pub(crate) fn ended_badly(&self) -> bool {
+        matches!(self.chain_end(), Some((_, _, ApplyEnd::Failed(_) | ApplyEnd::Unknown(_) | ApplyEnd::Cancelled(_))))
+    }
+
     /// How many applies there were in a row, as a part of a sentence about the last.
     fn in_a_row(&self) -> String {
         self.pursuit.chain.as_ref().map_or_else(String::new, ApplyAttempts::in_a_row_in_words)
@@ -129,7 +138,7 @@ impl State {
             (None, Some(_)) => "runs",
             (None, None) => "is starting",
         };
-        let no = self.approvals.iter().find(|approval| is_no(approval));
+        let no = self.approvals.iter().find(|approval| approval.is_no());
         if let Some(no) = no.filter(|_| job.version == version) {
             let (id, name) = (job.id, name_of(no));
             let who = no.votes.last().map_or("someone", |vote| vote.who.as_str());
@@ -144,8 +153,12 @@ impl State {
     }
 
     /// Who paused it, without a subject.
-    pub(crate) fn paused_in_words(&self) -> &'static str {
-        if self.pause_is_assumed { "paused, because nobody knows any more whether a person had paused it" } else { "paused by a person" }
+    pub(crate) fn paused_in_words(&self) -> String {
+        match &self.paused_by {
+            _ if self.pause_is_assumed => "paused, because nobody knows any more whether a person had paused it".to_owned(),
+            Some(who) => format!("paused by {who}"),
+            None => "paused by a person".to_owned(),
+        }
     }
 
     fn converged_in_words(&self, version: &str) -> InWords {

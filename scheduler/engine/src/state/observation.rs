@@ -121,4 +121,7 @@ pub(crate) struct Work {
     /// An apply found the plan stale: the next fetch with the same fingerprint brings the plan that runs.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) stale_plan: bool,
+    /// Whether what tells it is not kept whole: then no later fetch has the same fingerprint.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) is_cut: bool,
 }

@@ -6,7 +6,6 @@ use schema::status::{ApprovalStatus, JobKind, Status};
 use schema::time::Timestamp;
 
 use super::{ApplyEnd, Approval, Converged, Finding, Job, RolledBack, State, StatusSummary};
-use crate::approve::is_no;
 use crate::desired::Desired;
 
 impl State {
@@ -142,9 +141,14 @@ impl State {
         self.paused
     }
 
+    /// Who paused it, as far as is known.
+    pub fn paused_by(&self) -> Option<&str> {
+        self.paused_by.as_deref()
+    }
+
     /// Whether somebody rejected what it pursues before anything of it began, and nobody has asked anew.
     pub fn is_refused(&self) -> bool {
-        !self.has_begun() && self.approvals.iter().any(is_no)
+        !self.has_begun() && self.approvals.iter().any(Approval::is_no)
     }
 
     /// Whether it only looks.

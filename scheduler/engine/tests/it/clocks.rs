@@ -191,3 +191,20 @@ fn rule_01_no_more_than_three_fetches_may_linger() {
     it.send(Event::Retry { who: "ann".to_owned() });
     assert!(it.wants(Fetch));
 }
+
+#[test]
+fn rule_17_a_schedule_that_ran_out_by_a_clock_far_ahead_goes_on_when_the_clock_is_right() {
+    let mut desired = exit_code();
+    desired.fetch.as_mut().unwrap().cadence = Cadence::Cron(Schedule::parse("*/3 * * * * *", None).unwrap());
+    let mut it = Scenario::new(desired);
+    let right = it.now;
+    it.run(Fetch, 0);
+    // Beyond the last year that a schedule knows.
+    jump(&mut it, 140 * 365 * 86_400);
+    it.run(Fetch, 0);
+    assert_eq!(it.state().standing().next_action_at, None, "nothing is planned by that clock");
+    it.now = right.plus_ms(10_000);
+    it.send(Event::Tick);
+    it.run(Fetch, 0);
+    assert!(it.state().standing().next_action_at.is_some_and(|at| at <= it.now.plus_ms(3_000)));
+}

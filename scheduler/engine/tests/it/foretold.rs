@@ -8,8 +8,7 @@ use schema::api::Explanation;
 use schema::id::BlobId;
 use schema::schedule::Schedule;
 
-use crate::rules_12_to_17::{before_apply, limits};
-use crate::scenario::{Apply, Fetch, Scenario, exit_code, manual};
+use crate::scenario::{Apply, Fetch, Scenario, before_apply, exit_code, limits, manual, newer};
 
 /// Second 0 is 10:00; the window opens at 11:00 for an hour.
 fn windowed(desired: Desired) -> Desired {
@@ -155,6 +154,9 @@ fn a_yes_that_counts_no_more_is_told_and_why_each_fetch_asks_anew() {
     assert!(!it.state().standing().message.contains("differs each time"));
     it.until(120).run_with(Fetch, 2, printed("1 to add, took 13 ns"));
     says(&it, "what fetch prints differs each time, so each fetch asks anew: let it leave a `plan-explanation`");
+    // It may well be the same each time, as far as anybody can know.
+    it.until(180).run_with(Fetch, 2, engine::event::FetchResult { is_cut: true, ..printed("stands for what is not kept whole") });
+    says(&it, "what is kept of fetch's output is not whole, so each fetch asks anew: let it print less, or leave a `plan-explanation`");
     it.approve("ann");
     it.start(Apply);
 }
@@ -188,11 +190,27 @@ fn applies_that_bring_nothing_are_counted_in_what_is_told_of_the_last() {
 }
 
 #[test]
+fn a_pause_says_what_failed_before_it() {
+    let mut it = Scenario::new(exit_code());
+    it.run(Fetch, 2);
+    it.run(Apply, 9);
+    it.is("FAILED APPLY_FAILED");
+    it.send(Event::Pause { who: "ann".to_owned() });
+    it.is("PAUSED");
+    says(&it, "paused by ann; `pvnctl services resume` goes on; before that apply job-");
+    says(&it, "exit code 9");
+    assert_eq!(causes(&it).iter().filter(|code| ["PAUSED", "APPLY_FAILED"].contains(&code.as_str())).count(), 2, "{:?}", causes(&it));
+    // Of what is desired now nothing has failed.
+    it.send(Event::Desired(Box::new(newer(&exit_code(), 2))));
+    assert!(!it.state().standing().message.contains("before that"), "{}", it.state().standing().message);
+}
+
+#[test]
 fn what_becomes_of_an_apply_is_told_of_a_pause_as_it_is() {
     let mut it = Scenario::new(exit_code());
     it.run(Fetch, 2);
     let apply = it.start(Apply).job;
-    it.send(Event::Pause(true));
+    it.send(Event::Pause { who: "ann".to_owned() });
     says(&it, "is starting: it is withdrawn if its command has not begun, and else goes on to its end");
     it.begins(apply);
     says(&it, &format!("apply {apply} of svc-1 goes on to its end"));

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
+mod apply_alone;
 mod begun;
 mod clocks;
 mod foretold;

@@ -2,10 +2,10 @@
 
 use engine::desired::Desired;
 use engine::event::{Event, Outcome};
-use schema::id::JobId;
+use schema::id::{BlobId, JobId};
 use schema::status::{Decision, Status};
 
-use crate::scenario::{Apply, Fetch, Scenario, apply_only, exit_code, manual, other_commands};
+use crate::scenario::{Apply, Fetch, Scenario, apply_only, before_apply, exit_code, manual, other_commands, plan};
 
 /// Somebody wants to know how it is now.
 fn asks(tries_again: bool) -> Event {
@@ -112,7 +112,7 @@ fn whoever_wants_to_know_is_told_when_fetch_has_looked_and_nothing_else_ends() {
     assert!(!it.state().is_outdated(), "and a fetch that does not answer is an answer: nobody waits for ever");
     it.is("FAILED APPLY_FAILED");
 
-    it.send(Event::Pause(true)).clear();
+    it.send(Event::Pause { who: "ann".to_owned() }).clear();
     it.send(asks(false));
     assert!(!it.wants(Fetch));
 }
@@ -285,4 +285,27 @@ fn p8_a_rollback_is_refused_although_a_start_of_it_came_to_nothing() {
     assert!(!it.state().is_refused());
     it.decide(asked, "bob", Decision::Reject);
     assert!(it.state().is_refused(), "nothing of it began: {}", it.state().standing().message);
+}
+
+#[test]
+fn rule_10_a_plan_that_was_lost_is_made_anew_and_a_yes_to_what_it_says_still_counts() {
+    let lost = || Outcome::InputLost { why: "sha256:1 is gone".to_owned() };
+    for (says, asks_anew) in [("one to add", false), ("two to add", true)] {
+        let mut it = Scenario::new(before_apply());
+        it.run_with(Fetch, 2, plan("p1", "one to add"));
+        it.approve("ann");
+        let apply = it.start(Apply);
+        it.ends(apply.job, lost());
+        assert!(it.state().standing().message.contains("sha256:1 is gone"), "{}", it.state().standing().message);
+        it.until(1);
+        it.declines(Apply);
+        let fetched = it.run_with(Fetch, 2, plan("p2", says));
+        if asks_anew {
+            it.is("WAITING_MANUAL_APPROVAL RUNTIME_OBJECT_APPLY_NEEDED");
+            it.approve("ann");
+        }
+        let apply = it.start(Apply);
+        assert_eq!((apply.plan, apply.fetch_job), (Some(BlobId::of(b"p2")), Some(fetched.job)), "{says}");
+        assert_eq!(it.asked_so_far(), 1 + usize::from(asks_anew), "{says}");
+    }
 }

@@ -131,7 +131,7 @@ fn rule_12_a_rollback_is_decided_again_when_it_is_carried_out() {
             it.ends(job, outcome);
             it.run(Fetch, 0);
         }),
-        ("paused", |it, _| drop(it.send(Event::Pause(true)))),
+        ("paused", |it, _| drop(it.send(Event::Pause { who: "ann".to_owned() }))),
         ("observer", |it, _| drop(it.send(Event::Observe(true)))),
         ("cancelled", |it, job| {
             it.send(Event::Cancel { job, who: "ann".to_owned() });
@@ -160,7 +160,7 @@ fn rule_12_a_rollback_is_decided_again_when_it_is_carried_out() {
         it.send(Event::RollbackDropped { from: release(2) });
         assert_eq!(it.logged("release.rollback_dropped").count(), 1);
         // What is wrong after that goes back all the same.
-        it.send(Event::Pause(false));
+        it.send(Event::Resume);
         it.send(Event::Observe(false));
         if why == "cancelled" {
             it.send(Event::Retry { who: "ann".to_owned() });

@@ -4,6 +4,7 @@
 use engine::action::{Action, LogLine, StartJob, StopReason};
 use engine::desired::{ApplyPolicy, Cadence, Desired, FetchAnswer, FetchPolicy, Gate, InfoPolicy, RetryPolicy};
 use engine::event::{Event, FetchResult, Outcome, Wait};
+use engine::limiter::{ConcurrencyLimiter, Limit, Limits};
 use engine::{State, next_wake, step};
 use schema::id::{ApprovalId, BlobId, InstanceId, JobId, ReleaseId, ServiceId};
 use schema::status::{Decision, JobKind};
@@ -61,6 +62,11 @@ pub(crate) fn structured() -> Desired {
     let mut desired = exit_code();
     desired.fetch.as_mut().unwrap().mode = FetchAnswer::StructuredOutput;
     desired
+}
+
+/// Every apply is asked for.
+pub(crate) fn before_apply() -> Desired {
+    Desired { require_approval_before_apply: true, ..exit_code() }
 }
 
 /// The same without fetch.
@@ -297,4 +303,28 @@ impl Scenario {
     pub(crate) fn is(&self, expected: &str) {
         assert_eq!(self.status(), expected, "{}", self.state().standing().message);
     }
+}
+
+// ---- rules 16 and 17: lanes ----
+
+pub(crate) fn instance(number: u64, desired: Desired, at: Timestamp) -> State {
+    let state = State::new(InstanceId::derive(&[&number.to_le_bytes()]), at);
+    step(state, Event::Desired(Box::new(desired)), at).0
+}
+
+pub(crate) fn limits(total: u32, per_runtime: Option<u32>) -> Limits {
+    let limit = Limit { total, per_runtime };
+    Limits { fetch: limit, apply: limit, get_info: limit }
+}
+
+/// Grants all that has room now and returns the kinds.
+pub(crate) fn grant_all(lanes: &mut ConcurrencyLimiter, states: &mut [State], now: Timestamp) -> Vec<JobKind> {
+    let mut granted = Vec::new();
+    while let Some((instance, kind)) = lanes.next(now) {
+        let state = states.iter_mut().find(|state| state.instance() == instance).unwrap();
+        *state = step(state.clone(), Event::Granted(kind), now).0;
+        lanes.update(state, ALONE);
+        granted.push(kind);
+    }
+    granted
 }

@@ -10,8 +10,7 @@ use schema::id::{InstanceId, ServiceId};
 use schema::status::JobKind;
 use schema::time::Timestamp;
 
-use crate::rules_12_to_17::{grant_all, instance, limits};
-use crate::scenario::{ALONE, Apply, Fetch, START_MS, Scenario, apply_only, exit_code, newer};
+use crate::scenario::{ALONE, Apply, Fetch, START_MS, Scenario, apply_only, exit_code, grant_all, instance, limits, newer};
 
 struct Daemon {
     lanes: ConcurrencyLimiter,
@@ -220,9 +219,9 @@ fn rule_11_an_apply_that_may_still_run_is_told_also_where_all_is_well() {
     assert!(cause.contains(&apply.job.to_string()) && cause.contains("`runtime`") && cause.contains("`pvnctl services retry`"), "{cause}");
     let message = &it.state().standing().message;
     assert!(message.contains(&format!("{} was given up and may still run", apply.job)), "{message}");
-    it.send(Event::Pause(true));
+    it.send(Event::Pause { who: "ann".to_owned() });
     assert_eq!(told(&it).len(), 1, "a pause hides nothing");
-    it.send(Event::Pause(false));
+    it.send(Event::Resume);
     it.send(Event::Retry { who: "ann".to_owned() });
     assert_eq!((told(&it).len(), it.state().standing().message.contains("given up")), (0, false));
 }

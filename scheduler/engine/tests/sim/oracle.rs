@@ -17,6 +17,8 @@ use schema::time::Timestamp;
 use crate::people::WINDOW_MS;
 use crate::world::World;
 
+mod account;
+
 /// Slack for ticks and relists that come a moment later, milliseconds.
 const SLACK_MS: i64 = 60_000;
 
@@ -202,9 +204,10 @@ impl Oracle {
                 }
             }
             Event::Deleted => account.deleted = true,
-            Event::Pause(paused) => {
-                account.fresh = account.fresh.filter(|_| account.paused == *paused);
-                account.paused = *paused;
+            Event::Pause { .. } | Event::Resume => {
+                let paused = matches!(event, Event::Pause { .. });
+                account.fresh = account.fresh.filter(|_| account.paused == paused);
+                account.paused = paused;
             }
             Event::Observe(observer) => account.observer = *observer,
             Event::Retry { .. } if !applying && !account.deleted => {
@@ -360,104 +363,6 @@ impl Oracle {
             };
             assert!(limit.is_none_or(|limit| count <= limit), "{count} {kind} in flight in {runtime}");
         }
-    }
-}
-
-impl Account {
-    fn spend(&mut self) {
-        self.grants.values_mut().filter(|grant| grant.kind == ApprovalKind::Apply).for_each(|grant| grant.spent = true);
-    }
-
-    fn bound(&self, fingerprint: Option<BlobId>) -> bool {
-        let counts =
-            |grant: &Grant| !grant.spent && !grant.rejected && grant.kind == ApprovalKind::Apply && grant.fingerprint == fingerprint;
-        self.grants.values().any(counts)
-    }
-
-    fn looked(&mut self, flight: &Flight, outcome: Option<&Outcome>) {
-        let Some(desired) = &self.desired else { return };
-        if flight.unwanted || (flight.start.release, flight.start.compiled) != (desired.release, desired.compiled) {
-            return;
-        }
-        let Some(Outcome::Exited { code, seen, .. }) = outcome else { return };
-        match answer(desired, *code, seen) {
-            Answer::None => {}
-            Answer::Clean => {
-                self.unseen = false;
-                self.fresh = None;
-                self.work = None;
-                self.cancelled = false;
-                self.spend();
-            }
-            Answer::Work(fingerprint, plan) => {
-                self.fresh = Some(fingerprint);
-                let of_others =
-                    |grant: &&mut Grant| grant.kind == ApprovalKind::Apply && !grant.rejected && grant.fingerprint != fingerprint;
-                self.grants.values_mut().filter(of_others).for_each(|grant| grant.spent = true);
-                let keeps =
-                    self.bound(fingerprint) && self.work.as_ref().is_some_and(|work| work.fingerprint == fingerprint && !work.stale);
-                if !keeps {
-                    self.work = Some(Work { fingerprint, plan, job: flight.start.job, stale: false });
-                }
-            }
-        }
-    }
-
-    fn applied(&mut self, flight: &Flight, outcome: Option<&Outcome>) {
-        let misfired = flight.stopped_ms.is_none() && matches!(outcome, Some(Outcome::NotStarted { surroundings: true, .. }));
-        let retryable = flight.stopped_ms.is_none() && matches!(outcome, Some(Outcome::Exited { code: 75, .. }));
-        let of_this = self.desired.as_ref().is_some_and(|desired| desired.release == flight.start.release);
-        self.cancelled |= flight.cancelled && of_this;
-        if !misfired {
-            self.fresh = None;
-        }
-        if retryable {
-            self.work.iter_mut().for_each(|work| work.stale = true);
-        } else if !misfired && of_this {
-            self.spend();
-        }
-    }
-
-    /// P2, P7 and P8: everything that has to be so before an apply starts.
-    fn may_apply(&self, start: &StartJob, desired: &Desired, now: Timestamp) {
-        let job = start.job;
-        assert!(!self.observer, "an observer never applies");
-        assert!(!self.cancelled, "P7: no further attempt after a cancel");
-        if desired.apply.window.is_some() {
-            assert!(now.as_millis().rem_euclid(3_600_000) < WINDOW_MS, "P2: {job} at {now} is outside its window");
-        }
-        let mut fingerprint = None;
-        if desired.fetch.is_some() {
-            let work = self.work.as_ref().unwrap_or_else(|| panic!("{job} without work"));
-            fingerprint = work.fingerprint;
-            assert_eq!(self.fresh, Some(fingerprint), "{job}: a fetch since the last apply found this work");
-            assert_eq!((start.fetch_job, start.plan), (Some(work.job), work.plan), "P2: the plan that was shown is the one that runs");
-        }
-        let is_no = |grant: &Grant| grant.rejected && !grant.spent && grant.kind != ApprovalKind::Apply;
-        assert!(!self.grants.values().any(is_no), "P2: {job} although somebody said no to the release, and nobody has asked anew");
-        for gate in &desired.gates {
-            match gate {
-                Gate::ChannelsStable { .. } => assert!(self.heard.contains(&desired.version), "P8: upstream was stable"),
-                Gate::ManualApproval { every_action: true, min_approvers, .. } => {
-                    self.given(ApprovalKind::Apply, Some(fingerprint), *min_approvers, now);
-                }
-                Gate::ManualApproval { min_approvers, .. } if !self.arrived => self.given(ApprovalKind::Manual, None, *min_approvers, now),
-                Gate::SharedApproval { min_approvers, .. } if !self.arrived => self.given(ApprovalKind::Shared, None, *min_approvers, now),
-                Gate::ManualApproval { .. } | Gate::SharedApproval { .. } => {}
-            }
-        }
-        if desired.require_approval_before_apply {
-            self.given(ApprovalKind::Apply, Some(fingerprint), 1, now);
-        }
-    }
-
-    fn given(&self, kind: ApprovalKind, fingerprint: Option<Option<BlobId>>, needed: u32, now: Timestamp) {
-        let fits = |grant: &Grant| {
-            let about = fingerprint.is_none_or(|fingerprint| grant.fingerprint == fingerprint);
-            let valid = grant.expires_at.is_none_or(|at| at > now);
-            grant.kind == kind && about && valid && !grant.spent && !grant.rejected && grant.yes() >= needed as usize
-        };
-        assert!(self.grants.values().any(fits), "P2: approved by {needed} people ({kind})");
     }
 }
 

@@ -93,8 +93,8 @@ pub(crate) fn whim(state: &State, random: &mut Random) -> Option<Event> {
     let who = (*random.pick(PEOPLE)).to_owned();
     match random.below(13) {
         0..=4 => decide(state, random, 5),
-        5 => Some(Event::Pause(true)),
-        6 | 7 => Some(Event::Pause(false)),
+        5 => Some(Event::Pause { who: "ann".to_owned() }),
+        6 | 7 => Some(Event::Resume),
         8 => Some(Event::Observe(random.one_in(3))),
         9 => Some(Event::Retry { who }),
         11 => Some(Event::Refresh { who, tries_again: random.one_in(2) }),
@@ -118,7 +118,7 @@ fn decide(state: &State, random: &mut Random, rejects_one_in: u64) -> Option<Eve
 pub(crate) fn help(state: &State, codes: &[&str], random: &mut Random) -> Option<Event> {
     let who = (*random.pick(PEOPLE)).to_owned();
     if state.is_paused() {
-        return Some(Event::Pause(false));
+        return Some(Event::Resume);
     }
     if state.is_observer() {
         return Some(Event::Observe(false));

@@ -56,6 +56,8 @@ pub(crate) enum Fate {
     NotStarted {
         surroundings: bool,
     },
+    /// What its fetch left for it is lost.
+    InputLost,
     /// The runner loses sight of it; it is dead.
     Lost,
     /// Its wrapper is killed and it lives on, does its work and ends, and nobody knows.
@@ -111,6 +113,7 @@ impl World {
         };
         process.outcome = Some(match process.fate {
             Fate::NotStarted { surroundings } => Outcome::NotStarted { why: "could not".to_owned(), surroundings },
+            Fate::InputLost => Outcome::InputLost { why: "could not".to_owned() },
             Fate::Lost => Outcome::Unknown { why: "lost".to_owned(), gone: !process.immortal },
             Fate::Orphaned => Outcome::Unknown { why: "its wrapper was killed".to_owned(), gone: false },
             _ => Outcome::Exited {

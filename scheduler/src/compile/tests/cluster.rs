@@ -69,7 +69,7 @@ fn rule_13_what_a_pod_has_to_end_is_known_where_its_job_says_so() {
     };
     let grace_ms = |apply: &str| compiled(&on_cluster(K8S, apply), "staging", "").unwrap().desired.apply.stop_grace_ms;
     assert_eq!(grace_ms(&file("terminationGracePeriodSeconds: 300, ")), Some(300_000));
-    assert_eq!(grace_ms(&file("terminationGracePeriodSeconds: 9223372036854775807, ")), Some(i64::MAX));
+    assert_eq!(grace_ms(&file("terminationGracePeriodSeconds: 2147483647, ")), Some(2_147_483_647_000));
     assert_eq!(grace_ms(&file("")), None);
     assert_eq!(grace_ms("{taskConfig: {program: {image: i}}}"), None);
 }
@@ -191,7 +191,14 @@ fn what_an_api_server_takes_no_two_of_is_said() {
             "containers: [{name: t, image: i}], volumes: [{name: pvn-authorities, emptyDir: {}}]",
             "called `pvn-authorities`, as one of pvn's own",
         ),
-        ("containers: [{name: t, image: i, volumeMounts: [{name: a, mountPath: /pvn/}]}]", "mounted at `/pvn`, where pvn mounts one"),
+        (
+            "containers: [{name: t, image: i, volumeMounts: [{name: a, mountPath: //pvn/}]}]",
+            "mounted at `//pvn/`, and pvn mounts one at `/pvn`",
+        ),
+        (
+            "containers: [{name: t, image: i, volumeMounts: [{name: a, mountPath: /pvn-authorities/mine}]}]",
+            "mounted at `/pvn-authorities/mine`, and pvn mounts one at `/pvn-authorities`",
+        ),
     ] {
         let job = file(&format!("spec: {{template: {{spec: {{{ours}}}}}}}"));
         check_problem(K8S, &job, &format!("{at}.inlined: a volume is {what}"));
@@ -245,6 +252,15 @@ fn what_makes_no_sense_on_a_cluster_is_said() {
             "{at}.inlined: `activeDeadlineSeconds` is 9223372037: Kubernetes counts no more than 9223372036, and would end the Job at once"
         ),
     );
+    for seconds in ["2147483648", "9223372036854775807", "99999999999999999999"] {
+        let pod = format!("terminationGracePeriodSeconds: {seconds}, containers: [{{name: t, image: i}}]");
+        let what = "Kubernetes counts no more than 2147483647, and would leave the command no time to end at all";
+        check_problem(
+            K8S,
+            &file(&format!("spec: {{template: {{spec: {{{pod}}}}}}}")),
+            &format!("{at}.inlined: `terminationGracePeriodSeconds` is {seconds}: {what}"),
+        );
+    }
     check_problem(
         K8S,
         &file(&format!("metadata: {{namespace: other}}\\nspec: {{{containers}}}")),

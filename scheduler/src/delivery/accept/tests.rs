@@ -60,6 +60,33 @@ fn rule_13_a_report_of_what_had_ended_before_its_time_was_over_is_none_of_a_time
     }
 }
 
+/// As a wrapper leaves it that was told to expect nothing: one that is older, or that a script called with flags of its own.
+#[test]
+fn structured_output_that_a_report_carries_unchecked_is_checked_here() {
+    let (kind, right, wrong) = (StructuredKind::Fetch, r#"{"objects": []}"#, r#"{"objects": 7}"#);
+    let kept = |expect, exit_code, printed: &str| {
+        let (_directory, mut staging, blobs) = world();
+        let report = Report {
+            exit_code: Some(exit_code),
+            stdout_bytes: printed.len() as u64,
+            stdout_inline: Some(STANDARD.encode(printed)),
+            ..Report::default()
+        };
+        let asked = ReportedJob { expect, ..ReportedJob::default() };
+        let ReportVerdict::Accepted(kept) = judge(&mut staging, Box::new(report), asked, &blobs).unwrap() else { panic!("all is here") };
+        kept.structured
+    };
+    let checked = kept(Some(kind), 0, right).expect("it was checked");
+    assert_eq!((checked.kind, checked.errors.len()), (kind, 0));
+    assert_eq!(checked.value.unwrap()["objects"], serde_json::json!([]));
+    for (printed, part) in [(wrong, "objects"), ("hello", "not JSON")] {
+        let refused = kept(Some(kind), 0, printed).expect("it was checked");
+        assert!(refused.value.is_none() && refused.errors.iter().any(|why| format!("{why:?}").contains(part)), "{printed}: {refused:?}");
+    }
+    assert_eq!(kept(None, 0, right), None, "nobody asked for a document");
+    assert_eq!(kept(Some(kind), 1, right), None, "what failed printed none");
+}
+
 #[test]
 fn a_blob_of_somebody_else_is_not_taken_for_what_the_job_sent() {
     let (_directory, mut staging, blobs) = world();

@@ -2,39 +2,35 @@
 //! show, instances that come and go, and what recompiles. All or nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use engine::event::Event;
-use schema::api::{ConfigsRequest, ConfigsResult, DocumentChange, RuntimeConnection};
+use schema::api::{ConfigsRequest, ConfigsResult, RuntimeConnection};
 use schema::config::{self, Body, Document, Service};
-use schema::id::{ApplicationId, ApplicationName, BlobId, ChannelId, ChannelName, InstanceId, RuntimeId, ServiceId, ServiceName};
+use schema::id::{ApplicationId, ApplicationName, ChannelId, ChannelName, InstanceId, RuntimeId, ServiceId, ServiceName};
 use serde_json::json;
 
 use super::super::calls::Plan;
 use super::super::{Caller, Refusal};
-use super::gone::RemovedChannel;
 use super::pieces::pieces;
 use super::pushes::PushNotes;
 use super::recompile::Changed;
 use super::release::ReleaseSubject;
 use super::snapshot::{Concerned, ConfigSnapshot, Services, key_of};
-use super::{ClusterAnswers, Planned, Planner, diff, entry};
+use super::{ClusterAnswers, Planned, Planner, entry};
 use crate::clock;
 use crate::compile::{self, Channel, Configs};
 use crate::store::{
     ApplicationRow, Change, ChannelRow, ChannelSummary, DocumentKind, RuntimeRow, RuntimeSummary, ServiceRow, StoredDocument,
 };
 
+mod submitted;
+
+pub(super) use submitted::SubmittedDocument;
+
+use submitted::{basis, compare};
+
 /// Most rows that are asked for one by one; of more all of the application are read in one go.
 pub(super) const ONE_BY_ONE: usize = 16;
-
-/// A document that was given, beside what is stored.
-pub(super) struct SubmittedDocument {
-    pub(super) document: Arc<Document>,
-    pub(super) change: &'static str,
-    version: u64,
-    diff: String,
-}
 
 /// An application with its rows as they will be.
 pub(super) struct PlannedApplication {
@@ -342,55 +338,6 @@ impl ConfigSnapshot {
         let key = crate::store::StoredDocumentKey { kind, application: application.to_owned(), name: name.to_owned() };
         self.stored.get(&key).map(|stored| stored.version)
     }
-}
-
-impl SubmittedDocument {
-    /// Whether nothing of its name was stored.
-    pub(super) fn is_new(&self) -> bool {
-        self.version == 1
-    }
-
-    fn is_changed(&self) -> bool {
-        self.change != "unchanged"
-    }
-
-    fn shown(self) -> DocumentChange {
-        DocumentChange {
-            kind: self.document.kind().to_owned(),
-            name: self.document.name().to_owned(),
-            application: self.document.application().cloned(),
-            change: self.change.to_owned(),
-            version: self.version,
-            diff: self.diff,
-        }
-    }
-}
-
-/// Names what documents were compared with: the version of a document says which text is stored. What is lost with channels counts
-/// with it.
-fn basis(given: &[SubmittedDocument], going: &[RemovedChannel]) -> String {
-    let compared = |given: &SubmittedDocument| {
-        let document = &given.document;
-        (document.kind(), document.application().cloned(), document.name().to_owned(), given.change, given.version)
-    };
-    let compared: Vec<_> = given.iter().map(compared).collect();
-    let lost: Vec<_> = going.iter().flat_map(RemovedChannel::lost).collect();
-    BlobId::of(&serde_json::to_vec(&(compared, lost)).expect("our own types have JSON forms")).to_string()
-}
-
-fn compare(estate: &ConfigSnapshot, document: Arc<Document>) -> SubmittedDocument {
-    let stored = estate.stored.get(&key_of(&document));
-    let label = match document.application() {
-        Some(application) => format!("service {application}/{}", document.name()),
-        None => format!("{} {}", document.kind(), document.name()),
-    };
-    let new = document.source().text.as_str();
-    let (change, version, diff) = match stored {
-        None => ("created", 1, diff::diff(&label, None, new)),
-        Some(stored) if stored.digest == document.digest().to_string() => ("unchanged", stored.version, String::new()),
-        Some(stored) => ("changed", stored.version + 1, diff::diff(&label, Some(&stored.source.text), new)),
-    };
-    SubmittedDocument { change, version, diff, document }
 }
 
 /// What lists show of a channel.

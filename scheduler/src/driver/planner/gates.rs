@@ -10,6 +10,7 @@ use schema::status::Reason;
 use super::super::Refusal;
 use super::super::together::{ConfiguredUpstream, together};
 use super::Planner;
+use super::recompile::push_of;
 use super::release::ReleaseSubject;
 use super::snapshot::Concerned;
 use crate::compile::{self, Channel, CompiledInstance, upstream};
@@ -86,6 +87,25 @@ impl PartialRelease<'_> {
             )
         };
         left.into_iter().map(told).collect()
+    }
+
+    /// Channels that stay at what they pursue, because the version to which everything is to go back was never released there.
+    pub(super) fn never_had(&self, version: &str) -> Option<String> {
+        let is_there = |instance: &&Instance| self.channels.iter().any(|channel| channel.name == instance.channel);
+        let channels = self.now.into_iter().flat_map(|now| &now.channels).filter(is_there);
+        let others = channels.filter(|instance| !self.goes_to(&instance.channel)).filter_map(|instance| {
+            let pursued = instance.desired_version.as_deref()?;
+            (pursued != version).then(|| format!("`{}` at {pursued}", instance.channel))
+        });
+        let others: Vec<String> = others.collect();
+        let (service, application) = (&self.subject.service.name, &self.subject.application.name);
+        (!others.is_empty()).then(|| {
+            format!(
+                "{version} was never released to all channels: {} stays as it is; to have there what {version} has, push its values with {}",
+                others.join(", "),
+                push_of(application, service)
+            )
+        })
     }
 
     fn goes_to(&self, channel: &ChannelName) -> bool {

@@ -8,9 +8,9 @@ use schema::api::Diagnostic;
 use schema::id::{ApplicationName, ChannelId, InstanceId, ServiceId};
 
 use super::super::Refusal;
-use super::super::world::target_of;
 use super::configs::PlannedApplication;
 use super::{Planner, warning};
+use crate::names::target_of;
 use crate::store::{ChannelRow, Released};
 
 /// Most services of one channel that are named each; of more it is said how many they are. Source: two screens of a terminal.

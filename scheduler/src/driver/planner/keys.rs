@@ -105,11 +105,12 @@ impl Planner {
         let Some(token) = self.store.token_named(&name).await? else {
             return Err(Refusal::NotFound(format!("token `{name}` does not exist; `pvnctl auth token list` shows those that do")));
         };
-        if !token.is_valid(now) {
-            return Err(Refusal::Conflict(format!("token `{name}` is not valid any more already")));
+        // One that has expired opens nothing any more, but what its owner said yes to still counts.
+        if token.revoked_at.is_some() {
+            return Err(Refusal::Conflict(format!("token `{name}` was revoked already")));
         }
         // One that expires is of no help: soon it is none.
-        if token.role == Role::Admin && self.store.lasting_tokens_beside(Role::Admin, &name).await? == 0 {
+        if token.is_valid(now) && token.role == Role::Admin && self.store.lasting_tokens_beside(Role::Admin, &name).await? == 0 {
             if token.expires_at.is_none() {
                 return Err(Refusal::Conflict(format!(
                     "`{name}` is the last admin token that does not expire; make another one first, with `pvnctl auth token create NAME \

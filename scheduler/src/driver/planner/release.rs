@@ -13,7 +13,6 @@ use serde_json::json;
 use super::super::calls::Plan;
 use super::super::going_back::Rollback;
 use super::super::together::together;
-use super::super::world::InstanceNames;
 use super::super::{Caller, Refusal};
 use super::gates::PartialRelease;
 use super::kept::{come_apart, leaves_config};
@@ -22,6 +21,7 @@ use super::tried::compile_each;
 use super::{Planner, RawSeal, entry};
 use crate::clock;
 use crate::compile::{self, Channel, CompiledInstance, Configs, Earlier, Release, upstream};
+use crate::names::InstanceNames;
 use crate::store::{ApplicationRow, Change, DocumentKind, ReleaseChannelRow, ReleaseRow, ServiceRow, StoredDocumentKey};
 
 /// Who a rollback of the engine's is done by, in the log.
@@ -246,6 +246,7 @@ impl Planner {
         if wanted.is_empty() {
             return Err(Refusal::Conflict(format!("version {} of {label} was released to no channel that is still there", target.version)));
         }
+        let is_for_all = channels.is_none();
         let id = ReleaseId::from_bytes(clock::random());
         let number = subject.service.release_count.max(self.releases_above) + 1;
         let now = self.now();
@@ -256,6 +257,9 @@ impl Planner {
         let partial = PartialRelease { subject, channels: &channels, compiled: &compiled, back_to: Some(version), now: as_it_is.as_ref() };
         // What cannot be read of other channels keeps nobody from going back.
         let mut warnings = as_it_is.as_ref().map_or_else(Vec::new, |_| partial.waits_for_others(version));
+        if is_for_all {
+            warnings.extend(partial.never_had(version));
+        }
         warnings.extend(leaves_config(subject, target));
         self.release_seq += 1;
         let mut plan = Plan { rollback: automatic.cloned(), ..Plan::default() };

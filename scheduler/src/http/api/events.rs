@@ -1,29 +1,28 @@
 //! `/v1/events`: the append-only log, by the page or live.
 
 use std::collections::VecDeque;
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::{HeaderMap, header};
-use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::http::HeaderMap;
+use axum::response::sse::Event;
 use axum::response::{IntoResponse, Response};
-use futures::{Stream, StreamExt};
+use futures::Stream;
 use schema::api::{LogEntry, Page};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::http::Api;
-use crate::http::access::{Viewer, until_over};
+use crate::http::access::Viewer;
 use crate::http::error::{Error, Result};
 use crate::http::extract::{Query, page};
-use crate::http::limits::{EVENTS_AT_A_TIME, SIGN_OF_LIFE, STREAMS};
+use crate::http::limits::EVENTS_AT_A_TIME;
 use crate::http::lookup::scope;
 use crate::http::openapi::{HandlerOutput, Operation, RouteDescription, Routes, about};
-use crate::store::{EventFilter, Store, TokenRow};
+use crate::http::streams::{sse, wants_stream};
+use crate::store::{EventFilter, Store};
 
 pub(super) fn routes(routes: Routes) -> Routes {
     let description = "With `Accept: text/event-stream` entries are sent as they are committed, oldest first, each with its number as event \
@@ -77,7 +76,7 @@ async fn events(State(api): State<Api>, Viewer(token): Viewer, headers: HeaderMa
         let page = api.store.events(&filter, &page(list.cursor, list.limit)?).await?;
         return Ok(Entries(axum::Json(page).into_response()));
     }
-    let permit = stream_permit(&api.streams)?;
+    let slot = api.streams.admit(&token.name)?;
     // Subscribed before the log is read, so that nothing falls between the two.
     let news = api.driver.watch();
     let after = match headers.get("last-event-id") {
@@ -89,39 +88,22 @@ async fn events(State(api): State<Api>, Viewer(token): Viewer, headers: HeaderMa
         ),
         None => filter.after.take(),
     };
+    let newest = api.store.counters().await?.event.unsigned_abs();
     let (last, behind) = match after {
+        Some(seq) if seq > newest => return Err(ahead(seq, newest)),
         Some(seq) => (seq, true),
-        None => (api.store.events(&EventFilter::default(), &page(None, Some(1))?).await?.items.first().map_or(0, |entry| entry.seq), false),
+        None => (newest, false),
     };
-    let follower = EventSubscriber { store: api.store.clone(), news, filter, last, behind, ready: VecDeque::new(), _permit: permit };
-    Ok(Entries(sse(follower.stream(), api, token)))
+    let follower = EventSubscriber { store: api.store.clone(), news, filter, last, behind, ready: VecDeque::new() };
+    Ok(Entries(sse(follower.stream(), slot, api, token)))
 }
 
-/// Whether the client asks for server-sent events.
-pub(super) fn wants_stream(headers: &HeaderMap) -> bool {
-    headers.get_all(header::ACCEPT).iter().any(|value| value.to_str().is_ok_and(|text| text.contains("text/event-stream")))
-}
-
-/// Room for one more stream.
-pub(super) fn stream_permit(streams: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit> {
-    Arc::clone(streams)
-        .try_acquire_owned()
-        .map_err(|_| Error::unavailable(format!("{STREAMS} streams are open already; close one, or read pages instead")))
-}
-
-/// The stream as an answer, with signs of life, as long as its reader's token is good and we are not told to stop.
-pub(super) fn sse(stream: impl Stream<Item = Event> + Send + 'static, api: Api, token: TokenRow) -> Response {
-    let over = async move {
-        let stop = api.stop.clone();
-        tokio::select! {
-            () = stop.cancelled() => {}
-            () = until_over(api, token) => {}
-        }
-    };
-    let stream = stream.take_until(Box::pin(over)).map(Ok::<_, Infallible>);
-    let mut response = Sse::new(stream).keep_alive(KeepAlive::new().interval(SIGN_OF_LIFE)).into_response();
-    response.headers_mut().insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-store"));
-    response
+/// Whoever waited for what comes after would wait for as long as it takes the log to get there.
+fn ahead(seq: u64, newest: u64) -> Error {
+    Error::bad_request(format!(
+        "the log has no entry {seq} yet, its newest is {newest}: the number is of another log, or this one is an older copy; read what there \
+         is, and begin the stream without it"
+    ))
 }
 
 /// One subscriber: what it has seen, and what it has to catch up with.
@@ -132,7 +114,6 @@ struct EventSubscriber {
     last: u64,
     behind: bool,
     ready: VecDeque<LogEntry>,
-    _permit: OwnedSemaphorePermit,
 }
 
 impl EventSubscriber {

@@ -13,15 +13,14 @@ use schema::api::{Job, LogChunk, LogEnd};
 use schema::spool::Stream as Which;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tokio::sync::OwnedSemaphorePermit;
 
-use super::events::{sse, stream_permit, wants_stream};
 use super::jobs;
 use crate::http::access::Viewer;
 use crate::http::error::{Error, Result};
 use crate::http::extract::{PathParams, Query, piece_bytes};
 use crate::http::limits::{OUTPUT_EVENT_BYTES, OUTPUT_LOOK_EVERY};
 use crate::http::openapi::{HandlerOutput, Operation, RouteDescription, Routes, about};
+use crate::http::streams::{sse, wants_stream};
 use crate::http::{Api, OutputRange};
 
 pub(super) fn routes(routes: Routes) -> Routes {
@@ -81,15 +80,15 @@ async fn logs(
 ) -> Result<Printed> {
     let job = jobs::find(&api, &which.job).await?;
     if wants_stream(&headers) {
-        let permit = stream_permit(&api.streams)?;
+        let slot = api.streams.admit(&token.name)?;
         let mut offsets = [from.stdout_offset.unwrap_or(0), from.stderr_offset.unwrap_or(0)];
         // A browser goes on by itself with the last id, which holds both offsets.
         if let Some((stdout, stderr)) = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.split_once(',')) {
             let offset = |text: &str| text.parse().map_err(|_| Error::bad_request("Last-Event-ID is not one of this stream's"));
             offsets = [offset(stdout)?, offset(stderr)?];
         }
-        let follower = LogSubscriber { api: api.clone(), job, offsets, over: false, _permit: permit };
-        return Ok(Printed(sse(follower.stream(), api, token)));
+        let follower = LogSubscriber { api: api.clone(), job, offsets, over: false };
+        return Ok(Printed(sse(follower.stream(), slot, api, token)));
     }
     let stream = match from.stream {
         Some(StreamName::Stdout) => Which::Stdout,
@@ -117,7 +116,6 @@ struct LogSubscriber {
     job: Job,
     offsets: [u64; 2],
     over: bool,
-    _permit: OwnedSemaphorePermit,
 }
 
 impl LogSubscriber {

@@ -89,7 +89,9 @@ async fn notes(api: &Api) -> Result<Vec<String>> {
     let restored = api.store.restored_at().await?;
     let restored =
         restored.map(|at| format!("restored from a backup at {at}: it observes and applies nothing until `pvn-scheduler activate`"));
-    Ok(lost.into_iter().chain(restored).collect())
+    let observer = (api.driver.is_observer() && restored.is_none())
+        .then(|| "observer mode: it looks, and applies nothing; start it without `--observer` and PVN_OBSERVER to let it act".to_owned());
+    Ok(lost.into_iter().chain(restored).chain(observer).collect())
 }
 
 async fn metrics(State(api): State<Api>, request: axum::extract::Request) -> Result<MetricsText> {

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::io::ReaderStream;
 
-use crate::blobs::HandOver;
+use crate::blobs::{HandOver, unusable};
 use crate::delivery::{FileTaken, Reported, StreamTaken, Upload, is_same};
 use crate::http::Api;
 use crate::http::error::{Error, ErrorKind, OFFSET, Result};
@@ -284,9 +284,8 @@ async fn open_input(api: &Api, job: &AuthorizedJob, reference: &str) -> Result<F
     let failed = |error: std::io::Error| Error::unavailable(format!("the input `{reference}` cannot be read at present: {error}"));
     let (blob, found) = upload.input(reference).await.map_err(failed)?.ok_or_else(missing)?;
     let (length, body) = match found {
-        HandOver::Absent => return Err(missing()),
         // Nothing is run with it; trying again finds the same.
-        HandOver::Damaged(why) => return Err(Error::not_found(format!("the input `{reference}` cannot be used: {why}"))),
+        HandOver::Lost(why) => return Err(Error::not_found(unusable(reference, &why))),
         HandOver::Empty => (0, Body::empty()),
         HandOver::File(path) => match tokio::fs::File::open(&path).await {
             Ok(file) => (file.metadata().await.map_err(failed)?.len(), Body::from_stream(ReaderStream::new(file))),

@@ -83,7 +83,7 @@ impl ClusterInner {
         // As long as it is not known to be let go nobody watches its Pod.
         self.delivery.hold(spec.job, Holds::All);
         self.warn_of_loopback(wanted, &reach);
-        let objects = job::objects(spec, wanted, &reach, self.authorities.as_deref()).map_err(never)?;
+        let objects = job::objects(spec, wanted, &reach, self.authorities.as_deref(), self.clock.now()).map_err(never)?;
         let within = start_within(spec.timeout_ms);
         let secrets = secrets_of(spec);
         let hidden = SecretFinder::of(secrets.clone()).await;

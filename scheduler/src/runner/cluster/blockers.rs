@@ -10,13 +10,15 @@ use k8s_openapi::api::core::v1::Event;
 use kube::Api;
 use kube::api::ListParams;
 use schema::id::JobId;
+use schema::shown::beginning;
 use schema::time::Timestamp;
 use tokio::time::Instant;
 
 use super::ask::RequestRefusal;
 use super::faults::WatchRefusal;
-use super::follow::JobFollower;
+use super::follow::{JobFollower, UNSEEN_WITHIN};
 use super::hidden::SecretFinder;
+use super::lost_watch::LostWatch;
 use super::rights;
 use crate::compile::ClusterPlace;
 use crate::runner::{self, News, RunnerEvent};
@@ -30,6 +32,12 @@ const WORDS_LIMIT_BYTES: usize = 1000;
 
 /// Most events of one object that are looked at.
 const EVENTS_LIMIT: u32 = 50;
+
+/// What follows where nobody could look at a job of an earlier life of the daemon.
+const NOBODY_KNOWS: &str = "nobody knows what became of its Pod; what its wrapper reports is kept until then";
+
+/// What follows where a job was seen, and is not any more.
+const NOBODY_SEES: &str = "nobody sees what becomes of it, but for what its wrapper reports";
 
 /// What a job waits for that has not started, in the cluster's own words.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,30 +56,45 @@ impl StartBlocker {
     /// The wait that a status or an event of this reason means.
     pub(super) fn new(reason: &str, why: String) -> Self {
         let (ends_when, surroundings) = way_out(reason, &why);
-        let end = why.floor_char_boundary(WORDS_LIMIT_BYTES);
-        let why = if end < why.len() { format!("{}…", &why[..end]) } else { why };
-        Self { why, ends_when, surroundings, is_unseen: false }
+        Self { why: beginning(&why, WORDS_LIMIT_BYTES), ends_when, surroundings, is_unseen: false }
     }
 
-    /// What became of a job of an earlier life of the daemon cannot be looked at, for this reason.
+    /// What became of a job of an earlier life of the daemon cannot be looked at.
     pub(super) fn unseen(why: &str) -> Self {
-        Self::unseen_with("Unseen", why, "")
+        Self::lost("Unseen", why, NOBODY_KNOWS, "")
     }
 
-    /// The same, because the cluster refuses that.
-    pub(super) fn unseen_for(refusal: &WatchRefusal, place: &ClusterPlace) -> Self {
-        match refusal {
-            WatchRefusal::Unauthorized(why) => Self::unseen_with("Unauthorized", why, ""),
-            WatchRefusal::Forbidden { verb, resource, said } => {
+    /// The same, because of what the cluster says to whoever looks.
+    pub(super) fn unlisted(lost: &LostWatch, place: &ClusterPlace) -> Self {
+        Self::lost_for(lost, place, NOBODY_KNOWS)
+    }
+
+    /// What happens to a job cannot be seen any more.
+    pub(super) fn unwatched(lost: &LostWatch, place: &ClusterPlace) -> Self {
+        Self::lost_for(lost, place, NOBODY_SEES)
+    }
+
+    fn lost_for(lost: &LostWatch, place: &ClusterPlace, so: &str) -> Self {
+        match &lost.refusal {
+            None => Self::lost("Unseen", &format!("its cluster cannot be asked: {}", lost.why), so, ""),
+            Some(WatchRefusal::Unauthorized(why)) => Self::lost("Unauthorized", why, so, ""),
+            Some(WatchRefusal::Forbidden { verb, resource, said }) => {
                 let (why, remedy) = rights::forbidden(place, verb, resource, said);
-                Self::unseen_with("Unpermitted", &why, &format!("; {remedy}"))
+                Self::lost("Unpermitted", &why, so, &format!("; {remedy}"))
             }
         }
     }
 
-    fn unseen_with(reason: &str, why: &str, remedy: &str) -> Self {
-        let why = format!("{why}, so nobody knows what became of its Pod; what its wrapper reports is kept until then{remedy}");
-        Self { is_unseen: true, ..Self::new(reason, why) }
+    fn lost(reason: &str, why: &str, so: &str, remedy: &str) -> Self {
+        // A page of somebody who answers in the cluster's place may be long, and what to do comes after it.
+        let why = beginning(why, WORDS_LIMIT_BYTES / 2);
+        Self { is_unseen: true, ..Self::new(reason, format!("{why}, so {so}{remedy}")) }
+    }
+
+    /// It runs, and the cluster has not answered yet to its stop.
+    pub(super) fn unanswered_stop() -> Self {
+        let why = format!("it was not asked to end yet: its cluster has not answered for {} s", UNSEEN_WITHIN.as_secs());
+        Self { is_unseen: true, ..Self::new("Unstopped", why) }
     }
 
     /// It runs, and the cluster did not take its stop, which is made again every [`super::stop::STOP_AGAIN_EVERY`].
@@ -102,6 +125,10 @@ fn way_out(reason: &str, why: &str) -> (&'static str, bool) {
         "Unschedulable" => ("a node has room for it", true),
         "SchedulingGated" => ("its scheduling gates are removed", true),
         "Suspended" => ("somebody resumes its Job", true),
+        // Of how many there may be, be they over or not.
+        "FailedCreate" if why.contains("exceeded quota") && why.contains("count/") => {
+            ("older Jobs are removed, which their Secrets go with, or the quota is raised", true)
+        }
         "FailedCreate" if why.contains("exceeded quota") => ("other Pods end or the quota is raised", true),
         "FailedCreate" if why.contains("not found") => ("what it names is made", false),
         "FailedCreate" if why.contains("forbidden") || why.contains("denied") => ("the namespace's policy admits its Pod", false),

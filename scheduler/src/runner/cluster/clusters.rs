@@ -11,6 +11,7 @@ use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use schema::time::Timestamp;
 use tokio::time::Instant;
 
+use super::not_kubernetes::of_kubernetes;
 use super::{faults, plugin};
 use crate::clock::Clock;
 use crate::compile::ClusterPlace;
@@ -125,11 +126,15 @@ impl Cluster {
 /// A client that sends each request with the newest credentials, and has them read again when they do not do.
 fn through(connection: &Arc<ClusterConnection>, which: fn(&Clients) -> &kube::Client) -> kube::Client {
     let (connection, namespace) = (connection.clone(), which(&connection.clients()).default_namespace().to_owned());
-    let service = tower::service_fn(move |request| {
+    let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
         let connection = connection.clone();
+        let is_log = request.uri().path().ends_with("/log");
         async move {
             let clients = connection.fresh().await.map_err(faults::no_credentials)?;
-            let answer = which(&clients).send(request).await.map_err(faults::of_request);
+            let answer = match which(&clients).send(request).await {
+                Ok(answer) => of_kubernetes(answer, is_log).await.map_err(|other| kube::Error::Service(Box::new(other))),
+                Err(error) => Err(faults::of_request(error)),
+            };
             if answer.is_err() {
                 *connection.failed_at.lock().expect("nobody panics with the lock") = Some(Instant::now());
             }

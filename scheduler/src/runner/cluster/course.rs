@@ -62,8 +62,8 @@ pub(super) struct Course {
     pub(super) stop_at: Option<Instant>,
     /// When people are told that the cluster does not say what is there.
     pub(super) unseen_at: Instant,
-    /// The same of one that was seen to run, since our credentials are not accepted.
-    pub(super) unauthorized_at: Option<Instant>,
+    /// What they are told of one that was seen, and that the cluster does not show any more.
+    pub(super) unwatched: Option<StartBlocker>,
     /// When what its Job counts is no Pod any more that is only seen late.
     pub(super) counted_at: Option<Instant>,
 }
@@ -101,7 +101,7 @@ impl Course {
             unstopped: None,
             stop_at: None,
             unseen_at: now + UNSEEN_WITHIN,
-            unauthorized_at: None,
+            unwatched: None,
             counted_at: None,
         }
     }

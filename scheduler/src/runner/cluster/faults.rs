@@ -10,6 +10,9 @@ use std::error::Error;
 use kube::client::{AuthError, RustlsTlsError};
 use kube::config::{KubeconfigError, LoadDataError};
 use kube::runtime::watcher;
+use tokio::time::Instant;
+
+use super::lost_watch::LostWatch;
 
 /// What is told of a panic of a crate that connects us. What it said is in the daemon's log.
 pub(super) const PANICKED: &str = "it holds, or its plugin gives, a value with which no connection can be made, most often a token that is \
@@ -118,8 +121,20 @@ pub(super) fn of_watch(error: &watcher::Error) -> String {
     }
 }
 
+/// A watch that is broken; `resource` as in a role.
+pub(super) fn of_lost(error: &watcher::Error, resource: &'static str) -> LostWatch {
+    let now = Instant::now();
+    LostWatch {
+        since: now,
+        said_at: now,
+        is_unlisted: matches!(error, watcher::Error::InitialListFailed(_) | watcher::Error::NoResourceVersion),
+        why: of_watch(error),
+        refusal: refusal(error, resource),
+    }
+}
+
 /// What a watch that is broken was refused, if that is what broke it; `resource` as in a role.
-pub(super) fn refusal(error: &watcher::Error, resource: &'static str) -> Option<WatchRefusal> {
+fn refusal(error: &watcher::Error, resource: &'static str) -> Option<WatchRefusal> {
     let (verb, status) = match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status)) => ("list", status),
         watcher::Error::WatchStartFailed(kube::Error::Api(status)) | watcher::Error::WatchFailed(kube::Error::Api(status)) => {

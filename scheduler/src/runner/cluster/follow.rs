@@ -238,7 +238,8 @@ impl JobFollower {
         let wait = self.unsure_why.clone().or(wait).or(said);
         let was_seen = sight.job.is_some() || sight.pod.is_some();
         if was_seen && !course.started && !course.deleted {
-            self.teller.tell(wait.as_ref());
+            // What it waited for when it was last seen may be over.
+            self.teller.tell(course.unwatched.as_ref().or(wait.as_ref()));
         }
         course.waits_for = wait.or(course.waits_for.take());
     }

@@ -13,12 +13,14 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use schema::id::JobId;
 use schema::status::JobKind;
-use schema::wire::{self, CA_VARIABLE, KILL_AFTER_VARIABLE, SECRET_KEYS_VARIABLE, SPOOL_VARIABLE};
+use schema::time::Timestamp;
+use schema::wire::{self, CA_VARIABLE, ENDED_BY_VARIABLE, KILL_AFTER_VARIABLE, SECRET_KEYS_VARIABLE, SPOOL_VARIABLE};
 use serde_json::{Map, Value, json};
 
 use super::stop::LEAST_GRACE_S;
 use crate::compile::{
-    AUTHORITIES, AUTHORITIES_DIRECTORY, DEFAULT_TTL_S, EnvValue, WRAPPER_CONTAINER, WRAPPER_DIRECTORY, environment, verbatim,
+    AUTHORITIES, AUTHORITIES_DIRECTORY, DEFAULT_TTL_S, EnvValue, JOB_DEADLINE_LIMIT_S, WRAPPER_CONTAINER, WRAPPER_DIRECTORY, environment,
+    verbatim,
 };
 use crate::runner::{ClusterJob, JobSpec, wrapped};
 
@@ -35,8 +37,8 @@ const CHANNEL_LABEL: &str = "pvn.dev/channel";
 /// within the 63 that a label may have.
 const SERVICE_LIMIT: usize = 16;
 
-/// How much later than the job's timeout the cluster ends it by itself, seconds: after the scheduler, which does so at the timeout,
-/// had its chance. Only a scheduler that is away lets it come to this.
+/// How much later than the job's timeout and the grace of its Pod the cluster ends it by itself, seconds: after the scheduler, or the
+/// wrapper, which do so at the timeout, had their chance. Only a scheduler that is away lets it come to this.
 const BACKSTOP_S: i64 = 30;
 
 /// The user that brings the wrapper where none may be root and nobody says which. Source: that of the wrapper's own image.
@@ -80,7 +82,7 @@ pub(super) struct Objects {
 }
 
 /// The objects of a job. `reach` is what its wrapper needs to reach us, `authorities` are the certificates (PEM) that alone may
-/// vouch for us, if not everybody's.
+/// vouch for us, if not everybody's. `now`: when it is made.
 ///
 /// # Errors
 /// What is wrong with the Job, for people.
@@ -89,12 +91,15 @@ pub(super) fn objects(
     cluster: &ClusterJob,
     reach: &[(String, String)],
     authorities: Option<&str>,
+    now: Timestamp,
 ) -> Result<Objects, String> {
     let mut job = spec.command.job.as_deref().cloned().ok_or("its commands were compiled for another place; push the service again")?;
     let name = name(spec.job, spec.kind, cluster.service.as_str());
     let labels = labels(spec, cluster);
     let tries_again = may_be_tried_again(&job);
     let mut secrets = secrets(spec, if tries_again { &[] } else { reach });
+    let grace_s = job.pointer(&format!("/spec/template/spec/{GRACE}")).and_then(Value::as_u64);
+    let grace_s = grace_s.map_or(DEFAULT_GRACE_S.into(), |given| given.max(LEAST_GRACE_S.into()));
 
     let root = mapping(&mut job, "the Job")?;
     let metadata = entry(root, "metadata")?;
@@ -111,17 +116,18 @@ pub(super) fn objects(
     body.entry(REPLACEMENT).or_insert(json!("Failed"));
     body.entry("ttlSecondsAfterFinished").or_insert(json!(DEFAULT_TTL_S));
     if let Some(timeout_ms) = spec.timeout_ms {
-        let backstop_s = timeout_ms.div_euclid(1000).saturating_add(BACKSTOP_S);
+        let backstop_s = timeout_ms.div_euclid(1000).saturating_add_unsigned(grace_s).saturating_add(BACKSTOP_S).min(JOB_DEADLINE_LIMIT_S);
         body.entry("activeDeadlineSeconds").or_insert(json!(backstop_s));
     }
+    let ended_by = body.get("activeDeadlineSeconds").and_then(Value::as_i64).map(|seconds| now.plus_ms(seconds.saturating_mul(1000)));
     let template = entry(body, "template")?;
     add_labels(entry(template, "metadata")?, &labels)?;
     let pod = entry(template, "spec")?;
     pod.entry("restartPolicy").or_insert(json!("Never"));
     if pod.get(GRACE) == Some(&json!(0)) {
-        pod.insert(GRACE.to_owned(), json!(LEAST_GRACE_S));
+        pod.insert(GRACE.to_owned(), json!(grace_s));
     }
-    let grace_ms = pod.get(GRACE).and_then(Value::as_u64).unwrap_or(DEFAULT_GRACE_S.into()).saturating_mul(1000);
+    let grace_ms = grace_s.saturating_mul(1000);
     let pod_context = pod.get("securityContext").cloned().unwrap_or_default();
 
     let containers = pod.get_mut("containers").and_then(Value::as_array_mut).ok_or("the Job has no containers")?;
@@ -134,6 +140,9 @@ pub(super) fn objects(
         // Whoever names another file has a reason.
         variables.entry(CA_VARIABLE.to_owned()).or_insert_with(|| json!({"name": CA_VARIABLE, "value": file}));
         list(main, "volumeMounts")?.push(json!({"name": AUTHORITIES, "mountPath": AUTHORITIES_DIRECTORY, "readOnly": true}));
+    }
+    if let Some(by) = ended_by {
+        variables.insert(ENDED_BY_VARIABLE.to_owned(), json!({"name": ENDED_BY_VARIABLE, "value": by.as_millis().to_string()}));
     }
     // Whoever knows better says so, there or with a flag of the wrapper.
     variables.entry(KILL_AFTER_VARIABLE.to_owned()).or_insert_with(|| {

@@ -47,8 +47,12 @@ impl JobFollower {
                 self.replace_output(Vec::new()).await;
             }
             if learned.is_of_another_end() || !self.inner.delivery.was_heard(self.job) {
-                let words = self.hidden.hide(&format!("pvn: what this job printed is not known: {why}\n"));
-                self.keep(Stream::Stderr, words.into_bytes()).await;
+                let words = |whose: &str| self.hidden.hide(&format!("pvn: what {whose} printed is not known: {why}\n")).into_bytes();
+                self.keep(Stream::Stderr, words("this job")).await;
+                if !self.record.is_apply {
+                    // Where it is looked for, and other words for each job: a yes to what nobody has seen is for this one fetch.
+                    self.keep(Stream::Stdout, words(&self.job.to_string())).await;
+                }
             }
         }
         learned

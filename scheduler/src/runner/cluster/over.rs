@@ -13,7 +13,7 @@ use super::course::Course;
 use super::follow::{AWAY_WITHIN, BEHIND_WITHIN, JobFollower};
 use super::sight::counts::{had_pods, is_complete_alone};
 use super::sight::tries::{has_unseen_end, last_run};
-use super::sight::{Sight, ended_when_asked, init_that_ran};
+use super::sight::{Sight, asked_to_end, by_another_clock, ended_when_asked, init_that_ran};
 use super::stop::with_stray;
 use crate::runner::evidence::{Exit, Never, OutcomeEvidence, Taken};
 
@@ -71,6 +71,8 @@ impl JobFollower {
                 *never = Never { why: format!("it {what} and was stopped while its init container `{name}` ran"), surroundings: false };
             } else if let (true, Some(wait)) = (course.gave_up, &course.waits_for) {
                 *never = Never { why: format!("it did not start in time: {}", wait.why), surroundings: wait.surroundings };
+            } else if course.gave_up {
+                never.why = "it did not start in time".to_owned();
             }
             // A Pod that came and went just then was perhaps not seen.
             if sight.pod.is_none() && course.deleted && sight.pods_broken != course.broken_before {
@@ -93,7 +95,7 @@ impl JobFollower {
         self.end_other_tries(sight).await;
         if let Some(exit) = &learned.exit {
             let is_late = self.late(exit, learned.taken.is_some(), course, sight);
-            learned.over_time = [is_late, learned.over_time].into_iter().flatten().min();
+            learned.over_time = [is_late, self.asked_over_time(&learned, sight), learned.over_time].into_iter().flatten().min();
             let delivery = &self.inner.delivery;
             learned.delivered = delivery.accepted_report(self.job).await;
             let is_told = delivery.is_told(self.job) || (learned.delivered.is_some() && !learned.is_of_another_end());
@@ -101,13 +103,21 @@ impl JobFollower {
                 learned = self.read_log(pod, learned).await;
             }
         }
-        if sight.is_pod_over() {
+        // An apply is remembered until its Job is over too, or the next one of its instance would take that for a stranger's.
+        if sight.is_pod_over() && !self.record.is_apply {
             self.inner.note_finished(self.job);
         }
         self.hidden.hide_in(&mut learned);
         // A try that went without its node's word may still run beside the one that was the last.
         let is_missed = self.record.tries_again && !self.is_gone_unseen() && has_unseen_end(sight, &self.record.container);
         (learned, gone && !is_missed && !course.others_run && course.stray.is_none())
+    }
+
+    /// When its Pod was asked to end because its time was over, by the cluster's own clock: ours may be far ahead of it, and then what
+    /// ended because of that would seem to have ended before.
+    fn asked_over_time(&self, learned: &OutcomeEvidence, sight: &Sight) -> Option<Timestamp> {
+        learned.over_time?;
+        last_run(sight, &self.record.container).and_then(asked_to_end).map(by_another_clock)
     }
 
     /// When its time was over, where it ended after that: badly, or because its Pod was asked to end. `is_taken`: by whom the end is

@@ -29,7 +29,7 @@ use super::stop::END_NOW_S;
 /// accepted, and the node's word on that.
 const REST_WITHIN: Duration = Duration::from_secs(15);
 
-/// How often its Job is looked at meanwhile. Most are over before the first look, which is then the only request of a job.
+/// How often its Job is looked at meanwhile. Most are over before the first look, which is then the only request.
 const REST_LOOK: Duration = Duration::from_secs(2);
 
 /// What is found of it.
@@ -88,7 +88,7 @@ async fn look(cluster: &Cluster, jobs: &Api<Job>, job: JobId, record: &Record) -
 }
 
 async fn end(cluster: &Cluster, jobs: &Api<Job>, job: JobId, record: &Record) -> bool {
-    tracing::info!(%job, name = record.name, "the command of a Job has ended and its other containers have not; the Job is ended");
+    tracing::info!(%job, name = record.name, "the command of a Job has ended and the Job is not over; it is ended");
     let patch = Patch::Merge(json!({"metadata": {"uid": record.uid}, "spec": {"activeDeadlineSeconds": END_NOW_S}}));
     let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
     let until = Instant::now() + AWAY_WITHIN;

@@ -12,6 +12,7 @@ use super::blockers::StartBlocker;
 use super::course::Course;
 use super::faults::WatchRefusal;
 use super::follow::{BEHIND_WITHIN, HEARD_OUT_FOR, JobFollower, LISTEN_EVERY, UNSEEN_WITHIN, about};
+use super::lost_watch::LostWatch;
 use super::over::{lost, never_learned, taken_unseen};
 use super::sight::{Sight, SightOutcome, look, taken};
 use super::stop::RemainingPods;
@@ -142,14 +143,22 @@ impl JobFollower {
 
     /// Tells of one that runs that its cluster does not let it be seen or stopped, or that it does again.
     fn tell_unseen(&mut self, course: &mut Course, sight: &Sight) {
-        let refusal = sight.unauthorized();
-        course.unauthorized_at = refusal.map(|_| course.unauthorized_at.unwrap_or_else(|| Instant::now() + UNSEEN_WITHIN));
+        let lost = self.unwatched(sight).filter(|lost| Instant::now() >= lost.told_at());
+        course.unwatched = lost.map(|lost| StartBlocker::unwatched(lost, &self.record.place));
         if course.started {
-            let is_due = course.unauthorized_at.is_some_and(|at| Instant::now() >= at);
-            let unseen = refusal.filter(|_| is_due).map(|refusal| StartBlocker::unseen_for(refusal, &self.record.place));
             // Also to whoever was told that it waits for its cluster.
-            self.teller.tell(course.unstopped.as_ref().or(unseen.as_ref()));
+            self.teller.tell(course.unstopped.as_ref().or(course.unwatched.as_ref()));
         }
+    }
+
+    /// What keeps us from seeing what happens to it, unless that passes by itself.
+    fn unwatched<'a>(&self, sight: &'a Sight) -> Option<&'a LostWatch> {
+        sight.unwatched().filter(|lost| !self.is_passing(lost))
+    }
+
+    /// After an outage an API server forbids what it will permit once it has read its roles.
+    fn is_passing(&self, lost: &LostWatch) -> bool {
+        matches!(lost.refusal, Some(WatchRefusal::Forbidden { .. })) && self.cluster.was_away_lately()
     }
 
     /// What is there says that it is over, runs, or waits.
@@ -197,9 +206,9 @@ impl JobFollower {
         let times_out_at = course.times_out_at.filter(|_| is_listed && course.started && !is_ending);
         let lost_at = course.lost_at.as_ref().map(|(_, at)| *at);
         let counted_at = course.counted_at.filter(|_| is_listed && !is_seen);
-        let unauthorized_at = course.unauthorized_at.filter(|at| is_listed && Instant::now() < *at);
+        let unwatched_at = self.unwatched(sight).map(LostWatch::told_at).filter(|at| is_listed && Instant::now() < *at);
         let resume_at = finds_out.then_some(self.resume_at);
-        let due_at = [counted_at, resume_at, unauthorized_at, self.teller.due()].into_iter().flatten().min();
+        let due_at = [counted_at, resume_at, unwatched_at, self.teller.due()].into_iter().flatten().min();
         tokio::select! {
             changed = self.view.sight.changed() => if changed.is_err() { Happened::Unwatched } else { Happened::Changed },
             Some(()) = stops.recv() => Happened::Asked,
@@ -267,11 +276,8 @@ impl JobFollower {
             }
             Happened::UnseenForLong => {
                 course.unseen_at += UNSEEN_WITHIN;
-                // After an outage an API server forbids what it will permit once it has read its roles.
-                let is_passing =
-                    |refusal: &WatchRefusal| matches!(refusal, WatchRefusal::Forbidden { .. }) && self.cluster.was_away_lately();
-                let refusal = sight.refusal().filter(|refusal| !is_passing(refusal));
-                let wait = refusal.map(|refusal| StartBlocker::unseen_for(refusal, &self.record.place));
+                let lost = sight.unlisted().filter(|lost| !self.is_passing(lost));
+                let wait = lost.map(|lost| StartBlocker::unlisted(lost, &self.record.place));
                 self.teller.tell(Some(&wait.unwrap_or_else(|| StartBlocker::unseen("its cluster does not answer"))));
             }
         }

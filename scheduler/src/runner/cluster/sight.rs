@@ -7,17 +7,18 @@
 //! says so, not when the Pod is gone from the books.
 
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{ContainerState, ContainerStateTerminated, ContainerStatus, Pod, PodCondition, PodStatus};
+use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod, PodCondition, PodStatus};
 use schema::id::JobId;
 use schema::report::Report;
 use schema::time::Timestamp;
 
 use super::blockers::StartBlocker;
-use super::faults::WatchRefusal;
 use super::job;
+use super::lost_watch::LostWatch;
 use crate::runner::evidence::{self, Exit, Never, OutcomeEvidence, Taken};
 
 mod asked;
+mod container;
 pub(super) mod counts;
 mod init;
 mod job_end;
@@ -25,15 +26,17 @@ mod taken;
 pub(super) mod tries;
 mod words;
 
-use asked::with_what_was_seen;
 pub(super) use asked::{asked_to_end, by_another_clock, ended_when_asked};
-use counts::had_pods;
 pub(super) use init::init_that_ran;
-use init::{init_failure, init_that_began, waits_for_init};
 pub(super) use job_end::{decided_by_job, is_failing, is_over, is_suspended_again};
-use job_end::{end_of, failure};
-use taken::run_although_asked;
 pub(super) use taken::taken;
+
+use asked::with_what_was_seen;
+use container::{cannot_start, ended, last_end, never_made, runs, state, was_made};
+use counts::had_pods;
+use init::{failed_init, init_failure, init_that_began, waits_for_init};
+use job_end::{end_of, ended_by_deadline, failure};
+use taken::run_although_asked;
 use words::{disruption, waits_for, words};
 
 /// All that the cluster shows of one job.
@@ -56,9 +59,9 @@ pub(super) struct Sight {
     pub(super) pods_listed: bool,
     /// How often the watch of the Pods was lost.
     pub(super) pods_broken: u32,
-    /// Why the cluster does not let us see the Jobs, or the Pods, since it last did.
-    pub(super) jobs_refused: Option<WatchRefusal>,
-    pub(super) pods_refused: Option<WatchRefusal>,
+    /// That the cluster does not show us the Jobs, or the Pods, since it last did.
+    pub(super) jobs_lost: Option<LostWatch>,
+    pub(super) pods_lost: Option<LostWatch>,
     /// Containers that were seen to run in a Pod, by its uid, that had been asked to end.
     pub(super) outlived: Vec<(Option<String>, String)>,
 }
@@ -69,15 +72,15 @@ impl Sight {
         self.jobs_listed && self.pods_listed
     }
 
-    /// Why not all was seen yet that is there, if the cluster refuses that.
-    pub(super) fn refusal(&self) -> Option<&WatchRefusal> {
-        let pods = self.pods_refused.as_ref().filter(|_| !self.pods_listed);
-        self.jobs_refused.as_ref().filter(|_| !self.jobs_listed).or(pods)
+    /// What keeps us from seeing once all that is there.
+    pub(super) fn unlisted(&self) -> Option<&LostWatch> {
+        let pods = self.pods_lost.as_ref().filter(|_| !self.pods_listed);
+        self.jobs_lost.as_ref().filter(|_| !self.jobs_listed).or(pods)
     }
 
-    /// That the cluster does not accept our credentials, although all was listed once: what happens from then on nobody sees.
-    pub(super) fn unauthorized(&self) -> Option<&WatchRefusal> {
-        self.jobs_refused.iter().chain(&self.pods_refused).find(|refusal| matches!(refusal, WatchRefusal::Unauthorized(_)))
+    /// What keeps us from seeing what happens, although all was listed once.
+    pub(super) fn unwatched(&self) -> Option<&LostWatch> {
+        self.jobs_lost.iter().chain(&self.pods_lost).filter(|lost| lost.is_unlisted).min_by_key(|lost| lost.since)
     }
 
     /// Whether its Job is over and had a Pod, and there is none.
@@ -244,7 +247,8 @@ fn look_at_pod(pod: &Pod, sight: &Sight, subject: SightSubject<'_>) -> SightOutc
     if sight.pod_gone {
         let what = if sight.job_gone { "its Job and its Pod were deleted" } else { "its Pod was deleted" };
         if !sight.pod_missed && !subject.started && !runs && !had_node(pod) {
-            return never(format!("{what} before it had a node"), true);
+            let by_deadline = sight.job.as_ref().and_then(|job| ended_by_deadline(job, pod));
+            return never(by_deadline.unwrap_or_else(|| format!("{what} before it had a node")), true);
         }
         let taken = taken(pod, sight, subject);
         let what = disruption(status).unwrap_or_else(|| what.to_owned());
@@ -287,7 +291,7 @@ fn look_at_failure(pod: &Pod, sight: &Sight, main: Option<&ContainerStatus>, sub
         return lost(&why, false);
     }
     // What the user's own container does in its place has effects: it is not done again and again.
-    match (init_failure(status), init_that_began(pod)) {
+    match (init_failure(pod), init_that_began(pod)) {
         (Some((job::WRAPPER, failed)), None) => never(failed, true),
         (Some((_, failed)), _) => never(by_whom.map_or(failed.clone(), |whom| format!("{whom}; {failed}")), false),
         (None, Some(name)) => never(
@@ -301,7 +305,7 @@ fn look_at_failure(pod: &Pod, sight: &Sight, main: Option<&ContainerStatus>, sub
 /// The node's own word on a container that it did not make, of a Pod that failed.
 fn is_unmade(status: &PodStatus, main: Option<&ContainerStatus>) -> bool {
     let waits = main.is_some_and(|main| !was_made(main) && state(main).is_some_and(|state| state.waiting.is_some()));
-    waits && (disruption(status).is_none() || init_failure(status).is_some())
+    waits && (disruption(status).is_none() || failed_init(status).is_some())
 }
 
 /// Whether a node refused a Pod, so that nothing of it was ever made there. Source: `rejectPod` of the kubelet, and the reasons of
@@ -344,44 +348,6 @@ fn look_at_end(pod: &Pod, sight: &Sight, ended: &ContainerStateTerminated, subje
     let exit = Some(exit).filter(|_| lost.is_none());
     let taken = taken(pod, sight, subject);
     SightOutcome::Over { learned: Box::new(OutcomeEvidence { message, exit, lost, taken, ..OutcomeEvidence::default() }), gone: true }
-}
-
-/// Whether a container was made and never ran.
-fn cannot_start(ended: &ContainerStateTerminated) -> bool {
-    matches!(ended.reason.as_deref(), Some("StartError" | "ContainerCannotRun"))
-}
-
-/// Of a Pod that was deleted while it waited the node says "unknown" of a container that it never made.
-fn never_made(status: &ContainerStatus) -> Option<String> {
-    let ended = ended(status).filter(|ended| ended.reason.as_deref() == Some("ContainerStatusUnknown"))?;
-    let had_time = ended.started_at.is_some();
-    (!had_time && !was_made(status)).then(|| words(ended.reason.as_deref(), ended.message.as_deref(), "its container was never made"))
-}
-
-/// Whether there ever was such a container, as far as its status says.
-fn was_made(status: &ContainerStatus) -> bool {
-    let states = [status.state.as_ref(), status.last_state.as_ref()].into_iter().flatten();
-    let mut ids = states.filter_map(|state| state.terminated.as_ref()?.container_id.as_ref()).chain(&status.container_id);
-    ids.any(|id| !id.is_empty())
-}
-
-/// The end of the command's container, when it has ended and is not started again.
-fn ended(status: &ContainerStatus) -> Option<&ContainerStateTerminated> {
-    state(status)?.terminated.as_ref()
-}
-
-/// The last end of one that was to be started again, when its Job is over and nobody does so any more.
-fn last_end<'a>(status: &'a ContainerStatus, sight: &Sight, subject: SightSubject<'_>) -> Option<&'a ContainerStateTerminated> {
-    let is_last = subject.tries_again && sight.is_job_over() && state(status).is_some_and(|state| state.waiting.is_some());
-    status.last_state.as_ref().filter(|_| is_last)?.terminated.as_ref()
-}
-
-fn state(status: &ContainerStatus) -> Option<&ContainerState> {
-    status.state.as_ref()
-}
-
-fn runs(container: &ContainerStatus) -> bool {
-    state(container).is_some_and(|state| state.running.is_some())
 }
 
 fn never(why: String, surroundings: bool) -> SightOutcome {

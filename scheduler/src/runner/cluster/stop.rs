@@ -13,7 +13,7 @@ use super::ask::RequestRefusal;
 use super::blockers::StartBlocker;
 use super::changed;
 use super::course::Course;
-use super::follow::{AWAY_WITHIN, FIELD_MANAGER, JobFollower};
+use super::follow::{AWAY_WITHIN, FIELD_MANAGER, JobFollower, UNSEEN_WITHIN};
 use super::job::JOB_LABEL;
 use super::own::is_of_nobody;
 use super::sight::{Sight, is_over, is_pod_over, is_suspended_again};
@@ -86,9 +86,18 @@ impl JobFollower {
         if is_listed && !course.started {
             return self.delete_unstarted(course).await;
         }
-        let done = match course.asked {
-            0 | 1 => self.try_to_end_pods().await,
-            _ => self.delete_its_pods(&DeleteParams::default().grace_period(LEAST_GRACE_S)).await,
+        let mut stop = std::pin::pin!(async {
+            match course.asked {
+                0 | 1 => self.try_to_end_pods().await,
+                _ => self.delete_its_pods(&DeleteParams::default().grace_period(LEAST_GRACE_S)).await,
+            }
+        });
+        let done = tokio::select! {
+            done = &mut stop => done,
+            () = tokio::time::sleep(UNSEEN_WITHIN) => {
+                self.teller.tell(Some(&StartBlocker::unanswered_stop()));
+                stop.await
+            }
         };
         course.unstopped = done.err().map(|refused| StartBlocker::unstopped(&refused));
         course.stop_at = course.unstopped.as_ref().map(|_| Instant::now() + STOP_AGAIN_EVERY);

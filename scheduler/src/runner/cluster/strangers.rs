@@ -7,9 +7,11 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use schema::id::JobId;
+use schema::time::Timestamp;
 use tokio::time::Instant;
 
 use super::begin::its_job;
@@ -25,8 +27,8 @@ use crate::runner::ClusterJob;
 use crate::runner::evidence::Never;
 
 /// What is said of one of which nothing is recorded here.
-const UNKNOWN: &str = "an apply of this instance runs already that nobody here follows (its end was told as unknown, or the database does \
-                       not know it)";
+const UNKNOWN: &str = "an apply of this instance runs already that nobody here follows (its end was told as unknown, the database does not \
+                       know it, or another scheduler runs it in the same namespace)";
 
 /// Time between two looks at the Job of an earlier apply. The Job controller needs about a second to see that its Pod has ended.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
@@ -97,9 +99,16 @@ impl ClusterInner {
     /// What a Job is to an apply that is to be made beside it.
     fn is_to(&self, found: &Job, own: JobId, tried_before: bool) -> Other {
         let is_suspended = found.spec.as_ref().is_some_and(|spec| spec.suspend == Some(true));
-        if is_suspended || sight::is_over(found) {
-            return Other::Nothing;
-        }
+        if is_suspended || sight::is_over(found) { Other::Nothing } else { self.is_by_label_to(found, own, tried_before) }
+    }
+
+    /// What a Pod is to it, whatever became of its Job: that may be deleted, and its Pod run on.
+    fn is_pod_to(&self, found: &Pod, own: JobId, tried_before: bool) -> Other {
+        if is_pod_over(found) { Other::Nothing } else { self.is_by_label_to(found, own, tried_before) }
+    }
+
+    /// What runs is to it, by the job that its label names.
+    fn is_by_label_to(&self, found: &impl ResourceExt, own: JobId, tried_before: bool) -> Other {
         match found.labels().get(JOB_LABEL).and_then(|id| id.parse::<JobId>().ok()) {
             Some(id) if id == own && tried_before => Other::Nothing,
             Some(id) if id != own && self.records.has(id) && !self.strangers.has(id) => Other::Earlier,
@@ -109,36 +118,27 @@ impl ClusterInner {
 }
 
 impl JobFollower {
-    /// Lets an apply be made only where no other one of its instance runs that the database does not know, and waits for the Job of an
-    /// earlier one.
+    /// Lets an apply be made only where no other one of its instance runs that the database does not know, and waits for what is left
+    /// of an earlier one.
     ///
     /// # Errors
     /// Which one runs; it is tried again.
     pub(super) async fn is_alone(&self, wanted: &ClusterJob, tried_before: bool, deadline: Instant) -> Result<(), Never> {
-        let (jobs, params) = (self.jobs(), ListParams::default().labels(&job::applies_of(wanted)));
         loop {
-            let listed = self.ask_until(deadline, May::Always, "looking for other applies of its instance", || jobs.list(&params)).await;
-            let found = listed.map_err(|(refused, _)| told(refused))?;
-            let is_to = |found: &Job| self.inner.is_to(found, self.job, tried_before);
-            let words = |what: &str, other: &Job| {
-                let (name, namespace) = (other.name_any(), &self.record.place.namespace);
-                format!(
-                    "{what}: the Job {name} in the namespace {namespace}. It is waited for; who does not want that deletes it and what \
-                     runs of it with `kubectl delete job {name} -n {namespace} --cascade=foreground`"
+            let there = self.applies_there(wanted, deadline).await?;
+            let which = |other| {
+                there.which(
+                    other,
+                    |job| self.inner.is_to(job, self.job, tried_before),
+                    |pod| self.inner.is_pod_to(pod, self.job, tried_before),
                 )
             };
-            if let Some(other) = found.items.iter().find(|found| is_to(found) == Other::Strange) {
-                return Err(later(words(UNKNOWN, other)));
+            if let Some(other) = which(Other::Strange).next() {
+                return Err(later(self.waited_for(UNKNOWN, other)));
             }
-            let mut earlier = None;
-            for other in found.items.iter().filter(|other| is_to(other) == Other::Earlier) {
-                if !self.has_ended(other, deadline).await {
-                    earlier = Some(other);
-                    break;
-                }
-            }
-            let Some(other) = earlier else { return Ok(()) };
-            let why = words("an earlier apply of this instance is not over in the cluster", other);
+            let now = by_another_clock(self.inner.clock.now());
+            let Some(other) = which(Other::Earlier).find(|other| !there.has_ended(*other, now)) else { return Ok(()) };
+            let why = self.waited_for("an earlier apply of this instance is not over in the cluster", other);
             if Instant::now() + LOOK_AGAIN >= deadline {
                 return Err(later(why));
             }
@@ -147,13 +147,61 @@ impl JobFollower {
         }
     }
 
-    /// Whether an earlier apply's Job, which its controller has not called over, makes no other Pod, and none of its Pods runs.
-    async fn has_ended(&self, other: &Job, deadline: Instant) -> bool {
-        let Some(id) = other.labels().get(JOB_LABEL).filter(|_| makes_no_more(other, by_another_clock(self.inner.clock.now()))) else {
-            return false;
-        };
-        let (pods, params) = (self.pods(), ListParams::default().labels(&format!("{JOB_LABEL}={id}")));
-        let listed = self.ask_until(deadline, May::Always, "looking for Pods of an earlier apply", || pods.list(&params)).await;
-        listed.is_ok_and(|pods| pods.items.iter().all(is_pod_over))
+    /// The Jobs first: what one of them had made by then is among the Pods, also when it is gone since.
+    async fn applies_there(&self, wanted: &ClusterJob, deadline: Instant) -> Result<AppliesThere, Never> {
+        let (jobs, pods, params) = (self.jobs(), self.pods(), ListParams::default().labels(&job::applies_of(wanted)));
+        let what = "looking for other applies of its instance";
+        let jobs = self.ask_until(deadline, May::Always, what, || jobs.list(&params)).await.map_err(|(refused, _)| told(refused))?;
+        let pods = self.ask_until(deadline, May::Always, what, || pods.list(&params)).await.map_err(|(refused, _)| told(refused))?;
+        Ok(AppliesThere { jobs: jobs.items, pods: pods.items })
+    }
+
+    /// What is said while an apply is not made beside another one.
+    fn waited_for(&self, what: &str, other: OtherApply<'_>) -> String {
+        let namespace = &self.record.place.namespace;
+        match other {
+            OtherApply::Job(job) => {
+                let name = job.name_any();
+                format!(
+                    "{what}: the Job {name} in the namespace {namespace}. It is waited for; who does not want that deletes it and what \
+                     runs of it with `kubectl delete job {name} -n {namespace} --cascade=foreground`"
+                )
+            }
+            OtherApply::Pod(pod) => {
+                let name = pod.name_any();
+                format!(
+                    "{what}: the Pod {name} in the namespace {namespace}, which no Job that runs has. It is waited for; who does not want \
+                     that ends it with `kubectl delete pod {name} -n {namespace}`"
+                )
+            }
+        }
+    }
+}
+
+/// What the cluster has of the applies of an instance.
+struct AppliesThere {
+    jobs: Vec<Job>,
+    pods: Vec<Pod>,
+}
+
+/// One of those.
+#[derive(Clone, Copy)]
+enum OtherApply<'a> {
+    Job(&'a Job),
+    Pod(&'a Pod),
+}
+
+impl AppliesThere {
+    /// Those that are this to the apply that is to be made, Jobs first.
+    fn which(&self, wanted: Other, job: impl Fn(&Job) -> Other, pod: impl Fn(&Pod) -> Other) -> impl Iterator<Item = OtherApply<'_>> {
+        let jobs = self.jobs.iter().filter(move |found| job(found) == wanted).map(OtherApply::Job);
+        jobs.chain(self.pods.iter().filter(move |found| pod(found) == wanted).map(OtherApply::Pod))
+    }
+
+    /// Whether nothing runs of an earlier one: a Job that its controller has not called over makes no other Pod, and none of its Pods runs.
+    fn has_ended(&self, other: OtherApply<'_>, now: Timestamp) -> bool {
+        let OtherApply::Job(job) = other else { return false };
+        let is_its = |pod: &&Pod| pod.labels().get(JOB_LABEL) == job.labels().get(JOB_LABEL);
+        makes_no_more(job, now) && self.pods.iter().filter(is_its).all(is_pod_over)
     }
 }

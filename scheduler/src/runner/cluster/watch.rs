@@ -27,9 +27,12 @@ use tokio_util::task::TaskTracker;
 use super::ask::LONGEST_PAUSE;
 use super::clusters::{Cluster, Key};
 use super::faults::{self, WatchRefusal};
+use super::follow::UNSEEN_WITHIN;
 use super::job::JOB_LABEL;
+use super::lost_watch::LostWatch;
 use super::own::OwnObjects;
 use super::sight::Sight;
+use crate::runner::job_tasks::sleep_until;
 
 /// How often everything is listed anew although nothing seems wrong: an event that got lost costs no more than this.
 const LIST_EVERY: Duration = Duration::from_secs(300);
@@ -172,8 +175,10 @@ trait Watched: kube::Resource<DynamicType = ()> + Clone + Send + 'static {
     /// `is_missed`: it was there, and is not any more; how it went nobody saw.
     fn gone(sight: &mut Sight, name: &str, is_missed: bool);
     fn listed(sight: &mut Sight);
-    /// The watch was lost, perhaps because the cluster refuses it.
-    fn broken(sight: &mut Sight, refusal: Option<WatchRefusal>);
+    /// Where it stands that the watch is lost.
+    fn lost(sight: &mut Sight) -> &mut Option<LostWatch>;
+    /// Something may have happened that no event tells.
+    fn broken(sight: &mut Sight);
     /// As roles call it.
     const RESOURCE: &str;
 }
@@ -193,12 +198,14 @@ impl Watched for Job {
     }
 
     fn listed(sight: &mut Sight) {
-        (sight.jobs_listed, sight.jobs_refused) = (true, None);
+        (sight.jobs_listed, sight.jobs_lost) = (true, None);
     }
 
-    fn broken(sight: &mut Sight, refusal: Option<WatchRefusal>) {
-        sight.jobs_refused = refusal;
+    fn lost(sight: &mut Sight) -> &mut Option<LostWatch> {
+        &mut sight.jobs_lost
     }
+
+    fn broken(_sight: &mut Sight) {}
 
     const RESOURCE: &str = "jobs.batch";
 }
@@ -219,12 +226,15 @@ impl Watched for Pod {
     }
 
     fn listed(sight: &mut Sight) {
-        (sight.pods_listed, sight.pods_refused) = (true, None);
+        (sight.pods_listed, sight.pods_lost) = (true, None);
     }
 
-    fn broken(sight: &mut Sight, refusal: Option<WatchRefusal>) {
+    fn lost(sight: &mut Sight) -> &mut Option<LostWatch> {
+        &mut sight.pods_lost
+    }
+
+    fn broken(sight: &mut Sight) {
         sight.pods_broken += 1;
-        sight.pods_refused = refusal;
     }
 
     const RESOURCE: &str = "pods";
@@ -251,13 +261,15 @@ impl Namespace {
     {
         let mut known: HashMap<String, JobId> = HashMap::new();
         let mut asked = self.again.subscribe();
+        // Whether the log has it that it is broken.
+        let mut is_told = false;
         loop {
             // Whoever asked before is in the list that comes now.
             asked.mark_unchanged();
             let config = watcher::Config::default().labels(JOB_LABEL);
             let events = watcher::watcher(api.clone(), config).backoff(Pauses::default());
             // Its end ends it, and the next round lists.
-            self.take_in(std::pin::pin!(events), &mut known, &mut asked, forbidden).await;
+            self.take_in(std::pin::pin!(events), &mut known, &mut asked, &mut is_told, forbidden).await;
         }
     }
 
@@ -266,14 +278,22 @@ impl Namespace {
         mut events: std::pin::Pin<&mut (impl Stream<Item = watcher::Result<Event<K>>> + Send)>,
         known: &mut HashMap<String, JobId>,
         asked: &mut watch::Receiver<()>,
+        is_told: &mut bool,
         forbidden: &(impl Fn() + Sync),
     ) {
         let mut again = Instant::now() + LIST_EVERY;
         let mut listed: HashMap<String, JobId> = HashMap::new();
         let mut listed_since = Instant::now();
+        // Of a list that was begun: when it takes long.
+        let mut slow_at = None;
         loop {
             let event = tokio::select! {
                 event = events.next() => event,
+                () = sleep_until(slow_at) => {
+                    slow_at = None;
+                    self.show_lost::<K>(&LostWatch::slow(listed_since));
+                    continue;
+                }
                 () = tokio::time::sleep_until(again) => return,
                 Ok(()) = asked.changed() => {
                     again = again.min(Instant::now() + LIST_TOGETHER);
@@ -294,6 +314,7 @@ impl Namespace {
                 Some(Ok(Event::Init)) => {
                     listed.clear();
                     listed_since = Instant::now();
+                    slow_at = Some(listed_since + UNSEEN_WITHIN);
                 }
                 Some(Ok(Event::InitApply(object))) => {
                     if let Some(job) = self.show(&object) {
@@ -301,6 +322,8 @@ impl Namespace {
                     }
                 }
                 Some(Ok(Event::InitDone)) => {
+                    slow_at = None;
+                    *is_told = false;
                     let gone: Vec<String> = known.keys().filter(|name| !listed.contains_key(*name)).cloned().collect();
                     for name in gone {
                         self.show_gone::<K>(&name, known, true);
@@ -310,17 +333,29 @@ impl Namespace {
                 }
                 // It is tried again, with pauses.
                 Some(Err(error)) => {
-                    tracing::warn!(why = faults::of_watch(&error), "a watch is broken; the cluster is asked again");
                     again = again.min(Instant::now() + LIST_UNWATCHED_EVERY);
-                    let refusal = faults::refusal(&error, K::RESOURCE);
-                    if matches!(refusal, Some(WatchRefusal::Forbidden { .. })) {
-                        forbidden();
-                    }
-                    self.show_all(|_| true, |sight| K::broken(sight, refusal.clone()));
+                    slow_at = None;
+                    self.broken::<K>(&error, is_told, forbidden);
                 }
                 None => return,
             }
         }
+    }
+
+    /// Whoever watches learns that nothing is seen, and the log once.
+    fn broken<K: Watched>(&self, error: &watcher::Error, is_told: &mut bool, forbidden: &impl Fn()) {
+        let why = faults::of_watch(error);
+        if std::mem::replace(is_told, true) {
+            tracing::debug!(why, "a watch is still broken");
+        } else {
+            tracing::warn!(why, resource = K::RESOURCE, "a watch is broken; the cluster is asked again until it lists");
+        }
+        let lost = faults::of_lost(error, K::RESOURCE);
+        if matches!(lost.refusal, Some(WatchRefusal::Forbidden { .. })) {
+            forbidden();
+        }
+        self.show_all(|_| true, K::broken);
+        self.show_lost::<K>(&lost);
     }
 
     /// Tells these about the watch itself.
@@ -328,6 +363,16 @@ impl Namespace {
         for watcher in self.jobs.lock().expect("nobody panics with the lock").values().filter(|watcher| whom(watcher)) {
             watcher.sight.send_modify(&what);
         }
+    }
+
+    fn show_lost<K: Watched>(&self, now: &LostWatch) {
+        self.show_all(
+            |_| true,
+            |sight| {
+                let lost = K::lost(sight);
+                *lost = Some(now.clone().after(lost.as_ref()));
+            },
+        );
     }
 
     /// Shows an object to its job; returns whose it is. What only has its label is nobody's.
@@ -351,35 +396,4 @@ impl Namespace {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn jobs_whose_watch_panics_lose_their_view_and_the_next_one_begins_another_watch() {
-        let watches = Watches::new(TaskTracker::new());
-        let key = || (Key::default(), "n".to_owned());
-        let [first, second] = [b"1", b"2"].map(|name| JobId::derive(&[name]));
-        let own = || OwnObjects::new("web", None);
-        let mut view = watches.show(key(), first, own(), true, |watched| async move {
-            let _poisoned = watched.jobs.lock().unwrap();
-            panic!("on purpose");
-        });
-        assert!(view.sight.changed().await.is_err(), "nobody brings news any more");
-        let mut other = watches.show(key(), second, own(), true, |watched| async move {
-            watched.show_all(|_| true, |sight| sight.pods_broken += 1);
-            watched.stop.cancelled().await;
-        });
-        assert!(other.sight.changed().await.is_ok());
-        drop(view);
-        assert_eq!(watches.open.lock().unwrap().len(), 1);
-        drop(other);
-        assert_eq!(watches.open.lock().unwrap().len(), 0);
-    }
-
-    #[test]
-    fn pauses_grow_and_stay_below_the_longest_however_long_it_takes() {
-        let pauses: Vec<Duration> = Pauses::default().take(100).collect();
-        assert!(pauses[0] < Duration::from_secs(2), "{pauses:?}");
-        assert!(pauses[99] == LONGEST_PAUSE && pauses.iter().all(|pause| *pause <= LONGEST_PAUSE), "{pauses:?}");
-    }
-}
+mod tests;

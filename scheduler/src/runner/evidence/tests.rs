@@ -16,7 +16,7 @@ fn check(learned: OutcomeEvidence, expected: Option<i32>) {
     match learned.end(|| "nobody told".to_owned()).0 {
         End::Reported(report) => assert_eq!(report.exit_code, expected),
         End::Unknown { why, .. } => assert_eq!((expected, why.as_str()), (None, "nobody told")),
-        End::NotStarted { .. } => panic!("it started"),
+        End::NotStarted { .. } | End::InputLost { .. } => panic!("it started"),
     }
 }
 
@@ -55,7 +55,7 @@ fn word(learned: OutcomeEvidence) -> String {
             (_, _, true) => "timed out".to_owned(),
             _ => format!("exit {}", report.exit_code.unwrap_or(-1)),
         },
-        (End::NotStarted { .. }, _) => "never".to_owned(),
+        (End::NotStarted { .. } | End::InputLost { .. }, _) => "never".to_owned(),
         (End::Unknown { why, .. }, gone) => format!("unknown{}: {why}", if gone { "" } else { ", not gone" }),
     }
 }

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use schema::spool;
 
-use crate::runner::{JobSpec, wrapped};
+use crate::runner::{End, JobSpec, wrapped};
 
 /// Variables that a local job inherits in mode `clean`. Source: docs/commands.md.
 const CLEAN: &[&str] = &["PATH", "HOME", "USER", "LANG", "TMPDIR"];
@@ -75,11 +76,18 @@ pub(super) fn too_long(arguments: &[OsString], environment: &BTreeMap<OsString, 
 /// Where the command is to run.
 ///
 /// # Errors
-/// A sentence naming the directory when it is not there, or may not be entered.
-pub(super) fn working_directory(spec: &JobSpec, started_in: &Path) -> Result<PathBuf, String> {
-    let mut directory = started_in.to_owned();
-    directory.extend(&spec.root);
+/// The end of a job whose directory is not there, or may not be entered, which it names.
+pub(super) fn working_directory(spec: &JobSpec, started_in: &Path) -> Result<PathBuf, End> {
+    let mut root = started_in.to_owned();
+    root.extend(&spec.root);
+    // It may be mounted late, or be being made anew; one that is there and may not be entered stays so.
+    let surroundings = std::fs::metadata(&root).is_err_and(|error| error.kind() != ErrorKind::PermissionDenied);
+    let mut directory = entered(root).map_err(|why| End::NotStarted { why, surroundings })?;
     directory.extend(&spec.command.working_directory);
+    entered(directory).map_err(|why| End::NotStarted { why, surroundings: false })
+}
+
+fn entered(directory: PathBuf) -> Result<PathBuf, String> {
     match std::fs::metadata(&directory) {
         // One can be looked at and not entered; where the wrapper is started nobody can tell any more which of the two was refused.
         Ok(metadata) if metadata.is_dir() => match accessat(CWD, &directory, Access::EXEC_OK, AtFlags::EACCESS) {
@@ -166,8 +174,11 @@ mod tests {
     fn a_working_directory_that_is_missing_is_named() {
         let mut spec = spec(&["true"]);
         spec.command.working_directory = Some("no/such".into());
-        let why = working_directory(&spec, Path::new("/tmp")).unwrap_err();
-        assert!(why.contains("/tmp/no/such"), "{why}");
+        let refused = |end| matches!(end, Err(End::NotStarted { why, surroundings: false }) if why.contains("/tmp/no/such"));
+        assert!(refused(working_directory(&spec, Path::new("/tmp"))));
+        // What a whole runtime starts in may come back.
+        let waits = |end| matches!(end, Err(End::NotStarted { why, surroundings: true }) if why.contains("its working directory /no/such cannot be entered"));
+        assert!(waits(working_directory(&spec, Path::new("/no/such"))));
         spec.root = Some("/".into());
         spec.command.working_directory = Some("tmp".into());
         assert_eq!(working_directory(&spec, Path::new("/x")).unwrap(), Path::new("/tmp"));

@@ -2,14 +2,12 @@
 //! what it left into the blob store. Called by `start` for new jobs and by `local` for those of before.
 
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::Signal;
 use schema::id::JobId;
 use schema::report::Report;
-use schema::time::Timestamp;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -19,9 +17,11 @@ use super::left::{self, LeftOvers, Trace};
 use super::process::Wrapper;
 use super::{End, LocalInner, RunnerEvent};
 use crate::clock::Clock;
-use crate::room::DiskRoom;
-use crate::runner::JobWait;
 use crate::runner::job_tasks::sleep_until;
+
+mod no_room;
+
+use no_room::{NoRoom, no_room};
 
 /// A job that is over sooner is told only as ended: two commits less for the many that last milliseconds.
 const STARTED_AFTER: Duration = Duration::from_millis(50);
@@ -43,9 +43,6 @@ const COLLECT_PAUSE: Duration = Duration::from_millis(250);
 /// for a try to keep much output takes the room that others wait for.
 const NO_ROOM_PAUSE: Duration = Duration::from_secs(1);
 const NO_ROOM_LONGEST: Duration = Duration::from_secs(15);
-
-/// How long such a job is said to wait, as the runner itself never gives up: about as long as the engine waits for a start.
-const NO_ROOM_WAIT_MS: i64 = 600_000;
 
 /// How it is told that nobody reported how a job ended.
 const KILLED: &str = "its wrapper was killed before it could report";
@@ -69,33 +66,12 @@ pub(super) enum TaskPhase {
     Detached,
 }
 
-/// What a job waits for that cannot be told yet.
-#[derive(Debug)]
-pub(super) struct NoRoom {
-    /// Whether it has ended, and only its output cannot be kept.
-    has_ended: bool,
-    /// In the system's words.
-    error: io::Error,
-}
-
-impl NoRoom {
-    /// Output that cannot be kept, where that passes: room comes back, and so do rights and disks that became read-only.
-    fn to_keep(error: io::Error) -> Result<Self, io::Error> {
-        use io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
-        match error.kind() {
-            StorageFull | QuotaExceeded | ReadOnlyFilesystem | PermissionDenied => Ok(Self { has_ended: true, error }),
-            _ => Err(error),
-        }
-    }
-}
-
 impl TaskPhase {
-    /// A job whose directory could not be looked at. A claim that we take is written: without room for it the look comes later.
+    /// A job whose directory could not be looked at. A claim that we take is written: without room for it the look comes later, and so
+    /// it does where somebody has taken the right to the directory away for a while.
     pub(super) fn unseen(error: io::Error) -> Self {
-        if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
-            return Self::NoRoom(NoRoom { has_ended: false, error });
-        }
-        Self::Over(unknown(format!("its spool directory cannot be read: {error}")), ProcessesGone::NotToBeSeen)
+        let unreadable = |error| Self::Over(unknown(format!("its spool directory cannot be read: {error}")), ProcessesGone::NotToBeSeen);
+        NoRoom::of(error, false).map_or_else(unreadable, Self::NoRoom)
     }
 }
 
@@ -130,7 +106,7 @@ impl LocalInner {
                 TaskPhase::NoRoom(lack) => {
                     // Once: nothing else tells it where the disk says that it has room, as with a quota.
                     if no_room_pause.is_none() {
-                        let wait = no_room(&self.settings.spool, &lack, Clock::System.now());
+                        let wait = no_room(&self.settings.spool, self.blobs.root(), &lack, Clock::System.now());
                         tracing::warn!(%job, "{}; it is looked at again until {}", wait.why, wait.ends_when);
                         self.followed.tell(&self.news, RunnerEvent::Waits { job, wait: Some(wait) }).await;
                     }
@@ -357,36 +333,4 @@ fn over(report: Box<Report>) -> TaskPhase {
 
 pub(super) fn unknown(why: String) -> End {
     End::Unknown { why, report: None }
-}
-
-/// What a job waits for that cannot be told yet.
-fn no_room(spool: &Path, lack: &NoRoom, now: Timestamp) -> JobWait {
-    let is_full = matches!(lack.error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
-    let room = DiskRoom::on(spool).filter(|_| is_full).map_or_else(String::new, |room| format!("; the disk says that {room} are free"));
-    let why = match lack.has_ended {
-        true => format!("it has ended, and what it printed and left cannot be kept yet: {}{room}", lack.error),
-        false => format!("there is no room in {} to find out what became of it: {}{room}", spool.display(), lack.error),
-    };
-    let ends_when = match is_full {
-        true => "there is room for bytes and for files (inodes) again, also within a quota",
-        false => "the scheduler can write to its blobs again",
-    };
-    let until = now.plus_ms(NO_ROOM_WAIT_MS);
-    JobWait { why, ends_when: ends_when.to_owned(), until, surroundings: true, is_unseen: true }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_job_that_cannot_be_looked_at_for_want_of_room_says_so_and_for_what_it_waits() {
-        for code in [rustix::io::Errno::NOSPC, rustix::io::Errno::DQUOT] {
-            let TaskPhase::NoRoom(lack) = TaskPhase::unseen(code.into()) else { panic!("{code:?} passes") };
-            let wait = no_room(Path::new("/"), &lack, Timestamp::from_millis(0));
-            assert!(wait.why.contains("no room in / to find out") && wait.why.contains(&lack.error.to_string()), "{}", wait.why);
-            assert!(wait.is_unseen && wait.ends_when.contains("files (inodes)"));
-        }
-        let TaskPhase::Over(End::Unknown { .. }, _) = TaskPhase::unseen(rustix::io::Errno::IO.into()) else { panic!("it does not pass") };
-    }
 }

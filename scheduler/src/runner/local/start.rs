@@ -1,11 +1,12 @@
 //! Makes a job's spool directory and starts its wrapper in it, at most once. Called by `local`; `pursue` goes on from there.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 
 use schema::status::JobKind;
+use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
 
 use super::command;
@@ -13,11 +14,11 @@ use super::directory::{SpoolContents, SpoolDirectory};
 use super::process::Wrapper;
 use super::pursue::{ProcessesGone, TaskPhase};
 use super::{End, JobSpec, LocalInner};
-use crate::blobs::HandOver;
+use crate::blobs::{HandOver, unusable};
 
 /// What a start came to.
 enum Launch {
-    Started(tokio::process::Child),
+    Started(Child),
     /// The job had a directory already.
     Found(SpoolContents),
     Refused(End),
@@ -46,7 +47,7 @@ impl LocalInner {
                     false => format!("{} was removed while this daemon used it; start the daemon again", spool.display()),
                 };
                 tracing::error!(%job, "a job cannot be started: {why}");
-                TaskPhase::Over(End::NotStarted { why, surroundings: true }, ProcessesGone::Yes)
+                TaskPhase::Over(not_started(why), ProcessesGone::Yes)
             }
         };
         self.pursue(job, at, stops).await;
@@ -57,7 +58,7 @@ impl LocalInner {
         let directory = self.directory(spec.job);
         let current = match command::working_directory(spec, &self.settings.started_in) {
             Ok(current) => current,
-            Err(why) => return Ok(Launch::Refused(End::NotStarted { why, surroundings: false })),
+            Err(end) => return Ok(Launch::Refused(end)),
         };
         while !self.spares.make(&directory)? {
             match directory.look()? {
@@ -70,19 +71,40 @@ impl LocalInner {
         if let Some(instance) = &spec.instance {
             self.strays.keep(instance.id);
         }
-        if let Some(why) = self.put_inputs(spec, &directory)? {
-            self.spares.take(&directory)?;
-            return Ok(Launch::Refused(End::NotStarted { why, surroundings: false }));
+        match self.prepare(spec, &directory).and_then(|own| self.spawn(spec, &directory, &current, own.as_deref())) {
+            Ok(child) => Ok(Launch::Started(child)),
+            Err(end) => {
+                self.spares.take(&directory)?;
+                Ok(Launch::Refused(end))
+            }
         }
-        if let Some(why) = self.runs_already(spec)? {
-            self.spares.take(&directory)?;
-            return Ok(Launch::Refused(End::NotStarted { why, surroundings: true }));
+    }
+
+    /// Makes what the job is to find beside its own directory. Returns its instance's, or why nothing may be started.
+    fn prepare(&self, spec: &JobSpec, directory: &SpoolDirectory) -> Result<Option<PathBuf>, End> {
+        let inputs = self.put_inputs(spec, directory);
+        if let Some(why) = inputs.map_err(|error| not_started(format!("what it is to be given cannot be put in place: {error}")))? {
+            return Err(End::InputLost { why });
         }
-        let own = spec.instance.as_ref().map(|instance| self.instances.make(instance.id)).transpose()?;
+        let running = self.runs_already(spec);
+        let running =
+            running.map_err(|error| not_started(format!("whether another apply of its instance runs cannot be told: {error}")))?;
+        if let Some(why) = running {
+            return Err(not_started(why));
+        }
+        let own = spec.instance.as_ref().map(|instance| self.instances.make(instance.id)).transpose();
+        own.map_err(|error| {
+            let instances = self.settings.instances.display();
+            not_started(format!("the directory of its instance in {instances} cannot be made: {error}"))
+        })
+    }
+
+    /// Starts the wrapper.
+    fn spawn(&self, spec: &JobSpec, directory: &SpoolDirectory, current: &Path, own: Option<&Path>) -> Result<Child, End> {
         let wrapper: &Path = &self.settings.wrapper;
         let arguments = command::arguments(spec, directory.path());
-        let environment = command::environment(spec, directory.path(), own.as_deref(), wrapper, &self.settings.environment);
-        let mut process = tokio::process::Command::new(wrapper);
+        let environment = command::environment(spec, directory.path(), own, wrapper, &self.settings.environment);
+        let mut process = Command::new(wrapper);
         process
             .args(&arguments)
             .env_clear()
@@ -92,23 +114,17 @@ impl LocalInner {
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         if !(self.may_start.0)() {
-            self.spares.take(&directory)?;
-            let why = "this daemon does not have the database any more".to_owned();
-            return Ok(Launch::Refused(End::NotStarted { why, surroundings: true }));
+            return Err(not_started("this daemon does not have the database any more".to_owned()));
         }
-        match process.spawn() {
-            Ok(child) => Ok(Launch::Started(child)),
-            Err(error) => {
-                self.spares.take(&directory)?;
-                let why = match error.kind() {
-                    io::ErrorKind::ArgumentListTooLong => command::too_long(&arguments, &environment),
-                    _ => format!("its wrapper {} cannot be started: {error}", wrapper.display()),
-                };
-                // A NUL in what it is given stays there however often it is tried, and so does its length.
-                let stays = matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::ArgumentListTooLong);
-                Ok(Launch::Refused(End::NotStarted { why, surroundings: !stays }))
-            }
-        }
+        process.spawn().map_err(|error| {
+            let why = match error.kind() {
+                io::ErrorKind::ArgumentListTooLong => command::too_long(&arguments, &environment),
+                _ => format!("its wrapper {} cannot be started: {error}", wrapper.display()),
+            };
+            // A NUL in what it is given stays there however often it is tried, and so does its length.
+            let stays = matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::ArgumentListTooLong);
+            End::NotStarted { why, surroundings: !stays }
+        })
     }
 
     /// Why an apply may not be started beside another one of its instance, which the database does not know, as an older copy of
@@ -142,18 +158,21 @@ impl LocalInner {
         Ok(None)
     }
 
-    /// Puts what `--in` can name into the job's directory. One that is absent is left out, and the wrapper names it when the
-    /// command asks for it. Returns in words why nothing may be started.
+    /// Puts what `--in` can name into the job's directory. Returns in words why nothing may be started.
     fn put_inputs(&self, spec: &JobSpec, directory: &SpoolDirectory) -> io::Result<Option<String>> {
         for (reference, blob) in &spec.inputs {
             let file = match self.blobs.hand_over(*blob)? {
                 HandOver::File(path) => Some(path),
                 HandOver::Empty => None,
-                HandOver::Absent => continue,
-                HandOver::Damaged(why) => return Ok(Some(format!("its input `{reference}` cannot be used: {why}"))),
+                HandOver::Lost(why) => return Ok(Some(unusable(reference, &why))),
             };
             directory.put_input(reference, *blob, file.as_deref())?;
         }
         Ok(None)
     }
+}
+
+/// It may be started later.
+fn not_started(why: String) -> End {
+    End::NotStarted { why, surroundings: true }
 }

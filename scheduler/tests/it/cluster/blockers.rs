@@ -74,6 +74,12 @@ const ROWS: &[Row] = &[
         "waits: CreateContainerConfigError: secret \"s\" not found; ends when the Secret or ConfigMap that it names is there, with that key",
     ),
     (
+        "root in the image",
+        |fake| waiting(fake, "CreateContainerConfigError", "container has runAsNonRoot and image will run as root"),
+        "waits: CreateContainerConfigError: container has runAsNonRoot and image will run as root; ends when its image has a user by number, or \
+         `runAsUser` in its `securityContext` says one",
+    ),
+    (
         "the node cannot",
         |fake| waiting(fake, "CreateContainerError", "no device"),
         "waits: CreateContainerError: no device; ends when its node can start its container",
@@ -142,6 +148,11 @@ async fn rule_13_a_cluster_that_is_asked_again_is_told_as_a_wait() {
         (
             Fault::Say(403, "jobs is forbidden: exceeded quota: few"),
             "waits, surroundings: making its Job: jobs is forbidden: exceeded quota: few; ends when other Pods end or the quota is raised",
+        ),
+        (
+            Fault::Say(403, "secrets is forbidden: exceeded quota: few, requested: count/secrets=1"),
+            "waits, surroundings: making its Job: secrets is forbidden: exceeded quota: few, requested: count/secrets=1; ends when older Jobs \
+             are removed, which their Secrets go with, or the quota is raised",
         ),
         (Fault::Say(500, "no leader"), "waits, surroundings: making its Job: no leader; ends when the cluster answers and takes it"),
     ] {

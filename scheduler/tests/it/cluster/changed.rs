@@ -6,8 +6,8 @@ use pvn_scheduler::runner::JobSpec;
 use schema::id::JobId;
 use serde_json::json;
 
-use super::World;
 use super::ends::{ended, running, running_with_tries, running_world};
+use super::{World, job_id};
 
 /// Longer than a watch needs to show what changed.
 const SOON: Duration = Duration::from_secs(2);
@@ -49,23 +49,29 @@ async fn p1_a_job_that_was_given_more_tries_while_it_ran_is_ended_before_its_end
     assert_eq!(world.fake.object("/jobs/").unwrap()["spec"]["activeDeadlineSeconds"], 1, "it makes no other Pod");
 }
 
+/// With an end that is stored too: a controller that lags calls a Job over some time after its Pod.
 #[tokio::test]
-async fn p1_no_apply_is_made_beside_the_job_of_an_earlier_one_that_is_not_over() {
-    let mut world = running_world().await;
-    world.fake.pod(json!({}), ended(1, "Error"));
-    assert_eq!(world.end().await, "gone, exit Some(1)");
-    let made = world.fake.count("PATCH", "/jobs/");
-    world.runner.start(JobSpec { job: JobId::derive(&[b"another"]), ..world.spec() });
-    let told = world.told().await;
-    assert!(
-        told.starts_with("waits, surroundings: an earlier apply of this instance is not over in the cluster: the Job svc-apply-"),
-        "{told}"
-    );
-    tokio::time::sleep(SOON).await;
-    assert_eq!(world.fake.count("PATCH", "/jobs/"), made);
-    world.fake.job(|job| job["status"] = json!({"conditions": [{"type": "Failed", "status": "True"}]}));
-    world.fake.set_runs(true);
-    assert_eq!(world.end().await, "gone, exit Some(0)");
+async fn p1_an_apply_waits_for_the_job_of_an_earlier_one_that_is_not_over() {
+    for is_stored in [false, true] {
+        let mut world = running_world().await;
+        world.fake.pod(json!({}), ended(1, "Error"));
+        assert_eq!(world.end().await, "gone, exit Some(1)");
+        if is_stored {
+            world.runner.forget(job_id()).await;
+        }
+        let made = world.fake.count("PATCH", "/jobs/");
+        world.runner.start(JobSpec { job: JobId::derive(&[b"another"]), ..world.spec() });
+        let told = world.told().await;
+        assert!(
+            told.starts_with("waits, surroundings: an earlier apply of this instance is not over in the cluster: the Job svc-apply-"),
+            "{told}"
+        );
+        tokio::time::sleep(SOON).await;
+        assert_eq!(world.fake.count("PATCH", "/jobs/"), made);
+        world.fake.job(|job| job["status"] = json!({"conditions": [{"type": "Failed", "status": "True"}]}));
+        world.fake.set_runs(true);
+        assert_eq!(world.end().await, "gone, exit Some(0)");
+    }
 }
 
 /// The controller of Jobs expects for 5 minutes to see the Pod that it made where that was deleted before, and looks no more after that.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pvn_scheduler::clock::Clock;
+use pvn_scheduler::clock::{Clock, Manual};
 use serde_json::{Value, json};
 
 use super::ends::{ended_ago, running};
@@ -46,6 +46,23 @@ async fn p3_a_command_without_a_wrapper_is_ended_at_its_timeout_and_says_so() {
 #[tokio::test]
 async fn p3_a_command_that_says_that_all_is_well_when_its_time_is_over_has_timed_out() {
     check(0, "Completed").await;
+}
+
+/// The cluster's own clocks agree that it was asked to end before it did; ours is ahead of them all.
+#[tokio::test]
+async fn p3_what_ended_well_because_its_time_was_over_has_timed_out_however_far_ahead_our_clock_is() {
+    for ahead_s in [20, 3600] {
+        let mut world = World::new().await;
+        world.restart_at(Clock::Manual(Manual::starting_at(Clock::System.now().plus_ms(ahead_s * 1000)))).await;
+        let mut spec = world.spec();
+        spec.timeout_ms = Some(SOON_MS);
+        world.let_go_as(spec).await;
+        world.fake.pod(json!({}), running());
+        assert_eq!(world.told().await, "runs");
+        world.until("its Job to be ended", Fake::is_job_told_to_end).await;
+        world.fake.pod(asked_to_end(), ended_ago(0, "Completed", 0));
+        assert_eq!(world.end().await, "gone, exit Some(0), timed out", "{ahead_s} s ahead");
+    }
 }
 
 #[tokio::test]

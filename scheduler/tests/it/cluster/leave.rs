@@ -149,3 +149,14 @@ async fn p1_a_create_of_which_nobody_knows_whether_it_was_done_holds_its_place()
     // As before: asked again until it is answered.
     check(&[(Method::PATCH, "/jobs/", Fault::DoneButTimedOut), (Method::PATCH, "/jobs/", Fault::Refuse(500))], "gone, exit Some(3)").await;
 }
+
+#[tokio::test]
+async fn p2_a_plan_that_is_lost_is_not_asked_for_from_a_pod_but_told_before_a_job_is_made() {
+    let mut world = World::new().await;
+    let mut spec = world.spec();
+    spec.inputs.push(("fetch:plan".to_owned(), schema::id::BlobId::of(b"the plan")));
+    world.runner.start(spec);
+    let told = world.end().await;
+    assert!(told.starts_with("gone, never, input lost: its input `fetch:plan` cannot be used: "), "{told}");
+    assert_eq!(world.fake.count("PATCH", "/jobs/"), 0, "no Job was made");
+}

@@ -4,9 +4,11 @@ use axum::http::Method;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use pvn_scheduler::compile::Command;
+use pvn_scheduler::runner::JobSpec;
 use schema::id::BlobId;
 use schema::report::{Report, StructuredKind, line};
 use schema::spool::Stream;
+use schema::status::JobKind;
 use serde_json::{Value, json};
 
 use super::away::over;
@@ -192,10 +194,27 @@ async fn a_job_whose_sidecar_never_ends_is_ended_once_its_end_is_stored() {
     world.until("its Job to be ended", Fake::is_job_told_to_end).await;
 }
 
+/// Or a yes to one would be one to the next, whatever that found.
+#[tokio::test]
+async fn p2_rule_15_what_a_fetch_printed_that_nobody_can_read_is_the_same_as_no_other() {
+    let mut world = World::new().await;
+    world.fake.log("destroy nothing\n");
+    world.fake.exit_with(2);
+    world.fake.fail(Method::GET, "/log", Fault::Say(403, "no logs"));
+    world.runner.start(JobSpec { kind: JobKind::Fetch, ..world.spec() });
+    let report = world.report().await;
+    let printed = report.stdout_blob_id.map(|id| world.blobs.read(id, 0, 1 << 10).unwrap().unwrap()).unwrap_or_default();
+    let expected = format!("pvn: what {} printed is not known: reading its log: no logs", job_id());
+    assert!(String::from_utf8_lossy(&printed).starts_with(&expected), "{}", String::from_utf8_lossy(&printed));
+}
+
 #[tokio::test]
 async fn a_log_that_cannot_be_read_is_asked_for_again_and_else_its_job_says_so() {
     for (fault, stdout, stderr) in [
         (Fault::Say(500, "kubelet away"), "printed\n", ""),
+        // A page of somebody else is not what it printed.
+        (Fault::Page(200), "printed\n", ""),
+        (Fault::Page(404), "printed\n", ""),
         (
             Fault::Say(403, "no logs"),
             "",

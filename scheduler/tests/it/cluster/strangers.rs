@@ -30,7 +30,7 @@ fn over(mut job: Value) -> Value {
     job
 }
 
-const HELD: &str = "gone, never, surroundings: an apply of this instance runs already that nobody here follows (its end was told as unknown, or the database does not know it): the Job other in \
+const HELD: &str = "gone, never, surroundings: an apply of this instance runs already that nobody here follows (its end was told as unknown, the database does not know it, or another scheduler runs it in the same namespace): the Job other in \
                     the namespace n. It is waited for; who does not want that deletes it and what runs of it with `kubectl delete job other -n n --cascade=foreground`";
 
 #[tokio::test]
@@ -45,6 +45,40 @@ async fn p1_no_apply_is_made_beside_one_of_its_instance_that_the_database_does_n
     for beside in [over(other("c")), other("c2")] {
         let mut world = World::new().await;
         world.fake.put(OTHER, beside);
+        world.runner.start(world.spec());
+        assert_eq!(world.end().await, "gone, exit Some(0)");
+    }
+}
+
+const POD: &str = "/api/v1/namespaces/n/pods/other-x";
+
+/// A Pod of that apply whose Job is gone, as `kubectl delete job` leaves it for its grace, and `--cascade=orphan` for good.
+fn left(channel: &str, more: Value, phase: &str) -> Value {
+    let mut metadata = other(channel)["metadata"].take();
+    (metadata["name"], metadata["uid"]) = ("other-x".into(), "o".into());
+    metadata.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "status": {"phase": phase}})
+}
+
+#[tokio::test]
+async fn p1_no_apply_is_made_beside_the_pod_of_one_whose_job_was_deleted() {
+    let terminating = json!({"deletionTimestamp": "2026-01-01T00:00:30Z", "deletionGracePeriodSeconds": 30});
+    for (more, phase) in [(terminating, "Running"), (json!({}), "Running"), (json!({}), "Pending")] {
+        let mut world = World::new().await;
+        world.fake.put(POD, left("c", more, phase));
+        world.runner.start(world.spec());
+        let told = world.end().await;
+        let expected = "the Pod other-x in the namespace n, which no Job that runs has. It is waited for; who does not want that ends it with \
+                        `kubectl delete pod other-x -n n`";
+        assert!(
+            told.starts_with("gone, never, surroundings: an apply of this instance runs already") && told.ends_with(expected),
+            "{told}"
+        );
+        assert_eq!((world.fake.count("PATCH", "/jobs/"), world.fake.count("DELETE", "/pods")), (0, 0));
+    }
+    for beside in [left("c", json!({}), "Succeeded"), left("c", json!({}), "Failed"), left("c2", json!({}), "Running")] {
+        let mut world = World::new().await;
+        world.fake.put(POD, beside);
         world.runner.start(world.spec());
         assert_eq!(world.end().await, "gone, exit Some(0)");
     }

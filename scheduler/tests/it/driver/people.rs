@@ -1,5 +1,6 @@
 //! What people ask: approve, reject, pause, cancel, dry runs, secrets, tokens.
 
+use pvn_scheduler::clock::Clock;
 use pvn_scheduler::driver::{Ask, Refusal};
 use pvn_scheduler::runner::{End, RunnerEvent};
 use pvn_scheduler::store::{EventFilter, JobFilter, PageRequest};
@@ -31,12 +32,18 @@ async fn rule_07_an_apply_waits_for_its_approval_and_the_audit_knows_who_gave_it
     assert!(matches!(&late, Refusal::Conflict(why) if why.contains("no approval is pending for app/web in only")), "{late}");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn p2_the_yes_of_a_revoked_token_counts_no_more_and_the_audit_says_so() {
+/// A release whose only channel waits for the yes of two people.
+async fn asking_two_people() -> Rig {
     let rig = Rig::start(tidy_world()).await;
     let of_two = "\n    preconditions: [{manualApproval: {name: qa, minApprovers: 2}}]\n---\nservice:";
     rig.request(&APPROVAL.replace("    requireApprovalBeforeApply: true\n", "").replace("\n---\nservice:", of_two), true).await.unwrap();
     rig.until_status("only", Status::WaitingManualApproval).await;
+    rig
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p2_the_yes_of_a_revoked_token_counts_no_more_and_the_audit_says_so() {
+    let rig = asking_two_people().await;
     for name in ["ann", "bob"] {
         let request = TokenRequest { name: name.into(), role: Role::Approver, valid_for_seconds: None };
         rig.handle.create_token(request, caller("eve")).await.unwrap();
@@ -53,6 +60,19 @@ async fn p2_the_yes_of_a_revoked_token_counts_no_more_and_the_audit_says_so() {
     assert!(entry.message.contains("the yes of ann to approval `qa` counts no more"), "{}", entry.message);
     rig.handle.ask(target("only"), Ask::Approve(any_plan()), caller("cat")).await.unwrap();
     rig.until_status("only", Status::Converged).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p2_a_token_that_has_expired_can_be_revoked_once_for_the_yes_that_was_given_with_it() {
+    let rig = asking_two_people().await;
+    let request = TokenRequest { name: "ann".into(), role: Role::Approver, valid_for_seconds: Some(1) };
+    let made = rig.handle.create_token(request, caller("eve")).await.unwrap();
+    rig.handle.ask(target("only"), Ask::Approve(any_plan()), caller("ann")).await.unwrap();
+    Clock::System.sleep_until(made.expires_at.unwrap()).await;
+    rig.handle.revoke_token("ann".into(), caller("eve")).await.unwrap();
+    assert_eq!(rig.instance("only").await.approvals[0].by, []);
+    let again = rig.handle.revoke_token("ann".into(), caller("eve")).await.unwrap_err();
+    assert!(matches!(&again, Refusal::Conflict(why) if why.contains("was revoked already")), "{again}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,10 +1,11 @@
 //! Jobs' output as bytes and live, and the log live.
 
+use std::future::IntoFuture;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::body::Body;
-use axum::http::StatusCode;
+use axum::http::{Request, StatusCode};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures::{FutureExt, StreamExt};
@@ -16,6 +17,7 @@ use schema::id::{InstanceId, JobId, ReleaseId};
 use schema::spool::Stream;
 use schema::status::{JobKind, JobStatus, Role};
 use serde_json::Value;
+use tokio::io::AsyncWriteExt;
 
 use super::{Service, request, token};
 use crate::store::at;
@@ -65,14 +67,19 @@ fn all_there(piece: &OutputRange) -> std::io::Result<Vec<u8>> {
     Ok(whole.into_iter().skip(usize::try_from(piece.offset).unwrap()).take(piece.limit).collect())
 }
 
-/// Reads a stream of events to its end.
-async fn events(service: &Service, path: &str, last_id: Option<&str>) -> Vec<(String, Value)> {
-    let mut request = request("GET", path, Some("viewer"), Body::empty());
+/// Asks for a stream of events.
+fn stream_of(path: &str, token: &str, last_id: Option<&str>) -> Request<Body> {
+    let mut request = request("GET", path, Some(token), Body::empty());
     request.headers_mut().insert("accept", "text/event-stream".parse().unwrap());
     if let Some(id) = last_id {
         request.headers_mut().insert("last-event-id", id.parse().unwrap());
     }
-    let answer = service.ask(request).await;
+    request
+}
+
+/// Reads a stream of events to its end.
+async fn events(service: &Service, path: &str, last_id: Option<&str>) -> Vec<(String, Value)> {
+    let answer = service.ask(stream_of(path, "viewer", last_id)).await;
     assert_eq!(answer.status, StatusCode::OK);
     read_events(&String::from_utf8(answer.body).unwrap())
 }
@@ -149,9 +156,7 @@ async fn the_log_goes_on_after_the_last_event_id() {
     let service = Service::start().await;
     let log = (1..=1200).map(|seq| entry(1000 + seq, if seq % 2 == 0 { "web" } else { "other" })).collect();
     service.rig.store.commit(&Commit { events: log, ..Commit::default() }).await.unwrap();
-    let mut request = request("GET", "/v1/events?application=app&service=web", Some("viewer"), Body::empty());
-    request.headers_mut().insert("accept", "text/event-stream".parse().unwrap());
-    request.headers_mut().insert("last-event-id", "1004".parse().unwrap());
+    let request = stream_of("/v1/events?application=app&service=web", "viewer", Some("1004"));
     let mut pieces = service.send(request).await.into_body().into_data_stream();
     let mut text = String::new();
     while !text.contains("id: 2200\n") {
@@ -163,11 +168,20 @@ async fn the_log_goes_on_after_the_last_event_id() {
     while pieces.next().await.is_some() {}
 }
 
+#[tokio::test]
+async fn a_stream_after_an_entry_that_the_log_does_not_have_yet_is_refused() {
+    let service = Service::start().await;
+    service.rig.store.commit(&Commit { events: vec![entry(1000, "web")], ..Commit::default() }).await.unwrap();
+    for (path, last_id) in [("/v1/events", Some("1001")), ("/v1/events?after=1001", None)] {
+        let answer = service.ask(stream_of(path, "viewer", last_id)).await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST);
+        assert!(answer.detail().starts_with("the log has no entry 1001 yet, its newest is 1000: "), "{}", answer.detail());
+    }
+}
+
 /// Opens a stream by this token.
 async fn open(service: &Service, path: &str, token: &str) -> axum::body::BodyDataStream {
-    let mut request = request("GET", path, Some(token), Body::empty());
-    request.headers_mut().insert("accept", "text/event-stream".parse().unwrap());
-    let answer = service.send(request).await;
+    let answer = service.send(stream_of(path, token, None)).await;
     assert_eq!(answer.status(), StatusCode::OK, "{path}");
     answer.into_body().into_data_stream()
 }
@@ -176,6 +190,26 @@ async fn open(service: &Service, path: &str, token: &str) -> axum::body::BodyDat
 async fn ends(mut stream: axum::body::BodyDataStream) {
     let all = async { while stream.next().await.is_some() {} };
     tokio::time::timeout(std::time::Duration::from_secs(10), all).await.expect("the stream ends with its token");
+}
+
+#[tokio::test]
+async fn one_of_many_is_sick_a_token_that_leaves_streams_open_takes_them_from_no_other() {
+    let service = Service::start().await;
+    let mut streams = Vec::new();
+    for _ in 0..192 {
+        streams.push(open(&service, "/v1/events", "viewer").await);
+    }
+    let refused = service.ask(stream_of("/v1/events", "viewer", None)).await;
+    assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert!(refused.detail().starts_with("192 streams of the token `viewer` are open already"), "{}", refused.detail());
+    for _ in 192..256 {
+        streams.push(open(&service, "/v1/events", "admin").await);
+    }
+    let refused = service.ask(stream_of("/v1/events", "admin", None)).await;
+    assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert!(refused.detail().starts_with("256 streams are open already"), "{}", refused.detail());
+    drop(streams.remove(0));
+    streams.push(open(&service, "/v1/events", "viewer").await);
 }
 
 #[tokio::test]
@@ -205,11 +239,7 @@ async fn a_stream_ends_with_its_token() {
 #[tokio::test]
 async fn streams_are_bounded() {
     let service = Service::start().await;
-    let ask = || {
-        let mut request = request("GET", "/v1/events?after=0", Some("viewer"), Body::empty());
-        request.headers_mut().insert("accept", "text/event-stream".parse().unwrap());
-        request
-    };
+    let ask = || stream_of("/v1/events?after=0", "viewer", None);
     let mut open = Vec::new();
     let refused = loop {
         let answer = service.send(ask()).await;
@@ -222,4 +252,32 @@ async fn streams_are_bounded() {
     assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
     open.pop();
     assert_eq!(service.send(ask()).await.status(), StatusCode::OK, "a closed one makes room");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn readers_that_take_nothing_keep_the_database_from_nobody() {
+    /// Well above the connections that readers of the database share.
+    const READERS: usize = 60;
+    let service = Service::printing(Arc::new(|piece: &OutputRange| Ok(vec![b'x'; piece.limit]))).await;
+    let path = with_job(&service, JobStatus::Running).await;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving = tokio::spawn(axum::serve(listener, service.router.clone()).into_future());
+    let follow = format!("GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer viewer\r\nAccept: text/event-stream\r\n\r\n");
+    let readers = (0..READERS).map(async |_| {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(4096).unwrap();
+        let mut reader = socket.connect(address).await.unwrap();
+        reader.write_all(follow.as_bytes()).await.unwrap();
+        reader
+    });
+    let readers = futures::future::join_all(readers).await;
+    // Long enough for what is between them to fill up.
+    for _ in 0..10 {
+        let services = service.get("/v1/services").await;
+        assert_eq!(services.status, StatusCode::OK, "{}", services.detail());
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    drop(readers);
+    serving.abort();
 }

@@ -17,7 +17,7 @@ fn apply_of(database: &str, job: JobSpec) -> JobSpec {
 /// A daemon over a database that knows of no job.
 async fn forgetful(world: &mut World) {
     world.runner.detach().await;
-    (world.runner, world.news) = open(world.directory.path(), &world.blobs);
+    (world.runner, world.news) = open_runner(world.directory.path(), &world.blobs);
     assert_eq!(Runner::recover(&world.runner, Vec::new()).await, []);
 }
 
@@ -118,4 +118,14 @@ async fn p1_an_apply_is_not_started_beside_what_a_killed_one_left_that_no_databa
         assert!(!is_alive(left), "killed before: {killed_before}");
         wait::until(PATIENCE, async || (!kept(&world)).then_some(())).await.expect("it is removed once that has ended");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_in_the_way_of_an_instances_directory_is_told_as_that() {
+    let mut world = World::new().await;
+    let instance = instance("database");
+    std::fs::write(world.directory.path().join("instances").join(instance.id.to_string()), "no directory").unwrap();
+    world.runner.start(apply_of("database", spec("apply", &["true"])));
+    let (_, End::NotStarted { why, surroundings: true }, true) = world.ended().await else { panic!("it ran") };
+    assert!(why.starts_with("the directory of its instance in ") && why.contains("/instances cannot be made: "), "{why}");
 }

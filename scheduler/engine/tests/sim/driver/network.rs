@@ -24,6 +24,7 @@ impl Driver {
             17 => Fate::DoesAndFails(*random.pick(&[1, 75])),
             18 => Fate::Lies,
             19 | 20 => Fate::NotStarted { surroundings: true },
+            21 if start.fetch_job.is_some() && random.one_in(2) => Fate::InputLost,
             21 => Fate::NotStarted { surroundings: false },
             22 => Fate::Lost,
             23 => Fate::Orphaned,

@@ -97,4 +97,32 @@ impl Driver {
             }
         }
     }
+
+    /// The runner lists everything that it knows of, and every channel is told again how the one before it stands.
+    pub(super) fn relist(&mut self) {
+        for instance in 0..self.states.len() {
+            if instance.is_multiple_of(2) {
+                let converged_version = self.states[instance].converged_version().map(str::to_owned);
+                let rolled_back = self.states[instance].rolled_back().cloned().map(Box::new);
+                let event = Event::Upstream { channel: "staging".parse().unwrap(), converged_version, rolled_back };
+                self.after(0, Happening::Deliver(instance + 1, Box::new(event)));
+            }
+            let jobs: Vec<_> = self.states[instance].jobs_in_flight().map(|job| (job.id, job.started_at.is_some())).collect();
+            for (job, started) in jobs {
+                let Some(process) = self.world.processes.get(&job).filter(|process| !process.mute) else { continue };
+                if process.outcome.is_some() {
+                    self.after(0, Happening::Tell(job));
+                } else if !started {
+                    let event = Event::JobStarted { job, at: process.began_at };
+                    self.after(0, Happening::Deliver(instance, Box::new(event)));
+                }
+            }
+        }
+        let states = &self.states;
+        let queued: BTreeSet<JobId> =
+            self.queue.values().filter_map(|happening| if let Happening::Tell(job) = happening { Some(*job) } else { None }).collect();
+        self.world.forget(|job| {
+            queued.contains(&job) || states.iter().any(|state| state.job(job).is_some() || state.given_up().any(|known| known == job))
+        });
+    }
 }

@@ -159,7 +159,9 @@ async fn ended(beside: &ClusterRunner, trial: (JobId, &ClusterPlace), url: Strin
             let code = report.exit_code.map_or_else(|| "no exit code".to_owned(), |code| code.to_string());
             not_started(format!("its command ended with {code}: {}", last_words(beside, trial).await))
         }
-        End::NotStarted { why, .. } => TrialOutcome::NotStarted { why, ends_when: waited_for.map(|wait| wait.ends_when) },
+        End::NotStarted { why, .. } | End::InputLost { why } => {
+            TrialOutcome::NotStarted { why, ends_when: waited_for.map(|wait| wait.ends_when) }
+        }
         End::Unknown { why, .. } => not_started(why),
     }
 }

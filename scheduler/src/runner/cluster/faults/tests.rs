@@ -196,7 +196,7 @@ fn a_watch_that_is_forbidden_tells_the_right_that_it_lacks_and_what_gives_it() {
     let of = |error: &watcher::Error| refusal(error, "pods");
     let forbidden = watcher::Error::InitialListFailed(kube::Error::Api(status(403, "pods is forbidden")));
     let place = ClusterPlace { own_namespace: false, ..place(Path::new("/k")) };
-    let wait = StartBlocker::unseen_for(&of(&forbidden).unwrap(), &place);
+    let wait = StartBlocker::unlisted(&of_lost(&forbidden, "pods"), &place);
     let expected = "the scheduler's account may not `list` pods in the namespace `there` (pods is forbidden), so nobody knows what became of \
                     its Pod; what its wrapper reports is kept until then; bind the ClusterRole of images/kubernetes/rights to it: ";
     assert!(wait.is_unseen && wait.why.starts_with(expected) && wait.why.contains("--namespace there`"), "{}", wait.why);

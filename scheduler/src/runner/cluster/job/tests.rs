@@ -33,6 +33,8 @@ fn minimal() -> Value {
     ]}}}})
 }
 
+const NOW: Timestamp = Timestamp::from_millis(1_000);
+
 fn reach() -> Vec<(String, String)> {
     vec![("PVN_API_URL".to_owned(), "http://pvn:7780".to_owned()), ("PVN_TOKEN".to_owned(), "pvnj1.x".to_owned())]
 }
@@ -40,7 +42,7 @@ fn reach() -> Vec<(String, String)> {
 #[test]
 fn what_the_file_leaves_open_is_ours() {
     let (spec, cluster) = spec(minimal());
-    let objects = objects(&spec, &cluster, &reach(), None).unwrap();
+    let objects = objects(&spec, &cluster, &reach(), None, NOW).unwrap();
     let labels = json!({
         "pvn.dev/job": "job-abababababababababababababababab", "pvn.dev/kind": "getInfo", "pvn.dev/application": "app",
         "pvn.dev/service": "a-service-with-a-long-name", "pvn.dev/channel": "staging", "pvn.dev/runtime": "web",
@@ -50,13 +52,14 @@ fn what_the_file_leaves_open_is_ours() {
         "apiVersion": "batch/v1", "kind": "Job",
         "metadata": {"name": name, "namespace": "there", "labels": labels},
         "spec": {
-            "suspend": true, "backoffLimit": 0, "podReplacementPolicy": "Failed", "ttlSecondsAfterFinished": 3600, "activeDeadlineSeconds": 90,
+            "suspend": true, "backoffLimit": 0, "podReplacementPolicy": "Failed", "ttlSecondsAfterFinished": 3600, "activeDeadlineSeconds": 120,
             "template": {
                 "metadata": {"labels": labels},
                 "spec": {"restartPolicy": "Never", "containers": [{
                     "name": "info", "image": "x:1", "command": ["show"], "args": ["--all"],
                     "env": [
                         {"name": "PVN_API_URL", "valueFrom": {"secretKeyRef": {"name": name, "key": "PVN_API_URL"}}},
+                        {"name": "PVN_ENDED_BY", "value": "121000"},
                         {"name": "PVN_JOB_KIND", "value": "getInfo"},
                         {"name": "PVN_KILL_AFTER", "value": "25000ms"},
                         {"name": "PVN_TOKEN", "valueFrom": {"secretKeyRef": {"name": name, "key": "PVN_TOKEN"}}},
@@ -76,7 +79,7 @@ fn a_pod_is_never_gone_before_its_end_can_be_seen() {
         let mut file = minimal();
         file["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = given;
         let (spec, cluster) = spec(file);
-        let objects = objects(&spec, &cluster, &reach(), None).unwrap();
+        let objects = objects(&spec, &cluster, &reach(), None, NOW).unwrap();
         assert_eq!(objects.job["spec"]["template"]["spec"]["terminationGracePeriodSeconds"], expected);
     }
 }
@@ -91,7 +94,7 @@ fn a_command_has_the_grace_of_its_pod_but_for_what_its_wrapper_needs() {
         }
         let (mut spec, cluster) = spec(file);
         spec.env.extend(of_config.map(|value| ("PVN_KILL_AFTER".to_owned(), value.to_owned())));
-        let objects = objects(&spec, &cluster, &reach(), None).unwrap();
+        let objects = objects(&spec, &cluster, &reach(), None, NOW).unwrap();
         let env = objects.job["spec"]["template"]["spec"]["containers"][0]["env"].as_array().unwrap().clone();
         let given: Vec<_> = env.iter().filter(|entry| entry["name"] == "PVN_KILL_AFTER").collect();
         assert_eq!(given.len(), 1, "{env:?}");
@@ -117,7 +120,7 @@ fn what_the_file_says_stays() {
         json!([{"name": "A", "value": "$(B)"}, {"name": "PVN_TOKEN", "value": "stolen"}]);
     let (mut spec, cluster) = spec(file);
     spec.env.extend([("A".to_owned(), "ours".to_owned()), ("B".to_owned(), "costs $(5)".to_owned())]);
-    let objects = objects(&spec, &cluster, &reach(), None).unwrap();
+    let objects = objects(&spec, &cluster, &reach(), None, NOW).unwrap();
     assert!(objects.held && !objects.tries_again);
     let body = &objects.job["spec"];
     assert_eq!((&body["ttlSecondsAfterFinished"], &body["activeDeadlineSeconds"]), (&json!(5), &json!(6)));
@@ -134,7 +137,7 @@ fn what_the_file_says_stays() {
 fn a_cluster_that_is_older_than_a_field_of_ours_gets_the_job_without_it() {
     let said = ".spec.podReplacementPolicy: field not declared in schema";
     let (own, cluster) = spec(minimal());
-    let ours = objects(&own, &cluster, &reach(), None).unwrap();
+    let ours = objects(&own, &cluster, &reach(), None, NOW).unwrap();
     let mut expected = ours.job.clone();
     expected["spec"].as_object_mut().unwrap().remove("podReplacementPolicy");
     assert_eq!(ours.without_what_is_unknown(said), Some(expected));
@@ -142,7 +145,7 @@ fn a_cluster_that_is_older_than_a_field_of_ours_gets_the_job_without_it() {
     let mut file = minimal();
     file["spec"]["podReplacementPolicy"] = json!("TerminatingOrFailed");
     let (own, cluster) = spec(file);
-    let theirs = objects(&own, &cluster, &reach(), None).unwrap();
+    let theirs = objects(&own, &cluster, &reach(), None, NOW).unwrap();
     assert_eq!(theirs.job["spec"]["podReplacementPolicy"], "TerminatingOrFailed");
     assert_eq!(theirs.without_what_is_unknown(said), None, "whoever asks for it hears that it is not there");
 }
@@ -155,7 +158,7 @@ fn nothing_secret_stands_in_the_job() {
     spec.hidden.push("hunter2-of-the-fetch".into());
     let value = EnvValue::KubernetesSecret { name: "theirs".to_owned(), key: "k".to_owned() };
     spec.command.env.push(EnvVar { key: "OTHER".to_owned(), value });
-    let objects = objects(&spec, &cluster, &reach(), None).unwrap();
+    let objects = objects(&spec, &cluster, &reach(), None, NOW).unwrap();
     let text = objects.job.to_string();
     assert!(!text.contains("hunter2") && !text.contains("pvnj1.x"), "{text}");
     assert!(text.contains(r#"{"name":"OTHER","valueFrom":{"secretKeyRef":{"name":"theirs","key":"k"}}}"#), "{text}");
@@ -176,7 +179,7 @@ fn what_applies_left_live_is_handed_over_only_where_a_wrapper_takes_it_away_from
         cluster.place.wrapper_image = wrapper_image.map(str::to_owned);
         spec.cluster = Some(cluster.clone());
         spec.former.push("hunter2-before".into());
-        let objects = objects(&spec, &cluster, &[], None).unwrap();
+        let objects = objects(&spec, &cluster, &[], None, NOW).unwrap();
         assert!(!objects.job.to_string().contains("hunter2"));
         let is_named = objects.job.to_string().contains("PVN_HIDDEN_0");
         let value = objects.secret("uid-1").map(|secret| secret["data"]["PVN_HIDDEN_0"].clone());
@@ -196,7 +199,7 @@ fn an_injected_wrapper_runs_the_command_and_comes_from_its_image() {
     let (mut spec, mut cluster) = spec(file);
     cluster.place.wrapper_image = Some("wrapper:2".to_owned());
     spec.command.expect = Some(schema::report::StructuredKind::GetInfo);
-    let objects = objects(&spec, &cluster, &reach(), None).unwrap();
+    let objects = objects(&spec, &cluster, &reach(), None, NOW).unwrap();
     let pod = &objects.job["spec"]["template"]["spec"];
     assert_eq!(
         pod["initContainers"],
@@ -219,7 +222,7 @@ fn an_injected_wrapper_is_brought_by_nobody_who_may_not_be_root() {
         file["spec"]["template"]["spec"]["securityContext"] = pod;
         let (spec, mut cluster) = spec(file);
         cluster.place.wrapper_image = Some("wrapper:2".to_owned());
-        let objects = objects(&spec, &cluster, &reach(), None).unwrap();
+        let objects = objects(&spec, &cluster, &reach(), None, NOW).unwrap();
         objects.job["spec"]["template"]["spec"]["initContainers"][0]["securityContext"]["runAsUser"].clone()
     };
     // Its image may have no user, as the command's has.
@@ -244,7 +247,7 @@ fn what_kubernetes_may_try_again_delivers_nothing() {
         let mut file = minimal();
         file["spec"][field] = value;
         let (spec, cluster) = spec(file);
-        let objects = objects(&spec, &cluster, &reach(), None).unwrap();
+        let objects = objects(&spec, &cluster, &reach(), None, NOW).unwrap();
         assert!(objects.tries_again && objects.secret("u").is_none(), "{field}");
         let text = objects.job.to_string();
         assert!(!text.contains("PVN_API_URL") && !text.contains("PVN_TOKEN"), "{field}: {text}");
@@ -252,7 +255,7 @@ fn what_kubernetes_may_try_again_delivers_nothing() {
     let mut file = minimal();
     file["spec"]["template"]["spec"]["restartPolicy"] = json!("OnFailure");
     let (spec, cluster) = spec(file);
-    assert!(objects(&spec, &cluster, &reach(), None).unwrap().tries_again);
+    assert!(objects(&spec, &cluster, &reach(), None, NOW).unwrap().tries_again);
 }
 
 #[test]
@@ -267,14 +270,14 @@ fn what_a_job_file_takes_from_a_secret_or_calls_one_is_masked() {
     let (mut spec, cluster) = spec(file.clone());
     spec.secret_keys.push("OURS".to_owned());
     spec.env.push(("OURS".to_owned(), "x".to_owned()));
-    let objects = objects(&spec, &cluster, &reach(), None).unwrap();
+    let objects = objects(&spec, &cluster, &reach(), None, NOW).unwrap();
     let env = objects.job["spec"]["template"]["spec"]["containers"][0]["env"].as_array().unwrap();
     let value = |name: &str| env.iter().filter(|entry| entry["name"] == name).map(|entry| entry["value"].clone()).collect::<Vec<_>>();
     assert_eq!(value("PVN_SECRET_KEYS"), ["OURS,THEIRS,CALLED"]);
     assert_eq!(value("PVN_SPOOL_DIR"), ["/spool"]);
     file["spec"]["template"]["spec"]["containers"][0]["env"] = json!([{"name": "PVN_SECRET_KEYS", "valueFrom": {}}]);
     let (spec, cluster) = self::spec(file);
-    assert!(super::objects(&spec, &cluster, &reach(), None).unwrap_err().contains("PVN_SECRET_KEYS"));
+    assert!(super::objects(&spec, &cluster, &reach(), None, NOW).unwrap_err().contains("PVN_SECRET_KEYS"));
 }
 
 #[test]
@@ -283,7 +286,7 @@ fn a_job_that_is_none_is_told() {
         let mut file = minimal();
         change(&mut file);
         let (spec, cluster) = spec(file);
-        let why = objects(&spec, &cluster, &reach(), None).unwrap_err();
+        let why = objects(&spec, &cluster, &reach(), None, NOW).unwrap_err();
         assert!(why.contains(expected), "{why}");
     };
     check(|file| file["spec"]["template"]["spec"]["containers"] = json!([]), "no container `info`");
@@ -300,7 +303,7 @@ fn given_authorities_are_a_file_for_the_wrapper_unless_the_job_names_others() {
         named
     };
     let (mut spec, cluster) = spec(minimal());
-    let given = objects(&spec, &cluster, &reach(), Some("-----BEGIN")).unwrap();
+    let given = objects(&spec, &cluster, &reach(), Some("-----BEGIN"), NOW).unwrap();
     assert_eq!(variable(&given), ["/pvn-authorities/ca.pem"]);
     let pod = &given.job["spec"]["template"]["spec"];
     let items = json!([{"key": "ca.pem", "path": "ca.pem"}]);
@@ -309,7 +312,7 @@ fn given_authorities_are_a_file_for_the_wrapper_unless_the_job_names_others() {
     assert_eq!(pod["containers"][0]["volumeMounts"], mount);
     assert_eq!(given.secret("u").unwrap()["data"]["ca.pem"], STANDARD.encode("-----BEGIN"));
 
-    assert_eq!(variable(&objects(&spec, &cluster, &reach(), None).unwrap()), Vec::<Value>::new());
+    assert_eq!(variable(&objects(&spec, &cluster, &reach(), None, NOW).unwrap()), Vec::<Value>::new());
     spec.env.push(("PVN_CA_FILE".to_owned(), "/own.pem".to_owned()));
-    assert_eq!(variable(&objects(&spec, &cluster, &reach(), Some("-----BEGIN")).unwrap()), ["/own.pem"]);
+    assert_eq!(variable(&objects(&spec, &cluster, &reach(), Some("-----BEGIN"), NOW).unwrap()), ["/own.pem"]);
 }

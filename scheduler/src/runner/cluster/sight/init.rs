@@ -1,15 +1,28 @@
 //! The init containers of a Pod: what the user's own did may have effects, and is not done again. Pure. Called by `sight` and the
 //! job's task.
 
-use k8s_openapi::api::core::v1::{Pod, PodStatus};
+use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, EnvVar, Pod, PodStatus, Volume};
+use kube::ResourceExt;
 
 use super::{asked_to_end, ended, runs, time, tries, words};
 use crate::runner::cluster::blockers::StartBlocker;
 use crate::runner::cluster::job;
 
-/// The init container of the user's own that runs now.
+/// The init container that failed and is begun anew, also one that is to run beside the command; else the one of the user's own that
+/// runs now.
 pub(super) fn waits_for_init(pod: &Pod) -> Option<StartBlocker> {
     let all = pod.status.as_ref()?.init_container_statuses.iter().flatten();
+    let last_failure = |container: &ContainerStatus| {
+        let last = ended(container).or_else(|| container.last_state.as_ref()?.terminated.as_ref())?;
+        (last.exit_code != 0 && container.started != Some(true) && !container.ready).then(|| last.clone())
+    };
+    if let Some((container, last)) = all.clone().find_map(|container| Some((container, last_failure(container)?))) {
+        let said = said_by(pod, &container.name, &last);
+        let (name, code, count) = (&container.name, last.exit_code, container.restart_count);
+        let text =
+            format!("its init container `{name}` ended with {code}: {said}; it was begun anew {count} times, and the command waits for it");
+        return Some(StartBlocker::new("InitFailed", text));
+    }
     let container = all.filter(|container| is_of_the_user(pod, &container.name)).find(|container| runs(container))?;
     Some(StartBlocker::new("InitRunning", format!("its init container `{}` runs", container.name)))
 }
@@ -20,13 +33,45 @@ fn is_of_the_user(pod: &Pod, name: &str) -> bool {
     name != job::WRAPPER && !all.any(|container| container.name == name && container.restart_policy.as_deref() == Some("Always"))
 }
 
-/// The init container that failed, and how.
-pub(super) fn init_failure(status: &PodStatus) -> Option<(&str, String)> {
-    status.init_container_statuses.iter().flatten().find_map(|container| {
-        let ended = ended(container).filter(|ended| ended.exit_code != 0)?;
-        let said = words(ended.reason.as_deref(), ended.message.as_deref(), "it failed");
-        Some((container.name.as_str(), format!("its init container `{}` ended with {}: {said}", container.name, ended.exit_code)))
-    })
+/// The init container that failed.
+pub(super) fn failed_init(status: &PodStatus) -> Option<(&ContainerStatus, &ContainerStateTerminated)> {
+    let mut all = status.init_container_statuses.iter().flatten();
+    all.find_map(|container| Some((container, ended(container).filter(|ended| ended.exit_code != 0)?)))
+}
+
+/// Its name, and how it failed.
+pub(super) fn init_failure(pod: &Pod) -> Option<(&str, String)> {
+    let (container, ended) = failed_init(pod.status.as_ref()?)?;
+    let said = said_by(pod, &container.name, ended);
+    Some((container.name.as_str(), format!("its init container `{}` ended with {}: {said}", container.name, ended.exit_code)))
+}
+
+/// What an init container that failed said of itself. Nobody masks that, so that of one that knows a Secret is not told.
+fn said_by(pod: &Pod, container: &str, ended: &ContainerStateTerminated) -> String {
+    let (reason, message) = (ended.reason.as_deref(), ended.message.as_deref());
+    // These words are its node's.
+    let is_of_node = matches!(reason, Some("StartError" | "ContainerCannotRun"));
+    if is_of_node || message.is_none() || !knows_a_secret(pod, container) {
+        return words(reason, message, "it failed");
+    }
+    let (name, namespace) = (pod.name_any(), pod.namespace().unwrap_or_default());
+    let words = words(reason, None, "it failed");
+    format!("{words} (it knows a Secret, so what it said is not told here: `kubectl logs {name} -c {container} -n {namespace}` shows it)")
+}
+
+/// Whether an init container has a Secret in its variables or in a volume.
+fn knows_a_secret(pod: &Pod, name: &str) -> bool {
+    let Some(spec) = &pod.spec else { return false };
+    let Some(container) = spec.init_containers.iter().flatten().find(|container| container.name == name) else { return false };
+    let is_secret = |volume: &Volume| {
+        let projected = volume.projected.iter().flat_map(|projected| projected.sources.iter().flatten());
+        volume.secret.is_some() || projected.into_iter().any(|source| source.secret.is_some())
+    };
+    let secrets: Vec<&str> = spec.volumes.iter().flatten().filter(|volume| is_secret(volume)).map(|volume| volume.name.as_str()).collect();
+    let in_variable = |variable: &EnvVar| variable.value_from.as_ref().is_some_and(|from| from.secret_key_ref.is_some());
+    container.env.iter().flatten().any(in_variable)
+        || container.env_from.iter().flatten().any(|from| from.secret_ref.is_some())
+        || container.volume_mounts.iter().flatten().any(|mount| secrets.contains(&mount.name.as_str()))
 }
 
 /// An init container of the user's own that began.
@@ -44,4 +89,77 @@ pub(in super::super) fn init_that_ran(pod: &Pod) -> Option<&str> {
         is_of_the_user(pod, &container.name) && (runs(container) || was_ended)
     });
     ran.map(|container| container.name.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn check_waits(restart_policy: Value, status: Value, expected: Option<&str>) {
+        let pod: Pod = serde_json::from_value(json!({
+            "spec": {"containers": [], "initContainers": [{"name": "s", "restartPolicy": restart_policy}]},
+            "status": {"initContainerStatuses": [status]},
+        }))
+        .unwrap();
+        assert_eq!(waits_for_init(&pod).map(|waits| waits.why), expected.map(str::to_owned));
+    }
+
+    fn status(state: Value, last: Value, started: bool) -> Value {
+        json!({"name": "s", "image": "", "imageID": "", "ready": false, "restartCount": 3, "started": started, "state": state, "lastState": last})
+    }
+
+    #[test]
+    fn an_init_container_that_fails_again_and_again_is_named_also_one_that_runs_beside_the_command() {
+        let failed = || json!({"terminated": {"exitCode": 9, "reason": "Error"}});
+        let running = || json!({"running": {}});
+        let named = Some("its init container `s` ended with 9: Error; it was begun anew 3 times, and the command waits for it");
+        for policy in [json!("Always"), Value::Null] {
+            check_waits(policy.clone(), status(failed(), json!({}), false), named);
+            check_waits(policy.clone(), status(running(), failed(), false), named);
+        }
+        check_waits(json!("Always"), status(running(), failed(), true), None);
+        check_waits(Value::Null, status(running(), json!({}), false), Some("its init container `s` runs"));
+        check_waits(Value::Null, status(json!({"terminated": {"exitCode": 0}}), json!({}), false), None);
+    }
+
+    #[test]
+    fn what_an_init_container_says_that_knows_a_secret_is_not_told() {
+        let said = |container: Value, reason: &str| {
+            let volumes = json!([
+                {"name": "keys", "secret": {"secretName": "ks"}},
+                {"name": "both", "projected": {"sources": [{"configMap": {"name": "c"}}, {"secret": {"name": "ks"}}]}},
+                {"name": "plain", "projected": {"sources": [{"configMap": {"name": "c"}}]}},
+            ]);
+            let mut container = container;
+            container["name"] = "pre".into();
+            let ended = json!({"terminated": {"exitCode": 3, "reason": reason, "message": "login with hunter22 refused"}});
+            let pod: Pod = serde_json::from_value(json!({
+                "metadata": {"name": "p", "namespace": "n"},
+                "spec": {"containers": [], "initContainers": [container], "volumes": volumes},
+                "status": {"initContainerStatuses": [{"name": "pre", "image": "", "imageID": "", "ready": false, "restartCount": 1, "state": ended}]},
+            }))
+            .unwrap();
+            let (failure, waits) = (init_failure(&pod).unwrap().1, waits_for_init(&pod).unwrap().why);
+            assert_eq!(failure.contains("hunter22"), waits.contains("hunter22"), "{failure}; {waits}");
+            failure
+        };
+        let mounts = |volume: &str| json!({"volumeMounts": [{"name": volume, "mountPath": "/m"}]});
+        for knowing in [
+            json!({"env": [{"name": "K", "valueFrom": {"secretKeyRef": {"name": "ks", "key": "k"}}}]}),
+            json!({"envFrom": [{"secretRef": {"name": "ks"}}]}),
+            mounts("keys"),
+            mounts("both"),
+        ] {
+            let expected = "its init container `pre` ended with 3: Error (it knows a Secret, so what it said is not told here: \
+                            `kubectl logs p -c pre -n n` shows it)";
+            assert_eq!(said(knowing.clone(), "Error"), expected);
+            assert!(said(knowing, "StartError").ends_with("StartError: login with hunter22 refused"), "the words of its node");
+        }
+        let variable = json!({"env": [{"name": "K", "value": "v"}], "envFrom": [{"configMapRef": {"name": "c"}}]});
+        for plain in [json!({}), variable, mounts("plain")] {
+            assert!(said(plain, "Error").ends_with("Error: login with hunter22 refused"));
+        }
+    }
 }

@@ -5,6 +5,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::super::changed;
 use super::super::let_go::LET_GO_MARK;
+use super::super::stop::END_NOW_S;
 use super::asked::asked_by;
 use super::words::words;
 use super::{Sight, time};
@@ -37,13 +38,37 @@ pub(super) fn failure(job: &Job) -> Option<&JobCondition> {
 
 /// Whether a Job has failed, or ends this Pod because its own deadline has passed, which it says only later.
 pub(in crate::runner::cluster) fn is_failing(job: &Job, pod: &Pod) -> bool {
-    let limit_ms = job.spec.as_ref().and_then(|spec| spec.active_deadline_seconds).map(|seconds| seconds.saturating_mul(1000));
-    let started_at = job.status.as_ref().and_then(|status| status.start_time.as_ref()).map(time);
-    let ends_at = started_at.zip(limit_ms).map(|(at, limit_ms)| at.plus_ms(limit_ms));
-    failure(job).is_some() || ends_at.zip(asked_by(pod)).is_some_and(|(ends_at, asked)| asked >= ends_at)
+    failure(job).is_some() || is_past_deadline(job, pod)
 }
 
-pub(super) fn failure_words(failure: &JobCondition) -> String {
+fn deadline_s(job: &Job) -> Option<i64> {
+    job.spec.as_ref().and_then(|spec| spec.active_deadline_seconds)
+}
+
+/// Whether a Job's own deadline had passed when this Pod was asked to end.
+fn is_past_deadline(job: &Job, pod: &Pod) -> bool {
+    let started_at = job.status.as_ref().and_then(|status| status.start_time.as_ref()).map(time);
+    let ends_at = started_at.zip(deadline_s(job)).map(|(at, limit_s)| at.plus_ms(limit_s.saturating_mul(1000)));
+    ends_at.zip(asked_by(pod)).is_some_and(|(ends_at, asked)| asked >= ends_at)
+}
+
+/// That a Job ended this Pod because the deadline of its file has passed, in its words, or in ours before it says so.
+pub(super) fn ended_by_deadline(job: &Job, pod: &Pod) -> Option<String> {
+    // A deadline of now is how we keep a Job from making another Pod.
+    let limit_s = deadline_s(job).filter(|limit_s| *limit_s != i64::from(END_NOW_S));
+    // That too many tries have failed follows from the deletion.
+    let said = failure(job).filter(|failure| failure.reason.as_deref() == Some("DeadlineExceeded"));
+    let why = match (said, limit_s) {
+        (Some(failure), _) if limit_s.is_some() || deadline_s(job).is_none() => failure_words(failure),
+        (None, Some(limit_s)) if is_past_deadline(job, pod) => {
+            format!("DeadlineExceeded: it was active longer than its `activeDeadlineSeconds` of {limit_s}")
+        }
+        _ => return None,
+    };
+    Some(format!("its Job ended it: {why}"))
+}
+
+fn failure_words(failure: &JobCondition) -> String {
     words(failure.reason.as_deref(), failure.message.as_deref(), "it failed")
 }
 

@@ -1,13 +1,11 @@
 //! Why and since when the cluster ends a Pod, without us asking for that. Pure. Called by `sight` and the job's task.
 
-use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::asked::{asked_to_end, before_it_was_seen_to_run_on, by_another_clock};
-use super::job_end::{failure, failure_words, is_suspended_again};
+use super::job_end::{ended_by_deadline, is_suspended_again};
 use super::words::{disruption, is_disrupted, words};
 use super::{Sight, SightSubject, runs, time, tries};
-use crate::runner::cluster::stop::END_NOW_S;
 use crate::runner::evidence::Taken;
 
 /// Why and since when the cluster ends a Pod, which we did not ask for.
@@ -21,13 +19,8 @@ pub(in super::super) fn taken(pod: &Pod, sight: &Sight, subject: SightSubject<'_
     let deleted = || {
         let at = Some(by_another_clock(asked_to_end(pod).filter(|_| !subject.ended_by_us && !tries::is_cut_by_its_job(pod, sight))?));
         let job = sight.job.as_ref();
-        // That too many tries have failed follows from the deletion.
-        // A deadline of now is how we keep a Job from making another Pod.
-        let is_ours = |job: &&Job| job.spec.as_ref().and_then(|spec| spec.active_deadline_seconds) == Some(END_NOW_S.into());
-        let deadline = job.filter(|job| !is_ours(job)).and_then(failure);
-        let deadline = deadline.filter(|failure| failure.reason.as_deref() == Some("DeadlineExceeded"));
-        let why = match deadline.map(failure_words) {
-            Some(why) => format!("its Job ended it: {why}"),
+        let why = match job.and_then(|job| ended_by_deadline(job, pod)) {
+            Some(why) => why,
             None if job.is_some_and(|job| is_suspended_again(job, Some(pod))) => {
                 "somebody suspended its Job, which ends what runs".to_owned()
             }

@@ -22,42 +22,42 @@ pub struct RetentionMetrics {
 }
 
 impl RetentionMetrics {
-    pub(super) fn jobs(&self, jobs: usize, documents: u64) {
+    pub(crate) fn jobs(&self, jobs: usize, documents: u64) {
         add(&self.jobs, jobs as u64);
         add(&self.documents, documents);
     }
 
-    pub(super) fn events(&self, events: usize) {
+    pub(crate) fn events(&self, events: usize) {
         add(&self.events, events as u64);
     }
 
-    pub(super) fn releases(&self, releases: usize) {
+    pub(crate) fn releases(&self, releases: usize) {
         add(&self.releases, releases as u64);
     }
 
-    pub(super) fn configs(&self, versions: u64) {
+    pub(crate) fn configs(&self, versions: u64) {
         add(&self.configs, versions);
     }
 
-    pub(super) fn blob(&self, bytes: u64) {
+    pub(crate) fn blob(&self, bytes: u64) {
         add(&self.blobs, 1);
         add(&self.blob_bytes, bytes);
     }
 
-    pub(super) fn spool_directories(&self, directories: usize) {
+    pub(crate) fn spool_directories(&self, directories: usize) {
         add(&self.spool, directories as u64);
     }
 
-    pub(super) fn begin(&self) {
+    pub(crate) fn begin(&self) {
         self.unreadable_now.store(0, Ordering::Relaxed);
     }
 
-    pub(super) fn unreadable(&self, rows: usize) {
+    pub(crate) fn unreadable(&self, rows: usize) {
         add(&self.unreadable_now, rows as u64);
     }
 
     /// A pass has come to its end. Returns how many rows it could not read.
-    pub(super) fn pass(&self) -> u64 {
+    pub(crate) fn pass(&self) -> u64 {
         add(&self.passes, 1);
         let unreadable = self.unreadable_now.swap(0, Ordering::Relaxed);
         self.unreadable.store(unreadable, Ordering::Relaxed);

@@ -3,10 +3,10 @@
 
 use schema::status::{ApprovalStatus, JobKind, Status};
 
-use super::{APPROVALS_KEPT, State};
 use crate::converge::Situation;
 use crate::desired::Cadence;
 use crate::limits::LINGERING_FETCHES;
+use crate::state::{APPROVALS_KEPT, State};
 use crate::step::next_wake;
 
 /// An invariant that does not hold: a bug of ours or a damaged database, never the user's mistake.

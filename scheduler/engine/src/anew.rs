@@ -6,11 +6,10 @@ use schema::id::{BlobId, InstanceId, JobId, ReleaseId, RuntimeName};
 use schema::status::JobKind;
 use schema::time::Timestamp;
 
-use super::{Job, State};
 use crate::action::Action;
 use crate::desired::Desired;
 use crate::limits::{OVERTIME_MS, RECOVERY_MS, START_DEADLINE_MS};
-use crate::state::{ApplyAttempts, ApplyEnd};
+use crate::state::{ApplyAttempts, ApplyEnd, Job, State};
 
 /// An apply that is in flight, as its job's record tells.
 #[derive(Debug, Clone)]
@@ -42,7 +41,9 @@ pub struct Salvaged {
     pub desired: Option<Box<Desired>>,
     /// Whether a person paused it. Where that is unknown it counts as paused.
     pub paused: bool,
-    /// Whether that is unknown.
+    /// Who did.
+    pub paused_by: Option<String>,
+    /// Whether it is unknown.
     pub pause_is_assumed: bool,
     /// Whether this run of the daemon only looks.
     pub observer: bool,
@@ -60,11 +61,12 @@ impl State {
     /// The instance begins anew with what is still known. Ids of its jobs differ from all that it ever had: they are
     /// counted from the present in milliseconds, which no count of jobs reaches.
     pub fn anew(instance: InstanceId, known: Salvaged, now: Timestamp) -> (Self, Vec<Action>) {
-        let Salvaged { desired, paused, pause_is_assumed, observer, deleted, flying, unsettled, unsettled_in } = known;
+        let Salvaged { desired, paused, paused_by, pause_is_assumed, observer, deleted, flying, unsettled, unsettled_in } = known;
         let mut state = Self::new(instance, now);
         state.jobs = now.as_millis().unsigned_abs();
         state.asked = u32::try_from(now.as_millis() / 1_000).unwrap_or(u32::MAX / 2);
-        (state.paused, state.pause_is_assumed, state.observer) = (paused, pause_is_assumed, observer);
+        (state.paused, state.paused_by, state.pause_is_assumed) = (paused, paused_by, pause_is_assumed);
+        state.observer = observer;
         (state.unsettled, state.unsettled_in) = (unsettled, unsettled_in.filter(|_| unsettled.is_some()));
         let Some(desired) = desired else { return (state, Vec::new()) };
         let (looks, grace_ms) = (desired.fetch.is_some(), desired.grace_ms);

@@ -1,0 +1,84 @@
+//! An approval: what is asked, who answered, and what became of it.
+
+use schema::id::{ApprovalId, BlobId, ReleaseId};
+use schema::status::{ApprovalKind, ApprovalStatus, Decision};
+use schema::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::is_false;
+
+/// An approval asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Approval {
+    /// Its id.
+    pub id: ApprovalId,
+    /// What is approved.
+    pub kind: ApprovalKind,
+    /// Which gate asks; stable over recompiles as long as gates keep their names.
+    pub(crate) gate: String,
+    /// The name that the config gave it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What the config tells the people who are asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The release that it is asked for, with its version; `None` where it was asked for before this was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_for: Option<(ReleaseId, String)>,
+    /// How it stands.
+    pub status: ApprovalStatus,
+    /// The fingerprint of the work that it is about. An approval of kind `apply` is bound to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<BlobId>,
+    /// What the plan would do, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<String>,
+    /// Whether it was withdrawn because the commands are others now.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub other_commands: bool,
+    /// How many different people must say yes.
+    pub needed: u32,
+    /// Who said what, oldest first, one entry a person.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub votes: Vec<Vote>,
+    /// Since when it is asked.
+    pub requested_at: Timestamp,
+    /// When it stops being valid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    /// Used up, withdrawn or replaced: it is history and opens nothing.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub over: bool,
+}
+
+impl Approval {
+    /// What a yes has to name: the fingerprint, unless it is that of no bytes, where a fetch said nothing that anybody could look at
+    /// and name.
+    pub fn plan_digest(&self) -> Option<BlobId> {
+        self.fingerprint.filter(|digest| !digest.is_of_nothing())
+    }
+
+    /// Somebody said no, and nobody has asked anew since.
+    pub(crate) fn is_no(&self) -> bool {
+        !self.over && self.status == ApprovalStatus::Rejected
+    }
+
+    /// Who said yes, oldest first.
+    pub fn yes(&self) -> impl Iterator<Item = &Vote> {
+        self.votes.iter().filter(|vote| vote.decision == Decision::Approve)
+    }
+}
+
+/// What one person said.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Vote {
+    /// The person.
+    pub who: String,
+    /// When.
+    pub at: Timestamp,
+    /// What.
+    pub decision: Decision,
+    /// In their words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}

@@ -1,0 +1,68 @@
+//! Documents as they were submitted, held against what there is. Called by `configs`.
+
+use std::sync::Arc;
+
+use schema::api::DocumentChange;
+use schema::config::Document;
+use schema::id::BlobId;
+
+use super::super::diff;
+use super::super::gone::RemovedChannel;
+use super::super::snapshot::{ConfigSnapshot, key_of};
+
+/// A document that was given, beside what is stored.
+pub(in crate::driver::planner) struct SubmittedDocument {
+    pub(in crate::driver::planner) document: Arc<Document>,
+    pub(in crate::driver::planner) change: &'static str,
+    pub(super) version: u64,
+    diff: String,
+}
+
+impl SubmittedDocument {
+    /// Whether nothing of its name was stored.
+    pub(in crate::driver::planner) fn is_new(&self) -> bool {
+        self.version == 1
+    }
+
+    pub(super) fn is_changed(&self) -> bool {
+        self.change != "unchanged"
+    }
+
+    pub(super) fn shown(self) -> DocumentChange {
+        DocumentChange {
+            kind: self.document.kind().to_owned(),
+            name: self.document.name().to_owned(),
+            application: self.document.application().cloned(),
+            change: self.change.to_owned(),
+            version: self.version,
+            diff: self.diff,
+        }
+    }
+}
+
+/// Names what documents were compared with: the version of a document says which text is stored. What is lost with channels counts
+/// with it.
+pub(super) fn basis(given: &[SubmittedDocument], going: &[RemovedChannel]) -> String {
+    let compared = |given: &SubmittedDocument| {
+        let document = &given.document;
+        (document.kind(), document.application().cloned(), document.name().to_owned(), given.change, given.version)
+    };
+    let compared: Vec<_> = given.iter().map(compared).collect();
+    let lost: Vec<_> = going.iter().flat_map(RemovedChannel::lost).collect();
+    BlobId::of(&serde_json::to_vec(&(compared, lost)).expect("our own types have JSON forms")).to_string()
+}
+
+pub(super) fn compare(estate: &ConfigSnapshot, document: Arc<Document>) -> SubmittedDocument {
+    let stored = estate.stored.get(&key_of(&document));
+    let label = match document.application() {
+        Some(application) => format!("service {application}/{}", document.name()),
+        None => format!("{} {}", document.kind(), document.name()),
+    };
+    let new = document.source().text.as_str();
+    let (change, version, diff) = match stored {
+        None => ("created", 1, diff::diff(&label, None, new)),
+        Some(stored) if stored.digest == document.digest().to_string() => ("unchanged", stored.version, String::new()),
+        Some(stored) => ("changed", stored.version + 1, diff::diff(&label, Some(&stored.source.text), new)),
+    };
+    SubmittedDocument { change, version, diff, document }
+}
