@@ -88,6 +88,16 @@ impl MountsBelow {
         let mount = Command::new("mount").arg("--bind").args([directory, at]).output();
         mount.is_ok_and(|output| output.status.success()).then(|| Self(below.to_owned()))
     }
+
+    /// Lets nobody write below a mount point among them, or lets all do so again.
+    ///
+    /// # Panics
+    /// When nothing is mounted there.
+    pub fn let_write(at: &Path, may: bool) {
+        let how = if may { "remount,bind,rw" } else { "remount,bind,ro" };
+        let mount = Command::new("mount").args(["-o", how]).arg(at).status();
+        assert!(mount.is_ok_and(|status| status.success()), "{} cannot be mounted again", at.display());
+    }
 }
 
 impl Drop for MountsBelow {
@@ -100,10 +110,13 @@ impl Drop for MountsBelow {
     }
 }
 
-/// A disk that can be made to hang: it neither takes nor refuses what is written. Goes on, and is unmounted, when dropped.
-pub struct StuckDisk(PathBuf);
+/// A disk of its own with a real file system, for what only the kernel can do to one. Unmounted when dropped.
+pub struct Ext4Disk {
+    path: PathBuf,
+    image: PathBuf,
+}
 
-impl StuckDisk {
+impl Ext4Disk {
     /// Mounts one at a path, kept in a file beside it; `None` where that needs more rights or tools than we have.
     ///
     /// # Panics
@@ -112,26 +125,21 @@ impl StuckDisk {
         std::fs::create_dir_all(path).expect("a directory can be made");
         let image = path.with_extension("image");
         std::fs::File::create(&image).and_then(|file| file.set_len(200 << 20)).expect("a file can be made");
-        let done = |command: &mut Command| command.output().is_ok_and(|output| output.status.success());
-        let made = done(Command::new("mkfs.ext4").args(["-q", "-F", "-m", "0"]).arg(&image))
-            && done(Command::new("mount").args(["-o", "loop"]).arg(&image).arg(path));
-        let disk = made.then(|| Self(path.to_owned()))?;
+        let made = done(Command::new("mkfs.ext4").args(["-q", "-F", "-m", "0"]).arg(&image)) && mount_image(&image, path);
+        let disk = made.then(|| Self { path: path.to_owned(), image })?;
         std::fs::remove_dir(path.join("lost+found")).expect("it is empty");
-        (done(&mut disk.freezer("-f")) && done(&mut disk.freezer("-u"))).then_some(disk)
+        Some(disk)
     }
 
     fn freezer(&self, how: &str) -> Command {
         let mut command = Command::new("fsfreeze");
-        command.arg(how).arg(&self.0);
+        command.arg(how).arg(&self.path);
         command
     }
 
-    /// From now on it does not answer.
-    ///
-    /// # Panics
-    /// When that cannot be brought about.
-    pub fn hang(&self) {
-        assert!(self.freezer("-f").status().is_ok_and(|status| status.success()));
+    /// From now on it does not answer: it neither takes nor refuses what is written. Returns whether that can be brought about here.
+    pub fn hang(&self) -> bool {
+        done(&mut self.freezer("-f"))
     }
 
     /// It goes on where it was.
@@ -139,16 +147,41 @@ impl StuckDisk {
     /// # Panics
     /// When it did not hang.
     pub fn go_on(&self) {
-        assert!(self.freezer("-u").status().is_ok_and(|status| status.success()));
+        assert!(done(&mut self.freezer("-u")));
+    }
+
+    /// An error is found on it, for which it becomes read-only by itself. Returns whether that can be brought about here.
+    pub fn fail(&self) -> bool {
+        let found = Command::new("findmnt").args(["-no", "SOURCE"]).arg(&self.path).output();
+        let device = found.map(|output| String::from_utf8_lossy(&output.stdout).trim().replace("/dev/", "")).unwrap_or_default();
+        std::fs::write(format!("/sys/fs/ext4/{device}/trigger_fs_error"), "1").is_ok()
+    }
+
+    /// It is checked, and mounted again; nobody may use it.
+    ///
+    /// # Panics
+    /// When it cannot be unmounted, or mounted.
+    pub fn repair(&self) {
+        assert!(done(Command::new("umount").arg(&self.path)), "{} is in use", self.path.display());
+        // Its exit code says that there was something to correct.
+        let _corrected = Command::new("e2fsck").args(["-fy"]).arg(&self.image).output().expect("e2fsck comes with mkfs.ext4");
+        assert!(mount_image(&self.image, &self.path), "{} cannot be mounted again", self.path.display());
     }
 }
 
-impl Drop for StuckDisk {
+impl Drop for Ext4Disk {
     fn drop(&mut self) {
         let _may_go_on_already = self.freezer("-u").output();
-        let unmounted = Command::new("umount").arg("-l").arg(&self.0).status();
-        assert!(unmounted.is_ok_and(|status| status.success()), "{} stays mounted", self.0.display());
+        assert!(done(Command::new("umount").arg("-l").arg(&self.path)), "{} stays mounted", self.path.display());
     }
+}
+
+fn mount_image(image: &Path, path: &Path) -> bool {
+    done(Command::new("mount").args(["-o", "loop,errors=remount-ro"]).arg(image).arg(path))
+}
+
+fn done(command: &mut Command) -> bool {
+    command.output().is_ok_and(|output| output.status.success())
 }
 
 /// Changes a database that nobody uses by one statement of SQL, as a hand would. Needs python3.

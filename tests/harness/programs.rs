@@ -1,5 +1,6 @@
 //! Where the built programs are. They are built first, so that `cargo test -p tests` alone is right on a fresh checkout.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -16,6 +17,16 @@ pub fn program(name: &str) -> PathBuf {
 pub fn directory() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(build)
+}
+
+/// The `PATH` of this process with a directory before all others.
+///
+/// # Panics
+/// When the directory has a colon in its name.
+pub fn path_after(directory: &Path) -> OsString {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let all = std::iter::once(directory.to_owned()).chain(std::env::split_paths(&path));
+    std::env::join_paths(all).expect("no directory has a colon in it")
 }
 
 fn build() -> PathBuf {

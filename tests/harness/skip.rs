@@ -1,6 +1,7 @@
 //! Tests that need something absent say so and are counted; they do not pass silently. What was skipped in one `cargo test` is
 //! told at its end, by the test program `skipped`.
 
+use std::collections::BTreeSet;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::PathBuf;
@@ -36,4 +37,12 @@ pub fn skipped(test: &str, why: &str) {
     }
     // Past the test runner's capture, so that a person sees it.
     std::io::stderr().write_all(line.as_bytes()).expect("stderr can be written");
+}
+
+/// What is told at the end of a run, for people: each test of the list once, and how many there are.
+pub fn told(list: &str) -> String {
+    let lines: BTreeSet<&str> = list.lines().collect();
+    let count = if lines.len() == 1 { "1 test was".to_owned() } else { format!("{} tests were", lines.len()) };
+    let each: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    format!("\n{each}{count} skipped for want of something\n\n")
 }

@@ -173,7 +173,7 @@ fn a_backup_misses_no_digest_that_is_of_no_blob() {
 }
 
 #[test]
-fn the_jobs_of_a_restored_copy_are_none_of_the_originals() {
+fn the_jobs_and_the_log_of_a_restored_copy_are_none_of_the_originals() {
     let (mut original, file) = backed_up();
     let root = original.home().to_owned();
     let mut copy = Scheduler::stopped();
@@ -189,6 +189,15 @@ fn the_jobs_of_a_restored_copy_are_none_of_the_originals() {
         })
     };
     let (own, theirs) = (fetches(&copy), fetches(&original));
+    // Whoever follows the log of the copy from where that of the original was misses nothing.
+    let entries = |scheduler: &Scheduler, query: &str| -> Value {
+        let (_, page) = scheduler.get(&format!("/v1/events?{query}")).expect("it answers");
+        serde_json::from_str::<Value>(&page).expect("it is JSON")["items"].take()
+    };
+    let newest = |scheduler: &Scheduler| entries(scheduler, "limit=1")[0]["seq"].as_u64().expect("it has a number");
+    let (goes_on, was) = (newest(&copy), newest(&original));
+    assert!(goes_on > was + 1_000_000, "{goes_on} after {was}");
+    assert_eq!(entries(&copy, "kind=database.restored").as_array().map(Vec::len), Some(1));
     // What was before the backup they have in common.
     let same: Vec<_> = own.iter().filter(|(id, at)| theirs.get(*id).is_some_and(|other| other != *at)).collect();
     assert!(same.is_empty() && own != theirs, "{same:?} in {own:?} and {theirs:?}");

@@ -67,6 +67,7 @@ fn p1_an_apply_whose_row_cannot_be_read_stops_its_instance_alone_and_no_second_o
 /// What one bad row could do to a daemon that starts.
 const ROWS: &[(&str, &str)] = &[
     ("an unknown role", "UPDATE tokens SET role = 'emperor' WHERE name = 'other'"),
+    ("the role of the only admin token", "UPDATE tokens SET role = x'FFFE00' WHERE name = 'admin'"),
     ("a runtime without a summary", "UPDATE runtimes SET summary = '' WHERE name = 'local'"),
     ("the last number of the log", "UPDATE events SET seq = 9223372036854775807 WHERE seq = (SELECT MAX(seq) FROM events)"),
     ("the last number of a job", "UPDATE jobs SET seq = 9223372036854775807 WHERE seq = (SELECT MIN(seq) FROM jobs)"),

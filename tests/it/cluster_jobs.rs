@@ -106,6 +106,24 @@ fn p6_a_job_goes_on_without_the_scheduler_and_is_taken_up_again() {
     world.check_created_once();
 }
 
+/// Where nobody takes its report the wrapper ends by itself before the cluster ends the Job, which takes the log away.
+#[test]
+fn p6_a_result_that_nobody_takes_until_the_deadline_of_its_job_is_still_there() {
+    let Some(cluster) = Cluster::get("p6_a_result_that_nobody_takes_until_the_deadline_of_its_job_is_still_there") else { return };
+    let wrapped = injected(&cluster);
+    let mut world = World::new(&cluster, "late");
+    let apply = world.script_in(TOOLS_AND_LIBRARIES, &format!("{UNTIL_GO}; echo what it did"));
+    world.release(&wrapped, &format!("    apply: {{timeout: 30s, kubernetesConfig: {apply}}}"));
+    world.runs();
+    world.scheduler.kill();
+    world.go();
+    cluster.kubectl(&["wait", "--for", "condition=Complete", "--timeout", "180s", "--namespace", &world.namespace(), "jobs", "--all"], "");
+    world.scheduler.run(&Start::default());
+    world.scheduler.channel_becomes("s", "c", "CONVERGED");
+    world.check_ran(1);
+    assert_eq!(world.log(&world.ended("apply")).0, "what it did\n");
+}
+
 #[test]
 fn p7_a_job_that_is_cancelled_is_gone_from_the_cluster() {
     let Some(cluster) = Cluster::get("p7_a_job_that_is_cancelled_is_gone_from_the_cluster") else { return };

@@ -162,8 +162,9 @@ echo '{"objects": [{"name": "o", "objectType": "T", "status": "SUCCEEDED", "vers
         service: NO_MORE,
         play: |it| {
             it.becomes("CONVERGED", None);
-            let told: Vec<_> = it.jobs("apply").iter().map(|job| (job["attempt"].as_u64(), job["exitCode"].as_i64())).collect();
-            assert_eq!(told, [(Some(3), Some(0)), (Some(2), Some(75)), (Some(1), Some(75))]);
+            let jobs = it.jobs("apply");
+            let told: Vec<_> = jobs.iter().map(|job| (job["attempt"].as_u64(), job["exitCode"].as_i64())).collect();
+            assert_eq!(told, [(Some(3), Some(0)), (Some(2), Some(75)), (Some(1), Some(75))], "{jobs:#?}");
             assert_eq!(it.file("attempts").expect("the command ran"), "1\n2\n3\n");
         },
     },

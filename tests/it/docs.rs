@@ -23,13 +23,18 @@ fn every_status_and_reason_is_explained() {
     check("docs/convergence.md", statuses.chain(reasons).chain(JobStatus::ALL.iter().map(JobStatus::to_string)));
 }
 
+/// All that stands in the files below a directory.
+fn text_below(directory: &Path) -> String {
+    let paths = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    paths.map(|path| if path.is_dir() { text_below(&path) } else { text(path) }).collect()
+}
+
 #[test]
 fn every_rule_has_a_test_of_its_number() {
     let rules =
         text("docs/convergence.md").lines().filter(|line| line.split_once(". ").is_some_and(|(n, _)| n.parse::<u32>().is_ok())).count();
     assert!(rules >= 18, "{rules} rules");
-    let tests: String =
-        std::fs::read_dir(repository().join("scheduler/engine/tests/it")).unwrap().map(|file| text(file.unwrap().path())).collect();
+    let tests = text_below(&repository().join("scheduler/engine/tests/it"));
     let untested: Vec<_> = (1..=rules).filter(|rule| !tests.contains(&format!("fn rule_{rule:02}_"))).collect();
     assert!(untested.is_empty(), "rules without a test: {untested:?}");
 }

@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
-use tests::disk::{SmallDisk, StuckDisk};
+use tests::disk::{Ext4Disk, MountsBelow, SmallDisk};
 use tests::files::Files;
 use tests::scheduler::{Scheduler, Start};
 use tests::{programs, skip, wait};
+
+mod failed;
 
 /// Large enough for the reserve beside the database.
 const SIZE: &str = "100m";
@@ -258,7 +260,12 @@ fn p9_a_log_that_cannot_be_written_or_that_nobody_reads_ends_nothing() {
 #[test]
 fn p9_a_disk_that_hangs_is_told_as_such_and_everything_goes_on_when_it_does() {
     let mut scheduler = Scheduler::stopped();
-    let Some(disk) = StuckDisk::mount(&scheduler.data()) else {
+    let disk = Ext4Disk::mount(&scheduler.data()).filter(|disk| {
+        let hung = disk.hang();
+        hung.then(|| disk.go_on());
+        hung
+    });
+    let Some(disk) = disk else {
         return skip::skipped(
             "p9_a_disk_that_hangs_is_told_as_such_and_everything_goes_on_when_it_does",
             "a disk that hangs needs root, loop devices, mkfs.ext4 and fsfreeze",
@@ -269,7 +276,7 @@ fn p9_a_disk_that_hangs_is_told_as_such_and_everything_goes_on_when_it_does() {
     scheduler.apply(&Files::configs(1, 1));
     scheduler.ok(&["services", "push", "s0", "--app", "app"]);
     scheduler.channel_becomes("s0", "c0", "CONVERGED");
-    disk.hang();
+    assert!(disk.hang());
     let told = wait::until("/readyz to say that the disk hangs", || {
         let (code, told) = scheduler.get("/readyz")?;
         (code == 503 && told.contains("its disk hangs or is overloaded")).then_some(told)
@@ -287,7 +294,7 @@ fn p9_a_disk_that_hangs_is_told_as_such_and_everything_goes_on_when_it_does() {
 fn p9_what_a_job_printed_is_kept_once_there_is_room_for_it_and_until_then_it_says_so() {
     let test = "p9_what_a_job_printed_is_kept_once_there_is_room_for_it_and_until_then_it_says_so";
     let mut scheduler = Scheduler::stopped();
-    let Some(disk) = SmallDisk::mount(&scheduler.data().join("blobs"), "1m") else {
+    let Some(disk) = SmallDisk::mount(&scheduler.data().join("blobs"), "16m") else {
         return skip::skipped(test, "mounting a small file system needs root");
     };
     scheduler.run(&Start::default());
@@ -303,11 +310,46 @@ fn p9_what_a_job_printed_is_kept_once_there_is_room_for_it_and_until_then_it_say
     });
     disk.fill();
     std::fs::write(scheduler.home().join("go"), "").expect("a file can be written");
-    let told = "it has ended, and what it printed and left cannot be kept yet: ";
+    // Nothing is decided meanwhile, so that no deadline counts.
+    let told = format!("the disk that holds {} has ", scheduler.data().join("blobs").display());
     let explained = || scheduler.ok(&["services", "explain", "s", "--app", "app", "--channel", "c"]);
-    wait::until("it to say what it waits for", || explained().contains(told).then_some(()));
+    wait::until("it to say what it waits for", || explained().contains(&told).then_some(()));
     disk.free();
     scheduler.channel_becomes("s", "c", "CONVERGED");
     assert!(scheduler.ok(&["jobs", "logs", &job]).contains("what it printed"));
     scheduler.stop();
+}
+
+#[test]
+fn p9_a_directory_of_its_own_that_cannot_be_written_to_is_red_and_named() {
+    let mut scheduler = Scheduler::stopped();
+    let _files = Files::new(scheduler.home());
+    for name in ["blobs", "spool"] {
+        scheduler.run(&Start::default());
+        let path = scheduler.data().join(name);
+        let Some(mounts) = MountsBelow::bind(scheduler.home(), &path, &path) else {
+            let test = "p9_a_directory_of_its_own_that_cannot_be_written_to_is_red_and_named";
+            return skip::skipped(test, "mounting a directory at another one needs root");
+        };
+        scheduler.apply(&Files::configs(1, 1));
+        MountsBelow::let_write(&path, false);
+        readiness(&scheduler, 503);
+        let (_, why) = scheduler.get("/readyz").expect("it answers");
+        assert!(why.contains(&format!("{} cannot be written to: Read-only file system", path.display())), "{why}");
+        // And it is true.
+        let refused = scheduler.pvnctl(["services", "push", "s0", "--app", "app"]);
+        let words = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(!refused.status.success() && words.contains("cannot be written to"), "{words}");
+        MountsBelow::let_write(&path, true);
+        readiness(&scheduler, 200);
+        scheduler.ok(&["services", "push", "s0", "--app", "app"]);
+        scheduler.channel_becomes("s0", "c0", "CONVERGED");
+        scheduler.stop();
+        if name == "blobs" {
+            MountsBelow::let_write(&path, false);
+            let said = scheduler.is_refused(&Start::default());
+            assert!(said.contains(&format!("{} cannot be written to", path.display())) && said.contains("mount it for writing"), "{said}");
+        }
+        drop(mounts);
+    }
 }

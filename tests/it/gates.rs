@@ -157,6 +157,8 @@ fn rule_10_an_observer_shows_what_it_would_do_and_does_nothing_until_told_otherw
     let mut scheduler = Scheduler::stopped();
     let files = Files::new(scheduler.home());
     scheduler.run(&Start { arguments: &["--observer"], ..Start::default() });
+    let (code, ready) = scheduler.get("/readyz").expect("it answers");
+    assert!(code == 200 && ready.contains("observer mode: it looks, and applies nothing"), "{ready}");
     scheduler.apply(&Files::configs(1, 1));
     scheduler.ok(&["services", "push", "s0", "--app", "app"]);
     let told = wait::until("the work to be seen", || {

@@ -44,15 +44,23 @@ fn p2_a_daemon_that_is_started_from_another_directory_applies_where_it_did_befor
     assert!(events.contains("local.root_changed"), "{events}");
     scheduler.stop();
 
-    // What is not there any more is nowhere to go on.
-    std::fs::remove_dir_all(&second).expect("the directory can be removed");
+    // What is not there at this start is waited for, and not made up for by another one: nobody said yes to that.
+    let away = scheduler.home().join("away");
+    std::fs::rename(&second, &away).expect("the directory can be moved");
     scheduler.run(&Start { root: Some(&first), ..Start::default() });
-    scheduler.ok(&push);
-    assert_eq!(ran(), 3);
-    assert!(!scheduler.log().contains("is no directory"), "{}", scheduler.log());
+    assert!(scheduler.log().contains(&format!("start in {}, which is no directory", second.display())), "{}", scheduler.log());
+    scheduler.ok(&["services", "push", "s", "--app", "app"]);
+    let waits = format!("{} cannot be entered", second.display());
+    wait::until("the apply to say what it waits for", || {
+        scheduler.ok(&["services", "explain", "s", "--app", "app", "--channel", "c"]).contains(&waits).then_some(())
+    });
+    std::fs::rename(&away, &second).expect("the directory can be moved back");
+    scheduler.channel_becomes("s", "c", "CONVERGED");
+    assert_eq!(ran(), 2);
 
-    // What is named and not there is not made up for, and said at once.
+    // Nor is what is named and not there.
     scheduler.stop();
+    std::fs::remove_dir_all(&second).expect("the directory can be removed");
     scheduler.run(&Start { arguments: &named, root: Some(&first), ..Start::default() });
     assert!(scheduler.log().contains(&format!("start in {}, which is no directory", second.display())), "{}", scheduler.log());
 }

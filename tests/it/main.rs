@@ -1,6 +1,7 @@
 //! The real programs together. One subject a file.
 
 mod approving;
+mod arrows;
 mod backup;
 mod bad_rows;
 mod clocks;
@@ -29,10 +30,12 @@ mod full_disk;
 mod fuzz;
 mod gates;
 mod house;
+mod images;
 mod keys;
 mod left;
 mod local_root;
 mod logs;
+mod manifests;
 mod one_path;
 mod other_database;
 mod other_user;
@@ -46,6 +49,7 @@ mod removed;
 mod restart;
 mod retention;
 mod shapes;
+mod skips;
 mod terraform;
 mod tls;
 mod wrapper;

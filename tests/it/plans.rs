@@ -67,6 +67,47 @@ fn p2_a_plan_of_no_bytes_is_handed_over_too_and_the_data_directory_may_be_anywhe
     check(test, "examples/../some/where", ": >the.plan", "");
 }
 
+/// As a power failure would ask: the bytes were there already, of a log that nobody had waited for.
+#[test]
+fn p2_a_plan_is_synced_before_it_is_handed_over_though_its_bytes_lay_there_as_a_log() {
+    let test = "p2_a_plan_is_synced_before_it_is_handed_over_though_its_bytes_lay_there_as_a_log";
+    if skip::tool("strace").is_none() {
+        skip::skipped(test, "there is no `strace`");
+        return;
+    }
+    let Some(reader) = Reader::checkout(test) else { return };
+    let log = "runtime:\n  name: log\n  custom:\n    proxyRuntime: {runtime: local}\n    fetch: {pollInterval: 1h, taskConfig: {program: {name: f, cmd: \
+               [echo, the plan]}}}\n    apply: {taskConfig: {program: {name: a, cmd: ['true']}}}\n---\napplication: {name: first, releaseChannels: [{name: \
+               only, runtimes: [{runtime: log}]}]}\n---\nservice: {name: l, application: first}\n";
+    std::fs::write(reader.root().join("log.pvn.yaml"), log).expect("a file can be written");
+    std::fs::write(reader.root().join("tool.pvn.yaml"), recipe("echo the plan >the.plan")).expect("a file can be written");
+    let said = reader.succeeds(&format!(
+        "strace -f -y -e trace=fsync,fdatasync -o trace target/release/pvn-scheduler serve &\n\
+         until_it 'target/release/pvnctl runtimes list >/dev/null 2>&1'\n\
+         target/release/pvnctl configs apply --no-prompt --push log.pvn.yaml\n\
+         {}\
+         digest=$(echo 'the plan' | sha256sum | cut -d' ' -f1)\n\
+         rest=${{digest#??}}\n\
+         blob=blobs/${{digest%\"$rest\"}}/$rest\n\
+         [ -e pvn-data/$blob ]\n\
+         echo before: $(grep -c $blob trace)\n\
+         target/release/pvnctl configs apply --no-prompt --push tool.pvn.yaml\n\
+         {}\
+         echo after: $(grep -c $blob trace)\n",
+        status("l", "first", "CONVERGED"),
+        status("s", "app", "CONVERGED"),
+    ));
+    assert!(said.contains("before: 0\n"), "nobody waits for a log: {said}");
+    assert!(said.contains("after: ") && !said.contains("after: 0\n"), "{said}");
+}
+
+/// A command that is a script, as the field of a config.
+fn task(name: &str, script: &str) -> String {
+    format!(
+        "      taskConfig:\n        program:\n          name: {name}\n          entrypoint: [sh, -c]\n          cmd:\n          - |\n            {script}\n"
+    )
+}
+
 /// Two channels whose commands run in one directory, at the same time and slowly: each apply writes down whose plan it was handed,
 /// at its start and at its end.
 fn two_channels(test: &str, file: &str) -> Option<(Reader, String)> {
@@ -79,11 +120,6 @@ fn two_channels(test: &str, file: &str) -> Option<(Reader, String)> {
         "exec pvn-wrapper exec --in \"{file}=fetch:plan\" -- sh -c 'cp \"{file}\" first.$PVN_RELEASE_CHANNEL; sleep 0.6; cp \"{file}\" \
          done.$PVN_RELEASE_CHANNEL'"
     );
-    let task = |name: &str, script: &str| {
-        format!(
-            "      taskConfig:\n        program:\n          name: {name}\n          entrypoint: [sh, -c]\n          cmd:\n          - |\n            {script}\n"
-        )
-    };
     let config = format!(
         "runtime:\n  name: tool\n  custom:\n    proxyRuntime: {{runtime: local}}\n    fetch:\n      pollInterval: 1s\n{}    apply:\n{}---\napplication: {{name: app, \
          releaseChannels: [{{name: staging, runtimes: [{{runtime: tool}}]}}, {{name: production, runtimes: [{{runtime: tool}}]}}]}}\n---\nservice: {{name: s, \
@@ -123,4 +159,42 @@ fn p2_the_plans_of_two_channels_in_one_directory_do_not_cross_with_one_file_for_
         said.matches("`tf.plan` is one file for app/s in staging, app/s in production").count() >= 2,
         "by `validate` and by `dev`: {said}"
     );
+}
+
+#[test]
+fn p2_a_plan_whose_file_is_lost_before_the_yes_is_made_anew_and_the_yes_to_what_it_says_still_counts() {
+    let test = "p2_a_plan_whose_file_is_lost_before_the_yes_is_made_anew_and_the_yes_to_what_it_says_still_counts";
+    let Some(reader) = Reader::checkout(test) else { return };
+    let own = |file: &str| format!("\"$PVN_INSTANCE_DIR/{file}\"");
+    let fetch = format!(
+        "[ -e done ] && exit 0; exec pvn-wrapper exec --success-exit-codes 0,2 --out plan={plan} --out plan-explanation={words} -- sh -c 'date +%s.%N \
+         >{plan}; echo one to add >{words}; exit 2'",
+        plan = own("p"),
+        words = own("e"),
+    );
+    let apply = format!("exec pvn-wrapper exec --in {plan}=fetch:plan -- cp {plan} done", plan = own("p"));
+    let config = format!(
+        "runtime:\n  name: tool\n  custom:\n    proxyRuntime: {{runtime: local}}\n    requireApprovalBeforeApply: true\n    fetch:\n      \
+         pollInterval: 1h\n{}    apply:\n{}---\napplication: {{name: app, releaseChannels: [{{name: only, runtimes: [{{runtime: tool}}]}}]}}\n---\n\
+         service: {{name: s, application: app}}\n",
+        task("fetch", &fetch),
+        task("apply", &apply),
+    );
+    std::fs::write(reader.root().join("tool.pvn.yaml"), config).expect("a file can be written");
+    let said = reader.succeeds(&format!(
+        "target/release/pvn-scheduler serve &\n\
+         until_it 'target/release/pvnctl runtimes list >/dev/null 2>&1'\n\
+         target/release/pvnctl configs apply --no-prompt --push tool.pvn.yaml\n\
+         {}\
+         find pvn-data/blobs -type f -delete\n\
+         target/release/pvnctl services approve s --app app --channel only --yes\n\
+         {}\
+         target/release/pvnctl jobs list --app app --service s --kind apply -o json\n\
+         target/release/pvnctl services get s --app app -o json\n",
+        status("s", "app", "WAITING_MANUAL_APPROVAL"),
+        status("s", "app", "CONVERGED"),
+    ));
+    assert_eq!(said.matches("\"status\": \"SUCCEEDED\"").count(), 1, "{said}");
+    assert_eq!(said.matches("is gone from the scheduler's disk").count(), 1, "the first one says why it never ran: {said}");
+    assert_eq!(said.matches("\"planDigest\"").count(), 1, "nobody was asked anew: {said}");
 }

@@ -15,8 +15,10 @@ const HALF_PAST_NINE: i64 = 1_935_912_600;
 /// A gate that shuts while the daemon is down.
 struct Shut<'a> {
     name: &'a str,
-    /// Lines of `apply`.
+    /// What the line `apply:` of the runtime becomes.
     apply: &'a str,
+    /// Whether a person has to let it through first.
+    asks: bool,
     /// Arguments of the second start.
     arguments: &'a [&'a str],
     /// How the instance then stands.
@@ -31,9 +33,15 @@ fn check(clock: &Clock, shut: &Shut<'_>) {
     clock.shows(HALF_PAST_NINE);
     scheduler.spawn(&Start { crash_at: Some(APPLY_DECIDED), variables: &variables, ..Start::default() });
     wait::until("the scheduler to be ready", || scheduler.pvnctl(["runtimes", "list", "-o", "json"]).status.success().then_some(()));
-    let configs = Files::configs(1, 1).replace("    apply:\n", &format!("    apply:\n{}", shut.apply));
+    // One fetch, whose start is the first.
+    let configs = Files::configs(1, 1).replace("      pollInterval: 1s\n", "      pollInterval: 1h\n").replace("    apply:\n", shut.apply);
     scheduler.apply(&configs);
     scheduler.ok(&["services", "push", "s0", "--app", "app"]);
+    if shut.asks {
+        scheduler.channel_becomes("s0", "c0", "WAITING_MANUAL_APPROVAL");
+        // The daemon may die before it answers.
+        let _yes = scheduler.pvnctl(["services", "approve", "s0", "--app", "app", "--channel", "c0", "--yes"]);
+    }
     wait::until("the daemon to die with a decided apply", || scheduler.exited());
 
     clock.shows(HALF_PAST_NINE + 2 * 3600);
@@ -51,17 +59,16 @@ fn check(clock: &Clock, shut: &Shut<'_>) {
 #[test]
 fn p2_a_start_that_was_decided_passes_its_gates_again_after_a_restart() {
     let Some(clock) = Clock::new("p2_a_start_that_was_decided_passes_its_gates_again_after_a_restart") else { return };
-    let observer = Shut { name: "observer", apply: "", arguments: &["--observer"], status: "CONVERGING" };
-    check(&clock, &observer);
-    check(
-        &clock,
-        &Shut {
-            name: "window shut",
-            apply: "      window: {schedule: \"0 0 9 * * *\", duration: 1h}\n",
-            arguments: &[],
-            status: "WAITING_PRECONDITIONS",
-        },
-    );
+    let open = "    apply:\n";
+    let window = "    apply:\n      window: {schedule: \"0 0 9 * * *\", duration: 1h}\n";
+    let approval = "    requireApprovalBeforeApply: true\n    approvalTimeout: 3600s\n    apply:\n";
+    for shut in [
+        Shut { name: "observer", apply: open, asks: false, arguments: &["--observer"], status: "CONVERGING" },
+        Shut { name: "window shut", apply: window, asks: false, arguments: &[], status: "WAITING_PRECONDITIONS" },
+        Shut { name: "approval expired", apply: approval, asks: true, arguments: &[], status: "WAITING_MANUAL_APPROVAL" },
+    ] {
+        check(&clock, &shut);
+    }
 }
 
 #[test]
@@ -78,8 +85,14 @@ fn p2_a_start_that_was_decided_runs_once_when_every_gate_is_still_open() {
     assert_eq!(files.ledger().len(), 1);
 }
 
-/// Something that happens between commit and hand-over in a daemon that runs on.
-fn check_meanwhile(name: &str, meanwhile: impl FnOnce(&Scheduler)) {
+/// Something that happens between commit and hand-over: in a daemon that runs on, and in one that is killed right after it.
+fn check_meanwhile(name: &str, meanwhile: impl Fn(&Scheduler)) {
+    for dies in [false, true] {
+        check_meanwhile_in(name, &meanwhile, dies);
+    }
+}
+
+fn check_meanwhile_in(name: &str, meanwhile: &dyn Fn(&Scheduler), dies: bool) {
     let mut scheduler = Scheduler::stopped();
     let files = Files::new(scheduler.home());
     let held = scheduler.home().join("held");
@@ -93,7 +106,12 @@ fn check_meanwhile(name: &str, meanwhile: impl FnOnce(&Scheduler)) {
         applies[0]["id"].as_str().map(str::to_owned)
     });
     meanwhile(&scheduler);
-    std::fs::remove_file(&held).expect("it is held");
+    if dies {
+        scheduler.kill();
+        scheduler.run(&Start::default());
+    } else {
+        std::fs::remove_file(&held).expect("it is held");
+    }
     let first = wait::until(&format!("{name}: the end of the start"), || {
         let job = scheduler.json(&["jobs", "get", &job]);
         ["SUCCEEDED", "FAILED", "CANCELLED", "UNKNOWN"].iter().any(|end| job["status"] == *end).then_some(job)

@@ -9,11 +9,8 @@ use tests::{programs, skip};
 
 /// Runs a script of the example with our programs on the PATH.
 fn example(script: &str) -> String {
-    let path = std::env::join_paths(
-        std::iter::once(programs::directory().to_owned()).chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())),
-    );
     let script = programs::repository().join("examples/wrapper").join(script);
-    let output = Command::new(script).env("PATH", path.expect("a PATH can be made longer")).output().expect("the script can be started");
+    let output = Command::new(script).env("PATH", programs::path_after(programs::directory())).output().expect("the script can be started");
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{stderr}");
     assert!(stderr.contains("planning"), "{stderr}");

@@ -138,9 +138,7 @@ impl Estate {
         let file = directory.join(format!("{POISON}.pvn.yaml"));
         std::fs::write(file, in_directory(&text, POISON, &directory)).expect("a file can be written");
         // Commands of the examples name the wrapper without its place.
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let directories = std::iter::once(programs::directory().to_owned()).chain(std::env::split_paths(&path));
-        let path = std::env::join_paths(directories).expect("no directory has a colon in it");
+        let path = programs::path_after(programs::directory());
         Self { home, record, examples, path }
     }
 
