@@ -3,9 +3,9 @@
 //! which know the ways of delivery that the words of `runner` are for.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use tests::programs;
+use crate::house::{text, tracked};
 
 /// Crates whose rooms are looked at, by the directory of their sources.
 const CRATES: &[&str] = &["schema/src", "wrapper/src", "scheduler/engine/src", "scheduler/cli/src", "scheduler/src"];
@@ -16,19 +16,8 @@ const OWN_ROOMS: &[&str] = &["runner::cluster", "runner::local", "runner::router
 /// For each room those that it imports from.
 type Arrows = BTreeMap<String, BTreeSet<String>>;
 
-fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(directory).expect("sources can be listed").flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            sources(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            found.push(path);
-        }
-    }
-}
-
-/// The modules above a file, its own name last.
-fn module(root: &Path, file: &Path) -> Vec<String> {
+/// The modules above a file, its own name last. `root`: the directory of its crate's sources.
+fn module(root: &str, file: &Path) -> Vec<String> {
     let path = file.strip_prefix(root).expect("it is below its crate").with_extension("");
     path.iter().map(|part| part.to_string_lossy().into_owned()).collect()
 }
@@ -72,41 +61,35 @@ fn imports(text: &str, module: &[String]) -> Vec<Vec<String>> {
 
 /// The parts of `{a, b::{c, d}}` behind its first brace.
 fn top_level(list: &str) -> impl Iterator<Item = &str> {
+    let nesting = |byte| match byte {
+        '{' => 1,
+        '}' => -1,
+        _ => 0,
+    };
     let mut depth = 0;
     let end = list.find(|byte| {
-        depth += match byte {
-            '{' => 1,
-            '}' => -1,
-            _ => 0,
-        };
+        depth += nesting(byte);
         depth < 0
     });
     let mut depth = 0;
     list[..end.unwrap_or(list.len())].split(move |byte| {
-        depth += match byte {
-            '{' => 1,
-            '}' => -1,
-            _ => 0,
-        };
+        depth += nesting(byte);
         byte == ',' && depth == 0
     })
 }
 
 fn arrows(sources_of: &str) -> Arrows {
-    let root = programs::repository().join(sources_of);
-    let mut files = Vec::new();
-    sources(&root, &mut files);
-    let modules: BTreeSet<Vec<String>> = files.iter().map(|file| module(&root, file)).collect();
+    let files: Vec<_> = tracked(".rs").into_iter().filter(|path| path.starts_with(sources_of)).collect();
+    let modules: BTreeSet<Vec<String>> = files.iter().map(|file| module(sources_of, file)).collect();
     let mut arrows = Arrows::new();
     for file in &files {
-        let own = module(&root, file);
+        let own = module(sources_of, file);
         // What builds the crate imports everything, and tests may.
         if ["lib", "main", "bin"].contains(&own[0].as_str()) || own.iter().any(|part| part == "tests") {
             continue;
         }
-        let text = std::fs::read_to_string(file).expect("a source can be read");
         let to = arrows.entry(room(&own)).or_default();
-        for mut path in imports(&text, &own) {
+        for mut path in imports(&text(file), &own) {
             while !path.is_empty() && !modules.contains(&path) {
                 path.pop();
             }
@@ -164,7 +147,7 @@ fn a_circle_is_found() {
 
 #[test]
 fn the_arrows_of_the_scheduler_are_those_of_the_map() {
-    let map = std::fs::read_to_string(programs::repository().join("ARCHITECTURE.md")).expect("the map is there");
+    let map = text("ARCHITECTURE.md");
     let (_, table) = map.split_once("| room | imports from |").expect("the map has the table");
     let words = |cell: &str| -> BTreeSet<String> { cell.split('`').skip(1).step_by(2).map(str::to_owned).collect() };
     let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));

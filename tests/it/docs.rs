@@ -1,14 +1,9 @@
 //! The pages that no type emits say all that there is, and their links lead somewhere.
 
-use std::path::Path;
-
 use schema::status::{JobStatus, Reason, Status};
 use tests::programs::repository;
 
-fn text(path: impl AsRef<Path>) -> String {
-    let path = repository().join(path);
-    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
+use crate::house::{text, tracked};
 
 fn check(page: &str, words: impl IntoIterator<Item = String>) {
     let said = text(page);
@@ -23,18 +18,12 @@ fn every_status_and_reason_is_explained() {
     check("docs/convergence.md", statuses.chain(reasons).chain(JobStatus::ALL.iter().map(JobStatus::to_string)));
 }
 
-/// All that stands in the files below a directory.
-fn text_below(directory: &Path) -> String {
-    let paths = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
-    paths.map(|path| if path.is_dir() { text_below(&path) } else { text(path) }).collect()
-}
-
 #[test]
 fn every_rule_has_a_test_of_its_number() {
     let rules =
         text("docs/convergence.md").lines().filter(|line| line.split_once(". ").is_some_and(|(n, _)| n.parse::<u32>().is_ok())).count();
     assert!(rules >= 18, "{rules} rules");
-    let tests = text_below(&repository().join("scheduler/engine/tests/it"));
+    let tests: String = tracked(".rs").iter().filter(|path| path.starts_with("scheduler/engine/tests/it")).map(text).collect();
     let untested: Vec<_> = (1..=rules).filter(|rule| !tests.contains(&format!("fn rule_{rule:02}_"))).collect();
     assert!(untested.is_empty(), "rules without a test: {untested:?}");
 }

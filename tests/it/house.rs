@@ -8,15 +8,17 @@ use std::process::Command;
 use tests::programs::repository;
 
 /// Every file that git tracks, relative to the root.
-fn tracked(suffix: &str) -> Vec<PathBuf> {
+pub(crate) fn tracked(suffix: &str) -> Vec<PathBuf> {
     let output = Command::new("git").args(["ls-files", "-z"]).current_dir(repository()).output().expect("git can be started");
     assert!(output.status.success(), "not a git checkout");
     let names = String::from_utf8(output.stdout).expect("file names are UTF-8");
     names.split('\0').filter(|name| name.ends_with(suffix)).map(PathBuf::from).filter(|path| repository().join(path).is_file()).collect()
 }
 
-fn text(path: &Path) -> String {
-    std::fs::read_to_string(repository().join(path)).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+/// What stands in a file, named from the root.
+pub(crate) fn text(path: impl AsRef<Path>) -> String {
+    let path = repository().join(path);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// Program text of our own, without tests.
