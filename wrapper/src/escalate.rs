@@ -10,6 +10,10 @@ use crate::signals::Number;
 /// Time between two KILLs to what does not go away: it may be forking.
 const KILL_AGAIN: Duration = Duration::from_millis(100);
 
+/// The same signal again within this time is the same request: `timeout` sends it to its child and then to its process group, which
+/// has the child in it. Whoever means a second one takes longer, or sends another signal.
+const SAME_REQUEST: Duration = Duration::from_millis(5);
+
 /// What to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Send {
@@ -33,6 +37,8 @@ pub(crate) struct Escalation {
     /// Whether it was the scheduler that asked first: its request and the TERM that the kubelet sends for the same reason
     /// are one.
     cancelled: bool,
+    /// The signal by which somebody asked last, and when.
+    requested: Option<(Number, Instant)>,
     /// The signal by which somebody asked first, when neither the scheduler nor a deadline did.
     pub(crate) stopped_by: Option<Number>,
     /// Whether the declared timeout, or the one without output, ended it.
@@ -52,6 +58,7 @@ impl Escalation {
             kill_at: None,
             killed: false,
             cancelled: false,
+            requested: None,
             stopped_by: None,
             timed_out: false,
             killed_after_grace: false,
@@ -86,6 +93,12 @@ impl Escalation {
     pub(crate) fn signal(&mut self, number: Number, now: Instant) -> Option<Send> {
         let stops = number == Signal::TERM.as_raw() || number == Signal::INT.as_raw();
         let sent = if number == Signal::TERM.as_raw() { self.stop_signal } else { number };
+        if stops {
+            let before = self.requested.replace((number, now));
+            if before.is_some_and(|(same, at)| same == number && now < at + SAME_REQUEST) {
+                return None;
+            }
+        }
         match (stops, self.asked()) {
             (false, _) => Some(Send::Ask(sent)),
             // It was asked already, and many tools take a second request for "at once".
@@ -172,6 +185,18 @@ mod tests {
         assert_eq!(run.signal(INT, now + 9 * SECOND), Some(Send::Kill));
         run.tick(now + 11 * SECOND);
         assert!(!run.killed_after_grace);
+    }
+
+    #[test]
+    fn the_same_signal_sent_twice_at_once_is_one_request() {
+        let (mut run, now) = run(None, None);
+        let soon = now + SAME_REQUEST / 2;
+        assert_eq!(run.signal(TERM, now), Some(Send::Ask(INT)));
+        assert_eq!(run.signal(TERM, soon), None, "as `timeout` does it");
+        assert_eq!(run.signal(INT, soon), Some(Send::Kill), "another signal is another request");
+        let (mut run, now) = super::tests::run(None, None);
+        run.signal(TERM, now);
+        assert_eq!(run.signal(TERM, now + SAME_REQUEST), Some(Send::Kill), "and so is one that takes its time");
     }
 
     #[test]

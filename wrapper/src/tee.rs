@@ -30,6 +30,8 @@ pub(crate) struct Tee {
     last: Option<u8>,
     /// Bytes that were not shown because the reader was taken for dead, or because there is no room where they go.
     dropped: u64,
+    /// Those of them that no mark stands for yet where they are missing.
+    unmarked: u64,
     /// Why there is none.
     full: Option<Errno>,
 }
@@ -37,13 +39,16 @@ pub(crate) struct Tee {
 impl Tee {
     /// To this descriptor of ours.
     pub(crate) fn new(to: BorrowedFd<'static>) -> Self {
-        Self { to, writer: None, waiting: VecDeque::new(), taken_at: None, stalled: false, last: None, dropped: 0, full: None }
+        Self { to, writer: None, waiting: VecDeque::new(), taken_at: None, stalled: false, last: None, dropped: 0, unmarked: 0, full: None }
     }
 
     /// Shows the next piece, as far as the reader takes it; the rest waits.
     pub(crate) fn push(&mut self, bytes: &[u8], now: Instant) {
         if !self.waiting.is_empty() {
             self.flush(now);
+        }
+        if self.unmarked > 0 && !self.stalled {
+            self.mark(now);
         }
         let taken = if self.waiting.is_empty() { self.write(bytes) } else { 0 };
         let rest = &bytes[taken..];
@@ -55,10 +60,22 @@ impl Tee {
         }
         if self.stalled {
             self.dropped += rest.len() as u64;
+            self.unmarked += rest.len() as u64;
             return;
         }
         self.taken_at = self.taken_at.or(Some(now));
         self.waiting.extend(rest);
+    }
+
+    /// Says where something is missing, to a reader that takes something again: what follows would else go on in the middle of a line.
+    fn mark(&mut self, now: Instant) {
+        let missing = std::mem::take(&mut self.unmarked);
+        let last = self.waiting.back().copied().or(self.last);
+        let start = if last.is_some_and(|last| last != b'\n') { "\n" } else { "" };
+        let mark = format!("{start}[pvn-wrapper: {missing} bytes are missing here: nobody read for {} s]\n", STALLED_AFTER.as_secs());
+        self.taken_at = self.taken_at.or(Some(now));
+        self.waiting.extend(mark.as_bytes());
+        self.flush(now);
     }
 
     /// Shows what waits, as far as the reader takes it.
@@ -162,5 +179,43 @@ pub(crate) fn own(stream: schema::spool::Stream) -> BorrowedFd<'static> {
     match stream {
         schema::spool::Stream::Stdout => rustix::stdio::stdout(),
         schema::spool::Stream::Stderr => rustix::stdio::stderr(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    #[test]
+    fn what_a_reader_missed_is_marked_where_it_is_missing() {
+        let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::NONBLOCK).unwrap();
+        let to: std::os::fd::OwnedFd = writer;
+        // Never closed, as our own descriptors are not.
+        let to: &'static std::os::fd::OwnedFd = Box::leak(Box::new(to));
+        let mut tee = Tee::new(to.as_fd());
+        let start = Instant::now();
+        let much = vec![b'a'; 4 * WAITING_BYTES];
+        tee.push(&much, start);
+        tee.tick(start + STALLED_AFTER);
+        assert!(tee.is_stalled());
+        tee.push(b"missed\nmissed", start + STALLED_AFTER);
+        let mut reader = std::fs::File::from(reader);
+        let mut seen = Vec::new();
+        let mut read = |tee: &mut Tee| {
+            for _ in 0..1000 {
+                tee.flush(start + STALLED_AFTER);
+                let _ = reader.read_to_end(&mut seen);
+            }
+            String::from_utf8(seen.clone()).unwrap()
+        };
+        read(&mut tee);
+        tee.push(b"later\n", start + STALLED_AFTER);
+        let shown = read(&mut tee);
+        let whole = shown.trim_start_matches('a');
+        assert_eq!(whole, "\n[pvn-wrapper: 13 bytes are missing here: nobody read for 5 s]\nlater\n");
+        assert_eq!(tee.not_shown(), 13);
     }
 }

@@ -43,7 +43,7 @@ impl DeliveryTarget {
     /// This job at this scheduler, with the token that the environment names.
     pub(crate) fn of(url: &str, job: &str, environment: &[(OsString, OsString)]) -> Result<Self, String> {
         let bare = url.split_once("://").filter(|(scheme, _)| matches!(*scheme, "http" | "https"));
-        if bare.is_none_or(|(_, host)| host.is_empty() || host.contains(|c: char| c == '@' || c.is_whitespace())) {
+        if bare.is_none_or(|(_, host)| host.is_empty() || host.contains(|c: char| c == '@' || c.is_whitespace()) || !has_sound_port(host)) {
             return Err(format!("nothing is delivered: {} is no address such as `https://pvn.example.com:7780`", wire::URL_VARIABLE));
         }
         let tokens = BearerToken::of_environment(environment).ok_or_else(|| {
@@ -58,6 +58,18 @@ impl DeliveryTarget {
     pub(crate) fn base(&self) -> String {
         format!("{}/v1/jobs/{}", self.url, self.job)
     }
+}
+
+/// Whether the port of `host:port/path` is one, or left out. The client would take the usual one for a port that is none, and the token
+/// would go to whoever listens there.
+fn has_sound_port(host: &str) -> bool {
+    let authority = host.split(['/', '?', '#']).next().unwrap_or_default();
+    let after_name = match authority.strip_prefix('[') {
+        Some(rest) => rest.split_once(']').map(|(_, port)| port),
+        None => Some(authority.find(':').map_or("", |at| &authority[at..])),
+    };
+    let is_port = |port: &str| port.bytes().all(|digit| digit.is_ascii_digit()) && port.parse::<u16>().is_ok_and(|port| port > 0);
+    after_name.is_some_and(|port| port.is_empty() || port.strip_prefix(':').is_some_and(is_port))
 }
 
 /// A bundle of certificates that takes the place of the built-in authorities.
@@ -190,7 +202,8 @@ mod tests {
             let why = of(&all).unwrap_err();
             assert!(why.contains(missing) && why.contains("nothing is delivered"), "{why}");
         }
-        for url in ["x", "ftp://x", "http://", "http://a@b", "http://a b"] {
+        let ports = ["http://h:99999", "http://h:-1/p", "http://h:80a", "http://h:", "http://h:0", "http://h:+80", "http://[::1", "http://[::1]80"];
+        for url in ["x", "ftp://x", "http://", "http://a@b", "http://a b"].into_iter().chain(ports) {
             assert!(of(&[("PVN_API_URL", url), ("PVN_JOB_ID", "job-1"), ("PVN_TOKEN", "t")]).unwrap_err().contains("PVN_API_URL"), "{url}");
         }
         let target = of(&[("PVN_API_URL", "http://[::1]:80/"), ("PVN_JOB_ID", "job-1"), ("PVN_TOKEN", " t\n")]).unwrap().unwrap();
