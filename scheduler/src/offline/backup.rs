@@ -11,9 +11,12 @@
 //! `restore` finds what changed afterwards by the digests.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::ffi::OsStr;
+use std::fs::{File, Permissions};
 use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -96,9 +99,9 @@ pub async fn backup(arguments: &BackupArguments) -> anyhow::Result<String> {
     }
     let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let at = || format!("failed to write in {}", directory.display());
-    // Both are for our user alone, and go by themselves when this fails.
-    let home = tempfile::Builder::new().prefix(".pvn-backup-").tempdir_in(directory).with_context(at)?;
-    let copy = home.path().join(DATABASE);
+    // Both go by themselves when this fails.
+    let workshop = Workshop::open(directory).with_context(at)?;
+    let copy = workshop.home.path().join(DATABASE);
     let snapshot = store::snapshot(&database, &copy).await.map_err(no_backup)?;
     let key = with_key.then(|| place.key_file());
     if let Some(key) = &key
@@ -122,7 +125,7 @@ pub async fn backup(arguments: &BackupArguments) -> anyhow::Result<String> {
         },
         perhaps: snapshot.digests.into_iter().collect(),
     };
-    let partial = home.path().join("backup.tar");
+    let partial = workshop.home.path().join("backup.tar");
     let (copied, missing) = {
         let (partial, copy) = (partial.clone(), copy.clone());
         tokio::task::spawn_blocking(move || write(&partial, manifest, &copy, key.as_deref(), &blobs, &wanted)).await?.with_context(at)?
@@ -136,6 +139,46 @@ pub async fn backup(arguments: &BackupArguments) -> anyhow::Result<String> {
     let clear = "what jobs printed and left (output, plans, explanations) is in it in clear, and plans may hold secrets: let nobody read it \
                  who may not know those";
     Ok(format!("{}: {} MiB, {copied} blobs{lost}; {key}; {clear}", file.display(), size >> 20))
+}
+
+/// Where a backup is made, beside the file that it will be: its user's alone, since the database is in it in clear.
+struct Workshop {
+    home: tempfile::TempDir,
+    /// Locked for as long as the backup is made, by which another one knows.
+    _lock: File,
+}
+
+impl Workshop {
+    const PREFIX: &str = ".pvn-backup-";
+
+    /// A workshop younger than this may not be locked yet.
+    const SETTLED_AFTER: Duration = Duration::from_secs(60);
+
+    /// Makes one in `directory`, and removes those that killed backups left there.
+    fn open(directory: &Path) -> io::Result<Self> {
+        for left in std::fs::read_dir(directory)?.filter_map(|entry| Some(entry.ok()?.path())) {
+            let is_workshop = left.file_name().and_then(OsStr::to_str).is_some_and(|name| name.starts_with(Self::PREFIX));
+            if let Some(_lock) = is_workshop.then(|| Self::abandoned(&left)).flatten()
+                && let Err(error) = std::fs::remove_dir_all(&left)
+            {
+                tracing::warn!(%error, "failed to remove {}, which a backup left that was killed", left.display());
+            }
+        }
+        // Whatever the umask is.
+        let permissions = Permissions::from_mode(0o700);
+        let home = tempfile::Builder::new().prefix(Self::PREFIX).permissions(permissions).tempdir_in(directory)?;
+        let lock = File::open(home.path())?;
+        lock.try_lock()?;
+        Ok(Self { home, _lock: lock })
+    }
+
+    /// The lock of a workshop that nobody works in any more.
+    fn abandoned(path: &Path) -> Option<File> {
+        let directory = File::open(path).ok()?;
+        let changed_at = directory.metadata().ok()?.modified().ok()?;
+        let is_settled = changed_at.elapsed().is_ok_and(|age| age > Self::SETTLED_AFTER);
+        (is_settled && directory.try_lock().is_ok()).then_some(directory)
+    }
 }
 
 /// Adds to the error of a database that is damaged what can still be done.
@@ -222,4 +265,42 @@ fn append(tar: &mut tar::Builder<impl Write>, name: &str, size: u64, from: impl 
     header.set_size(size);
     header.set_entry_type(tar::EntryType::Regular);
     tar.append_data(&mut header, name, from.take(size))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use super::*;
+
+    fn names(directory: &Path) -> Vec<String> {
+        std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn d5_a_backup_is_made_where_nobody_else_can_look() {
+        let directory = tempfile::tempdir().unwrap();
+        let workshop = Workshop::open(directory.path()).unwrap();
+        assert_eq!(std::fs::metadata(workshop.home.path()).unwrap().permissions().mode() & 0o777, 0o700);
+        drop(workshop);
+        assert_eq!(names(directory.path()), [""; 0]);
+    }
+
+    #[test]
+    fn what_a_killed_backup_left_goes_with_the_next_one_and_what_one_works_in_does_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = |name: &str| directory.path().join(name);
+        let at_work = Workshop::open(directory.path()).unwrap();
+        for name in [".pvn-backup-killed", ".pvn-backup-begun", "other"] {
+            std::fs::create_dir(place(name)).unwrap();
+            std::fs::write(place(name).join(DATABASE), "states").unwrap();
+        }
+        let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1 << 30);
+        for old in [place(".pvn-backup-killed"), place("other"), at_work.home.path().to_owned()] {
+            File::open(old).unwrap().set_modified(long_ago).unwrap();
+        }
+        drop(Workshop::open(directory.path()).unwrap());
+        assert!(!place(".pvn-backup-killed").exists());
+        assert!(place(".pvn-backup-begun").exists() && place("other").exists() && at_work.home.path().exists());
+    }
 }
