@@ -28,7 +28,7 @@ const STARTED_AFTER: Duration = Duration::from_millis(50);
 
 /// How long after the second stop a wrapper may still be there before it is killed itself. More than the time in which it
 /// gives up on a child that cannot be killed (10 s).
-const WRAPPER_GRACE: Duration = Duration::from_secs(15);
+pub(super) const WRAPPER_GRACE: Duration = Duration::from_secs(15);
 
 /// How often a claim that is just being written is looked at again, and how many times: it takes microseconds.
 pub(super) const CLAIMING_LOOK: Duration = Duration::from_millis(10);
@@ -159,6 +159,8 @@ impl LocalInner {
                 },
                 Some(()) = stops.recv() => {
                     asked += 1;
+                    // One that somebody stopped would hear of nothing.
+                    wrapper.signal(Signal::CONT);
                     // Two of the same that arrive together count as one; the wrapper takes either for a stop.
                     wrapper.signal(if asked % 2 == 1 { Signal::TERM } else { Signal::INT });
                     if asked > 1 {

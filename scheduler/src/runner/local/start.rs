@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use super::command;
 use super::directory::{SpoolContents, SpoolDirectory};
 use super::process::Wrapper;
-use super::pursue::{ProcessesGone, TaskPhase};
+use super::pursue::{ProcessesGone, TaskPhase, WRAPPER_GRACE};
 use super::{End, JobSpec, LocalInner};
 use crate::blobs::{HandOver, unusable};
 
@@ -143,7 +143,8 @@ impl LocalInner {
             if self.followed.has(last) && directory.may_run()? {
                 return Ok(Some(format!(
                     "the apply {last} of this instance was given up and runs; it is waited for, and `pvnctl jobs cancel {last}` stops it \
-                     once more"
+                     once more, and kills it when asked again, its wrapper too within {} s",
+                    WRAPPER_GRACE.as_secs()
                 )));
             }
             if self.strays.has(last) || directory.may_run()? {

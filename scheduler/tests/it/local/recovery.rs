@@ -36,6 +36,21 @@ async fn p7_a_second_stop_kills_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn p7_a_wrapper_that_somebody_halted_hears_a_stop() {
+    let mut world = World::new().await;
+    let ready = world.file("ready");
+    let job = shell("a", &format!("echo $PPID > {}; exec sleep 60", ready.display()));
+    let id = job.job;
+    world.runner.start(job);
+    let wrapper = world.until_written(&ready).await.trim().parse().unwrap();
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(wrapper), nix::sys::signal::Signal::SIGSTOP).unwrap();
+    assert!(world.runner.stop(id));
+    let (_, end, gone) = world.ended().await;
+    let End::Reported(report) = end else { panic!("{end:?}") };
+    assert_eq!((report.signal.as_deref(), gone), (Some("SIGTERM"), true));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn p6_a_running_job_outlives_the_daemon_and_is_taken_up_by_the_next() {
     let mut world = World::new().await;
     let (ready, go) = (world.file("ready"), world.file("go"));
