@@ -6,7 +6,7 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Event;
+use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::Api;
 use kube::api::ListParams;
 use schema::id::JobId;
@@ -20,6 +20,7 @@ use super::follow::{JobFollower, UNSEEN_WITHIN};
 use super::hidden::SecretFinder;
 use super::lost_watch::LostWatch;
 use super::rights;
+use super::sight::event_words;
 use crate::compile::ClusterPlace;
 use crate::runner::{self, News, RunnerEvent};
 
@@ -207,7 +208,7 @@ impl Teller {
 
 impl JobFollower {
     /// Why nothing goes on with an object, in the words of whoever cannot go on: the newest warning about it.
-    pub(super) async fn warning(&self, name: &str) -> Option<StartBlocker> {
+    pub(super) async fn warning(&self, name: &str, pod: Option<&Pod>) -> Option<StartBlocker> {
         let events: Api<Event> = Api::namespaced(self.cluster.client.clone(), &self.record.place.namespace);
         let params = ListParams::default().fields(&format!("involvedObject.name={name},type=Warning")).limit(EVENTS_LIMIT);
         self.cluster.throttle.pass(self.record.is_apply).await;
@@ -217,7 +218,8 @@ impl JobFollower {
         let told = found.items.into_iter().filter(|event| event.reason.as_deref() != Some("FailedScheduling"));
         let event = told.max_by_key(|event| event.last_timestamp.as_ref().map(|at| at.0).or(event.event_time.as_ref().map(|at| at.0)))?;
         let (reason, message) = (event.reason.unwrap_or_default(), event.message.unwrap_or_default());
-        Some(StartBlocker::new(&reason, format!("{reason}: {message}")))
+        let said = event_words(pod, event.involved_object.field_path.as_deref(), &reason, &message);
+        Some(StartBlocker::new(&reason, said))
     }
 }
 

@@ -253,7 +253,7 @@ impl JobFollower {
         }
         match about(sight) {
             "" => None,
-            name => self.warning(name).await,
+            name => self.warning(name, sight.pod.as_ref()).await,
         }
     }
 
@@ -261,7 +261,7 @@ impl JobFollower {
         let Course { deleted, started, .. } = *course;
         // Only a scheduler that was away lets the cluster end it at its deadline.
         let asked_at = sight.pod.as_ref().and_then(asked_to_end);
-        let is_late = asked_at.zip(self.record.end_by).is_some_and(|(asked, by)| by_another_clock(asked) >= by);
+        let is_late = asked_at.zip(self.time_over_there(sight)).is_some_and(|(asked, by)| by_another_clock(asked) >= by);
         // What its wrapper left in the log has us end its Pod, unless somebody else did before.
         let ended_by_us = course.asked > 0 || course.over_time.is_some() || is_late || course.ended_for_its_line();
         let Record { container, tries_again, place, token, .. } = &self.record;

@@ -13,7 +13,7 @@ use super::course::Course;
 use super::follow::{AWAY_WITHIN, BEHIND_WITHIN, JobFollower};
 use super::sight::counts::{had_pods, is_complete_alone};
 use super::sight::tries::{has_unseen_end, last_run};
-use super::sight::{Sight, asked_to_end, by_another_clock, ended_when_asked, init_that_ran};
+use super::sight::{Sight, asked_to_end, by_another_clock, ended_when_asked, init_that_ran, time};
 use super::stop::with_stray;
 use crate::runner::evidence::{Exit, Never, OutcomeEvidence, Taken};
 
@@ -95,7 +95,8 @@ impl JobFollower {
         self.end_other_tries(sight).await;
         if let Some(exit) = &learned.exit {
             let is_late = self.late(exit, learned.taken.is_some(), course, sight);
-            learned.over_time = [is_late, self.asked_over_time(&learned, sight), learned.over_time].into_iter().flatten().min();
+            let by_our_clock = || is_late.into_iter().chain(learned.over_time).min();
+            learned.over_time = self.asked_over_time(&learned, sight).or_else(by_our_clock);
             let delivery = &self.inner.delivery;
             learned.delivered = delivery.accepted_report(self.job).await;
             let is_told = delivery.is_told(self.job) || (learned.delivered.is_some() && !learned.is_of_another_end());
@@ -113,8 +114,8 @@ impl JobFollower {
         (learned, gone && !is_missed && !course.others_run && course.stray.is_none())
     }
 
-    /// When its Pod was asked to end because its time was over, by the cluster's own clock: ours may be far ahead of it, and then what
-    /// ended because of that would seem to have ended before.
+    /// When its Pod was asked to end because its time was over, by the cluster's own clock. Ours may be far ahead of it, and then what
+    /// ended because of that would seem to have ended before; or behind, and what had ended long before would seem to have ended of it.
     fn asked_over_time(&self, learned: &OutcomeEvidence, sight: &Sight) -> Option<Timestamp> {
         learned.over_time?;
         last_run(sight, &self.record.container).and_then(asked_to_end).map(by_another_clock)
@@ -126,7 +127,14 @@ impl JobFollower {
         let ended = exit.ended_at?;
         let was_asked = || last_run(sight, &self.record.container).is_some_and(|pod| ended_when_asked(pod, ended));
         let is_because = (course.asked == 0 || course.over_time.is_some()) && (exit.code != 0 || (!is_taken && was_asked()));
-        self.record.end_by.filter(|by| ended >= *by && is_because)
+        self.time_over_there(sight).filter(|by| ended >= *by && is_because)
+    }
+
+    /// When its time is over by the cluster's own clock, by which its ends are told too.
+    pub(super) fn time_over_there(&self, sight: &Sight) -> Option<Timestamp> {
+        let made_at = sight.job.as_ref().and_then(|job| job.metadata.creation_timestamp.as_ref()).map(time);
+        let by_the_cluster = made_at.zip(self.record.timeout_ms).map(|(made_at, timeout)| made_at.plus_ms(timeout));
+        by_the_cluster.or(self.record.end_by)
     }
 }
 

@@ -42,9 +42,12 @@ pub(super) struct Record {
     pub(super) token: Option<String>,
     /// By when its command must have started.
     pub(super) start_by: Timestamp,
-    /// When its time is over, whether it started or not.
+    /// When its time is over, whether it started or not, by our clock.
     #[serde(default)]
     pub(super) end_by: Option<Timestamp>,
+    /// How much time it has from its Job's making on, milliseconds; `None` also where a version of before wrote this.
+    #[serde(default)]
+    pub(super) timeout_ms: Option<i64>,
     /// Whether its command was seen to run.
     #[serde(default)]
     pub(super) started: bool,
@@ -74,6 +77,7 @@ impl Record {
             token: None,
             start_by: now.plus_ms(i64::try_from(within.as_millis()).unwrap_or(i64::MAX)),
             end_by: spec.timeout_ms.map(|timeout| now.plus_ms(timeout)),
+            timeout_ms: spec.timeout_ms,
             started: false,
             pod: None,
             secrets: String::new(),
@@ -186,6 +190,7 @@ mod tests {
             token: None,
             start_by: Timestamp::from_millis(7),
             end_by: Some(Timestamp::from_millis(8)),
+            timeout_ms: Some(7),
             started: false,
             pod: None,
             secrets: String::new(),

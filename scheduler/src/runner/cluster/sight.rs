@@ -22,6 +22,7 @@ mod container;
 pub(super) mod counts;
 mod init;
 mod job_end;
+mod secretive;
 mod taken;
 pub(super) mod tries;
 mod words;
@@ -29,6 +30,7 @@ mod words;
 pub(super) use asked::{asked_to_end, by_another_clock, ended_when_asked};
 pub(super) use init::init_that_ran;
 pub(super) use job_end::{decided_by_job, is_failing, is_over, is_suspended_again};
+pub(super) use secretive::event_words;
 pub(super) use taken::taken;
 
 use asked::with_what_was_seen;
@@ -36,6 +38,7 @@ use container::{cannot_start, ended, last_end, never_made, runs, state, was_made
 use counts::had_pods;
 use init::{failed_init, init_failure, init_that_began, waits_for_init};
 use job_end::{end_of, ended_by_deadline, failure};
+use secretive::node_words;
 use taken::run_although_asked;
 use words::{disruption, waits_for, words};
 
@@ -264,7 +267,7 @@ fn look_at_pod(pod: &Pod, sight: &Sight, subject: SightSubject<'_>) -> SightOutc
         let since = main.and_then(state).and_then(|state| state.running.as_ref()?.started_at.as_ref());
         return SightOutcome::Running { since: since.map(time) };
     }
-    SightOutcome::Waiting(waits_for(status, main).or_else(|| waits_for_init(pod)))
+    SightOutcome::Waiting(waits_for(pod, status, main).or_else(|| waits_for_init(pod)))
 }
 
 /// Whether a node was chosen for a Pod: from then on its status is behind what happens there.
@@ -326,7 +329,8 @@ fn look_at_end(pod: &Pod, sight: &Sight, ended: &ContainerStateTerminated, subje
     let reason = ended.reason.as_deref().unwrap_or_default();
     let said = ended.message.as_deref().unwrap_or_default();
     if cannot_start(ended) && !subject.started {
-        return never(words(Some(reason), Some(said), "its container cannot be started"), false);
+        let why = node_words(pod, subject.container, Some(reason), Some(said), "its container cannot be started");
+        return never(why, false);
     }
     let signed = subject.signer.and_then(|(job, token)| evidence::in_signed_message(said, job, token));
     let message = match signed {
@@ -361,7 +365,7 @@ fn lost(why: &str, gone: bool) -> SightOutcome {
     SightOutcome::Over { learned: Box::new(OutcomeEvidence { lost: Some(why.to_owned()), ..OutcomeEvidence::default() }), gone }
 }
 
-fn time(time: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Time) -> Timestamp {
+pub(super) fn time(time: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Time) -> Timestamp {
     Timestamp::from_millis(time.0.as_millisecond())
 }
 

@@ -1,10 +1,11 @@
 //! The init containers of a Pod: what the user's own did may have effects, and is not done again. Pure. Called by `sight` and the
 //! job's task.
 
-use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, EnvVar, Pod, PodStatus, Volume};
-use kube::ResourceExt;
+use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod, PodStatus};
 
-use super::{asked_to_end, ended, runs, time, tries, words};
+use super::container::cannot_start;
+use super::secretive::{ReadIt, knows_a_secret, node_words, untold};
+use super::{asked_to_end, ended, runs, time, tries};
 use crate::runner::cluster::blockers::StartBlocker;
 use crate::runner::cluster::job;
 
@@ -46,32 +47,13 @@ pub(super) fn init_failure(pod: &Pod) -> Option<(&str, String)> {
     Some((container.name.as_str(), format!("its init container `{}` ended with {}: {said}", container.name, ended.exit_code)))
 }
 
-/// What an init container that failed said of itself. Nobody masks that, so that of one that knows a Secret is not told.
+/// What an init container that failed said of itself, or its node of it.
 fn said_by(pod: &Pod, container: &str, ended: &ContainerStateTerminated) -> String {
     let (reason, message) = (ended.reason.as_deref(), ended.message.as_deref());
-    // These words are its node's.
-    let is_of_node = matches!(reason, Some("StartError" | "ContainerCannotRun"));
-    if is_of_node || message.is_none() || !knows_a_secret(pod, container) {
-        return words(reason, message, "it failed");
+    if cannot_start(ended) || message.is_none() || !knows_a_secret(pod, container) {
+        return node_words(pod, container, reason, message, "it failed");
     }
-    let (name, namespace) = (pod.name_any(), pod.namespace().unwrap_or_default());
-    let words = words(reason, None, "it failed");
-    format!("{words} (it knows a Secret, so what it said is not told here: `kubectl logs {name} -c {container} -n {namespace}` shows it)")
-}
-
-/// Whether an init container has a Secret in its variables or in a volume.
-fn knows_a_secret(pod: &Pod, name: &str) -> bool {
-    let Some(spec) = &pod.spec else { return false };
-    let Some(container) = spec.init_containers.iter().flatten().find(|container| container.name == name) else { return false };
-    let is_secret = |volume: &Volume| {
-        let projected = volume.projected.iter().flat_map(|projected| projected.sources.iter().flatten());
-        volume.secret.is_some() || projected.into_iter().any(|source| source.secret.is_some())
-    };
-    let secrets: Vec<&str> = spec.volumes.iter().flatten().filter(|volume| is_secret(volume)).map(|volume| volume.name.as_str()).collect();
-    let in_variable = |variable: &EnvVar| variable.value_from.as_ref().is_some_and(|from| from.secret_key_ref.is_some());
-    container.env.iter().flatten().any(in_variable)
-        || container.env_from.iter().flatten().any(|from| from.secret_ref.is_some())
-        || container.volume_mounts.iter().flatten().any(|mount| secrets.contains(&mount.name.as_str()))
+    untold(pod, container, reason, ReadIt::InItsLog)
 }
 
 /// An init container of the user's own that began.
@@ -155,7 +137,8 @@ mod tests {
             let expected = "its init container `pre` ended with 3: Error (it knows a Secret, so what it said is not told here: \
                             `kubectl logs p -c pre -n n` shows it)";
             assert_eq!(said(knowing.clone(), "Error"), expected);
-            assert!(said(knowing, "StartError").ends_with("StartError: login with hunter22 refused"), "the words of its node");
+            let expected = "StartError (it knows a Secret, so what its node said is not told here: `kubectl describe pod p -n n` shows it)";
+            assert!(said(knowing, "StartError").ends_with(expected), "its node repeats the command, with the values in it");
         }
         let variable = json!({"env": [{"name": "K", "value": "v"}], "envFrom": [{"configMapRef": {"name": "c"}}]});
         for plain in [json!({}), variable, mounts("plain")] {

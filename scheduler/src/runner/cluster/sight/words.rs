@@ -1,8 +1,9 @@
 //! What a Pod's status says in words: why the cluster ended it, what keeps it from starting.
 
-use k8s_openapi::api::core::v1::{ContainerStatus, PodCondition, PodStatus};
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodCondition, PodStatus};
 
 use super::super::blockers::StartBlocker;
+use super::secretive::node_words;
 use super::state;
 
 pub(super) fn is_disrupted(condition: &PodCondition) -> bool {
@@ -29,7 +30,7 @@ pub(super) fn disruption(status: &PodStatus) -> Option<String> {
 }
 
 /// What keeps a Pod from starting.
-pub(super) fn waits_for(status: &PodStatus, main: Option<&ContainerStatus>) -> Option<StartBlocker> {
+pub(super) fn waits_for(pod: &Pod, status: &PodStatus, main: Option<&ContainerStatus>) -> Option<StartBlocker> {
     let unscheduled = status.conditions.iter().flatten().find(|condition| condition.type_ == "PodScheduled" && condition.status == "False");
     if let Some(condition) = unscheduled {
         let reason = condition.reason.as_deref().unwrap_or("Unschedulable");
@@ -40,7 +41,8 @@ pub(super) fn waits_for(status: &PodStatus, main: Option<&ContainerStatus>) -> O
         let Some(waiting) = state(container).and_then(|state| state.waiting.as_ref()) else { continue };
         if !matches!(waiting.reason.as_deref(), None | Some("ContainerCreating" | "PodInitializing")) {
             let reason = waiting.reason.as_deref().unwrap_or_default();
-            return Some(StartBlocker::new(reason, words(Some(reason), waiting.message.as_deref(), "its container waits")));
+            let said = node_words(pod, &container.name, Some(reason), waiting.message.as_deref(), "its container waits");
+            return Some(StartBlocker::new(reason, said));
         }
     }
     None
