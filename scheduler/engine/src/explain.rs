@@ -16,7 +16,7 @@ use crate::limiter::{Blocked, ConcurrencyLimiter, Holder};
 use crate::limits::LINGERING_FETCHES;
 use crate::standing::stops_once_more;
 use crate::state::{ApplyEnd, Approval, Job, State};
-use crate::step::in_words;
+use crate::step::{duration, in_words};
 
 /// The code of what waits for another channel, and of what was never released.
 const UPSTREAM_UNSTABLE: &str = "UPSTREAM_UNSTABLE";
@@ -318,6 +318,14 @@ impl CauseChain<'_> {
         self.say("JOB_WAITS", text, job.waits_since, job.starts_by());
     }
 
+    /// What a job does that began then. Whoever runs it keeps its timeout; ours is for one that does not.
+    fn runs(&self, job: &Job, began_at: Timestamp) -> String {
+        match job.timeout_ms.filter(|ms| began_at.plus_ms(*ms) <= self.now) {
+            Some(ms) => format!("is past its timeout of {} and is being stopped where it runs", duration(ms)),
+            None => "runs".to_owned(),
+        }
+    }
+
     fn job(&mut self, job: &Job) {
         let (kind, id) = (job.kind, job.id);
         let limit = match (job.deadline, job.started_at) {
@@ -332,7 +340,7 @@ impl CauseChain<'_> {
             (Some(StopReason::Person(who)), _) => ("JOB_STOPPING", format!("is being stopped for {who}"), stopped_at),
             (Some(StopReason::Deadline), _) => ("JOB_STOPPING", "is being stopped, it was overdue".to_owned(), stopped_at),
             (Some(StopReason::NotWanted), _) => ("JOB_STOPPING", "is being stopped, its answer is no longer wanted".to_owned(), stopped_at),
-            (None, Some(at)) => ("JOB_RUNNING", "runs".to_owned(), at),
+            (None, Some(at)) => ("JOB_RUNNING", self.runs(job, at), at),
             (None, None) => match job.waits.as_ref().filter(|wait| !wait.is_unseen) {
                 Some(wait) => return self.waits(job, wait),
                 None => ("JOB_STARTING", "is starting".to_owned(), job.decided_at),

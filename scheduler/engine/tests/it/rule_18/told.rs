@@ -109,3 +109,18 @@ fn rule_18_the_way_past_a_channel_that_has_another_version_is_a_release_to_both(
     let cause = told.causes.iter().find(|cause| cause.code == "UPSTREAM_UNSTABLE").unwrap();
     assert!(cause.message.contains("`pvnctl services push web --app a --channels staging,eu`"), "{}", cause.message);
 }
+
+#[test]
+fn rule_18_a_job_past_its_timeout_is_told_as_one_that_is_being_stopped() {
+    let mut it = Scenario::new(exit_code());
+    let job = it.start(Fetch).job;
+    it.begins(job);
+    let does = |it: &Scenario| {
+        let told = explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, Surroundings::default());
+        told.causes.into_iter().find(|cause| cause.code == "JOB_RUNNING").unwrap().message
+    };
+    it.until(599);
+    assert!(does(&it).contains("(attempt 1) runs; it is stopped if"), "{}", does(&it));
+    it.until(601);
+    assert!(does(&it).contains("(attempt 1) is past its timeout of 10m and is being stopped where it runs; "), "{}", does(&it));
+}
