@@ -26,7 +26,6 @@ use pvnctl::typed::Typed;
 use pvnctl::wait::{self, FailedIn, GoalVerdict};
 use pvnctl::when;
 use schema::api::LogEntry;
-use schema::shown::shell_path;
 use tokio::time::Instant;
 
 use crate::daemon::{Daemon, StartError};
@@ -174,8 +173,9 @@ impl Session {
             .map_err(|error| Failure::user(format!("cannot read the admin token in {}: {error}", data_dir.display())))?;
         let token = Token { text: token.trim().to_owned(), origin: file.display().to_string() };
         let client = Client::new(&server, None, Some(token))?;
-        let place = if address == USUAL { String::new() } else { format!("PVN_SERVER={server} ") };
-        console.typed = Typed::after(&format!("{place}PVN_DATA_DIR={}", shell_path(&data_dir)));
+        // Whoever copies a command may stand in another directory.
+        let token_file = std::path::absolute(&file).unwrap_or_else(|_| file.clone());
+        console.typed = Typed::reaching(Some(server.as_str()).filter(|_| address != USUAL), Some(&token_file), None);
         console.data(&story::banner(&server, &console.typed, console.colours_stdout()))?;
         console.flush()?;
         let is_new = !memory::is_there(&data_dir);

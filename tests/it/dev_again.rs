@@ -223,8 +223,12 @@ fn until_converged_is_no_success_where_somebody_released_something_else_than_the
     let again = dev.to_the_end(&given);
     ends(&again, 1);
     assert!(said(&again).contains("released and which is not what these files and --param say"), "{}", said(&again));
-    let next = " pvnctl services push site --app quickstart --param greeting=…`";
-    assert!(said(&again).contains(next) && said(&again).contains("type `PVN_SERVER="), "as it reaches this scheduler: {}", said(&again));
+    let next = " services push site --app quickstart --param greeting=…`";
+    assert!(
+        said(&again).contains(next) && said(&again).contains("type `pvnctl --server http"),
+        "as it reaches this scheduler: {}",
+        said(&again)
+    );
     // And what that leads to is what the files say, whoever made it.
     let mut dev = dev;
     dev.start(&given[1..]);
@@ -379,7 +383,7 @@ fn what_an_earlier_run_asked_is_told_with_the_commands_that_answer_it() {
     std::fs::write(&path, gated).expect("a file can be written");
     for _ in 0..2 {
         dev.start(&[]);
-        dev.prints("pvnctl services approve site --app quickstart --channel here --approval apr-");
+        dev.prints(" services approve site --app quickstart --channel here --approval apr-");
         dev.interrupt();
     }
 }

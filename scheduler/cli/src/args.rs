@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use clap::{Arg, Args, ValueEnum};
 
 use crate::failure::Failure;
+use crate::named::CommandTarget;
 
 /// Where a scheduler of this machine listens unless it is told otherwise.
 pub const USUAL_SERVER: &str = "http://127.0.0.1:7780";
@@ -118,6 +119,11 @@ impl ChannelArgument {
         let mut path = self.service.path();
         path.extend(["channels", &self.channel]);
         path
+    }
+
+    /// For the commands in what is told of it.
+    pub fn named(&self) -> CommandTarget<'_> {
+        CommandTarget { application: &self.service.app, service: &self.service.service, channel: &self.channel }
     }
 
     /// The same, and what follows it.

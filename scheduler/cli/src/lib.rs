@@ -12,6 +12,7 @@ pub mod diff;
 pub mod discover;
 pub mod failure;
 pub mod files;
+pub mod named;
 pub mod table;
 pub mod typed;
 pub mod wait;

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::ffi::OsString;
+use std::path::Path;
 
 use schema::shown::{shell_path, shell_word};
 
@@ -24,23 +25,23 @@ impl Default for Typed {
 }
 
 impl Typed {
-    /// With variables before it, as `PVN_DATA_DIR=d`.
-    pub fn after(variables: &str) -> Self {
-        Self(format!("{variables} {PROGRAM}"))
+    /// With flags for a server, unless it is the usual one, and for files. Flags go on in what the typed command suggests itself;
+    /// variables before it would not.
+    pub fn reaching(server: Option<&str>, token_file: Option<&Path>, ca_file: Option<&Path>) -> Self {
+        let mut typed = PROGRAM.to_owned();
+        typed += &server.map_or_else(String::new, |server| format!(" --server {}", shell_word(server)));
+        for (flag, file) in [("--token-file", token_file), ("--ca-file", ca_file)] {
+            typed += &file.map_or_else(String::new, |file| format!(" {flag} {}", shell_path(file)));
+        }
+        Self(typed)
     }
 
     /// With the flags that were given; what came from a variable stays set where people type. `environment` is `std::env::var_os`.
     pub fn with_flags(global: &Global, environment: fn(&str) -> Option<OsString>) -> Self {
-        let mut typed = PROGRAM.to_owned();
         let usual = environment("PVN_SERVER").filter(|set| !set.is_empty()).unwrap_or_else(|| USUAL_SERVER.into());
-        if usual != global.server.as_str() {
-            typed += &format!(" --server {}", shell_word(&global.server));
-        }
-        let ca_file = global.ca_file.as_ref().filter(|file| environment("PVN_CA_FILE").is_none_or(|set| set != file.as_os_str()));
-        for (flag, file) in [("--token-file", global.token_file.as_ref()), ("--ca-file", ca_file)] {
-            typed += &file.map_or_else(String::new, |file| format!(" {flag} {}", shell_path(file)));
-        }
-        Self(typed)
+        let server = Some(global.server.as_str()).filter(|server| usual != *server);
+        let ca_file = global.ca_file.as_deref().filter(|file| environment("PVN_CA_FILE").is_none_or(|set| set != file.as_os_str()));
+        Self::reaching(server, global.token_file.as_deref(), ca_file)
     }
 
     /// A command that begins with `pvnctl`.
@@ -74,10 +75,10 @@ mod tests {
         assert_eq!(once, "see `pvnctl --server http://h:1 jobs list`, or `pvnctl --version` and pvnctl");
         assert_eq!(typed.text(&once), once);
         assert_eq!(typed.command("pvnctl jobs list"), "pvnctl --server http://h:1 jobs list");
-        let after = Typed::after("PVN_DATA_DIR=d");
-        let once = after.text("`pvnctl jobs list`");
-        assert_eq!(once, "`PVN_DATA_DIR=d pvnctl jobs list`");
-        assert_eq!(after.text(&once), once);
+        let reaching = Typed::reaching(None, Some(Path::new("d d/t")), None);
+        let once = reaching.text("`pvnctl jobs list`");
+        assert_eq!(once, "`pvnctl --token-file 'd d/t' jobs list`");
+        assert_eq!(reaching.text(&once), once);
         assert_eq!(Typed::default().text("`pvnctl jobs list`"), "`pvnctl jobs list`");
     }
 }

@@ -1,6 +1,7 @@
 //! Log entries as lines for people: when, who, what, in colour on a terminal. Pure.
 
 use anstyle::{AnsiColor, Style};
+use pvnctl::named::CommandTarget;
 use pvnctl::typed::Typed;
 use schema::api::{LogEntry, Service, decision_flags};
 use schema::id::{ApplicationName, ChannelName, ServiceName};
@@ -46,9 +47,16 @@ pub(super) fn tell(entry: &LogEntry, typed: &Typed, colour: bool) -> Option<Stri
         (Some(application), None, _) => application.to_string(),
         (None, ..) => String::new(),
     };
+    let message = match (&entry.application, &entry.service, &entry.channel) {
+        (Some(application), Some(service), Some(channel)) => {
+            let (application, service, channel) = (application.as_str(), service.as_str(), channel.as_str());
+            CommandTarget { application, service, channel }.text(&entry.message)
+        }
+        _ => entry.message.clone(),
+    };
     let what = match status {
-        Some(status) => format!("{tone}{status}{tone:#} {}", entry.message),
-        None => format!("{tone}{}{tone:#}", entry.message),
+        Some(status) => format!("{tone}{status}{tone:#} {message}"),
+        None => format!("{tone}{message}{tone:#}"),
     };
     // The time of day, to the tenth of a second: RFC 3339 has it at a fixed place.
     let at = entry.at.to_string();
@@ -88,6 +96,8 @@ fn answers(application: &ApplicationName, service: &ServiceName, channel: &Chann
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use schema::time::Timestamp;
     use serde_json::json;
 
@@ -109,7 +119,10 @@ mod tests {
     }
 
     fn check(kind: &str, message: &str, data: Value, expected: &str) {
-        assert_eq!(tell(&entry(kind, message, data), &Typed::after("PVN_DATA_DIR=d"), false).as_deref(), Some(expected));
+        assert_eq!(
+            tell(&entry(kind, message, data), &Typed::reaching(None, Some(Path::new("/d/t")), None), false).as_deref(),
+            Some(expected)
+        );
     }
 
     #[test]
@@ -138,7 +151,7 @@ mod tests {
             "approval.asked",
             "approval `qa` is asked for web-1",
             json!({"approval": "apr-00000000000000000000000000000001", "planDigest": "sha256:ab"}),
-            "22:13:20.1 shop/web eu              approval `qa` is asked for web-1\n           see it:  PVN_DATA_DIR=d pvnctl services get web --app shop\n           approve: PVN_DATA_DIR=d pvnctl services approve web --app shop --channel eu --approval apr-00000000000000000000000000000001 --plan-digest sha256:ab\n",
+            "22:13:20.1 shop/web eu              approval `qa` is asked for web-1\n           see it:  pvnctl --token-file /d/t services get web --app shop\n           approve: pvnctl --token-file /d/t services approve web --app shop --channel eu --approval apr-00000000000000000000000000000001 --plan-digest sha256:ab\n",
         );
     }
 

@@ -7,6 +7,7 @@ use schema::api::Service;
 use super::Goal;
 use crate::console::Console;
 use crate::failure::Failure;
+use crate::named::told;
 use crate::table::{self, Table, one_line};
 use crate::when;
 
@@ -113,7 +114,7 @@ impl WaitProgress {
             for instance in goal.wanted(service) {
                 let key = format!("{}/{} in {}", service.application, service.name, instance.channel);
                 let reason = instance.reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
-                let line = format!("{key}: {}{reason}: {}", instance.status, one_line(&instance.message));
+                let line = format!("{key}: {}{reason}: {}", instance.status, one_line(&told(service, instance)));
                 if self.said.get(&key) != Some(&line) {
                     console.say(&line)?;
                     self.said.insert(key, line);
@@ -136,7 +137,7 @@ fn live(goals: &[Goal], seen: &[Option<Service>]) -> Table {
                 table::status(instance.status),
                 instance.desired_version.as_deref().unwrap_or_default().into(),
                 when::ago(instance.since, now).into(),
-                instance.message.as_str().into(),
+                told(service, instance).into(),
             ]);
         }
     }

@@ -8,6 +8,7 @@ use schema::status::Status;
 use super::goal::{FailedIn, Goal};
 use crate::client::Client;
 use crate::failure::Failure;
+use crate::named::told;
 use crate::when;
 
 /// That nobody waits for a channel any more.
@@ -25,7 +26,7 @@ pub(super) fn failed(service: &Service, channels: &[FailedIn]) -> Failure {
             None => {
                 let instance = service.channels.iter().find(|instance| instance.channel.as_str() == failed.channel);
                 let reason = instance.and_then(|instance| instance.reason).map(|reason| format!(" ({reason})")).unwrap_or_default();
-                format!("{} FAILED{reason}: {}", failed.channel, instance.map_or("", |instance| instance.message.as_str()))
+                format!("{} FAILED{reason}: {}", failed.channel, instance.map_or_else(String::new, |instance| told(service, instance)))
             }
         })
         .collect();
@@ -77,7 +78,7 @@ pub(super) fn silent(client: &Client, timeout: Duration, any_more: bool) -> Fail
 /// The channels of a goal that are still open, each in words with what it waits for.
 pub fn open(goal: &Goal, service: &Service) -> Vec<String> {
     let said = |instance: &Instance| {
-        format!("{}/{} in {} is {}: {}", service.application, service.name, instance.channel, instance.status, instance.message)
+        format!("{}/{} in {} is {}: {}", service.application, service.name, instance.channel, instance.status, told(service, instance))
     };
     still_open(goal, service).map(said).collect()
 }

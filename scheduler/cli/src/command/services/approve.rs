@@ -86,7 +86,7 @@ fn agreed(
     let version = now.desired_version.as_deref().map_or_else(String::new, |version| format!(" of {version}"));
     console.say(&format!("{} asks for approval{name}{version}:", instance.say()))?;
     if asked.explanation.is_none() {
-        console.say(&one_line(&now.message))?;
+        console.say(&one_line(&instance.named().text(&now.message)))?;
     }
     console.talk(&decision::asked(asked))?;
     if !others.is_empty() {

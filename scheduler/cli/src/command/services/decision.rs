@@ -101,7 +101,7 @@ pub(super) async fn send(
         decided.and_then(|approval| approval.version.as_deref()).map_or_else(String::new, |version| format!(" {}", one_line(version)));
     let line = format!("{done} {}/{}{version} in {channels}{of}; ", service.app, service.service);
     let whose = if others.is_empty() { "it".to_owned() } else { format!("{} in {}", service.service, instance.channel) };
-    console.done(&now, &format!("{line}{whose} is {}: {}", now.status, now.message))
+    console.done(&now, &format!("{line}{whose} is {}: {}", now.status, instance.named().text(&now.message)))
 }
 
 /// An approval in a few words: its name, its plan, and how many have said yes while that is not enough.

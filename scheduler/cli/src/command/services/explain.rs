@@ -34,28 +34,10 @@ fn commands(told: &[String], shown: &str, instance: &ChannelArgument, typed: &Ty
     let quoted = told.iter().flat_map(|text| text.split('`').skip(1).step_by(2));
     for quoted in quoted.filter(|quoted| quoted.starts_with("pvnctl ")) {
         let as_it_stands = || Some(typed.command(quoted)).filter(|command| !shown.contains(command));
-        let command = with_names(quoted, instance).map(|command| typed.command(&command)).or_else(as_it_stands);
+        let command = instance.named().command(quoted).map(|command| typed.command(&command)).or_else(as_it_stands);
         commands.extend(command.filter(|command| !commands.contains(command)));
     }
     commands
-}
-
-/// A command about a service without the names that it needs, with them.
-fn with_names(command: &str, instance: &ChannelArgument) -> Option<String> {
-    let rest = command.strip_prefix("pvnctl services ")?;
-    let (verb, flags) = rest.split_once(' ').unwrap_or((rest, ""));
-    let of_channel = match verb {
-        "retry" | "resume" | "pause" => " --channel ",
-        // Nobody who asks about one channel means to release to the others, too.
-        "rollback" | "push" => " --channels ",
-        _ => return None,
-    };
-    if !flags.is_empty() && !flags.starts_with("--") {
-        return None;
-    }
-    let (service, channel) = (&instance.service, instance.channel.as_str());
-    let flags = if flags.is_empty() { String::new() } else { format!(" {flags}") };
-    Some(format!("pvnctl services {verb} {} --app {}{of_channel}{channel}{flags}", service.service, service.app))
 }
 
 fn page(instance: &ChannelArgument, explanation: &Explanation, paper: &Paper) -> String {

@@ -10,6 +10,7 @@ use crate::args::ServiceArgument;
 use crate::client::Client;
 use crate::console::{Console, Paper};
 use crate::failure::Failure;
+use crate::named::told;
 use crate::table::{self, Cell, Table, Tone, harmless, one_line};
 use crate::when;
 
@@ -31,7 +32,7 @@ pub(super) async fn perform(arguments: &Arguments, client: &Client, console: &mu
 fn page(service: &Service, paper: &Paper) -> String {
     let version = service.version.as_ref().map_or_else(|| "no release yet".to_owned(), |version| format!("version {version}"));
     let mut text = paper.heading(&format!("{}/{}, {version}", service.application, service.name));
-    text += &paper.table(&channels(&service.channels));
+    text += &paper.table(&channels(service));
     for instance in &service.channels {
         text += &objects(instance, paper);
         for info in &instance.info {
@@ -46,10 +47,10 @@ fn page(service: &Service, paper: &Paper) -> String {
     text
 }
 
-fn channels(instances: &[Instance]) -> Table {
+fn channels(service: &Service) -> Table {
     let now = when::now();
     let mut table = Table::new(["CHANNEL", "RUNTIME", "STATUS", "REASON", "VERSION", "SINCE", "NEXT", "MESSAGE"]);
-    for instance in instances {
+    for instance in &service.channels {
         table.row([
             (&instance.channel).into(),
             (&instance.runtime).into(),
@@ -58,7 +59,7 @@ fn channels(instances: &[Instance]) -> Table {
             instance.desired_version.as_deref().unwrap_or_default().into(),
             when::ago(instance.since, now).into(),
             instance.next_action_at.map(|at| when::until(at, now)).unwrap_or_default().into(),
-            instance.message.as_str().into(),
+            told(service, instance).into(),
         ]);
     }
     table

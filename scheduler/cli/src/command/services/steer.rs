@@ -19,5 +19,5 @@ pub(super) async fn perform(what: &str, instance: &ChannelArgument, client: &Cli
         _ if now.status == Status::Converged => "nothing to apply again, and nothing that was given up is waited for any more",
         _ => "trying again",
     };
-    console.done(&now, &format!("{done}: {}; it is {}: {}", instance.say(), now.status, now.message))
+    console.done(&now, &format!("{done}: {}; it is {}: {}", instance.say(), now.status, instance.named().text(&now.message)))
 }
