@@ -133,7 +133,23 @@ impl TextSecrets<'_> {
                     self.walk(item, &format!("{path}/{}", name_of(item).unwrap_or(&index.to_string())));
                 }
             }
-            NodeKind::Mapping(entries) => entries.iter().for_each(|entry| self.entry(entry, path)),
+            NodeKind::Mapping(entries) => {
+                entries.iter().for_each(|entry| self.entry(entry, path));
+                self.after_commas(entries);
+            }
+        }
+    }
+
+    /// What stands behind a comma in the value, where it is not quoted: `{rawSecret: first,second}` is a field of its own to YAML.
+    fn after_commas(&mut self, entries: &[MappingEntry]) {
+        if !entries.iter().any(|entry| is_raw_secret(&entry.key)) {
+            return;
+        }
+        for entry in entries {
+            let after_key = self.text.get(entry.key_span.end..).unwrap_or_default().trim_start();
+            if entry.value.span.is_empty() && !after_key.starts_with(':') {
+                self.secrets.push(Secret { span: entry.key_span.clone(), path: String::new(), value: entry.key.clone() });
+            }
         }
     }
 
@@ -195,13 +211,27 @@ impl TextSecrets<'_> {
         if let Some(colon) = colon.filter(|colon| *colon <= span.start || span.is_empty()) {
             let line_end = self.text[colon..].find('\n').map_or(self.text.len(), |at| colon + at);
             let blank = self.text[colon..].len() - self.text[colon..].trim_start().len();
-            let end = if span.is_empty() { line_end } else { span.end };
+            let end = if span.is_empty() { line_end } else { comment_after(self.text, span).map_or(span.end, |comment| comment.end) };
             self.secrets.push(Secret { span: (colon + blank).min(end)..end, path, value });
         } else {
             // An alias: what it stands for is written where the anchor is.
             self.secrets.push(Secret { span: span.clone(), path, value });
         }
     }
+}
+
+/// Whether a value is written without quotes and in one piece, so that ` #` ends it.
+fn is_plain(written: &str) -> bool {
+    !written.starts_with(['"', '\'', '|', '>', '&', '*', '!'])
+}
+
+/// The comment behind a value without quotes, which may have been meant as a part of it.
+pub(super) fn comment_after(text: &str, value: &Range<usize>) -> Option<Range<usize>> {
+    let rest = text.get(value.end..)?;
+    let line = &rest[..rest.find('\n').unwrap_or(rest.len())];
+    let comment = line.trim_start();
+    let is_comment = is_plain(text.get(value.clone())?) && comment.starts_with('#') && comment.len() < line.len();
+    is_comment.then(|| value.end + line.len() - comment.len()..value.end + line.trim_end().len())
 }
 
 /// The name by which people know an item of a list.
@@ -271,8 +301,11 @@ fn after_raw_secret(line: &str) -> Option<usize> {
 fn with_raw_secret(text: &str) -> Option<usize> {
     let at = after_raw_secret(text)?;
     let rest = &text[at..];
-    let is_field =
-        rest.starts_with('=') || text[..at].ends_with(|c: char| c == ':' || (c.is_whitespace() && text[..at].trim_end().ends_with(':')));
+    // The colon may have been forgotten.
+    let is_key = text.split_whitespace().next().is_some_and(is_raw_secret) && text[..at].ends_with(char::is_whitespace);
+    let is_field = is_key
+        || rest.starts_with('=')
+        || text[..at].ends_with(|c: char| c == ':' || (c.is_whitespace() && text[..at].trim_end().ends_with(':')));
     is_field.then(|| at + (rest.len() - rest.trim_start_matches([' ', '\t', '"', '\'', '=']).len()))
 }
 

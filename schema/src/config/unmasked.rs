@@ -1,21 +1,36 @@
-//! Secrets that are not masked in what jobs print: those in configs that are too short, and those of a cluster that only files hold.
-//! Told as warnings by `configs apply` and `validate`.
+//! Secrets that are not masked in what jobs print: those in configs that are too short, what a comment cuts off from one, and those of a
+//! cluster that only files hold. Told as warnings by `configs apply` and `validate`.
 
+use super::secrets::comment_after;
 use super::{Body, Document, Env, EnvValueKind, Exec, RuntimeKind, TaskConfig};
 use crate::check::pointer_segment;
 use crate::diagnostic::Diagnostic;
 use crate::mask::SHORTEST_BYTES;
 use crate::yaml::{NodeKind, YamlNode};
 
-/// One warning for each `rawSecret` that is written as it stands and too short, and for each Secret that is mounted and no variable.
+/// What is wrong with a `rawSecret` as it is written.
+enum WrittenFlaw {
+    Short,
+    /// YAML takes its end for a comment.
+    Cut,
+}
+
+/// One warning for each `rawSecret` that is written as it stands and too short, or cut by a comment, and for each Secret that is mounted
+/// and no variable.
 pub fn unmasked_secrets<'a>(documents: impl IntoIterator<Item = &'a Document>) -> Vec<Diagnostic> {
     let mut warnings = Vec::new();
     for document in documents {
         let mut found = Vec::new();
-        walk(&document.tree, &mut String::new(), &mut found);
-        warnings.extend(found.into_iter().map(|pointer| {
-            let message = format!("this secret is not masked in what jobs print: it is shorter than {SHORTEST_BYTES} bytes");
-            document.problem(&pointer, message).help("use a longer secret; one that short would black out ordinary words")
+        walk(&document.tree, &document.source.text, &mut String::new(), &mut found);
+        warnings.extend(found.into_iter().map(|(pointer, flaw)| match flaw {
+            WrittenFlaw::Short => {
+                let message = format!("this secret is not masked in what jobs print: it is shorter than {SHORTEST_BYTES} bytes");
+                document.problem(&pointer, message).help("use a longer secret; one that short would black out ordinary words")
+            }
+            WrittenFlaw::Cut => {
+                let message = "this secret ends before ` #`: what follows is a comment, which no job gets and nothing masks".to_owned();
+                document.problem(&pointer, message).help("put the whole value in quotes, or the comment on a line of its own")
+            }
         }));
         warnings.extend(mounted(document));
     }
@@ -54,14 +69,14 @@ fn is_variable(env: &Env, secret: &str) -> bool {
 }
 
 /// The pointers to them. No deeper than `yaml::DEPTH_LIMIT`.
-fn walk(node: &YamlNode, pointer: &mut String, found: &mut Vec<String>) {
+fn walk(node: &YamlNode, written: &str, pointer: &mut String, found: &mut Vec<(String, WrittenFlaw)>) {
     let length = pointer.len();
     match &node.kind {
         NodeKind::Scalar { .. } => {}
         NodeKind::List(items) => {
             for (index, item) in items.iter().enumerate() {
                 pointer_segment(pointer, &index.to_string());
-                walk(item, pointer, found);
+                walk(item, written, pointer, found);
                 pointer.truncate(length);
             }
         }
@@ -71,10 +86,13 @@ fn walk(node: &YamlNode, pointer: &mut String, found: &mut Vec<String>) {
                 match &entry.value.kind {
                     NodeKind::Scalar { text, .. } if entry.key == "rawSecret" => {
                         if (1..SHORTEST_BYTES).contains(&text.len()) && !text.contains("{{") {
-                            found.push(pointer.clone());
+                            found.push((pointer.clone(), WrittenFlaw::Short));
+                        }
+                        if comment_after(written, &entry.value.span).is_some() {
+                            found.push((pointer.clone(), WrittenFlaw::Cut));
                         }
                     }
-                    _ => walk(&entry.value, pointer, found),
+                    _ => walk(&entry.value, written, pointer, found),
                 }
                 pointer.truncate(length);
             }

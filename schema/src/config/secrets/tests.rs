@@ -38,6 +38,14 @@ const SPELLINGS: &[(&str, &str)] = &[
     ("# rawSecret: hunter2-secret\nB: 1\n", "B: 1\n"),
     ("env:\r\n  A:\r\n    rawSecret: hunter2-secret\r\n  B: 1\r\n", "  B: 1\r\n"),
     ("env:\n  ü: {rawSecret: hunter2-secret, ö: \"ä\"}\n", "ö: \"ä\"}"),
+    // Not in quotes, so that YAML ends the value before what its writer thinks.
+    ("env:\n  A:\n    rawSecret: first #hunter2-secret\n  B: 1\n", "  B: 1\n"),
+    ("env:\n  A:\n    rawSecret: first\n      second # hunter2-secret\n  B: 1\n", "  B: 1\n"),
+    ("env:\n  A: {rawSecret: first,hunter2-secret}\n  B: 1\n", "A: {rawSecret: "),
+    ("env:\n  A: {rawSecret: first, hunter2-secret, value: x}\n  B: 1\n", ", value: x}\n"),
+    // The colon is missing.
+    ("env:\n  A: {rawSecret hunter2-secret}\n  B: 1\n", "A: {rawSecret "),
+    ("env:\n  A:\n    rawSecret hunter2-secret\n  B: 1\n", "    rawSecret "),
     // No YAML at all.
     ("env:\n  A: {rawSecret: \"hunter2-secret}\n", "env:\n  A: "),
     ("env:\n  A:\n    rawSecret: |\n    \thunter2-secret\n  B: [\n", "  B: [\n"),
@@ -97,6 +105,10 @@ fn no_problem_shows_a_secret() {
         "      env: {A: {rawSecrte: hunter2-secret}}\n",
         "      env: {A: {rawSecret: hunter2-secret}, A: {value: x}}\n",
         "      env: {A: {rawSecret: [hunter2-secret]}}\n",
+        "      env: {A: {rawSecret: first,hunter2-secret}}\n",
+        "      env: {A: {rawSecret hunter2-secret}}\n",
+        "      env:\n        A:\n          rawSecret hunter2-secret\n",
+        "      env:\n        A:\n          rawSecrt hunter2-secret\n",
         "      env: {A: {rawSecret: {x: hunter2-secret}}}\n",
         "      env: {A: {secret: hunter2-secret}}\n",
         "      env: {A: {secret: {value: hunter2-secret}}}\n",

@@ -45,6 +45,22 @@ fn a_secret_that_is_too_short_to_be_masked_is_told_and_not_shown() {
 }
 
 #[test]
+fn a_secret_that_a_comment_cuts_is_told_and_what_is_cut_off_not_shown() {
+    let text = "runtime:\n  name: r\n  custom:\n    proxyRuntime: {runtime: local}\n    apply:\n      taskConfig: {program: {name: a, cmd: [x]}}\n      \
+                env:\n        A:\n          rawSecret: firstpart #hunter2\n        B:\n          rawSecret: 'quoted #hunter2'  # why\n        C:\n          \
+                rawSecret: first#hunter2\n";
+    let told = unmasked_secrets(&documents(text));
+    let lines: Vec<_> = told.iter().map(|warning| format!("{}: {}", warning.path, warning.message)).collect();
+    assert_eq!(
+        lines,
+        [
+            "runtime.custom.apply.env.A.rawSecret: this secret ends before ` #`: what follows is a comment, which no job gets and nothing masks"
+        ]
+    );
+    assert!(!told[0].render(false).contains("hunter2") && !told[0].render(false).contains("firstpart"), "{}", told[0].render(false));
+}
+
+#[test]
 fn a_secret_that_only_files_hold_is_told_where_it_is_mounted() {
     let task = |env: &str| {
         format!(
