@@ -28,7 +28,7 @@ pub(super) struct EarlierVersions {
 impl EarlierVersions {
     /// Notes a channel that had nothing before.
     pub(super) fn lacks(&mut self, name: &ChannelName, state: Option<&State>) {
-        let usual = "was never converged at an earlier version than what it pursues";
+        let usual = "was never converged at an earlier version than what it pursues, as far back as releases are kept";
         if state.is_some_and(|state| state.standing().status == Status::Failed) {
             self.failed.push(format!("`{name}` is FAILED and {usual}"));
         }
