@@ -28,9 +28,9 @@ mod value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use config::{Application, Body, Document, Service};
 use engine::desired::Desired;
 use schema::api::{Diagnostic, PushRequest};
-use schema::config::{Application, Body, Document, Service};
 use schema::id::{ChannelName, ReleaseId, RuntimeName};
 use schema::time::Timestamp;
 use serde::{Deserialize, Serialize};

@@ -11,9 +11,8 @@ mod problem;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-pub(crate) use checker::{Checker, SchemaNode};
-pub use problem::nearest_first;
-pub(crate) use problem::{Notation, Problem, ValueFault, cut, nearest, pointer_segment, quoted};
+pub use checker::{Checker, SchemaNode};
+pub use problem::{Notation, Problem, ValueFault, cut, nearest, nearest_first, pointer_segment, quoted};
 
 use crate::mask::Secrets;
 use crate::output::{FetchOutput, GetInfoOutput, OUTPUT_LIMIT_BYTES};

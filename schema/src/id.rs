@@ -21,7 +21,7 @@ pub struct ParseError {
 }
 
 const HEX_RULE: &str = "it must be the prefix and 32 lower-case hexadecimal digits";
-pub(crate) const NAME_RULE: &str =
+pub const NAME_RULE: &str =
     "names are 1 to 63 characters: lower-case letters, digits and `-`, starting with a letter and not ending with `-`";
 /// SHA-256 of no bytes at all. Source: FIPS 180-4; a test holds it against the implementation.
 const EMPTY: [u8; 32] = [

@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::house::{text, tracked};
 
 /// Crates whose rooms are looked at, by the directory of their sources.
-const CRATES: &[&str] = &["schema/src", "wrapper/src", "scheduler/engine/src", "scheduler/cli/src", "scheduler/src"];
+const CRATES: &[&str] = &["schema/src", "schema/config/src", "wrapper/src", "scheduler/engine/src", "scheduler/cli/src", "scheduler/src"];
 
 /// Modules below the top that are rooms of their own.
 const OWN_ROOMS: &[&str] = &["runner::cluster", "runner::local", "runner::router"];

@@ -6,7 +6,7 @@ use tests::programs;
 fn published(name: &str) -> Value {
     let path = programs::repository().join("images/kubernetes").join(name);
     let text = std::fs::read_to_string(path).expect("it is there");
-    schema::yaml::parse(&text).expect("it is YAML").expect("it holds an object").to_json()
+    config::yaml::parse(&text).expect("it is YAML").expect("it holds an object").to_json()
 }
 
 #[test]

@@ -11,9 +11,9 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use config::diagnostic::Diagnostic;
+use config::{self, Document, FILE_LIMIT_BYTES};
 use schema::api::{self, ConfigFile};
-use schema::config::{self, Document, FILE_LIMIT_BYTES};
-use schema::diagnostic::Diagnostic;
 
 /// Most bytes of all files together: what the server takes in one request (64 MiB), less room for the JSON around them.
 pub const TOTAL_LIMIT_BYTES: usize = 60 << 20;

@@ -3,12 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use config::selector::Selector;
+use config::{Application, ChannelGroup, ChannelRuntime, ChannelTemplate, Constant, Env, Label, Policy, Precondition, TemplateRuntime};
 use engine::desired::Gate;
-use schema::config::{
-    Application, ChannelGroup, ChannelRuntime, ChannelTemplate, Constant, Env, Label, Policy, Precondition, TemplateRuntime,
-};
 use schema::id::{ApplicationName, ChannelName, ConnectionName, GroupName, RuntimeName};
-use schema::selector::Selector;
 
 use super::configs::Configs;
 use super::nearest;

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use schema::config::{CustomRuntime, Runtime, RuntimeKind, Service};
+use config::{CustomRuntime, Runtime, RuntimeKind, Service};
 use schema::id::ApplicationName;
 
 use super::channels::{self, Channel};

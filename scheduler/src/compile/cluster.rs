@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use schema::config::{KubernetesRuntime, Medium, ProxyRuntime, ResourceList, Runtime, RuntimeKind, SecurityContext, TaskConfig};
+use config::{KubernetesRuntime, Medium, ProxyRuntime, ResourceList, Runtime, RuntimeKind, SecurityContext, TaskConfig};
 use schema::id::{BlobId, RuntimeName};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -173,7 +173,8 @@ pub(super) fn task_job(task: &TaskConfig, texts: TaskTexts, place: &DocumentFiel
     if let Some(context) = &task.security_context {
         container.insert("securityContext".to_owned(), said(context));
     }
-    let mount = |volume: &schema::config::Volume| json!({"name": volume.name, "mountPath": volume.mount.mount_path, "readOnly": volume.mount.read_only});
+    let mount =
+        |volume: &config::Volume| json!({"name": volume.name, "mountPath": volume.mount.mount_path, "readOnly": volume.mount.read_only});
     put_list(&mut container, "volumeMounts", task.volumes.iter().map(mount).collect());
 
     let mut pod = Map::new();
@@ -223,7 +224,7 @@ fn said(context: &SecurityContext) -> Value {
     filled(serde_json::to_value(context).expect("our own types have JSON forms"))
 }
 
-fn volume(volume: &schema::config::Volume) -> Value {
+fn volume(volume: &config::Volume) -> Value {
     let source = &volume.source;
     match (&source.secret, &source.ephemeral) {
         (Some(secret), _) => json!({"name": volume.name, "secret": {"secretName": secret.secret_name}}),

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use schema::config::{
+use config::template::readable_secret;
+use config::{
     CustomRuntime, Env, EnvValueKind, Exec, FetchMode, NO_NUL, NO_PROGRAM_HELP, NotHere, ProxyRuntime, RuntimeKind, TaskConfig, not_here,
 };
 use schema::report::StructuredKind;
 use schema::status::JobKind;
-use schema::template::readable_secret;
 use schema::wire::{SECRET_KEYS_VARIABLE, SPOOL_VARIABLE};
 
 use super::cluster::{self, ClusterPlace, TaskTexts};
@@ -87,7 +87,7 @@ impl Maker<'_> {
         };
         match runtime.kind() {
             RuntimeKind::Local(local) => {
-                Some(JobPlace::Local { root: local.root.clone(), clean_env: local.env == Some(schema::config::LocalEnv::Clean) })
+                Some(JobPlace::Local { root: local.root.clone(), clean_env: local.env == Some(config::LocalEnv::Clean) })
             }
             RuntimeKind::Fake(fake) => Some(JobPlace::Fake { crashing_programs: fake.crashing_programs.clone() }),
             RuntimeKind::Kubernetes(_) if self.options.everything_local => Some(here),

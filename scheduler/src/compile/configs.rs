@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use config::{Application, Body, Document, LocalRuntime, Runtime, RuntimeKind, Service};
 use schema::api::Diagnostic;
-use schema::config::{Application, Body, Document, LocalRuntime, Runtime, RuntimeKind, Service};
 use schema::id::{ApplicationName, ChannelId, ChannelName, RuntimeId, RuntimeName, ServiceName};
 
 use super::channels;
@@ -195,7 +195,7 @@ impl Configs {
                     Some(needle) => document.problem_in(&place.path, offset, &needle, message),
                     None => document.problem(&place.path, message),
                 };
-                schema::diagnostic::Diagnostic { help, ..diagnostic }.to_api()
+                config::diagnostic::Diagnostic { help, ..diagnostic }.to_api()
             }
             None => Diagnostic { file: String::new(), line: 0, column: 0, path: place.path, message, help, snippet: String::new() },
         }

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use config::{CustomRuntime, ParameterValue, PerReleaseChannel, Runtime, RuntimeKind, Service};
 use engine::desired::{ApplyPolicy, Desired, FetchPolicy, InfoPolicy};
-use schema::config::{CustomRuntime, ParameterValue, PerReleaseChannel, Runtime, RuntimeKind, Service};
 use schema::id::BlobId;
 use schema::schedule::Duration;
 

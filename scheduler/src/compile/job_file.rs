@@ -7,10 +7,10 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use schema::config::KubernetesConfig;
+use config::KubernetesConfig;
+use config::yaml::{self, NodeKind, YamlNode};
 use schema::status::JobKind;
 use schema::wire::SECRET_KEYS_VARIABLE;
-use schema::yaml::{self, NodeKind, YamlNode};
 use serde_json::{Map, Value};
 
 use super::cluster::name_is_taken;
@@ -77,7 +77,7 @@ pub(super) fn read(
     place: &DocumentField,
     problems: &mut Problems,
 ) -> Option<JobFile> {
-    if config.kind == schema::config::KubernetesType::Kustomize {
+    if config.kind == config::KubernetesType::Kustomize {
         let problem = place.field("type").problem("not supported yet: `KUSTOMIZE`");
         problems.add(problem.help("write `type: KUBERNETES` and give the Job itself"));
         return None;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use schema::config::{ImageRegistryInfo, ParameterDefinition, ParameterKind, ParameterValue, ParameterValueKind};
+use config::{ImageRegistryInfo, ParameterDefinition, ParameterKind, ParameterValue, ParameterValueKind};
 
 use super::nearest;
 use super::problem::{ConfigProblem, DocumentField, Problems};
@@ -287,7 +287,7 @@ impl RuntimeValues<'_> {
     fn secret(
         &self,
         definition: &ParameterDefinition,
-        secret: &schema::config::SecretValue,
+        secret: &config::SecretValue,
         place: &DocumentField,
         problems: &mut Problems,
     ) -> Option<Bound> {

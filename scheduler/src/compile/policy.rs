@@ -1,8 +1,8 @@
 //! The times, limits and retries of a custom runtime, with every default of the config's reference filled in. Called by
 //! `instance`.
 
+use config;
 use engine::desired::{ApplyPolicy, Cadence, FetchAnswer, FetchPolicy, InfoPolicy, RetryPolicy, Window};
-use schema::config;
 use schema::schedule::{Duration, Schedule};
 
 use super::problem::{DocumentField, Problems};

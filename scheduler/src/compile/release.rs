@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use config::{ParameterDefinition, ParameterKind, Service};
 use schema::api::PushRequest;
-use schema::config::{ParameterDefinition, ParameterKind, Service};
 use schema::id::ChannelName;
 use schema::mask::SHORTEST_BYTES;
 

@@ -1,13 +1,13 @@
-//! Putting values into templates. What a template says is read by `schema::template`; here are the names that exist at a place,
+//! Putting values into templates. What a template says is read by `config::template`; here are the names that exist at a place,
 //! their values, and the text that comes of it. Called by `check` (names only) and by everything that renders.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use schema::template::{Template, TemplatePart, mixed_secret, undefined};
+use config::template::{Template, TemplatePart, mixed_secret, undefined};
 
 use super::value::SecretValue;
 
-pub(super) use schema::template::TemplateError;
+pub(super) use config::template::TemplateError;
 
 /// Longest text that rendering may make: 8 MiB, as long as a config file may be. A value put in many times grows fast.
 pub(super) const RENDERED_LIMIT_BYTES: usize = 8 << 20;

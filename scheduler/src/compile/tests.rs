@@ -55,7 +55,7 @@ pub(super) fn configs_with(text: &str, attachments: &[(&str, &str)]) -> Configs 
     let attachments = attachments.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
     let file = ConfigFile { path: "test.pvn.yaml".to_owned(), text: text.to_owned(), attachments };
     let mut configs = Configs::default();
-    for document in schema::config::read(&[file]).unwrap_or_else(|problems| panic!("{}", problems[0].render(false))) {
+    for document in config::read(&[file]).unwrap_or_else(|problems| panic!("{}", problems[0].render(false))) {
         configs.put(document);
     }
     configs

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use config::{Body, Document};
 use pvnctl::client::Client;
 use pvnctl::diff;
 use pvnctl::failure::Failure;
@@ -12,7 +13,6 @@ use schema::api::{
     ConfigsRequest, ConfigsResult, Diagnostic, DocumentChange, Instance, Page, PushRequest, Pushed, RefreshRequest, Release, Service,
     ServiceSummary,
 };
-use schema::config::{Body, Document};
 use schema::id::{ChannelName, ReleaseId};
 use schema::mask::SHOWN_MASK;
 use schema::status::Status;

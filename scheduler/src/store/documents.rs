@@ -1,6 +1,6 @@
 //! Every version of every config document as it was given. Sealed, because a document may hold raw secrets.
 
-use schema::config::DocumentSource;
+use config::DocumentSource;
 use schema::time::Timestamp;
 use sqlx::QueryBuilder;
 

@@ -22,7 +22,7 @@ const SCHEMA_ID: &str = "json-schema://pvn/document";
 
 /// A compiled schema.
 #[derive(Debug)]
-pub(crate) struct Checker {
+pub struct Checker {
     schema: Value,
     scope: Scope,
     id: Url,
@@ -30,9 +30,9 @@ pub(crate) struct Checker {
 
 /// A part of the schema: where it is and what it says, with references followed.
 #[derive(Clone)]
-pub(crate) struct SchemaNode<'a> {
+pub struct SchemaNode<'a> {
     location: String,
-    pub(crate) says: &'a Map<String, Value>,
+    pub says: &'a Map<String, Value>,
 }
 
 impl Checker {
@@ -40,7 +40,7 @@ impl Checker {
     ///
     /// # Panics
     /// When the schema is not one that valico takes; a test compiles every one.
-    pub(crate) fn from_text(text: &str) -> Self {
+    pub fn from_text(text: &str) -> Self {
         Self::new(serde_json::from_str(text).expect("our schemas are JSON"))
     }
 
@@ -48,7 +48,7 @@ impl Checker {
     ///
     /// # Panics
     /// When the schema is not one that valico takes; a test compiles every one.
-    pub(crate) fn new(schema: Value) -> Self {
+    pub fn new(schema: Value) -> Self {
         let mut scope = Scope::with_formats(
             |formats| {
                 for (name, rule) in FORMATS {
@@ -64,7 +64,7 @@ impl Checker {
     }
 
     /// Every problem of `document`, outer ones first, at most `limit`.
-    pub(crate) fn check(&self, document: &Value, limit: usize) -> Vec<Problem> {
+    pub fn check(&self, document: &Value, limit: usize) -> Vec<Problem> {
         let mut problems = Vec::new();
         if let Some((root, schema)) = self.root().and_then(|root| self.compiled(&root).map(|schema| (root, schema))) {
             self.check_part(document, &root, &schema, String::new(), limit, &mut problems);
@@ -152,7 +152,7 @@ impl Checker {
     }
 
     /// Takes out every member that is `null` and that the schema knows and does not require: null equals absent.
-    pub(crate) fn drop_nulls(&self, document: &mut Value) {
+    pub fn drop_nulls(&self, document: &mut Value) {
         if let Some(root) = self.root() {
             self.drop_nulls_in(document, &root);
         }
@@ -188,7 +188,7 @@ impl Checker {
     }
 
     /// Calls `see` with pointer, place of the definition in the schema, and value, for every object that the schema knows.
-    pub(crate) fn visit(&self, document: &Value, see: &mut dyn FnMut(&str, &str, &Value)) {
+    pub fn visit(&self, document: &Value, see: &mut dyn FnMut(&str, &str, &Value)) {
         if let Some(root) = self.root() {
             self.visit_in(document, &root, &mut String::new(), see);
         }
@@ -214,12 +214,12 @@ impl Checker {
     }
 
     /// The whole schema.
-    pub(crate) fn root(&self) -> Option<SchemaNode<'_>> {
+    pub fn root(&self) -> Option<SchemaNode<'_>> {
         self.follow(String::new(), &self.schema)
     }
 
     /// The schema of a member of an object, by its exact name.
-    pub(crate) fn member(&self, node: &SchemaNode<'_>, key: &str) -> Option<SchemaNode<'_>> {
+    pub fn member(&self, node: &SchemaNode<'_>, key: &str) -> Option<SchemaNode<'_>> {
         let says = self.at(&node.location)?;
         if let Some(property) = says.get("properties").and_then(|properties| properties.get(key)) {
             return self.follow(format!("{}/properties/{key}", node.location), property);
@@ -229,7 +229,7 @@ impl Checker {
     }
 
     /// The schema of an array's items.
-    pub(crate) fn item(&self, node: &SchemaNode<'_>) -> Option<SchemaNode<'_>> {
+    pub fn item(&self, node: &SchemaNode<'_>) -> Option<SchemaNode<'_>> {
         let items = self.at(&node.location)?.get("items")?;
         self.follow(format!("{}/items", node.location), items)
     }

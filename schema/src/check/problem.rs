@@ -6,16 +6,16 @@ use crate::shown::steers;
 
 /// A problem at one place of a document.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Problem {
+pub struct Problem {
     /// JSON pointer (RFC 6901) to the value; to where it should be, when it is missing.
-    pub(crate) pointer: String,
+    pub pointer: String,
     /// What is wrong.
-    pub(crate) fault: ValueFault,
+    pub fault: ValueFault,
 }
 
 /// What can be wrong with a value.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum ValueFault {
+pub enum ValueFault {
     /// Another type than the schema says.
     Type {
         /// The JSON type that the schema says.
@@ -48,7 +48,7 @@ pub(crate) enum ValueFault {
 
 impl Problem {
     /// The message for readers of JSON, help included.
-    pub(crate) fn json_message(&self) -> String {
+    pub fn json_message(&self) -> String {
         let (message, help) = self.fault.words(Notation::Json);
         match help {
             Some(help) => format!("{message}; {help}"),
@@ -59,7 +59,7 @@ impl Problem {
 
 /// How the reader of a message wrote the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Notation {
+pub enum Notation {
     /// `an object`, `an array`, strings in quotes.
     Json,
     /// `a mapping`, `a list`, scalars as written.
@@ -74,7 +74,7 @@ const KNOWN_NAMES: usize = 24;
 
 impl ValueFault {
     /// The message, and what to do when that is known.
-    pub(crate) fn words(&self, notation: Notation) -> (String, Option<String>) {
+    pub fn words(&self, notation: Notation) -> (String, Option<String>) {
         match self {
             Self::Type { expected, found } => {
                 (format!("expected {}, found {}", type_words(expected, notation), found_words(found, notation)), None)
@@ -101,7 +101,7 @@ impl ValueFault {
 }
 
 /// Names as a list in a message.
-pub(crate) fn quoted(names: &[&str]) -> String {
+pub fn quoted(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
@@ -133,7 +133,7 @@ pub(crate) fn found_words(value: &Value, notation: Notation) -> String {
 }
 
 /// The beginning of a text, on one line.
-pub(crate) fn cut(text: &str) -> String {
+pub fn cut(text: &str) -> String {
     let line: String = text.chars().take(FOUND_CHARS).map(|c| if steers(c) { ' ' } else { c }).collect();
     if text.chars().nth(FOUND_CHARS).is_some() { format!("{line}…") } else { line }
 }
@@ -147,7 +147,7 @@ pub fn nearest_first<'a>(name: &str, candidates: impl IntoIterator<Item = &'a st
 }
 
 /// The known name that was probably meant: the same but for case and separators, or a few slips away.
-pub(crate) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     /// A name longer than this is no slip of a field's name, and comparing costs its length.
     const COMPARED_CHARS: usize = 64;
     if name.chars().nth(COMPARED_CHARS).is_some() {
@@ -164,7 +164,7 @@ pub(crate) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
 }
 
 /// Appends one segment to a pointer, escaped as RFC 6901 says.
-pub(crate) fn pointer_segment(pointer: &mut String, segment: &str) {
+pub fn pointer_segment(pointer: &mut String, segment: &str) {
     pointer.push('/');
     pointer.push_str(&segment.replace('~', "~0").replace('/', "~1"));
 }

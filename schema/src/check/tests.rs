@@ -189,34 +189,6 @@ fn bad_input_millions_of_problems_are_bounded() {
     assert_eq!(lines(&format!("{{{twice}\"objects\":[]}}")), PROBLEM_LIMIT + 1);
 }
 
-/// Whether an editor, which checks the text's own spelling, has nothing against a document.
-fn check_editor(document: Value, accepted: bool) {
-    let mut scope = valico::json_schema::Scope::without_formats(valico::json_schema::SchemaVersion::Draft7);
-    let schema = scope.compile_and_return(serde_json::from_str(crate::schemas::CONFIG).unwrap(), false).unwrap();
-    assert_eq!(schema.validate(&document).is_valid(), accepted, "{document}");
-}
-
-#[test]
-fn an_editor_accepts_both_spellings_and_offers_one() {
-    let command = serde_json::json!({"task_config": {"program": {"cmd": ["a"]}}});
-    check_editor(serde_json::json!({"runtime": {"name": "r", "extension": {"proxy_runtime": {"runtime": "k"}, "apply": command}}}), true);
-    check_editor(serde_json::json!({"runtime": {"name": "r", "custom": {"proxyRuntime": {"runtime": "k"}, "apply": command}}}), true);
-    check_editor(serde_json::json!({"runtime": {"name": "r", "custom": {"apply": command}}}), false);
-    check_editor(serde_json::json!({"runtime": {"name": "r", "custom": {"proxyRuntime": {"runtime": "k"}, "apply": {}}}}), false);
-    check_editor(serde_json::json!({"runtime": {"name": "r", "local": {}, "fake": {}}}), false);
-    check_editor(serde_json::json!({"runtime": {"name": "r"}}), true);
-    check_editor(serde_json::json!({"runtime": {"name": "r", "colour": 1}}), false);
-    check_editor(serde_json::json!({}), false);
-    let service = |env: Value, deadline: &str| serde_json::json!({"service": {"name": "s", "application": "a", "env": {"A": env}, "progressDeadline": deadline}});
-    check_editor(service(serde_json::json!({"value": 8080}), "1h30m"), true);
-    check_editor(service(serde_json::json!({"secret": {"key": "k", "version": "2"}}), "1.5s"), true);
-    check_editor(service(serde_json::json!({"secret": {"key": "k", "version": "two"}}), "1.5s"), false);
-    check_editor(service(serde_json::json!({"value": "x"}), "300"), false);
-    let schema: Value = serde_json::from_str(crate::schemas::CONFIG).unwrap();
-    let offered = schema["definitions"]["FetchCommand"]["properties"].as_object().unwrap();
-    assert!(offered.contains_key("pollInterval") && !offered.contains_key("poll_interval"));
-}
-
 #[test]
 fn a_message_shows_neither_a_part_of_a_secret_nor_how_long_it_is() {
     for length in [8, 40, 59, 60, 61, 200] {

@@ -45,6 +45,6 @@ pub async fn perform(command: Command, global: &Global, console: &mut Console) -
         Command::Apply(arguments) => apply::perform(&arguments, &client()?, console).await,
         Command::Validate(arguments) => validate::perform(&arguments, console),
         Command::Diff(arguments) => diff::perform(&arguments, &client()?, console).await,
-        Command::Schema => console.data(schema::schemas::CONFIG),
+        Command::Schema => console.data(config::schemas::CONFIG),
     }
 }

@@ -6,8 +6,8 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use schema::config::Filter;
-use schema::diagnostic::Diagnostic;
+use config::Filter;
+use config::diagnostic::Diagnostic;
 
 use super::{LOCAL_FILES_LIMIT, plain};
 

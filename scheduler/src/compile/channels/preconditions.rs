@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use config::selector::Selector;
+use config::{Precondition, PreconditionKind};
 use engine::desired::Gate;
-use schema::config::{Precondition, PreconditionKind};
 use schema::id::ChannelName;
-use schema::selector::Selector;
 
 use super::super::problem::{DocumentField, Problems};
 use super::super::{cycle, nearest};

@@ -1,6 +1,6 @@
 //! The documents of a file with a Job, and what is read out of one. Called by `job_file`.
 
-use schema::yaml::{self, NodeKind, YamlNode};
+use config::yaml::{self, NodeKind, YamlNode};
 
 use super::super::problem::{DocumentField, Problems};
 use super::JobFile;

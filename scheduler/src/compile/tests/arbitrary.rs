@@ -1,8 +1,8 @@
 //! Documents that nobody would write, made from the schema itself: whatever passes the reader can be checked, compiled and
 //! shown without a panic. The values are those that break programs: empty, long, twice, templates, other scripts, edges of numbers.
 
+use config;
 use proptest::prelude::*;
-use schema::config;
 use serde_json::{Map, Value, json};
 
 use super::*;

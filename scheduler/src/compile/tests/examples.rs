@@ -16,14 +16,14 @@ fn read(name: &str) -> Configs {
         let path = entry.file_name().into_string().unwrap();
         if path.ends_with(".pvn.yaml") {
             let text = std::fs::read_to_string(entry.path()).unwrap();
-            let references = schema::config::references(&path, &text);
+            let references = config::references(&path, &text);
             let attach = |path: String| (path.clone(), std::fs::read_to_string(directory.join(path)).unwrap());
             let attachments = references.into_iter().map(|(reference, _)| attach(reference.path)).collect();
             files.push(ConfigFile { path, text, attachments });
         }
     }
     let mut configs = Configs::default();
-    for document in schema::config::read(&files).unwrap_or_else(|problems| panic!("{name}: {}", problems[0].render(false))) {
+    for document in config::read(&files).unwrap_or_else(|problems| panic!("{name}: {}", problems[0].render(false))) {
         configs.put(document);
     }
     configs

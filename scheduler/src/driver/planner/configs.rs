@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use config::{self, Body, Document, Service};
 use engine::event::Event;
 use schema::api::{ConfigsRequest, ConfigsResult, RuntimeConnection};
-use schema::config::{self, Body, Document, Service};
 use schema::id::{ApplicationId, ApplicationName, ChannelId, ChannelName, InstanceId, RuntimeId, ServiceId, ServiceName};
 use serde_json::json;
 
@@ -50,7 +50,7 @@ impl Planner {
         caller: &Caller,
     ) -> Result<Planned, Refusal> {
         let documents = config::read(&request.files)
-            .map_err(|problems| Refusal::Config(problems.iter().map(schema::diagnostic::Diagnostic::to_api).collect()))?;
+            .map_err(|problems| Refusal::Config(problems.iter().map(config::diagnostic::Diagnostic::to_api).collect()))?;
         let estate = self.estate(&self.concerned(&documents).await?).await?;
         let given: Vec<SubmittedDocument> = documents.into_iter().map(|document| compare(&estate, document.into())).collect();
         let mut configs = estate.configs.clone();
@@ -95,14 +95,14 @@ impl Planner {
         let change = Changed { configs: &configs, documents: &changed, given: &given, applied: &applied, pushed: &pushed, caller };
         let kept = self.plan_recompiles(&mut plan, &change, &mut noted.left_out).await?;
         self.plan_documents(&mut plan, &given, caller);
-        let mut warnings = schema::config::shared_paths(configs.documents(), self.options.everything_local);
+        let mut warnings = config::shared_paths(configs.documents(), self.options.everything_local);
         let new = || given.iter().map(|given| &*given.document);
-        warnings.extend(schema::config::unmasked_secrets(new()));
-        warnings.extend(schema::config::ineffective(new()));
+        warnings.extend(config::unmasked_secrets(new()));
+        warnings.extend(config::ineffective(new()));
         // What is lost comes last, where it is read before the question.
         let gone = self.warn_of_gone(going).await?;
         let stays = self.warn_of_what_stays(request, &given, &applied).await?;
-        let found = warnings.iter().map(schema::diagnostic::Diagnostic::to_api_warning);
+        let found = warnings.iter().map(config::diagnostic::Diagnostic::to_api_warning);
         let warnings = found.chain(noted.warnings).chain(kept).chain(stays).chain(gone).collect();
         // What was read is planned: it need not be held while thousands of rows are written.
         drop((configs, estate, applied));

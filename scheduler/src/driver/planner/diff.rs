@@ -1,10 +1,10 @@
 //! What changes in a document, as a unified diff that people may see: secrets are masked, and a changed one says that it
-//! changed. Where they stand is `schema::config::secrets`' business.
+//! changed. Where they stand is `config::secrets`' business.
 
 use std::collections::HashMap;
 
+use config;
 use diffy::DiffOptions;
-use schema::config;
 
 use crate::store::MASK;
 

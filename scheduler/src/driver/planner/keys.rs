@@ -1,7 +1,7 @@
 //! Secrets and tokens.
 
+use config::{SECRET_KEY_RULE, is_secret_key};
 use schema::api::{NewToken, TokenRequest};
-use schema::config::{SECRET_KEY_RULE, is_secret_key};
 use schema::status::Role;
 use serde_json::json;
 

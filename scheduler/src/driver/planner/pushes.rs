@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use config::{Body, Service};
 use schema::api::{ConfigsRequest, Diagnostic, LeftOut, PushRequest, PushedService};
-use schema::config::{Body, Service};
 use schema::id::{ApplicationName, ServiceId};
 
 use super::super::calls::Plan;

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use config::{Body, Document, RuntimeKind};
 use engine::desired::{Desired, Gate};
 use engine::event::Event;
 use schema::api::{Diagnostic, LeftOut, PushedService};
-use schema::config::{Body, Document, RuntimeKind};
 use schema::id::{ApplicationName, BlobId, ChannelId, InstanceId, ReleaseId, ServiceName};
 use serde_json::json;
 
@@ -50,7 +50,7 @@ impl Changed<'_> {
     fn touches(&self, options: &Options, document: &Document, channel: &Channel) -> bool {
         let Body::Service(service) = document.body() else { return true };
         let changes = |name| self.documents.contains(&compile::DocumentKey::Runtime(name));
-        let serves = |name| match self.configs.runtime(name).map(schema::config::Runtime::kind) {
+        let serves = |name| match self.configs.runtime(name).map(config::Runtime::kind) {
             Some(RuntimeKind::Custom(custom)) => changes(name.clone()) || changes(custom.proxy_runtime.runtime.clone()),
             _ => changes(name.clone()),
         };

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use config::Service;
 use engine::event::Event;
 use schema::api::{LeftOut, PushRequest, Pushed, RollbackRequest};
-use schema::config::Service;
 use schema::id::{ApplicationName, ChannelId, ChannelName, ReleaseId};
 use schema::status::Status;
 use serde_json::json;

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use schema::config::{self, Body, Document};
+use config::{self, Body, Document};
 use schema::id::{ApplicationName, ServiceName};
 
 use super::super::Refusal;

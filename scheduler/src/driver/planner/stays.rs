@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use config::Body;
 use schema::api::{ConfigsRequest, Diagnostic};
-use schema::config::Body;
 use schema::id::ApplicationName;
 
 use super::super::Refusal;

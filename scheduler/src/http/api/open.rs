@@ -143,11 +143,11 @@ struct Name {
 }
 
 async fn schema_names() -> axum::Json<Vec<&'static str>> {
-    axum::Json(schema::schemas::PUBLISHED.iter().map(|(name, _)| *name).collect())
+    axum::Json(config::schemas::PUBLISHED.iter().map(|(name, _)| *name).collect())
 }
 
 async fn schema_file(PathParams(Name { name }): PathParams<Name>) -> Result<axum::Json<serde_json::Value>> {
-    let found = schema::schemas::PUBLISHED.iter().find(|(known, _)| *known == name);
+    let found = config::schemas::PUBLISHED.iter().find(|(known, _)| *known == name);
     let (_, text) = found.ok_or_else(|| Error::not_found(format!("there is no schema `{name}`; /schemas/ lists those there are")))?;
     serde_json::from_str(text).map(axum::Json).map_err(Error::internal)
 }

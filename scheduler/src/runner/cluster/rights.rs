@@ -187,7 +187,7 @@ pub(super) async fn check(cluster: &Cluster, place: &ClusterPlace, is_apply: boo
 mod tests {
     use std::collections::BTreeSet;
 
-    use schema::yaml::{self, NodeKind, YamlNode};
+    use config::yaml::{self, NodeKind, YamlNode};
 
     use super::*;
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use config::Document;
 use schema::api::DocumentChange;
-use schema::config::Document;
 use schema::id::BlobId;
 
 use super::super::diff;

@@ -1,0 +1,171 @@
+//! A document that was read, with all that is needed to point at any of its fields later and to store and read it again.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::diagnostic::{self, Diagnostic};
+use crate::yaml::YamlNode;
+use crate::{Body, LocalFiles};
+use schema::id::{ApplicationName, BlobId};
+
+/// The text of one document and the local files that it refers to: all that is needed to read it again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DocumentSource {
+    /// Path of its file as the person knows it.
+    pub file: String,
+    /// Line, from 1, of the file on which `text` starts.
+    pub first_line: usize,
+    /// The document's own text.
+    pub text: String,
+    /// Local files by the path written in the document; those of a directory by that path, `/`, and the rest.
+    pub attachments: BTreeMap<String, String>,
+}
+
+/// One document of a config file, read and checked.
+#[derive(Debug, Clone)]
+pub struct Document {
+    pub(super) body: Body,
+    pub(super) source: DocumentSource,
+    pub(super) shared: diagnostic::NamedText,
+    pub(super) tree: Arc<YamlNode>,
+    pub(super) digest: BlobId,
+}
+
+impl Document {
+    /// What it says.
+    pub fn body(&self) -> &Body {
+        &self.body
+    }
+
+    /// `runtime`, `application` or `service`.
+    pub fn kind(&self) -> &'static str {
+        self.body.kind()
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.body.name()
+    }
+
+    /// The application of a service.
+    pub fn application(&self) -> Option<&ApplicationName> {
+        match &self.body {
+            Body::Service(service) => Some(&service.application),
+            _ => None,
+        }
+    }
+
+    /// Its text and files, to store and to read again with [`crate::read_source`].
+    pub fn source(&self) -> &DocumentSource {
+        &self.source
+    }
+
+    /// Digest of what it means: the same for another order of fields, another spelling, comments, `90s` for `1m30s`.
+    pub fn digest(&self) -> BlobId {
+        self.digest
+    }
+
+    /// A problem at a field, given by its JSON pointer (`/service/env/A`) or its dotted path (`service.env.A`); for a field that is not
+    /// there, at the nearest one around it.
+    pub fn problem(&self, path: &str, message: impl Into<String>) -> Diagnostic {
+        let pointer = if path.is_empty() || path.starts_with('/') { path.to_owned() } else { diagnostic::pointer(path) };
+        let (node, entry, found) = self.tree.nearest(&pointer);
+        let span = match entry {
+            Some(entry) if !found || is_long(&self.source.text, &node.span) => entry.key_span.clone(),
+            _ => node.span.clone(),
+        };
+        diagnostic_at(&self.shared, span, &pointer, message.into())
+    }
+
+    /// The same at a field whose value must not be shown: its lines come without it.
+    pub fn problem_hiding(&self, path: &str, message: impl Into<String>) -> Diagnostic {
+        let mut problem = self.problem(path, message);
+        let pointer = if path.is_empty() || path.starts_with('/') { path.to_owned() } else { diagnostic::pointer(path) };
+        let (node, _, _) = self.tree.nearest(&pointer);
+        let secret = crate::Secret { span: node.span.clone(), path: pointer, value: String::new() };
+        problem.source.text = crate::secrets::blanked(&problem.source.text, &[secret]).into();
+        problem
+    }
+
+    /// The same at a part of the field's text: `needle` as it stands there, the first at or after byte `from` of the text. Where it cannot
+    /// be found in the source (escapes, folded lines), at the field.
+    pub fn problem_in(&self, path: &str, from: usize, needle: &str, message: impl Into<String>) -> Diagnostic {
+        let mut problem = self.problem(path, message);
+        let pointer = if path.is_empty() || path.starts_with('/') { path.to_owned() } else { diagnostic::pointer(path) };
+        let (node, _, found) = self.tree.nearest(&pointer);
+        let text = self.source.text.get(node.span.clone()).unwrap_or_default();
+        let skipped = text.char_indices().map(|(at, _)| at).take_while(|at| *at <= from).last().unwrap_or_default();
+        if let Some(at) = text[skipped..].find(needle).filter(|_| found && !needle.is_empty()) {
+            let start = node.span.start + skipped + at;
+            problem.span = Some(start..start + needle.len());
+        }
+        problem
+    }
+
+    /// The files that a `local` block takes in, in their order: name and text. `sub_path` is the rendered one.
+    pub fn attached<'a>(&'a self, local: &'a LocalFiles, sub_path: Option<&str>) -> Vec<(&'a str, &'a str)> {
+        crate::local::attached(&self.source.attachments, local, sub_path)
+    }
+}
+
+impl Body {
+    /// `runtime`, `application` or `service`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Runtime(_) => "runtime",
+            Self::Application(_) => "application",
+            Self::Service(_) => "service",
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Runtime(runtime) => runtime.name.as_str(),
+            Self::Application(application) => application.name.as_str(),
+            Self::Service(service) => service.name.as_str(),
+        }
+    }
+
+    /// What it means, as JSON in which nothing says less than nothing: no nulls, no empty lists, no `false`.
+    pub(super) fn meaning(&self) -> Value {
+        let mut value = match self {
+            Self::Runtime(runtime) => serde_json::to_value(runtime),
+            Self::Application(application) => serde_json::to_value(application),
+            Self::Service(service) => serde_json::to_value(service),
+        }
+        .expect("documents are JSON");
+        prune(&mut value);
+        value
+    }
+}
+
+fn prune(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.values_mut().for_each(prune);
+            members.retain(|_, member| match member {
+                Value::Null | Value::Bool(false) => false,
+                Value::Array(items) => !items.is_empty(),
+                _ => true,
+            });
+            members.sort_keys();
+        }
+        Value::Array(items) => items.iter_mut().for_each(prune),
+        _ => {}
+    }
+}
+
+/// Whether a place goes over several lines, so that its key is the better thing to show.
+fn is_long(text: &str, span: &Range<usize>) -> bool {
+    text.get(span.clone()).is_some_and(|text| text.contains('\n'))
+}
+
+pub(super) fn diagnostic_at(source: &diagnostic::NamedText, span: Range<usize>, pointer: &str, message: String) -> Diagnostic {
+    Diagnostic { source: source.clone(), span: Some(span), path: diagnostic::dotted(pointer), message, help: None, related: None }
+}

@@ -1,0 +1,86 @@
+//! What is allowed in configs and does nothing: variables that pvn sets itself, and windows that never shut. Told as warnings by
+//! `configs apply` and `validate`.
+
+use crate::diagnostic::Diagnostic;
+use crate::yaml::{NodeKind, YamlNode};
+use crate::{Body, Document, RuntimeKind, Window};
+use schema::check::pointer_segment;
+use schema::schedule::Schedule;
+use schema::time::Timestamp;
+use schema::wire::{SECRET_KEYS_VARIABLE, SPOOL_VARIABLE, is_ours};
+
+/// The fields that hold environment.
+const ENVIRONMENTS: [&str; 2] = ["env", "defaultEnv"];
+
+/// How many times in a row a window has to open before it has shut to be told: more than a month's days.
+const OPENINGS: usize = 64;
+
+/// One warning for each of them.
+pub fn ineffective<'a>(documents: impl IntoIterator<Item = &'a Document>) -> Vec<Diagnostic> {
+    let mut warnings = Vec::new();
+    for document in documents {
+        let mut found = Vec::new();
+        walk(&document.tree, &mut String::new(), &mut found);
+        warnings.extend(found.into_iter().map(|(pointer, name)| {
+            let message = format!("pvn sets `{name}` itself, so what stands here has no effect");
+            document.problem(&pointer, message).help("give the variable another name")
+        }));
+        let Body::Runtime(runtime) = document.body() else { continue };
+        let RuntimeKind::Custom(custom) = runtime.kind() else { continue };
+        if custom.apply.window.as_ref().is_some_and(never_shuts) {
+            let message = "this window opens again before it has shut, so it is open for as long as it comes";
+            let help = "`schedule` says when it opens, once for each `duration`: as in `0 9 * * 1-5`, with `8h`";
+            warnings.push(document.problem("/runtime/custom/apply/window", message).help(help));
+        }
+    }
+    warnings
+}
+
+/// Asked of UTC, as [`Schedule::ever_comes`]: a change of the clock changes nothing about it.
+fn never_shuts(window: &Window) -> bool {
+    let Ok(schedule) = Schedule::parse(&window.schedule, None) else { return false };
+    let mut opens = schedule.next_after(Timestamp::from_millis(0));
+    for _ in 0..OPENINGS {
+        let Some(opened) = opens else { return false };
+        let Some(again) = schedule.next_after(opened) else { return false };
+        if again.as_millis() - opened.as_millis() > window.duration.as_ms() {
+            return false;
+        }
+        opens = Some(again);
+    }
+    true
+}
+
+/// The pointers to variables that are pvn's, and their names. No deeper than `yaml::DEPTH_LIMIT`.
+fn walk(node: &YamlNode, pointer: &mut String, found: &mut Vec<(String, String)>) {
+    let length = pointer.len();
+    match &node.kind {
+        NodeKind::Scalar { .. } => {}
+        NodeKind::List(items) => {
+            for (index, item) in items.iter().enumerate() {
+                pointer_segment(pointer, &index.to_string());
+                walk(item, pointer, found);
+                pointer.truncate(length);
+            }
+        }
+        NodeKind::Mapping(entries) => {
+            for entry in entries {
+                pointer_segment(pointer, &entry.key);
+                match &entry.value.kind {
+                    NodeKind::Mapping(variables) if ENVIRONMENTS.contains(&entry.key.as_str()) => {
+                        let length = pointer.len();
+                        // The first is joined with what pvn says, the second a config may set on a cluster.
+                        let ours = |key: &str| is_ours(key) && ![SECRET_KEYS_VARIABLE, SPOOL_VARIABLE].contains(&key);
+                        for variable in variables.iter().filter(|variable| ours(&variable.key)) {
+                            pointer_segment(pointer, &variable.key);
+                            found.push((pointer.clone(), variable.key.clone()));
+                            pointer.truncate(length);
+                        }
+                    }
+                    _ => walk(&entry.value, pointer, found),
+                }
+                pointer.truncate(length);
+            }
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! Parameters, their values, constants, and where images come from.
+
+use crate::env::SecretRef;
+use crate::message;
+
+message! {
+    /// A parameter: exactly one of the type fields says what it takes.
+    #[schemars(extend("x-exactlyOne" = ["string", "int", "dockerImage", "secret", "commit", "blob"]))]
+    ParameterDefinition {
+        /// Its name, as in `{{.Params.name}}`.
+        #[schemars(regex(pattern = r"^[A-Za-z_][A-Za-z0-9_-]*$"), extend("patternErrorMessage" = "names of parameters and constants are letters, digits, `_` and `-`, starting with a letter or `_`"))]
+        name: String,
+        /// What people should know about it.
+        description: Option<String>,
+        /// Refuse a release without a value, or with an empty one. Default: false.
+        #[serde(default)]
+        required: bool,
+        /// Text.
+        string: Option<StringParameter>,
+        /// A whole number.
+        int: Option<IntParameter>,
+        /// An image of a given repository; its value is the tag.
+        docker_image: Option<DockerImageParameter>,
+        /// A secret.
+        secret: Option<SecretParameter>,
+        /// A commit of a repository.
+        commit: Option<CommitParameter>,
+        /// A file; its value is the content.
+        blob: Option<BlobParameter>,
+    }
+}
+
+message! {
+    /// Text.
+    StringParameter {
+        /// The value when none is given. Default: empty.
+        default_value: Option<String>,
+    }
+}
+
+message! {
+    /// A whole number.
+    IntParameter {
+        /// The value when none is given. Default: 0.
+        default_value: Option<i64>,
+    }
+}
+
+message! {
+    /// An image of a given repository.
+    DockerImageParameter {
+        /// The tag when none is given.
+        #[schemars(regex(pattern = r"^([A-Za-z0-9_][0-9A-Za-z_.-]*|sha256:[0-9a-f]{64})$"), extend("patternErrorMessage" = "a tag is letters, digits, `_`, `.` and `-`, not starting with `.` or `-`; a digest is `sha256:` and 64 hex digits"))]
+        default_tag: Option<String>,
+        /// Registry and repository.
+        image_registry_info: Option<ImageRegistryInfo>,
+    }
+}
+
+message! {
+    /// A secret; it has no settings.
+    #[derive(Eq, Default)]
+    SecretParameter {}
+}
+
+message! {
+    /// A commit of a repository.
+    CommitParameter {
+        /// The repository, as an address or `owner/name`.
+        #[schemars(length(min = 1))]
+        repository: String,
+        /// The branch that commits are taken from. Default: `main`.
+        branch: Option<String>,
+    }
+}
+
+message! {
+    /// A file.
+    BlobParameter {
+        /// The blob id when none is given.
+        default_value: Option<String>,
+    }
+}
+
+message! {
+    /// Where an image comes from.
+    #[schemars(extend("x-atMostOne" = ["containerRegistry", "containerRegistryId"]))]
+    ImageRegistryInfo {
+        /// The registry's host, for example `ghcr.io`.
+        container_registry: Option<String>,
+        /// The registry by an id of the installation.
+        container_registry_id: Option<String>,
+        /// All after the host, for example `owner/name`.
+        #[schemars(length(min = 1))]
+        image_repository: String,
+    }
+}
+
+/// The type of a parameter.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ParameterKind<'a> {
+    /// `string`.
+    String(&'a StringParameter),
+    /// `int`.
+    Int(&'a IntParameter),
+    /// `dockerImage`.
+    DockerImage(&'a DockerImageParameter),
+    /// `secret`.
+    Secret(&'a SecretParameter),
+    /// `commit`.
+    Commit(&'a CommitParameter),
+    /// `blob`.
+    Blob(&'a BlobParameter),
+}
+
+impl ParameterKind<'_> {
+    /// Whether the definition has a value for where none is given: one that says something, which a required parameter needs.
+    pub fn has_default(&self) -> bool {
+        let is_there = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
+        match self {
+            Self::String(string) => is_there(&string.default_value),
+            Self::Int(int) => int.default_value.is_some(),
+            Self::DockerImage(image) => is_there(&image.default_tag),
+            Self::Blob(blob) => is_there(&blob.default_value),
+            Self::Secret(_) | Self::Commit(_) => false,
+        }
+    }
+}
+
+impl ParameterDefinition {
+    /// The one type that is given.
+    ///
+    /// # Panics
+    /// Never for a definition that the reader made, which refuses none and two.
+    pub fn kind(&self) -> ParameterKind<'_> {
+        let kinds = [
+            self.string.as_ref().map(ParameterKind::String),
+            self.int.as_ref().map(ParameterKind::Int),
+            self.docker_image.as_ref().map(ParameterKind::DockerImage),
+            self.secret.as_ref().map(ParameterKind::Secret),
+            self.commit.as_ref().map(ParameterKind::Commit),
+            self.blob.as_ref().map(ParameterKind::Blob),
+        ];
+        kinds.into_iter().flatten().next().expect("the reader checked that exactly one is set")
+    }
+}
+
+message! {
+    /// The value of a parameter: exactly one of the value fields.
+    #[schemars(extend("x-exactlyOne" = ["string", "int", "dockerImageTag", "secret", "commit", "blob"]))]
+    ParameterValue {
+        /// The parameter's name.
+        #[schemars(regex(pattern = r"^[A-Za-z_][A-Za-z0-9_-]*$"), extend("patternErrorMessage" = "names of parameters and constants are letters, digits, `_` and `-`, starting with a letter or `_`"))]
+        name: String,
+        /// Text. May be a template.
+        string: Option<String>,
+        /// A whole number.
+        int: Option<i64>,
+        /// Tag or digest of an image. May be a template.
+        #[schemars(regex(pattern = r"^([A-Za-z0-9_][0-9A-Za-z_.-]*|sha256:[0-9a-f]{64}|.*\{\{.*\}\}.*)$"), extend("patternErrorMessage" = "a tag is letters, digits, `_`, `.` and `-`, not starting with `.` or `-`; a digest is `sha256:` and 64 hex digits"))]
+        docker_image_tag: Option<String>,
+        /// A secret.
+        secret: Option<SecretValue>,
+        /// A commit. May be a template.
+        commit: Option<String>,
+        /// A file.
+        blob: Option<BlobValue>,
+    }
+}
+
+message! {
+    /// A secret: exactly one of its fields.
+    #[schemars(extend("x-exactlyOne" = ["rawSecret", "secretRef"]))]
+    SecretValue {
+        /// The secret itself; masked wherever it would be shown.
+        raw_secret: Option<String>,
+        /// A secret kept by the scheduler.
+        secret_ref: Option<SecretRef>,
+    }
+}
+
+message! {
+    /// A file.
+    BlobValue {
+        /// Its content. May be a template.
+        inlined: String,
+    }
+}
+
+/// Which value a [`ParameterValue`] has.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ParameterValueKind<'a> {
+    /// `string`.
+    String(&'a str),
+    /// `int`.
+    Int(i64),
+    /// `dockerImageTag`.
+    DockerImageTag(&'a str),
+    /// `secret`.
+    Secret(&'a SecretValue),
+    /// `commit`.
+    Commit(&'a str),
+    /// `blob`.
+    Blob(&'a BlobValue),
+}
+
+impl ParameterValue {
+    /// The one value that is given.
+    ///
+    /// # Panics
+    /// Never for a value that the reader made, which refuses none and two.
+    pub fn kind(&self) -> ParameterValueKind<'_> {
+        let kinds = [
+            self.string.as_deref().map(ParameterValueKind::String),
+            self.int.map(ParameterValueKind::Int),
+            self.docker_image_tag.as_deref().map(ParameterValueKind::DockerImageTag),
+            self.secret.as_ref().map(ParameterValueKind::Secret),
+            self.commit.as_deref().map(ParameterValueKind::Commit),
+            self.blob.as_ref().map(ParameterValueKind::Blob),
+        ];
+        kinds.into_iter().flatten().next().expect("the reader checked that exactly one is set")
+    }
+}
+
+message! {
+    /// A constant for templates: `{{.Constants.name}}`.
+    Constant {
+        /// Its name.
+        #[schemars(regex(pattern = r"^[A-Za-z_][A-Za-z0-9_-]*$"), extend("patternErrorMessage" = "names of parameters and constants are letters, digits, `_` and `-`, starting with a letter or `_`"))]
+        name: String,
+        /// Its text.
+        string: StringConstant,
+    }
+}
+
+message! {
+    /// Text of a constant.
+    StringConstant {
+        /// The text.
+        value: String,
+    }
+}

@@ -1,0 +1,395 @@
+//! Config files -> documents, or every problem of every file. Pure: the client has read the files and what they refer to.
+//!
+//! ```text
+//! text --cut--> document texts --yaml--> tree --coerce--> value --schema--> typed body --rules--> Document
+//!                                 |                         |                   |            |
+//!                                 one problem               twice-given      problems by pointer, shown at their place
+//! ```
+
+use std::collections::{HashMap, HashSet};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::coerce::{self, Twice};
+use crate::diagnostic::{self, Diagnostic};
+use crate::document::{Document, DocumentSource, diagnostic_at};
+use crate::local::{self, Reference};
+use crate::secrets::{self, HiddenValues, Secret};
+use crate::yaml::{self, NodeKind, YamlNode};
+use crate::{Body, WrittenDocument, rules};
+use schema::api::ConfigFile;
+use schema::check::{Checker, Notation, Problem, ValueFault, cut};
+use schema::id::BlobId;
+
+/// Largest config file and largest local file, in bytes: 8 MiB.
+pub const FILE_LIMIT_BYTES: usize = 8 << 20;
+
+/// Most problems told of one document; nobody reads more, and a hostile one could have millions.
+pub const DOCUMENT_PROBLEM_LIMIT: usize = 100;
+
+/// Most problems told in one go.
+pub const PROBLEM_LIMIT: usize = 1000;
+
+thread_local! {
+    static CHECKER: Checker = Checker::new(crate::json_schema::of::<WrittenDocument>());
+}
+
+/// Reads config files.
+///
+/// # Errors
+/// Every problem of every file, in their order; at most [`PROBLEM_LIMIT`].
+pub fn read(files: &[ConfigFile]) -> Result<Vec<Document>, Vec<Diagnostic>> {
+    let mut documents: Vec<Document> = Vec::new();
+    let mut problems = Vec::new();
+    for file in files {
+        if file.text.len() > FILE_LIMIT_BYTES {
+            problems.push(too_large(&file.path, file.text.len() as u64));
+            continue;
+        }
+        for source in cut_file(&file.path, &file.text) {
+            let source = DocumentSource { attachments: attachments_of(&source, file), ..source };
+            match read_source(source) {
+                Ok(Some(document)) => documents.push(document),
+                Ok(None) => {}
+                Err(found) => problems.extend(found),
+            }
+        }
+    }
+    problems.extend(same_name_twice(&documents));
+    if problems.is_empty() {
+        return Ok(documents);
+    }
+    // One go for everything: what the sound documents say wrongly about each other does not wait for the broken ones.
+    problems.extend(crate::check_references(&documents));
+    if problems.len() > PROBLEM_LIMIT {
+        problems.truncate(PROBLEM_LIMIT);
+        let last = Diagnostic::of_file("", format!("only the first {PROBLEM_LIMIT} problems are shown"));
+        problems.push(last);
+    }
+    Err(problems)
+}
+
+/// Reads one document again that [`Document::source`] gave. `None` when its text holds none.
+///
+/// # Errors
+/// Every problem; none for a source of the same version of pvn.
+pub fn read_source(source: DocumentSource) -> Result<Option<Document>, Vec<Diagnostic>> {
+    let (shared, hidden, parsed) = parse(&source);
+    read_parsed(source, shared, parsed).map_err(|mut problems| {
+        for problem in &mut problems {
+            problem.message = hidden.hide(&problem.message);
+            problem.path = hidden.hide(&problem.path);
+            problem.help = problem.help.as_deref().map(|help| hidden.hide(help));
+        }
+        problems
+    })
+}
+
+fn read_parsed(
+    source: DocumentSource,
+    shared: diagnostic::NamedText,
+    parsed: Result<Option<Parsed>, Vec<Diagnostic>>,
+) -> Result<Option<Document>, Vec<Diagnostic>> {
+    let Some(parsed) = parsed? else { return Ok(None) };
+    let Parsed { tree, mut value, mut problems } = parsed;
+    let room = DOCUMENT_PROBLEM_LIMIT.saturating_sub(problems.len());
+    let found = CHECKER.with(|checker| checker.check(&value, room));
+    // What is wrong by itself is taken out, so that the rest can still be held against the rules.
+    found.iter().for_each(|problem| take_out(&mut value, problem));
+    let is_whole = found.is_empty() && problems.is_empty();
+    problems.extend(schema_problems(found, &tree, &shared));
+    let at = |pointer: &str, message: String| place(&tree, &shared, pointer, message);
+    let body = match WrittenDocument::deserialize(&value) {
+        Ok(WrittenDocument { runtime: Some(runtime), .. }) => Some(Body::Runtime(Box::new(runtime))),
+        Ok(WrittenDocument { application: Some(application), .. }) => Some(Body::Application(Box::new(application))),
+        Ok(WrittenDocument { service: Some(service), .. }) => Some(Body::Service(Box::new(service))),
+        Ok(_) => None,
+        // The schema is made from the types, so a value that passed it fits them; if it does not, that is told, not hidden.
+        Err(error) if is_whole => return Err(vec![at("", format!("not a config document: {error}"))]),
+        Err(_) => None,
+    };
+    if let Some(body) = &body {
+        let found = rules::check(body, &source.attachments, is_whole);
+        problems.extend(found.into_iter().map(|rule| Diagnostic { help: rule.help, ..at(&rule.pointer, rule.message) }));
+    }
+    let Some(body) = body.filter(|_| problems.is_empty()) else {
+        problems.sort_by_key(|problem| problem.span.as_ref().map(|span| span.start));
+        problems.truncate(DOCUMENT_PROBLEM_LIMIT);
+        return Err(problems);
+    };
+    let digest = digest(&body, &source);
+    Ok(Some(Document { body, source, shared, tree: tree.into(), digest }))
+}
+
+/// The local files and directories that the documents of a config file ask for, in order, each with a way to point at the field
+/// that asks. Of a text with problems what can be made out; [`read`] tells the problems.
+pub fn references(path: &str, text: &str) -> Vec<(Reference, Diagnostic)> {
+    if text.len() > FILE_LIMIT_BYTES {
+        return Vec::new();
+    }
+    let mut wanted = Vec::new();
+    for source in cut_file(path, text) {
+        let (shared, _, parsed) = parse(&source);
+        if let Ok(Some(parsed)) = parsed {
+            let found = local_blocks(&parsed.value);
+            wanted.extend(found.into_iter().map(|reference| {
+                let asked = place(&parsed.tree, &shared, &reference.pointer, format!("cannot read `{}`", cut(&reference.path)));
+                (reference, asked)
+            }));
+        }
+    }
+    wanted
+}
+
+/// A file that is larger than [`FILE_LIMIT_BYTES`].
+pub fn too_large(path: &str, bytes: u64) -> Diagnostic {
+    Diagnostic::of_file(path, format!("{bytes} bytes are too many; the limit is {FILE_LIMIT_BYTES} (8 MiB) a file"))
+}
+
+/// A file that is not UTF-8 from this byte on.
+pub fn not_utf8(path: &str, valid_up_to: usize) -> Diagnostic {
+    Diagnostic::of_file(path, format!("not UTF-8 at byte {valid_up_to}")).help("save the file as UTF-8 text")
+}
+
+struct Parsed {
+    tree: YamlNode,
+    value: Value,
+    problems: Vec<Diagnostic>,
+}
+
+/// The text as it may be shown, what no message may repeat, and what the text says.
+fn parse(source: &DocumentSource) -> (diagnostic::NamedText, HiddenValues, Result<Option<Parsed>, Vec<Diagnostic>>) {
+    let text = source.text.as_str();
+    let shown = |secrets: &[Secret]| diagnostic::NamedText {
+        path: source.file.as_str().into(),
+        text: if secrets.is_empty() { text.into() } else { secrets::blanked(text, secrets).into() },
+        first_line: source.first_line,
+    };
+    let (tree, shadowed) = match yaml::parse_whole(text) {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            let secrets = secrets::of_lines(text);
+            let is_hidden = secrets.iter().any(|secret| secret.span.contains(&error.span.start));
+            // A tag is repeated in the message, and a secret may begin with `!`.
+            let message = if is_hidden && error.message.contains("tag") { "this tag is not supported".to_owned() } else { error.message };
+            let shared = shown(&secrets);
+            let problem = Diagnostic { help: error.help, ..diagnostic_at(&shared, error.span, "", message) };
+            return (shared, HiddenValues::default(), Err(vec![problem]));
+        }
+    };
+    let (secrets, hidden) = secrets::of_tree(text, tree.as_ref(), &shadowed);
+    let shared = shown(&secrets);
+    let parsed = match tree {
+        None => Ok(None),
+        // `---` with nothing after it.
+        Some(tree) if tree.is_null() => Ok(None),
+        Some(mut tree) => {
+            let mut twice = Vec::new();
+            let value = CHECKER.with(|checker| coerce::coerce(&mut tree, checker, &mut twice));
+            let problems = twice.into_iter().take(DOCUMENT_PROBLEM_LIMIT).map(|twice| given_twice(twice, &shared)).collect();
+            Ok(Some(Parsed { tree, value, problems }))
+        }
+    };
+    (shared, hidden, parsed)
+}
+
+fn given_twice(twice: Twice, shared: &diagnostic::NamedText) -> Diagnostic {
+    let Twice { pointer, first: (first, first_span), second: (second, second_span) } = twice;
+    let message = if first == second {
+        format!("the field `{}` is given twice", cut(&first))
+    } else {
+        format!("the field `{}` is given twice, as `{}` and as `{}`", diagnostic::last_name(&pointer), cut(&first), cut(&second))
+    };
+    Diagnostic { related: Some((first_span, "first given here".to_owned())), ..diagnostic_at(shared, second_span, &pointer, message) }
+}
+
+/// Where a pointer leads: the value, the key of one that is long, or the nearest thing around one that is not there.
+fn place(tree: &YamlNode, shared: &diagnostic::NamedText, pointer: &str, message: String) -> Diagnostic {
+    let (node, entry, found) = tree.nearest(pointer);
+    let is_long = shared.text.get(node.span.clone()).is_none_or(|text| text.contains('\n') || text.is_empty());
+    let span = match entry {
+        Some(entry) if !found || is_long => entry.key_span.clone(),
+        _ => node.span.clone(),
+    };
+    diagnostic_at(shared, span, pointer, message)
+}
+
+fn schema_problems(found: Vec<Problem>, tree: &YamlNode, shared: &diagnostic::NamedText) -> Vec<Diagnostic> {
+    let has_unknown: HashSet<String> = found
+        .iter()
+        .filter(|problem| matches!(problem.fault, ValueFault::Unknown { .. }))
+        .filter_map(|problem| problem.pointer.rsplit_once('/').map(|(parent, _)| parent.to_owned()))
+        .collect();
+    // Where a field is unknown, it is probably the one that is missing; its own message says what was meant.
+    let told = |problem: &Problem| match &problem.fault {
+        ValueFault::Rule(rule) => !(rule.ends_with("none is given") && has_unknown.contains(&problem.pointer)),
+        _ => true,
+    };
+    let diagnose = |problem: Problem| {
+        let (message, help) = fault_words(&unquoted(problem.clone()), tree);
+        let mut diagnostic = place(tree, shared, &problem.pointer, message);
+        // An unknown field, or a key that is no key, is wrong itself, whatever its value.
+        if let (_, Some(entry), true) = tree.nearest(&problem.pointer)
+            && (matches!(problem.fault, ValueFault::Unknown { .. }) || is_about_key(&problem))
+        {
+            diagnostic.span = Some(entry.key_span.clone());
+        }
+        diagnostic.help = help;
+        diagnostic
+    };
+    found.into_iter().filter(told).map(diagnose).collect()
+}
+
+/// The problem without the value, where that is or may be meant for a secret.
+fn unquoted(mut problem: Problem) -> Problem {
+    let is_secret = problem.pointer.to_ascii_lowercase().split('/').any(|name| name.contains("secret"));
+    if let ValueFault::Type { found, .. } | ValueFault::Word { found, .. } = &mut problem.fault
+        && is_secret
+        && !matches!(found, Value::Array(_) | Value::Object(_) | Value::Null)
+    {
+        *found = "***".into();
+    }
+    problem
+}
+
+/// Removes the field that a problem is about, unless the problem is about the fields in it.
+fn take_out(value: &mut Value, problem: &Problem) {
+    let is_group =
+        matches!(&problem.fault, ValueFault::Rule(rule) if rule.starts_with("exactly one of ") || rule.starts_with("at most one of "));
+    if let Some((parent, name)) = problem.pointer.rsplit_once('/').filter(|_| !is_group)
+        && let Some(Value::Object(parent)) = value.pointer_mut(parent)
+    {
+        parent.shift_remove(&name.replace("~1", "/").replace("~0", "~"));
+    }
+}
+
+fn is_about_key(problem: &Problem) -> bool {
+    matches!(&problem.fault, ValueFault::Rule(rule) if rule.contains("is not the key of"))
+}
+
+/// The field of a task that stands straight under a command, as some published snippets have it.
+fn wants_task_config(problem: &Problem) -> Option<&str> {
+    match &problem.fault {
+        ValueFault::Unknown { field, known } if known.iter().any(|known| known == "taskConfig") => {
+            let is_of_task = matches!(field.as_str(), "program" | "volumes" | "ttl" | "retryConfig" | "retry_config" | "leaveRunning");
+            is_of_task.then_some(field.as_str())
+        }
+        _ => None,
+    }
+}
+
+fn fault_words(problem: &Problem, tree: &YamlNode) -> (String, Option<String>) {
+    if let Some(field) = wants_task_config(problem) {
+        let help = format!("`taskConfig` is missing around it: write `taskConfig: {{{field}: …}}`");
+        return (format!("unknown field `{field}`"), Some(help));
+    }
+    if let ValueFault::Unknown { field, known } = &problem.fault
+        && problem.pointer.matches('/').count() == 1
+        && matches!(field.as_str(), "protection" | "releaseChannel" | "release_channel")
+    {
+        let known: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
+        return (format!("not supported yet: documents of kind `{field}`"), Some(format!("known here: {}", known.join(", "))));
+    }
+    let (message, help) = problem.fault.words(Notation::Yaml);
+    if let ValueFault::Type { expected, found: Value::String(text) } = &problem.fault {
+        let (node, _, _) = tree.nearest(&problem.pointer);
+        let is_quoted = matches!(node.kind, NodeKind::Scalar { plain: false, .. });
+        if expected == "boolean" && is_quoted {
+            return (format!("expected `true` or `false`, found the text \"{}\"", cut(text)), Some("leave the quotes out".to_owned()));
+        }
+        if expected == "integer" && text.contains("{{") && problem.pointer.contains("/parameterValues/") {
+            let help = format!("a template is a text: write `string: \"{}\"`; what it comes to must then be a whole number", cut(text));
+            return (message, Some(help));
+        }
+        return (message, help.or_else(|| example(expected, &problem.pointer).map(str::to_owned)));
+    }
+    (message, help)
+}
+
+/// How to write what is often written as a text alone.
+fn example(expected: &str, pointer: &str) -> Option<&'static str> {
+    let mut segments = pointer.rsplit('/');
+    let (last, parent) = (segments.next()?, segments.next().unwrap_or_default());
+    match (expected, parent, last) {
+        ("object", "env" | "defaultEnv" | "default_env", _) => Some("write `{value: …}` around it"),
+        ("object", "runtimes", _) | ("object", _, "proxyRuntime" | "proxy_runtime") => Some("write `{runtime: …}` around it"),
+        ("object", "releaseChannels" | "release_channels" | "parameters" | "releaseChannelGroups" | "release_channel_groups", _) => {
+            Some("write `{name: …}` around it")
+        }
+        ("object", "perReleaseChannel" | "per_release_channel", _) => Some("write `{releaseChannel: …}` around it"),
+        ("array", _, "cmd" | "entrypoint") => {
+            Some("write each word as an item of a list, or `[sh, -c, \"…\"]` around a line for the shell")
+        }
+        _ => None,
+    }
+}
+
+/// Every `local` block of a document, whatever else is wrong with it.
+fn local_blocks(value: &Value) -> Vec<Reference> {
+    let mut found = Vec::new();
+    CHECKER.with(|checker| {
+        checker.visit(value, &mut |pointer, definition, value| {
+            if definition == "/definitions/LocalFiles"
+                && let Ok(local) = serde_json::from_value(value.clone())
+            {
+                found.extend(local::references(&local, pointer));
+            }
+        });
+    });
+    found
+}
+
+/// The documents of a file, each with its own text, unread.
+fn cut_file<'a>(path: &'a str, text: &'a str) -> impl Iterator<Item = DocumentSource> + 'a {
+    let (mut line, mut at) = (1, 0);
+    yaml::documents(text).into_iter().map(move |range| {
+        line += text[at..range.start].matches('\n').count();
+        at = range.start;
+        DocumentSource { file: path.to_owned(), first_line: line, text: text[range].to_owned(), attachments: Default::default() }
+    })
+}
+
+/// Of the files sent along, those that this document asks for.
+fn attachments_of(source: &DocumentSource, file: &ConfigFile) -> std::collections::BTreeMap<String, String> {
+    if file.attachments.is_empty() {
+        return Default::default();
+    }
+    let wanted = references(&source.file, &source.text);
+    let is_wanted = |name: &str| {
+        wanted.iter().any(|(reference, _)| {
+            name.strip_prefix(reference.path.trim_end_matches('/')).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
+    };
+    file.attachments.iter().filter(|(name, _)| is_wanted(name)).map(|(name, text)| (name.clone(), text.clone())).collect()
+}
+
+fn digest(body: &Body, source: &DocumentSource) -> BlobId {
+    let meaning = serde_json::json!([body.kind(), body.meaning(), source.attachments]);
+    BlobId::of(meaning.to_string().as_bytes())
+}
+
+fn same_name_twice(documents: &[Document]) -> Vec<Diagnostic> {
+    let mut first: HashMap<(&str, Option<&str>, &str), &Document> = HashMap::new();
+    let mut problems = Vec::new();
+    for document in documents {
+        let key = (document.kind(), document.application().map(|application| application.as_str()), document.name());
+        match first.get(&key) {
+            None => {
+                first.insert(key, document);
+            }
+            Some(earlier) => {
+                let (line, _) = earlier.problem(&format!("/{}/name", earlier.kind()), "").line_and_column();
+                let of = document.application().map(|application| format!(" of application `{application}`")).unwrap_or_default();
+                let message = format!(
+                    "{} `{}`{of} is given twice; the first is at {}:{line}",
+                    document.kind(),
+                    document.name(),
+                    earlier.source().file
+                );
+                problems.push(document.problem(&format!("/{}/name", document.kind()), message));
+            }
+        }
+    }
+    problems
+}

@@ -1,0 +1,348 @@
+//! Where secrets stand in the text of a document: what hides them in whatever shows the text, the lines under a problem and
+//! the diff of a change alike. Found in the tree, so that no way of writing YAML gets around it; only of a text that is no
+//! YAML, lines are all there is. In doubt more is hidden than need be.
+
+use std::ops::Range;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+
+use crate::yaml::{self, MappingEntry, NodeKind, YamlNode};
+use schema::check::cut;
+
+/// Shortest text that is hidden wherever else it stands, in bytes: a shorter one would black out ordinary words.
+const ELSEWHERE_BYTES: usize = 6;
+
+/// A secret in a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Secret {
+    /// Bytes of the text, all that stands for the value.
+    pub span: Range<usize>,
+    /// Which field it is: the keys and the names of list items down to it. Empty where the text is found again in a comment or
+    /// another field.
+    pub path: String,
+    /// The value, after quotes, escapes and folding.
+    pub value: String,
+}
+
+/// Every secret of a document's text, in the order of the text; none overlaps another.
+pub fn secrets(text: &str) -> Vec<Secret> {
+    match yaml::parse_whole(text) {
+        Ok((tree, shadowed)) => of_tree(text, tree.as_ref(), &shadowed).0,
+        Err(_) => of_lines(text),
+    }
+}
+
+/// The text with every secret replaced by what `mask` gives for it.
+pub fn masked(text: &str, mask: impl Fn(&Secret) -> String) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut at = 0;
+    for secret in secrets(text) {
+        shown.push_str(&text[at..secret.span.start]);
+        shown.push_str(&mask(&secret));
+        at = secret.span.end;
+    }
+    shown.push_str(&text[at..]);
+    shown
+}
+
+/// The text with a `*` for every byte of a secret, so that all places stay what they are. Ends of lines stay.
+pub(super) fn blanked(text: &str, secrets: &[Secret]) -> String {
+    let mut bytes = text.as_bytes().to_vec();
+    for byte in secrets.iter().flat_map(|secret| secret.span.clone()) {
+        if !matches!(bytes[byte], b'\n' | b'\r') {
+            bytes[byte] = b'*';
+        }
+    }
+    // The spans begin and end between characters.
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The secrets of a text whose tree this is, and what hides them in messages.
+pub(super) fn of_tree(text: &str, tree: Option<&YamlNode>, shadowed: &[MappingEntry]) -> (Vec<Secret>, HiddenValues) {
+    let mut found = TextSecrets { text, secrets: Vec::new() };
+    if let Some(tree) = tree {
+        found.walk(tree, "");
+    }
+    for entry in shadowed {
+        found.entry(entry, "<<");
+    }
+    let again = elsewhere(text, &found.secrets);
+    let hidden = HiddenValues::of(&found.secrets);
+    found.secrets.extend(again);
+    found.secrets.extend(comments(text));
+    (apart(found.secrets), hidden)
+}
+
+/// Values that no message repeats.
+#[derive(Default)]
+pub(super) struct HiddenValues {
+    /// The longest first.
+    values: Vec<String>,
+}
+
+impl HiddenValues {
+    fn of(secrets: &[Secret]) -> Self {
+        let lines = secrets.iter().flat_map(|secret| std::iter::once(secret.value.as_str()).chain(secret.value.lines())).map(str::trim);
+        // A long value is repeated in part.
+        let mut values: Vec<String> = lines.flat_map(|line| [line.to_owned(), cut(line).trim_end_matches('…').to_owned()]).collect();
+        values.retain(|value| !value.is_empty());
+        values.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        values.dedup();
+        Self { values }
+    }
+
+    /// A message without them. A short one is hidden where it is quoted: it may be a part of any word.
+    pub(super) fn hide(&self, message: &str) -> String {
+        self.values.iter().fold(message.to_owned(), |message, value| {
+            if value.len() >= ELSEWHERE_BYTES { message.replace(value, "***") } else { message.replace(&format!("`{value}`"), "`***`") }
+        })
+    }
+}
+
+/// Sorts, and makes one of those that overlap.
+fn apart(mut secrets: Vec<Secret>) -> Vec<Secret> {
+    secrets.retain(|secret| !secret.span.is_empty());
+    secrets.sort_by(|a, b| (a.span.start, b.span.end).cmp(&(b.span.start, a.span.end)));
+    let mut apart: Vec<Secret> = Vec::with_capacity(secrets.len());
+    for secret in secrets {
+        match apart.last_mut() {
+            Some(last) if secret.span.start < last.span.end => {
+                last.span.end = last.span.end.max(secret.span.end);
+                if last.path.is_empty() {
+                    (last.path, last.value) = (secret.path, secret.value);
+                }
+            }
+            _ => apart.push(secret),
+        }
+    }
+    apart
+}
+
+struct TextSecrets<'a> {
+    text: &'a str,
+    secrets: Vec<Secret>,
+}
+
+impl TextSecrets<'_> {
+    /// No deeper than `yaml::DEPTH_LIMIT`, for each alias once more.
+    fn walk(&mut self, node: &YamlNode, path: &str) {
+        match &node.kind {
+            NodeKind::Scalar { text, .. } => self.inline(text, &node.span),
+            NodeKind::List(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    self.walk(item, &format!("{path}/{}", name_of(item).unwrap_or(&index.to_string())));
+                }
+            }
+            NodeKind::Mapping(entries) => {
+                entries.iter().for_each(|entry| self.entry(entry, path));
+                self.after_commas(entries);
+            }
+        }
+    }
+
+    /// What stands behind a comma in the value, where it is not quoted: `{rawSecret: first,second}` is a field of its own to YAML.
+    fn after_commas(&mut self, entries: &[MappingEntry]) {
+        if !entries.iter().any(|entry| is_raw_secret(&entry.key)) {
+            return;
+        }
+        for entry in entries {
+            let after_key = self.text.get(entry.key_span.end..).unwrap_or_default().trim_start();
+            if entry.value.span.is_empty() && !after_key.starts_with(':') {
+                self.secrets.push(Secret { span: entry.key_span.clone(), path: String::new(), value: entry.key.clone() });
+            }
+        }
+    }
+
+    fn entry(&mut self, entry: &MappingEntry, path: &str) {
+        self.inline(&entry.key, &entry.key_span);
+        let path = format!("{path}/{}", entry.key);
+        let scalar = matches!(entry.value.kind, NodeKind::Scalar { .. });
+        if is_raw_secret(&entry.key) || (scalar && matches!(entry.key.as_str(), "secret" | "secretRef" | "secret_ref")) {
+            self.value(entry, path);
+        } else if let ("secret", NodeKind::Mapping(inner)) = (entry.key.as_str(), &entry.value.kind) {
+            for inner in inner {
+                // Somebody's guess at where the value goes.
+                let names = ["key", "version", "secretName", "secret_name"].contains(&inner.key.as_str());
+                match inner.value.kind {
+                    NodeKind::Scalar { .. } if !names => self.value(inner, format!("{path}/{}", inner.key)),
+                    _ => self.entry(inner, &path),
+                }
+            }
+        } else {
+            self.walk(&entry.value, &path);
+        }
+    }
+
+    /// A key or a text that holds both the field and its value, as where the blank behind the colon is missing.
+    fn inline(&mut self, text: &str, span: &Range<usize>) {
+        let Some(value) = with_raw_secret(text).map(|at| &text[at..]).filter(|value| !value.is_empty()) else { return };
+        let written = self.text.get(span.clone()).unwrap_or_default();
+        let start = span.start + with_raw_secret(written).unwrap_or_default();
+        self.secrets.push(Secret { span: start..span.end, path: String::new(), value: value.to_owned() });
+    }
+
+    /// All that stands where one text is expected.
+    fn within(&mut self, node: &YamlNode) {
+        let secret = |text: &String, span: &Range<usize>| Secret { span: span.clone(), path: String::new(), value: text.clone() };
+        match &node.kind {
+            NodeKind::Scalar { text, .. } => self.secrets.push(secret(text, &node.span)),
+            NodeKind::List(items) => items.iter().for_each(|item| self.within(item)),
+            NodeKind::Mapping(entries) => {
+                for entry in entries {
+                    self.secrets.push(secret(&entry.key, &entry.key_span));
+                    self.within(&entry.value);
+                }
+            }
+        }
+    }
+
+    /// The value, with the tag and the anchor in front of it.
+    fn value(&mut self, entry: &MappingEntry, path: String) {
+        let span = &entry.value.span;
+        let value = match &entry.value.kind {
+            NodeKind::Scalar { text, .. } => text.clone(),
+            _ => {
+                self.within(&entry.value);
+                self.text.get(span.clone()).unwrap_or_default().to_owned()
+            }
+        };
+        let after_key = self.text.get(entry.key_span.end..).unwrap_or_default();
+        let colon = after_key.find(':').map(|at| entry.key_span.end + at + 1);
+        if let Some(colon) = colon.filter(|colon| *colon <= span.start || span.is_empty()) {
+            let line_end = self.text[colon..].find('\n').map_or(self.text.len(), |at| colon + at);
+            let blank = self.text[colon..].len() - self.text[colon..].trim_start().len();
+            let end = if span.is_empty() { line_end } else { comment_after(self.text, span).map_or(span.end, |comment| comment.end) };
+            self.secrets.push(Secret { span: (colon + blank).min(end)..end, path, value });
+        } else {
+            // An alias: what it stands for is written where the anchor is.
+            self.secrets.push(Secret { span: span.clone(), path, value });
+        }
+    }
+}
+
+/// Whether a value is written without quotes and in one piece, so that ` #` ends it.
+fn is_plain(written: &str) -> bool {
+    !written.starts_with(['"', '\'', '|', '>', '&', '*', '!'])
+}
+
+/// The comment behind a value without quotes, which may have been meant as a part of it.
+pub(super) fn comment_after(text: &str, value: &Range<usize>) -> Option<Range<usize>> {
+    let rest = text.get(value.end..)?;
+    let line = &rest[..rest.find('\n').unwrap_or(rest.len())];
+    let comment = line.trim_start();
+    let is_comment = is_plain(text.get(value.clone())?) && comment.starts_with('#') && comment.len() < line.len();
+    is_comment.then(|| value.end + line.len() - comment.len()..value.end + line.trim_end().len())
+}
+
+/// The name by which people know an item of a list.
+fn name_of(item: &YamlNode) -> Option<&str> {
+    let NodeKind::Mapping(entries) = &item.kind else { return None };
+    entries.iter().find(|entry| matches!(entry.key.as_str(), "name" | "releaseChannel" | "release_channel")).and_then(|entry| match &entry
+        .value
+        .kind
+    {
+        NodeKind::Scalar { text, .. } => Some(text.as_str()),
+        _ => None,
+    })
+}
+
+/// Whether a key is `rawSecret`, or somebody's slip of the pen for it.
+fn is_raw_secret(key: &str) -> bool {
+    let plain: String = key.chars().filter(|c| c.is_alphanumeric()).take(16).flat_map(char::to_lowercase).collect();
+    strsim::osa_distance(&plain, "rawsecret") <= 2
+}
+
+/// Where the value of a secret, or a long line of it, stands again.
+fn elsewhere(text: &str, secrets: &[Secret]) -> Vec<Secret> {
+    let values = secrets.iter().filter(|secret| !secret.value.contains("{{"));
+    let lines = values.flat_map(|secret| std::iter::once(secret.value.trim()).chain(secret.value.lines().map(str::trim)));
+    let mut patterns: Vec<&str> = lines.filter(|line| line.len() >= ELSEWHERE_BYTES).collect();
+    patterns.sort_unstable();
+    patterns.dedup();
+    if patterns.is_empty() {
+        return Vec::new();
+    }
+    // The kind that is made quickest, for it searches once; the others take very much longer of a long secret than the search does.
+    let builder = AhoCorasick::builder().kind(Some(AhoCorasickKind::NoncontiguousNFA)).match_kind(MatchKind::LeftmostLongest).to_owned();
+    // The only failure is more text than fits into 32 bits; a document has 8 MiB.
+    let Ok(finder) = builder.build(patterns) else { return Vec::new() };
+    finder.find_iter(text).map(|found| Secret { span: found.range(), path: String::new(), value: String::new() }).collect()
+}
+
+/// What stands behind the key in comments.
+fn comments(text: &str) -> Vec<Secret> {
+    let in_lines = lines(text).filter_map(|line| {
+        let hash = text[line.clone()].find('#')?;
+        let after = after_raw_secret(&text[line.start + hash..line.end])?;
+        Some(Secret { span: line.start + hash + after..line.end, path: String::new(), value: String::new() })
+    });
+    in_lines.collect()
+}
+
+/// Every line, without its end.
+fn lines(text: &str) -> impl Iterator<Item = Range<usize>> {
+    let mut at = 0;
+    text.split_inclusive('\n').map(move |line| {
+        let start = at;
+        at += line.len();
+        start..start + line.trim_end_matches(['\n', '\r']).len()
+    })
+}
+
+/// Where the value begins that stands behind the key in a line.
+fn after_raw_secret(line: &str) -> Option<usize> {
+    let lower = line.to_ascii_lowercase();
+    let key = ["rawsecret", "raw_secret", "raw-secret"].into_iter().filter_map(|key| lower.find(key).map(|at| at + key.len())).min()?;
+    let rest = &line[key..];
+    Some(key + (rest.len() - rest.trim_start_matches([' ', '\t', '"', '\'', ':']).len()))
+}
+
+/// The same, where the key has a colon or an equals sign behind it.
+fn with_raw_secret(text: &str) -> Option<usize> {
+    let at = after_raw_secret(text)?;
+    let rest = &text[at..];
+    // The colon may have been forgotten.
+    let is_key = text.split_whitespace().next().is_some_and(is_raw_secret) && text[..at].ends_with(char::is_whitespace);
+    let is_field = is_key
+        || rest.starts_with('=')
+        || text[..at].ends_with(|c: char| c == ':' || (c.is_whitespace() && text[..at].trim_end().ends_with(':')));
+    is_field.then(|| at + (rest.len() - rest.trim_start_matches([' ', '\t', '"', '\'', '=']).len()))
+}
+
+/// The same for a text that is no YAML: the rest of each line with the key in it, or with a key that could be it in disguise,
+/// and all lines after it that are no field of their own.
+pub(super) fn of_lines(text: &str) -> Vec<Secret> {
+    let mut secrets = Vec::new();
+    let mut depth = None;
+    for line in lines(text) {
+        let bare = &text[line.clone()];
+        let indent = bare.len() - bare.trim_start().len();
+        let disguised = || bare.find('"').filter(|quote| bare[*quote..].contains('\\'));
+        let from = if let Some(after) = after_raw_secret(bare).or_else(disguised) {
+            let in_list = bare.trim_start().starts_with("- ") || bare.trim_start().starts_with("? ");
+            depth = Some(indent + if in_list { 2 } else { 0 });
+            Some(after)
+        } else if depth.is_some_and(|depth| indent > depth || !is_field(bare)) {
+            Some(indent)
+        } else {
+            depth = None;
+            None
+        };
+        if let Some(from) = from {
+            secrets.push(Secret { span: line.start + from..line.end, path: String::new(), value: String::new() });
+        }
+    }
+    apart(secrets)
+}
+
+/// Whether a line looks like the beginning of a field.
+fn is_field(line: &str) -> bool {
+    let line = line.trim_start().trim_start_matches("- ");
+    line.split_once(':').is_some_and(|(key, _)| {
+        let key = key.trim_matches(['"', '\'']);
+        !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+    })
+}
+
+#[cfg(test)]
+mod tests;

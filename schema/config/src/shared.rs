@@ -1,0 +1,240 @@
+//! Declared files (`--in PATH=…`, `--out …=PATH`) that several service instances would share, because their commands run on this
+//! machine in one directory: the plan of one would be the other's. Told as warnings by `configs apply`, `validate` and `dev`;
+//! the wrapper sees to it that such commands at least do not read or write the file at the same time.
+
+use std::collections::BTreeMap;
+
+use crate::diagnostic::Diagnostic;
+use crate::selector::Selector;
+use crate::{Application, Body, CustomRuntime, Document, Exec, Runtime, RuntimeKind, Service, TaskConfig};
+use schema::id::{ApplicationName, RuntimeName};
+
+/// The variable with the directory that is an instance's own. Source: docs/commands.md.
+const OWN: &str = "PVN_INSTANCE_DIR";
+
+/// Most instances that a message names.
+const NAMED: usize = 3;
+
+/// A file that a command declares.
+struct Declared<'a> {
+    document: &'a Document,
+    /// Of the argument that names it.
+    pointer: String,
+    /// What its path is relative to: the runtime's root and the working directory, as written.
+    directory: (&'a str, &'a str),
+    /// As written.
+    path: String,
+}
+
+/// Who declares a file.
+#[derive(Default)]
+struct Users<'a> {
+    instances: Vec<String>,
+    /// Where each runtime does first.
+    places: BTreeMap<&'a RuntimeName, &'a Declared<'a>>,
+}
+
+/// One warning for each file that commands of more than one instance declare, at the command that does; and for each path that
+/// names the instance's own directory where no shell puts its name in. `everything_local`: as `dev` runs them.
+pub fn shared_paths<'a>(documents: impl IntoIterator<Item = &'a Document>, everything_local: bool) -> Vec<Diagnostic> {
+    let mut runtimes: BTreeMap<&RuntimeName, (&Document, &Runtime)> = BTreeMap::new();
+    let mut applications: BTreeMap<&ApplicationName, &Application> = BTreeMap::new();
+    let mut services = Vec::new();
+    for document in documents {
+        match document.body() {
+            Body::Runtime(runtime) => drop(runtimes.insert(&runtime.name, (document, runtime))),
+            Body::Application(application) => drop(applications.insert(&application.name, application)),
+            Body::Service(service) => services.push(&**service),
+        }
+    }
+    let mut warnings = Vec::new();
+    let mut declared: BTreeMap<&RuntimeName, Vec<Declared<'a>>> = BTreeMap::new();
+    for (name, (document, runtime)) in &runtimes {
+        let RuntimeKind::Custom(custom) = runtime.kind() else { continue };
+        let Some(root) = local_root(custom, &runtimes, everything_local) else { continue };
+        let found = declared_by(document, custom, root, &mut warnings);
+        if !found.is_empty() {
+            declared.insert(name, found);
+        }
+    }
+    if declared.is_empty() {
+        return warnings;
+    }
+    let mut users: BTreeMap<(&str, &str, &str), Users<'_>> = BTreeMap::new();
+    for service in services {
+        let Some(application) = applications.get(&service.application) else { continue };
+        let channels = application.release_channels.iter();
+        let own = channels.filter_map(|channel| Some((channel.name.to_string(), runtime_of(service, channel, &runtimes)?)));
+        for (channel, runtime) in own.chain(of_groups(application, &runtimes)) {
+            let Some((runtime, files)) = declared.get_key_value(runtime) else { continue };
+            let instance = format!("{}/{} in {channel}", service.application, service.name);
+            for file in files {
+                let users = users.entry((file.directory.0, file.directory.1, &file.path)).or_default();
+                // An instance's files come one after the other.
+                if users.instances.last() != Some(&instance) {
+                    users.instances.push(instance.clone());
+                }
+                users.places.entry(*runtime).or_insert(file);
+            }
+        }
+    }
+    for ((_, _, path), Users { instances, places }) in users {
+        if instances.len() < 2 {
+            continue;
+        }
+        let more = instances.len().saturating_sub(NAMED);
+        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+        let names: Vec<_> = instances.iter().take(NAMED).map(String::as_str).collect();
+        for file in places.into_values() {
+            let message = format!("`{path}` is one file for {}{more}: their commands run in one directory", names.join(", "));
+            let help = format!(
+                "name a file of the instance's own directory, in a shell: `\"${OWN}/{}\"` after `entrypoint: [sh, -c]`",
+                path.rsplit('/').next().unwrap_or(path)
+            );
+            warnings.push(file.document.problem(&file.pointer, message).help(help));
+        }
+    }
+    warnings
+}
+
+/// The root of the runtime's commands, as written, when they run on this machine.
+fn local_root<'a>(
+    custom: &CustomRuntime,
+    runtimes: &BTreeMap<&RuntimeName, (&'a Document, &'a Runtime)>,
+    everything_local: bool,
+) -> Option<&'a str> {
+    match runtimes.get(&custom.proxy_runtime.runtime).map(|(_, runtime)| runtime.kind()) {
+        Some(RuntimeKind::Local(local)) => Some(local.root.as_deref().unwrap_or_default()),
+        Some(RuntimeKind::Fake(_)) => None,
+        _ if everything_local || custom.proxy_runtime.runtime.as_str() == "local" => Some(""),
+        _ => None,
+    }
+}
+
+/// The runtime that serves a service in a channel, as far as one can know.
+fn runtime_of<'a>(
+    service: &Service,
+    channel: &'a crate::ReleaseChannel,
+    runtimes: &BTreeMap<&RuntimeName, (&Document, &Runtime)>,
+) -> Option<&'a RuntimeName> {
+    let own = service.per_release_channel.iter().find(|own| own.release_channel == channel.name);
+    let wanted = own.and_then(|own| own.runtime_connection.as_ref()).or(service.runtime_connection.as_ref());
+    let name_of = |entry: &crate::ChannelRuntime| entry.name.as_ref().map_or(entry.runtime.as_str(), |name| name.as_str()).to_owned();
+    let is_custom = |entry: &&crate::ChannelRuntime| {
+        runtimes.get(&entry.runtime).is_some_and(|(_, runtime)| matches!(runtime.kind(), RuntimeKind::Custom(_)))
+    };
+    let entry = match wanted {
+        Some(wanted) => channel.runtimes.iter().find(|entry| name_of(entry) == wanted.as_str()),
+        None => channel.runtimes.iter().find(is_custom),
+    };
+    entry.map(|entry| &entry.runtime)
+}
+
+/// The channels that groups make, and the runtimes of these, as far as the given runtimes show it.
+fn of_groups<'a>(
+    application: &Application,
+    runtimes: &BTreeMap<&'a RuntimeName, (&Document, &'a Runtime)>,
+) -> Vec<(String, &'a RuntimeName)> {
+    let mut found = Vec::new();
+    for group in &application.release_channel_groups {
+        // What is wrong with a selector is told elsewhere.
+        let Ok(selector) = Selector::parse(&group.runtime_selector) else { continue };
+        for (name, (_, runtime)) in runtimes {
+            let mut labels: BTreeMap<String, String> =
+                runtime.labels.iter().map(|label| (label.label.to_string(), label.value.to_string())).collect();
+            labels.insert("@name".to_owned(), name.to_string());
+            labels.insert("@type".to_owned(), "custom".to_owned());
+            if matches!(runtime.kind(), RuntimeKind::Custom(_)) && selector.matches(&labels) {
+                // A group's template may call its channels otherwise; which one is meant is clear all the same.
+                found.push((format!("{}-{name}", group.name), *name));
+            }
+        }
+    }
+    found
+}
+
+fn declared_by<'a>(document: &'a Document, custom: &'a CustomRuntime, root: &'a str, warnings: &mut Vec<Diagnostic>) -> Vec<Declared<'a>> {
+    let mut found = Vec::new();
+    for (name, exec, _) in custom.commands() {
+        let Exec::Task(task) = exec else { continue };
+        let directory = (root, task.program.working_directory.as_deref().unwrap_or_default());
+        for (argument, path, by_shell) in paths(task) {
+            let pointer = format!("/runtime/custom/{name}/taskConfig/program/{argument}");
+            if path.contains('$') && !by_shell {
+                if path.contains(OWN) {
+                    let message = format!("`{path}` is taken as it is written: no shell puts the directory's name in");
+                    let help = "let a shell run it: `entrypoint: [sh, -c]`, and the whole command as one text in `cmd`";
+                    warnings.push(document.problem(&pointer, message).help(help));
+                }
+                continue;
+            }
+            // What a template or a variable comes to may well be another one for each.
+            if ![directory.0, directory.1, &path].iter().any(|text| text.contains("{{") || text.contains('$')) {
+                found.push(Declared { document, pointer, directory, path });
+            }
+        }
+    }
+    found
+}
+
+/// The files that a task's wrapper declares: the argument's place in the program, the path, and whether a shell reads it.
+fn paths(task: &TaskConfig) -> Vec<(String, String, bool)> {
+    let program = &task.program;
+    let places = (0..program.entrypoint.len()).map(|index| format!("entrypoint/{index}"));
+    let places: Vec<String> = places.chain((0..program.cmd.len()).map(|index| format!("cmd/{index}"))).collect();
+    let arguments: Vec<&str> = program.entrypoint.iter().chain(&program.cmd).map(String::as_str).collect();
+    let mut found: Vec<_> =
+        of_wrapper(&arguments).into_iter().filter_map(|(index, path)| Some((places.get(index)?.clone(), path, false))).collect();
+    for (place, text) in places.iter().zip(&arguments) {
+        if text.contains(char::is_whitespace) {
+            let words = words(text);
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            found.extend(of_wrapper(&words).into_iter().map(|(_, path)| (place.clone(), path, true)));
+        }
+    }
+    found
+}
+
+/// The paths of the first `pvn-wrapper exec` among these words, each with the number of its word.
+fn of_wrapper(words: &[&str]) -> Vec<(usize, String)> {
+    let is_wrapper = |pair: &[&str]| matches!(pair, [program, "exec"] if program.rsplit('/').next() == Some("pvn-wrapper"));
+    let Some(start) = words.windows(2).position(is_wrapper) else { return Vec::new() };
+    let mut found = Vec::new();
+    let mut index = start + 2;
+    while let Some(word) = words.get(index).filter(|word| **word != "--") {
+        let (flag, value, at) = match word.split_once('=') {
+            Some((flag @ ("--in" | "--out"), value)) => (flag, Some(value), index),
+            _ => (*word, words.get(index + 1).copied(), index + 1),
+        };
+        let path = match (flag, value.and_then(|value| value.split_once('='))) {
+            // `--in PATH=REF`, and a reference has no `=`.
+            ("--in", Some(_)) => value.and_then(|value| value.rsplit_once('=')).map(|(path, _)| path),
+            ("--out", Some((_, path))) => Some(path),
+            _ => None,
+        };
+        match path {
+            Some(path) => {
+                found.push((at, path.strip_prefix("./").unwrap_or(path).to_owned()));
+                index = at + 1;
+            }
+            None => index += 1,
+        }
+    }
+    found
+}
+
+/// The words of a shell's text, quotes taken away; enough to find flags, not a shell.
+fn words(text: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut quote = None;
+    for character in text.chars() {
+        match (quote, character) {
+            (Some(open), _) if open == character => quote = None,
+            (None, '\'' | '"') => quote = Some(character),
+            (None, ' ' | '\t' | '\n' | ';' | '&' | '|' | '(' | ')') => words.push(String::new()),
+            (_, character) => words.last_mut().expect("there is always one").push(character),
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}

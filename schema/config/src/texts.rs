@@ -1,0 +1,273 @@
+//! What stands inside the texts of documents: templates and selectors. Their form, and the names that the document alone decides
+//! about. Called by `references` for each document, so that `pvnctl configs validate` tells them without a server; names that
+//! depend on other documents (constants, labels of a channel's runtime) are left to the compiler.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::diagnostic::Diagnostic;
+use crate::selector::Selector;
+use crate::template::{Template, TemplateError, TemplatePart, mixed_secret, readable_secret, undefined};
+use crate::yaml::{self, NodeKind, YamlNode};
+use crate::{Application, Body, CustomRuntime, Document, ParameterDefinition, ParameterKind, Runtime, RuntimeKind, Service};
+
+/// What is said of a text with such a character: environment and arguments end at it. Source: execve(2).
+pub const NO_NUL: &str = "a NUL character, which no program can be given";
+
+/// Every template and selector of the document that is malformed, and every name that cannot exist where it stands.
+pub(super) fn check(document: &Document) -> Vec<Diagnostic> {
+    let mut texts = Texts { document, problems: Vec::new() };
+    match document.body() {
+        Body::Runtime(runtime) => texts.runtime(runtime),
+        Body::Application(application) => texts.application(application),
+        Body::Service(service) => texts.service(service),
+    }
+    texts.problems
+}
+
+/// The names that exist at a place.
+#[derive(Default)]
+struct NamesInScope {
+    known: BTreeSet<String>,
+    /// Names under these prefixes may or may not exist: other documents say so.
+    open: Vec<&'static str>,
+    /// Those of the known ones that are secrets.
+    secrets: BTreeSet<String>,
+}
+
+impl NamesInScope {
+    fn new(known: &[&str], open: &[&'static str], parameters: &[ParameterDefinition]) -> Self {
+        let mut names =
+            Self { known: known.iter().map(|name| (*name).to_owned()).collect(), open: open.to_vec(), secrets: BTreeSet::new() };
+        for parameter in parameters {
+            names.known.insert(format!("Params.{}", parameter.name));
+            match parameter.kind() {
+                ParameterKind::DockerImage(_) => drop(names.known.insert(format!("Params.{}.Tag", parameter.name))),
+                ParameterKind::Secret(_) => drop(names.secrets.insert(format!("Params.{}", parameter.name))),
+                _ => {}
+            }
+        }
+        names
+    }
+
+    fn check(&self, text: &str) -> Vec<TemplateError> {
+        let parts = match Template::parse(text) {
+            Ok(template) => template.parts,
+            Err(errors) => return errors,
+        };
+        let is_missing = |name: &str| !self.known.contains(name) && !self.open.iter().any(|prefix| name.starts_with(prefix));
+        let is_mixed = parts.len() > 1;
+        let wrong = parts.into_iter().filter_map(|part| match part {
+            TemplatePart::Name { name, tag, at } if is_missing(&name) => {
+                Some(undefined(&name, &tag, at, self.known.iter().map(String::as_str)))
+            }
+            TemplatePart::Name { name, tag, at } if is_mixed && self.secrets.contains(&name) => Some(mixed_secret(&name, &tag, at)),
+            _ => None,
+        });
+        wrong.collect()
+    }
+
+    /// Whether a text is a secret and nothing else.
+    fn is_secret(&self, text: &str) -> bool {
+        matches!(Template::parse(text).map(|template| template.parts).as_deref(), Ok([TemplatePart::Name { name, .. }]) if self.secrets.contains(name))
+    }
+}
+
+/// What every template of a release may use, whatever the other documents say.
+const BUILTINS: [&str; 6] = [
+    "Builtins.Application.Name",
+    "Builtins.Service.Name",
+    "Builtins.Service.Version",
+    "Builtins.ReleaseChannel.Name",
+    "Builtins.Runtime.Name",
+    "Builtins.Group",
+];
+
+struct Texts<'a> {
+    document: &'a Document,
+    problems: Vec<Diagnostic>,
+}
+
+impl Texts<'_> {
+    fn runtime(&mut self, runtime: &Runtime) {
+        let RuntimeKind::Custom(custom) = runtime.kind() else { return };
+        let mut names = NamesInScope::new(&BUILTINS, &["Constants.", "Builtins.Runtime.Labels.@"], &custom.parameters);
+        names.known.extend(runtime.labels.iter().map(|label| format!("Builtins.Runtime.Labels.{}", label.label)));
+        self.custom(custom, &names);
+    }
+
+    fn custom(&mut self, custom: &CustomRuntime, names: &NamesInScope) {
+        let at = "/runtime/custom";
+        self.value(&serde_json::to_value(&custom.apply_id), &format!("{at}/applyId"), names);
+        for (name, exec, env) in custom.commands() {
+            let at = format!("{at}/{name}");
+            self.env(env, &format!("{at}/env"), names);
+            match exec {
+                crate::Exec::Task(task) => {
+                    let at = format!("{at}/taskConfig/program");
+                    let program = &task.program;
+                    self.env(&program.env, &format!("{at}/env"), names);
+                    for (field, value) in [
+                        ("image", serde_json::to_value(&program.image)),
+                        ("imageTag", serde_json::to_value(&program.image_tag)),
+                        ("entrypoint", serde_json::to_value(&program.entrypoint)),
+                        ("cmd", serde_json::to_value(&program.cmd)),
+                        ("workingDirectory", serde_json::to_value(&program.working_directory)),
+                    ] {
+                        self.value(&value, &format!("{at}/{field}"), names);
+                    }
+                }
+                crate::Exec::Kubernetes(config) => {
+                    let at = format!("{at}/kubernetesConfig");
+                    if let Some(text) = &config.inlined {
+                        self.job_file(None, text, &format!("{at}/inlined"), names);
+                    }
+                    let local = config.local.as_ref().filter(|local| !local.has_template());
+                    for (file, text) in local.into_iter().flat_map(|local| self.document.attached(local, local.sub_path.as_deref())) {
+                        self.job_file(Some(file), text, &format!("{at}/local"), names);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The strings of a Job file, inlined or from a file of its own; what is no YAML the reader has told.
+    fn job_file(&mut self, file: Option<&str>, text: &str, at: &str, names: &NamesInScope) {
+        for range in yaml::documents(text) {
+            if let Ok(Some(tree)) = yaml::parse(&text[range.clone()]) {
+                let mut errors = Vec::new();
+                job_strings(&tree, text, range.start, names, &mut errors);
+                for error in errors {
+                    let Some(file) = file else {
+                        self.tell(at, error);
+                        continue;
+                    };
+                    let line = yaml::line(text, error.at);
+                    let problem = self.document.problem(at, format!("{} (`{file}`, line {line})", error.message));
+                    self.problems.push(Diagnostic { help: error.help, ..problem });
+                }
+            }
+        }
+    }
+
+    fn application(&mut self, application: &Application) {
+        let names = NamesInScope::new(&["Builtins.Group", "Builtins.Runtime.Name"], &["Builtins.Runtime.Labels."], &[]);
+        // The parameters are those of each service.
+        let of_release = NamesInScope::new(&BUILTINS, &["Params.", "Constants.", "Builtins.Runtime.Labels."], &[]);
+        for (index, channel) in application.release_channels.iter().enumerate() {
+            if let Some(policy) = &channel.policy {
+                self.env(&policy.default_env, &format!("/application/releaseChannels/{index}/policy/defaultEnv"), &of_release);
+            }
+            for (number, precondition) in channel.preconditions.iter().enumerate() {
+                let selector = precondition.release_channel_stable.as_ref().and_then(|stable| stable.selector.as_deref());
+                let at = format!("/application/releaseChannels/{index}/preconditions/{number}/releaseChannelStable/selector");
+                self.selector(selector, &at);
+            }
+        }
+        for (index, group) in application.release_channel_groups.iter().enumerate() {
+            let at = format!("/application/releaseChannelGroups/{index}");
+            self.selector(Some(&group.runtime_selector), &format!("{at}/runtimeSelector"));
+            let Some(template) = &group.template else { continue };
+            if let Some(policy) = &template.policy {
+                self.env(&policy.default_env, &format!("{at}/template/policy/defaultEnv"), &of_release);
+            }
+            for (field, value) in [
+                ("name", serde_json::to_value(&template.name)),
+                ("runtimes", serde_json::to_value(&template.runtimes)),
+                ("constants", serde_json::to_value(&template.constants)),
+                ("labels", serde_json::to_value(&template.labels)),
+                ("preconditions", serde_json::to_value(&template.preconditions)),
+            ] {
+                self.value(&value, &format!("{at}/template/{field}"), &names);
+            }
+        }
+    }
+
+    fn service(&mut self, service: &Service) {
+        let names = NamesInScope::new(&BUILTINS, &["Constants.", "Builtins.Runtime.Labels."], &service.parameters);
+        let values =
+            |values: &Option<crate::CustomRuntimeValues>| serde_json::to_value(values.as_ref().map(|values| &values.parameter_values));
+        self.value(&values(&service.custom_runtime), "/service/customRuntime/parameterValues", &names);
+        self.env(&service.env, "/service/env", &names);
+        for (index, own) in service.per_release_channel.iter().enumerate() {
+            let at = format!("/service/perReleaseChannel/{index}");
+            self.value(&values(&own.custom_runtime), &format!("{at}/customRuntime/parameterValues"), &names);
+            self.env(&own.env, &format!("{at}/env"), &names);
+        }
+        let mut names = NamesInScope::new(&["Builtins.Application.Name", "Builtins.Service.Name"], &[], &service.parameters);
+        names.known.extend(service.constants.iter().map(|constant| format!("Constants.{}", constant.name)));
+        self.value(&serde_json::to_value(&service.bundle_name), "/service/bundleName", &names);
+    }
+
+    /// Values of variables; the names of secrets are no templates.
+    fn env(&mut self, env: &crate::Env, at: &str, names: &NamesInScope) {
+        for (key, value) in env {
+            for (field, text) in [("value", &value.value), ("rawSecret", &value.raw_secret)] {
+                if let Some(text) = text {
+                    self.text(text, &format!("{at}/{key}/{field}"), names);
+                }
+            }
+        }
+    }
+
+    fn selector(&mut self, selector: Option<&str>, at: &str) {
+        if let Some(Err(error)) = selector.map(Selector::parse) {
+            self.problems.push(self.document.problem(at, format!("malformed selector: {error}")));
+        }
+    }
+
+    /// All strings of a value. Types of our own always are JSON, of a depth that they bound, and their keys need no escapes.
+    fn value(&mut self, value: &Result<Value, serde_json::Error>, at: &str, names: &NamesInScope) {
+        if let Ok(value) = value {
+            self.strings(value, at, names);
+        }
+    }
+
+    fn strings(&mut self, value: &Value, at: &str, names: &NamesInScope) {
+        match value {
+            Value::String(text) => self.text(text, at, names),
+            Value::Array(items) => {
+                items.iter().enumerate().for_each(|(index, item)| self.strings(item, &format!("{at}/{index}"), names));
+            }
+            Value::Object(members) => {
+                members.iter().for_each(|(key, member)| self.strings(member, &format!("{at}/{key}"), names));
+            }
+            _ => {}
+        }
+    }
+
+    fn text(&mut self, text: &str, at: &str, names: &NamesInScope) {
+        if text.contains('\0') {
+            self.problems.push(self.document.problem(at, NO_NUL).help("leave it out; pass other bytes than text as a file, or as base64"));
+        }
+        for error in names.check(text) {
+            self.tell(at, if at.ends_with("/rawSecret") { error.in_secret() } else { error });
+        }
+        if at.starts_with("/runtime/") && !at.contains("/env/") && names.is_secret(text) {
+            let (message, help) = readable_secret(text);
+            self.problems.push(self.document.problem(at, message).help(help));
+        }
+    }
+
+    fn tell(&mut self, at: &str, error: TemplateError) {
+        let TemplateError { at: offset, tag, message, help } = error;
+        let problem = self.document.problem_in(at, offset, &tag, message);
+        self.problems.push(Diagnostic { help, ..problem });
+    }
+}
+
+/// What is wrong in the strings of a Job file, with bytes of the whole text. No deeper than `yaml::DEPTH_LIMIT`.
+fn job_strings(node: &YamlNode, text: &str, start: usize, names: &NamesInScope, found: &mut Vec<TemplateError>) {
+    match &node.kind {
+        NodeKind::Scalar { text: scalar, .. } => {
+            for error in names.check(scalar) {
+                let from = start + node.span.start;
+                let offset = text.get(from..).and_then(|rest| rest.find(&error.tag)).unwrap_or_default();
+                found.push(TemplateError { at: from + offset, ..error });
+            }
+        }
+        NodeKind::List(items) => items.iter().for_each(|item| job_strings(item, text, start, names, found)),
+        NodeKind::Mapping(entries) => entries.iter().for_each(|entry| job_strings(&entry.value, text, start, names, found)),
+    }
+}

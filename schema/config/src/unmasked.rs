@@ -1,0 +1,102 @@
+//! Secrets that are not masked in what jobs print: those in configs that are too short, what a comment cuts off from one, and those of a
+//! cluster that only files hold. Told as warnings by `configs apply` and `validate`.
+
+use schema::check::pointer_segment;
+use schema::mask::SHORTEST_BYTES;
+
+use crate::diagnostic::Diagnostic;
+use crate::secrets::comment_after;
+use crate::yaml::{NodeKind, YamlNode};
+use crate::{Body, Document, Env, EnvValueKind, Exec, RuntimeKind, TaskConfig};
+
+/// What is wrong with a `rawSecret` as it is written.
+enum WrittenFlaw {
+    Short,
+    /// YAML takes its end for a comment.
+    Cut,
+}
+
+/// One warning for each `rawSecret` that is written as it stands and too short, or cut by a comment, and for each Secret that is mounted
+/// and no variable.
+pub fn unmasked_secrets<'a>(documents: impl IntoIterator<Item = &'a Document>) -> Vec<Diagnostic> {
+    let mut warnings = Vec::new();
+    for document in documents {
+        let mut found = Vec::new();
+        walk(&document.tree, &document.source.text, &mut String::new(), &mut found);
+        warnings.extend(found.into_iter().map(|(pointer, flaw)| match flaw {
+            WrittenFlaw::Short => {
+                let message = format!("this secret is not masked in what jobs print: it is shorter than {SHORTEST_BYTES} bytes");
+                document.problem(&pointer, message).help("use a longer secret; one that short would black out ordinary words")
+            }
+            WrittenFlaw::Cut => {
+                let message = "this secret ends before ` #`: what follows is a comment, which no job gets and nothing masks".to_owned();
+                document.problem(&pointer, message).help("put the whole value in quotes, or the comment on a line of its own")
+            }
+        }));
+        warnings.extend(mounted(document));
+    }
+    warnings
+}
+
+/// The Secrets whose values no wrapper knows, since its command gets them as files alone.
+fn mounted(document: &Document) -> Vec<Diagnostic> {
+    let Body::Runtime(runtime) = document.body() else { return Vec::new() };
+    let RuntimeKind::Custom(custom) = runtime.kind() else { return Vec::new() };
+    let mut warnings = Vec::new();
+    for (command, exec, env) in custom.commands() {
+        let Exec::Task(task) = exec else { continue };
+        for (index, name) in secrets(task) {
+            if [env, &task.program.env].into_iter().any(|env| is_variable(env, name)) {
+                continue;
+            }
+            let pointer = format!("/runtime/custom/{command}/taskConfig/volumes/{index}/source/secret");
+            let message =
+                format!("what the files of the Secret `{name}` hold is not masked in what jobs print: no wrapper knows its values");
+            let help = format!("give the keys that must not be shown as variables too: `kubernetesSecret: {{secretName: {name}, key: …}}`");
+            warnings.push(document.problem(&pointer, message).help(help));
+        }
+    }
+    warnings
+}
+
+/// The Secrets that a task mounts, with the places of their volumes.
+fn secrets(task: &TaskConfig) -> impl Iterator<Item = (usize, &str)> {
+    let volumes = task.volumes.iter().enumerate();
+    volumes.filter_map(|(index, volume)| Some((index, volume.source.secret.as_ref()?.secret_name.as_str())))
+}
+
+fn is_variable(env: &Env, secret: &str) -> bool {
+    env.values().any(|value| matches!(value.kind(), EnvValueKind::KubernetesSecret(of) if of.secret_name == secret))
+}
+
+/// The pointers to them. No deeper than `yaml::DEPTH_LIMIT`.
+fn walk(node: &YamlNode, written: &str, pointer: &mut String, found: &mut Vec<(String, WrittenFlaw)>) {
+    let length = pointer.len();
+    match &node.kind {
+        NodeKind::Scalar { .. } => {}
+        NodeKind::List(items) => {
+            for (index, item) in items.iter().enumerate() {
+                pointer_segment(pointer, &index.to_string());
+                walk(item, written, pointer, found);
+                pointer.truncate(length);
+            }
+        }
+        NodeKind::Mapping(entries) => {
+            for entry in entries {
+                pointer_segment(pointer, &entry.key);
+                match &entry.value.kind {
+                    NodeKind::Scalar { text, .. } if entry.key == "rawSecret" => {
+                        if (1..SHORTEST_BYTES).contains(&text.len()) && !text.contains("{{") {
+                            found.push((pointer.clone(), WrittenFlaw::Short));
+                        }
+                        if comment_after(written, &entry.value.span).is_some() {
+                            found.push((pointer.clone(), WrittenFlaw::Cut));
+                        }
+                    }
+                    _ => walk(&entry.value, written, pointer, found),
+                }
+                pointer.truncate(length);
+            }
+        }
+    }
+}
