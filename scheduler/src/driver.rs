@@ -15,6 +15,7 @@ use std::sync::Arc;
 use engine::limiter::Limits;
 use schema::api::{DecisionRequest, Diagnostic, RefreshRequest};
 use schema::id::InstanceId;
+use schema::log_kind::LogKind;
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -88,8 +89,8 @@ pub struct InstanceTarget {
 pub struct Remark {
     /// The instance that it is about.
     pub instance: InstanceId,
-    /// A stable dotted word.
-    pub kind: &'static str,
+    /// What happened.
+    pub kind: LogKind,
     /// A sentence for people.
     pub message: String,
     /// More, for programs.

@@ -4,6 +4,7 @@
 //! that its database knows, also where that is not there at present: it may be mounted late, or be being made anew. Somebody who means
 //! another says so (`--local-root`).
 
+use schema::log_kind::LogKind;
 use std::path::{Path, PathBuf};
 
 use crate::clock::Clock;
@@ -50,7 +51,7 @@ async fn known_or(store: &Store, clock: &Clock, root: PathBuf, is_given: bool) -
     tracing::warn!("{message}");
     let mut commit = Commit::default();
     let data = serde_json::json!({"before": before.display().to_string(), "root": root.display().to_string()});
-    commit.tell(&store.counters().await?, clock.now(), "local.root_changed", message, data);
+    commit.tell(&store.counters().await?, clock.now(), LogKind::LocalRootChanged, message, data);
     note(store, root, commit).await
 }
 

@@ -7,6 +7,7 @@
 
 use crate::clock::Clock;
 use crate::store::{Change, Commit, Result, Store, StoreError};
+use schema::log_kind::LogKind;
 
 /// Id of the spool directory.
 const SPOOL: &str = "spool";
@@ -38,7 +39,7 @@ pub(crate) async fn note(store: &Store, clock: &Clock, id: &str, path: &std::pat
         );
         tracing::warn!("{message}");
         commit.changes.push(Change::Meta(SPOOL_AFTER, counters.job.to_string()));
-        commit.tell(&counters, clock.now(), "spool.replaced", message, serde_json::json!({"jobs": under_way}));
+        commit.tell(&counters, clock.now(), LogKind::SpoolReplaced, message, serde_json::json!({"jobs": under_way}));
     }
     store.commit(&commit).await
 }

@@ -3,9 +3,11 @@
 //! none of ours.
 
 pub mod api;
+pub mod cause;
 #[cfg(feature = "check")]
 pub mod check;
 pub mod id;
+pub mod log_kind;
 pub mod mask;
 pub mod output;
 pub mod report;
@@ -15,3 +17,4 @@ pub mod spool;
 pub mod status;
 pub mod time;
 pub mod wire;
+mod words;

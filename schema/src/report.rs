@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::BlobId;
 
+#[cfg(feature = "check")]
 pub(crate) use self::words::each_text;
 
 pub mod line;

@@ -1,45 +1,6 @@
 //! The words for how things stand, the same in the engine, the tables, the API, the client and the pages.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-macro_rules! words {
-    ($(#[$doc:meta])* $type:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)* }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-        pub enum $type {
-            $($(#[$variant_doc])* #[serde(rename = $word)] $variant,)*
-        }
-
-        impl $type {
-            /// Every word, in the order of its definition.
-            pub const ALL: &[Self] = &[$(Self::$variant),*];
-
-            /// The word as it stands in JSON, in tables and on pages.
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $word,)* }
-            }
-        }
-
-        impl std::fmt::Display for $type {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.pad(self.as_str())
-            }
-        }
-
-        impl std::str::FromStr for $type {
-            type Err = crate::id::ParseError;
-
-            fn from_str(text: &str) -> Result<Self, Self::Err> {
-                Self::ALL.iter().copied().find(|word| word.as_str() == text).ok_or_else(|| crate::id::ParseError {
-                    text: text.to_owned(),
-                    what: concat!("a ", stringify!($type)),
-                    rule: concat!("it must be one of ", $($word, " ",)*),
-                })
-            }
-        }
-    };
-}
+use crate::words::words;
 
 words! {
     /// How a service instance stands.

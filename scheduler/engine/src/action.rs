@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use schema::id::{BlobId, JobId, ReleaseId};
+use schema::log_kind::LogKind;
 use schema::status::JobKind;
 use schema::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -79,8 +80,8 @@ pub enum StopReason {
 /// One line of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogLine {
-    /// A stable dotted word: `instance.status`, `drift.found`, `approval.asked`, `approval.decided`, `job.ended`.
-    pub kind: String,
+    /// What happened.
+    pub kind: LogKind,
     /// The person behind it, if any.
     pub actor: Option<String>,
     /// A sentence for people.
@@ -90,7 +91,7 @@ pub struct LogLine {
 }
 
 /// A line of the log as an action.
-pub(crate) fn log(kind: &str, actor: Option<String>, message: String, data: &[(&str, &str)]) -> Action {
+pub(crate) fn log(kind: LogKind, actor: Option<String>, message: String, data: &[(&str, &str)]) -> Action {
     let data: BTreeMap<String, String> = data.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    Action::Log(LogLine { kind: kind.to_owned(), actor, message, data })
+    Action::Log(LogLine { kind, actor, message, data })
 }

@@ -1,5 +1,6 @@
 //! A person asks to look again, or to try again: what ends by that, and what stays for somebody to decide. Called by the step.
 
+use schema::log_kind::LogKind;
 use schema::status::JobKind;
 use schema::time::Timestamp;
 
@@ -26,7 +27,7 @@ impl State {
         self.ask_all(now);
         self.look.of_before_is_fresh = answers_already;
         let what = if is_tried { "asks how it is now, and to try again what failed" } else { "asks how it is now" };
-        out.push(log("instance.refresh", Some(who.clone()), format!("{who} {what}"), &[]));
+        out.push(log(LogKind::InstanceRefresh, Some(who.clone()), format!("{who} {what}"), &[]));
     }
 
     /// Whether an apply failed or the release is stuck, and nothing of that is for a person to decide.
@@ -79,6 +80,6 @@ impl State {
         self.look.misfires = 0;
         self.forget_rejections();
         self.ask_all(now);
-        out.push(log("instance.retry", Some(who.clone()), format!("{who} asks to try again now"), &[]));
+        out.push(log(LogKind::InstanceRetry, Some(who.clone()), format!("{who} asks to try again now"), &[]));
     }
 }

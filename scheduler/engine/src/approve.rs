@@ -8,6 +8,7 @@
 //! ever again.
 
 use schema::id::{ApprovalId, BlobId};
+use schema::log_kind::LogKind;
 use schema::status::{ApprovalKind, ApprovalStatus, Decision};
 use schema::time::Timestamp;
 
@@ -212,7 +213,7 @@ impl State {
             let approval = self.make(&desired, &question, now);
             let what = name_of(&approval);
             let words = words_of(&approval).map_or_else(String::new, |words| format!(": {words}"));
-            out.push(about("approval.asked", None, format!("{what} is asked for {}{words}", desired.version), &approval));
+            out.push(about(LogKind::ApprovalAsked, None, format!("{what} is asked for {}{words}", desired.version), &approval));
             self.approvals.retain(|old| old.id != approval.id);
             self.approvals.push(approval);
         }
@@ -291,7 +292,7 @@ impl State {
         } else {
             format!("{who} approves {what}: {yes} of {} people", approval.needed)
         };
-        out.push(about("approval.decided", Some(who), sentence, approval));
+        out.push(about(LogKind::ApprovalDecided, Some(who), sentence, approval));
     }
 
     /// Somebody decided on a shared approval that another instance of the release asks for already: it counts here too.
@@ -321,7 +322,7 @@ fn live(approval: &Approval) -> bool {
 }
 
 /// A line of the log about an approval; its data says which one, of which plan, and how it stands.
-fn about(kind: &str, who: Option<String>, sentence: String, approval: &Approval) -> Action {
+fn about(kind: LogKind, who: Option<String>, sentence: String, approval: &Approval) -> Action {
     let (id, digest) = (approval.id.to_string(), approval.plan_digest().map(|digest| digest.to_string()));
     let mut data = vec![("approval", id.as_str()), ("status", approval.status.as_str())];
     data.extend(digest.as_deref().map(|digest| ("planDigest", digest)));

@@ -3,6 +3,7 @@
 //! would end it. It decides nothing: the situation comes from `converge.rs`, who holds a place from the lanes.
 
 use schema::api::{Cause, Explanation, decision_flags};
+use schema::cause::CauseCode;
 use schema::id::{ChannelName, InstanceId, JobId};
 use schema::status::{ApprovalKind, Decision, JobKind};
 use schema::time::Timestamp;
@@ -18,17 +19,10 @@ use crate::standing::stops_once_more;
 use crate::state::{ApplyEnd, Approval, Job, State};
 use crate::step::{duration, in_words};
 
-/// The code of what waits for another channel, and of what was never released.
-const UPSTREAM_UNSTABLE: &str = "UPSTREAM_UNSTABLE";
-const NO_RELEASE: &str = "NO_RELEASE";
-
 /// Whether this cause names the channels of [`Surroundings::together`].
 pub fn names_together(cause: &Cause) -> bool {
-    matches!(cause.code.as_str(), UPSTREAM_UNSTABLE | NO_RELEASE)
+    matches!(cause.code, CauseCode::UpstreamUnstable | CauseCode::NoRelease)
 }
-
-/// The code of an apply that was given up and may still run, wherever it is told.
-const APPLY_UNSETTLED: &str = "APPLY_UNSETTLED";
 
 /// What a channel pursues.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,8 +106,8 @@ struct CauseChain<'a> {
 }
 
 impl CauseChain<'_> {
-    fn say(&mut self, code: &str, message: String, since: Option<Timestamp>, until: Option<Timestamp>) {
-        self.causes.push(Cause { code: code.to_owned(), message, since, until });
+    fn say(&mut self, code: CauseCode, message: String, since: Option<Timestamp>, until: Option<Timestamp>) {
+        self.causes.push(Cause { code, message, since, until });
     }
 
     /// The way out is the next fetch.
@@ -129,16 +123,16 @@ impl CauseChain<'_> {
                  says that they are gone, or with `pvnctl services retry`",
                 jobs.join(", ")
             );
-            self.say("FETCH_UNSETTLED", text, None, None);
+            self.say(CauseCode::FetchUnsettled, text, None, None);
             return;
         }
         match state.look.due {
             Some(due) if state.wants.fetch.is_some() => self.waits_for_place(JobKind::Fetch, Some(due)),
-            Some(due) => self.say("FETCH_DUE", "the next fetch tells how things are".into(), None, Some(due)),
+            Some(due) => self.say(CauseCode::FetchDue, "the next fetch tells how things are".into(), None, Some(due)),
             None => {
                 let text =
                     "the fetch's schedule has no instant left; `pvnctl services retry` looks now, another pollSchedule keeps looking";
-                self.say("NO_FETCH_DUE", text.into(), None, None);
+                self.say(CauseCode::NoFetchDue, text.into(), None, None);
             }
         }
     }
@@ -153,8 +147,8 @@ impl CauseChain<'_> {
 
     fn lingers(&mut self, job: JobId, since: Option<Timestamp>) {
         let (code, kind) = match self.state.given_up_kind(job) {
-            JobKind::Apply => (APPLY_UNSETTLED, JobKind::Apply),
-            kind => ("FETCH_UNSETTLED", kind),
+            JobKind::Apply => (CauseCode::ApplyUnsettled, JobKind::Apply),
+            kind => (CauseCode::FetchUnsettled, kind),
         };
         let text = format!("{kind} {job} was given up and nobody has said that it is gone; an apply beside it could do harm");
         self.say(code, text, since, None);
@@ -164,12 +158,17 @@ impl CauseChain<'_> {
         match at {
             Some(at) => {
                 let once = self.state.conditions(at).map_or_else(String::new, |conditions| format!(", once {conditions}"));
-                self.say("GRACE_PERIOD", format!("{what}{once}; `pvnctl services retry` does not wait for the time"), None, Some(at));
+                self.say(
+                    CauseCode::GracePeriod,
+                    format!("{what}{once}; `pvnctl services retry` does not wait for the time"),
+                    None,
+                    Some(at),
+                );
                 if at <= self.state.seen_at() {
                     self.looks();
                 }
             }
-            None => self.say("WAITS_FOR_PERSON", "ends with `pvnctl services retry` or a new release".into(), None, None),
+            None => self.say(CauseCode::WaitsForPerson, "ends with `pvnctl services retry` or a new release".into(), None, None),
         }
     }
 
@@ -177,12 +176,12 @@ impl CauseChain<'_> {
         let Some(chain) = &self.state.pursuit.chain else { return };
         let Some(end) = &chain.end else { return };
         let code = match end {
-            ApplyEnd::Succeeded | ApplyEnd::SucceededLeaving(_) => "APPLIED",
-            ApplyEnd::Retryable(_) => "RETRYABLE_EXIT",
-            ApplyEnd::Misfired(_) => "NOT_STARTED",
-            ApplyEnd::Failed(_) => "APPLY_FAILED",
-            ApplyEnd::Unknown(_) => "APPLY_UNKNOWN",
-            ApplyEnd::Cancelled(_) => "CANCELLED",
+            ApplyEnd::Succeeded | ApplyEnd::SucceededLeaving(_) => CauseCode::Applied,
+            ApplyEnd::Retryable(_) => CauseCode::RetryableExit,
+            ApplyEnd::Misfired(_) => CauseCode::NotStarted,
+            ApplyEnd::Failed(_) => CauseCode::ApplyFailed,
+            ApplyEnd::Unknown(_) => CauseCode::ApplyUnknown,
+            ApplyEnd::Cancelled(_) => CauseCode::Cancelled,
         };
         let (others, in_a_row) = (chain.other_commands_in_words(), chain.in_a_row_in_words());
         let text = format!("apply {} (attempt {}){others} {}{in_a_row}", chain.job, chain.attempt, in_words(end));
@@ -195,14 +194,14 @@ impl CauseChain<'_> {
         if let Some(no) = approval.votes.iter().find(|vote| vote.decision == Decision::Reject) {
             let why = no.reason.as_ref().map_or_else(String::new, |why| format!(": {why}"));
             let text = format!("{} rejected {} {}{digest}{why}", no.who, name_of(approval), approval.id);
-            self.say("APPROVAL_REJECTED", text, Some(no.at), None);
+            self.say(CauseCode::ApprovalRejected, text, Some(no.at), None);
             let found = if approval.kind == ApprovalKind::Apply { "something else" } else { "nothing left to do" };
             let retry = match self.state.asks_anew() {
                 true => "`pvnctl services retry`, which asks anew",
                 false => "`pvnctl services retry`, which applies it without asking anybody",
             };
             let ways = ways_out(self.state, retry, found);
-            self.say("WAITS_FOR_PERSON", format!("ends with {ways}"), None, None);
+            self.say(CauseCode::WaitsForPerson, format!("ends with {ways}"), None, None);
             return;
         }
         let by = if yes.is_empty() { String::new() } else { format!(" ({})", yes.join(", ")) };
@@ -214,7 +213,7 @@ impl CauseChain<'_> {
             "{} is asked{digest}{words}: {counted}; ends with `pvnctl services approve {target} {flags}`, or `pvnctl services reject {target} {flags}`",
             name_of(approval)
         );
-        self.say("APPROVAL_PENDING", text, Some(approval.requested_at), approval.expires_at);
+        self.say(CauseCode::ApprovalPending, text, Some(approval.requested_at), approval.expires_at);
         let state = self.state;
         let version = state.desired().map_or("", |desired| desired.version.as_str());
         for (channel, at) in state.left_upstream() {
@@ -222,7 +221,7 @@ impl CauseChain<'_> {
                 "channel `{channel}` was converged at {version}, for which this one waited, and is at {at} by now: a yes lets {version} go on \
                  here all the same"
             );
-            self.say("UPSTREAM_LEFT", text, None, None);
+            self.say(CauseCode::UpstreamLeft, text, None, None);
         }
     }
 
@@ -258,7 +257,7 @@ impl CauseChain<'_> {
                     ahead => format!("{ahead} have waited longer"),
                 };
                 let text = format!("{held} of {limit} places for {kind} in runtime `{runtime}` are taken by {held_by}; {before}");
-                self.say("LIMIT_FULL", text, since, None);
+                self.say(CauseCode::LimitFull, text, since, None);
             }
             Blocked::Share { runtime, limit, free, holders, held } => {
                 let held_by = self.names_of(&holders, held);
@@ -266,7 +265,7 @@ impl CauseChain<'_> {
                     "runtime `{runtime}` has its share, {held} of the daemon's {limit} places for {kind}, taken by {held_by}; the other {free} \
                      are kept for other runtimes; ends when one of these jobs ends"
                 );
-                self.say("LIMIT_FULL", text, since, None);
+                self.say(CauseCode::LimitFull, text, since, None);
             }
             Blocked::Daemon { limit, holders } => {
                 let by = |(runtime, held, longest): &(_, usize, Holder)| {
@@ -278,33 +277,37 @@ impl CauseChain<'_> {
                     "all {limit} places of this daemon for {kind} are taken: {}; ends when one of these jobs ends",
                     held_by.join("; ")
                 );
-                self.say("LIMIT_FULL", text, since, None);
+                self.say(CauseCode::LimitFull, text, since, None);
             }
             Blocked::Pace => {
                 let text =
                     format!("{kind} was due while the daemon was down; what piled up is let through at a bounded pace, oldest first");
-                self.say("RESTART_PACE", text, since, self.lanes.next_wake(self.now));
+                self.say(CauseCode::RestartPace, text, since, self.lanes.next_wake(self.now));
             }
-            Blocked::NotBlocked => self.say("STARTS_NOW", format!("{kind} is ready and starts with the next free place"), since, None),
+            Blocked::NotBlocked => {
+                self.say(CauseCode::StartsNow, format!("{kind} is ready and starts with the next free place"), since, None)
+            }
         }
     }
 
     /// What is in flight or may still be, and what getInfo has to say.
     fn beside(&mut self) {
         let state = self.state;
-        if let Some((job, runtime)) = state.unsettled_apply().filter(|_| !self.causes.iter().any(|cause| cause.code == APPLY_UNSETTLED)) {
+        if let Some((job, runtime)) =
+            state.unsettled_apply().filter(|_| !self.causes.iter().any(|cause| cause.code == CauseCode::ApplyUnsettled))
+        {
             let text = format!(
                 "apply {job} was given up and nobody has said that it is gone: no other apply starts here, and it has a place in runtime \
                  `{runtime}` where those are counted; {}",
                 self.unsettled_way_out(job)
             );
-            self.say(APPLY_UNSETTLED, text, None, None);
+            self.say(CauseCode::ApplyUnsettled, text, None, None);
         }
         for job in state.jobs_in_flight().filter(|_| state.desired().is_some()) {
             self.job(job);
         }
         if let Some(error) = state.telling.error.as_ref().filter(|_| !state.deleted) {
-            self.say("GET_INFO_FAILED", format!("{error}; this changes nothing else"), state.telling.failed_at, state.telling.due);
+            self.say(CauseCode::GetInfoFailed, format!("{error}; this changes nothing else"), state.telling.failed_at, state.telling.due);
         }
     }
 
@@ -315,7 +318,7 @@ impl CauseChain<'_> {
             "{} {} of {} (attempt {}) has not started: {}; ends when {}, or at its deadline: {after}",
             job.kind, job.id, job.version, job.attempt, wait.why, wait.ends_when
         );
-        self.say("JOB_WAITS", text, job.waits_since, job.starts_by());
+        self.say(CauseCode::JobWaits, text, job.waits_since, job.starts_by());
     }
 
     /// What a job does that began then. Whoever runs it keeps its timeout; ours is for one that does not.
@@ -337,13 +340,15 @@ impl CauseChain<'_> {
         // From then on its deadline counts.
         let stopped_at = job.deadline.map_or(job.decided_at, |at| at.plus_ms(-job.stop_within_ms()));
         let (code, does, since) = match (&job.stop, job.started_at) {
-            (Some(StopReason::Person(who)), _) => ("JOB_STOPPING", format!("is being stopped for {who}"), stopped_at),
-            (Some(StopReason::Deadline), _) => ("JOB_STOPPING", "is being stopped, it was overdue".to_owned(), stopped_at),
-            (Some(StopReason::NotWanted), _) => ("JOB_STOPPING", "is being stopped, its answer is no longer wanted".to_owned(), stopped_at),
-            (None, Some(at)) => ("JOB_RUNNING", self.runs(job, at), at),
+            (Some(StopReason::Person(who)), _) => (CauseCode::JobStopping, format!("is being stopped for {who}"), stopped_at),
+            (Some(StopReason::Deadline), _) => (CauseCode::JobStopping, "is being stopped, it was overdue".to_owned(), stopped_at),
+            (Some(StopReason::NotWanted), _) => {
+                (CauseCode::JobStopping, "is being stopped, its answer is no longer wanted".to_owned(), stopped_at)
+            }
+            (None, Some(at)) => (CauseCode::JobRunning, self.runs(job, at), at),
             (None, None) => match job.waits.as_ref().filter(|wait| !wait.is_unseen) {
                 Some(wait) => return self.waits(job, wait),
-                None => ("JOB_STARTING", "is starting".to_owned(), job.decided_at),
+                None => (CauseCode::JobStarting, "is starting".to_owned(), job.decided_at),
             },
         };
         let unseen = job.waits.as_ref().filter(|wait| wait.is_unseen);

@@ -2,6 +2,7 @@
 //! nothing. Called by the step.
 
 use schema::id::{ApprovalId, JobId};
+use schema::log_kind::LogKind;
 use schema::output::Info;
 use schema::status::JobKind;
 use schema::time::Timestamp;
@@ -31,7 +32,7 @@ impl State {
                 return; // told once more that nobody knows
             }
             (self.unsettled, self.unsettled_in) = (None, None);
-            out.push(log("job.ended", None, format!("{id} is known to be gone now"), &[("job", &id.to_string())]));
+            out.push(log(LogKind::JobEnded, None, format!("{id} is known to be gone now"), &[("job", &id.to_string())]));
             // What it still did nobody has seen.
             self.look_now(now);
             if self.desired.as_deref().is_some_and(|desired| desired.get_info.is_some()) {
@@ -42,7 +43,7 @@ impl State {
                 return;
             }
             self.lingering.remove(&id);
-            out.push(log("job.ended", None, format!("{id} is known to be gone now"), &[("job", &id.to_string())]));
+            out.push(log(LogKind::JobEnded, None, format!("{id} is known to be gone now"), &[("job", &id.to_string())]));
         } else if self.main.as_ref().is_some_and(|job| job.id == id) {
             let Some(mut job) = self.main.take() else { return };
             self.forget_late_stop(&mut job, &outcome);
@@ -141,7 +142,7 @@ impl State {
             FetchVerdict::Work(reason, what) => {
                 if self.pursuit.arrived && !was_work {
                     out.push(log(
-                        "drift.found",
+                        LogKind::DriftFound,
                         None,
                         format!("drift: {what}"),
                         &[("job", &job.id.to_string()), ("reason", reason.as_str())],
@@ -193,7 +194,7 @@ impl State {
         look.misses = look.misses.saturating_add(u32::from(blame != Blame::Person));
         if look.misses == 1 {
             look.missed_since.get_or_insert(ended_at);
-            out.push(log("job.ended", None, format!("fetch {} {why}", job.id), &[("job", &job.id.to_string())]));
+            out.push(log(LogKind::JobEnded, None, format!("fetch {} {why}", job.id), &[("job", &job.id.to_string())]));
         }
         let wait_ms = match blame {
             Blame::Person => None,
@@ -242,7 +243,7 @@ impl State {
             (Outcome::Cancelled { .. }, None) => ApplyEnd::Cancelled("someone".to_owned()),
         };
         out.push(log(
-            "job.ended",
+            LogKind::JobEnded,
             None,
             format!("apply {} of {} {}", job.id, job.version, in_words(&end)),
             &[("job", &job.id.to_string())],

@@ -2,6 +2,7 @@
 //! which it carries a rollback out: between the decision and that moment the release may have arrived, or a person may have come.
 
 use schema::id::ReleaseId;
+use schema::log_kind::LogKind;
 use schema::time::Timestamp;
 
 use crate::action::Action;
@@ -145,6 +146,6 @@ impl State {
         self.rollback_spent = false;
         self.pursuit.stuck = false;
         let message = format!("the automatic rollback that was decided is not done: {why}");
-        out.push(log("release.rollback_dropped", None, message, &[("release", &from.to_string())]));
+        out.push(log(LogKind::ReleaseRollbackDropped, None, message, &[("release", &from.to_string())]));
     }
 }

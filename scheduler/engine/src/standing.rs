@@ -3,6 +3,7 @@
 
 use schema::api::NextAction;
 use schema::id::{ChannelName, JobId};
+use schema::log_kind::LogKind;
 use schema::status::{JobKind, Reason, Status};
 use schema::time::Timestamp;
 
@@ -39,7 +40,7 @@ impl State {
         if changed {
             let mut data = vec![("from", self.standing.status.as_str()), ("to", status.as_str())];
             data.extend(reason.map(|reason| ("reason", reason.as_str())));
-            out.push(log("instance.status", None, message.clone(), &data));
+            out.push(log(LogKind::InstanceStatus, None, message.clone(), &data));
         }
         let since = if changed { now } else { self.standing.since };
         self.standing = StatusSummary { status, reason, message, since, next_action_at };

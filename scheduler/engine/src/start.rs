@@ -2,6 +2,7 @@
 //! the step, and by the driver at the moment in which it hands a job over.
 
 use schema::id::{BlobId, JobId};
+use schema::log_kind::LogKind;
 use schema::status::JobKind;
 use schema::time::Timestamp;
 
@@ -209,7 +210,7 @@ impl State {
             self.look.due = self.look.due.or(Some(now));
         }
         let why = format!("withdrawn before it started: {why}");
-        out.push(log("job.withdrawn", None, format!("apply {id} of {} was {why}", job.version), &[("job", &id.to_string())]));
+        out.push(log(LogKind::JobWithdrawn, None, format!("apply {id} of {} was {why}", job.version), &[("job", &id.to_string())]));
         out.push(Action::Withdraw { job: id, why });
     }
 }

@@ -2,6 +2,7 @@
 //! facts is settled in one place, the same for every event, so that a lost event costs time and never truth.
 
 use schema::id::JobId;
+use schema::log_kind::LogKind;
 use schema::status::JobKind;
 use schema::time::Timestamp;
 
@@ -248,7 +249,7 @@ impl State {
         }
         if let Some(wait) = wait.as_ref().filter(|_| job.waits_since.is_none()) {
             job.waits_since = Some(now);
-            out.push(log("job.waits", None, format!("{} {id} waits: {}", job.kind, wait.why), &[("job", &id.to_string())]));
+            out.push(log(LogKind::JobWaits, None, format!("{} {id} waits: {}", job.kind, wait.why), &[("job", &id.to_string())]));
         }
         job.waits = wait;
     }
@@ -259,7 +260,7 @@ impl State {
         if matches!(job.stop, None | Some(StopReason::Deadline)) {
             job.ask_to_stop(why.clone(), now);
             let data = [("job", &id.to_string() as &str), ("kind", job.kind.as_str())];
-            out.push(log("job.cancel", Some(who.to_owned()), format!("{who} cancels {} {id}", job.kind), &data));
+            out.push(log(LogKind::JobCancel, Some(who.to_owned()), format!("{who} cancels {} {id}", job.kind), &data));
         }
         out.push(Action::Stop { job: id, why });
     }

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use schema::id::RuntimeId;
+use schema::log_kind::LogKind;
 use schema::status::Role;
 
 use super::{StartError, TOKEN_FILE, io_error};
@@ -34,7 +35,7 @@ pub(super) async fn prepare(store: &Store, clock: &Clock, data: &Path) -> Result
             );
             tracing::warn!("{message}");
             let data = serde_json::json!({"name": name, "role": Role::Admin});
-            commit.tell(&store.counters().await?, clock.now(), "token.created", message, data);
+            commit.tell(&store.counters().await?, clock.now(), LogKind::TokenCreated, message, data);
         }
     }
     if !commit.is_empty() {

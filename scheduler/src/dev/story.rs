@@ -5,6 +5,7 @@ use pvnctl::named::CommandTarget;
 use pvnctl::typed::Typed;
 use schema::api::{LogEntry, Service, decision_flags};
 use schema::id::{ApplicationName, ChannelName, ServiceName};
+use schema::log_kind::LogKind;
 use schema::status::{ApprovalStatus, Status};
 use serde_json::Value;
 
@@ -26,18 +27,19 @@ pub(super) fn verdict(good: bool, text: &str, colour: bool) -> String {
 pub(super) fn tell(entry: &LogEntry, typed: &Typed, colour: bool) -> Option<String> {
     let word = |key: &str| entry.data.get(key).and_then(Value::as_str);
     let status = word("to").and_then(|text| text.parse::<Status>().ok());
-    let tone = match (entry.kind.as_str(), status) {
-        ("instance.status", Some(Status::Converged)) => AnsiColor::Green.on_default().bold(),
-        ("instance.status", Some(Status::Failed)) => AnsiColor::Red.on_default().bold(),
-        ("instance.status", Some(Status::WaitingManualApproval | Status::WaitingPreconditions | Status::Paused)) => {
+    let kind = entry.kind.parse::<LogKind>().ok();
+    let tone = match (kind, status) {
+        (Some(LogKind::InstanceStatus), Some(Status::Converged)) => AnsiColor::Green.on_default().bold(),
+        (Some(LogKind::InstanceStatus), Some(Status::Failed)) => AnsiColor::Red.on_default().bold(),
+        (Some(LogKind::InstanceStatus), Some(Status::WaitingManualApproval | Status::WaitingPreconditions | Status::Paused)) => {
             AnsiColor::Yellow.on_default()
         }
-        ("instance.status", _) => AnsiColor::Cyan.on_default(),
-        ("drift.found" | "approval.asked" | "approval.expired", _) => AnsiColor::Yellow.on_default().bold(),
+        (Some(LogKind::InstanceStatus), _) => AnsiColor::Cyan.on_default(),
+        (Some(LogKind::DriftFound | LogKind::ApprovalAsked | LogKind::ApprovalExpired), _) => AnsiColor::Yellow.on_default().bold(),
         _ => Style::new(),
     };
     // What `dev` does by itself has been told already.
-    if entry.kind == "config.applied" {
+    if kind == Some(LogKind::ConfigApplied) {
         return None;
     }
     let (tone, faint) = if colour { (tone, Style::new().dimmed()) } else { (Style::new(), Style::new()) };
@@ -63,8 +65,8 @@ pub(super) fn tell(entry: &LogEntry, typed: &Typed, colour: bool) -> Option<Stri
     let time = at.get(11..21).unwrap_or(&at);
     let what: String = what.chars().map(|character| if character == '\n' { ' ' } else { character }).collect();
     let mut text = format!("{faint}{time}{faint:#} {who:<24} {what}\n");
-    if let ("approval.asked", Some(application), Some(service), Some(channel)) =
-        (entry.kind.as_str(), &entry.application, &entry.service, &entry.channel)
+    if let (Some(LogKind::ApprovalAsked), Some(application), Some(service), Some(channel)) =
+        (kind, &entry.application, &entry.service, &entry.channel)
     {
         let approval = word("approval").and_then(|id| id.parse().ok());
         let flags = approval.map(|id| decision_flags(id, word("planDigest"))).unwrap_or_default();

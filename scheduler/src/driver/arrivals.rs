@@ -2,6 +2,7 @@
 
 use engine::event::Event;
 use schema::id::JobId;
+use schema::log_kind::LogKind;
 use schema::status::JobStatus;
 use schema::time::Timestamp;
 
@@ -102,7 +103,7 @@ impl DriverLoop {
             let message = format!("the end of {job} was told after it was given up ({})", row.status);
             let data = serde_json::json!({"job": job, "said": {"status": ending.status, "exitCode": ending.exit_code}});
             let names = kept.map(|kept| kept.names.clone());
-            batch.log(&mut self.world, names.as_deref(), "job.late_report", (None, None), message, data);
+            batch.log(&mut self.world, names.as_deref(), LogKind::JobLateReport, (None, None), message, data);
         }
         batch.end_job(&mut self.world, job, &ending);
         self.once_until.remove(&job);

@@ -10,6 +10,7 @@ use engine::event::Event;
 use engine::state::State;
 use schema::api::LogEntry;
 use schema::id::{InstanceId, JobId};
+use schema::log_kind::LogKind;
 use schema::status::JobStatus;
 use schema::time::Timestamp;
 
@@ -225,7 +226,7 @@ impl Batch {
             Action::Log(LogLine { kind, actor, message, data }) => {
                 let data = data.into_iter().map(|(key, value)| (key, value.into())).collect::<serde_json::Map<_, _>>();
                 let origin = caller.filter(|_| actor.is_some()).map(|caller| caller.origin.clone());
-                self.log(world, Some(&kept.names), &kind, (actor, origin), message, data.into());
+                self.log(world, Some(&kept.names), kind, (actor, origin), message, data.into());
             }
         }
     }
@@ -258,7 +259,7 @@ impl Batch {
         &mut self,
         world: &mut World,
         names: Option<&InstanceNames>,
-        kind: &str,
+        kind: LogKind,
         (actor, origin): (Option<String>, Option<String>),
         message: String,
         data: serde_json::Value,
@@ -267,7 +268,7 @@ impl Batch {
         self.events.push(LogEntry {
             seq: world.counters.event.unsigned_abs(),
             at: self.now,
-            kind: kind.to_owned(),
+            kind: kind.to_string(),
             actor,
             origin,
             application: names.map(|names| names.application.1.clone()),

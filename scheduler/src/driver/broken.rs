@@ -11,7 +11,9 @@ use engine::desired::Desired;
 use engine::event::Event;
 use engine::{Flying, Salvaged};
 use schema::api::{Cause, Explanation};
+use schema::cause::CauseCode;
 use schema::id::{InstanceId, JobId, RuntimeName};
+use schema::log_kind::LogKind;
 use schema::status::{JobKind, JobStatus, Status};
 use schema::time::Timestamp;
 
@@ -220,8 +222,9 @@ impl Stopped {
     }
 
     pub(super) fn explain(&self) -> Explanation {
-        let cause = |code: &str, message: String| Cause { code: code.to_owned(), message, since: Some(self.since), until: None };
-        let causes = vec![cause("BROKEN", self.why.clone()), cause("WAITS_FOR_PERSON", format!("ends when {}", self.way_out()))];
+        let cause = |code, message| Cause { code, message, since: Some(self.since), until: None };
+        let causes =
+            vec![cause(CauseCode::Broken, self.why.clone()), cause(CauseCode::WaitsForPerson, format!("ends when {}", self.way_out()))];
         Explanation { status: Status::Broken, reason: None, message: self.message(), causes, next: Vec::new() }
     }
 }
@@ -269,7 +272,7 @@ impl Batch {
             queue.extend(super::shown::dependents(world, &names, None));
         }
         let why = format!("an invariant of the engine is broken: {why}");
-        self.log(world, Some(&names), "instance.broken", (None, None), why.clone(), serde_json::json!({}));
+        self.log(world, Some(&names), LogKind::InstanceBroken, (None, None), why.clone(), serde_json::json!({}));
         self.stopped.push(id);
         world.put_broken(Stopped::of(kept, why, self.now));
     }
@@ -313,7 +316,7 @@ impl Batch {
         if let Some(release) = stopped.known.desired.as_ref().map(|desired| desired.release) {
             self.changes.push(Change::ReleaseStatus { release, channel: names.channel.0, status: Status::Broken, at: self.now });
         }
-        self.log(world, Some(&names), "instance.broken", (None, None), why, serde_json::json!({}));
+        self.log(world, Some(&names), LogKind::InstanceBroken, (None, None), why, serde_json::json!({}));
     }
 }
 
@@ -382,7 +385,7 @@ impl DriverLoop {
         let paused = if stopped.damage.forgot_pause { ", PAUSED because nobody knows whether it was" } else { "" };
         let message = format!("{} starts {} anew{paused}; it was broken: {}", caller.who, names.label(), stopped.why);
         let who = (Some(caller.who.clone()), Some(caller.origin.clone()));
-        batch.log(&mut self.world, Some(&names), "instance.mended", who, message, serde_json::json!({}));
+        batch.log(&mut self.world, Some(&names), LogKind::InstanceMended, who, message, serde_json::json!({}));
         let why = "its row could not be read when its instance was started anew";
         let over = stopped.damage.jobs.iter().map(|job| Change::JobGivenUp { job: *job, at: now, why: why.to_owned() });
         batch.changes.extend(over);

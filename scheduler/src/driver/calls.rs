@@ -9,6 +9,7 @@ use engine::event::Event;
 use engine::{State, Surroundings};
 use schema::api::{Explanation, LogEntry, RefreshRequest};
 use schema::id::{InstanceId, JobId, RuntimeName};
+use schema::log_kind::LogKind;
 use schema::status::{Decision, JobKind};
 use tokio::sync::oneshot;
 
@@ -272,7 +273,7 @@ impl DriverLoop {
         }
         let now_paused = self.world.instances.get(&id).is_some_and(|kept| kept.state.is_paused());
         if now_paused != paused {
-            let (kind, does) = if now_paused { ("instance.pause", "pauses") } else { ("instance.resume", "resumes") };
+            let (kind, does) = if now_paused { (LogKind::InstancePause, "pauses") } else { (LogKind::InstanceResume, "resumes") };
             let message = format!("{} {does} {label}", caller.who);
             batch.log(
                 &mut self.world,
@@ -301,7 +302,7 @@ impl DriverLoop {
             let names = self.world.instances.get(&instance).map(|kept| kept.names.clone());
             let message = format!("{} stops {} {id} once more, which was given up and may still run", caller.who, row.kind);
             let by = (Some(caller.who.clone()), Some(caller.origin.clone()));
-            batch.log(&mut self.world, names.as_deref(), "job.cancel", by, message, serde_json::json!({"job": id}));
+            batch.log(&mut self.world, names.as_deref(), LogKind::JobCancel, by, message, serde_json::json!({"job": id}));
             batch.stop(&mut self.world, instance, id, StopReason::Person(caller.who.clone()));
             return Ok(());
         }

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use schema::api::{Cause, Explanation, NextAction};
+use schema::cause::CauseCode;
 use tokio::time::Instant;
 
 use super::batch::Batch;
@@ -90,7 +91,7 @@ impl DriverLoop {
             "the scheduler can store nothing ({why}), so it starts nothing and takes note of nothing that has ended; it tries again by \
              itself, and this ends when that works"
         );
-        let first = Cause { code: "NOTHING_STORED".to_owned(), message, since: Some(since), until: None };
+        let first = Cause { code: CauseCode::NothingStored, message, since: Some(since), until: None };
         explanation.causes.insert(0, first);
         let wait_ms = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
         explanation.next = vec![NextAction { action: "store".to_owned(), at: now.plus_ms(wait_ms) }];

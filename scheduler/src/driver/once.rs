@@ -4,6 +4,7 @@
 use engine::action::{StartJob, StopReason};
 use engine::limits::{OVERTIME_MS, RECOVERY_MS, START_DEADLINE_MS, STOP_DEADLINE_MS};
 use schema::id::{InstanceId, JobId};
+use schema::log_kind::LogKind;
 use schema::status::{JobKind, JobStatus};
 use schema::time::Timestamp;
 
@@ -85,7 +86,7 @@ impl DriverLoop {
         let names = self.world.names(instance).cloned();
         let message = format!("{} cancels the dry run {id}", caller.who);
         let who = (Some(caller.who.clone()), Some(caller.origin.clone()));
-        batch.log(&mut self.world, names.as_deref(), "job.cancel", who, message, serde_json::json!({"job": id}));
+        batch.log(&mut self.world, names.as_deref(), LogKind::JobCancel, who, message, serde_json::json!({"job": id}));
         batch.stop(&mut self.world, instance, id, why);
         self.time_once(id);
     }
@@ -132,7 +133,7 @@ impl DriverLoop {
         let runtime = desired.runtime.clone();
         let message = format!("{} runs {kind} of {label} dry", caller.who);
         let who = (Some(caller.who.clone()), Some(caller.origin.clone()));
-        batch.log(&mut self.world, Some(&names), "job.run", who, message, serde_json::json!({"job": job}));
+        batch.log(&mut self.world, Some(&names), LogKind::JobRun, who, message, serde_json::json!({"job": job}));
         self.world.counters.job += 1;
         let row = JobRow {
             id: job,

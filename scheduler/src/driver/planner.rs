@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use schema::api::{ConfigsRequest, ConfigsResult, Diagnostic, LogEntry, NewToken, PushRequest, Pushed, RollbackRequest, TokenRequest};
 use schema::id::RuntimeName;
+use schema::log_kind::LogKind;
 use schema::status::Role;
 use schema::time::Timestamp;
 use tokio::sync::{mpsc, oneshot};
@@ -197,11 +198,11 @@ fn warning(path: String, message: String, help: String) -> Diagnostic {
 }
 
 /// A log entry about what a person did; number and time come with the commit.
-fn entry(kind: &str, caller: &Caller, message: String, data: serde_json::Value) -> LogEntry {
+fn entry(kind: LogKind, caller: &Caller, message: String, data: serde_json::Value) -> LogEntry {
     LogEntry {
         seq: 0,
         at: Timestamp::from_millis(0),
-        kind: kind.to_owned(),
+        kind: kind.to_string(),
         actor: Some(caller.who.clone()),
         origin: Some(caller.origin.clone()),
         application: None,

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use axum::extract::{ConnectInfo, FromRequestParts};
 use axum::http::header;
 use axum::http::request::Parts;
+use schema::log_kind::LogKind;
 use schema::status::Role;
 use tokio::sync::broadcast::error::RecvError;
 
@@ -78,7 +79,7 @@ pub(super) async fn until_over(api: Api, mut token: TokenRow) {
         let revoked = async {
             loop {
                 match news.recv().await {
-                    Ok(entry) if entry.kind == "token.revoked" => return,
+                    Ok(entry) if entry.kind == LogKind::TokenRevoked.as_str() => return,
                     Ok(_) => {}
                     Err(RecvError::Lagged(_)) => return,
                     Err(RecvError::Closed) => std::future::pending().await,

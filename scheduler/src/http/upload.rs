@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use futures::StreamExt;
 use schema::id::{BlobId, JobId};
+use schema::log_kind::LogKind;
 use schema::status::Role;
 use schema::wire::{LENGTH_HEADER, OFFSET_HEADER, PIECE_CONTENT_TYPE};
 use serde_json::{Value, json};
@@ -125,12 +126,12 @@ impl AuthorizedJob {
         if row.ended_at.is_none() && api.delivery.admit(&self.token).is_none() {
             return Ok(Error::not_found(format!("{job} is not a job that uploads, or not as attempt {}", self.token.attempt)));
         }
-        self.late(api, &row, what, "job.late_upload", json!({})).await?;
+        self.late(api, &row, what, LogKind::JobLateUpload, json!({})).await?;
         Ok(Error::gone(format!("{job} is over ({}); nothing more of it is kept, stop sending", row.status)))
     }
 
     /// Notes that something came for a job that is over.
-    pub(super) async fn late(&self, api: &Api, row: &JobRow, what: &str, kind: &'static str, said: Value) -> Result<()> {
+    pub(super) async fn late(&self, api: &Api, row: &JobRow, what: &str, kind: LogKind, said: Value) -> Result<()> {
         let message = format!("{what} came for {} when it was over ({}); it changed nothing", row.id, row.status);
         let data = json!({"job": row.id, "attempt": self.token.attempt, "from": self.origin, "said": said});
         note(api, row, kind, what, message, data).await
@@ -147,11 +148,12 @@ async fn refused(api: &Api, job: &str, origin: &str, what: String) -> Result<()>
     let Ok(id) = job.parse::<JobId>() else { return Ok(()) };
     let Some(row) = api.store.job_row(id).await? else { return Ok(()) };
     let data = json!({"job": id, "from": origin});
-    note(api, &row, "job.refused_upload", &format!("{what} from {origin}"), format!("an upload for {id} was refused: {what}"), data).await
+    note(api, &row, LogKind::JobRefusedUpload, &format!("{what} from {origin}"), format!("an upload for {id} was refused: {what}"), data)
+        .await
 }
 
 /// Notes something about a job, if it is new and there is room. `what` tells it from others.
-async fn note(api: &Api, row: &JobRow, kind: &'static str, what: &str, message: String, data: Value) -> Result<()> {
+async fn note(api: &Api, row: &JobRow, kind: LogKind, what: &str, message: String, data: Value) -> Result<()> {
     let digest = BlobId::of(format!("{kind} {what} {}", data["said"]).as_bytes());
     if api.delivery.records().is_new(row.id, digest) {
         api.driver.remark(Remark { instance: row.instance, kind, message, data }).await?;

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use schema::id::BlobId;
+use schema::log_kind::LogKind;
 use schema::shown::shell_path;
 use schema::status::Role;
 use tempfile::TempDir;
@@ -111,7 +112,7 @@ pub async fn restore(arguments: &RestoreArguments) -> anyhow::Result<String> {
     let counters = store.counters().await?;
     let before = Counters { event: counters.event.saturating_add(skipped.into()), ..counters };
     let message = format!("restored from {}; the numbers of the log go on far above those of the original", file.display());
-    commit.tell(&before, now, "database.restored", message, serde_json::json!({"entriesBefore": counters.event}));
+    commit.tell(&before, now, LogKind::DatabaseRestored, message, serde_json::json!({"entriesBefore": counters.event}));
     store.commit(&commit).await?;
     belongs::note(&made, &data_dir.join(DATABASE), &store).await?;
     store.close().await;

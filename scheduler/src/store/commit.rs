@@ -2,6 +2,7 @@
 
 use schema::api::LogEntry;
 use schema::id::{BlobId, ChannelId, JobId, ReleaseId};
+use schema::log_kind::LogKind;
 use schema::status::Status;
 use schema::time::Timestamp;
 use sqlx::Connection as _;
@@ -112,11 +113,11 @@ impl Commit {
     }
 
     /// Adds what nobody asked for to the log, as its next entry after those that are stored.
-    pub fn tell(&mut self, stored: &Counters, at: Timestamp, kind: &str, message: String, data: serde_json::Value) {
+    pub fn tell(&mut self, stored: &Counters, at: Timestamp, kind: LogKind, message: String, data: serde_json::Value) {
         self.events.push(LogEntry {
             seq: stored.event.unsigned_abs() + 1 + self.events.len() as u64,
             at,
-            kind: kind.to_owned(),
+            kind: kind.to_string(),
             actor: None,
             origin: None,
             application: None,

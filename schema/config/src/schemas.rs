@@ -3,6 +3,7 @@
 
 mod editor;
 mod manual;
+mod words;
 
 use crate::WrittenDocument;
 use crate::json_schema::of;
@@ -34,6 +35,11 @@ pub fn manual() -> String {
     manual::of(&of::<WrittenDocument>())
 }
 
+/// The text of `docs/words.md`: every code of a cause and every kind of an entry of the log.
+pub fn words() -> String {
+    words::page()
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::Value;
@@ -44,6 +50,12 @@ mod tests {
     fn the_reference_for_people_is_that_of_the_types() {
         let committed = include_str!("../../../docs/config.md");
         assert!(manual() == committed, "docs/config.md is not what the types say; run `cargo run -p config --bin emit`");
+    }
+
+    #[test]
+    fn the_words_for_people_are_those_of_the_types() {
+        let committed = include_str!("../../../docs/words.md");
+        assert!(words() == committed, "docs/words.md is not what the types say; run `cargo run -p config --bin emit`");
     }
 
     #[test]

@@ -14,7 +14,7 @@ body! {
         seq: u64,
         /// When.
         at: Timestamp,
-        /// A stable dotted word: `instance.status`, `job.started`, `config.applied`, `approval.decided`.
+        /// A stable dotted word of [`crate::log_kind::LogKind`], or one that an earlier version wrote.
         kind: String,
         /// Who, for what a person did.
         actor: Option<String>,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::cause::CauseCode;
 use crate::id::{ApplicationName, ApprovalId, ChannelId, ChannelName, ReleaseId, RuntimeName, ServiceId, ServiceName};
 use crate::output::{Info, RuntimeObject};
 use crate::status::{ApprovalKind, ApprovalStatus, Decision, Reason, Status};
@@ -173,8 +174,8 @@ body! {
 body! {
     /// One link in the chain of causes.
     Cause {
-        /// A stable word in upper case, for programs: `LIMIT_FULL`, `WINDOW_SHUT`, `APPROVAL_PENDING`.
-        code: String,
+        /// What kind of cause it is, for programs.
+        code: CauseCode,
         /// The sentence for people, with names and numbers in it, and what would end it.
         message: String,
         /// Since when.

@@ -202,7 +202,8 @@ mod tests {
             let why = of(&all).unwrap_err();
             assert!(why.contains(missing) && why.contains("nothing is delivered"), "{why}");
         }
-        let ports = ["http://h:99999", "http://h:-1/p", "http://h:80a", "http://h:", "http://h:0", "http://h:+80", "http://[::1", "http://[::1]80"];
+        let ports =
+            ["http://h:99999", "http://h:-1/p", "http://h:80a", "http://h:", "http://h:0", "http://h:+80", "http://[::1", "http://[::1]80"];
         for url in ["x", "ftp://x", "http://", "http://a@b", "http://a b"].into_iter().chain(ports) {
             assert!(of(&[("PVN_API_URL", url), ("PVN_JOB_ID", "job-1"), ("PVN_TOKEN", "t")]).unwrap_err().contains("PVN_API_URL"), "{url}");
         }

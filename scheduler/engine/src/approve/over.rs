@@ -3,6 +3,7 @@
 //! the step.
 
 use schema::id::ApprovalId;
+use schema::log_kind::LogKind;
 use schema::status::{ApprovalKind, ApprovalStatus, Decision};
 use schema::time::Timestamp;
 
@@ -21,7 +22,7 @@ impl State {
                 approval.status = ApprovalStatus::Expired;
                 approval.over = true;
                 expired = true;
-                out.push(about("approval.expired", None, format!("{} has expired", name_of(approval)), approval));
+                out.push(about(LogKind::ApprovalExpired, None, format!("{} has expired", name_of(approval)), approval));
             }
         }
         if expired {
@@ -45,7 +46,7 @@ impl State {
                 withdraw(approval);
                 if !approval.votes.is_empty() {
                     let what = format!("{} is withdrawn: fetch has found other work than what was said yes to", name_of(approval));
-                    out.push(about("approval.withdrawn", None, what, approval));
+                    out.push(about(LogKind::ApprovalWithdrawn, None, what, approval));
                 }
             } else if approval.status == ApprovalStatus::Pending {
                 approval.fingerprint = work.fingerprint;
@@ -90,7 +91,7 @@ impl State {
                     approval.other_commands = true;
                     if !approval.votes.is_empty() {
                         let what = format!("{} is withdrawn: the config has other commands than what was said yes to", name_of(approval));
-                        out.push(about("approval.withdrawn", None, what, approval));
+                        out.push(about(LogKind::ApprovalWithdrawn, None, what, approval));
                     }
                 }
             }
@@ -143,7 +144,7 @@ impl State {
             let (yes, needed) = (approval.yes().count(), approval.needed);
             let what =
                 format!("the yes of {who} to {} counts no more, as the token was revoked: {yes} of {needed} people", name_of(approval));
-            out.push(about("approval.withdrawn", None, what, approval));
+            out.push(about(LogKind::ApprovalWithdrawn, None, what, approval));
         }
     }
 

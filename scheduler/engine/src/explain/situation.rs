@@ -1,11 +1,12 @@
 //! The first part of an explanation: what became of the release, what is known, and the situation with what would end it. A part of
 //! [`super::explain`].
 
+use schema::cause::CauseCode;
 use schema::id::{ChannelName, JobId};
 use schema::status::JobKind;
 use schema::time::Timestamp;
 
-use super::{CauseChain, NO_RELEASE, UPSTREAM_UNSTABLE, brings_back, ways_out};
+use super::{CauseChain, brings_back, ways_out};
 use crate::converge::Situation;
 use crate::state::Finding;
 use crate::step::duration;
@@ -31,9 +32,9 @@ impl CauseChain<'_> {
                 self.version(),
                 duration(deadline)
             );
-            self.say("STUCK", text, self.since(), None);
+            self.say(CauseCode::Stuck, text, self.since(), None);
             if let Some(why) = &state.pursuit.rollback_refused {
-                self.say("ROLLBACK_REFUSED", format!("autoRollback takes nothing back: {why}"), None, None);
+                self.say(CauseCode::RollbackRefused, format!("autoRollback takes nothing back: {why}"), None, None);
             }
         }
         if let Some(back) = state.rolled_back().filter(|_| *situation != Situation::Deleted) {
@@ -44,7 +45,7 @@ impl CauseChain<'_> {
                 duration(back.deadline_ms),
                 back.to
             );
-            self.say("ROLLED_BACK", text, Some(back.at), None);
+            self.say(CauseCode::RolledBack, text, Some(back.at), None);
         }
     }
 
@@ -55,20 +56,20 @@ impl CauseChain<'_> {
         }
         let state = self.state;
         match &state.look.finding {
-            Finding::Work(work) => self.say("WORK_FOUND", work.what.clone(), state.look.since, None),
-            Finding::Broken(what) => self.say("OBJECT_FAILED", what.clone(), state.look.since, None),
-            Finding::Pending(what) => self.say("OBJECT_PENDING", what.clone(), state.look.since, None),
+            Finding::Work(work) => self.say(CauseCode::WorkFound, work.what.clone(), state.look.since, None),
+            Finding::Broken(what) => self.say(CauseCode::ObjectFailed, what.clone(), state.look.since, None),
+            Finding::Pending(what) => self.say(CauseCode::ObjectPending, what.clone(), state.look.since, None),
             Finding::Clean | Finding::Nothing => {}
         }
         if let Some(doubt) = state.look.doubt.as_ref().filter(|_| *situation != Situation::Converged) {
-            self.say("DOUBTFUL_FETCH", doubt.clone(), state.look.since, None);
+            self.say(CauseCode::DoubtfulFetch, doubt.clone(), state.look.since, None);
         }
         if *situation == Situation::Unseen {
-            self.say("NOT_SEEN", "it was converged when fetch last answered".into(), state.look.answered_at, None);
+            self.say(CauseCode::NotSeen, "it was converged when fetch last answered".into(), state.look.answered_at, None);
         }
         if let Some(error) = &state.look.error {
             let tries = if state.look.misses > 1 { format!("{} times in a row; ", state.look.misses) } else { String::new() };
-            self.say("FETCH_FAILED", format!("{tries}{error}"), state.look.missed_since, state.look.due);
+            self.say(CauseCode::FetchFailed, format!("{tries}{error}"), state.look.missed_since, state.look.due);
         }
     }
 
@@ -78,12 +79,17 @@ impl CauseChain<'_> {
             Situation::Deleted => {
                 let back = brings_back(self.around.target, state.had());
                 let text = format!("a config took the release channel away; once the config has it again, {back}");
-                self.say("DELETED", text, since, None);
+                self.say(CauseCode::Deleted, text, since, None);
             }
             Situation::NoRelease => self.no_release(),
             Situation::Paused => {
                 let paused = state.paused_in_words();
-                self.say("PAUSED", format!("{paused}: neither fetch nor apply starts until `pvnctl services resume`"), since, None);
+                self.say(
+                    CauseCode::Paused,
+                    format!("{paused}: neither fetch nor apply starts until `pvnctl services resume`"),
+                    since,
+                    None,
+                );
                 // Who takes over has to know what it was paused for.
                 if state.ended_badly() {
                     self.apply_end();
@@ -104,16 +110,21 @@ impl CauseChain<'_> {
             }
             Situation::Retrying(at) => {
                 self.apply_end();
-                self.say("BACK_OFF", "the next attempt comes by the retry policy".into(), None, Some(*at));
+                self.say(CauseCode::BackOff, "the next attempt comes by the retry policy".into(), None, Some(*at));
             }
             Situation::Misfired(at) => {
                 self.apply_end();
-                self.say("BACK_OFF", "the surroundings are to blame: another try to start it comes by itself".into(), None, Some(*at));
+                self.say(
+                    CauseCode::BackOff,
+                    "the surroundings are to blame: another try to start it comes by itself".into(),
+                    None,
+                    Some(*at),
+                );
             }
             Situation::Grace(until) => {
                 self.apply_end();
                 let text = "the effect of an apply may take its time: fetch polls, and apply comes again if it then still sees work";
-                self.say("GRACE_PERIOD", text.into(), None, Some(*until));
+                self.say(CauseCode::GracePeriod, text.into(), None, Some(*until));
             }
             Situation::Observing => self.observing(),
             Situation::Upstream(channels) => channels.iter().for_each(|channel| self.upstream(channel)),
@@ -133,10 +144,10 @@ impl CauseChain<'_> {
                 self.service_in_words()
             ),
         };
-        self.say(NO_RELEASE, format!("there is no release yet; {push}"), since, None);
+        self.say(CauseCode::NoRelease, format!("there is no release yet; {push}"), since, None);
         if state.paused {
             let text = format!("{}: what is released waits until `pvnctl services resume`", state.paused_in_words());
-            self.say("PAUSED", text, None, None);
+            self.say(CauseCode::Paused, text, None, None);
         }
     }
 
@@ -149,7 +160,7 @@ impl CauseChain<'_> {
                 ("was applied", "a new release applies again")
             };
             let text = format!("{version} {is}; the runtime has no fetch, so nobody looks for drift; {again}");
-            self.say("CONVERGED", text, since, None);
+            self.say(CauseCode::Converged, text, since, None);
             return self.left_behind();
         }
         let text = if state.is_outdated() {
@@ -157,9 +168,9 @@ impl CauseChain<'_> {
         } else {
             format!("{version} is as desired; fetch keeps looking for drift")
         };
-        self.say("CONVERGED", text, since, None);
+        self.say(CauseCode::Converged, text, since, None);
         if let Some(doubt) = &state.look.doubt {
-            self.say("DOUBTFUL_FETCH", doubt.clone(), state.look.answered_at, None);
+            self.say(CauseCode::DoubtfulFetch, doubt.clone(), state.look.answered_at, None);
         }
         self.left_behind();
     }
@@ -167,7 +178,7 @@ impl CauseChain<'_> {
     /// What is missing now although the apply succeeded, and fetch may not look for.
     fn left_behind(&mut self) {
         if let Some(left) = &self.state.left_behind {
-            self.say("LEFT_BEHIND", left.clone(), None, None);
+            self.say(CauseCode::LeftBehind, left.clone(), None, None);
         }
     }
 
@@ -181,7 +192,7 @@ impl CauseChain<'_> {
             Some(job) => self.unsettled_way_out(job),
             None => format!("no other apply starts until {}", ways_out(state, "`pvnctl services retry`", "nothing left to do")),
         };
-        self.say("WAITS_FOR_PERSON", text, since, None);
+        self.say(CauseCode::WaitsForPerson, text, since, None);
     }
 
     fn unsettled(&mut self, job: JobId) {
@@ -190,7 +201,7 @@ impl CauseChain<'_> {
             self.apply_end();
         }
         self.lingers(job, since);
-        self.say("WAITS_FOR_PERSON", self.unsettled_way_out(job), since, None);
+        self.say(CauseCode::WaitsForPerson, self.unsettled_way_out(job), since, None);
     }
 
     fn observing(&mut self) {
@@ -199,7 +210,7 @@ impl CauseChain<'_> {
             "observer mode: it looks and never applies; ends with a start of the scheduler without it, or, where its data was restored from \
              a backup, with `pvn-scheduler activate`{then}"
         );
-        self.say("OBSERVER", text, self.since(), None);
+        self.say(CauseCode::Observer, text, self.since(), None);
     }
 
     /// Of one channel for which it waits.
@@ -219,7 +230,7 @@ impl CauseChain<'_> {
             ),
             None => format!("channel `{channel}` {at}; ends when it is converged at {version}, {}", self.upstream_way_out(channel)),
         };
-        self.say(UPSTREAM_UNSTABLE, text, self.since(), None);
+        self.say(CauseCode::UpstreamUnstable, text, self.since(), None);
     }
 
     /// What brings the channel to the version of this one, as the end of a sentence.
@@ -277,11 +288,11 @@ impl CauseChain<'_> {
         self.apply_end();
         let Some(at) = opens_at else {
             let text = "the schedule of the apply window has no instant left; change it in the runtime's config";
-            return self.say("WINDOW_SHUT", text.into(), since, None);
+            return self.say(CauseCode::WindowShut, text.into(), since, None);
         };
-        self.say("WINDOW_SHUT", "the apply window is shut until then".into(), since, Some(at));
+        self.say(CauseCode::WindowShut, "the apply window is shut until then".into(), since, Some(at));
         if let Some(approval) = state.lapses_before(at) {
-            self.say("APPROVAL_LAPSES", state.lapses(at).unwrap_or_default(), Some(approval.requested_at), approval.expires_at);
+            self.say(CauseCode::ApprovalLapses, state.lapses(at).unwrap_or_default(), Some(approval.requested_at), approval.expires_at);
         }
     }
 

@@ -5,6 +5,7 @@ use engine::desired::{Desired, Gate};
 use engine::event::{Event, Outcome};
 use engine::limiter::ConcurrencyLimiter;
 use engine::{Surroundings, explain};
+use schema::cause::CauseCode;
 use schema::id::BlobId;
 use schema::output::{ObjectStatus, ObjectVersion, RuntimeObject};
 
@@ -213,7 +214,7 @@ fn what_an_apply_left_behind_is_told_where_fetch_finds_nothing_more_to_do() {
     it.is("CONVERGED");
     let lanes = ConcurrencyLimiter::new(limits(1, None), it.now);
     let told = explain(it.state(), &lanes, it.now, Surroundings::default());
-    let left = told.causes.iter().find(|cause| cause.code == "LEFT_BEHIND");
+    let left = told.causes.iter().find(|cause| cause.code == CauseCode::LeftBehind);
     assert!(left.is_some_and(|cause| cause.message.contains("left 1 process behind")), "{told:?}");
 }
 

@@ -5,6 +5,7 @@ use engine::event::Event;
 use engine::limiter::ConcurrencyLimiter;
 use engine::{Surroundings, explain};
 use schema::api::Explanation;
+use schema::cause::CauseCode;
 use schema::id::BlobId;
 use schema::schedule::Schedule;
 
@@ -33,7 +34,7 @@ fn next_applies(it: &Scenario) -> Vec<f64> {
     next.iter().filter(|next| next.action == "apply").map(|next| it.seconds(next.at)).collect()
 }
 
-fn causes(it: &Scenario) -> Vec<String> {
+fn causes(it: &Scenario) -> Vec<CauseCode> {
     explained(it).causes.into_iter().map(|cause| cause.code).collect()
 }
 
@@ -102,7 +103,7 @@ fn rule_18_a_yes_that_lapses_before_the_window_opens_foretells_no_apply() {
         it.approve("ann");
         it.is("WAITING_PRECONDITIONS OUTSIDE_WINDOW");
         assert_eq!(next_applies(&it).is_empty(), lapses);
-        assert_eq!(causes(&it).iter().any(|code| code == "APPROVAL_LAPSES"), lapses);
+        assert_eq!(causes(&it).contains(&CauseCode::ApprovalLapses), lapses);
         let message = it.state().standing().message.clone();
         assert_eq!(message.contains("the approval of this apply lapses before that at 2026-07-01T10:01:00.000Z"), lapses, "{message}");
     }
@@ -173,7 +174,7 @@ fn applies_that_bring_nothing_are_counted_in_what_is_told_of_the_last() {
             let is_told = |text: &str| text.contains(&told) == (times > 1);
             assert!(is_told(&it.state().standing().message), "{}", it.state().standing().message);
             assert!(
-                explained(&it).causes.iter().any(|cause| cause.code.starts_with("APPL") && is_told(&cause.message)),
+                explained(&it).causes.iter().any(|cause| cause.code.as_str().starts_with("APPL") && is_told(&cause.message)),
                 "{:?}",
                 explained(&it)
             );
@@ -199,7 +200,12 @@ fn a_pause_says_what_failed_before_it() {
     it.is("PAUSED");
     says(&it, "paused by ann; `pvnctl services resume` goes on; before that apply job-");
     says(&it, "exit code 9");
-    assert_eq!(causes(&it).iter().filter(|code| ["PAUSED", "APPLY_FAILED"].contains(&code.as_str())).count(), 2, "{:?}", causes(&it));
+    assert_eq!(
+        causes(&it).iter().filter(|code| [CauseCode::Paused, CauseCode::ApplyFailed].contains(code)).count(),
+        2,
+        "{:?}",
+        causes(&it)
+    );
     // Of what is desired now nothing has failed.
     it.send(Event::Desired(Box::new(newer(&exit_code(), 2))));
     assert!(!it.state().standing().message.contains("before that"), "{}", it.state().standing().message);

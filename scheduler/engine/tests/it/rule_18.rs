@@ -5,6 +5,7 @@ use engine::event::{Event, FetchResult, Outcome};
 use engine::limiter::{Blocked, ConcurrencyLimiter, Limit, Limits};
 use engine::{SITUATIONS, State, Surroundings, explain, situation, step};
 use schema::api::Explanation;
+use schema::cause::CauseCode;
 use schema::id::BlobId;
 use schema::output::{ObjectStatus, RuntimeObject};
 use schema::schedule::Schedule;
@@ -30,7 +31,7 @@ fn rule_18_explain_of_a_full_limit_names_the_holder_and_its_job() {
     let waiting = step(states.remove(1), Event::Tick, now.plus_ms(1_000)).0;
     let told = explain(&waiting, &lanes, now, Surroundings { name: &|_| "web/staging".to_owned(), ..Surroundings::default() });
     assert_eq!(told.status.as_str(), "WAITING_PRECONDITIONS");
-    let full = told.causes.iter().find(|cause| cause.code == "LIMIT_FULL").unwrap();
+    let full = told.causes.iter().find(|cause| cause.code == CauseCode::LimitFull).unwrap();
     assert_eq!(
         full.message,
         format!("1 of 1 places for apply in runtime `runtime` are taken by web/staging with {job} since {now}; it is next")
@@ -47,7 +48,7 @@ fn rule_18_what_the_config_tells_the_people_who_are_asked_is_told_and_logged() {
     assert!(asked.message.ends_with(": look at the quota"), "{}", asked.message);
     assert_eq!(asked.data.get("description").map(String::as_str), Some("look at\nthe quota"));
     let told = explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, Surroundings::default());
-    let cause = told.causes.iter().find(|cause| cause.code == "APPROVAL_PENDING").unwrap();
+    let cause = told.causes.iter().find(|cause| cause.code == CauseCode::ApprovalPending).unwrap();
     assert!(cause.message.contains(", with the words \"look at the quota\""), "{}", cause.message);
     let shown = serde_json::to_value(engine::view::approvals(it.state())).unwrap();
     assert_eq!(shown[0]["description"], "look at\nthe quota");
@@ -60,7 +61,7 @@ fn rule_18_errors_of_get_info_are_told_and_change_nothing() {
     it.run(GetInfo, 3);
     it.is("CONVERGED");
     let told = explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, Surroundings::default());
-    let cause = told.causes.iter().find(|cause| cause.code == "GET_INFO_FAILED").unwrap();
+    let cause = told.causes.iter().find(|cause| cause.code == CauseCode::GetInfoFailed).unwrap();
     assert!(cause.message.contains("exit code 3"), "{}", cause.message);
 }
 
@@ -72,7 +73,7 @@ fn rule_18_what_keeps_a_job_from_starting_is_told_with_its_deadline_until_it_sta
     it.until(5).waits(job, "ImagePullBackOff: back-off");
     let until = it.now.plus_ms(60_000);
     let told = |it: &Scenario| explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, Surroundings::default());
-    let cause = told(&it).causes.into_iter().find(|cause| cause.code == "JOB_WAITS").unwrap();
+    let cause = told(&it).causes.into_iter().find(|cause| cause.code == CauseCode::JobWaits).unwrap();
     assert!(cause.message.contains("ImagePullBackOff: back-off; ends when the image can be pulled, or at its deadline"), "{cause:?}");
     assert_eq!((cause.since, cause.until), (Some(Timestamp::from_millis(START_MS)), Some(until)));
     assert!(it.state().standing().message.ends_with(&format!("fetch {job} waits (until {until}): ImagePullBackOff: back-off")));
@@ -80,7 +81,7 @@ fn rule_18_what_keeps_a_job_from_starting_is_told_with_its_deadline_until_it_sta
     assert_eq!(it.logged("job.waits").count(), 1, "words that change are no news");
     it.begins(job);
     it.waits(job, "told too late");
-    assert!(!told(&it).causes.iter().any(|cause| cause.code == "JOB_WAITS") && !it.state().standing().message.contains("waits ("));
+    assert!(!told(&it).causes.iter().any(|cause| cause.code == CauseCode::JobWaits) && !it.state().standing().message.contains("waits ("));
 }
 
 #[test]
@@ -94,7 +95,7 @@ fn where_nothing_fetches_no_fetch_is_named_as_a_way_out() {
         it.send(Event::Cancel { job, who: "ann".to_owned() });
         it.ends(job, Outcome::Cancelled { gone: true });
         let told = explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, Surroundings::default());
-        let way_out = &told.causes.iter().find(|cause| cause.code == "WAITS_FOR_PERSON").unwrap().message;
+        let way_out = &told.causes.iter().find(|cause| cause.code == CauseCode::WaitsForPerson).unwrap().message;
         assert_eq!(way_out.contains("fetch"), named, "{way_out}");
     }
 }
@@ -107,7 +108,7 @@ fn who_approves_is_told_that_the_channel_before_has_left_the_version() {
     it.is("WAITING_MANUAL_APPROVAL RUNTIME_OBJECT_APPLY_NEEDED");
     let left = |it: &Scenario| {
         let told = explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, Surroundings::default());
-        let is_told = told.causes.iter().any(|cause| cause.code == "UPSTREAM_LEFT" && cause.message.contains("is at svc-0 by now"));
+        let is_told = told.causes.iter().any(|cause| cause.code == CauseCode::UpstreamLeft && cause.message.contains("is at svc-0 by now"));
         (is_told, it.state().standing().message.contains("`staging` is at svc-0 by now, not at svc-1"))
     };
     assert_eq!(left(&it), (false, false));
@@ -127,7 +128,7 @@ fn rule_18_that_the_place_of_a_job_cannot_be_looked_at_is_told_of_one_that_runs_
     let deadline = it.state().job(job).unwrap().deadline.unwrap();
     it.until(5).is_unseen(job, Some("its cluster does not answer"));
     let told = |it: &Scenario| explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, Surroundings::default());
-    let cause = |it: &Scenario| told(it).causes.into_iter().find(|cause| cause.code == "JOB_RUNNING").unwrap();
+    let cause = |it: &Scenario| told(it).causes.into_iter().find(|cause| cause.code == CauseCode::JobRunning).unwrap();
     let found = cause(&it);
     assert!(found.message.contains("runs; its cluster does not answer; ends when the cluster answers; it is stopped if"), "{found:?}");
     assert_eq!(found.until, Some(deadline));
@@ -299,11 +300,13 @@ fn rule_18_explain_gives_a_way_out_of_every_waiting_state() {
         let mut lanes = ConcurrencyLimiter::new(limits(10, None), Timestamp::from_millis(START_MS));
         lanes.update(it.state(), ALONE);
         let told = explain(it.state(), &lanes, it.now, Surroundings { name: &|_| "web/staging".to_owned(), ..Surroundings::default() });
-        assert!(told.causes.iter().any(|cause| cause.code == *code), "{story}: no {code} in {told:#?}");
+        assert!(told.causes.iter().any(|cause| cause.code.as_str() == *code), "{story}: no {code} in {told:#?}");
         assert!(told.causes.iter().all(|cause| !cause.message.is_empty()) && !told.message.is_empty(), "{story}");
         let way_out = told.causes.iter().any(|cause| {
             cause.until.is_some()
-                || ["ends", "pvnctl", "config", "STARTS"].iter().any(|word| cause.message.contains(word) || cause.code.contains(word))
+                || ["ends", "pvnctl", "config", "STARTS"]
+                    .iter()
+                    .any(|word| cause.message.contains(word) || cause.code.as_str().contains(word))
         });
         assert!(way_out || !told.next.is_empty(), "{story}: no way out in {told:#?}");
         assert!(told.next.is_sorted_by_key(|next| next.at), "{story}: soonest first");
@@ -350,7 +353,7 @@ fn rule_18_explain_says_whatever_is_in_the_way_of_a_place() {
             Blocked::Share { .. } => (5, "LIMIT_FULL"),
         };
         ways.insert(way);
-        assert!(told.causes.iter().any(|cause| cause.code == code), "{blocked:?}: no {code} in {told:#?}");
+        assert!(told.causes.iter().any(|cause| cause.code.as_str() == code), "{blocked:?}: no {code} in {told:#?}");
     }
     assert_eq!(ways.len(), 5, "every way of being blocked is met");
 }
@@ -383,6 +386,6 @@ fn rule_18_nobody_is_told_that_fetch_looks_where_there_is_none() {
     it.run(Apply, 0);
     it.is("CONVERGED");
     let told = explain(it.state(), &ConcurrencyLimiter::new(limits(1, None), it.now), it.now, Surroundings::default());
-    let cause = told.causes.iter().find(|cause| cause.code == "CONVERGED").unwrap();
+    let cause = told.causes.iter().find(|cause| cause.code == CauseCode::Converged).unwrap();
     assert!(cause.message.contains("no fetch") && !cause.message.contains("keeps looking"), "{}", cause.message);
 }

@@ -277,7 +277,7 @@ impl Scenario {
 
     pub(crate) fn logged(&self, kind: &'static str) -> impl Iterator<Item = &LogLine> {
         self.actions.iter().filter_map(move |action| match action {
-            Action::Log(line) if line.kind == kind => Some(line),
+            Action::Log(line) if line.kind.as_str() == kind => Some(line),
             _ => None,
         })
     }

@@ -6,6 +6,7 @@ use engine::desired::Desired;
 use engine::event::{Event, Outcome};
 use engine::limiter::{ConcurrencyLimiter, Limit, Limits};
 use engine::{State, Surroundings, explain, step};
+use schema::cause::CauseCode;
 use schema::id::{InstanceId, ServiceId};
 use schema::status::JobKind;
 use schema::time::Timestamp;
@@ -68,7 +69,7 @@ fn one_of_many_is_sick_a_runtime_that_hangs_leaves_places_for_the_others() {
     daemon.grant();
     let (state, _) = daemon.states.values().find(|(state, _)| state.wants(JobKind::Fetch).is_some()).unwrap();
     let told = explain(state, &daemon.lanes, daemon.now, Surroundings { name: &|_| "web/staging".to_owned(), ..Surroundings::default() });
-    let full = told.causes.iter().find(|cause| cause.code == "LIMIT_FULL").unwrap_or_else(|| panic!("{told:#?}"));
+    let full = told.causes.iter().find(|cause| cause.code == CauseCode::LimitFull).unwrap_or_else(|| panic!("{told:#?}"));
     assert!(full.message.contains("web/staging with job-") && full.message.contains("kept for other runtimes"), "{full:?}");
     daemon.add("late", 4);
     daemon.grant();
@@ -116,7 +117,7 @@ fn rule_08_an_apply_that_may_still_run_keeps_its_place_where_the_config_counts_a
         let late = now.plus_ms(60_000);
         let waiting = step(states[1].clone(), Event::Tick, late).0;
         let told = explain(&waiting, &lanes, late, Surroundings { name: &|_| "web/staging".to_owned(), ..Surroundings::default() });
-        let full = &told.causes.iter().find(|cause| cause.code == "LIMIT_FULL").unwrap().message;
+        let full = &told.causes.iter().find(|cause| cause.code == CauseCode::LimitFull).unwrap().message;
         assert!(
             full.contains(&format!("web/staging with {job}")) && full.contains("may still run, until `pvnctl services retry`"),
             "{full}"
@@ -183,7 +184,7 @@ fn rule_08_the_place_of_a_channel_that_left_the_config_is_free_once_it_is_back_a
             now,
             Surroundings { name: &|_| "web/staging".to_owned(), ..Surroundings::default() },
         );
-        told.causes.into_iter().find(|cause| cause.code == "LIMIT_FULL").map(|cause| cause.message)
+        told.causes.into_iter().find(|cause| cause.code == CauseCode::LimitFull).map(|cause| cause.message)
     };
     let lost = Event::JobEnded { job, outcome: Outcome::Unknown { why: "lost".to_owned(), gone: false } };
     let back = Event::Desired(Box::new(newer(&desired(), 2)));
@@ -210,7 +211,7 @@ fn rule_11_an_apply_that_may_still_run_is_told_also_where_all_is_well() {
     let told = |it: &Scenario| {
         let lanes = ConcurrencyLimiter::new(limits(1, None), it.now);
         let told = explain(it.state(), &lanes, it.now, Surroundings { name: &|_| "web/staging".to_owned(), ..Surroundings::default() });
-        told.causes.into_iter().filter(|cause| cause.code == "APPLY_UNSETTLED").map(|cause| cause.message).collect::<Vec<_>>()
+        told.causes.into_iter().filter(|cause| cause.code == CauseCode::ApplyUnsettled).map(|cause| cause.message).collect::<Vec<_>>()
     };
     assert_eq!(told(&it).len(), 1, "once: {:?}", told(&it));
     it.run(Fetch, 0);

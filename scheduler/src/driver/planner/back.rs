@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use engine::event::Event;
 use schema::id::{ChannelId, ChannelName, InstanceId, ReleaseId};
+use schema::log_kind::LogKind;
 use serde_json::json;
 
 use super::super::calls::Plan;
@@ -162,7 +163,7 @@ impl Planner {
             push_of(application, service)
         );
         let message = format!("{} does not go back by itself: {why}", names.label());
-        let mut entry = entry("release.rollback_refused", caller, message, json!({"release": from, "to": to, "version": version}));
+        let mut entry = entry(LogKind::ReleaseRollbackRefused, caller, message, json!({"release": from, "to": to, "version": version}));
         entry.application = Some(application.clone());
         entry.service = Some(service.clone());
         entry.channel = Some(channel.clone());

@@ -7,6 +7,7 @@ use config::{self, Body, Document, Service};
 use engine::event::Event;
 use schema::api::{ConfigsRequest, ConfigsResult, RuntimeConnection};
 use schema::id::{ApplicationId, ApplicationName, ChannelId, ChannelName, InstanceId, RuntimeId, ServiceId, ServiceName};
+use schema::log_kind::LogKind;
 use serde_json::json;
 
 use super::super::calls::Plan;
@@ -173,7 +174,7 @@ impl Planner {
             })));
             let message = format!("{} applies {} `{}` (config version {})", caller.who, document.kind(), document.name(), given.version);
             let data = json!({"kind": document.kind(), "name": document.name(), "version": given.version});
-            let mut entry = entry("config.applied", caller, message, data);
+            let mut entry = entry(LogKind::ConfigApplied, caller, message, data);
             match document.body() {
                 Body::Application(application) => entry.application = Some(application.name.clone()),
                 Body::Service(service) => {

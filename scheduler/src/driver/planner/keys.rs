@@ -2,6 +2,7 @@
 
 use config::{SECRET_KEY_RULE, is_secret_key};
 use schema::api::{NewToken, TokenRequest};
+use schema::log_kind::LogKind;
 use schema::status::Role;
 use serde_json::json;
 
@@ -53,7 +54,7 @@ impl Planner {
         }
         let version = self.store.next_secret_version(&key).await?;
         let at = self.now();
-        let entry = entry("secret.set", caller, format!("{} sets secret `{key}` version {version}", caller.who), json!({"key": key}));
+        let entry = entry(LogKind::SecretSet, caller, format!("{} sets secret `{key}` version {version}", caller.who), json!({"key": key}));
         let change = Change::Secret { key, version, value, at, by: caller.who.clone() };
         self.commit(Plan { changes: vec![change], entries: vec![entry], ..Plan::default() }).await?;
         Ok(version)
@@ -77,7 +78,7 @@ impl Planner {
                 )
             }));
         }
-        let entry = entry("secret.deleted", caller, format!("{} deletes secret `{key}`", caller.who), json!({"key": key}));
+        let entry = entry(LogKind::SecretDeleted, caller, format!("{} deletes secret `{key}`", caller.who), json!({"key": key}));
         self.commit(Plan { changes: vec![Change::SecretDeleted(key)], entries: vec![entry], ..Plan::default() }).await
     }
 
@@ -95,7 +96,7 @@ impl Planner {
         let (token, row) = token(&name, role, self.now(), valid_for_seconds);
         let expires_at = row.expires_at;
         let message = format!("{} makes the token `{name}` with role {role}", caller.who);
-        let entry = entry("token.created", caller, message, json!({"name": name, "role": role}));
+        let entry = entry(LogKind::TokenCreated, caller, message, json!({"name": name, "role": role}));
         self.commit(Plan { changes: vec![Change::Token(row)], entries: vec![entry], ..Plan::default() }).await?;
         Ok(NewToken { name, role, token, expires_at })
     }
@@ -123,7 +124,7 @@ impl Planner {
                 )));
             }
         }
-        let entry = entry("token.revoked", caller, format!("{} revokes the token `{name}`", caller.who), json!({"name": name}));
+        let entry = entry(LogKind::TokenRevoked, caller, format!("{} revokes the token `{name}`", caller.who), json!({"name": name}));
         self.commit(Plan { changes: vec![Change::TokenRevoked { name, at: now }], entries: vec![entry], ..Plan::default() }).await
     }
 }

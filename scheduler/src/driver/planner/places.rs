@@ -1,6 +1,7 @@
 //! Where on clusters the jobs of a runtime run, for whoever checks that.
 
 use schema::id::RuntimeName;
+use schema::log_kind::LogKind;
 
 use super::super::calls::Plan;
 use super::super::{Caller, Refusal};
@@ -18,7 +19,7 @@ impl Planner {
         let places = if self.options.everything_local { Vec::new() } else { cluster_places(&estate.configs, &row.name) };
         if !places.is_empty() {
             let message = format!("{} checks runtime {}", caller.who, row.name);
-            let entries = vec![entry("runtime.checked", caller, message, serde_json::json!({"runtime": row.name}))];
+            let entries = vec![entry(LogKind::RuntimeChecked, caller, message, serde_json::json!({"runtime": row.name}))];
             self.commit(Plan { entries, ..Plan::default() }).await?;
         }
         Ok((row.name, places))

@@ -8,6 +8,7 @@ use engine::desired::{Desired, Gate};
 use engine::event::Event;
 use schema::api::{Diagnostic, LeftOut, PushedService};
 use schema::id::{ApplicationName, BlobId, ChannelId, InstanceId, ReleaseId, ServiceName};
+use schema::log_kind::LogKind;
 use serde_json::json;
 
 use super::super::calls::Plan;
@@ -231,5 +232,5 @@ fn kept_as_it_is(problems: Vec<Diagnostic>, subject: &ReleaseSubject<'_>, releas
 
 fn not_recompiled(kept: &Diagnostic, caller: &Caller, subject: &ReleaseSubject<'_>, release: &ReleaseRow) -> schema::api::LogEntry {
     let data = json!({"release": release.id, "version": release.version});
-    of_service(subject, entry("release.not_recompiled", caller, kept.message.clone(), data))
+    of_service(subject, entry(LogKind::ReleaseNotRecompiled, caller, kept.message.clone(), data))
 }

@@ -7,6 +7,7 @@ use config::Service;
 use engine::event::Event;
 use schema::api::{LeftOut, PushRequest, Pushed, RollbackRequest};
 use schema::id::{ApplicationName, ChannelId, ChannelName, ReleaseId};
+use schema::log_kind::LogKind;
 use schema::status::Status;
 use serde_json::json;
 
@@ -156,7 +157,7 @@ impl Planner {
             add_instance(plan, subject, id, instance);
         }
         let message = format!("{} releases {}/{} {version}", caller.who, subject.application.name, subject.service.name);
-        plan.entries.push(of_service(subject, entry("release.created", caller, message, json!({"release": id, "version": version}))));
+        plan.entries.push(of_service(subject, entry(LogKind::ReleaseCreated, caller, message, json!({"release": id, "version": version}))));
         Ok(Pushed { release: id, version, warnings })
     }
 
@@ -278,7 +279,7 @@ impl Planner {
         }
         let message = format!("{} takes {label} back to {}", caller.who, target.version);
         let data = json!({"release": id, "version": target.version, "to": target.id});
-        plan.entries.push(of_service(subject, entry("release.rolled_back", caller, message, data)));
+        plan.entries.push(of_service(subject, entry(LogKind::ReleaseRolledBack, caller, message, data)));
         self.commit(plan).await?;
         Ok(Pushed { release: id, version: target.version.clone(), warnings })
     }

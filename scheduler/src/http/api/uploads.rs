@@ -6,6 +6,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use schema::log_kind::LogKind;
 use schema::report::Report;
 use schema::spool::{Stream, is_output_name};
 use schema::wire::{Accepted, BLOB_HEADER, Heartbeat, PIECE_CONTENT_TYPE, StoredFile, UPLOAD_LIMIT_BYTES};
@@ -339,7 +340,7 @@ async fn take_report(api: &Api, job: &AuthorizedJob, request: Request) -> Result
     if row.ended_at.is_none() && api.delivery.admit(&job.token).is_none() {
         return Err(Error::not_found(format!("{id} is not a job that uploads, or not as attempt {}", job.token.attempt)));
     }
-    job.late(api, &row, "another report", "job.late_report", said(&report)).await?;
+    job.late(api, &row, "another report", LogKind::JobLateReport, said(&report)).await?;
     if row.ended_at.is_none() {
         return Err(Error::conflict(format!("{id} has another report already; this one changes nothing and is noted, stop sending")));
     }

@@ -3,6 +3,7 @@
 use pvn_scheduler::driver::{Ask, Refusal};
 use pvn_scheduler::runner::{End, JobSpec, RunnerEvent};
 use pvn_scheduler::store::{JobFilter, PageRequest};
+use schema::cause::CauseCode;
 use schema::status::{JobKind, Status};
 
 use super::round::tidy_world;
@@ -129,7 +130,10 @@ async fn rule_08_what_may_run_of_an_instance_that_cannot_be_read_keeps_its_place
         }
         let waits = async |rig: &Rig| {
             let told = rig.handle.explain(target(second)).await.unwrap();
-            told.causes.iter().any(|cause| cause.code == "LIMIT_FULL" && cause.message.contains(&apply.job.to_string())).then_some(())
+            told.causes
+                .iter()
+                .any(|cause| cause.code == CauseCode::LimitFull && cause.message.contains(&apply.job.to_string()))
+                .then_some(())
         };
         rig.until(&format!("{name}: {second} to wait"), async || waits(&rig).await).await;
         let sql = match name {

@@ -6,6 +6,7 @@ use pvn_scheduler::clock::{Clock, Manual};
 use pvn_scheduler::driver::{Ask, Health, Refusal};
 use pvn_scheduler::runner::{End, JobSpec, JobWait, RunnerEvent};
 use pvn_scheduler::store::{JobFilter, PageRequest};
+use schema::cause::CauseCode;
 use schema::id::JobId;
 use schema::report::Report;
 use schema::status::{JobKind, JobStatus, Status};
@@ -84,7 +85,7 @@ async fn database_locked_starts_nothing_new_and_reading_goes_on() {
     held.rollback().await.unwrap();
     tokio::time::timeout(super::PATIENCE, health.wait_for(|health| *health == Health::Ready)).await.unwrap().unwrap();
     let explained = rig.handle.explain(target("staging")).await.unwrap();
-    assert!(explained.causes.iter().all(|cause| cause.code != "NOTHING_STORED"), "{explained:#?}");
+    assert!(explained.causes.iter().all(|cause| cause.code != CauseCode::NothingStored), "{explained:#?}");
     assert_eq!(rig.push(&[]).await.unwrap().version, "web-1");
     rig.until_status("production", Status::Converged).await;
 }

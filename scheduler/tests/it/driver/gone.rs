@@ -2,6 +2,7 @@
 
 use pvn_scheduler::driver::{Ask, Refusal};
 use schema::api::{ConfigFile, ConfigsRequest, ConfigsResult, PushRequest, RollbackRequest};
+use schema::cause::CauseCode;
 use schema::status::Status;
 
 use super::round::{tidy_world, variable};
@@ -83,8 +84,8 @@ async fn a_deleted_channel_that_is_configured_again_names_what_it_had_and_takes_
     let push = "`pvnctl services push web --app app --channels production`";
     let had = "`pvnctl services rollback web --app app --to web-1 --channels production` brings it back";
     let explained = rig.handle.explain(target("production")).await.unwrap();
-    assert!(explained.causes.iter().any(|cause| cause.code == "DELETED" && cause.message.contains(push)), "{explained:#?}");
-    assert!(explained.causes.iter().any(|cause| cause.code == "DELETED" && cause.message.contains(had)), "{explained:#?}");
+    assert!(explained.causes.iter().any(|cause| cause.code == CauseCode::Deleted && cause.message.contains(push)), "{explained:#?}");
+    assert!(explained.causes.iter().any(|cause| cause.code == CauseCode::Deleted && cause.message.contains(had)), "{explained:#?}");
     for ask in [Ask::Retry, Ask::Pause, Ask::Resume] {
         let refused = rig.handle.ask(target("production"), ask, caller("eve")).await.unwrap_err();
         assert!(
@@ -144,7 +145,7 @@ async fn a_channel_comes_back_at_what_it_had_and_never_at_what_it_was_only_asked
     rig.apply(&mistyped()).await.unwrap();
     rig.apply(TWO_CHANNELS).await.unwrap();
     let explained = rig.handle.explain(target("production")).await.unwrap();
-    let deleted = explained.causes.iter().find(|cause| cause.code == "DELETED").unwrap();
+    let deleted = explained.causes.iter().find(|cause| cause.code == CauseCode::Deleted).unwrap();
     assert!(deleted.message.contains("brings it back as it was at web-1"), "{}", deleted.message);
     let rollback = RollbackRequest { version: None, channels: Some(vec!["production".into()]) };
     let back = rig.handle.rollback("app".into(), "web".into(), rollback, caller("eve")).await.unwrap();

@@ -7,6 +7,7 @@ use pvn_scheduler::driver::Ask;
 use pvn_scheduler::runner::JobSpec;
 use pvn_scheduler::store::PageRequest;
 use schema::api::{ConfigFile, ConfigsRequest, PushRequest, RollbackRequest};
+use schema::cause::CauseCode;
 use schema::status::{JobKind, Status};
 
 use super::rollbacks::{goes_back, sick};
@@ -112,7 +113,7 @@ async fn p8_nor_is_it_after_an_automatic_rollback_and_the_push_that_explain_name
     })
     .await;
     let causes = rig.handle.explain(super::target("production")).await.unwrap().causes;
-    let waits = causes.into_iter().find(|cause| cause.code == "UPSTREAM_UNSTABLE").unwrap();
+    let waits = causes.into_iter().find(|cause| cause.code == CauseCode::UpstreamUnstable).unwrap();
     assert!(waits.message.contains("`pvnctl services push web --app app --channels staging,production`"), "{}", waits.message);
     assert!(waits.message.contains("without `--param`"), "{}", waits.message);
     let channels = Some(vec!["staging".to_owned(), "production".to_owned()]);

@@ -4,6 +4,7 @@ use pvn_scheduler::driver::{Ask, Refusal};
 use pvn_scheduler::runner::JobSpec;
 use pvn_scheduler::store::PageRequest;
 use schema::api::{PushRequest, RollbackRequest};
+use schema::cause::CauseCode;
 use schema::status::{JobKind, Status};
 
 use super::round::{tidy_world, variable};
@@ -103,7 +104,7 @@ async fn rule_12_a_release_past_its_deadline_goes_back_by_itself() {
     assert_eq!((waiting.desired_version.as_deref(), waiting.taken_back_version), (Some("web-2"), None), "nothing went back here");
     let causes = async |channel: &str, code: &str| {
         let told = rig.handle.explain(super::target(channel)).await.unwrap();
-        told.causes.into_iter().find(|cause| cause.code == code).unwrap_or_else(|| panic!("{channel} tells no {code}")).message
+        told.causes.into_iter().find(|cause| cause.code.as_str() == code).unwrap_or_else(|| panic!("{channel} tells no {code}")).message
     };
     let back = causes("staging", "ROLLED_BACK").await;
     assert!(back.contains("web-2 did not converge within its progress deadline of 1s") && back.contains("back to web-1"), "{back}");
@@ -119,7 +120,7 @@ async fn rule_12_a_release_past_its_deadline_goes_back_by_itself() {
     rig.push(&[]).await.unwrap();
     rig.until_status("production", Status::Converged).await;
     let told = rig.handle.explain(super::target("staging")).await.unwrap();
-    assert!(told.causes.iter().all(|cause| cause.code != "ROLLED_BACK"), "another release: {told:#?}");
+    assert!(told.causes.iter().all(|cause| cause.code != CauseCode::RolledBack), "another release: {told:#?}");
     rig.until("the rollback being noted as done", async || rig.store.pending_actions().await.unwrap().0.is_empty().then_some(())).await;
 }
 
@@ -227,7 +228,7 @@ async fn what_a_channel_waits_for_is_told_and_a_release_that_takes_it_away_says_
     rig.until_status("production", Status::WaitingPreconditions).await;
     let way_out = async || {
         let told = rig.handle.explain(super::target("production")).await.unwrap();
-        told.causes.into_iter().find(|cause| cause.code == "UPSTREAM_UNSTABLE").map(|cause| cause.message).unwrap()
+        told.causes.into_iter().find(|cause| cause.code == CauseCode::UpstreamUnstable).map(|cause| cause.message).unwrap()
     };
     let told = way_out().await;
     assert!(told.contains("`pvnctl services explain web --app app --channel staging` says what that waits for"), "{told}");
@@ -276,7 +277,7 @@ async fn what_is_suggested_for_a_channel_at_the_end_of_a_chain_goes_to_the_whole
     assert!(pushed.warnings[0].contains(way), "{:?}", pushed.warnings);
     rig.until_status("last", Status::WaitingPreconditions).await;
     let told = rig.handle.explain(super::target("last")).await.unwrap();
-    let cause = told.causes.iter().find(|cause| cause.code == "UPSTREAM_UNSTABLE").unwrap();
+    let cause = told.causes.iter().find(|cause| cause.code == CauseCode::UpstreamUnstable).unwrap();
     assert!(cause.message.contains(way), "{}", cause.message);
     // Of the first two alone the third is told.
     let two = PushRequest { channels: Some(vec!["staging".to_owned(), "production".to_owned()]), ..PushRequest::default() };
@@ -301,7 +302,7 @@ async fn behind_a_channel_that_was_taken_back_the_first_way_out_is_to_go_back_to
     rig.handle.rollback("app".into(), "web".into(), back, caller("eve")).await.unwrap();
     rig.until_status("staging", Status::Converged).await;
     let told = rig.handle.explain(super::target("production")).await.unwrap();
-    let cause = told.causes.iter().find(|cause| cause.code == "UPSTREAM_UNSTABLE").unwrap().message.clone();
+    let cause = told.causes.iter().find(|cause| cause.code == CauseCode::UpstreamUnstable).unwrap().message.clone();
     let first =
         "it was taken back to web-1; `pvnctl services rollback web --app app --to web-1 --channels production` takes this one back too";
     assert!(cause.contains(first), "{cause}");

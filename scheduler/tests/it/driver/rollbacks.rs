@@ -9,6 +9,7 @@ use pvn_scheduler::driver::{Ask, Health, Refusal};
 use pvn_scheduler::runner::{JobSpec, RunnerEvent};
 use pvn_scheduler::store::{EventFilter, JobFilter, PageRequest};
 use schema::api::{PushRequest, RollbackRequest};
+use schema::cause::CauseCode;
 use schema::status::{JobKind, JobStatus, Reason, Status};
 use schema::time::Timestamp;
 use sqlx::Connection as _;
@@ -341,7 +342,7 @@ async fn p8_an_automatic_rollback_that_does_not_compile_today_is_not_done_and_sa
     let staging = staging.await;
     assert_eq!((staging.status, staging.reason), (Status::Failed, Some(Reason::Stuck)));
     let told = rig.handle.explain(target("staging")).await.unwrap();
-    let cause = told.causes.iter().find(|cause| cause.code == "ROLLBACK_REFUSED").unwrap();
+    let cause = told.causes.iter().find(|cause| cause.code == CauseCode::RollbackRefused).unwrap();
     assert!(cause.message.contains("web-1") && cause.message.contains("pvnctl services"), "{}", cause.message);
     let filter = EventFilter { kind: Some("release.rollback_refused".into()), ..Default::default() };
     assert_eq!(rig.store.events(&filter, &PageRequest::default()).await.unwrap().total, 1);
@@ -380,7 +381,7 @@ async fn rule_12_going_back_to_a_version_that_the_channel_never_had_waits_for_th
     let production = rig.until_status("production", Status::WaitingPreconditions).await;
     assert_eq!(production.reason, Some(Reason::ReleaseChannelDependencyUnmet));
     let causes = rig.handle.explain(super::target("production")).await.unwrap().causes;
-    let cause = causes.into_iter().find(|cause| cause.code == "UPSTREAM_UNSTABLE").unwrap().message;
+    let cause = causes.into_iter().find(|cause| cause.code == CauseCode::UpstreamUnstable).unwrap().message;
     let way = "`pvnctl services rollback web --app app --to web-1 --channels staging,production`";
     assert!(back.warnings[0].contains("`staging`") && back.warnings[0].contains(way), "{:?}", back.warnings);
     assert!(cause.contains(way) && !cause.contains("push"), "it would bring what was taken back: {cause}");

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use schema::api::Explanation;
+use schema::cause::CauseCode;
 
 use super::ill;
 use crate::args::ChannelArgument;
@@ -70,7 +71,9 @@ fn page(instance: &ChannelArgument, explanation: &Explanation, paper: &Paper) ->
         }
     }
     if explanation.next.is_empty() {
-        let runs = explanation.causes.iter().any(|cause| cause.code.starts_with("JOB_"));
+        let runs = explanation.causes.iter().any(|cause| {
+            matches!(cause.code, CauseCode::JobWaits | CauseCode::JobStarting | CauseCode::JobRunning | CauseCode::JobStopping)
+        });
         return text + if runs { "\nthe next thing to happen is the end of this job\n" } else { "\nnothing happens next by itself\n" };
     }
     let mut next = Table::new(["NEXT", "WHEN", "AT"]);

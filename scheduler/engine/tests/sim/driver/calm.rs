@@ -2,6 +2,7 @@
 
 use engine::desired::Cadence;
 use engine::limiter::Blocked;
+use schema::cause::CauseCode;
 
 use super::*;
 
@@ -55,8 +56,9 @@ impl Driver {
         );
         assert!(!told.causes.is_empty() && told.causes.iter().all(|cause| !cause.message.is_empty()), "nothing to say: {told:#?}");
         let waits_for_world = told.causes.iter().any(|cause| ["ends", "pvnctl"].iter().any(|word| cause.message.contains(word)));
-        let moves =
-            !told.next.is_empty() || waits_for_world || told.causes.iter().any(|cause| cause.until.is_some() || cause.code == "STARTS_NOW");
+        let moves = !told.next.is_empty()
+            || waits_for_world
+            || told.causes.iter().any(|cause| cause.until.is_some() || cause.code == CauseCode::StartsNow);
         let rests = matches!(told.status, Status::Converged | Status::Deleted);
         assert!(moves || rests, "P3: no way out: {told:#?}");
     }
