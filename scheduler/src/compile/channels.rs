@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use config::selector::Selector;
-use config::{Application, ChannelGroup, ChannelRuntime, ChannelTemplate, Constant, Env, Label, Policy, Precondition, TemplateRuntime};
+use config::{
+    Application, ChannelGroup, ChannelRuntime, ChannelTemplate, Constant, Env, Label, Policy, Precondition, TemplateRuntime, builtins,
+};
 use engine::desired::Gate;
 use schema::id::{ApplicationName, ChannelName, ConnectionName, GroupName, RuntimeName};
 
@@ -128,7 +130,7 @@ fn expand(configs: &Configs, group: &ChannelGroup, place: &DocumentField, channe
         }
         found = true;
         let mut scope = TemplateScope::default();
-        scope.insert_text("Builtins.Group", group.name.as_str());
+        scope.insert_text(builtins::GROUP, group.name.as_str());
         add_runtime_builtins(&mut scope, runtime, &runtime_labels);
         channels.extend(from_template(group, runtime, &scope, place, problems));
     }
@@ -150,9 +152,9 @@ fn expand(configs: &Configs, group: &ChannelGroup, place: &DocumentField, channe
 
 /// Names that say which runtime serves a channel.
 pub(super) fn add_runtime_builtins(scope: &mut TemplateScope, runtime: &RuntimeName, labels: &BTreeMap<String, String>) {
-    scope.insert_text("Builtins.Runtime.Name", runtime.as_str());
+    scope.insert_text(builtins::RUNTIME_NAME, runtime.as_str());
     for (label, value) in labels {
-        scope.insert_text(format!("Builtins.Runtime.Labels.{label}"), value.as_str());
+        scope.insert_text(format!("{}{label}", builtins::RUNTIME_LABELS), value.as_str());
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use config::{CustomRuntime, Runtime, RuntimeKind, Service};
+use config::{CustomRuntime, Runtime, RuntimeKind, Service, builtins};
 use schema::id::ApplicationName;
 
 use super::channels::{self, Channel};
@@ -77,8 +77,8 @@ fn check_custom(
     let mut scope = TemplateScope::default();
     parameters::insert_unknown(&mut scope, &custom.parameters);
     scope.leave_open("Constants.");
-    for name in ["Application.Name", "Service.Name", "Service.Version", "ReleaseChannel.Name", "Group"] {
-        scope.insert(format!("Builtins.{name}"), Value::Unknown);
+    for name in builtins::OF_A_RELEASE {
+        scope.insert(name, Value::Unknown);
     }
     channels::add_runtime_builtins(&mut scope, &runtime.name, &configs.runtime_labels(&runtime.name));
     Maker { configs, options, seal: &NoSeal, scope: &scope, layers: &[] }.commands(custom, place, problems);

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use config::{CustomRuntime, ParameterValue, PerReleaseChannel, Runtime, RuntimeKind, Service};
+use config::{CustomRuntime, ParameterValue, PerReleaseChannel, Runtime, RuntimeKind, Service, builtins};
 use engine::desired::{ApplyPolicy, Desired, FetchPolicy, InfoPolicy};
 use schema::id::BlobId;
 use schema::schedule::Duration;
@@ -210,14 +210,14 @@ impl<'a> ServiceInChannel<'a> {
         for constant in constants {
             scope.insert_text(format!("Constants.{}", constant.name), constant.string.value.as_str());
         }
-        scope.insert_text("Builtins.Application.Name", self.service.application.as_str());
-        scope.insert_text("Builtins.Service.Name", self.service.name.as_str());
-        scope.insert_text("Builtins.ReleaseChannel.Name", self.channel.name.as_str());
+        scope.insert_text(builtins::APPLICATION_NAME, self.service.application.as_str());
+        scope.insert_text(builtins::SERVICE_NAME, self.service.name.as_str());
+        scope.insert_text(builtins::RELEASE_CHANNEL_NAME, self.channel.name.as_str());
         if let Some(group) = &self.channel.group {
-            scope.insert_text("Builtins.Group", group.as_str());
+            scope.insert_text(builtins::GROUP, group.as_str());
         }
         scope.insert(
-            "Builtins.Service.Version",
+            builtins::SERVICE_VERSION,
             match self.release {
                 Some(release) => Value::Text(release.version.to_owned()),
                 None => Value::Unknown,

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use config::{ParameterDefinition, ParameterKind, Service};
+use config::{ParameterDefinition, ParameterKind, Service, builtins};
 use schema::api::PushRequest;
 use schema::id::ChannelName;
 use schema::mask::SHORTEST_BYTES;
@@ -162,8 +162,8 @@ pub(super) fn bundle_scope(service: &Service) -> TemplateScope {
     for constant in &service.constants {
         scope.insert_text(format!("Constants.{}", constant.name), constant.string.value.as_str());
     }
-    scope.insert_text("Builtins.Application.Name", service.application.as_str());
-    scope.insert_text("Builtins.Service.Name", service.name.as_str());
+    scope.insert_text(builtins::APPLICATION_NAME, service.application.as_str());
+    scope.insert_text(builtins::SERVICE_NAME, service.name.as_str());
     scope
 }
 

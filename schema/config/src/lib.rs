@@ -8,6 +8,7 @@
 //! Pure, as `schema` is, on which it stands. The scheduler and pvnctl import it; the wrapper and the engine do not.
 
 mod application;
+pub mod builtins;
 mod coerce;
 mod custom;
 pub mod diagnostic;

@@ -10,7 +10,7 @@ use crate::diagnostic::Diagnostic;
 use crate::selector::Selector;
 use crate::template::{Template, TemplateError, TemplatePart, mixed_secret, readable_secret, undefined};
 use crate::yaml::{self, NodeKind, YamlNode};
-use crate::{Application, Body, CustomRuntime, Document, ParameterDefinition, ParameterKind, Runtime, RuntimeKind, Service};
+use crate::{Application, Body, CustomRuntime, Document, ParameterDefinition, ParameterKind, Runtime, RuntimeKind, Service, builtins};
 
 /// What is said of a text with such a character: environment and arguments end at it. Source: execve(2).
 pub const NO_NUL: &str = "a NUL character, which no program can be given";
@@ -74,16 +74,6 @@ impl NamesInScope {
     }
 }
 
-/// What every template of a release may use, whatever the other documents say.
-const BUILTINS: [&str; 6] = [
-    "Builtins.Application.Name",
-    "Builtins.Service.Name",
-    "Builtins.Service.Version",
-    "Builtins.ReleaseChannel.Name",
-    "Builtins.Runtime.Name",
-    "Builtins.Group",
-];
-
 struct Texts<'a> {
     document: &'a Document,
     problems: Vec<Diagnostic>,
@@ -92,8 +82,8 @@ struct Texts<'a> {
 impl Texts<'_> {
     fn runtime(&mut self, runtime: &Runtime) {
         let RuntimeKind::Custom(custom) = runtime.kind() else { return };
-        let mut names = NamesInScope::new(&BUILTINS, &["Constants.", "Builtins.Runtime.Labels.@"], &custom.parameters);
-        names.known.extend(runtime.labels.iter().map(|label| format!("Builtins.Runtime.Labels.{}", label.label)));
+        let mut names = NamesInScope::new(&builtins::OF_A_RELEASE, &["Constants.", builtins::RUNTIME_LABELS_OF_PVN], &custom.parameters);
+        names.known.extend(runtime.labels.iter().map(|label| format!("{}{}", builtins::RUNTIME_LABELS, label.label)));
         self.custom(custom, &names);
     }
 
@@ -152,9 +142,9 @@ impl Texts<'_> {
     }
 
     fn application(&mut self, application: &Application) {
-        let names = NamesInScope::new(&["Builtins.Group", "Builtins.Runtime.Name"], &["Builtins.Runtime.Labels."], &[]);
+        let names = NamesInScope::new(&["Builtins.Group", "Builtins.Runtime.Name"], &[builtins::RUNTIME_LABELS], &[]);
         // The parameters are those of each service.
-        let of_release = NamesInScope::new(&BUILTINS, &["Params.", "Constants.", "Builtins.Runtime.Labels."], &[]);
+        let of_release = NamesInScope::new(&builtins::OF_A_RELEASE, &["Params.", "Constants.", builtins::RUNTIME_LABELS], &[]);
         for (index, channel) in application.release_channels.iter().enumerate() {
             if let Some(policy) = &channel.policy {
                 self.env(&policy.default_env, &format!("/application/releaseChannels/{index}/policy/defaultEnv"), &of_release);
@@ -185,7 +175,7 @@ impl Texts<'_> {
     }
 
     fn service(&mut self, service: &Service) {
-        let names = NamesInScope::new(&BUILTINS, &["Constants.", "Builtins.Runtime.Labels."], &service.parameters);
+        let names = NamesInScope::new(&builtins::OF_A_RELEASE, &["Constants.", builtins::RUNTIME_LABELS], &service.parameters);
         let values =
             |values: &Option<crate::CustomRuntimeValues>| serde_json::to_value(values.as_ref().map(|values| &values.parameter_values));
         self.value(&values(&service.custom_runtime), "/service/customRuntime/parameterValues", &names);
