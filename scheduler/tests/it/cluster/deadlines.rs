@@ -48,20 +48,44 @@ async fn p3_a_command_that_says_that_all_is_well_when_its_time_is_over_has_timed
     check(0, "Completed").await;
 }
 
+/// A world whose scheduler has another clock than the cluster, ahead of it by so many seconds or behind, with a job that is let go.
+async fn skewed_world(ahead_s: i64, timeout_ms: i64) -> World {
+    let mut world = World::new().await;
+    world.restart_at(Clock::Manual(Manual::starting_at(Clock::System.now().plus_ms(ahead_s * 1000)))).await;
+    let mut spec = world.spec();
+    spec.timeout_ms = Some(timeout_ms);
+    world.let_go_as(spec).await;
+    world
+}
+
+/// The same once its command ran past its timeout, and ends with this code so many seconds before its Pod is asked to end.
+async fn skewed_end(ahead_s: i64, code: i32, before_s: i64) -> String {
+    let mut world = skewed_world(ahead_s, SOON_MS).await;
+    world.fake.pod(json!({}), running());
+    assert_eq!(world.told().await, "runs");
+    world.until("its Job to be ended", Fake::is_job_told_to_end).await;
+    world.fake.pod(asked_to_end(), ended_ago(code, "Error", before_s));
+    world.end().await
+}
+
 /// The cluster's own clocks agree that it was asked to end before it did; ours is ahead of them all.
 #[tokio::test]
 async fn p3_what_ended_well_because_its_time_was_over_has_timed_out_however_far_ahead_our_clock_is() {
     for ahead_s in [20, 3600] {
-        let mut world = World::new().await;
-        world.restart_at(Clock::Manual(Manual::starting_at(Clock::System.now().plus_ms(ahead_s * 1000)))).await;
-        let mut spec = world.spec();
-        spec.timeout_ms = Some(SOON_MS);
-        world.let_go_as(spec).await;
-        world.fake.pod(json!({}), running());
-        assert_eq!(world.told().await, "runs");
-        world.until("its Job to be ended", Fake::is_job_told_to_end).await;
-        world.fake.pod(asked_to_end(), ended_ago(0, "Completed", 0));
-        assert_eq!(world.end().await, "gone, exit Some(0), timed out", "{ahead_s} s ahead");
+        assert_eq!(skewed_end(ahead_s, 0, 0).await, "gone, exit Some(0), timed out", "{ahead_s} s ahead");
+    }
+}
+
+/// Ours is behind: what had ended by itself long before its Pod was asked to end did not time out, nor did what failed in time.
+#[tokio::test]
+async fn p8_what_ended_by_itself_has_not_timed_out_however_far_behind_our_clock_is() {
+    for behind_s in [20, 3600] {
+        for code in [0, 7] {
+            assert_eq!(skewed_end(-behind_s, code, 15).await, format!("gone, exit Some({code})"), "{behind_s} s behind");
+        }
+        let mut world = skewed_world(-behind_s, 10 * SOON_MS).await;
+        world.fake.pod(json!({}), ended_ago(7, "Error", 0));
+        assert_eq!(world.end().await, "gone, exit Some(7)", "{behind_s} s behind, and nobody asked it");
     }
 }
 

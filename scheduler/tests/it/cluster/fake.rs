@@ -11,6 +11,7 @@ use axum::extract::{Query, Request, State};
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use futures::StreamExt;
+use pvn_scheduler::clock::Clock;
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
 
@@ -291,6 +292,9 @@ impl Fake {
 
     fn change(&self, world: &mut World, path: &str, mut object: Value) -> Value {
         world.version += 1;
+        if path.contains("/jobs/") && object["metadata"]["creationTimestamp"].is_null() {
+            object["metadata"]["creationTimestamp"] = Clock::System.now().to_string().into();
+        }
         object["metadata"]["resourceVersion"] = world.version.to_string().into();
         world.objects.insert(path.to_owned(), object.clone());
         // Nobody may be watching.
