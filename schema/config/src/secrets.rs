@@ -147,7 +147,8 @@ impl TextSecrets<'_> {
         }
         for entry in entries {
             let after_key = self.text.get(entry.key_span.end..).unwrap_or_default().trim_start();
-            if entry.value.span.is_empty() && !after_key.starts_with(':') {
+            let is_alone = matches!(&entry.value.kind, NodeKind::Scalar { text, .. } if text.is_empty()) && !after_key.starts_with(':');
+            if is_alone {
                 self.secrets.push(Secret { span: entry.key_span.clone(), path: String::new(), value: entry.key.clone() });
             }
         }
@@ -297,16 +298,21 @@ fn after_raw_secret(line: &str) -> Option<usize> {
     Some(key + (rest.len() - rest.trim_start_matches([' ', '\t', '"', '\'', ':']).len()))
 }
 
-/// The same, where the key has a colon or an equals sign behind it.
+/// The same, where the key has a colon or an equals sign behind it, or neither and begins the text.
 fn with_raw_secret(text: &str) -> Option<usize> {
-    let at = after_raw_secret(text)?;
-    let rest = &text[at..];
-    // The colon may have been forgotten.
-    let is_key = text.split_whitespace().next().is_some_and(is_raw_secret) && text[..at].ends_with(char::is_whitespace);
-    let is_field = is_key
-        || rest.starts_with('=')
-        || text[..at].ends_with(|c: char| c == ':' || (c.is_whitespace() && text[..at].trim_end().ends_with(':')));
-    is_field.then(|| at + (rest.len() - rest.trim_start_matches([' ', '\t', '"', '\'', '=']).len()))
+    without_colon(text).or_else(|| {
+        let at = after_raw_secret(text)?;
+        let rest = &text[at..];
+        let has_colon = text[..at].trim_end().ends_with(':');
+        (rest.starts_with('=') || has_colon).then(|| at + (rest.len() - rest.trim_start_matches([' ', '\t', '"', '\'', '=']).len()))
+    })
+}
+
+/// Where the value begins behind a key, or a slip of the pen for it, that is the first word of a text.
+fn without_colon(text: &str) -> Option<usize> {
+    let (key, value) = text.trim_start().split_once(char::is_whitespace)?;
+    let value = value.trim_start();
+    (is_raw_secret(key) && !value.is_empty()).then(|| text.len() - value.len())
 }
 
 /// The same for a text that is no YAML: the rest of each line with the key in it, or with a key that could be it in disguise,
