@@ -192,9 +192,8 @@ mod tests {
     #[test]
     fn what_a_reader_missed_is_marked_where_it_is_missing() {
         let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::NONBLOCK).unwrap();
-        let to: std::os::fd::OwnedFd = writer;
         // Never closed, as our own descriptors are not.
-        let to: &'static std::os::fd::OwnedFd = Box::leak(Box::new(to));
+        let to: &'static std::os::fd::OwnedFd = Box::leak(Box::new(writer));
         let mut tee = Tee::new(to.as_fd());
         let start = Instant::now();
         let much = vec![b'a'; 4 * WAITING_BYTES];

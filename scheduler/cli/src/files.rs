@@ -12,7 +12,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use config::diagnostic::Diagnostic;
-use config::{self, Document, FILE_LIMIT_BYTES};
+use config::{Document, FILE_LIMIT_BYTES};
 use schema::api::{self, ConfigFile};
 
 /// Most bytes of all files together: what the server takes in one request (64 MiB), less room for the JSON around them.

@@ -43,18 +43,15 @@ pub(super) fn tell(entry: &LogEntry, typed: &Typed, colour: bool) -> Option<Stri
         return None;
     }
     let (tone, faint) = if colour { (tone, Style::new().dimmed()) } else { (Style::new(), Style::new()) };
-    let who = match (&entry.application, &entry.service, &entry.channel) {
-        (Some(application), Some(service), Some(channel)) => format!("{application}/{service} {channel}"),
-        (Some(application), Some(service), None) => format!("{application}/{service}"),
-        (Some(application), None, _) => application.to_string(),
-        (None, ..) => String::new(),
-    };
-    let message = match (&entry.application, &entry.service, &entry.channel) {
+    let told = || entry.message.clone();
+    let (who, message) = match (&entry.application, &entry.service, &entry.channel) {
         (Some(application), Some(service), Some(channel)) => {
-            let (application, service, channel) = (application.as_str(), service.as_str(), channel.as_str());
-            CommandTarget { application, service, channel }.text(&entry.message)
+            let target = CommandTarget { application: application.as_str(), service: service.as_str(), channel: channel.as_str() };
+            (format!("{application}/{service} {channel}"), target.text(&entry.message))
         }
-        _ => entry.message.clone(),
+        (Some(application), Some(service), None) => (format!("{application}/{service}"), told()),
+        (Some(application), None, _) => (application.to_string(), told()),
+        (None, ..) => (String::new(), told()),
     };
     let what = match status {
         Some(status) => format!("{tone}{status}{tone:#} {message}"),

@@ -1,10 +1,11 @@
 //! The document `application`: release channels, what must be so before a release reaches them, and groups of channels.
 
+use schema::id::{ApplicationName, ChannelName, ConnectionName, GroupName, RuntimeName};
+
 use crate::env::Env;
 use crate::message;
 use crate::params::Constant;
 use crate::runtime::Label;
-use schema::id::{ApplicationName, ChannelName, ConnectionName, GroupName, RuntimeName};
 
 message! {
     /// An application: the channels through which its services are released.

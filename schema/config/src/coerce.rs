@@ -4,11 +4,11 @@
 
 use std::collections::HashMap;
 
+use schema::check::{Checker, SchemaNode as Schema, pointer_segment};
 use serde_json::{Map, Value};
 
 use crate::json_schema::snake_case;
 use crate::yaml::{MappingEntry, NodeKind, YamlNode};
-use schema::check::{Checker, SchemaNode as Schema, pointer_segment};
 
 /// A field that is given twice: its pointer, its canonical name, and the spellings and places of both.
 pub(super) struct Twice {

@@ -1,5 +1,7 @@
 //! `runtime.custom`: the three commands and the rules around them.
 
+use schema::id::RuntimeName;
+use schema::schedule::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -8,8 +10,6 @@ use crate::kubernetes::KubernetesConfig;
 use crate::message;
 use crate::params::ParameterDefinition;
 use crate::task::TaskConfig;
-use schema::id::RuntimeName;
-use schema::schedule::Duration;
 
 message! {
     /// A Custom Runtime: fetch tells whether there is work to do, apply does it, getInfo shows people something.

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use schema::id::{ApplicationName, BlobId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::diagnostic::{self, Diagnostic};
 use crate::yaml::YamlNode;
 use crate::{Body, LocalFiles};
-use schema::id::{ApplicationName, BlobId};
 
 /// The text of one document and the local files that it refers to: all that is needed to read it again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,13 +1,14 @@
 //! What is allowed in configs and does nothing: variables that pvn sets itself, and windows that never shut. Told as warnings by
 //! `configs apply` and `validate`.
 
-use crate::diagnostic::Diagnostic;
-use crate::yaml::{NodeKind, YamlNode};
-use crate::{Body, Document, RuntimeKind, Window};
 use schema::check::pointer_segment;
 use schema::schedule::Schedule;
 use schema::time::Timestamp;
 use schema::wire::{SECRET_KEYS_VARIABLE, SPOOL_VARIABLE, is_ours};
+
+use crate::diagnostic::Diagnostic;
+use crate::yaml::{NodeKind, YamlNode};
+use crate::{Body, Document, RuntimeKind, Window};
 
 /// The fields that hold environment.
 const ENVIRONMENTS: [&str; 2] = ["env", "defaultEnv"];

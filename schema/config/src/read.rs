@@ -8,6 +8,9 @@
 
 use std::collections::{HashMap, HashSet};
 
+use schema::api::ConfigFile;
+use schema::check::{Checker, Notation, Problem, ValueFault, cut};
+use schema::id::BlobId;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -18,9 +21,6 @@ use crate::local::{self, Reference};
 use crate::secrets::{self, HiddenValues, Secret};
 use crate::yaml::{self, NodeKind, YamlNode};
 use crate::{Body, WrittenDocument, rules};
-use schema::api::ConfigFile;
-use schema::check::{Checker, Notation, Problem, ValueFault, cut};
-use schema::id::BlobId;
 
 /// Largest config file and largest local file, in bytes: 8 MiB.
 pub const FILE_LIMIT_BYTES: usize = 8 << 20;

@@ -4,13 +4,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use schema::check::{nearest, quoted};
+use schema::id::{ApplicationName, RuntimeName};
+
 use crate::diagnostic::Diagnostic;
 use crate::texts;
 use crate::{
     Application, Body, CustomRuntime, Document, Exec, NotHere, PerReleaseChannel, PreconditionKind, Runtime, RuntimeKind, Service, not_here,
 };
-use schema::check::{nearest, quoted};
-use schema::id::{ApplicationName, RuntimeName};
 
 /// The runtime that every scheduler has.
 const BUILT_IN_RUNTIME: &str = "local";

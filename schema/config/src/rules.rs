@@ -5,13 +5,14 @@ mod jobs;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use schema::id::ChannelName;
+use schema::schedule::Duration;
+
 use crate::{
     Application, ApplyCommand, AwsEcsService, Body, ChannelGroup, Constant, CustomRuntime, CustomRuntimeValues, FetchCommand,
     GetInfoCommand, GoogleCloudRunService, KubernetesConfig, KubernetesOverride, LocalFiles, ParameterDefinition, ParameterValue,
     PerReleaseChannel, Precondition, Program, RetryPolicy, Runtime, Service, TaskConfig, Volume,
 };
-use schema::id::ChannelName;
-use schema::schedule::Duration;
 
 /// Shortest deadline that people or an apply may be given, milliseconds: what is shorter is a slip of units, and would pass again
 /// and again.

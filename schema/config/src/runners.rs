@@ -1,11 +1,12 @@
 //! The built-in runtimes and what a service says to them. The scheduler compiles them to `custom`.
 
+use schema::schedule::Duration;
+
 use crate::custom::{ProxyRuntime, RetryPolicy};
 use crate::env::Env;
 use crate::kubernetes::LocalFiles;
 use crate::message;
 use crate::task::{Resources, Volume};
-use schema::schedule::Duration;
 
 message! {
     /// Terraform, OpenTofu or Pulumi: fetch is a plan, apply is exactly that plan.

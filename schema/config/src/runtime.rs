@@ -1,12 +1,12 @@
 //! The document `runtime` and the kinds that are not commands of the user.
 
+use schema::id::RuntimeName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::custom::CustomRuntime;
 use crate::message;
 use crate::runners::{AwsEcsRuntime, GoogleCloudRunRuntime, IacRunner};
-use schema::id::RuntimeName;
 
 message! {
     /// A place where services live. With no kind block it is a Kubernetes cluster.

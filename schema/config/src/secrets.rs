@@ -5,9 +5,9 @@
 use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+use schema::check::cut;
 
 use crate::yaml::{self, MappingEntry, NodeKind, YamlNode};
-use schema::check::cut;
 
 /// Shortest text that is hidden wherever else it stands, in bytes: a shorter one would black out ordinary words.
 const ELSEWHERE_BYTES: usize = 6;

@@ -1,12 +1,13 @@
 //! The document `service`: what is released, and what differs from channel to channel.
 
+use schema::id::{ApplicationName, ChannelName, ConnectionName, ServiceName};
+use schema::schedule::Duration;
+
 use crate::env::Env;
 use crate::kubernetes::{KubernetesConfig, KubernetesOverride};
 use crate::message;
 use crate::params::{Constant, ParameterDefinition, ParameterValue};
 use crate::runners::{AwsEcsService, GoogleCloudRunService, PulumiService, TerraformService};
-use schema::id::{ApplicationName, ChannelName, ConnectionName, ServiceName};
-use schema::schedule::Duration;
 
 message! {
     /// A service: what is released.

@@ -4,10 +4,11 @@
 
 use std::collections::BTreeMap;
 
+use schema::id::{ApplicationName, RuntimeName};
+
 use crate::diagnostic::Diagnostic;
 use crate::selector::Selector;
 use crate::{Application, Body, CustomRuntime, Document, Exec, Runtime, RuntimeKind, Service, TaskConfig};
-use schema::id::{ApplicationName, RuntimeName};
 
 /// The variable with the directory that is an instance's own. Source: docs/commands.md.
 const OWN: &str = "PVN_INSTANCE_DIR";

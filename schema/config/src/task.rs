@@ -1,12 +1,12 @@
 //! `taskConfig`: a program in an image, and what it needs around it.
 
+use schema::schedule::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::env::Env;
 use crate::message;
 use crate::params::ImageRegistryInfo;
-use schema::schedule::Duration;
 
 message! {
     /// A program that runs to completion.

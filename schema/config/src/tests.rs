@@ -11,8 +11,9 @@ mod shared;
 mod values;
 mod whole;
 
-use crate::{Document, read};
 use schema::api::ConfigFile;
+
+use crate::{Document, read};
 
 fn file(text: &str) -> ConfigFile {
     ConfigFile { path: "app.pvn.yaml".to_owned(), text: text.to_owned(), ..ConfigFile::default() }

@@ -95,8 +95,8 @@ impl JobFollower {
         self.end_other_tries(sight).await;
         if let Some(exit) = &learned.exit {
             let is_late = self.late(exit, learned.taken.is_some(), course, sight);
-            let by_our_clock = || is_late.into_iter().chain(learned.over_time).min();
-            learned.over_time = self.asked_over_time(&learned, sight).or_else(by_our_clock);
+            let without_its_word = || is_late.into_iter().chain(learned.over_time).min();
+            learned.over_time = self.asked_over_time(&learned, sight).or_else(without_its_word);
             let delivery = &self.inner.delivery;
             learned.delivered = delivery.accepted_report(self.job).await;
             let is_told = delivery.is_told(self.job) || (learned.delivered.is_some() && !learned.is_of_another_end());

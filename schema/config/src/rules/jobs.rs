@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use schema::check::cut;
+
 use super::Rules;
 use crate::KubernetesConfig;
 use crate::yaml::{self, NodeKind, YamlNode};
-use schema::check::cut;
 
 /// Most objects that a message lists.
 const LISTED_OBJECTS: usize = 10;

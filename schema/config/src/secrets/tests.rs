@@ -1,7 +1,8 @@
 //! Every way of writing a secret into a config, and what must still be seen.
 
-use super::*;
 use schema::api::ConfigFile;
+
+use super::*;
 
 /// Every way of writing the field that was thought of, each with `hunter2-secret` as the value; what must still be seen.
 const SPELLINGS: &[(&str, &str)] = &[

@@ -1,11 +1,11 @@
 //! What a document knows about itself: places of its fields, its own text, its digest; and that no text makes the reader stumble.
 
 use proptest::prelude::*;
+use schema::api::ConfigFile;
 
 use super::{documents, file, problems};
 use crate::diagnostic::{Diagnostic, dotted, pointer};
 use crate::{DOCUMENT_PROBLEM_LIMIT, DocumentSource, FILE_LIMIT_BYTES, PROBLEM_LIMIT, read, read_source, references};
-use schema::api::ConfigFile;
 
 const TWO: &str = "# first\napplication:\n  {name: a, releaseChannels: [{name: p, runtimes: [{runtime: r}]}]}\n---\n\n# second\nservice:\n  name: s\n  application: a\n  env:\n    A:\n      value: \"x {{.Params.y}} {{.Params.z}}\"\n  per_release_channel:\n  - release_channel: p\n";
 
