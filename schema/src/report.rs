@@ -117,7 +117,7 @@ pub struct Report {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LeakedProcess {
-    /// Its process id as the wrapper saw it.
+    /// Its process id as the wrapper saw it; 0 when `/proc` does not show it.
     pub pid: i32,
     /// Its command line; bytes that are not UTF-8 are replaced.
     pub argv: Vec<String>,

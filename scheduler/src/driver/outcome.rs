@@ -8,7 +8,7 @@ use engine::desired::FetchAnswer;
 use engine::event::{FetchResult, Outcome};
 use schema::id::BlobId;
 use schema::output::{FetchOutput, GetInfoOutput, RuntimeObject};
-use schema::report::{OutputError, Report, Structured};
+use schema::report::{LeakedProcess, OutputError, Report, Structured};
 use schema::spool::EXPLANATION;
 use schema::status::{JobKind, JobStatus};
 use schema::time::Timestamp;
@@ -257,7 +257,11 @@ fn still_runs(report: &Report, code: Option<i32>, gone: bool, asked: &JobPurpose
         Some(code) => format!("ended with exit code {code}"),
         None => return None,
     };
-    let left = report.leaked.iter().filter(|left| left.alive).map(|left| format!("process {} (`{}`)", left.pid, left.argv.join(" ")));
+    let words = |left: &LeakedProcess| match left.pid {
+        1.. => format!("process {} (`{}`)", left.pid, left.argv.join(" ")),
+        _ => "a process that `/proc` does not show there".to_owned(),
+    };
+    let left = report.leaked.iter().filter(|left| left.alive).map(words);
     let left: Vec<_> = left.take(LEFT_SHOWN).collect();
     if left.is_empty() {
         return Some(format!("{ended}, but nobody knows whether all of its processes are gone"));

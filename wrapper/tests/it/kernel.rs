@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use schema::report::Report;
 
-use crate::run::{Wrapper, is_alive, run, until, write_program};
+use crate::run::{Run, Wrapper, is_alive, run, until, write_program};
 
 pub(crate) const NAMESPACE: [&str; 3] = ["--fork", "--pid", "--mount-proc"];
 
@@ -52,6 +52,17 @@ fn pid_1_hears_term_and_ends_with_everything() {
     assert_eq!((run.code, run.text().as_str()), (3, "bye\n"));
 }
 
+/// With a copy of the program in a directory that anybody may use: where this was built may be nobody else's to enter.
+fn for_anybody(mut wrapper: Wrapper) -> Wrapper {
+    let copy = wrapper.path("pvn-wrapper");
+    write_program(&copy, &std::fs::read(env!("CARGO_BIN_EXE_pvn-wrapper")).unwrap(), 0o755);
+    std::fs::set_permissions(wrapper.directory.path(), PermissionsExt::from_mode(0o777)).unwrap();
+    let mut command = Command::new(copy);
+    command.args(wrapper.command.get_args()).envs(wrapper.command.get_envs().filter_map(|(key, value)| Some((key, value?))));
+    wrapper.command = command;
+    wrapper
+}
+
 #[test]
 fn any_uid_no_capabilities() {
     let user = ["--reuid=54321", "--regid=54321", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"];
@@ -59,14 +70,7 @@ fn any_uid_no_capabilities() {
     if !possible.is_ok_and(|output| output.status.success()) {
         return crate::skipped("any_uid_no_capabilities", "setpriv is not there or may not change the user");
     }
-    let mut wrapper = Wrapper::new(&[], &["sh", "-c", "id -u; grep CapEff /proc/self/status"]);
-    // Where this was built may be nobody else's to enter.
-    let copy = wrapper.path("pvn-wrapper");
-    write_program(&copy, &std::fs::read(env!("CARGO_BIN_EXE_pvn-wrapper")).unwrap(), 0o755);
-    std::fs::set_permissions(wrapper.directory.path(), PermissionsExt::from_mode(0o777)).unwrap();
-    let mut command = Command::new(copy);
-    command.args(wrapper.command.get_args()).envs(wrapper.command.get_envs().filter_map(|(key, value)| Some((key, value?))));
-    wrapper.command = command;
+    let wrapper = for_anybody(Wrapper::new(&[], &["sh", "-c", "id -u; grep CapEff /proc/self/status"]));
     let run = wrapper.through("setpriv", user).run();
     assert_eq!((run.code, run.text().as_str()), (0, "54321\nCapEff:\t0000000000000000\n"), "{}", run.stderr);
 }
@@ -165,4 +169,55 @@ fn nothing_stays_of_a_wrapper_that_a_namespace_ends_with() {
     let run = Wrapper::new(&["--drain", "0s"], &["sh", "-c", "setsid sleep 60 & echo left"]).through("unshare", NAMESPACE).run();
     assert_eq!((run.code, run.text().as_str()), (0, "left\n"));
     assert!(!run.report.leaked.iter().any(|left| left.alive && is_alive(left.pid)));
+}
+
+/// Runs it as another user where `/proc` is what `mount` makes of it, beside a `rootsleep` that has root's rights. `None`, and noted as
+/// skipped, where that is not permitted.
+fn where_proc_is(test: &str, mount: &str, options: &[&str], script: &str) -> Option<Run> {
+    let inner = format!("{mount} && exec setpriv --reuid=54321 --regid=54321 --clear-groups \"$@\"");
+    let namespaces = [NAMESPACE.as_slice(), &["--mount", "sh", "-c", &inner, "sh"]].concat();
+    let why = match Command::new("unshare").args(&namespaces).arg("true").output() {
+        Ok(output) if output.status.success() => None,
+        Ok(output) => Some(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+        Err(error) => Some(format!("unshare: {error}")),
+    };
+    if let Some(why) = why {
+        crate::skipped(test, &why);
+        return None;
+    }
+    let wrapper = for_anybody(Wrapper::new(options, &["sh", "-c", script]));
+    write_program(&wrapper.path("rootsleep"), &std::fs::read("/bin/sleep").unwrap(), 0o4755);
+    Some(wrapper.through("unshare", namespaces).run())
+}
+
+/// The number of each left-over, and whether it lived on.
+fn left(run: &Run) -> Vec<(i32, bool)> {
+    run.report.leaked.iter().map(|left| (left.pid, left.alive)).collect()
+}
+
+#[test]
+fn p7_a_left_over_of_another_user_that_proc_hides_is_stopped_and_told() {
+    let test = "p7_a_left_over_of_another_user_that_proc_hides_is_stopped_and_told";
+    let hidden = "mount -t proc -o hidepid=2 proc /proc";
+    for (options, then) in [(["--drain", "100ms"].as_slice(), ":"), (&["--timeout", "1s", "--drain", "100ms"], "sleep 61")] {
+        let script = format!("./rootsleep 60 </dev/null >/dev/null 2>&1 & {then}");
+        let Some(run) = where_proc_is(test, hidden, options, &script) else { return };
+        let hidden = run.report.leaked.iter().filter(|left| left.argv[0] == "[not shown by /proc]").count();
+        assert!(hidden == 1 && left(&run).iter().all(|(pid, alive)| *pid > 0 && !alive), "{:?}", run.report.leaked);
+    }
+}
+
+#[test]
+fn p7_without_proc_a_left_over_is_stopped_where_it_can_be_and_told() {
+    let test = "p7_without_proc_a_left_over_is_stopped_where_it_can_be_and_told";
+    // The second is the proc of another namespace, whose numbers mean others here.
+    for proc in ["mount -t tmpfs none /proc", "umount /proc"] {
+        // In the command's own group a signal reaches it all the same.
+        let Some(run) = where_proc_is(test, proc, &["--drain", "100ms"], "sleep 60 </dev/null >/dev/null 2>&1 &") else { return };
+        assert_eq!(left(&run), [(0, false)], "{proc}: {:?}", run.report.leaked);
+        // In a session of its own nobody knows its number; but that there is something.
+        let away = "setsid sleep 60 </dev/null >/dev/null 2>&1 & sleep 0.5";
+        let Some(run) = where_proc_is(test, proc, &["--drain", "100ms"], away) else { return };
+        assert_eq!(left(&run), [(0, true)], "{proc}: {:?}", run.report.leaked);
+    }
 }

@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use schema::id::JobId;
 use schema::report::Report;
@@ -263,6 +264,14 @@ pub(super) async fn ended(job: JobId, trace: Option<&Trace>, mut left: LeftOvers
             }
         }
     }
+}
+
+/// Whether a report says that something is left which nobody here can look at: its wrapper could not either, or `/proc` hides it. What
+/// has ended takes no signal.
+pub(super) fn is_unseen(report: &Report) -> bool {
+    let takes_signal = |pid| Pid::from_raw(pid).is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(Errno::SRCH));
+    let left = report.leaked.iter().filter(|left| left.alive).map(|left| left.pid);
+    left.into_iter().any(|pid| pid <= 0 || (Process::of(pid).is_none() && takes_signal(pid)))
 }
 
 /// What a report says is left and could not be ended, as far as it still runs. Blocks.

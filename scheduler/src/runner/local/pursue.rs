@@ -322,11 +322,13 @@ fn never_started() -> TaskPhase {
 /// The end that a report tells. Blocks for as long as it takes to look at what is left, if there is anything.
 fn over(report: Box<Report>) -> TaskPhase {
     let left = left::reported(&report);
-    let gone = if left.is_nothing() {
-        ProcessesGone::Yes
-    } else if report.left_running {
+    let gone = if report.left_running && !left.is_nothing() {
         left::spare(&left);
         ProcessesGone::NotToBeSeen
+    } else if left::is_unseen(&report) {
+        ProcessesGone::NotToBeSeen
+    } else if left.is_nothing() {
+        ProcessesGone::Yes
     } else {
         ProcessesGone::Not(left, None)
     };

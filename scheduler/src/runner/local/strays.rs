@@ -101,7 +101,7 @@ impl LocalInner {
     pub(super) async fn may_be_there(&self, job: JobId) -> io::Result<bool> {
         Ok(match self.look_at_stray(job).await? {
             SpoolContents::Running { .. } | SpoolContents::Claiming => true,
-            SpoolContents::Reported(report) => !report.left_running && !left::reported(&report).is_nothing(),
+            SpoolContents::Reported(report) => !report.left_running && (left::is_unseen(&report) || !left::reported(&report).is_nothing()),
             // Nothing runs of before the machine was started.
             SpoolContents::Lost if self.boot.is_new() && self.was_claimed_before_boot(job) => false,
             SpoolContents::Lost => !left::look_later(job, &self.trace_of_lost(job)).await?.is_nothing(),
