@@ -159,7 +159,9 @@ impl DeliveryThreads {
                 if !spoken {
                     (patience.last_words)();
                 }
-                return DeliveryOutcome::GaveUp(self.live.failing().unwrap_or_else(|| "the scheduler does not answer".to_owned()));
+                let was_heard = self.live.heard_at().is_some_and(|heard| heard >= began);
+                let why = if was_heard { "it takes longer than `--deliver-for`" } else { "the scheduler does not answer" };
+                return DeliveryOutcome::GaveUp(self.live.failing().unwrap_or_else(|| why.to_owned()));
             }
             let speak_at = self.live.heard_at().map_or(began, |heard| heard.max(began)) + line_after;
             if !spoken && now >= speak_at {

@@ -1,6 +1,6 @@
 //! Signals as numbers, names and sets. `raw::main` blocks all of them first thing; `supervise` reads them from a descriptor.
 
-use nix::sys::signal::{SigSet, SigmaskHow, Signal as NixSignal};
+use nix::sys::signal::{SigSet, SigmaskHow};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::process::Signal;
 
@@ -44,14 +44,10 @@ const NAMES: &[(&str, Signal)] = &[
 /// The signals that this process had blocked when it was started, and that the child is to have blocked.
 pub(crate) struct Inherited(pub(crate) SigSet);
 
-/// Blocks everything that can be blocked, so that what arrives from now on waits to be read.
+/// Blocks everything that can be blocked, so that what arrives from now on waits to be read. A fault of our own ends us all the same;
+/// what somebody sends under the name of one is the command's.
 pub(crate) fn block() -> Inherited {
-    let mut all = SigSet::all();
-    // A fault of our own must end us; blocked, it would do so anyway, without a handler's last words.
-    for fault in [NixSignal::SIGSEGV, NixSignal::SIGBUS, NixSignal::SIGFPE, NixSignal::SIGILL] {
-        all.remove(fault);
-    }
-    let before = all.thread_swap_mask(SigmaskHow::SIG_SETMASK).expect("a set of known signals can be blocked");
+    let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK).expect("a set of known signals can be blocked");
     Inherited(before)
 }
 

@@ -135,15 +135,16 @@ impl JobClient {
 
     /// `HEAD /streams/{name}`: the next offset wanted.
     pub(crate) fn offset(&self, stream: Stream) -> Result<u64, RequestFault> {
-        let answer = match self.call("HEAD", &format!("/streams/{}", stream.as_str()), &[], RequestBody::Nothing) {
-            // Without a body nobody can tell who says so: what has one is asked.
-            Err(RequestFault::Over(why)) => return Err(self.heartbeat().err().unwrap_or(RequestFault::Again { why, after: None })),
-            answer => answer?,
-        };
-        match (answer.status.as_u16(), answer.offset()) {
+        let answer = self.call("HEAD", &format!("/streams/{}", stream.as_str()), &[], RequestBody::Nothing);
+        let told = answer.and_then(|answer| match (answer.status.as_u16(), answer.offset()) {
             (_, Some(wanted)) => Ok(wanted),
             (409, None) => Err(answer.over()),
             (_, None) => Err(answer.not_the_schedulers()),
+        });
+        match told {
+            // Without a body nobody can tell who says so, and of what: what has one is asked.
+            Err(RequestFault::Over(why)) => Err(self.heartbeat().err().unwrap_or(RequestFault::Again { why, after: None })),
+            told => told,
         }
     }
 
@@ -309,9 +310,11 @@ impl Response {
         }
     }
 
-    /// The job is over, if it is the scheduler that says so.
+    /// The job is over, if it is the scheduler that says so, and does not say what it wants in a way that cannot be read.
     fn over(&self) -> RequestFault {
-        if self.is_problem() { RequestFault::Over(self.why()) } else { self.not_the_schedulers() }
+        let body = serde_json::from_slice::<serde_json::Value>(&self.body).unwrap_or_default();
+        let wants = self.text(wire::OFFSET_HEADER).is_some() || body.get("wanted").is_some_and(|wanted| !wanted.is_null());
+        if self.is_problem() && !wants { RequestFault::Over(self.why()) } else { self.not_the_schedulers() }
     }
 
     /// Whether it is an error as the protocol has them. A gateway speaks of problems too where it has no route or takes no body of this

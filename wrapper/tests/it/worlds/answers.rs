@@ -25,6 +25,7 @@ fn nobodies() -> Vec<(&'static str, Reply)> {
         ("a gateway that takes no large bodies", page(413, PROBLEM, r#"{"type":"about:blank","status":413}"#)),
         ("gone", page(410, "text/html", "<h1>410</h1>")),
         ("a conflict of somebody else", page(409, "text/html", "<h1>409</h1>")),
+        ("a conflict that nobody can read", page(409, PROBLEM, r#"{"type":"/problems/conflict","wanted":{"stdout":-1}}"#)),
         ("an ingress that takes no large bodies", page(413, "text/html", "<h1>413</h1>")),
         ("a login page", Reply::empty(302).with("Location", "http://127.0.0.1:1/login")),
         ("a proxy", page(503, "text/html", "<h1>no healthy upstream</h1>")),
