@@ -19,6 +19,9 @@ pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// tried again, with pauses that grow.
 const UNREACHED_WITHIN: Duration = Duration::from_secs(5);
 
+/// How often it is asked while an answer is waited for whether what was asked for is still permitted: most come sooner.
+const PERMITTED_LOOK: Duration = Duration::from_secs(1);
+
 /// Why a request came to nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RequestRefusal {
@@ -77,7 +80,7 @@ pub(super) struct Asking<'a> {
     pub(super) deadline: Instant,
     /// What it is, for people: "making its Job".
     pub(super) what: &'a str,
-    /// What is asked before each time.
+    /// What is asked before each time, and while an answer does not come.
     pub(super) may: May<'a>,
     /// Is told each time why it is made again.
     pub(super) tell: &'a (dyn Fn(&RequestRefusal) + Send + Sync),
@@ -102,9 +105,13 @@ impl Asking<'_> {
             self.cluster.prepare().await;
             let refused = match self.may.ask().await {
                 Err(why) => RequestRefusal::Unpermitted(why),
-                Ok(()) => match request().await {
-                    Ok(answer) => return Ok(answer),
-                    Err(error) => self.refused(&error),
+                Ok(()) => match self.while_permitted(request()).await {
+                    Ok(Ok(answer)) => return Ok(answer),
+                    Ok(Err(error)) => self.refused(&error),
+                    Err(why) => {
+                        is_doubtful = true;
+                        RequestRefusal::Unpermitted(why)
+                    }
                 },
             };
             is_doubtful |= matches!(refused, RequestRefusal::Doubtful(_));
@@ -122,6 +129,22 @@ impl Asking<'_> {
             tracing::debug!(why = refused.why(), "the cluster is asked again");
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// The answer; or, when what it asks for is not permitted any more while it is waited for, why not. Then it may still be done: a gateway
+    /// may hold it for a minute, and whoever paused the service was told that nothing begins.
+    async fn while_permitted<T>(&self, request: impl Future<Output = kube::Result<T>>) -> Result<kube::Result<T>, String> {
+        let mut request = std::pin::pin!(request);
+        loop {
+            let looks = async {
+                tokio::time::sleep(PERMITTED_LOOK).await;
+                self.may.ask().await
+            };
+            tokio::select! {
+                answer = &mut request => return Ok(answer),
+                may = looks => may?,
+            }
         }
     }
 

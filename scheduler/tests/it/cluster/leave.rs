@@ -55,6 +55,19 @@ async fn p2_leave_is_asked_for_again_each_time_a_job_is_to_be_let_go() {
     }
 }
 
+/// As a gateway that is slow.
+#[tokio::test]
+async fn p2_a_job_is_withdrawn_whose_gate_shuts_while_the_request_that_lets_it_go_is_under_way() {
+    let mut world = World::new().await;
+    made(&world);
+    world.fake.fail(Method::PATCH, "/jobs/", Fault::Hold);
+    world.daemon.refuses_after(1, "it was paused");
+    world.runner.start(world.spec());
+    assert_eq!(world.end().await, "gone, never, surroundings: it was paused");
+    world.fake.release();
+    check_never_let_go(&world).await;
+}
+
 #[tokio::test]
 async fn p2_a_job_that_was_made_in_another_life_of_the_daemon_gets_leave_again_or_is_taken_away() {
     for may in [true, false] {
