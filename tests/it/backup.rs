@@ -1,7 +1,9 @@
 //! `backup` of a daemon that works, `restore` into a new directory, and what the copy may do before and after `activate`.
 
 use std::collections::BTreeMap;
+use std::fs::Permissions;
 use std::ops::Range;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -314,6 +316,17 @@ fn a_backup_is_restored_onto_a_volume_of_its_own() {
     assert_eq!(seen(&copy)[0].as_array().map(Vec::len), Some(1), "its release is there");
     copy.stop();
     drop(scheduler);
+}
+
+#[test]
+fn a_directory_that_others_could_enter_is_its_owners_alone_once_a_backup_is_restored_into_it() {
+    let (_scheduler, file) = backed_up();
+    let home = tempfile::tempdir().expect("a directory can be made");
+    let open = home.path().join("open");
+    std::fs::create_dir(&open).expect("a directory can be made");
+    std::fs::set_permissions(&open, Permissions::from_mode(0o777)).expect("it is ours");
+    done(&["restore", text(&file), "--data-dir", text(&open)]);
+    assert_eq!(std::fs::metadata(&open).expect("it is there").permissions().mode() & 0o777, 0o700);
 }
 
 #[test]

@@ -103,6 +103,9 @@ mod tests {
         prepare(&store, &clock, directory.path()).await.unwrap();
         assert_eq!(std::fs::read(directory.path().join(TOKEN_FILE)).unwrap(), first, "there is one that is valid");
         time.set(clock.now().plus_ms(11));
+        // One whose hash is damaged opens nothing.
+        let (_, cut) = driver::new_token("cut", Role::Admin, clock.now());
+        commit(&store, Change::Token(TokenRow { hash: cut.hash[..40].to_owned(), ..cut })).await;
         prepare(&store, &clock, directory.path()).await.unwrap();
         assert!(opens(&store, directory.path(), &clock).await);
         let log = store.events(&Default::default(), &Default::default()).await.unwrap().items;

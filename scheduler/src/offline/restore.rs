@@ -1,9 +1,9 @@
 //! `pvn-scheduler restore FILE`: a new data directory from a backup. The copy is a scheduler of its own that only observes
 //! until a person activates it, because the one that was backed up may still run.
 
-use std::fs::{DirBuilder, File};
+use std::fs::{DirBuilder, File, Permissions};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
@@ -160,8 +160,13 @@ impl<'a> New<'a> {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
             Err(error) => return Err(error),
         };
-        // For our user alone.
-        let work = tempfile::Builder::new().prefix(belongs::RESTORING).tempdir_in(directory)?;
+        // One that was there, too: nobody looks after that before a start. A volume may belong to root and let our group in.
+        let own_alone = Permissions::from_mode(0o700);
+        match std::fs::set_permissions(directory, own_alone.clone()) {
+            Err(error) if error.kind() != io::ErrorKind::PermissionDenied => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+        let work = tempfile::Builder::new().prefix(belongs::RESTORING).permissions(own_alone).tempdir_in(directory)?;
         Ok(Self { directory, is_ours, work })
     }
 

@@ -66,10 +66,11 @@ impl Store {
         row.as_ref().map(read).transpose()
     }
 
-    /// How many tokens of this role open the door at this moment.
+    /// How many tokens of this role open the door at this moment: one whose hash is damaged does not.
     pub async fn valid_tokens(&self, role: Role, now: Timestamp) -> Result<u64> {
         let found: i64 = sqlx::query_scalar(
-            "SELECT COUNT(*) FROM tokens WHERE role = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2)",
+            "SELECT COUNT(*) FROM tokens
+             WHERE role = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2) AND LENGTH(hash) = 64",
         )
         .bind(role.as_str())
         .bind(now.as_millis())
@@ -80,12 +81,14 @@ impl Store {
 
     /// How many tokens of this role beside that of this name open the door until somebody revokes them.
     pub async fn lasting_tokens_beside(&self, role: Role, name: &str) -> Result<u64> {
-        let found: i64 =
-            sqlx::query_scalar("SELECT COUNT(*) FROM tokens WHERE role = $1 AND name <> $2 AND revoked_at IS NULL AND expires_at IS NULL")
-                .bind(role.as_str())
-                .bind(name)
-                .fetch_one(&self.read)
-                .await?;
+        let found: i64 = sqlx::query_scalar(
+            "SELECT COUNT(*) FROM tokens
+                 WHERE role = $1 AND name <> $2 AND revoked_at IS NULL AND expires_at IS NULL AND LENGTH(hash) = 64",
+        )
+        .bind(role.as_str())
+        .bind(name)
+        .fetch_one(&self.read)
+        .await?;
         Ok(found.unsigned_abs())
     }
 
