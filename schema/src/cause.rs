@@ -31,8 +31,12 @@ words! {
         DoubtfulFetch = "DOUBTFUL_FETCH",
         /// It was converged when fetch last answered, which is a while ago.
         NotSeen = "NOT_SEEN",
-        /// The last fetch gave no answer, and why.
+        /// The last fetch gave no answer, or the watch could not see, and why.
         FetchFailed = "FETCH_FAILED",
+        /// The watch was silent for longer than what it tells counts, and since when.
+        NotHeard = "NOT_HEARD",
+        /// What the watch tells next decides, and by when it has to be heard of.
+        WatchAwaited = "WATCH_AWAITED",
         /// A fetch was given up and may still run; no apply starts beside it.
         FetchUnsettled = "FETCH_UNSETTLED",
         /// The next fetch tells how things are, and when it comes.

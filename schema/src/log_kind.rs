@@ -73,5 +73,7 @@ words! {
         TokenCreated = "token.created",
         /// A token was revoked.
         TokenRevoked = "token.revoked",
+        /// A watch could not see, or was not heard of.
+        WatchFailed = "watch.failed",
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use schemars::JsonSchema;
@@ -41,6 +42,12 @@ impl Timestamp {
     #[must_use]
     pub const fn plus_ms(self, millis: i64) -> Self {
         Self::from_millis(self.0.saturating_add(millis))
+    }
+
+    /// The instant so much later, stopping at the last one.
+    #[must_use]
+    pub fn plus(self, span: Duration) -> Self {
+        self.plus_ms(i64::try_from(span.as_millis()).unwrap_or(i64::MAX))
     }
 
     /// Milliseconds from `earlier` to this; negative if `earlier` is later.

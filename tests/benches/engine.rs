@@ -8,7 +8,7 @@
 use std::time::{Duration, Instant};
 
 use engine::action::Action;
-use engine::desired::{ApplyPolicy, Cadence, Desired, FetchAnswer, FetchPolicy, RetryPolicy};
+use engine::desired::{ApplyPolicy, Cadence, Desired, FetchAnswer, Observe, PollPolicy, RetryPolicy};
 use engine::event::{Event, FetchResult, Outcome};
 use engine::{State, next_wake, step};
 use schema::id::{BlobId, ChannelId, InstanceId, ReleaseId, ServiceId};
@@ -71,7 +71,7 @@ fn instance(number: usize, now: Timestamp) -> Option<State> {
         runtime: "files".parse().expect("a legal name"),
         max_concurrency: None,
         compiled: BlobId::of(&part),
-        fetch: Some(FetchPolicy {
+        observe: Observe::Poll(PollPolicy {
             mode: FetchAnswer::ExitCode,
             cadence: Cadence::Interval { poll_ms: 1_000, steady_ms: 1_000 },
             retry: None,

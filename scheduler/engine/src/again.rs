@@ -6,6 +6,7 @@ use schema::time::Timestamp;
 
 use crate::action::Action;
 use crate::action::log;
+use crate::desired::Observe;
 use crate::state::Approval;
 use crate::state::{ApplyAttempts, ApplyEnd, State};
 
@@ -27,7 +28,7 @@ impl State {
         self.ask_all(now);
         self.look.of_before_is_fresh = answers_already;
         let what = if is_tried { "asks how it is now, and to try again what failed" } else { "asks how it is now" };
-        out.push(log(LogKind::InstanceRefresh, Some(who.clone()), format!("{who} {what}"), &[]));
+        out.push(log(LogKind::InstanceRefresh, Some(who.clone()), format!("{who} {what}{}", self.who_answers()), &[]));
     }
 
     /// Whether an apply failed or the release is stuck, and nothing of that is for a person to decide.
@@ -59,12 +60,23 @@ impl State {
         }
     }
 
-    /// Fetch and getInfo are due.
+    /// Fetch and getInfo are due, or the watch is to look anew.
     fn ask_all(&mut self, now: Timestamp) {
-        self.look_now(now);
-        self.look.asked = self.desired.as_deref().is_some_and(|desired| desired.fetch.is_some());
+        match self.desired().map(|desired| &desired.observe) {
+            Some(Observe::Watch(_)) => self.look_in_time(now),
+            Some(Observe::Poll(_) | Observe::Never) | None => self.look_now(now),
+        }
+        self.look.asked = self.desired().is_some_and(|desired| desired.observe.looks());
         if self.desired.as_deref().is_some_and(|desired| desired.get_info.is_some()) {
             self.telling.due = Some(now);
+        }
+    }
+
+    /// Who answers whoever asked, where no fetch does.
+    fn who_answers(&self) -> &'static str {
+        match self.desired().map(|desired| &desired.observe) {
+            Some(Observe::Watch(_)) => "; it is watched, so the watch looks anew and no fetch is run",
+            Some(Observe::Poll(_) | Observe::Never) | None => "",
         }
     }
 
@@ -80,6 +92,6 @@ impl State {
         self.look.misfires = 0;
         self.forget_rejections();
         self.ask_all(now);
-        out.push(log(LogKind::InstanceRetry, Some(who.clone()), format!("{who} asks to try again now"), &[]));
+        out.push(log(LogKind::InstanceRetry, Some(who.clone()), format!("{who} asks to try again now{}", self.who_answers()), &[]));
     }
 }

@@ -64,12 +64,13 @@ impl State {
         let Salvaged { desired, paused, paused_by, pause_is_assumed, observer, deleted, flying, unsettled, unsettled_in } = known;
         let mut state = Self::new(instance, now);
         state.jobs = now.as_millis().unsigned_abs();
+        state.watches = state.jobs;
         state.asked = u32::try_from(now.as_millis() / 1_000).unwrap_or(u32::MAX / 2);
         (state.paused, state.paused_by, state.pause_is_assumed) = (paused, paused_by, pause_is_assumed);
         state.observer = observer;
         (state.unsettled, state.unsettled_in) = (unsettled, unsettled_in.filter(|_| unsettled.is_some()));
         let Some(desired) = desired else { return (state, Vec::new()) };
-        let (looks, grace_ms) = (desired.fetch.is_some(), desired.grace_ms);
+        let (looks, grace_ms) = (desired.observe.looks(), desired.grace_ms);
         // There is nobody whose yes could be taken back.
         state.desire(desired, now, &mut Vec::new());
         if let Some(flying) = flying {

@@ -159,7 +159,11 @@ impl State {
         let others: Vec<&Approval> = same.filter(|old| old.other_commands || old.fingerprint != approval.fingerprint).collect();
         let yes = others.iter().rev().find_map(|old| Some((old, old.yes().last()?)));
         let lapsed = yes.map(|(old, vote)| {
-            let what = if old.other_commands { "other commands than the config has now" } else { "other work than fetch finds now" };
+            let what = if old.other_commands {
+                "other commands than the config has now".to_owned()
+            } else {
+                format!("other work than {} finds now", self.who_looks())
+            };
             format!("the yes of {} at {} was for {what}", vote.who, vote.at)
         });
         let differs =

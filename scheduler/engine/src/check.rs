@@ -5,7 +5,6 @@ use schema::status::{ApprovalStatus, JobKind, Status};
 
 use crate::converge::Situation;
 use crate::desired::Cadence;
-use crate::limits::LINGERING_FETCHES;
 use crate::state::{APPROVALS_KEPT, State};
 use crate::step::next_wake;
 
@@ -30,12 +29,18 @@ pub enum BrokenInvariant {
     /// Nothing starts for an instance that is deleted or has no release.
     #[error("a place is wanted although nothing is desired")]
     WantsForNothing,
+    /// A fetch is for what is polled.
+    #[error("a place for fetch is wanted although the instance is not polled")]
+    FetchesUnpolled,
     /// A paused instance starts neither fetch nor apply.
     #[error("a place for fetch or apply is wanted although the instance is paused")]
     WantsWhilePaused,
     /// An observer never applies.
     #[error("a place for apply is wanted although the instance only looks")]
     AppliesWhileObserving,
+    /// A watch is wanted wherever one tells, but while the instance is paused or deleted.
+    #[error("a watch counts although none is wanted, or none does although one is")]
+    WatchUnwanted,
     /// No apply beside a job that may still run.
     #[error("a place for apply is wanted although an earlier job is not known to be gone")]
     AppliesBesideUnsettled,
@@ -79,6 +84,9 @@ impl State {
         wrong(self.wants.info.is_some() && self.side.is_some(), B::WantsBesideSide)?;
         wrong((wants_main || self.wants.info.is_some()) && (self.deleted || self.desired.is_none()), B::WantsForNothing)?;
         wrong(wants_main && self.paused, B::WantsWhilePaused)?;
+        let watched = self.desired().is_some_and(|desired| desired.observe.watch().is_some()) && !self.paused && !self.deleted;
+        wrong(watched != self.look.watch.is_some(), B::WatchUnwanted)?;
+        wrong(self.wants.fetch.is_some() && self.desired().is_some_and(|desired| desired.observe.poll().is_none()), B::FetchesUnpolled)?;
         if self.wants.apply.is_some() {
             wrong(self.observer, B::AppliesWhileObserving)?;
             wrong(self.given_up().next().is_some(), B::AppliesBesideUnsettled)?;
@@ -105,13 +113,13 @@ impl State {
 
     /// At rest, or in the hands of people or of another channel. A cron schedule may have no instant left.
     fn waits_for_others(&self) -> bool {
-        let fetch = self.desired().and_then(|desired| desired.fetch.as_ref());
+        let fetch = self.desired().and_then(|desired| desired.observe.poll());
         // As many fetches linger as may: the runner ends it, or a person.
-        let held_up = self.lingering.len() >= LINGERING_FETCHES;
+        let held_up = self.fetches_linger();
         let scheduled = fetch.is_some_and(|fetch| matches!(fetch.cadence, Cadence::Cron(_)));
         match self.situate(self.seen_at) {
             Situation::Deleted | Situation::NoRelease | Situation::Paused | Situation::Observing => true,
-            Situation::Converged => scheduled || held_up || fetch.is_none(),
+            Situation::Converged => scheduled || held_up || self.desired().is_none_or(|desired| !desired.observe.looks()),
             Situation::Cancelled | Situation::Unsettled(_) | Situation::ApplyFailed(None) | Situation::ApplyUnknown(None) => true,
             Situation::Upstream(_) | Situation::Approval(_) | Situation::Rejected(_) | Situation::WindowShut(None) => true,
             // A schedule that has run out: `explain` says NO_FETCH_DUE, and a person looks now.

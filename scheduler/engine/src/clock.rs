@@ -8,13 +8,14 @@
 //! says meanwhile. The driver, which has a steady clock beside the wall's, tells how far the wall has jumped
 //! ([`crate::event::Event::ClockStepped`]). Where nobody can know that (another machine took over) the wall's time counts,
 //! and no deadline is farther away than one that begins now. The progress deadline of a release follows elapsed time as well, and
-//! of that only what there was a daemon for that could go on.
+//! of that only what there was a daemon for that could go on; and so does the time for which a watch may be silent.
 
 use schema::status::ApprovalStatus;
 use schema::time::Timestamp;
 
 use crate::desired::Cadence;
 use crate::limits::{CLOCK_SLACK_MS, OVERTIME_MS, RECOVERY_MS, START_DEADLINE_MS, STOP_DEADLINE_MS, STOP_GRACE_LIMIT_MS, USUAL_GRACE_MS};
+use crate::observe::fresh_for;
 use crate::state::{Job, State};
 
 impl State {
@@ -42,7 +43,7 @@ impl State {
 
     /// Whether it has a deadline that follows elapsed time.
     pub fn follows_elapsed_time(&self) -> bool {
-        self.jobs_in_flight().next().is_some() || self.is_pressed()
+        self.jobs_in_flight().next().is_some() || self.is_pressed() || self.look.watch.is_some()
     }
 
     /// Whether its release has a progress deadline that runs.
@@ -53,14 +54,23 @@ impl State {
     /// The wall clock jumped by so much against elapsed time.
     pub(crate) fn clock_stepped(&mut self, by_ms: i64) {
         self.move_jobs(by_ms);
-        self.pursuit.stuck_at = self.pursuit.stuck_at.map(|at| at.plus_ms(by_ms));
+        self.move_pressing(by_ms);
     }
 
     /// The same while nobody looked: a release has as much time left as it had then, whatever the clock did.
     pub(crate) fn clock_stepped_unseen(&mut self, by_ms: i64, looked_at: Timestamp, now: Timestamp) {
         self.move_jobs(by_ms);
         let away_ms = now.since_ms(self.seen_at.max(looked_at));
-        self.pursuit.stuck_at = self.pursuit.stuck_at.map(|at| at.plus_ms(away_ms));
+        self.move_pressing(away_ms);
+    }
+
+    /// What follows elapsed time beside jobs: the progress deadline, and that of a watch to be heard of.
+    fn pressing(&mut self) -> impl Iterator<Item = &mut Timestamp> {
+        self.pursuit.stuck_at.iter_mut().chain(self.look.watch.as_mut().map(|watch| &mut watch.stale_at))
+    }
+
+    fn move_pressing(&mut self, by_ms: i64) {
+        self.pressing().for_each(|at| *at = at.plus_ms(by_ms));
     }
 
     fn move_jobs(&mut self, by_ms: i64) {
@@ -76,8 +86,8 @@ impl State {
         for job in self.jobs_mut() {
             job.deadline = job.deadline.map(|at| at.max(soonest));
         }
-        // And before a release is taken back; a fetch can look, too.
-        self.pursuit.stuck_at = self.pursuit.stuck_at.map(|at| at.max(soonest));
+        // And before a release is taken back; a fetch can look, too, and a watch be heard of.
+        self.pressing().for_each(|at| *at = (*at).max(soonest));
         // Whatever the machine said of its clocks: no time that has passed gives a job more of it.
         self.bound_deadlines(now);
     }
@@ -90,6 +100,10 @@ impl State {
         }
         let longest_ms = self.desired().and_then(|desired| desired.progress_deadline_ms).unwrap_or(0).max(RECOVERY_MS);
         self.pursuit.stuck_at = self.pursuit.stuck_at.map(|at| at.min(now.plus_ms(longest_ms)));
+        let silent_by = self.desired().and_then(fresh_for).map(|fresh_for| now.plus(fresh_for).max(now.plus_ms(RECOVERY_MS)));
+        if let (Some(watch), Some(silent_by)) = (&mut self.look.watch, silent_by) {
+            watch.stale_at = watch.stale_at.min(silent_by);
+        }
     }
 
     fn jobs_mut(&mut self) -> impl Iterator<Item = &mut Job> {
@@ -117,7 +131,7 @@ impl State {
     fn plan_what_had_run_out(&mut self, now: Timestamp) {
         let Some(desired) = self.desired.as_deref() else { return };
         let of = |cadence: &Cadence| matches!(cadence, Cadence::Cron(_));
-        let looks = desired.fetch.as_ref().is_some_and(|policy| of(&policy.cadence));
+        let looks = desired.observe.poll().is_some_and(|policy| of(&policy.cadence));
         let tells = desired.get_info.as_ref().is_some_and(|policy| of(&policy.cadence));
         if looks && self.look.due.is_none() && self.main.is_none() {
             self.look.due = Some(now);

@@ -21,7 +21,7 @@ pub(crate) enum Situation {
     Converged,
     /// Was converged, and has not been seen since.
     Unseen,
-    /// No fetch has answered yet.
+    /// Nothing was seen yet.
     Unlooked,
     /// The versions match, something is on its way.
     Pending,
@@ -39,7 +39,7 @@ pub(crate) enum Situation {
     Retrying(Timestamp),
     /// The surroundings kept it from starting; the next try comes then.
     Misfired(Timestamp),
-    /// The next fetch decides.
+    /// What is seen next decides.
     Looking,
     /// Applied, and the effect may take until then to show.
     Grace(Timestamp),
@@ -143,7 +143,7 @@ impl State {
             Situation::Deleted
         } else if self.paused {
             Situation::Paused
-        } else if desired.fetch.is_none() {
+        } else if !desired.observe.looks() {
             if self.is_applied(desired) { Situation::Converged } else { self.situate_work(now) }
         } else {
             match &self.look.finding {
@@ -159,7 +159,7 @@ impl State {
 
     /// There is work to do: what the applies so far have to say about it, then the gates.
     fn situate_work(&self, now: Timestamp) -> Situation {
-        let looks = self.desired().is_some_and(|desired| desired.fetch.is_some());
+        let looks = self.desired().is_some_and(|desired| desired.observe.looks());
         let blind = looks && !self.look.fresh;
         let chain = self.pursuit.chain.as_ref();
         let end = chain.and_then(|chain| chain.end.as_ref());
@@ -187,7 +187,7 @@ impl State {
                 _ => {}
             }
         }
-        // After an apply only a fetch that answered says that there still is work.
+        // After an apply only what was seen since says that there still is work.
         let ran = end.is_some_and(|end| !matches!(end, ApplyEnd::Misfired(_)));
         if blind || looks && ran && self.look.misses > 0 { Situation::Looking } else { self.situate_gates(now) }
     }
@@ -246,7 +246,7 @@ impl State {
         gates.iter().flat_map(Gate::upstream).filter(|channel| !self.pursuit.met.contains(*channel)).cloned().collect()
     }
 
-    /// The work that fetch found, if it found some.
+    /// The work that was found, if there is some.
     pub(crate) fn work(&self) -> Option<&Work> {
         match &self.look.finding {
             Finding::Work(work) => Some(work),

@@ -5,7 +5,7 @@ use schema::id::ChannelName;
 use schema::time::Timestamp;
 
 use crate::action::Action;
-use crate::desired::Desired;
+use crate::desired::{Desired, Observe};
 use crate::state::{Finding, InfoState, RolledBack, Rollout, State, TakenBack};
 
 impl State {
@@ -33,7 +33,7 @@ impl State {
             self.withdraw_for_others(out);
         }
         let same_place = !was_deleted && old.as_ref().is_some_and(|old| old.runtime == desired.runtime);
-        if same_release && desired.fetch.is_none() && old.as_deref().is_some_and(|old| self.was_as_desired(old)) {
+        if same_release && !desired.observe.looks() && old.as_deref().is_some_and(|old| self.was_as_desired(old)) {
             // Where no fetch can tell, what was converged stays so: an order to apply is a release, never a config.
             self.settled = Some(desired.release);
         }
@@ -93,10 +93,16 @@ impl State {
 
     /// Whatever changed, fetch and getInfo are due: even an interval alone, for what was due is of the old one and may be a day away.
     fn observe_anew(&mut self, desired: &Desired, now: Timestamp) {
-        if desired.fetch.is_none() {
-            self.look.anew();
-        } else {
-            self.look.due = Some(now);
+        match &desired.observe {
+            Observe::Poll(_) => {
+                (self.look.watch, self.look.silent_since) = (None, None);
+                self.look.due = Some(now);
+            }
+            Observe::Watch(_) => {
+                self.look.due = None;
+                self.begin_watch(desired, now);
+            }
+            Observe::Never => self.look.anew(),
         }
         if desired.get_info.is_none() {
             self.telling = InfoState::default();
@@ -107,7 +113,7 @@ impl State {
 
     /// Whether nothing was left to do for what was desired so far, whatever its status shows: paused, say, or not seen for a while.
     fn was_as_desired(&self, old: &Desired) -> bool {
-        if old.fetch.is_none() { self.is_applied(old) } else { self.look.finding == Finding::Clean }
+        if !old.observe.looks() { self.is_applied(old) } else { self.look.finding == Finding::Clean }
     }
 
     /// Without fetch: whether this is what was applied last, as far as is known.
@@ -120,7 +126,7 @@ impl State {
     /// Without fetch: whether this goes back to what was applied last, since which no apply has begun. Then there is nothing to go
     /// back from.
     fn has_never_left(&self, desired: &Desired) -> bool {
-        let is_back = desired.is_rollback && desired.fetch.is_none() && !self.applying();
+        let is_back = desired.is_rollback && !desired.observe.looks() && !self.applying();
         let at = self.converged.as_ref().filter(|converged| is_back && converged.version == desired.version);
         at.is_some_and(|converged| self.applied == Some(converged.release.to_string()))
     }

@@ -6,6 +6,10 @@ use schema::schedule::Schedule;
 use schema::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
+mod observe;
+
+pub use observe::{Observe, PollPolicy, WatchPolicy};
+
 /// The wanted end state of one instance and the rules on the way there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Desired {
@@ -21,8 +25,9 @@ pub struct Desired {
     pub max_concurrency: Option<u32>,
     /// Digest of the compiled commands. Another digest under the same release: the runtime's config changed, so fetch again.
     pub compiled: BlobId,
-    /// How to look; `None` = the runtime has no fetch.
-    pub fetch: Option<FetchPolicy>,
+    /// How it becomes known how the world is.
+    #[serde(rename = "fetch", default)]
+    pub observe: Observe,
     /// How to apply.
     pub apply: ApplyPolicy,
     /// How to inform; `None` = the runtime has no getInfo.
@@ -75,22 +80,6 @@ pub enum Cadence {
     },
     /// At the instants of a cron schedule.
     Cron(Schedule),
-}
-
-/// How to look.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FetchPolicy {
-    /// What the answer means.
-    pub mode: FetchAnswer,
-    /// When it is due.
-    pub cadence: Cadence,
-    /// Back-off after errors; `None` = the poll interval.
-    pub retry: Option<RetryPolicy>,
-    /// Longest run, milliseconds.
-    pub timeout_ms: i64,
-    /// How long its place lets it end once it was asked to, milliseconds; `None` = no longer than usual.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stop_grace_ms: Option<i64>,
 }
 
 /// How to apply.

@@ -7,6 +7,7 @@ use schema::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::desired::Desired;
+use crate::observation::Observation;
 use crate::state::RolledBack;
 pub use crate::state::Wait;
 
@@ -62,6 +63,9 @@ pub enum Event {
         /// How.
         outcome: Outcome,
     },
+    /// Somebody who watches the world tells what was seen, or why nothing was. What is not of the watch that is wanted now
+    /// ([`crate::State::watch_generation`]) changes nothing.
+    Observed(Box<Observation>),
     /// How this service stands in another channel that a gate of this instance names.
     Upstream {
         /// The other channel.
@@ -98,7 +102,7 @@ pub enum Event {
     Resume,
     /// Observer mode on or off: look, never apply.
     Observe(bool),
-    /// A person wants to know how it is now: fetch and getInfo run at once.
+    /// A person wants to know how it is now: fetch and getInfo run at once. Where a watch tells, another one begins and no fetch is run.
     Refresh {
         /// The person.
         who: String,

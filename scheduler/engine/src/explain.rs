@@ -12,6 +12,7 @@ mod situation;
 
 use crate::action::StopReason;
 use crate::approve::{name_of, words_of};
+use crate::desired::Observe;
 use crate::event::Wait;
 use crate::limiter::{Blocked, ConcurrencyLimiter, Holder};
 use crate::limits::LINGERING_FETCHES;
@@ -88,12 +89,12 @@ pub fn brings_back(target: &str, had: Option<&str>) -> String {
     }
 }
 
-/// What ends that a person's word keeps an apply back: this command, a new release, or a fetch that finds this, where there is a fetch.
+/// What ends that a person's word keeps an apply back: this command, a new release, or somebody who looks and finds this.
 fn ways_out(state: &State, command: &str, found: &str) -> String {
-    if state.desired().is_some_and(|desired| desired.fetch.is_some()) {
-        format!("{command}, a new release, or a fetch that finds {found}")
-    } else {
-        format!("{command} or a new release")
+    match state.desired().map(|desired| &desired.observe) {
+        Some(Observe::Poll(_)) => format!("{command}, a new release, or a fetch that finds {found}"),
+        Some(Observe::Watch(_)) => format!("{command}, a new release, or a watch that finds {found}"),
+        Some(Observe::Never) | None => format!("{command} or a new release"),
     }
 }
 
@@ -110,13 +111,18 @@ impl CauseChain<'_> {
         self.causes.push(Cause { code, message, since, until });
     }
 
-    /// The way out is the next fetch.
+    /// The way out is what is seen next.
     fn looks(&mut self) {
         let state = self.state;
         if state.main.is_some() {
             return; // told beside
         }
-        if state.lingering.len() >= LINGERING_FETCHES {
+        if let Some(watch) = &state.look.watch {
+            let text = "what the watch tells next decides; no fetch is run. If nothing is heard of it by then, that is told as an error";
+            self.say(CauseCode::WatchAwaited, text.into(), Some(watch.heard_at), Some(watch.stale_at));
+            return;
+        }
+        if state.fetches_linger() {
             let jobs: Vec<String> = state.lingering.iter().map(JobId::to_string).collect();
             let text = format!(
                 "{LINGERING_FETCHES} fetches were given up and may still run ({}); no other starts beside them, which ends when the runner \

@@ -9,20 +9,18 @@ use schema::time::Timestamp;
 
 use crate::action::log;
 use crate::action::{Action, StopReason};
-use crate::desired::{Desired, FetchPolicy};
-use crate::event::{FetchResult, Outcome};
+use crate::desired::{Desired, Observe, PollPolicy};
+use crate::event::Outcome;
 use crate::limits::SHORTEST_PAUSE_MS;
-use crate::observed::{FetchVerdict, ended_with, read};
+use crate::observation::Blame;
+use crate::observed::{ended_with, of_fetch};
 use crate::retry::{MISFIRE_POLICY, backoff_ms, next_due};
-use crate::state::{ApplyEnd, Finding, Job, Matched, State, Work, had_ended};
+use crate::state::{ApplyEnd, Finding, Job, Matched, State, had_ended};
 use crate::step::in_words;
 
 mod late;
 
-use late::{Blame, ended_at, overdue, timed_out};
-
-/// What people see of an explanation that cannot be read, or not without showing a secret.
-const UNREADABLE: &str = "the explanation that the fetch left cannot be shown; `pvnctl services retry` has another one made";
+pub(crate) use late::{ended_at, overdue, timed_out};
 
 impl State {
     /// A job is over.
@@ -64,7 +62,7 @@ impl State {
     fn forget_late_stop(&self, job: &mut Job, outcome: &Outcome) {
         let (Outcome::Exited { code, ended_at, .. }, Some(stopped_at)) = (outcome, job.stopped_at) else { return };
         let is_cancelled_apply = job.kind == JobKind::Apply && matches!(job.stop, Some(StopReason::Person(_)));
-        let asks_for_no_other = *code == 0 && self.desired().is_some_and(|desired| desired.fetch.is_none());
+        let asks_for_no_other = *code == 0 && self.desired().is_some_and(|desired| !desired.observe.looks());
         if had_ended(*ended_at, stopped_at) && (!is_cancelled_apply || asks_for_no_other) {
             job.stop = None;
         }
@@ -77,140 +75,41 @@ impl State {
             self.lingering.insert(job.id);
         }
         let Some(desired) = self.desired.take() else { return };
-        let policy = desired.fetch.as_ref().filter(|_| job.release == desired.release && job.compiled == desired.compiled);
+        let poll = desired.observe.poll();
+        let policy = poll.filter(|_| job.release == desired.release && job.compiled == desired.compiled);
         match policy.filter(|_| job.stop != Some(StopReason::NotWanted)) {
             // An answer about something that is no longer asked.
-            None => self.look.due = self.look.due.or(desired.fetch.is_some().then_some(now)),
-            Some(policy) => self.take_look(job, &desired, policy, outcome, now, out),
+            None => self.look.due = self.look.due.or(poll.map(|_| now)),
+            Some(policy) => {
+                let observation = of_fetch(job, policy.mode, outcome, now);
+                let (ended_at, missed) = (observation.at, observation.result.as_ref().err().map(|error| error.blame));
+                self.take_in(observation, &desired.version, out);
+                if missed.is_none() && self.work().is_none() {
+                    self.look.matched = Some(Matched { compiled: job.compiled, decided_at: job.decided_at, ended_at });
+                }
+                self.look.due = self.look.due.or(self.next_fetch(policy, missed, ended_at));
+            }
         }
         self.desired = Some(desired);
     }
 
-    fn take_look(&mut self, job: &Job, desired: &Desired, policy: &FetchPolicy, outcome: Outcome, now: Timestamp, out: &mut Vec<Action>) {
-        let ended_at = ended_at(job, &outcome, now);
-        let answer = match (outcome, &job.stop) {
-            (Outcome::Exited { code, said, seen, .. }, stop) => match (read(policy.mode, &desired.version, code, &said, &seen), stop) {
-                (Ok(verdict), _) => Ok((verdict, seen)),
-                (Err(_), Some(StopReason::Person(who))) => Err((format!("was cancelled by {who}"), Blame::Person)),
-                (Err(_), Some(_)) => Err((timed_out(job), Blame::Command)),
-                (Err(why), None) => Err((why, Blame::Command)),
-            },
-            (_, Some(StopReason::Person(who))) => Err((format!("was cancelled by {who}"), Blame::Person)),
-            (Outcome::BadOutput { why }, _) => Err((why, Blame::Command)),
-            (Outcome::TimedOut, _) => Err((timed_out(job), Blame::Command)),
-            (_, Some(StopReason::Deadline)) => Err((overdue(job), Blame::Command)),
-            (Outcome::NotStarted { why, surroundings: true } | Outcome::InputLost { why }, _) => {
-                Err((format!("could not be started: {why}"), Blame::Surroundings))
-            }
-            (Outcome::NotStarted { why, surroundings: false }, _) => Err((format!("could not be started: {why}"), Blame::Command)),
-            (Outcome::Cancelled { .. }, _) => Err(("was cancelled".to_owned(), Blame::Person)),
-            (Outcome::Unknown { why, .. }, _) => Err((format!("ended nobody knows how: {why}"), Blame::Command)),
-        };
-        let due = match answer {
-            Ok((verdict, seen)) => {
-                let clean = verdict == FetchVerdict::Clean;
-                self.found(job, verdict, *seen, ended_at, out);
-                next_due(&policy.cadence, clean, ended_at, self.instance, self.jobs)
-            }
-            Err((why, blame)) => self.missed(job, why, blame, policy, ended_at, out),
-        };
-        self.look.due = self.look.due.or(due);
-        self.look.asked &= self.look.of_before.take() == Some(job.id);
-    }
-
-    /// A fetch answered.
-    fn found(&mut self, job: &Job, verdict: FetchVerdict, seen: FetchResult, at: Timestamp, out: &mut Vec<Action>) {
-        let was_work = self.work().is_some();
-        self.look.answered_at = Some(at);
-        self.look.misses = 0;
-        self.look.missed_since = None;
-        self.look.failures = 0;
-        self.look.misfires = 0;
-        self.look.error = None;
-        self.look.fresh = self.look.of_before != Some(job.id) || self.look.of_before_is_fresh;
-        self.look.other_commands = false;
-        if !matches!(verdict, FetchVerdict::Work(..)) {
-            self.look.matched = Some(Matched { compiled: job.compiled, decided_at: job.decided_at, ended_at: at });
-        }
-        let fingerprint = seen.fingerprint();
-        self.look.doubt = seen.doubt;
-        self.look.objects = seen.objects.and_then(Result::ok).unwrap_or_default();
-        let finding = match verdict {
-            FetchVerdict::Clean => Finding::Clean,
-            FetchVerdict::Pending(what) => Finding::Pending(what),
-            FetchVerdict::Broken(what) => Finding::Broken(what),
-            FetchVerdict::Work(reason, what) => {
-                if self.pursuit.arrived && !was_work {
-                    out.push(log(
-                        LogKind::DriftFound,
-                        None,
-                        format!("drift: {what}"),
-                        &[("job", &job.id.to_string()), ("reason", reason.as_str())],
-                    ));
-                }
-                self.keep_or_take(Work {
-                    reason,
-                    what,
-                    job: job.id,
-                    fingerprint,
-                    plan: seen.plan,
-                    // It binds a yes whether or not it can be shown.
-                    explanation: seen.explanation_text.or_else(|| seen.explanation.map(|_| UNREADABLE.to_owned())),
-                    stale_plan: false,
-                    is_cut: seen.is_cut,
-                })
-            }
-        };
-        let was = std::mem::replace(&mut self.look.finding, finding);
-        if !was.is_as(&self.look.finding) || self.look.since.is_none() {
-            self.look.since = Some(at);
-        }
-        if self.work().is_some() {
-            self.rebind(out);
-        } else {
-            self.withdraw_for_nothing_to_do(self.look.finding == Finding::Clean);
-        }
-    }
-
-    /// While people are asked about a plan or have approved it, another fetch with the same fingerprint changes nothing:
-    /// the plan that was shown is the one that runs. After an apply has found it stale, the new one takes its place.
-    fn keep_or_take(&mut self, new: Work) -> Finding {
-        let keeps = self.plan_is_bound() && self.work().is_some_and(|old| old.fingerprint == new.fingerprint && !old.stale_plan);
-        if keeps { self.look.finding.clone() } else { Finding::Work(Box::new(new)) }
-    }
-
-    /// A fetch did not answer: nothing that was known changes, and it is tried again then.
-    fn missed(
-        &mut self,
-        job: &Job,
-        why: String,
-        blame: Blame,
-        policy: &FetchPolicy,
-        ended_at: Timestamp,
-        out: &mut Vec<Action>,
-    ) -> Option<Timestamp> {
-        let look = &mut self.look;
-        look.error = Some(format!("fetch {} {why}", job.id));
-        look.misses = look.misses.saturating_add(u32::from(blame != Blame::Person));
-        if look.misses == 1 {
-            look.missed_since.get_or_insert(ended_at);
-            out.push(log(LogKind::JobEnded, None, format!("fetch {} {why}", job.id), &[("job", &job.id.to_string())]));
-        }
-        let wait_ms = match blame {
-            Blame::Person => None,
-            Blame::Surroundings => {
-                look.misfires = look.misfires.saturating_add(1);
-                Some(backoff_ms(&MISFIRE_POLICY, look.misfires))
-            }
-            Blame::Command => {
-                look.failures = look.failures.saturating_add(1);
+    /// When it is fetched again after this end of a fetch.
+    fn next_fetch(&self, policy: &PollPolicy, missed: Option<Blame>, ended_at: Timestamp) -> Option<Timestamp> {
+        let look = &self.look;
+        let wait_ms = match missed {
+            None | Some(Blame::Person) => None,
+            Some(Blame::Surroundings) => Some(backoff_ms(&MISFIRE_POLICY, look.misfires)),
+            Some(Blame::Command) => {
                 let retry = policy.retry.as_ref().filter(|retry| retry.max_attempts.is_none_or(|most| look.failures < most));
                 retry.map(|retry| backoff_ms(retry, look.failures))
             }
         };
         match wait_ms {
             Some(ms) => Some(ended_at.plus_ms(ms)),
-            None => next_due(&policy.cadence, false, ended_at, self.instance, self.jobs),
+            None => {
+                let is_clean = missed.is_none() && look.finding == Finding::Clean;
+                next_due(&policy.cadence, is_clean, ended_at, self.instance, self.jobs)
+            }
         }
     }
 
@@ -256,7 +155,7 @@ impl State {
             // What a config changed meanwhile is no order to apply.
             ApplyEnd::Succeeded | ApplyEnd::SucceededLeaving(_) => {
                 self.applied = job.apply_key.clone().filter(|_| job.runtime == desired.runtime);
-                self.settled = Some(desired.release).filter(|_| job.release == desired.release && desired.fetch.is_none());
+                self.settled = Some(desired.release).filter(|_| job.release == desired.release && !desired.observe.looks());
             }
             // It never ran.
             ApplyEnd::Misfired(_) => {}
@@ -265,9 +164,7 @@ impl State {
                 (self.applied, self.settled) = (None, None);
             }
         }
-        if desired.fetch.is_some() {
-            self.look.due = Some(now);
-        }
+        self.look_after_apply(&desired, now);
         if desired.get_info.is_some() {
             self.telling.due = Some(now);
         }
@@ -288,6 +185,19 @@ impl State {
         // As many people as the config says by now, for what comes next.
         self.regate(&desired, now);
         self.desired = Some(desired);
+    }
+
+    /// What the world is like after it is not known yet.
+    fn look_after_apply(&mut self, desired: &Desired, now: Timestamp) {
+        match &desired.observe {
+            Observe::Poll(_) => self.look.due = Some(now),
+            // What it told meanwhile may be of before the end.
+            Observe::Watch(_) => {
+                self.look.fresh = false;
+                self.begin_watch(desired, now);
+            }
+            Observe::Never => {}
+        }
     }
 
     /// Another attempt, or the end of attempts: too many, or past the grace period.

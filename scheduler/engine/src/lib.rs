@@ -9,7 +9,7 @@
 //! explain(state, lanes)   -> why an instance stands where it stands, and what would move it
 //! ```
 //!
-//! A step takes the time (`clock`), lets the event change facts (`step`, `finish`, `approve`), and settles what follows
+//! A step takes the time (`clock`), lets the event change facts (`step`, `finish`, `observe`, `approve`), and settles what follows
 //! from all facts together: deadlines, expired approvals, where the instance is (`converge`), what it wants a place for,
 //! and how that is said (`standing`). Where an instance with a fetch can be:
 //!
@@ -29,6 +29,9 @@
 //!          └─ not known to be gone: Unsettled ──the runner, or a person──> gates again
 //! ```
 //!
+//! Where a watch tells how the world is, its words take the place of each fetch in this picture, and no fetch is ever run: what was told
+//! before an apply was over counts for nothing after it. A watch that is silent for too long is a fetch that did not answer.
+//!
 //! Paused and Deleted take precedence over all of these but never end an apply; Pending and Broken are what a structured
 //! fetch says of objects that run the right version. Without a fetch, a release is work until its apply has succeeded.
 
@@ -46,6 +49,9 @@ pub mod explain;
 mod finish;
 pub mod limiter;
 pub mod limits;
+mod millis;
+pub mod observation;
+mod observe;
 mod observed;
 mod progress;
 pub mod retry;

@@ -1,11 +1,16 @@
 //! Every limit and deadline of the engine that no config sets, in one place, each with its reason.
 
+use std::time::Duration;
+
 /// Instants a little out of order (events that crossed in a queue) are no clock that was set back: up to this many
 /// milliseconds the latest instant seen counts on.
 pub const CLOCK_SLACK_MS: i64 = 1_000;
 
 /// Looks in a row without an answer after which a converged instance no longer counts as such. Source: rule 2 of docs/convergence.md.
 pub const MISSES_UNTIL_UNSEEN: u32 = 3;
+
+/// Least time for which what a watch told counts: whatever a row says, no tight loop of errors.
+pub const SHORTEST_FRESHNESS: Duration = Duration::from_secs(1);
 
 /// Shortest pause between an apply that left work behind and the next one, milliseconds: whatever the config says, no
 /// tight loop.

@@ -1,17 +1,25 @@
-//! Reports -> what is so: what the end of a fetch says about the world. Called by `finish.rs`; pure reading, it changes
-//! nothing.
+//! Reports -> what is so: the end of a fetch becomes an observation, and the objects of any observation are held against the desired
+//! version. Called by `finish.rs` and `observe.rs`; pure reading, it changes nothing.
 
 use schema::output::{ObjectStatus, RuntimeObject};
 use schema::shown::beginning;
 use schema::status::Reason;
+use schema::time::Timestamp;
 
+use crate::action::StopReason;
 use crate::desired::FetchAnswer;
-use crate::event::FetchResult;
+use crate::event::{FetchResult, Outcome};
+use crate::finish::{ended_at, overdue, timed_out};
 use crate::limits::WORK_EXIT_CODE;
+use crate::observation::{Blame, Observation, ObservationError, ObservationSource, ObservedWorld, WorldReport};
+use crate::state::Job;
 
-/// What a fetch that answered says.
+/// What people see of an explanation that cannot be read, or not without showing a secret.
+const UNREADABLE: &str = "the explanation that the fetch left cannot be shown; `pvnctl services retry` has another one made";
+
+/// What an observation says of what is desired.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum FetchVerdict {
+pub(crate) enum Verdict {
     /// As desired.
     Clean,
     /// Work to do: why, and in words.
@@ -22,34 +30,75 @@ pub(crate) enum FetchVerdict {
     Broken(String),
 }
 
+/// The end of a fetch as the observation that it is.
+pub(crate) fn of_fetch(job: &Job, mode: FetchAnswer, outcome: Outcome, now: Timestamp) -> Observation {
+    let at = ended_at(job, &outcome, now);
+    let error = |why: String, blame| Err(ObservationError { why, blame });
+    let result = match (outcome, &job.stop) {
+        (Outcome::Exited { code, said, seen, .. }, stop) => match (read(mode, code, &said, *seen), stop) {
+            (Ok(report), _) => Ok(report),
+            (Err(_), Some(StopReason::Person(who))) => error(format!("was cancelled by {who}"), Blame::Person),
+            (Err(_), Some(StopReason::Deadline | StopReason::NotWanted)) => error(timed_out(job), Blame::Command),
+            (Err(why), None) => error(why, Blame::Command),
+        },
+        (_, Some(StopReason::Person(who))) => error(format!("was cancelled by {who}"), Blame::Person),
+        (Outcome::BadOutput { why }, _) => error(why, Blame::Command),
+        (Outcome::TimedOut, _) => error(timed_out(job), Blame::Command),
+        (_, Some(StopReason::Deadline)) => error(overdue(job), Blame::Command),
+        (Outcome::NotStarted { why, surroundings: true } | Outcome::InputLost { why }, _) => {
+            error(format!("could not be started: {why}"), Blame::Surroundings)
+        }
+        (Outcome::NotStarted { why, surroundings: false }, _) => error(format!("could not be started: {why}"), Blame::Command),
+        (Outcome::Cancelled { .. }, _) => error("was cancelled".to_owned(), Blame::Person),
+        (Outcome::Unknown { why, .. }, _) => error(format!("ended nobody knows how: {why}"), Blame::Command),
+    };
+    Observation { source: ObservationSource::Job(job.id), at, result }
+}
+
 /// Reads the end of a fetch whose command ran to an exit code.
 ///
 /// # Errors
 /// Why this is no answer, as the end of the sentence "fetch …".
-pub(crate) fn read(mode: FetchAnswer, version: &str, code: i32, said: &str, seen: &FetchResult) -> Result<FetchVerdict, String> {
-    match mode {
+fn read(mode: FetchAnswer, code: i32, said: &str, mut seen: FetchResult) -> Result<WorldReport, String> {
+    let world = match mode {
         FetchAnswer::ExitCode => match code {
-            0 => Ok(FetchVerdict::Clean),
-            WORK_EXIT_CODE if said.is_empty() => {
-                Ok(FetchVerdict::Work(Reason::RuntimeObjectApplyNeeded, "fetch ended with exit code 2: there is work to do".into()))
+            0 => ObservedWorld::AsDesired,
+            WORK_EXIT_CODE if said.is_empty() => ObservedWorld::Work("fetch ended with exit code 2: there is work to do".into()),
+            WORK_EXIT_CODE if seen.is_cut => {
+                ObservedWorld::Work(format!("fetch found work to do, and what is kept of its output is not whole: {said}"))
             }
-            WORK_EXIT_CODE if seen.is_cut => Ok(FetchVerdict::Work(
-                Reason::RuntimeObjectApplyNeeded,
-                format!("fetch found work to do, and what is kept of its output is not whole: {said}"),
-            )),
-            WORK_EXIT_CODE if seen.doubt.is_some() => Ok(FetchVerdict::Work(
-                Reason::RuntimeObjectApplyNeeded,
-                format!("fetch ended with exit code 2, which means work, and printed only errors: {said}"),
-            )),
-            WORK_EXIT_CODE => Ok(FetchVerdict::Work(Reason::RuntimeObjectApplyNeeded, format!("fetch found work to do: {said}"))),
-            _ => Err(ended_with(&format!("{code} (0 means converged and 2 means work to do)"), said)),
+            WORK_EXIT_CODE if seen.doubt.is_some() => {
+                ObservedWorld::Work(format!("fetch ended with exit code 2, which means work, and printed only errors: {said}"))
+            }
+            WORK_EXIT_CODE => ObservedWorld::Work(format!("fetch found work to do: {said}")),
+            _ => return Err(ended_with(&format!("{code} (0 means converged and 2 means work to do)"), said)),
         },
-        FetchAnswer::StructuredOutput if code != 0 => Err(ended_with(&format!("{code} (with structured output it must be 0)"), said)),
-        FetchAnswer::StructuredOutput => match &seen.objects {
-            None => Err("brought no structured output".to_owned()),
-            Some(Err(why)) => Err(format!("printed something else than a FetchOutput: {why}")),
-            Some(Ok(objects)) => Ok(compare(objects, version)),
+        FetchAnswer::StructuredOutput if code != 0 => {
+            return Err(ended_with(&format!("{code} (with structured output it must be 0)"), said));
+        }
+        FetchAnswer::StructuredOutput => match seen.objects.take() {
+            None => return Err("brought no structured output".to_owned()),
+            Some(Err(why)) => return Err(format!("printed something else than a FetchOutput: {why}")),
+            Some(Ok(objects)) => ObservedWorld::Objects(objects),
         },
+    };
+    Ok(WorldReport {
+        world,
+        fingerprint: seen.fingerprint(),
+        plan: seen.plan,
+        // It binds a yes whether or not it can be shown.
+        explanation: seen.explanation_text.or_else(|| seen.explanation.map(|_| UNREADABLE.to_owned())),
+        is_cut: seen.is_cut,
+        doubt: seen.doubt,
+    })
+}
+
+/// What it means that the world is like this.
+pub(crate) fn verdict(world: &ObservedWorld, version: &str) -> Verdict {
+    match world {
+        ObservedWorld::AsDesired => Verdict::Clean,
+        ObservedWorld::Work(what) => Verdict::Work(Reason::RuntimeObjectApplyNeeded, what.clone()),
+        ObservedWorld::Objects(objects) => compare(objects, version),
     }
 }
 
@@ -66,16 +115,16 @@ const SAID_BYTES: usize = 1_000;
 
 /// Holds what was seen against the desired version. Source of the rules: docs/convergence.md, "Structured". What calls for work comes
 /// before what only calls for patience.
-fn compare(objects: &[RuntimeObject], version: &str) -> FetchVerdict {
+fn compare(objects: &[RuntimeObject], version: &str) -> Verdict {
     if objects.is_empty() {
-        return FetchVerdict::Work(Reason::VersionMismatch, format!("there are no objects yet that run {version}"));
+        return Verdict::Work(Reason::VersionMismatch, format!("there are no objects yet that run {version}"));
     }
     if let Some(what) = objects.iter().find_map(|object| mismatch(object, version)) {
-        return FetchVerdict::Work(Reason::VersionMismatch, what);
+        return Verdict::Work(Reason::VersionMismatch, what);
     }
     let drifted = |object: &&RuntimeObject| object.versions.iter().any(|at| at.active && at.drifted);
     if let Some(object) = objects.iter().find(drifted) {
-        return FetchVerdict::Work(Reason::VersionDirty, format!("{} was changed behind pvn's back", name(object)));
+        return Verdict::Work(Reason::VersionDirty, format!("{} was changed behind pvn's back", name(object)));
     }
     let with = |status| objects.iter().find(move |object| object.status == status);
     let told = |object: &RuntimeObject, what: &str| match object.message.as_str() {
@@ -83,9 +132,9 @@ fn compare(objects: &[RuntimeObject], version: &str) -> FetchVerdict {
         message => format!("{} {what}: {}", name(object), beginning(message, SAID_BYTES)),
     };
     match (with(ObjectStatus::Failed), with(ObjectStatus::Pending)) {
-        (Some(failed), _) => FetchVerdict::Broken(told(failed, "reports that it failed")),
-        (None, Some(pending)) => FetchVerdict::Pending(told(pending, "is still on its way")),
-        (None, None) => FetchVerdict::Clean,
+        (Some(failed), _) => Verdict::Broken(told(failed, "reports that it failed")),
+        (None, Some(pending)) => Verdict::Pending(told(pending, "is still on its way")),
+        (None, None) => Verdict::Clean,
     }
 }
 
@@ -121,6 +170,10 @@ mod tests {
     use schema::output::ObjectVersion;
 
     use super::*;
+
+    fn read(mode: FetchAnswer, version: &str, code: i32, said: &str, seen: &FetchResult) -> Result<Verdict, String> {
+        super::read(mode, code, said, seen.clone()).map(|report| verdict(&report.world, version))
+    }
 
     /// `web=SUCCEEDED:v1*,v2*!` is an object with two versions; `*` = active, `!` = drifted.
     fn object(text: &str) -> RuntimeObject {
@@ -162,7 +215,7 @@ mod tests {
         let long = "ä".repeat(1 << 20);
         let mut seen = RuntimeObject { name: long.clone(), object_type: long.clone(), message: long.clone(), ..object("web=FAILED:v2*") };
         let told = |seen: &RuntimeObject| match compare(std::slice::from_ref(seen), "v2") {
-            FetchVerdict::Broken(what) | FetchVerdict::Work(_, what) => what,
+            Verdict::Broken(what) | Verdict::Work(_, what) => what,
             other => panic!("{other:?}"),
         };
         assert!(told(&seen).len() < 4 * NAMED_BYTES + SAID_BYTES && told(&seen).ends_with("ä…"));
@@ -173,10 +226,10 @@ mod tests {
     fn check_structured(objects: &str, expected: &str) {
         let seen = FetchResult { objects: Some(Ok(objects.split_whitespace().map(object).collect())), ..FetchResult::default() };
         let told = match read(FetchAnswer::StructuredOutput, "v2", 0, "", &seen).unwrap() {
-            FetchVerdict::Clean => "clean".to_owned(),
-            FetchVerdict::Work(reason, _) => reason.to_string(),
-            FetchVerdict::Pending(_) => "pending".to_owned(),
-            FetchVerdict::Broken(_) => "broken".to_owned(),
+            Verdict::Clean => "clean".to_owned(),
+            Verdict::Work(reason, _) => reason.to_string(),
+            Verdict::Pending(_) => "pending".to_owned(),
+            Verdict::Broken(_) => "broken".to_owned(),
         };
         assert_eq!(told, expected, "{objects}");
     }
@@ -214,8 +267,8 @@ mod tests {
         for code in 0..=255 {
             let verdict = read(FetchAnswer::ExitCode, "v2", code, "", &FetchResult::default());
             match code {
-                0 => assert_eq!(verdict, Ok(FetchVerdict::Clean)),
-                2 => assert!(matches!(verdict, Ok(FetchVerdict::Work(Reason::RuntimeObjectApplyNeeded, _)))),
+                0 => assert_eq!(verdict, Ok(Verdict::Clean)),
+                2 => assert!(matches!(verdict, Ok(Verdict::Work(Reason::RuntimeObjectApplyNeeded, _)))),
                 _ => assert!(verdict.unwrap_err().contains(&code.to_string())),
             }
         }
@@ -224,7 +277,7 @@ mod tests {
     #[test]
     fn what_the_command_said_is_part_of_the_message() {
         let said = |code| match read(FetchAnswer::ExitCode, "v2", code, "1 to add", &FetchResult::default()) {
-            Ok(FetchVerdict::Work(_, what)) => what,
+            Ok(Verdict::Work(_, what)) => what,
             other => other.unwrap_err(),
         };
         assert_eq!(said(2), "fetch found work to do: 1 to add");
@@ -242,7 +295,7 @@ mod tests {
     #[test]
     fn what_is_found_is_named() {
         let seen = FetchResult { objects: Some(Ok(vec![object("web=SUCCEEDED:v1*")])), ..FetchResult::default() };
-        let Ok(FetchVerdict::Work(_, what)) = read(FetchAnswer::StructuredOutput, "v2", 0, "", &seen) else { panic!("work") };
+        let Ok(Verdict::Work(_, what)) = read(FetchAnswer::StructuredOutput, "v2", 0, "", &seen) else { panic!("work") };
         assert_eq!(what, "Process `web` runs v1 instead of v2");
     }
 }

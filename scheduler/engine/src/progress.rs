@@ -8,7 +8,7 @@ use schema::time::Timestamp;
 use crate::action::Action;
 use crate::action::log;
 use crate::converge::Situation;
-use crate::limits::{LANE_PATIENCE_MS, LINGERING_FETCHES, RECOVERY_MS};
+use crate::limits::{LANE_PATIENCE_MS, RECOVERY_MS};
 use crate::state::{ApplyEnd, RolledBack, State, TakenBack};
 
 /// Whether a rollback that was decided is carried out.
@@ -114,12 +114,12 @@ impl State {
             // The surroundings are to blame.
             Situation::Misfired(_) => true,
             // Nobody looks before a person has said that it may.
-            _ => self.lingering.len() >= LINGERING_FETCHES,
+            _ => self.fetches_linger(),
         }
     }
 
-    /// Whether a fetch is due that gets no place, or that the surroundings keep from starting: then nobody knows whether the release is
-    /// stuck, and its time goes on until somebody could look.
+    /// Whether a fetch is due that gets no place, or that the surroundings keep from starting, or a watch is silent: then nobody knows
+    /// whether the release is stuck, and its time goes on until somebody could look.
     pub(crate) fn cannot_look(&self, now: Timestamp) -> bool {
         let waits = self.wants.fetch.is_some_and(|since| now.since_ms(since) >= LANE_PATIENCE_MS);
         waits || self.look.misfires > 0

@@ -48,11 +48,17 @@ impl State {
 
     /// What is said of a version that was seen as desired, and is looked at again.
     pub(crate) fn outdated_in_words(&self) -> &'static str {
-        if self.look.other_commands {
-            "was as desired before its commands changed; fetch looks again with the new ones"
-        } else {
-            "was as desired when fetch last looked; it looks again"
+        match (self.look.other_commands, self.look.watch.is_some()) {
+            (true, false) => "was as desired before its commands changed; fetch looks again with the new ones",
+            (true, true) => "was as desired before its commands changed; the watch looks anew",
+            (false, false) => "was as desired when fetch last looked; it looks again",
+            (false, true) => "was as desired when the watch last told; it looks anew, and no fetch is run",
         }
+    }
+
+    /// Who tells how the world is, in the middle of a sentence.
+    pub(crate) fn who_looks(&self) -> &'static str {
+        self.desired().map_or("fetch", |desired| desired.observe.who_looks())
     }
 
     /// That the version which is desired here was taken back in another channel, which will therefore not come to it.
@@ -98,6 +104,7 @@ impl State {
         for approval in self.live_approvals() {
             add("deadline: approval".to_owned(), approval.expires_at);
         }
+        add("deadline: watch".to_owned(), self.look.watch.as_ref().map(|watch| watch.stale_at));
         add("deadline: progress".to_owned(), self.pursuit.stuck_at.filter(|_| !self.cannot_look(self.seen_at)));
         next.sort_by_key(|next| next.at);
         next

@@ -9,7 +9,7 @@ use schema::time::Timestamp;
 use crate::action::log;
 use crate::action::{Action, StartJob};
 use crate::converge::Situation;
-use crate::desired::Desired;
+use crate::desired::{Desired, Observe};
 use crate::limits::START_DEADLINE_MS;
 use crate::state::{ApplyAttempts, ApplyEnd, COMMANDS_KEPT, Finding, Job, State};
 
@@ -67,7 +67,7 @@ impl State {
             version: desired.version.clone(),
             decided_at: now,
             timeout_ms,
-            fetch_job: work.map(|work| work.job),
+            fetch_job: work.and_then(|work| work.job),
             plan: work.and_then(|work| work.plan),
             why,
         };
@@ -87,8 +87,8 @@ impl State {
             version: desired.version.clone(),
             compiled: desired.compiled,
             runtime: desired.runtime.clone(),
-            fetch_mode: desired.fetch.as_ref().filter(|_| kind == JobKind::Fetch).map(|policy| policy.mode),
-            apply_key: (kind == JobKind::Apply && desired.fetch.is_none()).then(|| desired.apply_key()),
+            fetch_mode: desired.observe.poll().filter(|_| kind == JobKind::Fetch).map(|policy| policy.mode),
+            apply_key: (kind == JobKind::Apply && !desired.observe.looks()).then(|| desired.apply_key()),
             uses,
             decided_at: now,
             started_at: None,
@@ -133,7 +133,7 @@ impl State {
 /// Timeout and stop grace of a job of this kind, milliseconds, as far as the release says any.
 fn time_limits(desired: &Desired, kind: JobKind) -> (Option<i64>, Option<i64>) {
     match kind {
-        JobKind::Fetch => desired.fetch.as_ref().map_or((None, None), |policy| (Some(policy.timeout_ms), policy.stop_grace_ms)),
+        JobKind::Fetch => desired.observe.poll().map_or((None, None), |policy| (Some(policy.timeout_ms), policy.stop_grace_ms)),
         JobKind::Apply => (desired.apply.timeout_ms, desired.apply.stop_grace_ms),
         JobKind::GetInfo => desired.get_info.as_ref().map_or((None, None), |policy| (Some(policy.timeout_ms), policy.stop_grace_ms)),
     }
@@ -206,8 +206,11 @@ impl State {
         if self.pursuit.chain.as_ref().is_some_and(|chain| chain.job == id) {
             self.pursuit.chain = job.chain_before.map(|chain| *chain);
         }
-        if self.desired().is_some_and(|desired| desired.fetch.is_some()) {
-            self.look.due = self.look.due.or(Some(now));
+        match self.desired().map(|desired| &desired.observe) {
+            Some(Observe::Poll(_)) => self.look.due = self.look.due.or(Some(now)),
+            // What it told meanwhile decided nothing.
+            Some(Observe::Watch(_)) => self.look_now(now),
+            Some(Observe::Never) | None => {}
         }
         let why = format!("withdrawn before it started: {why}");
         out.push(log(LogKind::JobWithdrawn, None, format!("apply {id} of {} was {why}", job.version), &[("job", &id.to_string())]));

@@ -26,7 +26,7 @@ mod read;
 pub use approval::{Approval, Vote};
 pub use format::FORMAT;
 pub use observation::Matched;
-pub(crate) use observation::{Finding, Observation, Work};
+pub(crate) use observation::{Finding, ObservedState, WatchState, Work};
 pub(crate) use pursuit::{ApplyAttempts, ApplyEnd, Rollout};
 
 use format::StateFormat;
@@ -66,6 +66,9 @@ pub struct State {
     /// Approvals asked so far; part of an approval's id.
     #[serde(default)]
     pub(crate) asked: u32,
+    /// Watches begun so far: the number of the newest is its generation.
+    #[serde(default, skip_serializing_if = "is_none_yet")]
+    pub(crate) watches: u64,
     /// The fetch or apply in flight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) main: Option<Box<Job>>,
@@ -82,7 +85,7 @@ pub struct State {
     /// [`crate::limits::LINGERING_FETCHES`].
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) lingering: BTreeSet<JobId>,
-    pub(crate) look: Observation,
+    pub(crate) look: ObservedState,
     pub(crate) pursuit: Rollout,
     pub(crate) telling: InfoState,
     /// Oldest first.
@@ -320,12 +323,13 @@ impl State {
             deleted: false,
             jobs: 0,
             asked: 0,
+            watches: 0,
             main: None,
             side: None,
             unsettled: None,
             unsettled_in: None,
             lingering: BTreeSet::new(),
-            look: Observation::default(),
+            look: ObservedState::default(),
             pursuit: Rollout::default(),
             telling: InfoState::default(),
             approvals: Vec::new(),
@@ -353,6 +357,10 @@ impl State {
 
 fn is_false(value: &bool) -> bool {
     !value
+}
+
+fn is_none_yet(count: &u64) -> bool {
+    *count == 0
 }
 
 fn is_zero(value: &u32) -> bool {

@@ -8,6 +8,7 @@ use schema::time::Timestamp;
 
 use crate::action::{Action, StopReason, log};
 use crate::converge::Situation;
+use crate::desired::Observe;
 use crate::event::{Event, Outcome, Wait};
 use crate::limits::{LANE_PATIENCE_MS, LINGERING_FETCHES, OVERTIME_MS};
 use crate::state::{ApplyEnd, Converged, Job, SlotRequests, State};
@@ -40,6 +41,7 @@ pub fn step(mut state: State, event: Event, now: Timestamp) -> (State, Vec<Actio
         Event::JobStarted { job, at } => state.started(job, at, now),
         Event::JobWaits { job, wait } => state.waits(job, wait, now, &mut out),
         Event::JobEnded { job, outcome } => state.finish(job, outcome, now, &mut out),
+        Event::Observed(observation) => state.observed(*observation, now, &mut out),
         Event::Upstream { channel, converged_version, rolled_back } => state.hear(channel, converged_version, rolled_back),
         Event::Decided { approval, who, decision, reason } => state.decide(approval, who, decision, reason, now, &mut out),
         Event::Disowned { who } => state.disown(&who, now, &mut out),
@@ -62,12 +64,13 @@ pub fn next_wake(state: &State) -> Option<Timestamp> {
     let idle = state.main.is_none();
     let jobs = state.jobs_in_flight().filter_map(|job| job.deadline);
     let look = state.look.due.filter(|_| idle && state.looks());
+    let silence = state.look.watch.as_ref().map(|watch| watch.stale_at);
     let telling = state.telling.due.filter(|_| state.side.is_none() && !state.deleted);
     let applying = state.applying();
     let again = state.pursuit.chain.as_ref().filter(|_| !applying).map(|chain| chain.again_at);
     let patience = state.lacks_place_since(state.seen_at).map(|since| since.plus_ms(LANE_PATIENCE_MS));
     let expiry = state.approvals.iter().filter(|approval| !approval.over).filter_map(|approval| approval.expires_at);
-    let plans = [look, telling, again, patience, state.pursuit.window_at, state.pursuit.stuck_at];
+    let plans = [look, silence, telling, again, patience, state.pursuit.window_at, state.pursuit.stuck_at];
     plans.into_iter().flatten().chain(jobs).chain(expiry).filter(|at| *at > state.seen_at).min()
 }
 
@@ -76,6 +79,7 @@ pub fn next_wake(state: &State) -> Option<Timestamp> {
 impl State {
     fn settle(&mut self, now: Timestamp, out: &mut Vec<Action>) {
         self.enforce_deadlines(now, out);
+        self.mind_silence(now, out);
         self.expire(now, out);
         let situation = loop {
             match self.situate(now) {
@@ -124,10 +128,10 @@ impl State {
     /// The release is as desired: what comes later is new work.
     fn arrive(&mut self, now: Timestamp) {
         self.pursuit.arrived = true;
-        let looks = self.desired().is_some_and(|desired| desired.fetch.is_some());
+        let looks = self.desired().is_some_and(|desired| desired.observe.looks());
         self.pursuit.other_commands &= looks && !self.look.fresh;
         if !looks {
-            // Nor will a fetch say that there is nothing to approve.
+            // Nor will anybody say that there is nothing to approve.
             self.withdraw_for_nothing_to_do(true);
         }
         self.pursuit.chain = None;
@@ -149,12 +153,15 @@ impl State {
         };
     }
 
-    /// Whether it fetches by itself.
+    /// Whether it is looked at by itself: fetched, or watched.
     pub(crate) fn looks(&self) -> bool {
-        !self.paused
-            && !self.deleted
-            && self.lingering.len() < LINGERING_FETCHES
-            && self.desired.as_deref().is_some_and(|desired| desired.fetch.is_some())
+        let looks = self.desired().is_some_and(|desired| desired.observe.looks());
+        looks && !self.paused && !self.deleted && !self.fetches_linger()
+    }
+
+    /// Whether as many fetches were given up and may still run as may be: no other starts before a person has said that it may.
+    pub(crate) fn fetches_linger(&self) -> bool {
+        self.lingering.len() >= LINGERING_FETCHES && self.desired().is_some_and(|desired| desired.observe.poll().is_some())
     }
 
     /// Whether an apply is in flight.
@@ -162,14 +169,22 @@ impl State {
         self.main.as_ref().is_some_and(|job| job.kind == JobKind::Apply)
     }
 
-    /// What is known may be out of date: a fetch decides before anything else happens.
+    /// What is known may be out of date: a fetch, or what the watch tells from now on, decides before anything else happens.
     pub(crate) fn look_now(&mut self, now: Timestamp) {
-        if self.desired.as_deref().is_some_and(|desired| desired.fetch.is_some()) {
-            self.look.fresh = false;
-            self.look.due = Some(now);
-            self.look.of_before = self.main.as_deref().filter(|job| job.kind == JobKind::Fetch).map(|job| job.id);
-            self.look.of_before_is_fresh = false;
+        let Some(desired) = self.desired.take() else { return };
+        self.look.fresh &= !desired.observe.looks();
+        match &desired.observe {
+            Observe::Poll(_) => self.fetch_now(now),
+            Observe::Watch(_) => self.begin_watch(&desired, now),
+            Observe::Never => {}
         }
+        self.desired = Some(desired);
+    }
+
+    fn fetch_now(&mut self, now: Timestamp) {
+        self.look.due = Some(now);
+        self.look.of_before = self.main.as_deref().filter(|job| job.kind == JobKind::Fetch).map(|job| job.id);
+        self.look.of_before_is_fresh = false;
     }
 }
 
@@ -177,12 +192,14 @@ impl State {
     /// The same, but by the fetch that is due anyway: what comes again and again must not make fetch run more often than its
     /// config says.
     pub(crate) fn look_in_time(&mut self, now: Timestamp) {
-        if self.look.due.is_none() && self.main.is_none() {
-            return self.look_now(now);
+        let Some(desired) = self.desired.take() else { return };
+        self.look.fresh &= !desired.observe.looks();
+        match &desired.observe {
+            Observe::Poll(_) if self.look.due.is_none() && self.main.is_none() => self.fetch_now(now),
+            Observe::Watch(_) => self.begin_watch_in_time(&desired, now),
+            Observe::Poll(_) | Observe::Never => {}
         }
-        if self.desired.as_deref().is_some_and(|desired| desired.fetch.is_some()) {
-            self.look.fresh = false;
-        }
+        self.desired = Some(desired);
     }
 }
 
@@ -193,6 +210,7 @@ impl State {
         if std::mem::replace(&mut self.deleted, true) {
             return;
         }
+        self.look.watch = None;
         self.leave_refused(self.desired().is_some_and(|desired| desired.is_rollback));
         self.withdraw_all();
         for slot in [&mut self.main, &mut self.side] {
@@ -208,6 +226,7 @@ impl State {
         self.paused_by = Some(who);
         if !std::mem::replace(&mut self.paused, true) {
             stop_unwanted(&mut self.main, now, out);
+            (self.look.watch, self.look.silent_since) = (None, None);
         }
     }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use config::{CustomRuntime, ParameterValue, PerReleaseChannel, Runtime, RuntimeKind, Service, builtins};
-use engine::desired::{ApplyPolicy, Desired, FetchPolicy, InfoPolicy};
+use engine::desired::{ApplyPolicy, Desired, InfoPolicy, Observe, PollPolicy};
 use schema::id::BlobId;
 use schema::schedule::Duration;
 
@@ -84,7 +84,10 @@ impl<'a> ServiceInChannel<'a> {
             }
         };
         // What their Pods let them have, only the rendered commands say.
-        let fetch = fetch.map(|fetch| FetchPolicy { stop_grace_ms: commands.fetch.as_ref().and_then(Command::stop_grace_ms), ..fetch });
+        let observe = match fetch {
+            Some(fetch) => Observe::Poll(PollPolicy { stop_grace_ms: commands.fetch.as_ref().and_then(Command::stop_grace_ms), ..fetch }),
+            None => Observe::Never,
+        };
         let apply = ApplyPolicy { stop_grace_ms: commands.apply.stop_grace_ms(), ..apply };
         let get_info =
             get_info.map(|info| InfoPolicy { stop_grace_ms: commands.get_info.as_ref().and_then(Command::stop_grace_ms), ..info });
@@ -97,7 +100,7 @@ impl<'a> ServiceInChannel<'a> {
             runtime: runtime.name.clone(),
             max_concurrency: custom.and_then(|custom| custom.apply.max_concurrency),
             compiled,
-            fetch,
+            observe,
             apply,
             get_info,
             gates: self.channel.gates.clone(),

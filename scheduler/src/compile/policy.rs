@@ -2,7 +2,7 @@
 //! `instance`.
 
 use config;
-use engine::desired::{ApplyPolicy, Cadence, FetchAnswer, FetchPolicy, InfoPolicy, RetryPolicy, Window};
+use engine::desired::{ApplyPolicy, Cadence, FetchAnswer, InfoPolicy, PollPolicy, RetryPolicy, Window};
 use schema::schedule::{Duration, Schedule};
 
 use super::problem::{DocumentField, Problems};
@@ -42,11 +42,11 @@ pub(super) fn apply_of_fake() -> ApplyPolicy {
     }
 }
 
-/// How to look; `None` when something is wrong with a schedule.
-pub(super) fn fetch(fetch: &config::FetchCommand, place: &DocumentField, problems: &mut Problems) -> Option<FetchPolicy> {
+/// How to poll; `None` when something is wrong with a schedule.
+pub(super) fn fetch(fetch: &config::FetchCommand, place: &DocumentField, problems: &mut Problems) -> Option<PollPolicy> {
     let poll_ms = ms(fetch.poll_interval, FETCH_POLL_MS);
     let steady_ms = ms(fetch.steady_state_poll_interval, FETCH_STEADY_MS);
-    Some(FetchPolicy {
+    Some(PollPolicy {
         mode: match fetch.fetch_mode {
             config::FetchMode::ExitCode => FetchAnswer::ExitCode,
             config::FetchMode::StructuredOutput => FetchAnswer::StructuredOutput,

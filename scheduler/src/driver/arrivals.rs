@@ -87,10 +87,10 @@ impl DriverLoop {
             return batch.send(&mut self.world, instance, Event::Unstarted { job }, None);
         }
         let flying = kept.and_then(|kept| kept.state.job(job));
-        let desired = kept.and_then(|kept| kept.state.desired()).and_then(|desired| desired.fetch.as_ref());
+        let poll = kept.and_then(|kept| kept.state.desired()).and_then(|desired| desired.observe.poll());
         let asked = JobPurpose {
             kind: row.kind,
-            mode: flying.and_then(|job| job.fetch_mode).or(desired.map(|fetch| fetch.mode)),
+            mode: flying.and_then(|job| job.fetch_mode).or(poll.map(|poll| poll.mode)),
             stopped: flying.and_then(|job| job.stop.as_ref()).or(row.stop.as_ref()),
             stopped_at: flying.and_then(|job| job.stopped_at),
             decided_at: row.created_at,

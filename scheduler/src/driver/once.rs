@@ -2,6 +2,7 @@
 //! here (P3), because no state of the engine knows of them.
 
 use engine::action::{StartJob, StopReason};
+use engine::desired::Desired;
 use engine::limits::{OVERTIME_MS, RECOVERY_MS, START_DEADLINE_MS, STOP_DEADLINE_MS};
 use schema::id::{InstanceId, JobId};
 use schema::log_kind::LogKind;
@@ -29,6 +30,17 @@ fn patience_ms(row: &JobRow) -> i64 {
         (None, Some(_)) => timeout_ms.saturating_add(OVERTIME_MS),
         (None, None) => timeout_ms.max(START_DEADLINE_MS),
     }
+}
+
+/// Why there is no such command to run.
+fn no_command(desired: &Desired, kind: JobKind, label: &str) -> String {
+    if kind == JobKind::Fetch && desired.observe.watch().is_some() {
+        return format!(
+            "{label} is watched, so there is no fetch to run: `pvnctl services get` shows what the watch told last, and `pvnctl services \
+             retry` has it look anew"
+        );
+    }
+    format!("the runtime `{}` of {label} has no {kind} command", desired.runtime)
 }
 
 impl DriverLoop {
@@ -103,14 +115,14 @@ impl DriverLoop {
             Refusal::Conflict(format!("{label} has no release yet, so there is no command to run; make one with `pvnctl services push`"))
         })?;
         let timeout_ms = match kind {
-            JobKind::Fetch => desired.fetch.as_ref().map(|policy| policy.timeout_ms),
+            JobKind::Fetch => desired.observe.poll().map(|policy| policy.timeout_ms),
             JobKind::GetInfo => desired.get_info.as_ref().map(|policy| policy.timeout_ms),
             JobKind::Apply => {
                 return Err(Refusal::Invalid("apply changes the world and cannot be run dry; run fetch or getInfo".to_owned()));
             }
         };
         let Some(timeout_ms) = timeout_ms else {
-            return Err(Refusal::Conflict(format!("the runtime `{}` of {label} has no {kind} command", desired.runtime)));
+            return Err(Refusal::Conflict(no_command(desired, kind, &label)));
         };
         if self.world.jobs.values().filter(|job| job.once && job.ended_at.is_none()).count() >= ONCE_LIMIT {
             return Err(Refusal::Conflict(format!("{ONCE_LIMIT} dry runs are under way; wait for one to end, or cancel one")));

@@ -33,7 +33,7 @@ impl State {
     /// Other work was found than the one that was asked about: approvals bound to that are withdrawn, and those of the
     /// release that are still asked show the new work.
     pub(crate) fn rebind(&mut self, out: &mut Vec<Action>) {
-        let binds_manual = self.binds_manual();
+        let (binds_manual, who_looks) = (self.binds_manual(), self.who_looks());
         let Finding::Work(work) = &self.look.finding else { return };
         for approval in self.approvals.iter_mut().filter(|approval| live(approval)) {
             if approval.fingerprint == work.fingerprint {
@@ -45,7 +45,7 @@ impl State {
             if approval.kind == ApprovalKind::Apply || was_said {
                 withdraw(approval);
                 if !approval.votes.is_empty() {
-                    let what = format!("{} is withdrawn: fetch has found other work than what was said yes to", name_of(approval));
+                    let what = format!("{} is withdrawn: {who_looks} has found other work than what was said yes to", name_of(approval));
                     out.push(about(LogKind::ApprovalWithdrawn, None, what, approval));
                 }
             } else if approval.status == ApprovalStatus::Pending {

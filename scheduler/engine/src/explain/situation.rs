@@ -65,11 +65,29 @@ impl CauseChain<'_> {
             self.say(CauseCode::DoubtfulFetch, doubt.clone(), state.look.since, None);
         }
         if *situation == Situation::Unseen {
-            self.say(CauseCode::NotSeen, "it was converged when fetch last answered".into(), state.look.answered_at, None);
+            self.say(
+                CauseCode::NotSeen,
+                format!("it was converged when {} last answered", state.who_looks()),
+                state.look.answered_at,
+                None,
+            );
         }
         if let Some(error) = &state.look.error {
             let tries = if state.look.misses > 1 { format!("{} times in a row; ", state.look.misses) } else { String::new() };
-            self.say(CauseCode::FetchFailed, format!("{tries}{error}"), state.look.missed_since, state.look.due);
+            let silent_by = state.look.watch.as_ref().map(|watch| watch.stale_at);
+            match state.look.silent_since {
+                Some(since) => {
+                    let text = format!(
+                        "{tries}{error}, and nothing is applied on what it told before; ends when it is heard of again, and \
+                         `pvnctl services retry` has it look anew"
+                    );
+                    self.say(CauseCode::NotHeard, text, Some(since), silent_by);
+                }
+                None => {
+                    let until = state.look.due.or(silent_by);
+                    self.say(CauseCode::FetchFailed, format!("{tries}{error}"), state.look.missed_since, until);
+                }
+            }
         }
     }
 
@@ -102,11 +120,11 @@ impl CauseChain<'_> {
             Situation::Unsettled(job) => self.unsettled(*job),
             Situation::ApplyFailed(at) => {
                 self.apply_end();
-                self.again("apply is tried again if fetch then still sees work", *at);
+                self.again(&format!("apply is tried again if {} then still sees work", state.who_looks()), *at);
             }
             Situation::ApplyUnknown(at) => {
                 self.apply_end();
-                self.again("fetch decides; apply comes again if it then still sees work", *at);
+                self.again(&format!("{} decides; apply comes again if it then still sees work", state.who_looks()), *at);
             }
             Situation::Retrying(at) => {
                 self.apply_end();
@@ -123,8 +141,12 @@ impl CauseChain<'_> {
             }
             Situation::Grace(until) => {
                 self.apply_end();
-                let text = "the effect of an apply may take its time: fetch polls, and apply comes again if it then still sees work";
-                self.say(CauseCode::GracePeriod, text.into(), None, Some(*until));
+                let who = match state.look.watch {
+                    Some(_) => "the watch goes on",
+                    None => "fetch polls",
+                };
+                let text = format!("the effect of an apply may take its time: {who}, and apply comes again if it then still sees work");
+                self.say(CauseCode::GracePeriod, text, None, Some(*until));
             }
             Situation::Observing => self.observing(),
             Situation::Upstream(channels) => channels.iter().for_each(|channel| self.upstream(channel)),
@@ -153,7 +175,7 @@ impl CauseChain<'_> {
 
     fn converged(&mut self) {
         let (state, since, version) = (self.state, self.since(), self.version());
-        if let Some(desired) = state.desired().filter(|desired| desired.fetch.is_none()) {
+        if let Some(desired) = state.desired().filter(|desired| !desired.observe.looks()) {
             let (is, again) = if desired.apply_id.is_some() {
                 ("has the `applyId` of what was applied last, or was itself applied", "a release with another `applyId` applies")
             } else {
@@ -166,7 +188,7 @@ impl CauseChain<'_> {
         let text = if state.is_outdated() {
             format!("{version} {}", state.outdated_in_words())
         } else {
-            format!("{version} is as desired; fetch keeps looking for drift")
+            format!("{version} is as desired; {} keeps looking for drift", state.who_looks())
         };
         self.say(CauseCode::Converged, text, since, None);
         if let Some(doubt) = &state.look.doubt {

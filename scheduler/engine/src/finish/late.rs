@@ -1,4 +1,4 @@
-//! When a job ended, whose fault that was, and how a late one is told. Called by `finish`.
+//! When a job ended, and how a late one is told. Called by `finish` and `observed`.
 
 use schema::time::Timestamp;
 
@@ -6,16 +6,8 @@ use crate::event::Outcome;
 use crate::state::Job;
 use crate::step::duration;
 
-/// Who is to blame that a fetch brought no answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Blame {
-    Command,
-    Surroundings,
-    Person,
-}
-
 /// When the job ended, as far as is known; never before it was decided, never later than now.
-pub(super) fn ended_at(job: &Job, outcome: &Outcome, now: Timestamp) -> Timestamp {
+pub(crate) fn ended_at(job: &Job, outcome: &Outcome, now: Timestamp) -> Timestamp {
     match outcome {
         Outcome::Exited { ended_at, .. } => (*ended_at).max(job.decided_at).min(now),
         _ => now,
@@ -23,7 +15,7 @@ pub(super) fn ended_at(job: &Job, outcome: &Outcome, now: Timestamp) -> Timestam
 }
 
 /// A command that ran past its time.
-pub(super) fn timed_out(job: &Job) -> String {
+pub(crate) fn timed_out(job: &Job) -> String {
     match job.timeout_ms {
         Some(ms) => format!("did not end within its timeout of {} and was stopped", duration(ms)),
         None => "was stopped at its deadline".to_owned(),
@@ -31,6 +23,6 @@ pub(super) fn timed_out(job: &Job) -> String {
 }
 
 /// A job that was stopped at a deadline, whether its command ran or not.
-pub(super) fn overdue(job: &Job) -> String {
+pub(crate) fn overdue(job: &Job) -> String {
     if job.started_at.is_some() { timed_out(job) } else { "did not start in time and was stopped".to_owned() }
 }

@@ -45,7 +45,7 @@ impl State {
             Situation::ApplyFailed(at) => (Status::Failed, Some(Reason::ApplyFailed), self.ended_and_again(*at)),
             Situation::ApplyUnknown(None) => (Status::Failed, Some(Reason::ApplyFailed), self.ended_and_again(None)),
             Situation::ApplyUnknown(at) => {
-                let message = format!("{}; fetch decides what is next; {}", self.apply_ended(), self.again_in_words(*at));
+                let message = format!("{}; {} decides what is next; {}", self.apply_ended(), self.who_looks(), self.again_in_words(*at));
                 (Status::Converging, Some(Reason::ApplyFailed), message)
             }
             Situation::Retrying(at) => (Status::Converging, work_reason, format!("{}; next attempt after {at}", self.apply_ended())),
@@ -117,10 +117,11 @@ impl State {
     }
 
     fn again_in_words(&self, at: Option<Timestamp>) -> String {
+        let who = self.who_looks();
         match at {
             Some(at) => match self.conditions(at) {
-                Some(conditions) => format!("tried again after {at} if fetch still sees work, once {conditions}"),
-                None => format!("tried again after {at} if fetch still sees work, or at once with `pvnctl services retry`"),
+                Some(conditions) => format!("tried again after {at} if {who} still sees work, once {conditions}"),
+                None => format!("tried again after {at} if {who} still sees work, or at once with `pvnctl services retry`"),
             },
             None => "a new release or `pvnctl services retry` tries again".to_owned(),
         }
@@ -166,7 +167,7 @@ impl State {
             Some(error) => (Status::Converged, Some(Reason::FetchFailed), format!("{version} as last seen; {error}")),
             None if self.is_outdated() => (Status::Converged, None, format!("{version} {}", self.outdated_in_words())),
             None => {
-                let looks = self.desired().is_some_and(|desired| desired.fetch.is_some());
+                let looks = self.desired().is_some_and(|desired| desired.observe.looks());
                 let left = self.left_behind.as_ref().filter(|_| !looks).map_or_else(String::new, |left| format!("; {left}"));
                 let doubt = self.look.doubt.as_ref().map_or_else(String::new, |doubt| format!(", but {doubt}"));
                 let unsettled = self.unsettled_apply().map_or_else(String::new, |(job, _)| {
@@ -177,22 +178,22 @@ impl State {
         }
     }
 
-    /// Nothing goes on before fetch has answered.
+    /// Nothing goes on before something was seen.
     fn unseen_in_words(&self, situation: &Situation) -> InWords {
-        let (version, fetch_error) = (self.version_in_words(), self.look.error.as_deref());
-        let (reason, message) = match (situation, fetch_error) {
+        let (version, who) = (self.version_in_words(), self.who_looks());
+        let (reason, message) = match (situation, self.look.error.as_deref()) {
             (Situation::Unseen, error) => {
                 let seen = self.look.answered_at.map_or_else(String::new, |at| format!(" since {at}"));
-                let error = error.unwrap_or("fetch does not answer");
+                let error = error.map_or_else(|| format!("{who} does not answer"), str::to_owned);
                 (Some(Reason::FetchFailed), format!("{version} was converged and has not been seen{seen}: {error}"))
             }
             (Situation::Unlooked, Some(error)) => (Some(Reason::FetchFailed), format!("nothing is known of {version} yet: {error}")),
-            (Situation::Unlooked, None) => (Some(Reason::NoCurrentState), format!("waits for the first answer of fetch for {version}")),
+            (Situation::Unlooked, None) => (Some(Reason::NoCurrentState), format!("waits for the first answer of {who} for {version}")),
             (_, error) => {
                 let work_reason = self.work().map(|work| work.reason);
                 let reason = if self.look.misses > 0 { Some(Reason::FetchFailed) } else { work_reason };
                 let error = error.map_or_else(String::new, |error| format!(": {error}"));
-                (reason, format!("{}waits for fetch to tell how things are now{error}", self.after()))
+                (reason, format!("{}waits for {who} to tell how things are now{error}", self.after()))
             }
         };
         (Status::Converging, reason, message)

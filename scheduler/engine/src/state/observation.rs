@@ -1,4 +1,4 @@
-//! What is known through fetch: the last answer and what it means, and when it looks again.
+//! What is known of the world: what was seen last and what it means, and when it is looked at again.
 
 use schema::id::{BlobId, JobId};
 use schema::output::RuntimeObject;
@@ -8,9 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{is_false, is_zero};
 
-/// What is known through fetch, and when it looks again.
+/// What is known of the world, and when it is looked at again.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(crate) struct Observation {
+pub(crate) struct ObservedState {
+    /// When the next fetch is due. What is told by a watch is due at no time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) due: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -18,7 +19,7 @@ pub(crate) struct Observation {
     /// Looks in a row that brought no answer, whoever is to blame.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) misses: u32,
-    /// When the first of those ended.
+    /// When the first of those ended, or since when nothing was heard.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) missed_since: Option<Timestamp>,
     /// Of those, failures of the command in a row: what the retry policy counts.
@@ -58,12 +59,37 @@ pub(crate) struct Observation {
     /// The newest fetch that found what is desired, of whatever release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) matched: Option<Matched>,
+    /// The watch that is wanted now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) watch: Option<WatchState>,
+    /// Since when nothing was heard of a watch, while that is what is wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) silent_since: Option<Timestamp>,
 }
 
-impl Observation {
+/// What is known of the watch itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct WatchState {
+    /// When it was last heard of, or began.
+    pub(crate) heard_at: Timestamp,
+    /// When it has been silent for too long.
+    pub(crate) stale_at: Timestamp,
+    /// Whether this generation has told anything that counted.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) is_answered: bool,
+}
+
+impl ObservedState {
     /// Nothing is known of what is desired now.
     pub(crate) fn anew(&mut self) {
         *self = Self { matched: self.matched.take(), ..Self::default() };
+    }
+
+    /// Something was seen then, whatever it means: nothing is in the way of seeing any more.
+    pub(crate) fn answered(&mut self, at: Timestamp) {
+        self.answered_at = Some(at);
+        (self.misses, self.failures, self.misfires) = (0, 0, 0);
+        (self.missed_since, self.silent_since, self.error) = (None, None, None);
     }
 }
 
@@ -78,7 +104,7 @@ pub struct Matched {
     pub ended_at: Timestamp,
 }
 
-/// What the last answering fetch of this release found.
+/// What was found when this release was last looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) enum Finding {
     /// No answer yet.
@@ -104,14 +130,15 @@ impl Finding {
     }
 }
 
-/// Work that a fetch found.
+/// Work that was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Work {
     pub(crate) reason: Reason,
     /// What, as the middle of a sentence: "`web` runs v1".
     pub(crate) what: String,
-    /// The fetch that found it.
-    pub(crate) job: JobId,
+    /// The fetch that found it; `None` = a watch did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) job: Option<JobId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fingerprint: Option<BlobId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

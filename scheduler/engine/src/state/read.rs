@@ -161,19 +161,20 @@ impl State {
         self.deleted
     }
 
-    /// When a fetch last answered.
+    /// When the world was last seen.
     pub fn last_fetch_at(&self) -> Option<Timestamp> {
         self.look.answered_at
     }
 
-    /// Whether it stands as was seen before its commands changed, or before somebody asked to look again: a fetch is to come.
+    /// Whether it stands as was seen before its commands changed, or before somebody asked to look again: it is looked at
+    /// again.
     pub fn is_outdated(&self) -> bool {
-        let looks = self.desired().is_some_and(|desired| desired.fetch.is_some());
+        let looks = self.desired().is_some_and(|desired| desired.observe.looks());
         let is_of_before = self.look.other_commands || !matches!(self.look.finding, Finding::Nothing | Finding::Work(_));
         looks && (!self.look.fresh && is_of_before || self.look.asked && self.looks())
     }
 
-    /// What the last answering structured fetch saw.
+    /// The objects that were last seen.
     pub fn objects(&self) -> &[RuntimeObject] {
         &self.look.objects
     }

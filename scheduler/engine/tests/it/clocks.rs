@@ -1,11 +1,11 @@
 //! Clocks that are set while jobs run (rule 13), and schedules that run out.
 
-use engine::desired::{Cadence, Desired};
+use engine::desired::{Cadence, Desired, Observe};
 use engine::event::{Event, Outcome};
 use engine::state::State;
 use schema::schedule::Schedule;
 
-use crate::scenario::{Apply, Fetch, Scenario, exit_code};
+use crate::scenario::{Apply, Fetch, Scenario, exit_code, poll_of};
 
 fn with_timeout(seconds: i64) -> Desired {
     let mut desired = exit_code();
@@ -68,7 +68,7 @@ fn rule_13_what_ended_while_the_daemon_was_down_is_heard_before_its_deadline_cou
 /// ended with this code so many seconds before.
 fn after_a_late_stop(desired: &Desired, by_person: bool, code: i32, seconds_before: i64) -> String {
     let mut it = Scenario::new(desired.clone());
-    if desired.fetch.is_some() {
+    if desired.observe.looks() {
         it.run(Fetch, 2);
     }
     let apply = it.start(Apply);
@@ -89,7 +89,7 @@ fn after_a_late_stop(desired: &Desired, by_person: bool, code: i32, seconds_befo
 #[test]
 fn rule_13_what_had_ended_before_it_was_asked_to_stop_is_what_it_is_however_late_that_is_heard() {
     let looks = Desired { grace_ms: 3_600_000, ..with_timeout(600) };
-    let alone = Desired { fetch: None, ..looks.clone() };
+    let alone = Desired { observe: Observe::Never, ..looks.clone() };
     for by_person in [false, true] {
         assert_eq!(after_a_late_stop(&alone, by_person, 0, 60), "CONVERGED");
     }
@@ -129,7 +129,7 @@ fn rule_17_a_clock_set_back_over_a_restart_does_not_stop_polling() {
 #[test]
 fn a_schedule_that_has_run_out_and_commands_that_fail_leave_a_way_out() {
     let mut desired = with_timeout(60);
-    desired.fetch.as_mut().unwrap().cadence = Cadence::Cron(Schedule::parse("0 0 9 1 1 * 2020", None).unwrap());
+    poll_of(&mut desired).cadence = Cadence::Cron(Schedule::parse("0 0 9 1 1 * 2020", None).unwrap());
     desired.grace_ms = 1_000;
     for fails in [true, false] {
         let mut it = Scenario::new(desired.clone());
@@ -195,7 +195,7 @@ fn rule_01_no_more_than_three_fetches_may_linger() {
 #[test]
 fn rule_17_a_schedule_that_ran_out_by_a_clock_far_ahead_goes_on_when_the_clock_is_right() {
     let mut desired = exit_code();
-    desired.fetch.as_mut().unwrap().cadence = Cadence::Cron(Schedule::parse("*/3 * * * * *", None).unwrap());
+    poll_of(&mut desired).cadence = Cadence::Cron(Schedule::parse("*/3 * * * * *", None).unwrap());
     let mut it = Scenario::new(desired);
     let right = it.now;
     it.run(Fetch, 0);

@@ -19,3 +19,4 @@ mod scenario;
 mod shares;
 mod size;
 mod uses;
+mod watched;

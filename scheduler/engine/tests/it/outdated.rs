@@ -123,7 +123,7 @@ type Ends = dyn Fn(&mut Scenario, JobId);
 /// An apply ended so, fetch has seen work since, and `dev` starts again.
 fn starts_again(desired: &Desired, end: &Ends) -> Scenario {
     let mut it = Scenario::new(desired.clone());
-    let looks = desired.fetch.is_some();
+    let looks = desired.observe.looks();
     let look = |it: &mut Scenario| {
         if looks && it.wants(Fetch) {
             it.run(Fetch, 2);
@@ -180,7 +180,7 @@ fn what_fails_with_commands_of_before_is_tried_with_those_of_now_when_somebody_a
         (exit_code(), true, 0, false),
     ] {
         let mut it = Scenario::new(desired.clone());
-        if desired.fetch.is_some() {
+        if desired.observe.looks() {
             it.run(Fetch, 2);
         }
         let apply = it.start(Apply);
@@ -191,7 +191,7 @@ fn what_fails_with_commands_of_before_is_tried_with_those_of_now_when_somebody_a
         }
         let outcome = it.exited(code, engine::event::FetchResult::default());
         it.ends(apply.job, outcome);
-        if desired.fetch.is_some() {
+        if desired.observe.looks() {
             it.run(Fetch, 2);
         }
         assert_eq!(it.wants(Apply), again, "{asked} {code}: {}", it.state().standing().message);

@@ -21,7 +21,7 @@ impl Scenario {
     /// The same release with another config; a fetch looks again and finds the same work.
     fn recompiled(&mut self, desired: &Desired) -> &mut Self {
         self.send(Event::Desired(Box::new(desired.clone())));
-        if desired.fetch.is_some() {
+        if desired.observe.looks() {
             self.run(Fetch, 2);
         }
         self
@@ -39,7 +39,7 @@ impl Scenario {
 #[track_caller]
 fn check_goes_on(before: &Desired, after: &Desired) {
     let mut it = Scenario::new(before.clone());
-    if before.fetch.is_some() {
+    if before.observe.looks() {
         it.run(Fetch, 2);
     }
     let asked = it.pending();
@@ -77,7 +77,7 @@ fn p2_a_no_stands_however_the_config_asks_from_then_on() {
     ];
     for (before, after) in stories {
         let mut it = Scenario::new(before.clone());
-        if before.fetch.is_some() {
+        if before.observe.looks() {
             it.run(Fetch, 2);
         }
         it.reject("ann");
@@ -91,7 +91,7 @@ fn p2_a_no_stands_however_the_config_asks_from_then_on() {
         it.recompiled(&after);
         let told = it.state().standing().message.clone();
         it.send(Event::Retry { who: "ann".to_owned() });
-        if after.fetch.is_some() {
+        if after.observe.looks() {
             it.run(Fetch, 2);
         }
         assert!(it.status() != "FAILED MANUAL_APPROVAL_REJECTED", "a retry ends it: {after:?}");
@@ -193,7 +193,7 @@ fn p2_a_yes_to_a_question_about_other_commands_counts_for_nothing() {
     for gates in [vec![manual(false, 1)], vec![manual(true, 1)], vec![shared(1)], vec![shared(1), manual(false, 1)]] {
         for desired in [gated(&gates), Desired { gates: gates.clone(), ..apply_only() }] {
             let mut it = Scenario::new(desired.clone());
-            if desired.fetch.is_some() {
+            if desired.observe.looks() {
                 it.run(Fetch, 2);
             }
             let asked = it.pending();

@@ -14,7 +14,7 @@ use schema::time::Timestamp;
 
 use crate::scenario::{
     ALONE, Apply, Fetch, GetInfo, START_MS, Scenario, apply_only, before_apply, exit_code, grant_all, instance, limits, manual, newer,
-    plan, stable, structured, with_info,
+    plan, poll_of, stable, structured, with_info,
 };
 
 mod told;
@@ -177,7 +177,7 @@ const STORIES: &[Story] = &[
     }),
     ("a schedule without an instant left", "NO_FETCH_DUE", || {
         let mut desired = exit_code();
-        desired.fetch.as_mut().unwrap().cadence = Cadence::Cron(Schedule::parse("0 0 0 1 1 * 2020", None).unwrap());
+        poll_of(&mut desired).cadence = Cadence::Cron(Schedule::parse("0 0 0 1 1 * 2020", None).unwrap());
         told(desired, |it| drop(it.run(Fetch, 1)))
     }),
     ("in the grace period", "GRACE_PERIOD", || {

@@ -6,7 +6,7 @@ use schema::id::BlobId;
 use schema::output::Info;
 use schema::schedule::Schedule;
 
-use crate::scenario::{Apply, Fetch, GetInfo, Scenario, apply_only, exit_code, manual, newer, stable, structured, with_info};
+use crate::scenario::{Apply, Fetch, GetInfo, Scenario, apply_only, exit_code, manual, newer, poll_of, stable, structured, with_info};
 
 #[test]
 fn rule_01_one_fetch_or_apply_at_a_time() {
@@ -103,7 +103,7 @@ fn rule_02_steady_polls_have_jitter_and_are_never_early() {
 #[test]
 fn rule_02_a_cron_schedule_takes_the_place_of_the_intervals() {
     let mut desired = exit_code();
-    desired.fetch.as_mut().unwrap().cadence = Cadence::Cron(Schedule::parse("0 */15 * * * *", None).unwrap());
+    poll_of(&mut desired).cadence = Cadence::Cron(Schedule::parse("0 */15 * * * *", None).unwrap());
     let mut it = Scenario::new(desired);
     it.run(Fetch, 0);
     assert_eq!(it.wakes_at().map(|at| at % 900.0), Some(0.0), "at a quarter of an hour");
@@ -350,7 +350,7 @@ fn a_change_of_the_runtime_makes_no_version_and_fetches_again() {
 fn a_change_of_an_interval_alone_fetches_again_and_counts_from_then() {
     let every = |steady_ms| {
         let mut desired = exit_code();
-        desired.fetch.as_mut().unwrap().cadence = Cadence::Interval { poll_ms: 1_000, steady_ms };
+        poll_of(&mut desired).cadence = Cadence::Interval { poll_ms: 1_000, steady_ms };
         desired
     };
     let mut it = Scenario::new(every(86_400_000));

@@ -11,7 +11,8 @@ use schema::status::{ApprovalStatus, Decision};
 use schema::time::Timestamp;
 
 use crate::scenario::{
-    ALONE, Apply, Fetch, GetInfo, START_MS, Scenario, apply_only, before_apply, exit_code, manual, newer, plan, release, stable, with_info,
+    ALONE, Apply, Fetch, GetInfo, START_MS, Scenario, apply_only, before_apply, exit_code, manual, newer, plan, poll_of, release, stable,
+    with_info,
 };
 
 mod rules_15_to_17;
@@ -247,7 +248,7 @@ fn rule_13_an_approval_expires_when_it_has_a_timeout() {
 #[test]
 fn rule_13_a_retry_policy_that_is_used_up_falls_back_to_the_poll_interval() {
     let mut desired = exit_code();
-    desired.fetch.as_mut().unwrap().retry = Some(RetryPolicy { base_ms: 1_000, max_ms: 60_000, max_attempts: Some(3) });
+    poll_of(&mut desired).retry = Some(RetryPolicy { base_ms: 1_000, max_ms: 60_000, max_attempts: Some(3) });
     let mut it = Scenario::new(desired);
     for (second, next) in [(0, 1.0), (1, 3.0), (3, 33.0), (33, 63.0)] {
         it.until(second).run(Fetch, 1);

@@ -2,7 +2,7 @@
 //! stored; nothing starts but what a test grants.
 
 use engine::action::{Action, LogLine, StartJob, StopReason};
-use engine::desired::{ApplyPolicy, Cadence, Desired, FetchAnswer, FetchPolicy, Gate, InfoPolicy, RetryPolicy};
+use engine::desired::{ApplyPolicy, Cadence, Desired, FetchAnswer, Gate, InfoPolicy, Observe, PollPolicy, RetryPolicy};
 use engine::event::{Event, FetchResult, Outcome, Wait};
 use engine::limiter::{ConcurrencyLimiter, Limit, Limits};
 use engine::{State, next_wake, step};
@@ -35,7 +35,7 @@ pub(crate) fn exit_code() -> Desired {
         runtime: "runtime".parse().unwrap(),
         max_concurrency: None,
         compiled: BlobId::of(b"commands"),
-        fetch: Some(FetchPolicy {
+        observe: Observe::Poll(PollPolicy {
             mode: FetchAnswer::ExitCode,
             cadence: Cadence::Interval { poll_ms: 30_000, steady_ms: 300_000 },
             retry: None,
@@ -57,10 +57,16 @@ pub(crate) fn exit_code() -> Desired {
     }
 }
 
+/// How it is polled.
+pub(crate) fn poll_of(desired: &mut Desired) -> &mut PollPolicy {
+    let Observe::Poll(policy) = &mut desired.observe else { panic!("it is not polled") };
+    policy
+}
+
 /// The same with structured output.
 pub(crate) fn structured() -> Desired {
     let mut desired = exit_code();
-    desired.fetch.as_mut().unwrap().mode = FetchAnswer::StructuredOutput;
+    poll_of(&mut desired).mode = FetchAnswer::StructuredOutput;
     desired
 }
 
@@ -71,7 +77,7 @@ pub(crate) fn before_apply() -> Desired {
 
 /// The same without fetch.
 pub(crate) fn apply_only() -> Desired {
-    Desired { fetch: None, ..exit_code() }
+    Desired { observe: Observe::Never, ..exit_code() }
 }
 
 /// The same with getInfo: poll 300 s, retry 30 s to 600 s.

@@ -17,12 +17,14 @@ mod clock;
 mod network;
 mod orders;
 mod recover;
+mod watch;
 
 use crate::oracle::Oracle;
 use crate::outputs;
 use crate::people;
 use crate::random::Random;
 use crate::world::{Fate, Process, Target, World};
+use watch::{Watcher, watches};
 
 /// Wall time at true time 0.
 const START_MS: i64 = 1_782_900_000_000;
@@ -54,6 +56,8 @@ enum Happening {
     /// The clock is set back by more than anybody would wait for.
     SetBack,
     Help,
+    /// Somebody who watches looks: at which instance, in which turn, for which generation.
+    Watch(usize, u64, u64),
 }
 
 pub(crate) struct Driver {
@@ -84,6 +88,8 @@ pub(crate) struct Driver {
     queue: BTreeMap<(i64, u64), Happening>,
     queued: u64,
     world: World,
+    /// Who watches each instance, where somebody does.
+    watchers: Vec<Watcher>,
     oracle: Oracle,
     calm: bool,
     steps: u64,
@@ -113,8 +119,9 @@ fn max_concurrency(runtime: &str) -> Option<u32> {
 impl Driver {
     pub(crate) fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
+        let watches = watches(seed);
         let now = Timestamp::from_millis(START_MS);
-        let mut shapes: Vec<Desired> = (0..SERVICES * 2).map(|at| people::configure(&mut random, at % 2 == 1)).collect();
+        let mut shapes: Vec<Desired> = (0..SERVICES * 2).map(|at| people::configure(&mut random, at % 2 == 1, watches)).collect();
         for shape in &mut shapes {
             shape.max_concurrency = max_concurrency(shape.runtime.as_str());
         }
@@ -143,6 +150,7 @@ impl Driver {
             queue: BTreeMap::new(),
             queued: 0,
             world: World { targets: vec![Target::default(); shapes.len()], ..World::default() },
+            watchers: vec![Watcher::default(); shapes.len()],
             oracle: Oracle::new(shapes.len()),
             calm: false,
             steps: 0,
@@ -229,6 +237,7 @@ impl Driver {
                 self.tell_later(job);
             }
             Happening::Tell(job) => self.tell(job),
+            Happening::Watch(instance, turn, generation) => self.watch(instance, turn, generation),
             Happening::Relist => {
                 self.relist();
                 self.oracle.check_deadlines(&self.states, self.true_ms);
@@ -348,6 +357,8 @@ impl Driver {
         }
         self.wakes.extend(wake.map(|at| (at, instance)));
         let version = state.converged_version().map(str::to_owned);
+        self.follow(instance);
+        let state = &self.states[instance];
         if instance.is_multiple_of(2) && self.told[instance] != version {
             self.told[instance].clone_from(&version);
             let delay = self.random.between(0, 50);
@@ -379,18 +390,6 @@ impl Driver {
                 self.after(delay, Happening::GoBack(instance, action));
             }
             Action::Log(_) => {}
-        }
-    }
-}
-
-impl Drop for Driver {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            for (at, instance, event, status) in &self.trace {
-                let text = format!("{event:?}");
-                eprintln!("{at} instance {instance}: {} -> {status}", text.get(..240).unwrap_or(&text));
-            }
-            eprintln!("seed {}, step {}: run again with PVN_SIM_SEED={}", self.seed, self.steps, self.seed);
         }
     }
 }

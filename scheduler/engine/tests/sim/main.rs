@@ -1,6 +1,8 @@
 //! A world with faults, run from a seed: many instances whose commands flap, hang, lie and fail; reports lost, doubled,
 //! late and out of order; a driver that crashes between any two steps; a clock that jumps; people who do what people do.
 //!
+//! In every other world (an even seed) some instances are not polled but watched, by somebody who is late, silent, or wrong.
+//!
 //! After every step `State::check` and the promises P1 to P8 hold (`oracle.rs`); when the faults end, everything desired
 //! becomes so within a bound. A failure prints its seed and the last events; run it again with
 //! `PVN_SIM_SEED=<seed> cargo test -p engine --test sim`. `PVN_SIM_STEPS` sets how many steps the long run takes.

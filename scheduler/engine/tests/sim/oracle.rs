@@ -10,14 +10,17 @@ use engine::desired::{Desired, FetchAnswer, Gate};
 use engine::event::{Event, FetchResult, Outcome};
 use engine::limiter::Limits;
 use engine::limits::{OVERTIME_MS, RECOVERY_MS, START_DEADLINE_MS, STOP_DEADLINE_MS};
+use engine::observation::ObservationSource;
 use schema::id::{ApprovalId, BlobId, JobId, ReleaseId};
 use schema::status::{ApprovalKind, ApprovalStatus, Decision, JobKind, Status};
 use schema::time::Timestamp;
 
 use crate::people::WINDOW_MS;
 use crate::world::World;
+use watch::Watch;
 
 mod account;
+mod watch;
 
 /// Slack for ticks and relists that come a moment later, milliseconds.
 const SLACK_MS: i64 = 60_000;
@@ -49,12 +52,13 @@ struct Account {
     cancelled: bool,
     grants: BTreeMap<ApprovalId, Grant>,
     rolled_back: Vec<ReleaseId>,
+    watch: Watch,
 }
 
 struct Work {
     fingerprint: Option<BlobId>,
     plan: Option<BlobId>,
-    job: JobId,
+    job: Option<JobId>,
     stale: bool,
 }
 
@@ -103,6 +107,11 @@ impl Oracle {
             Event::JobEnded { job, .. } | Event::JobStarted { job, .. } | Event::JobWaits { job, .. } => {
                 state.job(*job).is_none() && state.given_up().all(|known| known != *job)
             }
+            // And what a watch tells that is not wanted any more.
+            Event::Observed(observation) => match observation.source {
+                ObservationSource::Job(_) => true,
+                ObservationSource::Watch(generation) => state.watch_generation() != Some(generation),
+            },
             _ => false,
         }
     }
@@ -113,6 +122,7 @@ impl Oracle {
             flight.recovered += 1;
             flight.time_unknown |= !same_boot;
         }
+        self.accounts.iter_mut().for_each(|account| account.watch.recovered += 1);
     }
 
     #[expect(clippy::too_many_arguments, reason = "it hears everything there is to hear about one step")]
@@ -126,8 +136,10 @@ impl Oracle {
         now: Timestamp,
         true_ms: i64,
     ) {
+        self.watched(instance, event, true_ms);
         self.hear(instance, event, true_ms);
-        self.land(instance, event, after);
+        let has_landed = self.land(instance, event, after);
+        self.accounts[instance].follow(event, after, has_landed, true_ms);
         let account = &mut self.accounts[instance];
         for approval in after.approvals() {
             account.grants.entry(approval.id).or_insert_with(|| Grant {
@@ -168,7 +180,7 @@ impl Oracle {
         }
         let account = &mut self.accounts[instance];
         let status = after.standing().status;
-        let looks = account.desired.as_ref().is_some_and(|desired| desired.fetch.is_some());
+        let looks = account.desired.as_ref().is_some_and(|desired| desired.observe.looks());
         account.arrived |= status == Status::Converged && !(looks && account.unseen);
         assert_eq!(status == Status::Deleted, account.deleted, "DELETED");
         assert_eq!(status == Status::Paused, account.paused && !account.deleted && account.desired.is_some(), "PAUSED");
@@ -259,8 +271,9 @@ impl Oracle {
         grant.votes.insert(who.clone(), *decision);
     }
 
-    /// Jobs that this step took out of flight, and what their end means.
-    fn land(&mut self, instance: usize, event: &Event, after: &State) {
+    /// Jobs that this step took out of flight, and what their end means; whether an apply is among them.
+    fn land(&mut self, instance: usize, event: &Event, after: &State) -> bool {
+        let mut has_landed = false;
         let gone: Vec<JobId> = self
             .flights
             .iter()
@@ -283,9 +296,13 @@ impl Oracle {
             match flight.start.kind {
                 JobKind::GetInfo => {}
                 JobKind::Fetch => account.looked(&flight, outcome),
-                JobKind::Apply => account.applied(&flight, outcome),
+                JobKind::Apply => {
+                    has_landed = true;
+                    account.applied(&flight, outcome);
+                }
             }
         }
+        has_landed
     }
 
     fn start(&mut self, instance: usize, start: &StartJob, world: &World, now: Timestamp, true_ms: i64) {
@@ -302,8 +319,13 @@ impl Oracle {
         if start.kind != JobKind::GetInfo {
             assert!(!account.paused, "P2: unpaused");
         }
-        if start.kind == JobKind::Apply {
-            account.may_apply(start, desired, now);
+        match start.kind {
+            JobKind::Apply => {
+                account.may_apply(start, desired, now);
+                account.is_fresh(true_ms);
+            }
+            JobKind::Fetch => assert!(desired.observe.poll().is_some(), "{job}: a fetch is for what is polled"),
+            JobKind::GetInfo => {}
         }
         let flight = Flight {
             instance,
@@ -329,6 +351,9 @@ impl Oracle {
 
     /// P3: whatever is in flight ends within its deadlines.
     pub(crate) fn check_deadlines(&self, states: &[State], true_ms: i64) {
+        for (account, state) in self.accounts.iter().zip(states) {
+            account.tells_silence(state, true_ms);
+        }
         for (job, flight) in &self.flights {
             let Some(known) = states[flight.instance].job(*job) else { continue };
             if flight.time_unknown {
@@ -363,23 +388,5 @@ impl Oracle {
             };
             assert!(limit.is_none_or(|limit| count <= limit), "{count} {kind} in flight in {runtime}");
         }
-    }
-}
-
-/// What a fetch says, read a second time and more simply: the world's targets have one object and one active version.
-fn answer(desired: &Desired, code: i32, seen: &FetchResult) -> Answer {
-    match desired.fetch.as_ref().map(|fetch| fetch.mode) {
-        Some(FetchAnswer::ExitCode) if code == 0 => Answer::Clean,
-        Some(FetchAnswer::ExitCode) if code == 2 => Answer::Work(seen.fingerprint(), seen.plan),
-        Some(FetchAnswer::StructuredOutput) if code == 0 => match &seen.objects {
-            Some(Ok(objects))
-                if !objects.is_empty() && objects.iter().all(|object| object.versions.iter().any(|at| at.version == desired.version)) =>
-            {
-                Answer::Clean
-            }
-            Some(Ok(_)) => Answer::Work(seen.fingerprint(), seen.plan),
-            _ => Answer::None,
-        },
-        _ => Answer::None,
     }
 }

@@ -1,7 +1,11 @@
 //! What people configure and do: the shape of each instance, and what they ask for on a whim.
 
+use std::time::Duration;
+
 use engine::State;
-use engine::desired::{ApplyPolicy, Cadence, Desired, FetchAnswer, FetchPolicy, Gate, InfoPolicy, RetryPolicy, Window};
+use engine::desired::{
+    ApplyPolicy, Cadence, Desired, FetchAnswer, Gate, InfoPolicy, Observe, PollPolicy, RetryPolicy, WatchPolicy, Window,
+};
 use engine::event::Event;
 use schema::id::{BlobId, ReleaseId};
 use schema::schedule::Schedule;
@@ -18,8 +22,17 @@ pub(crate) const WINDOW_MS: i64 = 30 * 60_000;
 /// A schedule without an instant left.
 pub(crate) const RUN_OUT: &str = "0 0 9 1 1 * 2020";
 
-/// How an instance is configured; releases come and go.
-pub(crate) fn configure(random: &mut Random, production: bool) -> Desired {
+/// How an instance is configured; releases come and go. `watches`: whether somebody may watch it instead of polling.
+pub(crate) fn configure(random: &mut Random, production: bool, watches: bool) -> Desired {
+    let mut desired = polled(random, production);
+    if watches && desired.observe.looks() && random.one_in(2) {
+        let fresh_for = Duration::from_secs(random.between(60, 600) as u64);
+        desired.observe = Observe::Watch(WatchPolicy { fresh_for });
+    }
+    desired
+}
+
+fn polled(random: &mut Random, production: bool) -> Desired {
     let apply_only = random.one_in(5);
     let structured = random.one_in(3);
     let retry = RetryPolicy {
@@ -44,13 +57,16 @@ pub(crate) fn configure(random: &mut Random, production: bool) -> Desired {
         runtime: (*random.pick(&["one", "two", "three"])).parse().unwrap(),
         max_concurrency: None,
         compiled: BlobId::of(b"0"),
-        fetch: (!apply_only).then(|| FetchPolicy {
-            mode: if structured { FetchAnswer::StructuredOutput } else { FetchAnswer::ExitCode },
-            cadence,
-            retry: random.one_in(2).then(|| retry.clone()),
-            timeout_ms: random.between(30, 600) * 1_000,
-            stop_grace_ms: None,
-        }),
+        observe: match apply_only {
+            true => Observe::Never,
+            false => Observe::Poll(PollPolicy {
+                mode: if structured { FetchAnswer::StructuredOutput } else { FetchAnswer::ExitCode },
+                cadence,
+                retry: random.one_in(2).then(|| retry.clone()),
+                timeout_ms: random.between(30, 600) * 1_000,
+                stop_grace_ms: None,
+            }),
+        },
         apply: ApplyPolicy {
             retryable_exit_codes: vec![75],
             retry,

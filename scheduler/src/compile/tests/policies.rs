@@ -13,7 +13,7 @@ const FETCH: &str = "fetch: {taskConfig: {program: {cmd: [f]}}";
 #[test]
 fn every_default_of_the_reference() {
     let desired = desired(&format!("{FETCH}}}\n    getInfo: {{taskConfig: {{program: {{cmd: [i]}}}}}}"));
-    let fetch = desired.fetch.unwrap();
+    let fetch = desired.observe.poll().cloned().unwrap();
     assert_eq!(fetch.mode, FetchAnswer::ExitCode);
     assert_eq!(fetch.cadence, Cadence::Interval { poll_ms: 30_000, steady_ms: 300_000 });
     assert_eq!(fetch.retry, None);
@@ -38,7 +38,7 @@ fn what_is_given_is_taken() {
     convergenceGracePeriod: 5s
     fetch: {fetchMode: STRUCTURED_OUTPUT, pollInterval: 1s, steadyStatePollInterval: 2s, timeout: 3s, retryPolicy: {maxAttempts: 4}, taskConfig: {program: {cmd: [f]}}}",
     );
-    let fetch = desired.fetch.unwrap();
+    let fetch = desired.observe.poll().cloned().unwrap();
     assert_eq!(fetch.mode, FetchAnswer::StructuredOutput);
     assert_eq!(fetch.cadence, Cadence::Interval { poll_ms: 1000, steady_ms: 2000 });
     assert_eq!(fetch.retry, Some(RetryPolicy { base_ms: 30_000, max_ms: 600_000, max_attempts: Some(4) }));
@@ -87,7 +87,7 @@ fn a_window_and_a_schedule() {
     let window = desired.apply.window.unwrap();
     assert_eq!((window.opens.to_string().as_str(), window.duration_ms), ("0 0 9 * * Mon-Fri Europe/Berlin", 28_800_000));
     assert_eq!((desired.max_concurrency, desired.apply.timeout_ms), (Some(2), Some(9000)));
-    assert!(matches!(desired.fetch.unwrap().cadence, Cadence::Cron(schedule) if schedule.to_string() == "0 */15 * * * * UTC"));
+    assert!(matches!(&desired.observe.poll().unwrap().cadence, Cadence::Cron(schedule) if schedule.to_string() == "0 */15 * * * * UTC"));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The end of a run: faults and people stop, and everything desired has to become so within a bound.
 
-use engine::desired::Cadence;
+use engine::desired::{Cadence, Observe};
 use engine::limiter::Blocked;
 use schema::cause::CauseCode;
 
@@ -20,8 +20,8 @@ impl Driver {
         }
         for shape in &mut self.shapes {
             // People give a schedule that has run out another one.
-            for cadence in shape.fetch.iter_mut().map(|fetch| &mut fetch.cadence) {
-                *cadence = Cadence::Interval { poll_ms: 30_000, steady_ms: 300_000 };
+            if let Observe::Poll(policy) = &mut shape.observe {
+                policy.cadence = Cadence::Interval { poll_ms: 30_000, steady_ms: 300_000 };
             }
         }
         for service in 0..SERVICES {
@@ -36,7 +36,7 @@ impl Driver {
     pub(super) fn unconverged(&self) -> Option<usize> {
         let done = |instance: usize| {
             let (state, target) = (&self.states[instance], &self.world.targets[instance]);
-            let looks = self.shapes[instance].fetch.is_some();
+            let looks = self.shapes[instance].observe.looks();
             let so = target.version.as_ref() == Some(&self.shapes[instance].version) && target.drift == 0;
             state.converged_version() == Some(self.shapes[instance].version.as_str()) && (so || !looks)
         };
@@ -98,5 +98,17 @@ impl Driver {
         );
         let (shape, target) = (&self.shapes[instance], &self.world.targets[instance]);
         format!("instance {instance}: {told:#?}\nwanted {shape:?}\nis {target:?}\n{:#?}", self.states[instance])
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            for (at, instance, event, status) in &self.trace {
+                let text = format!("{event:?}");
+                eprintln!("{at} instance {instance}: {} -> {status}", text.get(..240).unwrap_or(&text));
+            }
+            eprintln!("seed {}, step {}: run again with PVN_SIM_SEED={}", self.seed, self.steps, self.seed);
+        }
     }
 }

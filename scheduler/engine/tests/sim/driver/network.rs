@@ -38,8 +38,8 @@ impl Driver {
             instance,
             decoration: (!calm && random.one_in(4)).then(|| outputs::objects(random)),
             structured: self.shapes[instance]
-                .fetch
-                .as_ref()
+                .observe
+                .poll()
                 .is_some_and(|fetch| fetch.mode == engine::desired::FetchAnswer::StructuredOutput),
             alive: true,
             ends_at: (!hangs).then_some(self.true_ms + takes),

@@ -41,7 +41,7 @@ impl Driver {
         let shape = &mut self.shapes[instance];
         if self.random.one_in(3) {
             let Desired { release, version, released_at, runtime, max_concurrency, .. } = shape.clone();
-            let other = people::configure(&mut self.random, production);
+            let other = people::configure(&mut self.random, production, watches(self.seed));
             *shape = Desired { release, version, released_at, runtime, max_concurrency, ..other };
         }
         if self.random.one_in(2) {

@@ -19,6 +19,7 @@ impl Driver {
         });
         self.pending.extend(lost);
         self.told = vec![None; self.states.len()];
+        self.watchers.iter_mut().for_each(Watcher::forget);
         self.clock_while_down();
         self.lanes = ConcurrencyLimiter::new(limits(), self.wall());
         // Another flag, and another config, which came before anything was taken up.

@@ -19,7 +19,12 @@ impl Account {
             return;
         }
         let Some(Outcome::Exited { code, seen, .. }) = outcome else { return };
-        match answer(desired, *code, seen) {
+        self.answered(answer(desired, *code, seen), Some(flight.start.job));
+    }
+
+    /// What was seen, by a fetch or by a watch.
+    pub(super) fn answered(&mut self, answer: Answer, job: Option<JobId>) {
+        match answer {
             Answer::None => {}
             Answer::Clean => {
                 self.unseen = false;
@@ -36,7 +41,7 @@ impl Account {
                 let keeps =
                     self.bound(fingerprint) && self.work.as_ref().is_some_and(|work| work.fingerprint == fingerprint && !work.stale);
                 if !keeps {
-                    self.work = Some(Work { fingerprint, plan, job: flight.start.job, stale: false });
+                    self.work = Some(Work { fingerprint, plan, job, stale: false });
                 }
             }
         }
@@ -69,11 +74,11 @@ impl Account {
             assert!(now.as_millis().rem_euclid(3_600_000) < WINDOW_MS, "P2: {job} at {now} is outside its window");
         }
         let mut fingerprint = None;
-        if desired.fetch.is_some() {
+        if desired.observe.looks() {
             let work = self.work.as_ref().unwrap_or_else(|| panic!("{job} without work"));
             fingerprint = work.fingerprint;
-            assert_eq!(self.fresh, Some(fingerprint), "{job}: a fetch since the last apply found this work");
-            assert_eq!((start.fetch_job, start.plan), (Some(work.job), work.plan), "P2: the plan that was shown is the one that runs");
+            assert_eq!(self.fresh, Some(fingerprint), "{job}: what was seen since the last apply is this work");
+            assert_eq!((start.fetch_job, start.plan), (work.job, work.plan), "P2: the plan that was shown is the one that runs");
         }
         let is_no = |grant: &Grant| grant.rejected && !grant.spent && grant.kind != ApprovalKind::Apply;
         assert!(!self.grants.values().any(is_no), "P2: {job} although somebody said no to the release, and nobody has asked anew");
@@ -100,5 +105,23 @@ impl Account {
             grant.kind == kind && about && valid && !grant.spent && !grant.rejected && grant.yes() >= needed as usize
         };
         assert!(self.grants.values().any(fits), "P2: approved by {needed} people ({kind})");
+    }
+}
+
+/// What a fetch says, read a second time and more simply: the world's targets have one object and one active version.
+fn answer(desired: &Desired, code: i32, seen: &FetchResult) -> Answer {
+    match desired.observe.poll().map(|poll| poll.mode) {
+        Some(FetchAnswer::ExitCode) if code == 0 => Answer::Clean,
+        Some(FetchAnswer::ExitCode) if code == 2 => Answer::Work(seen.fingerprint(), seen.plan),
+        Some(FetchAnswer::StructuredOutput) if code == 0 => match &seen.objects {
+            Some(Ok(objects))
+                if !objects.is_empty() && objects.iter().all(|object| object.versions.iter().any(|at| at.version == desired.version)) =>
+            {
+                Answer::Clean
+            }
+            Some(Ok(_)) => Answer::Work(seen.fingerprint(), seen.plan),
+            _ => Answer::None,
+        },
+        _ => Answer::None,
     }
 }
