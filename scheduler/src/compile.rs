@@ -25,6 +25,8 @@ mod release;
 mod template;
 mod value;
 
+use std::time::Duration;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -273,10 +275,10 @@ impl Command {
         }
     }
 
-    /// How long its Pod lets it end once it was asked to, where its Job says so, milliseconds.
-    pub(crate) fn stop_grace_ms(&self) -> Option<i64> {
+    /// How long its Pod lets it end once it was asked to, where its Job says so.
+    pub(crate) fn stop_grace(&self) -> Option<Duration> {
         let seconds = self.job.as_ref()?.pointer("/spec/template/spec/terminationGracePeriodSeconds")?.as_i64()?;
-        Some(seconds.saturating_mul(1_000))
+        Some(Duration::from_millis(u64::try_from(seconds.saturating_mul(1_000)).unwrap_or(0)))
     }
 }
 

@@ -160,7 +160,7 @@ impl Performer {
             secret_keys,
             hidden,
             former,
-            timeout_ms: start.timeout_ms,
+            timeout_ms: start.timeout.map(|timeout| i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX)),
             success_exit_codes: if is_exit_code_fetch(start.kind, &commands) { vec![0, 2] } else { vec![0] },
             inputs,
             instance: Some(instance(names)),

@@ -50,6 +50,12 @@ impl Duration {
     }
 }
 
+impl From<Duration> for std::time::Duration {
+    fn from(span: Duration) -> Self {
+        Self::from_millis(span.0.unsigned_abs())
+    }
+}
+
 impl FromStr for Duration {
     type Err = DurationError;
 

@@ -50,6 +50,17 @@ impl Timestamp {
         self.plus_ms(i64::try_from(span.as_millis()).unwrap_or(i64::MAX))
     }
 
+    /// The instant so much earlier, stopping at the first one.
+    #[must_use]
+    pub fn minus(self, span: Duration) -> Self {
+        self.plus_ms(i64::try_from(span.as_millis()).map_or(i64::MIN, |millis| -millis))
+    }
+
+    /// How long after `earlier` this is; nothing if `earlier` is later.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(u64::try_from(self.since_ms(earlier)).unwrap_or(0))
+    }
+
     /// Milliseconds from `earlier` to this; negative if `earlier` is later.
     pub const fn since_ms(self, earlier: Self) -> i64 {
         self.0.saturating_sub(earlier.0)
@@ -124,6 +135,14 @@ mod tests {
         check("0000-12-31T23:59:60-23:59", "0001-01-01T23:59:00.000Z");
         check("2016-12-31T23:59:60.5Z", "2017-01-01T00:00:00.500Z");
         check("1969-12-31T23:59:59.9991Z", "1969-12-31T23:59:59.999Z");
+    }
+
+    #[test]
+    fn a_span_moves_an_instant_to_the_end_of_the_range_at_most_and_is_never_negative() {
+        let (early, late) = (Timestamp::from_millis(1_000), Timestamp::from_millis(3_500));
+        assert_eq!((late.since(early), early.since(late)), (Duration::from_millis(2_500), Duration::ZERO));
+        assert_eq!((early.plus(late.since(early)), late.minus(late.since(early))), (late, early));
+        assert_eq!((early.plus(Duration::MAX), early.minus(Duration::MAX)), (Timestamp::MAX, Timestamp::MIN));
     }
 
     #[test]

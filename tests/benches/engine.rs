@@ -63,7 +63,7 @@ fn main() {
 fn instance(number: usize, now: Timestamp) -> Option<State> {
     let part = number.to_le_bytes();
     let id = InstanceId::of(ServiceId::derive(&[&part]), ChannelId::derive(&[&part]));
-    let retry = RetryPolicy { base_ms: 30_000, max_ms: 300_000, max_attempts: None };
+    let retry = RetryPolicy { base: Duration::from_secs(30), max: Duration::from_secs(300), max_attempts: None };
     let desired = Desired {
         release: ReleaseId::derive(&[&part]),
         version: "s0-1".to_owned(),
@@ -73,19 +73,19 @@ fn instance(number: usize, now: Timestamp) -> Option<State> {
         compiled: BlobId::of(&part),
         observe: Observe::Poll(PollPolicy {
             mode: FetchAnswer::ExitCode,
-            cadence: Cadence::Interval { poll_ms: 1_000, steady_ms: 1_000 },
+            cadence: Cadence::Interval { poll: Duration::from_secs(1), steady: Duration::from_secs(1) },
             retry: None,
-            timeout_ms: 600_000,
-            stop_grace_ms: None,
+            timeout: Duration::from_secs(600),
+            stop_grace: None,
         }),
-        apply: ApplyPolicy { retryable_exit_codes: vec![75], retry, window: None, timeout_ms: None, stop_grace_ms: None },
+        apply: ApplyPolicy { retryable_exit_codes: vec![75], retry, window: None, timeout: None, stop_grace: None },
         get_info: None,
         gates: Vec::new(),
         require_approval_before_apply: false,
-        approval_timeout_ms: None,
-        grace_ms: 1_000,
+        approval_timeout: None,
+        grace: Duration::from_secs(1),
         apply_id: None,
-        progress_deadline_ms: None,
+        progress_deadline: None,
         auto_rollback: false,
         stable_before: false,
         is_rollback: false,

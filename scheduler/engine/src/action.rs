@@ -2,6 +2,7 @@
 //! safe to perform twice: the job's id is made from what is wanted, so a repeated start finds the first.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use schema::id::{BlobId, JobId, ReleaseId};
 use schema::log_kind::LogKind;
@@ -56,8 +57,9 @@ pub struct StartJob {
     pub version: String,
     /// When it was decided.
     pub decided_at: Timestamp,
-    /// Longest run, milliseconds; `None` = no limit.
-    pub timeout_ms: Option<i64>,
+    /// Longest run; `None` = no limit.
+    #[serde(rename = "timeout_ms", default, with = "crate::millis::maybe")]
+    pub timeout: Option<Duration>,
     /// For an apply: the job of the fetch that found the work, whose output files `fetch:NAME` names.
     pub fetch_job: Option<JobId>,
     /// For an apply: the plan of that fetch.

@@ -2,13 +2,15 @@
 //! a fetch has looked; without a fetch it is FAILED, for a person to retry. Called by the driver for
 //! `pvnctl services retry` of a broken instance.
 
+use std::time::Duration;
+
 use schema::id::{BlobId, InstanceId, JobId, ReleaseId, RuntimeName};
 use schema::status::JobKind;
 use schema::time::Timestamp;
 
 use crate::action::Action;
 use crate::desired::Desired;
-use crate::limits::{OVERTIME_MS, RECOVERY_MS, START_DEADLINE_MS};
+use crate::limits::{OVERTIME, RECOVERY, START_DEADLINE};
 use crate::state::{ApplyAttempts, ApplyEnd, Job, State};
 
 /// An apply that is in flight, as its job's record tells.
@@ -30,8 +32,8 @@ pub struct Flying {
     pub decided_at: Timestamp,
     /// When its command started, as far as is known.
     pub started_at: Option<Timestamp>,
-    /// Longest run, milliseconds.
-    pub timeout_ms: Option<i64>,
+    /// Longest run.
+    pub timeout: Option<Duration>,
 }
 
 /// What is still known of an instance whose state cannot be used.
@@ -70,11 +72,11 @@ impl State {
         state.observer = observer;
         (state.unsettled, state.unsettled_in) = (unsettled, unsettled_in.filter(|_| unsettled.is_some()));
         let Some(desired) = desired else { return (state, Vec::new()) };
-        let (looks, grace_ms) = (desired.observe.looks(), desired.grace_ms);
+        let (looks, grace) = (desired.observe.looks(), desired.grace);
         // There is nobody whose yes could be taken back.
         state.desire(desired, now, &mut Vec::new());
         if let Some(flying) = flying {
-            let grace_until = flying.started_at.unwrap_or(flying.decided_at).plus_ms(grace_ms);
+            let grace_until = flying.started_at.unwrap_or(flying.decided_at).plus(grace);
             state.pursuit.chain = Some(chain(flying.job, flying.attempt, grace_until, None, now));
             state.look.due = None;
             state.main = Some(flying.into_job(now));
@@ -90,10 +92,10 @@ impl State {
 
 impl Flying {
     fn into_job(self, now: Timestamp) -> Box<Job> {
-        let Self { job, attempt, release, version, compiled, runtime, decided_at, started_at, timeout_ms } = self;
+        let Self { job, attempt, release, version, compiled, runtime, decided_at, started_at, timeout } = self;
         let deadline = match started_at {
-            Some(at) => timeout_ms.map(|ms| at.plus_ms(ms).plus_ms(OVERTIME_MS)),
-            None => Some(decided_at.plus_ms(timeout_ms.unwrap_or(0).max(START_DEADLINE_MS))),
+            Some(at) => timeout.map(|timeout| at.plus(timeout).plus(OVERTIME)),
+            None => Some(decided_at.plus(timeout.unwrap_or_default().max(START_DEADLINE))),
         };
         Box::new(Job {
             id: job,
@@ -110,9 +112,9 @@ impl Flying {
             waits: None,
             waits_since: None,
             // It is heard of first.
-            deadline: deadline.map(|at| at.max(now.plus_ms(RECOVERY_MS))),
-            timeout_ms,
-            stop_grace_ms: None,
+            deadline: deadline.map(|at| at.max(now.plus(RECOVERY))),
+            timeout,
+            stop_grace: None,
             stop: None,
             stopped_at: None,
             chain_before: None,

@@ -336,7 +336,7 @@ fn about(kind: LogKind, who: Option<String>, sentence: String, approval: &Approv
 
 /// When what is asked for or given now is too old.
 fn expiry(desired: Option<&Desired>, now: Timestamp) -> Option<Timestamp> {
-    desired?.approval_timeout_ms.map(|ms| now.plus_ms(ms.max(1)))
+    desired?.approval_timeout.map(|timeout| now.plus(timeout))
 }
 
 /// What the config tells the people who are asked, on one line and not too long for a sentence.

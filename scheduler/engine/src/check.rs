@@ -77,7 +77,7 @@ impl State {
         wrong(self.side.as_ref().is_some_and(|job| job.kind != JobKind::GetInfo), B::JobInTheWrongSlot)?;
         for job in self.jobs_in_flight() {
             wrong(job.attempt == 0, B::AttemptZero)?;
-            let endless = job.kind == JobKind::Apply && job.timeout_ms.is_none() && job.started_at.is_some() && job.stop.is_none();
+            let endless = job.kind == JobKind::Apply && job.timeout.is_none() && job.started_at.is_some() && job.stop.is_none();
             wrong(job.deadline.is_none() && !endless, B::NoDeadline)?;
         }
         wrong(wants_main && self.main.is_some(), B::WantsBesideMain)?;

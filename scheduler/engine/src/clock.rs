@@ -10,13 +10,37 @@
 //! and no deadline is farther away than one that begins now. The progress deadline of a release follows elapsed time as well, and
 //! of that only what there was a daemon for that could go on; and so does the time for which a watch may be silent.
 
+use std::time::Duration;
+
 use schema::status::ApprovalStatus;
 use schema::time::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use crate::desired::Cadence;
-use crate::limits::{CLOCK_SLACK_MS, OVERTIME_MS, RECOVERY_MS, START_DEADLINE_MS, STOP_DEADLINE_MS, STOP_GRACE_LIMIT_MS, USUAL_GRACE_MS};
+use crate::limits::{CLOCK_SLACK, OVERTIME, RECOVERY, START_DEADLINE, STOP_DEADLINE, STOP_GRACE_LIMIT, USUAL_GRACE};
 use crate::observe::fresh_for;
 use crate::state::{Job, State};
+
+/// By how much a clock was set against elapsed time: ahead, or back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+pub struct ClockStep(i64);
+
+impl ClockStep {
+    /// So many milliseconds ahead, or back if negative.
+    pub const fn from_millis(millis: i64) -> Self {
+        Self(millis)
+    }
+
+    /// A clock that showed `from` and shows `to` at the same moment.
+    pub const fn between(from: Timestamp, to: Timestamp) -> Self {
+        Self(to.since_ms(from))
+    }
+
+    /// The instant by the clock that was set which is as far away as this one was before.
+    pub(crate) const fn moves(self, at: Timestamp) -> Timestamp {
+        at.plus_ms(self.0)
+    }
+}
 
 impl State {
     /// Whether `later` says the same but for [`State::seen_at`], which moves with every event: then it need not be stored.
@@ -30,9 +54,8 @@ impl State {
 
     /// Takes note of the time and returns the one that counts.
     pub(crate) fn take_time(&mut self, now: Timestamp) -> Timestamp {
-        let back = self.seen_at.since_ms(now);
-        if back > CLOCK_SLACK_MS {
-            self.shift_plans(-back);
+        if self.seen_at.since(now) > CLOCK_SLACK {
+            self.shift_plans(ClockStep::between(self.seen_at, now));
             self.plan_what_had_run_out(now);
             self.seen_at = now;
             self.bound_deadlines(now);
@@ -52,16 +75,15 @@ impl State {
     }
 
     /// The wall clock jumped by so much against elapsed time.
-    pub(crate) fn clock_stepped(&mut self, by_ms: i64) {
-        self.move_jobs(by_ms);
-        self.move_pressing(by_ms);
+    pub(crate) fn clock_stepped(&mut self, by: ClockStep) {
+        self.move_jobs(by);
+        self.move_pressing(by);
     }
 
     /// The same while nobody looked: a release has as much time left as it had then, whatever the clock did.
-    pub(crate) fn clock_stepped_unseen(&mut self, by_ms: i64, looked_at: Timestamp, now: Timestamp) {
-        self.move_jobs(by_ms);
-        let away_ms = now.since_ms(self.seen_at.max(looked_at));
-        self.move_pressing(away_ms);
+    pub(crate) fn clock_stepped_unseen(&mut self, by: ClockStep, looked_at: Timestamp, now: Timestamp) {
+        self.move_jobs(by);
+        self.move_pressing(ClockStep::between(self.seen_at.max(looked_at), now));
     }
 
     /// What follows elapsed time beside jobs: the progress deadline, and that of a watch to be heard of.
@@ -69,20 +91,20 @@ impl State {
         self.pursuit.stuck_at.iter_mut().chain(self.look.watch.as_mut().map(|watch| &mut watch.stale_at))
     }
 
-    fn move_pressing(&mut self, by_ms: i64) {
-        self.pressing().for_each(|at| *at = at.plus_ms(by_ms));
+    fn move_pressing(&mut self, by: ClockStep) {
+        self.pressing().for_each(|at| *at = by.moves(*at));
     }
 
-    fn move_jobs(&mut self, by_ms: i64) {
+    fn move_jobs(&mut self, by: ClockStep) {
         for job in self.jobs_mut() {
-            job.deadline = job.deadline.map(|at| at.plus_ms(by_ms));
-            job.waits.iter_mut().for_each(|wait| wait.until = wait.until.plus_ms(by_ms));
+            job.deadline = job.deadline.map(|at| by.moves(at));
+            job.waits.iter_mut().for_each(|wait| wait.until = by.moves(wait.until));
         }
     }
 
     /// The daemon is back: what became of its jobs is heard of before any deadline ends them.
     pub(crate) fn recovered(&mut self, now: Timestamp) {
-        let soonest = now.plus_ms(RECOVERY_MS);
+        let soonest = now.plus(RECOVERY);
         for job in self.jobs_mut() {
             job.deadline = job.deadline.map(|at| at.max(soonest));
         }
@@ -94,13 +116,13 @@ impl State {
 
     fn bound_deadlines(&mut self, now: Timestamp) {
         for job in self.jobs_mut() {
-            let longest = now.plus_ms(job.longest_ms());
+            let longest = now.plus(job.longest());
             job.deadline = job.deadline.map(|at| at.min(longest));
             job.waits.iter_mut().for_each(|wait| wait.until = wait.until.min(longest));
         }
-        let longest_ms = self.desired().and_then(|desired| desired.progress_deadline_ms).unwrap_or(0).max(RECOVERY_MS);
-        self.pursuit.stuck_at = self.pursuit.stuck_at.map(|at| at.min(now.plus_ms(longest_ms)));
-        let silent_by = self.desired().and_then(fresh_for).map(|fresh_for| now.plus(fresh_for).max(now.plus_ms(RECOVERY_MS)));
+        let longest = self.desired().and_then(|desired| desired.progress_deadline).unwrap_or_default().max(RECOVERY);
+        self.pursuit.stuck_at = self.pursuit.stuck_at.map(|at| at.min(now.plus(longest)));
+        let silent_by = self.desired().and_then(fresh_for).map(|fresh_for| now.plus(fresh_for).max(now.plus(RECOVERY)));
         if let (Some(watch), Some(silent_by)) = (&mut self.look.watch, silent_by) {
             watch.stale_at = watch.stale_at.min(silent_by);
         }
@@ -110,7 +132,7 @@ impl State {
         [&mut self.main, &mut self.side].into_iter().flatten().map(|job| &mut **job)
     }
 
-    fn shift_plans(&mut self, ms: i64) {
+    fn shift_plans(&mut self, by: ClockStep) {
         let before =
             self.main.as_mut().and_then(|job| job.chain_before.as_mut()).map(|chain| [&mut chain.grace_until, &mut chain.again_at]);
         let chain = self.pursuit.chain.as_mut().map(|chain| [&mut chain.grace_until, &mut chain.again_at]);
@@ -121,7 +143,7 @@ impl State {
         let approvals = self.approvals.iter_mut().filter(|approval| open(approval.status)).map(|approval| &mut approval.expires_at);
         let maybe = pursuit.into_iter().chain(dues).chain(approvals).flatten();
         for planned in maybe.chain(chain.into_iter().flatten()).chain(before.into_iter().flatten()) {
-            *planned = planned.plus_ms(ms);
+            *planned = by.moves(*planned);
         }
     }
 }
@@ -143,20 +165,20 @@ impl State {
 }
 
 impl Job {
-    /// How long after a stop it may stay silent until its end is unknown, milliseconds.
-    pub(crate) fn stop_within_ms(&self) -> i64 {
-        let grace_ms = self.stop_grace_ms.unwrap_or(0).clamp(USUAL_GRACE_MS, STOP_GRACE_LIMIT_MS);
-        STOP_DEADLINE_MS + grace_ms - USUAL_GRACE_MS
+    /// How long after a stop it may stay silent until its end is unknown.
+    pub(crate) fn stop_within(&self) -> Duration {
+        let grace = self.stop_grace.unwrap_or_default().clamp(USUAL_GRACE, STOP_GRACE_LIMIT);
+        STOP_DEADLINE + (grace - USUAL_GRACE)
     }
 
-    /// The most that its next deadline can be away, milliseconds.
-    fn longest_ms(&self) -> i64 {
-        let timeout_ms = self.timeout_ms.unwrap_or(0);
+    /// The most that its next deadline can be away.
+    fn longest(&self) -> Duration {
+        let timeout = self.timeout.unwrap_or_default();
         match (&self.stop, self.started_at) {
-            (Some(_), _) => self.stop_within_ms(),
-            (None, Some(_)) => timeout_ms.saturating_add(OVERTIME_MS),
-            (None, None) => timeout_ms.max(START_DEADLINE_MS),
+            (Some(_), _) => self.stop_within(),
+            (None, Some(_)) => timeout.saturating_add(OVERTIME),
+            (None, None) => timeout.max(START_DEADLINE),
         }
-        .max(RECOVERY_MS)
+        .max(RECOVERY)
     }
 }

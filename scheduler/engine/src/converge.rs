@@ -264,20 +264,25 @@ pub(crate) enum WindowNow {
 
 /// A window is open from an instant of its schedule, that one included, for its duration, the end excluded.
 pub(crate) fn window_at(window: &Window, now: Timestamp) -> WindowNow {
-    match window.opens.next_after(now.plus_ms(-window.duration_ms)) {
-        Some(opened_at) if opened_at <= now => WindowNow::Open { shuts_at: opened_at.plus_ms(window.duration_ms) },
+    match window.opens.next_after(now.minus(window.duration)) {
+        Some(opened_at) if opened_at <= now => WindowNow::Open { shuts_at: opened_at.plus(window.duration) },
         opens_at => WindowNow::Shut { opens_at },
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use schema::schedule::Schedule;
 
     use super::*;
 
     fn check_window(now: &str, expected: &str) {
-        let window = Window { opens: Schedule::parse("0 0 9 * * Mon-Fri", Some("Europe/Berlin")).unwrap(), duration_ms: 8 * 3_600_000 };
+        let window = Window {
+            opens: Schedule::parse("0 0 9 * * Mon-Fri", Some("Europe/Berlin")).unwrap(),
+            duration: Duration::from_secs(8 * 3_600),
+        };
         let told = match window_at(&window, now.parse().unwrap()) {
             WindowNow::Open { shuts_at } => format!("until {shuts_at}"),
             WindowNow::Shut { opens_at } => format!("opens {}", opens_at.unwrap()),
@@ -295,7 +300,7 @@ mod tests {
 
     #[test]
     fn a_schedule_that_has_run_out_never_opens() {
-        let window = Window { opens: Schedule::parse("0 0 9 1 1 * 2020", None).unwrap(), duration_ms: 1_000 };
+        let window = Window { opens: Schedule::parse("0 0 9 1 1 * 2020", None).unwrap(), duration: Duration::from_secs(1) };
         assert_eq!(window_at(&window, Timestamp::from_millis(1_800_000_000_000)), WindowNow::Shut { opens_at: None });
     }
 }

@@ -50,7 +50,7 @@ impl State {
         if same_release {
             self.regate(&desired, now);
         }
-        if same_release && old.is_some_and(|old| old.progress_deadline_ms != desired.progress_deadline_ms) {
+        if same_release && old.is_some_and(|old| old.progress_deadline != desired.progress_deadline) {
             self.pursuit.stuck_at = None;
         }
         self.observe_anew(&desired, now);
@@ -77,7 +77,7 @@ impl State {
         let (objects, answered_at) = (std::mem::take(&mut self.look.objects), self.look.answered_at);
         self.look.anew();
         (self.look.objects, self.look.answered_at) = (objects, answered_at);
-        let stuck_at = desired.progress_deadline_ms.map(|ms| desired.released_at.plus_ms(ms.max(1)));
+        let stuck_at = desired.progress_deadline.map(|deadline| desired.released_at.plus(deadline));
         self.pursuit.stuck_at = stuck_at.filter(|at| *at > now);
     }
 

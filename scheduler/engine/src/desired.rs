@@ -1,6 +1,8 @@
 //! What one service instance should be: the part of a compiled release that the engine needs to decide. How the
 //! commands look is the runner's business; the engine knows them by digest.
 
+use std::time::Duration;
+
 use schema::id::{BlobId, ChannelName, ReleaseId, RuntimeName};
 use schema::schedule::Schedule;
 use schema::time::Timestamp;
@@ -17,7 +19,7 @@ pub struct Desired {
     pub release: ReleaseId,
     /// The desired version.
     pub version: String,
-    /// When the release was made; `progress_deadline_ms` counts from here.
+    /// When the release was made; `progress_deadline` counts from here.
     pub released_at: Timestamp,
     /// The custom runtime, whose `max_concurrency` counts.
     pub runtime: RuntimeName,
@@ -37,13 +39,16 @@ pub struct Desired {
     /// Ask for every apply (`requireApprovalBeforeApply`).
     pub require_approval_before_apply: bool,
     /// How long an approval stays valid; `None` = for ever.
-    pub approval_timeout_ms: Option<i64>,
+    #[serde(rename = "approval_timeout_ms", default, with = "crate::millis::maybe_positive")]
+    pub approval_timeout: Option<Duration>,
     /// `convergenceGracePeriod`, from the start of an apply.
-    pub grace_ms: i64,
+    #[serde(rename = "grace_ms", with = "crate::millis")]
+    pub grace: Duration,
     /// The rendered `applyId`: for a runtime without fetch, apply only when it differs from that of the last apply, if that succeeded.
     pub apply_id: Option<String>,
     /// `progressDeadline`: not converged by then is FAILED (STUCK).
-    pub progress_deadline_ms: Option<i64>,
+    #[serde(rename = "progress_deadline_ms", default, with = "crate::millis::maybe_positive")]
+    pub progress_deadline: Option<Duration>,
     /// Go back to the last converged release when stuck.
     pub auto_rollback: bool,
     /// Whether this channel was converged at this version before: then [`Gate::ChannelsStable`] is met for it already, and the
@@ -73,10 +78,12 @@ pub enum FetchAnswer {
 pub enum Cadence {
     /// Counted from the end of the previous run.
     Interval {
-        /// While not converged, milliseconds.
-        poll_ms: i64,
-        /// While converged, milliseconds; up to 10 % of jitter is added, never taken away.
-        steady_ms: i64,
+        /// While not converged.
+        #[serde(rename = "poll_ms", with = "crate::millis::positive")]
+        poll: Duration,
+        /// While converged; up to 10 % of jitter is added, never taken away.
+        #[serde(rename = "steady_ms", with = "crate::millis::positive")]
+        steady: Duration,
     },
     /// At the instants of a cron schedule.
     Cron(Schedule),
@@ -91,11 +98,12 @@ pub struct ApplyPolicy {
     pub retry: RetryPolicy,
     /// Apply only inside.
     pub window: Option<Window>,
-    /// Longest run, milliseconds; `None` = no limit of ours.
-    pub timeout_ms: Option<i64>,
-    /// How long its place lets it end once it was asked to, milliseconds; `None` = no longer than usual.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stop_grace_ms: Option<i64>,
+    /// Longest run; `None` = no limit of ours.
+    #[serde(rename = "timeout_ms", default, with = "crate::millis::maybe")]
+    pub timeout: Option<Duration>,
+    /// How long its place lets it end once it was asked to; `None` = no longer than usual.
+    #[serde(rename = "stop_grace_ms", default, skip_serializing_if = "Option::is_none", with = "crate::millis::maybe")]
+    pub stop_grace: Option<Duration>,
 }
 
 /// How to inform.
@@ -105,20 +113,23 @@ pub struct InfoPolicy {
     pub cadence: Cadence,
     /// Back-off after errors.
     pub retry: RetryPolicy,
-    /// Longest run, milliseconds.
-    pub timeout_ms: i64,
-    /// How long its place lets it end once it was asked to, milliseconds; `None` = no longer than usual.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stop_grace_ms: Option<i64>,
+    /// Longest run.
+    #[serde(rename = "timeout_ms", with = "crate::millis")]
+    pub timeout: Duration,
+    /// How long its place lets it end once it was asked to; `None` = no longer than usual.
+    #[serde(rename = "stop_grace_ms", default, skip_serializing_if = "Option::is_none", with = "crate::millis::maybe")]
+    pub stop_grace: Option<Duration>,
 }
 
 /// Exponential back-off.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RetryPolicy {
-    /// First wait, milliseconds, at least 1.
-    pub base_ms: i64,
-    /// Longest wait, milliseconds, at least `base_ms`.
-    pub max_ms: i64,
+    /// First wait, at least a millisecond.
+    #[serde(rename = "base_ms", with = "crate::millis::positive")]
+    pub base: Duration,
+    /// Longest wait, at least `base`.
+    #[serde(rename = "max_ms", with = "crate::millis::positive")]
+    pub max: Duration,
     /// Attempts in all; `None` = no limit.
     pub max_attempts: Option<u32>,
 }
@@ -128,8 +139,9 @@ pub struct RetryPolicy {
 pub struct Window {
     /// When it opens.
     pub opens: Schedule,
-    /// How long it stays open, milliseconds.
-    pub duration_ms: i64,
+    /// How long it stays open.
+    #[serde(rename = "duration_ms", with = "crate::millis")]
+    pub duration: Duration,
 }
 
 /// A gate of the release.

@@ -6,6 +6,7 @@ use schema::status::{Decision, JobKind};
 use schema::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
+pub use crate::clock::ClockStep;
 use crate::desired::Desired;
 use crate::observation::Observation;
 use crate::state::RolledBack;
@@ -23,14 +24,16 @@ pub enum Event {
     Tick,
     /// The wall clock jumped against elapsed time; sent to whoever has a deadline that runs, and to all when it was set back.
     ClockStepped {
-        /// By so many milliseconds: ahead, or back if negative.
-        by_ms: i64,
+        /// By so much.
+        #[serde(rename = "by_ms")]
+        by: ClockStep,
     },
     /// The daemon is back, or can store things again. Sent before anything else to whoever has a deadline that runs, and to all that
     /// are ahead of the clock.
     Recovered {
-        /// By how much the wall clock jumped against elapsed time meanwhile, milliseconds; 0 where nobody knows.
-        stepped_ms: i64,
+        /// By how much the wall clock jumped against elapsed time meanwhile; by nothing where nobody knows.
+        #[serde(rename = "stepped_ms")]
+        stepped: ClockStep,
         /// Until when, by the clock of then, there was certainly a daemon that could go on.
         looked_at: Timestamp,
     },

@@ -329,8 +329,8 @@ impl CauseChain<'_> {
 
     /// What a job does that began then. Whoever runs it keeps its timeout; ours is for one that does not.
     fn runs(&self, job: &Job, began_at: Timestamp) -> String {
-        match job.timeout_ms.filter(|ms| began_at.plus_ms(*ms) <= self.now) {
-            Some(ms) => format!("is past its timeout of {} and is being stopped where it runs", duration(ms)),
+        match job.timeout.filter(|timeout| began_at.plus(*timeout) <= self.now) {
+            Some(timeout) => format!("is past its timeout of {} and is being stopped where it runs", duration(timeout)),
             None => "runs".to_owned(),
         }
     }
@@ -344,7 +344,7 @@ impl CauseChain<'_> {
             (None, _) => format!("it has no timeout and ends by itself or with `pvnctl jobs cancel {id}`"),
         };
         // From then on its deadline counts.
-        let stopped_at = job.deadline.map_or(job.decided_at, |at| at.plus_ms(-job.stop_within_ms()));
+        let stopped_at = job.deadline.map_or(job.decided_at, |at| at.minus(job.stop_within()));
         let (code, does, since) = match (&job.stop, job.started_at) {
             (Some(StopReason::Person(who)), _) => (CauseCode::JobStopping, format!("is being stopped for {who}"), stopped_at),
             (Some(StopReason::Deadline), _) => (CauseCode::JobStopping, "is being stopped, it was overdue".to_owned(), stopped_at),

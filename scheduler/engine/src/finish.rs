@@ -11,10 +11,10 @@ use crate::action::log;
 use crate::action::{Action, StopReason};
 use crate::desired::{Desired, Observe, PollPolicy};
 use crate::event::Outcome;
-use crate::limits::SHORTEST_PAUSE_MS;
+use crate::limits::SHORTEST_PAUSE;
 use crate::observation::Blame;
 use crate::observed::{ended_with, of_fetch};
-use crate::retry::{MISFIRE_POLICY, backoff_ms, next_due};
+use crate::retry::{MISFIRE_POLICY, backoff, next_due};
 use crate::state::{ApplyEnd, Finding, Job, Matched, State, had_ended};
 use crate::step::in_words;
 
@@ -96,16 +96,16 @@ impl State {
     /// When it is fetched again after this end of a fetch.
     fn next_fetch(&self, policy: &PollPolicy, missed: Option<Blame>, ended_at: Timestamp) -> Option<Timestamp> {
         let look = &self.look;
-        let wait_ms = match missed {
+        let wait = match missed {
             None | Some(Blame::Person) => None,
-            Some(Blame::Surroundings) => Some(backoff_ms(&MISFIRE_POLICY, look.misfires)),
+            Some(Blame::Surroundings) => Some(backoff(&MISFIRE_POLICY, look.misfires)),
             Some(Blame::Command) => {
                 let retry = policy.retry.as_ref().filter(|retry| retry.max_attempts.is_none_or(|most| look.failures < most));
-                retry.map(|retry| backoff_ms(retry, look.failures))
+                retry.map(|retry| backoff(retry, look.failures))
             }
         };
-        match wait_ms {
-            Some(ms) => Some(ended_at.plus_ms(ms)),
+        match wait {
+            Some(wait) => Some(ended_at.plus(wait)),
             None => {
                 let is_clean = missed.is_none() && look.finding == Finding::Clean;
                 next_due(&policy.cadence, is_clean, ended_at, self.instance, self.jobs)
@@ -203,7 +203,7 @@ impl State {
     /// Another attempt, or the end of attempts: too many, or past the grace period.
     fn retryable(&self, job: &Job, desired: &Desired, (code, said): (i32, &str), ended_at: Timestamp) -> ApplyEnd {
         let retry = &desired.apply.retry;
-        let next_at = ended_at.plus_ms(backoff_ms(retry, job.attempt));
+        let next_at = ended_at.plus(backoff(retry, job.attempt));
         if retry.max_attempts.is_some_and(|most| job.attempt >= most) {
             ApplyEnd::Failed(ended_with(&format!("{code}, which is retryable, at the last of {} attempts", job.attempt), said))
         } else if self.pursuit.chain.as_ref().is_some_and(|chain| next_at > chain.grace_until) {
@@ -229,12 +229,12 @@ impl State {
         chain.ended_at = ended_at;
         chain.fruitless = chain.fruitless.saturating_add(u32::from(!goes_on));
         chain.misfires = if matches!(end, ApplyEnd::Misfired(_)) { chain.misfires.saturating_add(1) } else { 0 };
-        let wait_ms = match end {
-            ApplyEnd::Retryable(_) => backoff_ms(&desired.apply.retry, chain.attempt),
-            ApplyEnd::Misfired(_) => backoff_ms(&MISFIRE_POLICY, chain.misfires),
-            _ => backoff_ms(&desired.apply.retry, chain.fruitless).min(desired.grace_ms).max(SHORTEST_PAUSE_MS),
+        let wait = match end {
+            ApplyEnd::Retryable(_) => backoff(&desired.apply.retry, chain.attempt),
+            ApplyEnd::Misfired(_) => backoff(&MISFIRE_POLICY, chain.misfires),
+            _ => backoff(&desired.apply.retry, chain.fruitless).min(desired.grace).max(SHORTEST_PAUSE),
         };
-        chain.again_at = ended_at.plus_ms(wait_ms);
+        chain.again_at = ended_at.plus(wait);
         if !goes_on {
             chain.again_at = chain.again_at.max(chain.grace_until);
         }
@@ -284,7 +284,7 @@ impl State {
                 self.telling.failed_at = Some(ended_at);
                 let tries = retry.max_attempts.is_none_or(|most| self.telling.failures < most);
                 if tries {
-                    Some(ended_at.plus_ms(backoff_ms(&retry, self.telling.failures)))
+                    Some(ended_at.plus(backoff(&retry, self.telling.failures)))
                 } else {
                     next_due(&cadence, steady, ended_at, self.instance, self.jobs)
                 }

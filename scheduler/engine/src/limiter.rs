@@ -11,6 +11,7 @@
 //! [`ConcurrencyLimiter::update`] with each. Every operation is O(log n).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use schema::id::{InstanceId, JobId, RuntimeName, ServiceId};
 use schema::status::JobKind;
@@ -41,7 +42,9 @@ pub const PILED_UP_PER_SECOND: i64 = 100;
 /// notices no delay.
 pub const PILED_UP_AT_ONCE: i64 = 50;
 
-const PACE_MS: i64 = 1_000 / PILED_UP_PER_SECOND;
+const PACE: Duration = Duration::from_millis(1_000 / PILED_UP_PER_SECOND.unsigned_abs());
+/// How far [`PILED_UP_AT_ONCE`] places run ahead of the pace.
+const AHEAD: Duration = Duration::from_millis(1_000 * PILED_UP_AT_ONCE.unsigned_abs() / PILED_UP_PER_SECOND.unsigned_abs());
 
 /// The lanes of all runtimes.
 #[derive(Debug)]
@@ -171,7 +174,7 @@ impl ConcurrencyLimiter {
                 continue;
             }
             if since < self.started_at {
-                self.paced_until = Some(self.paced_until.map_or(now, |until| until.max(now)).plus_ms(PACE_MS));
+                self.paced_until = Some(self.paced_until.map_or(now, |until| until.max(now)).plus(PACE));
             }
             return Some((instance, kind));
         }
@@ -283,7 +286,7 @@ impl ConcurrencyLimiter {
 
     /// When the clock is set back, what is wanted from now on is new, and the pace does not wait for the old time.
     fn take_time(&mut self, now: Timestamp) {
-        let latest = now.plus_ms(PACE_MS * (PILED_UP_AT_ONCE + 1));
+        let latest = now.plus(AHEAD).plus(PACE);
         self.paced_until = self.paced_until.map(|until| until.min(latest));
         if now < self.started_at {
             self.started_at = now;
@@ -298,7 +301,7 @@ impl ConcurrencyLimiter {
     }
 
     fn pace_opens_at(&self) -> Option<Timestamp> {
-        self.paced_until.map(|until| until.plus_ms(-PACE_MS * PILED_UP_AT_ONCE))
+        self.paced_until.map(|until| until.minus(AHEAD))
     }
 
     fn runtime(&mut self, name: &RuntimeName) -> usize {

@@ -183,7 +183,7 @@ impl State {
         self.look.silent_since.get_or_insert(heard_at);
         self.look.fresh = false;
         self.look.asked = false;
-        let why = format!("was not heard of for {}", duration(i64::try_from(fresh_for.as_millis()).unwrap_or(i64::MAX)));
+        let why = format!("was not heard of for {}", duration(fresh_for));
         let error = ObservationError { why, blame: Blame::Surroundings };
         self.missed(ObservationSource::Watch(self.watches), heard_at, error, out);
     }

@@ -8,7 +8,7 @@ use schema::time::Timestamp;
 use crate::action::Action;
 use crate::action::log;
 use crate::converge::Situation;
-use crate::limits::{LANE_PATIENCE_MS, RECOVERY_MS};
+use crate::limits::{LANE_PATIENCE, RECOVERY};
 use crate::state::{ApplyEnd, RolledBack, State, TakenBack};
 
 /// Whether a rollback that was decided is carried out.
@@ -49,17 +49,17 @@ impl State {
         let Some(desired) = self.desired.as_deref() else { return };
         let held_up = self.is_held_up(situation, now);
         let pursuit = &mut self.pursuit;
-        let deadline_ms = desired.progress_deadline_ms.filter(|_| !held_up && !pursuit.arrived && !pursuit.stuck);
-        let Some(deadline_ms) = deadline_ms else {
+        let deadline = desired.progress_deadline.filter(|_| !held_up && !pursuit.arrived && !pursuit.stuck);
+        let Some(deadline) = deadline else {
             pursuit.stuck_at = None;
             return;
         };
-        let stuck_at = *pursuit.stuck_at.get_or_insert(now.plus_ms(deadline_ms.max(1)));
+        let stuck_at = *pursuit.stuck_at.get_or_insert(now.plus(deadline));
         if stuck_at > now {
             return;
         }
         if self.cannot_look(now) {
-            self.pursuit.stuck_at = Some(now.plus_ms(deadline_ms.clamp(1, RECOVERY_MS)));
+            self.pursuit.stuck_at = Some(now.plus(deadline.min(RECOVERY)));
             return;
         }
         let pursuit = &mut self.pursuit;
@@ -84,7 +84,7 @@ impl State {
             Some((release, version)) => {
                 self.rollback_spent = true;
                 let from = desired.version.clone();
-                self.rolled_back = Some(Box::new(RolledBack { from, to: version, deadline_ms, at: now, with: None }));
+                self.rolled_back = Some(Box::new(RolledBack { from, to: version, deadline, at: now, with: None }));
                 return out.push(Action::Rollback { from: desired.release, to: release });
             }
         };
@@ -106,7 +106,7 @@ impl State {
             Situation::Deleted | Situation::NoRelease | Situation::Paused | Situation::Converged => true,
             Situation::Cancelled | Situation::Observing | Situation::Upstream(_) | Situation::Approval(_) => true,
             Situation::Rejected(_) | Situation::WindowShut(_) | Situation::Unsettled(_) => true,
-            Situation::Ready(_) => self.pursuit.ready_since.is_some_and(|since| now.since_ms(since) >= LANE_PATIENCE_MS),
+            Situation::Ready(_) => self.pursuit.ready_since.is_some_and(|since| now.since(since) >= LANE_PATIENCE),
             // It comes after the end of an apply of another one.
             Situation::Applying => {
                 self.main.as_ref().is_some_and(|job| self.desired().is_none_or(|desired| desired.release != job.release))
@@ -121,7 +121,7 @@ impl State {
     /// Whether a fetch is due that gets no place, or that the surroundings keep from starting, or a watch is silent: then nobody knows
     /// whether the release is stuck, and its time goes on until somebody could look.
     pub(crate) fn cannot_look(&self, now: Timestamp) -> bool {
-        let waits = self.wants.fetch.is_some_and(|since| now.since_ms(since) >= LANE_PATIENCE_MS);
+        let waits = self.wants.fetch.is_some_and(|since| now.since(since) >= LANE_PATIENCE);
         waits || self.look.misfires > 0
     }
 

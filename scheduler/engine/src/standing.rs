@@ -23,7 +23,7 @@ impl State {
         let final_anyway = matches!(situation, Situation::Deleted | Situation::Paused | Situation::Converged | Situation::Cancelled);
         let at_a_gate = matches!(status, Status::WaitingManualApproval | Status::WaitingPreconditions);
         if self.pursuit.stuck && !final_anyway && !at_a_gate && reason != Some(Reason::ManualApprovalRejected) {
-            let deadline = self.desired().and_then(|desired| desired.progress_deadline_ms).unwrap_or(0);
+            let deadline = self.desired().and_then(|desired| desired.progress_deadline).unwrap_or_default();
             let refused = self.pursuit.rollback_refused.as_ref().map_or_else(String::new, |why| format!(" and not taken back: {why}"));
             message = format!("not converged within the progress deadline of {}{refused}; {message}", duration(deadline));
             status = Status::Failed;

@@ -1,6 +1,8 @@
 //! A place is granted -> the job to start. And until the job is with its runner: whether it still may start. Called by
 //! the step, and by the driver at the moment in which it hands a job over.
 
+use std::time::Duration;
+
 use schema::id::{BlobId, JobId};
 use schema::log_kind::LogKind;
 use schema::status::JobKind;
@@ -10,7 +12,7 @@ use crate::action::log;
 use crate::action::{Action, StartJob};
 use crate::converge::Situation;
 use crate::desired::{Desired, Observe};
-use crate::limits::START_DEADLINE_MS;
+use crate::limits::START_DEADLINE;
 use crate::state::{ApplyAttempts, ApplyEnd, COMMANDS_KEPT, Finding, Job, State};
 
 /// What became of a start that was decided and that no runner has been handed yet.
@@ -56,7 +58,7 @@ impl State {
         // The instant, too: of two copies of a database both count on from the same number.
         let at = now.as_millis().to_le_bytes();
         let id = JobId::derive(&[self.instance.as_bytes(), kind.as_str().as_bytes(), &self.jobs.to_le_bytes(), &at]);
-        let (timeout_ms, stop_grace_ms) = time_limits(desired, kind);
+        let (timeout, stop_grace) = time_limits(desired, kind);
         let work = self.work().filter(|_| kind == JobKind::Apply);
         let mut start = StartJob {
             job: id,
@@ -66,7 +68,7 @@ impl State {
             compiled: desired.compiled,
             version: desired.version.clone(),
             decided_at: now,
-            timeout_ms,
+            timeout,
             fetch_job: work.and_then(|work| work.job),
             plan: work.and_then(|work| work.plan),
             why,
@@ -75,7 +77,7 @@ impl State {
         if kind == JobKind::Apply {
             uses = self.askers().filter_map(|asker| self.standing_approval(asker)).map(|at| self.approvals[at].id).collect();
             chain_before = self.pursuit.chain.clone().map(Box::new);
-            let chain = next_chain(self.pursuit.chain.take(), id, desired.grace_ms, now);
+            let chain = next_chain(self.pursuit.chain.take(), id, desired.grace, now);
             start.attempt = chain.attempt;
             self.pursuit.chain = Some(chain);
         }
@@ -94,9 +96,9 @@ impl State {
             started_at: None,
             waits: None,
             waits_since: None,
-            deadline: Some(now.plus_ms(timeout_ms.unwrap_or(0).max(START_DEADLINE_MS))),
-            timeout_ms,
-            stop_grace_ms,
+            deadline: Some(now.plus(timeout.unwrap_or_default().max(START_DEADLINE))),
+            timeout,
+            stop_grace,
             stop: None,
             stopped_at: None,
             chain_before,
@@ -130,12 +132,12 @@ impl State {
     }
 }
 
-/// Timeout and stop grace of a job of this kind, milliseconds, as far as the release says any.
-fn time_limits(desired: &Desired, kind: JobKind) -> (Option<i64>, Option<i64>) {
+/// Timeout and stop grace of a job of this kind, as far as the release says any.
+fn time_limits(desired: &Desired, kind: JobKind) -> (Option<Duration>, Option<Duration>) {
     match kind {
-        JobKind::Fetch => desired.observe.poll().map_or((None, None), |policy| (Some(policy.timeout_ms), policy.stop_grace_ms)),
-        JobKind::Apply => (desired.apply.timeout_ms, desired.apply.stop_grace_ms),
-        JobKind::GetInfo => desired.get_info.as_ref().map_or((None, None), |policy| (Some(policy.timeout_ms), policy.stop_grace_ms)),
+        JobKind::Fetch => desired.observe.poll().map_or((None, None), |policy| (Some(policy.timeout), policy.stop_grace)),
+        JobKind::Apply => (desired.apply.timeout, desired.apply.stop_grace),
+        JobKind::GetInfo => desired.get_info.as_ref().map_or((None, None), |policy| (Some(policy.timeout), policy.stop_grace)),
     }
 }
 
@@ -150,14 +152,14 @@ fn remember(commands: &mut Vec<BlobId>, compiled: BlobId) {
 }
 
 /// The next apply: another attempt of the same chain, or the first of a new one with a grace period of its own.
-fn next_chain(old: Option<ApplyAttempts>, job: JobId, grace_ms: i64, now: Timestamp) -> ApplyAttempts {
+fn next_chain(old: Option<ApplyAttempts>, job: JobId, grace: Duration, now: Timestamp) -> ApplyAttempts {
     let old = old.unwrap_or_else(|| ApplyAttempts::new(job, now));
     let attempt = match &old.end {
         Some(ApplyEnd::Retryable(_)) => old.attempt.saturating_add(1),
         Some(ApplyEnd::Misfired(_)) => old.attempt.max(1),
         _ => 1,
     };
-    let grace_until = if attempt == 1 { now.plus_ms(grace_ms) } else { old.grace_until };
+    let grace_until = if attempt == 1 { now.plus(grace) } else { old.grace_until };
     ApplyAttempts { job, attempt, grace_until, end: None, again_at: now, other_commands: false, ..old }
 }
 

@@ -6,6 +6,7 @@
 //! `deadline`, `until`, `again_at`) move things, and move along when the clock jumps, see `clock.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use schema::id::{ApprovalId, BlobId, ChannelName, InstanceId, JobId, ReleaseId, RuntimeName};
 use schema::output::Info;
@@ -15,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::action::StopReason;
 use crate::desired::{Desired, FetchAnswer};
-use crate::limits::CLOCKS_APART_MS;
+use crate::limits::CLOCKS_APART;
 
 mod approval;
 mod format;
@@ -195,12 +196,12 @@ pub struct Job {
     /// apply without timeout that runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
-    /// Longest run, milliseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub timeout_ms: Option<i64>,
-    /// How long its place lets it end once it was asked to, milliseconds; `None` = no longer than usual.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stop_grace_ms: Option<i64>,
+    /// Longest run.
+    #[serde(rename = "timeout_ms", default, skip_serializing_if = "Option::is_none", with = "crate::millis::maybe")]
+    pub timeout: Option<Duration>,
+    /// How long its place lets it end once it was asked to; `None` = no longer than usual.
+    #[serde(rename = "stop_grace_ms", default, skip_serializing_if = "Option::is_none", with = "crate::millis::maybe")]
+    pub stop_grace: Option<Duration>,
     /// Why it was asked to stop, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<StopReason>,
@@ -274,8 +275,9 @@ pub struct RolledBack {
     pub from: String,
     /// The version that it was taken back to.
     pub to: String,
-    /// Its `progressDeadline`, milliseconds.
-    pub deadline_ms: i64,
+    /// Its `progressDeadline`.
+    #[serde(rename = "deadline_ms", with = "crate::millis")]
+    pub deadline: Duration,
     /// When it was stuck.
     pub at: Timestamp,
     /// The release that it went back with; `None` until that is there, and where it was taken back before this was kept.
@@ -298,7 +300,7 @@ impl RolledBack {
 
 /// Whether a command that ended at this time, by the clock of its place, had ended by itself before it was asked to stop at that one.
 pub fn had_ended(ended_at: Timestamp, stopped_at: Timestamp) -> bool {
-    ended_at.plus_ms(CLOCKS_APART_MS) <= stopped_at
+    ended_at.plus(CLOCKS_APART) <= stopped_at
 }
 
 impl Job {

@@ -1,6 +1,8 @@
 //! One event, one instance: what it is afterwards and what is to be done. Events change facts; what follows from the
 //! facts is settled in one place, the same for every event, so that a lost event costs time and never truth.
 
+use std::time::Duration;
+
 use schema::id::JobId;
 use schema::log_kind::LogKind;
 use schema::status::JobKind;
@@ -10,7 +12,7 @@ use crate::action::{Action, StopReason, log};
 use crate::converge::Situation;
 use crate::desired::Observe;
 use crate::event::{Event, Outcome, Wait};
-use crate::limits::{LANE_PATIENCE_MS, LINGERING_FETCHES, OVERTIME_MS};
+use crate::limits::{LANE_PATIENCE, LINGERING_FETCHES, OVERTIME};
 use crate::state::{ApplyEnd, Converged, Job, SlotRequests, State};
 
 /// Takes one event into account. Total and deterministic; every event in every state has an answer.
@@ -20,8 +22,8 @@ use crate::state::{ApplyEnd, Converged, Job, SlotRequests, State};
 pub fn step(mut state: State, event: Event, now: Timestamp) -> (State, Vec<Action>) {
     let mut out = Vec::new();
     match event {
-        Event::ClockStepped { by_ms } => state.clock_stepped(by_ms),
-        Event::Recovered { stepped_ms, looked_at } => state.clock_stepped_unseen(stepped_ms, looked_at, now),
+        Event::ClockStepped { by } => state.clock_stepped(by),
+        Event::Recovered { stepped, looked_at } => state.clock_stepped_unseen(stepped, looked_at, now),
         _ => {}
     }
     let now = state.take_time(now);
@@ -68,7 +70,7 @@ pub fn next_wake(state: &State) -> Option<Timestamp> {
     let telling = state.telling.due.filter(|_| state.side.is_none() && !state.deleted);
     let applying = state.applying();
     let again = state.pursuit.chain.as_ref().filter(|_| !applying).map(|chain| chain.again_at);
-    let patience = state.lacks_place_since(state.seen_at).map(|since| since.plus_ms(LANE_PATIENCE_MS));
+    let patience = state.lacks_place_since(state.seen_at).map(|since| since.plus(LANE_PATIENCE));
     let expiry = state.approvals.iter().filter(|approval| !approval.over).filter_map(|approval| approval.expires_at);
     let plans = [look, silence, telling, again, patience, state.pursuit.window_at, state.pursuit.stuck_at];
     plans.into_iter().flatten().chain(jobs).chain(expiry).filter(|at| *at > state.seen_at).min()
@@ -102,11 +104,11 @@ impl State {
                 job.ask_to_stop(StopReason::Deadline, now);
                 out.push(Action::Stop { job: job.id, why: StopReason::Deadline });
             } else {
-                silent = silent.or(Some((job.id, job.stop_within_ms())));
+                silent = silent.or(Some((job.id, job.stop_within())));
             }
         }
-        let Some((id, within_ms)) = silent else { return };
-        let why = format!("it was stopped and nothing was heard of it for {}", duration(within_ms));
+        let Some((id, within)) = silent else { return };
+        let why = format!("it was stopped and nothing was heard of it for {}", duration(within));
         self.finish(id, Outcome::Unknown { why, gone: false }, now, out);
         // The other slot may be overdue as well; there are two, so this ends.
         self.enforce_deadlines(now, out);
@@ -238,7 +240,7 @@ impl State {
     }
 
     fn started(&mut self, id: JobId, at: Timestamp, now: Timestamp) {
-        let grace_ms = self.desired.as_deref().map(|desired| desired.grace_ms);
+        let grace = self.desired.as_deref().map(|desired| desired.grace);
         let Some(job) = [&mut self.main, &mut self.side].into_iter().flatten().find(|job| job.id == id) else { return };
         if job.started_at.is_some() {
             return;
@@ -249,11 +251,11 @@ impl State {
         (job.waits, job.waits_since) = (None, None);
         if job.stop.is_none() {
             // From when it is told: the wall clock may have jumped since it started, and its wrapper keeps the exact time.
-            job.deadline = job.timeout_ms.map(|ms| now.plus_ms(ms).plus_ms(OVERTIME_MS));
+            job.deadline = job.timeout.map(|timeout| now.plus(timeout).plus(OVERTIME));
         }
         let Some(chain) = self.pursuit.chain.as_mut().filter(|chain| chain.job == id) else { return };
-        if let Some(ms) = grace_ms.filter(|_| chain.attempt == 1) {
-            chain.grace_until = at.plus_ms(ms);
+        if let Some(grace) = grace.filter(|_| chain.attempt == 1) {
+            chain.grace_until = at.plus(grace);
         }
     }
 
@@ -298,7 +300,7 @@ impl Job {
     fn ask_to_stop(&mut self, why: StopReason, now: Timestamp) {
         if self.stop.replace(why).is_none() {
             self.stopped_at = Some(now);
-            self.deadline = Some(now.plus_ms(self.stop_within_ms()));
+            self.deadline = Some(now.plus(self.stop_within()));
         }
     }
 }
@@ -317,8 +319,8 @@ pub(crate) fn in_words(end: &ApplyEnd) -> String {
 }
 
 /// A duration as people write it: `1h30m`, `45s`, `1.5s`.
-pub(crate) fn duration(ms: i64) -> String {
-    let ms = ms.max(0);
+pub(crate) fn duration(span: Duration) -> String {
+    let ms = span.as_millis();
     let (hours, minutes, seconds, rest) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1_000 % 60, ms % 1_000);
     let mut text = String::new();
     for (count, unit) in [(hours, "h"), (minutes, "m")] {

@@ -2,11 +2,11 @@
 //! names when configs are applied (no values yet) and compiles when a release is made. Called by `check` and by `super::compile`.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use config::{CustomRuntime, ParameterValue, PerReleaseChannel, Runtime, RuntimeKind, Service, builtins};
 use engine::desired::{ApplyPolicy, Desired, InfoPolicy, Observe, PollPolicy};
 use schema::id::BlobId;
-use schema::schedule::Duration;
 
 use super::channels::{self, Channel, RuntimeConnection};
 use super::commands::{EnvLayer, Maker, render_text};
@@ -85,12 +85,11 @@ impl<'a> ServiceInChannel<'a> {
         };
         // What their Pods let them have, only the rendered commands say.
         let observe = match fetch {
-            Some(fetch) => Observe::Poll(PollPolicy { stop_grace_ms: commands.fetch.as_ref().and_then(Command::stop_grace_ms), ..fetch }),
+            Some(fetch) => Observe::Poll(PollPolicy { stop_grace: commands.fetch.as_ref().and_then(Command::stop_grace), ..fetch }),
             None => Observe::Never,
         };
-        let apply = ApplyPolicy { stop_grace_ms: commands.apply.stop_grace_ms(), ..apply };
-        let get_info =
-            get_info.map(|info| InfoPolicy { stop_grace_ms: commands.get_info.as_ref().and_then(Command::stop_grace_ms), ..info });
+        let apply = ApplyPolicy { stop_grace: commands.apply.stop_grace(), ..apply };
+        let get_info = get_info.map(|info| InfoPolicy { stop_grace: commands.get_info.as_ref().and_then(Command::stop_grace), ..info });
         let custom = custom.map(|(custom, _)| custom);
         let compiled = BlobId::of(&serde_json::to_vec(&commands).expect("commands are plain data"));
         let desired = Desired {
@@ -105,10 +104,10 @@ impl<'a> ServiceInChannel<'a> {
             get_info,
             gates: self.channel.gates.clone(),
             require_approval_before_apply: custom.is_some_and(|custom| custom.require_approval_before_apply),
-            approval_timeout_ms: custom.and_then(|custom| custom.approval_timeout).map(Duration::as_ms),
-            grace_ms: policy::grace_ms(custom),
+            approval_timeout: custom.and_then(|custom| custom.approval_timeout).map(Duration::from),
+            grace: policy::grace(custom),
             apply_id,
-            progress_deadline_ms: self.service.progress_deadline.map(Duration::as_ms),
+            progress_deadline: self.service.progress_deadline.map(Duration::from),
             auto_rollback: self.service.auto_rollback.as_ref().is_some_and(|rollback| !rollback.disabled),
             // What a channel had before, and what became of the others, the driver knows.
             stable_before: false,

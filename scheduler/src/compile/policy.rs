@@ -1,60 +1,56 @@
 //! The times, limits and retries of a custom runtime, with every default of the config's reference filled in. Called by
 //! `instance`.
 
+use std::time::Duration;
+
 use config;
 use engine::desired::{ApplyPolicy, Cadence, FetchAnswer, InfoPolicy, PollPolicy, RetryPolicy, Window};
-use schema::schedule::{Duration, Schedule};
+use schema::schedule::{self, Schedule};
 
 use super::problem::{DocumentField, Problems};
 
-/// `pollInterval` of fetch, milliseconds.
-const FETCH_POLL_MS: i64 = 30_000;
-/// `steadyStatePollInterval` of fetch, milliseconds.
-const FETCH_STEADY_MS: i64 = 300_000;
-/// `pollInterval` of getInfo, milliseconds.
-const INFO_POLL_MS: i64 = 300_000;
-/// `timeout` of fetch and getInfo, milliseconds.
-const LOOK_TIMEOUT_MS: i64 = 600_000;
-/// `convergenceGracePeriod`, milliseconds.
-const GRACE_MS: i64 = 600_000;
-/// First and longest wait of fetch's and getInfo's `retryPolicy`, milliseconds.
-const LOOK_RETRY_MS: (i64, i64) = (30_000, 600_000);
-/// First and longest wait of apply's `retryPolicy`, milliseconds.
-const APPLY_RETRY_MS: (i64, i64) = (30_000, 300_000);
+/// `pollInterval` of fetch.
+const FETCH_POLL: Duration = Duration::from_secs(30);
+/// `steadyStatePollInterval` of fetch.
+const FETCH_STEADY: Duration = Duration::from_secs(300);
+/// `pollInterval` of getInfo.
+const INFO_POLL: Duration = Duration::from_secs(300);
+/// `timeout` of fetch and getInfo.
+const LOOK_TIMEOUT: Duration = Duration::from_secs(600);
+/// `convergenceGracePeriod`.
+const GRACE: Duration = Duration::from_secs(600);
+/// First and longest wait of fetch's and getInfo's `retryPolicy`.
+const LOOK_RETRY: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(600));
+/// First and longest wait of apply's `retryPolicy`.
+const APPLY_RETRY: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(300));
 
-fn ms(duration: Option<Duration>, default_ms: i64) -> i64 {
-    duration.map_or(default_ms, Duration::as_ms)
+fn span(given: Option<schedule::Duration>, default: Duration) -> Duration {
+    given.map_or(default, Duration::from)
 }
 
 /// `convergenceGracePeriod`.
-pub(super) fn grace_ms(custom: Option<&config::CustomRuntime>) -> i64 {
-    ms(custom.and_then(|custom| custom.convergence_grace_period), GRACE_MS)
+pub(super) fn grace(custom: Option<&config::CustomRuntime>) -> Duration {
+    span(custom.and_then(|custom| custom.convergence_grace_period), GRACE)
 }
 
 /// How to apply on a `fake` runtime.
 pub(super) fn apply_of_fake() -> ApplyPolicy {
-    ApplyPolicy {
-        retryable_exit_codes: Vec::new(),
-        retry: retry(None, APPLY_RETRY_MS),
-        window: None,
-        timeout_ms: None,
-        stop_grace_ms: None,
-    }
+    ApplyPolicy { retryable_exit_codes: Vec::new(), retry: retry(None, APPLY_RETRY), window: None, timeout: None, stop_grace: None }
 }
 
 /// How to poll; `None` when something is wrong with a schedule.
 pub(super) fn fetch(fetch: &config::FetchCommand, place: &DocumentField, problems: &mut Problems) -> Option<PollPolicy> {
-    let poll_ms = ms(fetch.poll_interval, FETCH_POLL_MS);
-    let steady_ms = ms(fetch.steady_state_poll_interval, FETCH_STEADY_MS);
+    let poll = span(fetch.poll_interval, FETCH_POLL);
+    let steady = span(fetch.steady_state_poll_interval, FETCH_STEADY);
     Some(PollPolicy {
         mode: match fetch.fetch_mode {
             config::FetchMode::ExitCode => FetchAnswer::ExitCode,
             config::FetchMode::StructuredOutput => FetchAnswer::StructuredOutput,
         },
-        cadence: cadence(fetch.poll_schedule.as_deref(), fetch.timezone.as_deref(), (poll_ms, steady_ms), place, problems)?,
-        retry: fetch.retry_policy.as_ref().map(|policy| retry(Some(policy), LOOK_RETRY_MS)),
-        timeout_ms: ms(fetch.timeout, LOOK_TIMEOUT_MS),
-        stop_grace_ms: None,
+        cadence: cadence(fetch.poll_schedule.as_deref(), fetch.timezone.as_deref(), (poll, steady), place, problems)?,
+        retry: fetch.retry_policy.as_ref().map(|policy| retry(Some(policy), LOOK_RETRY)),
+        timeout: span(fetch.timeout, LOOK_TIMEOUT),
+        stop_grace: None,
     })
 }
 
@@ -68,39 +64,39 @@ pub(super) fn apply(apply: &config::ApplyCommand, place: &DocumentField, problem
         Some(window) => {
             let place = place.field("window").field("schedule");
             let opens = schedule(&window.schedule, window.timezone.as_deref(), &place, problems)?;
-            Some(Window { opens, duration_ms: window.duration.as_ms() })
+            Some(Window { opens, duration: window.duration.into() })
         }
     };
     Some(ApplyPolicy {
         retryable_exit_codes,
-        retry: retry(apply.retry_policy.as_ref(), APPLY_RETRY_MS),
+        retry: retry(apply.retry_policy.as_ref(), APPLY_RETRY),
         window,
-        timeout_ms: apply.timeout.map(Duration::as_ms),
-        stop_grace_ms: None,
+        timeout: apply.timeout.map(Duration::from),
+        stop_grace: None,
     })
 }
 
 /// How to inform; `None` when something is wrong with its schedule.
 pub(super) fn get_info(info: &config::GetInfoCommand, place: &DocumentField, problems: &mut Problems) -> Option<InfoPolicy> {
-    let poll_ms = ms(info.poll_interval, INFO_POLL_MS);
+    let poll = span(info.poll_interval, INFO_POLL);
     Some(InfoPolicy {
-        cadence: cadence(info.poll_schedule.as_deref(), info.timezone.as_deref(), (poll_ms, poll_ms), place, problems)?,
-        retry: retry(info.retry_policy.as_ref(), LOOK_RETRY_MS),
-        timeout_ms: ms(info.timeout, LOOK_TIMEOUT_MS),
-        stop_grace_ms: None,
+        cadence: cadence(info.poll_schedule.as_deref(), info.timezone.as_deref(), (poll, poll), place, problems)?,
+        retry: retry(info.retry_policy.as_ref(), LOOK_RETRY),
+        timeout: span(info.timeout, LOOK_TIMEOUT),
+        stop_grace: None,
     })
 }
 
 fn cadence(
     cron: Option<&str>,
     zone: Option<&str>,
-    (poll_ms, steady_ms): (i64, i64),
+    (poll, steady): (Duration, Duration),
     place: &DocumentField,
     problems: &mut Problems,
 ) -> Option<Cadence> {
     match cron {
         Some(cron) => schedule(cron, zone, &place.field("pollSchedule"), problems).map(Cadence::Cron),
-        None => Some(Cadence::Interval { poll_ms, steady_ms }),
+        None => Some(Cadence::Interval { poll, steady }),
     }
 }
 
@@ -115,13 +111,13 @@ fn schedule(cron: &str, zone: Option<&str>, place: &DocumentField, problems: &mu
 }
 
 /// A policy with its defaults; the longest wait is never shorter than the first.
-fn retry(policy: Option<&config::RetryPolicy>, (base_ms, max_ms): (i64, i64)) -> RetryPolicy {
+fn retry(policy: Option<&config::RetryPolicy>, (base, max): (Duration, Duration)) -> RetryPolicy {
     let given_max = policy.and_then(|policy| policy.max_interval);
-    let base_ms = match policy.and_then(|policy| policy.base_interval) {
-        Some(base) => base.as_ms(),
+    let base = match policy.and_then(|policy| policy.base_interval) {
+        Some(base) => base.into(),
         // Only a short `maxInterval` is given: it holds from the first wait on.
-        None => base_ms.min(ms(given_max, base_ms)),
+        None => base.min(span(given_max, base)),
     };
     let max_attempts = policy.and_then(|policy| policy.max_attempts).and_then(|attempts| u32::try_from(attempts).ok()).filter(|&n| n > 0);
-    RetryPolicy { base_ms, max_ms: ms(given_max, max_ms).max(base_ms), max_attempts }
+    RetryPolicy { base, max: span(given_max, max).max(base), max_attempts }
 }

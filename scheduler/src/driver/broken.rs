@@ -365,7 +365,7 @@ impl DriverLoop {
                         runtime: job.runtime.clone(),
                         decided_at: job.created_at,
                         started_at: job.started_at,
-                        timeout_ms: start.timeout_ms,
+                        timeout: start.timeout,
                     });
                 }
                 _ => others.push(job.id),

@@ -1,9 +1,11 @@
 //! Dry runs: one command of one instance, asked for by a person. They are jobs as others are, with deadlines of their own
 //! here (P3), because no state of the engine knows of them.
 
+use std::time::Duration;
+
 use engine::action::{StartJob, StopReason};
 use engine::desired::Desired;
-use engine::limits::{OVERTIME_MS, RECOVERY_MS, START_DEADLINE_MS, STOP_DEADLINE_MS};
+use engine::limits::{OVERTIME, RECOVERY, START_DEADLINE, STOP_DEADLINE};
 use schema::id::{InstanceId, JobId};
 use schema::log_kind::LogKind;
 use schema::status::{JobKind, JobStatus};
@@ -20,15 +22,15 @@ use crate::store::JobRow;
 const ONCE_LIMIT: usize = 8;
 
 /// Longest dry run of a command whose policy names no timeout: the default of fetch, 10 minutes.
-const ONCE_TIMEOUT_MS: i64 = 600_000;
+const ONCE_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// How long until the next deadline of a dry run, milliseconds: for its start, its end, or its end after a stop.
-fn patience_ms(row: &JobRow) -> i64 {
-    let timeout_ms = row.start.as_ref().and_then(|start| start.timeout_ms).unwrap_or(ONCE_TIMEOUT_MS);
+/// How long until the next deadline of a dry run: for its start, its end, or its end after a stop.
+fn patience(row: &JobRow) -> Duration {
+    let timeout = row.start.as_ref().and_then(|start| start.timeout).unwrap_or(ONCE_TIMEOUT);
     match (&row.stop, row.started_at) {
-        (Some(_), _) => STOP_DEADLINE_MS,
-        (None, Some(_)) => timeout_ms.saturating_add(OVERTIME_MS),
-        (None, None) => timeout_ms.max(START_DEADLINE_MS),
+        (Some(_), _) => STOP_DEADLINE,
+        (None, Some(_)) => timeout.saturating_add(OVERTIME),
+        (None, None) => timeout.max(START_DEADLINE),
     }
 }
 
@@ -47,15 +49,20 @@ impl DriverLoop {
     /// A dry run began, goes on or was stopped: from now on it has so much time.
     pub(super) fn time_once(&mut self, job: JobId) {
         let row = self.world.jobs.get(&job).filter(|row| row.once && row.ended_at.is_none());
-        match row.map(patience_ms) {
-            Some(ms) => drop(self.once_until.insert(job, self.clock.read().steady_ms.saturating_add(ms))),
+        match row.map(patience) {
+            Some(patience) => drop(self.once_until.insert(job, self.once_after(patience))),
             None => drop(self.once_until.remove(&job)),
         }
     }
 
+    /// When so much time has passed, by the steady clock.
+    fn once_after(&self, span: Duration) -> i64 {
+        self.clock.read().steady_ms.saturating_add(i64::try_from(span.as_millis()).unwrap_or(i64::MAX))
+    }
+
     /// While nothing could be stored no end of a dry run was heard of: there is time for that before a deadline ends it.
     pub(super) fn listen_to_once(&mut self) {
-        let soonest = self.clock.read().steady_ms.saturating_add(RECOVERY_MS);
+        let soonest = self.once_after(RECOVERY);
         self.once_until.values_mut().for_each(|until| *until = (*until).max(soonest));
     }
 
@@ -114,14 +121,14 @@ impl DriverLoop {
         let desired = kept.state.desired().ok_or_else(|| {
             Refusal::Conflict(format!("{label} has no release yet, so there is no command to run; make one with `pvnctl services push`"))
         })?;
-        let timeout_ms = match kind {
-            JobKind::Fetch => desired.observe.poll().map(|policy| policy.timeout_ms),
-            JobKind::GetInfo => desired.get_info.as_ref().map(|policy| policy.timeout_ms),
+        let timeout = match kind {
+            JobKind::Fetch => desired.observe.poll().map(|policy| policy.timeout),
+            JobKind::GetInfo => desired.get_info.as_ref().map(|policy| policy.timeout),
             JobKind::Apply => {
                 return Err(Refusal::Invalid("apply changes the world and cannot be run dry; run fetch or getInfo".to_owned()));
             }
         };
-        let Some(timeout_ms) = timeout_ms else {
+        let Some(timeout) = timeout else {
             return Err(Refusal::Conflict(no_command(desired, kind, &label)));
         };
         if self.world.jobs.values().filter(|job| job.once && job.ended_at.is_none()).count() >= ONCE_LIMIT {
@@ -136,7 +143,7 @@ impl DriverLoop {
             compiled: desired.compiled,
             version: desired.version.clone(),
             decided_at: batch.now,
-            timeout_ms: Some(if timeout_ms > 0 { timeout_ms } else { ONCE_TIMEOUT_MS }),
+            timeout: Some(if timeout.is_zero() { ONCE_TIMEOUT } else { timeout }),
             fetch_job: None,
             plan: None,
             why: format!("dry run asked for by {}", caller.who),

@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
-use engine::event::Event;
-use engine::limits::CLOCK_SLACK_MS;
+use engine::event::{ClockStep, Event};
+use engine::limits::CLOCK_SLACK;
 use schema::time::Timestamp;
 use tokio::time::Instant;
 
@@ -36,6 +36,11 @@ pub(super) struct Steps {
     looked_at: Timestamp,
     /// When that is noted next.
     pub(super) look_noted: Instant,
+}
+
+/// What is no jump.
+fn slack_ms() -> u64 {
+    u64::try_from(CLOCK_SLACK.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn offset_ms(reading: ClockReading) -> i64 {
@@ -82,7 +87,7 @@ impl DriverLoop {
     /// once it is stored.
     pub(super) fn tell_steps(&mut self, batch: &mut Batch, reading: ClockReading) -> i64 {
         let by_ms = offset_ms(reading).saturating_sub(self.steps.offset_ms);
-        let jumped = by_ms.saturating_abs() > CLOCK_SLACK_MS;
+        let jumped = by_ms.unsigned_abs() > slack_ms();
         let by_ms = if jumped { by_ms } else { 0 };
         if jumped {
             tracing::warn!(by_ms, "the wall clock jumped; deadlines of what runs follow elapsed time");
@@ -93,17 +98,18 @@ impl DriverLoop {
         };
         // As one event: by the time of the second, deadlines would count from the clock as it is now already.
         if let Some(stepped_ms) = self.steps.while_down_ms {
-            let (now, stepped_ms, looked_at) = (batch.now, stepped_ms.saturating_add(by_ms), self.steps.looked_at);
-            self.tell_all(batch, &Event::Recovered { stepped_ms, looked_at }, |state| {
-                state.follows_elapsed_time() || state.seen_at() > now
-            });
+            let stepped = ClockStep::from_millis(stepped_ms.saturating_add(by_ms));
+            let (now, looked_at) = (batch.now, self.steps.looked_at);
+            self.tell_all(batch, &Event::Recovered { stepped, looked_at }, |state| state.follows_elapsed_time() || state.seen_at() > now);
         } else if let Some(looked_at) = no_store_since {
             // Of what has ended meanwhile the runners tell only by and by.
-            let event = Event::Recovered { stepped_ms: by_ms, looked_at };
+            let event = Event::Recovered { stepped: ClockStep::from_millis(by_ms), looked_at };
             self.tell_all(batch, &event, |state| state.follows_elapsed_time() || by_ms < 0);
             self.listen_to_once();
         } else if jumped {
-            self.tell_all(batch, &Event::ClockStepped { by_ms }, |state| by_ms < 0 || state.follows_elapsed_time());
+            self.tell_all(batch, &Event::ClockStepped { by: ClockStep::from_millis(by_ms) }, |state| {
+                by_ms < 0 || state.follows_elapsed_time()
+            });
         }
         if self.steps.look_noted <= Instant::now() {
             self.steps.look_noted = Instant::now() + LOOKED_EVERY;
@@ -113,11 +119,7 @@ impl DriverLoop {
         }
         if (jumped || self.steps.while_down_ms.is_some())
             && let Some((boot, ms)) = note(&self.clock)
-            && self
-                .steps
-                .noted
-                .as_ref()
-                .is_none_or(|(before, then_ms)| *before != boot || then_ms.abs_diff(ms) > CLOCK_SLACK_MS.unsigned_abs())
+            && self.steps.noted.as_ref().is_none_or(|(before, then_ms)| *before != boot || then_ms.abs_diff(ms) > slack_ms())
         {
             batch.changes.push(Change::Meta(META, format!("{boot} {ms}")));
             self.steps.noted = Some((boot, ms));

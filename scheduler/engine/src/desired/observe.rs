@@ -31,11 +31,12 @@ pub struct PollPolicy {
     pub cadence: Cadence,
     /// Back-off after errors; `None` = the poll interval.
     pub retry: Option<RetryPolicy>,
-    /// Longest run, milliseconds.
-    pub timeout_ms: i64,
-    /// How long its place lets it end once it was asked to, milliseconds; `None` = no longer than usual.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stop_grace_ms: Option<i64>,
+    /// Longest run.
+    #[serde(rename = "timeout_ms", with = "crate::millis")]
+    pub timeout: Duration,
+    /// How long its place lets it end once it was asked to; `None` = no longer than usual.
+    #[serde(rename = "stop_grace_ms", default, skip_serializing_if = "Option::is_none", with = "crate::millis::maybe")]
+    pub stop_grace: Option<Duration>,
 }
 
 /// What is expected of a watch.
@@ -101,8 +102,8 @@ impl<'de> Deserialize<'de> for Observe {
             mode: row.mode.ok_or_else(|| D::Error::missing_field("mode"))?,
             cadence: row.cadence.ok_or_else(|| D::Error::missing_field("cadence"))?,
             retry: row.retry,
-            timeout_ms: row.timeout_ms.ok_or_else(|| D::Error::missing_field("timeout_ms"))?,
-            stop_grace_ms: row.stop_grace_ms,
+            timeout: row.timeout.ok_or_else(|| D::Error::missing_field("timeout_ms"))?,
+            stop_grace: row.stop_grace,
         }))
     }
 }
@@ -120,8 +121,10 @@ struct ObserveRow {
     mode: Option<FetchAnswer>,
     cadence: Option<Cadence>,
     retry: Option<RetryPolicy>,
-    timeout_ms: Option<i64>,
-    stop_grace_ms: Option<i64>,
+    #[serde(rename = "timeout_ms", default, with = "crate::millis::maybe")]
+    timeout: Option<Duration>,
+    #[serde(rename = "stop_grace_ms", default, with = "crate::millis::maybe")]
+    stop_grace: Option<Duration>,
 }
 
 #[cfg(test)]
@@ -135,13 +138,13 @@ mod tests {
 
     #[test]
     fn what_versions_of_before_wrote_is_read_and_written_as_it_was() {
-        let retry = RetryPolicy { base_ms: 1_000, max_ms: 2_000, max_attempts: Some(3) };
+        let retry = RetryPolicy { base: Duration::from_secs(1), max: Duration::from_secs(2), max_attempts: Some(3) };
         let poll = PollPolicy {
             mode: FetchAnswer::ExitCode,
-            cadence: Cadence::Interval { poll_ms: 30_000, steady_ms: 300_000 },
+            cadence: Cadence::Interval { poll: Duration::from_secs(30), steady: Duration::from_secs(300) },
             retry: None,
-            timeout_ms: 600_000,
-            stop_grace_ms: None,
+            timeout: Duration::from_secs(600),
+            stop_grace: None,
         };
         check(
             r#"{"mode":"ExitCode","cadence":{"Interval":{"poll_ms":30000,"steady_ms":300000}},"retry":null,"timeout_ms":600000}"#,
@@ -152,7 +155,12 @@ mod tests {
                 r#"{"mode":"StructuredOutput","cadence":{"Interval":{"poll_ms":30000,"steady_ms":300000}},"#,
                 r#""retry":{"base_ms":1000,"max_ms":2000,"max_attempts":3},"timeout_ms":600000,"stop_grace_ms":45000}"#
             ),
-            &Observe::Poll(PollPolicy { mode: FetchAnswer::StructuredOutput, retry: Some(retry), stop_grace_ms: Some(45_000), ..poll }),
+            &Observe::Poll(PollPolicy {
+                mode: FetchAnswer::StructuredOutput,
+                retry: Some(retry),
+                stop_grace: Some(Duration::from_secs(45)),
+                ..poll
+            }),
         );
         check("null", &Observe::Never);
         check(r#"{"watch":{"fresh_for_ms":90000}}"#, &Observe::Watch(WatchPolicy { fresh_for: Duration::from_secs(90) }));

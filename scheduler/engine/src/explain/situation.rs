@@ -25,7 +25,7 @@ impl CauseChain<'_> {
     fn release(&mut self, situation: &Situation) {
         let state = self.state;
         if state.pursuit.stuck {
-            let deadline = state.desired().and_then(|desired| desired.progress_deadline_ms).unwrap_or(0);
+            let deadline = state.desired().and_then(|desired| desired.progress_deadline).unwrap_or_default();
             let text = format!(
                 "{} did not converge within its progress deadline of {}; that ends once it does, which is still tried unless the rest \
                  says otherwise, or by a new release, `pvnctl services rollback`, or `pvnctl services retry`",
@@ -42,7 +42,7 @@ impl CauseChain<'_> {
                 "{} did not converge within its progress deadline of {}, so autoRollback took the channel back to {}; \
                  a new release ends that",
                 back.from,
-                duration(back.deadline_ms),
+                duration(back.deadline),
                 back.to
             );
             self.say(CauseCode::RolledBack, text, Some(back.at), None);
@@ -246,7 +246,7 @@ impl CauseChain<'_> {
             Some(back) => format!(
                 "channel `{channel}` {at}: {version} did not converge there within its progress deadline of {}, and \
                  autoRollback took it back at {}; ends with a new release that converges there{}",
-                duration(back.deadline_ms),
+                duration(back.deadline),
                 back.at,
                 self.past_what_was_taken_back(channel),
             ),

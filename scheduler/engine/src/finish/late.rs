@@ -16,8 +16,8 @@ pub(crate) fn ended_at(job: &Job, outcome: &Outcome, now: Timestamp) -> Timestam
 
 /// A command that ran past its time.
 pub(crate) fn timed_out(job: &Job) -> String {
-    match job.timeout_ms {
-        Some(ms) => format!("did not end within its timeout of {} and was stopped", duration(ms)),
+    match job.timeout {
+        Some(timeout) => format!("did not end within its timeout of {} and was stopped", duration(timeout)),
         None => "was stopped at its deadline".to_owned(),
     }
 }

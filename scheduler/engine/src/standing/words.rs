@@ -7,7 +7,7 @@ use schema::time::Timestamp;
 use super::stops_once_more;
 use crate::approve::name_of;
 use crate::converge::Situation;
-use crate::limits::LANE_PATIENCE_MS;
+use crate::limits::LANE_PATIENCE;
 use crate::state::{ApplyAttempts, ApplyEnd, Finding, Job, State};
 use crate::step::in_words;
 
@@ -286,7 +286,7 @@ impl State {
     /// All gates are open; after a moment without a place people are told that a limit is full.
     fn ready_in_words(&self, now: Timestamp, reason: Option<Reason>, what: &str) -> InWords {
         let told = self.standing.reason == Some(Reason::ConcurrencyLimitExceeded);
-        let waited = self.lacks_place_since(now).is_some_and(|since| now.since_ms(since) >= LANE_PATIENCE_MS);
+        let waited = self.lacks_place_since(now).is_some_and(|since| now.since(since) >= LANE_PATIENCE);
         let runtime = self.desired().map_or("", |desired| desired.runtime.as_str());
         let fetch =
             self.main.as_deref().map(|job| format!("once {} {}, which is under way, has ended and found nothing else", job.kind, job.id));

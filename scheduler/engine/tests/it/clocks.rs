@@ -1,7 +1,9 @@
 //! Clocks that are set while jobs run (rule 13), and schedules that run out.
 
+use std::time::Duration;
+
 use engine::desired::{Cadence, Desired, Observe};
-use engine::event::{Event, Outcome};
+use engine::event::{ClockStep, Event, Outcome};
 use engine::state::State;
 use schema::schedule::Schedule;
 
@@ -9,14 +11,14 @@ use crate::scenario::{Apply, Fetch, Scenario, exit_code, poll_of};
 
 fn with_timeout(seconds: i64) -> Desired {
     let mut desired = exit_code();
-    desired.apply.timeout_ms = Some(seconds * 1_000);
+    desired.apply.timeout = Some(Duration::from_secs(seconds.unsigned_abs()));
     desired
 }
 
 /// The wall clock jumps by so many seconds, and the driver tells.
 fn jump(it: &mut Scenario, seconds: i64) {
     it.now = it.now.plus_ms(seconds * 1_000);
-    it.send(Event::ClockStepped { by_ms: seconds * 1_000 });
+    it.send(Event::ClockStepped { by: ClockStep::from_millis(seconds * 1_000) });
 }
 
 #[test]
@@ -56,7 +58,7 @@ fn rule_13_what_ended_while_the_daemon_was_down_is_heard_before_its_deadline_cou
     it.begins(apply.job);
     let looked_at = it.now;
     it.now = it.now.plus_ms(7_200_000);
-    assert_eq!(it.send(Event::Recovered { stepped_ms: 0, looked_at }), []);
+    assert_eq!(it.send(Event::Recovered { stepped: ClockStep::default(), looked_at }), []);
     let outcome = it.exited(0, Default::default());
     it.ends(apply.job, outcome);
     it.is("CONVERGING RUNTIME_OBJECT_APPLY_NEEDED");
@@ -88,7 +90,7 @@ fn after_a_late_stop(desired: &Desired, by_person: bool, code: i32, seconds_befo
 
 #[test]
 fn rule_13_what_had_ended_before_it_was_asked_to_stop_is_what_it_is_however_late_that_is_heard() {
-    let looks = Desired { grace_ms: 3_600_000, ..with_timeout(600) };
+    let looks = Desired { grace: Duration::from_secs(3_600), ..with_timeout(600) };
     let alone = Desired { observe: Observe::Never, ..looks.clone() };
     for by_person in [false, true] {
         assert_eq!(after_a_late_stop(&alone, by_person, 0, 60), "CONVERGED");
@@ -110,7 +112,7 @@ fn rule_13_a_machine_that_tells_nonsense_of_its_clock_gives_no_job_more_time() {
     let apply = it.start(Apply);
     it.begins(apply.job);
     let looked_at = it.now;
-    it.send(Event::Recovered { stepped_ms: 864_000_000, looked_at });
+    it.send(Event::Recovered { stepped: ClockStep::from_millis(864_000_000), looked_at });
     it.until(661);
     assert_eq!(it.stops().len(), 1);
 }
@@ -121,7 +123,7 @@ fn rule_17_a_clock_set_back_over_a_restart_does_not_stop_polling() {
     it.run(Fetch, 0);
     let looked_at = it.now;
     it.now = it.now.plus_ms(-86_400_000);
-    it.send(Event::Recovered { stepped_ms: 0, looked_at });
+    it.send(Event::Recovered { stepped: ClockStep::default(), looked_at });
     it.until(-86_400 + 331);
     assert!(it.wants(Fetch), "in steady state it looks every 300 s and a tenth at most");
 }
@@ -130,7 +132,7 @@ fn rule_17_a_clock_set_back_over_a_restart_does_not_stop_polling() {
 fn a_schedule_that_has_run_out_and_commands_that_fail_leave_a_way_out() {
     let mut desired = with_timeout(60);
     poll_of(&mut desired).cadence = Cadence::Cron(Schedule::parse("0 0 9 1 1 * 2020", None).unwrap());
-    desired.grace_ms = 1_000;
+    desired.grace = Duration::from_secs(1);
     for fails in [true, false] {
         let mut it = Scenario::new(desired.clone());
         it.run(Fetch, 2);

@@ -1,5 +1,7 @@
 //! What is foretold comes: a message, a cause or a next action names an apply only where nothing else has to come first.
 
+use std::time::Duration;
+
 use engine::desired::{Desired, Window};
 use engine::event::Event;
 use engine::limiter::ConcurrencyLimiter;
@@ -15,7 +17,7 @@ use crate::scenario::{Apply, Fetch, Scenario, before_apply, exit_code, limits, m
 fn windowed(desired: Desired) -> Desired {
     let mut desired = desired;
     let opens = Schedule::parse("0 0 11 * * *", None).unwrap();
-    desired.apply.window = Some(Window { opens, duration_ms: 3_600_000 });
+    desired.apply.window = Some(Window { opens, duration: Duration::from_secs(3_600) });
     desired
 }
 
@@ -54,7 +56,7 @@ fn rule_10_an_observer_says_what_would_have_to_come_first() {
 
 #[test]
 fn rule_18_no_apply_is_foretold_past_the_end_of_what_was_approved() {
-    let mut it = Scenario::new(Desired { gates: vec![manual(false, 1)], approval_timeout_ms: Some(60_000), ..exit_code() });
+    let mut it = Scenario::new(Desired { gates: vec![manual(false, 1)], approval_timeout: Some(Duration::from_secs(60)), ..exit_code() });
     it.run(Fetch, 2);
     it.approve("ann");
     it.run(Apply, 1);
@@ -97,8 +99,8 @@ fn rule_18_an_apply_after_a_failed_one_waits_for_its_window() {
 
 #[test]
 fn rule_18_a_yes_that_lapses_before_the_window_opens_foretells_no_apply() {
-    for (timeout_ms, lapses) in [(60_000, true), (7_200_000, false)] {
-        let mut it = Scenario::new(Desired { approval_timeout_ms: Some(timeout_ms), ..windowed(before_apply()) });
+    for (timeout, lapses) in [(60, true), (7_200, false)] {
+        let mut it = Scenario::new(Desired { approval_timeout: Some(Duration::from_secs(timeout)), ..windowed(before_apply()) });
         it.run(Fetch, 2);
         it.approve("ann");
         it.is("WAITING_PRECONDITIONS OUTSIDE_WINDOW");

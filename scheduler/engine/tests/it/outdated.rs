@@ -1,5 +1,7 @@
 //! What was seen, and what failed, with commands that have changed since; and what somebody wants to know anew.
 
+use std::time::Duration;
+
 use engine::desired::Desired;
 use engine::event::{Event, Outcome};
 use schema::id::{BlobId, JobId};
@@ -209,7 +211,7 @@ fn what_fails_with_commands_of_before_is_tried_with_those_of_now_when_somebody_a
 
 #[test]
 fn what_a_person_cancelled_stays_so_whatever_else_is_wrong_with_it() {
-    let mut it = Scenario::new(Desired { progress_deadline_ms: Some(60_000), ..exit_code() });
+    let mut it = Scenario::new(Desired { progress_deadline: Some(Duration::from_secs(60)), ..exit_code() });
     it.run(Fetch, 2);
     let apply = it.start(Apply);
     it.until_without_answer(61).is("FAILED STUCK");

@@ -1,8 +1,10 @@
 //! The progress deadline (rule 12) counts elapsed time in which there was a daemon that could go on, and in which no person was needed.
 
+use std::time::Duration;
+
 use engine::action::Action;
 use engine::desired::Desired;
-use engine::event::{Event, Outcome};
+use engine::event::{ClockStep, Event, Outcome};
 use engine::{GoBack, State, go_back_now, step};
 use schema::id::{BlobId, JobId};
 use schema::time::Timestamp;
@@ -32,7 +34,7 @@ fn rule_12_a_clock_that_is_set_takes_no_release_back() {
     for seconds in [3_600, -3_600] {
         let (mut it, _) = while_its_apply_runs();
         it.now = it.now.plus_ms(seconds * 1_000);
-        it.send(Event::ClockStepped { by_ms: seconds * 1_000 });
+        it.send(Event::ClockStepped { by: ClockStep::from_millis(seconds * 1_000) });
         it.until(159 + seconds);
         it.is("CONVERGING RUNTIME_OBJECT_APPLY_NEEDED");
         assert_eq!(rollbacks(&it), 0, "{seconds}");
@@ -46,7 +48,7 @@ fn rule_12_a_clock_that_is_set_takes_no_release_back() {
 fn rule_17_what_went_well_while_there_was_no_daemon_is_not_taken_back() {
     let (mut it, job) = while_its_apply_runs();
     it.now = second(1_000);
-    it.send(Event::Recovered { stepped_ms: 0, looked_at: second(110) });
+    it.send(Event::Recovered { stepped: ClockStep::default(), looked_at: second(110) });
     let outcome = it.exited(0, Default::default());
     it.ends(job, outcome);
     it.run(Fetch, 0);
@@ -84,7 +86,7 @@ fn rule_17_a_release_has_as_much_time_left_after_a_restart_as_before_and_a_minut
     for (looked_at, stuck_at) in [(110, 1_060), (100, 1_060), (95, 1_060)] {
         let mut it = while_its_apply_runs().0;
         it.now = second(1_000);
-        it.send(Event::Recovered { stepped_ms: 0, looked_at: second(looked_at) });
+        it.send(Event::Recovered { stepped: ClockStep::default(), looked_at: second(looked_at) });
         it.until(stuck_at - 1);
         assert_eq!(rollbacks(&it), 0, "{looked_at}");
         it.until(stuck_at);
@@ -92,10 +94,10 @@ fn rule_17_a_release_has_as_much_time_left_after_a_restart_as_before_and_a_minut
     }
     // The clock may have been set meanwhile, and the last look may be older than what is stored of the instance.
     for now in [-5_000, 5_000] {
-        let mut it = Scenario::new(Desired { progress_deadline_ms: Some(600_000), ..with_deadline() });
+        let mut it = Scenario::new(Desired { progress_deadline: Some(Duration::from_secs(600)), ..with_deadline() });
         it.until_without_answer(200);
         it.now = second(now);
-        it.send(Event::Recovered { stepped_ms: 0, looked_at: second(40) });
+        it.send(Event::Recovered { stepped: ClockStep::default(), looked_at: second(40) });
         it.until_without_answer(now + 399);
         it.is("CONVERGING FETCH_FAILED");
         it.until_without_answer(now + 400);

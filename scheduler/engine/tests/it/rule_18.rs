@@ -1,5 +1,7 @@
 //! Explain: every state in which an instance can wait says what would end it.
 
+use std::time::Duration;
+
 use engine::desired::{Cadence, Desired, Gate, Window};
 use engine::event::{Event, FetchResult, Outcome};
 use engine::limiter::{Blocked, ConcurrencyLimiter, Limit, Limits};
@@ -248,17 +250,17 @@ const STORIES: &[Story] = &[
     }),
     ("outside the window", "WINDOW_SHUT", || {
         let mut desired = apply_only();
-        desired.apply.window = Some(Window { opens: Schedule::parse("0 0 0 * * *", None).unwrap(), duration_ms: 1_000 });
+        desired.apply.window = Some(Window { opens: Schedule::parse("0 0 0 * * *", None).unwrap(), duration: Duration::from_secs(1) });
         Scenario::new(desired)
     }),
     ("a window that never opens again", "WINDOW_SHUT", || {
         let mut desired = apply_only();
-        desired.apply.window = Some(Window { opens: Schedule::parse("0 0 0 1 1 * 2020", None).unwrap(), duration_ms: 1_000 });
+        desired.apply.window = Some(Window { opens: Schedule::parse("0 0 0 1 1 * 2020", None).unwrap(), duration: Duration::from_secs(1) });
         Scenario::new(desired)
     }),
     ("ready inside the window", "STARTS_NOW", || {
         let mut desired = apply_only();
-        desired.apply.window = Some(Window { opens: Schedule::parse("0 0 0 * * *", None).unwrap(), duration_ms: 86_399_000 });
+        desired.apply.window = Some(Window { opens: Schedule::parse("0 0 0 * * *", None).unwrap(), duration: Duration::from_secs(86_399) });
         Scenario::new(desired)
     }),
     ("ready for a place", "STARTS_NOW", || Scenario::new(apply_only())),
@@ -272,7 +274,7 @@ const STORIES: &[Story] = &[
     ("an object is on its way", "FETCH_DUE", || told(structured(), |it| drop(it.run_with(Fetch, 0, object(ObjectStatus::Pending))))),
     ("an object failed", "FETCH_DUE", || told(structured(), |it| drop(it.run_with(Fetch, 0, object(ObjectStatus::Failed))))),
     ("stuck", "STUCK", || {
-        told(Desired { progress_deadline_ms: Some(1_000), ..exit_code() }, |it| {
+        told(Desired { progress_deadline: Some(Duration::from_secs(1)), ..exit_code() }, |it| {
             it.run(Fetch, 1);
             it.until(2);
         })

@@ -1,5 +1,7 @@
 //! Fetch, apply, getInfo and when they run.
 
+use std::time::Duration;
+
 use engine::desired::{Cadence, RetryPolicy};
 use engine::event::{Event, FetchResult, Outcome};
 use schema::id::BlobId;
@@ -280,7 +282,7 @@ fn rule_06_retries_end_with_the_grace_period() {
 #[test]
 fn rule_06_retries_end_with_their_number() {
     let mut desired = apply_only();
-    desired.apply.retry = RetryPolicy { base_ms: 1_000, max_ms: 1_000, max_attempts: Some(2) };
+    desired.apply.retry = RetryPolicy { base: Duration::from_secs(1), max: Duration::from_secs(1), max_attempts: Some(2) };
     let mut it = Scenario::new(desired);
     it.run(Apply, 75);
     it.is("CONVERGING");
@@ -309,7 +311,7 @@ fn rule_06_a_failed_apply_is_tried_again_after_the_grace_period_if_fetch_still_s
 #[test]
 fn rule_06_never_in_a_tight_loop() {
     let mut desired = exit_code();
-    desired.grace_ms = 1;
+    desired.grace = Duration::from_millis(1);
     let mut it = Scenario::new(desired);
     it.run(Fetch, 2);
     it.run(Apply, 1);
@@ -348,14 +350,14 @@ fn a_change_of_the_runtime_makes_no_version_and_fetches_again() {
 
 #[test]
 fn a_change_of_an_interval_alone_fetches_again_and_counts_from_then() {
-    let every = |steady_ms| {
+    let every = |steady| {
         let mut desired = exit_code();
-        poll_of(&mut desired).cadence = Cadence::Interval { poll_ms: 1_000, steady_ms };
+        poll_of(&mut desired).cadence = Cadence::Interval { poll: Duration::from_secs(1), steady: Duration::from_secs(steady) };
         desired
     };
-    let mut it = Scenario::new(every(86_400_000));
+    let mut it = Scenario::new(every(86_400));
     it.run(Fetch, 0);
-    it.send(Event::Desired(Box::new(every(10_000))));
+    it.send(Event::Desired(Box::new(every(10))));
     it.is("CONVERGED");
     it.run(Fetch, 0);
     it.until(12);

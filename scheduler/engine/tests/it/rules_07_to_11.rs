@@ -1,9 +1,11 @@
 //! Gates, releases, cancel, pause, and jobs of which nobody knows.
 
+use std::time::Duration;
+
 use engine::action::StopReason;
 use engine::desired::{Desired, Gate, Window};
 use engine::event::{Event, FetchResult, Outcome};
-use engine::limits::STOP_DEADLINE_MS;
+use engine::limits::STOP_DEADLINE;
 use schema::id::BlobId;
 use schema::schedule::Schedule;
 use schema::status::{ApprovalKind, ApprovalStatus, Decision};
@@ -137,7 +139,7 @@ fn rule_07_a_shared_approval_is_the_same_in_every_instance_and_counts_before_it_
 
 #[test]
 fn rule_07_a_yes_can_be_taken_back_until_the_apply_starts() {
-    let weekdays = Window { opens: Schedule::parse("0 0 0 1 1 * 2100", None).unwrap(), duration_ms: 1_000 };
+    let weekdays = Window { opens: Schedule::parse("0 0 0 1 1 * 2100", None).unwrap(), duration: Duration::from_secs(1) };
     let mut desired = before_apply();
     desired.apply.window = Some(weekdays);
     let mut it = Scenario::new(desired);
@@ -186,7 +188,7 @@ fn rule_07_gates_are_checked_in_order_and_the_window_last() {
     // Second 0 is 2026-07-01T10:00:00Z; the window opens at 11:00 for an hour.
     let opens = Schedule::parse("0 0 11 * * *", None).unwrap();
     let mut desired = gated(vec![manual(false, 1), stable(&["staging"])]);
-    desired.apply.window = Some(Window { opens, duration_ms: 3_600_000 });
+    desired.apply.window = Some(Window { opens, duration: Duration::from_secs(3_600) });
     let mut it = Scenario::new(desired);
     it.run(Fetch, 2);
     it.is("WAITING_PRECONDITIONS RELEASE_CHANNEL_DEPENDENCY_UNMET");

@@ -1,10 +1,12 @@
 //! Rollback, ways out, unknown and late results, plans, lanes, restarts.
 
+use std::time::Duration;
+
 use engine::action::{Action, StopReason};
 use engine::desired::{Desired, RetryPolicy};
 use engine::event::{Event, FetchResult, Outcome};
 use engine::limiter::{ConcurrencyLimiter, PILED_UP_AT_ONCE, PILED_UP_PER_SECOND};
-use engine::limits::{OVERTIME_MS, START_DEADLINE_MS, STOP_DEADLINE_MS};
+use engine::limits::{OVERTIME, START_DEADLINE, STOP_DEADLINE};
 use engine::{State, next_wake, step};
 use schema::id::BlobId;
 use schema::status::{ApprovalStatus, Decision};
@@ -20,7 +22,7 @@ mod rules_15_to_17;
 // ---- rule 12 ----
 
 pub(crate) fn with_deadline() -> Desired {
-    Desired { progress_deadline_ms: Some(60_000), auto_rollback: true, ..exit_code() }
+    Desired { progress_deadline: Some(Duration::from_secs(60)), auto_rollback: true, ..exit_code() }
 }
 
 /// The first release has arrived, and a fetch of the second one, made at second 100, has found work.
@@ -148,13 +150,14 @@ fn rule_12_people_and_gates_stop_the_progress_deadline() {
 #[test]
 fn rule_12_a_changed_progress_deadline_counts_from_the_change() {
     let mut it = Scenario::new(with_deadline());
-    it.until_without_answer(50).send(Event::Desired(Box::new(Desired { progress_deadline_ms: Some(30_000), ..with_deadline() })));
+    it.until_without_answer(50)
+        .send(Event::Desired(Box::new(Desired { progress_deadline: Some(Duration::from_secs(30)), ..with_deadline() })));
     it.until_without_answer(79);
     it.is("CONVERGING FETCH_FAILED");
     it.until_without_answer(80);
     it.is("FAILED STUCK");
     let mut it = Scenario::new(with_deadline());
-    it.until_without_answer(50).send(Event::Desired(Box::new(Desired { progress_deadline_ms: None, ..with_deadline() })));
+    it.until_without_answer(50).send(Event::Desired(Box::new(Desired { progress_deadline: None, ..with_deadline() })));
     it.until_without_answer(100_000);
     it.is("CONVERGING FETCH_FAILED");
 }
@@ -169,12 +172,12 @@ fn rule_13_a_job_that_never_starts_is_stopped_and_its_silence_ends() {
             it.run(Fetch, 2);
         }
         let job = it.start(kind).job;
-        let start_s = START_DEADLINE_MS / 1_000;
+        let start_s = START_DEADLINE.as_secs() as i64;
         it.until(start_s - 1);
         assert_eq!(it.stops(), []);
         it.until(start_s);
         assert_eq!(it.stops(), [(job, StopReason::Deadline)]);
-        it.until(start_s + STOP_DEADLINE_MS / 1_000);
+        it.until(start_s + STOP_DEADLINE.as_secs() as i64);
         assert!(it.state().job(job).is_none(), "{kind} is given up");
     }
 }
@@ -184,7 +187,7 @@ fn rule_13_a_running_job_is_stopped_past_its_timeout() {
     let mut it = Scenario::new(exit_code());
     let fetch = it.start(Fetch);
     it.begins(fetch.job);
-    let overdue_s = (600_000 + OVERTIME_MS) / 1_000;
+    let overdue_s = 600 + OVERTIME.as_secs() as i64;
     it.until(overdue_s);
     assert_eq!(it.stops(), [(fetch.job, StopReason::Deadline)]);
     let outcome = it.exited(143, FetchResult::default());
@@ -195,15 +198,15 @@ fn rule_13_a_running_job_is_stopped_past_its_timeout() {
 
 #[test]
 fn rule_13_a_command_whose_pod_has_long_to_end_is_waited_for_so_long() {
-    for (grace_ms, more_s) in [(Some(300_000), 270), (Some(30_000), 0), (Some(0), 0), (Some(i64::MAX), 86_370), (None, 0)] {
+    for (grace_ms, more_s) in [(Some(300_000), 270), (Some(30_000), 0), (Some(0), 0), (Some(i64::MAX as u64), 86_370), (None, 0)] {
         let mut desired = apply_only();
-        desired.apply.stop_grace_ms = grace_ms;
+        desired.apply.stop_grace = grace_ms.map(Duration::from_millis);
         let mut it = Scenario::new(desired);
         let apply = it.start(Apply);
         it.begins(apply.job);
         it.until(1_000);
         it.send(Event::Cancel { job: apply.job, who: "ann".to_owned() });
-        let silent_s = 1_000 + STOP_DEADLINE_MS / 1_000 + more_s;
+        let silent_s = 1_000 + STOP_DEADLINE.as_secs() as i64 + more_s;
         it.until(silent_s - 1);
         assert!(it.state().job(apply.job).is_some(), "{grace_ms:?}");
         it.until(silent_s);
@@ -219,7 +222,7 @@ fn rule_13_an_apply_without_timeout_can_be_cancelled_even_when_nobody_answers() 
     it.until(1_000_000);
     assert_eq!(it.stops(), []);
     it.send(Event::Cancel { job: apply.job, who: "ann".to_owned() });
-    it.until(1_000_000 + STOP_DEADLINE_MS / 1_000);
+    it.until(1_000_000 + STOP_DEADLINE.as_secs() as i64);
     it.is("FAILED CANCELLED");
     it.send(Event::Retry { who: "ann".to_owned() });
     it.start(Apply);
@@ -228,7 +231,7 @@ fn rule_13_an_apply_without_timeout_can_be_cancelled_even_when_nobody_answers() 
 #[test]
 fn rule_13_an_approval_expires_when_it_has_a_timeout() {
     for granted in [false, true] {
-        let mut it = Scenario::new(Desired { approval_timeout_ms: Some(10_000), ..before_apply() });
+        let mut it = Scenario::new(Desired { approval_timeout: Some(Duration::from_secs(10)), ..before_apply() });
         it.run(Fetch, 2);
         if granted {
             it.until(5).approve("ann");
@@ -248,7 +251,7 @@ fn rule_13_an_approval_expires_when_it_has_a_timeout() {
 #[test]
 fn rule_13_a_retry_policy_that_is_used_up_falls_back_to_the_poll_interval() {
     let mut desired = exit_code();
-    poll_of(&mut desired).retry = Some(RetryPolicy { base_ms: 1_000, max_ms: 60_000, max_attempts: Some(3) });
+    poll_of(&mut desired).retry = Some(RetryPolicy { base: Duration::from_secs(1), max: Duration::from_secs(60), max_attempts: Some(3) });
     let mut it = Scenario::new(desired);
     for (second, next) in [(0, 1.0), (1, 3.0), (3, 33.0), (33, 63.0)] {
         it.until(second).run(Fetch, 1);

@@ -1,6 +1,8 @@
 //! One instance, told second by second. Sends events, checks every invariant after each, and that a state survives being
 //! stored; nothing starts but what a test grants.
 
+use std::time::Duration;
+
 use engine::action::{Action, LogLine, StartJob, StopReason};
 use engine::desired::{ApplyPolicy, Cadence, Desired, FetchAnswer, Gate, InfoPolicy, Observe, PollPolicy, RetryPolicy};
 use engine::event::{Event, FetchResult, Outcome, Wait};
@@ -27,7 +29,7 @@ pub(crate) struct Scenario {
 
 /// A release `svc-1` with an exit-code fetch: poll 30 s, steady 300 s, grace 600 s, retry 30 s to 300 s on exit code 75.
 pub(crate) fn exit_code() -> Desired {
-    let retry = RetryPolicy { base_ms: 30_000, max_ms: 300_000, max_attempts: None };
+    let retry = RetryPolicy { base: Duration::from_secs(30), max: Duration::from_secs(300), max_attempts: None };
     Desired {
         release: release(1),
         version: "svc-1".to_owned(),
@@ -37,19 +39,19 @@ pub(crate) fn exit_code() -> Desired {
         compiled: BlobId::of(b"commands"),
         observe: Observe::Poll(PollPolicy {
             mode: FetchAnswer::ExitCode,
-            cadence: Cadence::Interval { poll_ms: 30_000, steady_ms: 300_000 },
+            cadence: Cadence::Interval { poll: Duration::from_secs(30), steady: Duration::from_secs(300) },
             retry: None,
-            timeout_ms: 600_000,
-            stop_grace_ms: None,
+            timeout: Duration::from_secs(600),
+            stop_grace: None,
         }),
-        apply: ApplyPolicy { retryable_exit_codes: vec![75], retry, window: None, timeout_ms: None, stop_grace_ms: None },
+        apply: ApplyPolicy { retryable_exit_codes: vec![75], retry, window: None, timeout: None, stop_grace: None },
         get_info: None,
         gates: Vec::new(),
         require_approval_before_apply: false,
-        approval_timeout_ms: None,
-        grace_ms: 600_000,
+        approval_timeout: None,
+        grace: Duration::from_secs(600),
         apply_id: None,
-        progress_deadline_ms: None,
+        progress_deadline: None,
         auto_rollback: false,
         stable_before: false,
         is_rollback: false,
@@ -82,9 +84,9 @@ pub(crate) fn apply_only() -> Desired {
 
 /// The same with getInfo: poll 300 s, retry 30 s to 600 s.
 pub(crate) fn with_info() -> Desired {
-    let retry = RetryPolicy { base_ms: 30_000, max_ms: 600_000, max_attempts: None };
-    let cadence = Cadence::Interval { poll_ms: 300_000, steady_ms: 300_000 };
-    Desired { get_info: Some(InfoPolicy { cadence, retry, timeout_ms: 600_000, stop_grace_ms: None }), ..exit_code() }
+    let retry = RetryPolicy { base: Duration::from_secs(30), max: Duration::from_secs(600), max_attempts: None };
+    let cadence = Cadence::Interval { poll: Duration::from_secs(300), steady: Duration::from_secs(300) };
+    Desired { get_info: Some(InfoPolicy { cadence, retry, timeout: Duration::from_secs(600), stop_grace: None }), ..exit_code() }
 }
 
 pub(crate) fn release(number: u8) -> ReleaseId {

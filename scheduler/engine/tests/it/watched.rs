@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use engine::desired::{Desired, Observe, WatchPolicy};
-use engine::event::{Event, Outcome};
+use engine::event::{ClockStep, Event, Outcome};
 use engine::limiter::ConcurrencyLimiter;
 use engine::observation::{Blame, Observation, ObservationError, ObservationSource, ObservedWorld, WorldReport};
 use engine::{State, Surroundings, explain, next_wake};
@@ -299,13 +299,13 @@ fn rule_13_a_clock_that_is_set_or_a_daemon_that_was_away_makes_no_watch_silent()
     for by_ms in [7_200_000, -7_200_000] {
         assert!(it.state().follows_elapsed_time());
         it.now = it.now.plus_ms(by_ms);
-        it.send(Event::ClockStepped { by_ms });
+        it.send(Event::ClockStepped { by: ClockStep::from_millis(by_ms) });
         it.is("CONVERGED");
         tells(&mut it, runs("svc-1"));
     }
     let looked_at = it.now;
     it.now = it.now.plus_ms(600_000);
-    it.send(Event::Recovered { stepped_ms: 0, looked_at });
+    it.send(Event::Recovered { stepped: ClockStep::default(), looked_at });
     it.is("CONVERGED");
     it.until(600 + 59).is("CONVERGED");
     it.until(600 + 61).is("CONVERGED FETCH_FAILED");

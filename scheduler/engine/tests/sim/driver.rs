@@ -126,7 +126,7 @@ impl Driver {
             shape.max_concurrency = max_concurrency(shape.runtime.as_str());
         }
         for shape in &mut shapes[SICK * 2..] {
-            (shape.runtime, shape.max_concurrency, shape.apply.timeout_ms) = ("sick".parse().unwrap(), None, None);
+            (shape.runtime, shape.max_concurrency, shape.apply.timeout) = ("sick".parse().unwrap(), None, None);
         }
         let states: Vec<State> =
             (0..shapes.len()).map(|at| State::new(InstanceId::derive(&[&seed.to_le_bytes(), &at.to_le_bytes()]), now)).collect();

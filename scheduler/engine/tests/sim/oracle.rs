@@ -9,7 +9,7 @@ use engine::action::{Action, StartJob, StopReason};
 use engine::desired::{Desired, FetchAnswer, Gate};
 use engine::event::{Event, FetchResult, Outcome};
 use engine::limiter::Limits;
-use engine::limits::{OVERTIME_MS, RECOVERY_MS, START_DEADLINE_MS, STOP_DEADLINE_MS};
+use engine::limits::{OVERTIME, RECOVERY, START_DEADLINE, STOP_DEADLINE};
 use engine::observation::ObservationSource;
 use schema::id::{ApprovalId, BlobId, JobId, ReleaseId};
 use schema::status::{ApprovalKind, ApprovalStatus, Decision, JobKind, Status};
@@ -163,7 +163,7 @@ impl Oracle {
                 Action::Stop { job, why } => {
                     if let Some(flight) = self.flights.get_mut(job) {
                         flight.unwanted |= *why == StopReason::NotWanted;
-                        let least_ms = flight.start.timeout_ms.unwrap_or(START_DEADLINE_MS) - SLACK_MS / 10;
+                        let least_ms = flight.start.timeout.unwrap_or(START_DEADLINE).as_millis() as i64 - SLACK_MS / 10;
                         let early = *why == StopReason::Deadline && !flight.time_unknown && true_ms - flight.began_ms < least_ms;
                         assert!(!early, "{job} was stopped after {} ms although it has {least_ms}", true_ms - flight.began_ms);
                         flight.stopped_ms = flight.stopped_ms.or(Some(true_ms));
@@ -359,14 +359,14 @@ impl Oracle {
             if flight.time_unknown {
                 continue;
             }
-            let (since_ms, bound_ms) = match (flight.stopped_ms, flight.start.timeout_ms) {
-                (Some(stopped_ms), _) => (stopped_ms, STOP_DEADLINE_MS),
-                (None, Some(timeout_ms)) => (flight.began_ms, START_DEADLINE_MS.max(timeout_ms) + timeout_ms + OVERTIME_MS),
-                (None, None) if known.started_at.is_none() => (flight.began_ms, START_DEADLINE_MS),
+            let (since_ms, bound) = match (flight.stopped_ms, flight.start.timeout) {
+                (Some(stopped_ms), _) => (stopped_ms, STOP_DEADLINE),
+                (None, Some(timeout)) => (flight.began_ms, START_DEADLINE.max(timeout) + timeout + OVERTIME),
+                (None, None) if known.started_at.is_none() => (flight.began_ms, START_DEADLINE),
                 (None, None) => continue, // an apply without timeout that runs
             };
             let took_ms = true_ms - since_ms;
-            let bound_ms = bound_ms + flight.recovered * RECOVERY_MS;
+            let bound_ms = bound.as_millis() as i64 + flight.recovered * RECOVERY.as_millis() as i64;
             assert!(took_ms <= bound_ms + SLACK_MS, "P3: {job} is in flight for {took_ms} ms of {bound_ms}: {known:?}");
         }
     }

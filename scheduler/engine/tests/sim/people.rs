@@ -26,28 +26,32 @@ pub(crate) const RUN_OUT: &str = "0 0 9 1 1 * 2020";
 pub(crate) fn configure(random: &mut Random, production: bool, watches: bool) -> Desired {
     let mut desired = polled(random, production);
     if watches && desired.observe.looks() && random.one_in(2) {
-        let fresh_for = Duration::from_secs(random.between(60, 600) as u64);
+        let fresh_for = secs(random, 60, 600);
         desired.observe = Observe::Watch(WatchPolicy { fresh_for });
     }
     desired
+}
+
+fn secs(random: &mut Random, from: i64, to: i64) -> Duration {
+    Duration::from_secs(random.between(from, to) as u64)
 }
 
 fn polled(random: &mut Random, production: bool) -> Desired {
     let apply_only = random.one_in(5);
     let structured = random.one_in(3);
     let retry = RetryPolicy {
-        base_ms: random.between(1, 60) * 1_000,
-        max_ms: 300_000,
+        base: secs(random, 1, 60),
+        max: Duration::from_secs(300),
         max_attempts: if random.one_in(2) { Some(3) } else { None },
     };
-    let cadence = Cadence::Interval { poll_ms: random.between(5, 60) * 1_000, steady_ms: random.between(60, 600) * 1_000 };
+    let cadence = Cadence::Interval { poll: secs(random, 5, 60), steady: secs(random, 60, 600) };
     // Some poll by the clock, and some schedules run out.
     let cadence = match random.below(12) {
         0 => Cadence::Cron(Schedule::parse("0 */5 * * * *", None).unwrap()),
         1 => Cadence::Cron(Schedule::parse(RUN_OUT, None).unwrap()),
         _ => cadence,
     };
-    let info = InfoPolicy { cadence: cadence.clone(), retry: retry.clone(), timeout_ms: 60_000, stop_grace_ms: None };
+    let info = InfoPolicy { cadence: cadence.clone(), retry: retry.clone(), timeout: Duration::from_secs(60), stop_grace: None };
     let gates = gates(random, production);
     let opens = || Schedule::parse("0 0 * * * *", None).unwrap();
     Desired {
@@ -63,24 +67,24 @@ fn polled(random: &mut Random, production: bool) -> Desired {
                 mode: if structured { FetchAnswer::StructuredOutput } else { FetchAnswer::ExitCode },
                 cadence,
                 retry: random.one_in(2).then(|| retry.clone()),
-                timeout_ms: random.between(30, 600) * 1_000,
-                stop_grace_ms: None,
+                timeout: secs(random, 30, 600),
+                stop_grace: None,
             }),
         },
         apply: ApplyPolicy {
             retryable_exit_codes: vec![75],
             retry,
-            window: random.one_in(5).then(|| Window { opens: opens(), duration_ms: WINDOW_MS }),
-            timeout_ms: random.one_in(2).then(|| random.between(30, 900) * 1_000),
-            stop_grace_ms: None,
+            window: random.one_in(5).then(|| Window { opens: opens(), duration: Duration::from_millis(WINDOW_MS as u64) }),
+            timeout: random.one_in(2).then(|| secs(random, 30, 900)),
+            stop_grace: None,
         },
         get_info: random.one_in(3).then_some(info),
         gates,
         require_approval_before_apply: random.one_in(4),
-        approval_timeout_ms: random.one_in(4).then(|| random.between(300, 3_600) * 1_000),
-        grace_ms: random.between(1, 600) * 1_000,
+        approval_timeout: random.one_in(4).then(|| secs(random, 300, 3_600)),
+        grace: secs(random, 1, 600),
         apply_id: (apply_only && random.one_in(2)).then(|| "id".to_owned()),
-        progress_deadline_ms: random.one_in(3).then(|| random.between(60, 3_600) * 1_000),
+        progress_deadline: random.one_in(3).then(|| secs(random, 60, 3_600)),
         auto_rollback: random.one_in(2),
         stable_before: false,
         is_rollback: false,

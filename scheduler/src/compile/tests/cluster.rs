@@ -1,5 +1,7 @@
 //! Commands for a Kubernetes cluster: their place, and the Job that a task or a Job file stands for.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -67,11 +69,11 @@ fn rule_13_what_a_pod_has_to_end_is_known_where_its_job_says_so() {
         );
         format!("{{kubernetesConfig: {{type: KUBERNETES, inlined: {}}}}}", serde_json::to_string(&job).unwrap())
     };
-    let grace_ms = |apply: &str| compiled(&on_cluster(K8S, apply), "staging", "").unwrap().desired.apply.stop_grace_ms;
-    assert_eq!(grace_ms(&file("terminationGracePeriodSeconds: 300, ")), Some(300_000));
-    assert_eq!(grace_ms(&file("terminationGracePeriodSeconds: 2147483647, ")), Some(2_147_483_647_000));
-    assert_eq!(grace_ms(&file("")), None);
-    assert_eq!(grace_ms("{taskConfig: {program: {image: i}}}"), None);
+    let grace = |apply: &str| compiled(&on_cluster(K8S, apply), "staging", "").unwrap().desired.apply.stop_grace;
+    assert_eq!(grace(&file("terminationGracePeriodSeconds: 300, ")), Some(Duration::from_secs(300)));
+    assert_eq!(grace(&file("terminationGracePeriodSeconds: 2147483647, ")), Some(Duration::from_secs(2_147_483_647)));
+    assert_eq!(grace(&file("")), None);
+    assert_eq!(grace("{taskConfig: {program: {image: i}}}"), None);
 }
 
 #[test]

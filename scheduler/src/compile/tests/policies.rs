@@ -1,5 +1,7 @@
 //! Times, limits and gates of an instance, with their defaults.
 
+use std::time::Duration;
+
 use engine::desired::{Cadence, FetchAnswer, Gate, RetryPolicy};
 
 use super::*;
@@ -15,17 +17,17 @@ fn every_default_of_the_reference() {
     let desired = desired(&format!("{FETCH}}}\n    getInfo: {{taskConfig: {{program: {{cmd: [i]}}}}}}"));
     let fetch = desired.observe.poll().cloned().unwrap();
     assert_eq!(fetch.mode, FetchAnswer::ExitCode);
-    assert_eq!(fetch.cadence, Cadence::Interval { poll_ms: 30_000, steady_ms: 300_000 });
+    assert_eq!(fetch.cadence, Cadence::Interval { poll: Duration::from_secs(30), steady: Duration::from_secs(300) });
     assert_eq!(fetch.retry, None);
-    assert_eq!(fetch.timeout_ms, 600_000);
-    let retry = |base_ms, max_ms| RetryPolicy { base_ms, max_ms, max_attempts: None };
+    assert_eq!(fetch.timeout, Duration::from_secs(600));
+    let retry = |base, max| RetryPolicy { base: Duration::from_secs(base), max: Duration::from_secs(max), max_attempts: None };
     let info = desired.get_info.unwrap();
-    assert_eq!(info.cadence, Cadence::Interval { poll_ms: 300_000, steady_ms: 300_000 });
-    assert_eq!((info.retry, info.timeout_ms), (retry(30_000, 600_000), 600_000));
-    assert_eq!(desired.apply.retry, retry(30_000, 300_000));
-    assert_eq!((desired.apply.timeout_ms, desired.apply.window, desired.max_concurrency), (None, None, None));
-    assert_eq!(desired.grace_ms, 600_000);
-    assert_eq!((desired.apply_id, desired.progress_deadline_ms, desired.approval_timeout_ms), (None, None, None));
+    assert_eq!(info.cadence, Cadence::Interval { poll: Duration::from_secs(300), steady: Duration::from_secs(300) });
+    assert_eq!((info.retry, info.timeout), (retry(30, 600), Duration::from_secs(600)));
+    assert_eq!(desired.apply.retry, retry(30, 300));
+    assert_eq!((desired.apply.timeout, desired.apply.window, desired.max_concurrency), (None, None, None));
+    assert_eq!(desired.grace, Duration::from_secs(600));
+    assert_eq!((desired.apply_id, desired.progress_deadline, desired.approval_timeout), (None, None, None));
     assert!(!desired.require_approval_before_apply && !desired.auto_rollback);
     assert_eq!((desired.version.as_str(), desired.runtime.as_str()), ("svc-1", "tool"));
 }
@@ -40,10 +42,10 @@ fn what_is_given_is_taken() {
     );
     let fetch = desired.observe.poll().cloned().unwrap();
     assert_eq!(fetch.mode, FetchAnswer::StructuredOutput);
-    assert_eq!(fetch.cadence, Cadence::Interval { poll_ms: 1000, steady_ms: 2000 });
-    assert_eq!(fetch.retry, Some(RetryPolicy { base_ms: 30_000, max_ms: 600_000, max_attempts: Some(4) }));
-    assert_eq!(fetch.timeout_ms, 3000);
-    assert_eq!((desired.grace_ms, desired.approval_timeout_ms), (5000, Some(3_600_000)));
+    assert_eq!(fetch.cadence, Cadence::Interval { poll: Duration::from_secs(1), steady: Duration::from_secs(2) });
+    assert_eq!(fetch.retry, Some(RetryPolicy { base: Duration::from_secs(30), max: Duration::from_secs(600), max_attempts: Some(4) }));
+    assert_eq!(fetch.timeout, Duration::from_secs(3));
+    assert_eq!((desired.grace, desired.approval_timeout), (Duration::from_secs(5), Some(Duration::from_secs(3_600))));
     assert!(desired.require_approval_before_apply);
 }
 
@@ -53,11 +55,12 @@ fn an_apply_id_is_rendered_with_the_parameters_of_the_runtime() {
 }
 
 /// The retry policy of apply when the config says this.
-fn check_retry(policy: &str, expected: (i64, i64, Option<u32>)) {
+fn check_retry(policy: &str, expected: (u128, u128, Option<u32>)) {
+    let millis = |span: Duration| span.as_millis();
     let text = changed(SMALL, &[("apply: {", &format!("apply: {{retryableExitCodes: [76, 75], retryPolicy: {policy}, "))]);
     let apply = compiled(&text, "staging", "").unwrap().desired.apply;
     assert_eq!(apply.retryable_exit_codes, [75, 76]);
-    assert_eq!((apply.retry.base_ms, apply.retry.max_ms, apply.retry.max_attempts), expected, "{policy}");
+    assert_eq!((millis(apply.retry.base), millis(apply.retry.max), apply.retry.max_attempts), expected, "{policy}");
 }
 
 #[test]
@@ -85,8 +88,8 @@ fn a_window_and_a_schedule() {
     );
     let desired = compiled(&text, "staging", "").unwrap().desired;
     let window = desired.apply.window.unwrap();
-    assert_eq!((window.opens.to_string().as_str(), window.duration_ms), ("0 0 9 * * Mon-Fri Europe/Berlin", 28_800_000));
-    assert_eq!((desired.max_concurrency, desired.apply.timeout_ms), (Some(2), Some(9000)));
+    assert_eq!((window.opens.to_string().as_str(), window.duration), ("0 0 9 * * Mon-Fri Europe/Berlin", Duration::from_secs(28_800)));
+    assert_eq!((desired.max_concurrency, desired.apply.timeout), (Some(2), Some(Duration::from_secs(9))));
     assert!(matches!(&desired.observe.poll().unwrap().cadence, Cadence::Cron(schedule) if schedule.to_string() == "0 */15 * * * * UTC"));
 }
 
@@ -94,7 +97,7 @@ fn a_window_and_a_schedule() {
 fn progress_deadline_and_auto_rollback() {
     let service = |fields: &str| changed(SMALL, &[("  application: app\n", &format!("  application: app\n  {fields}\n"))]);
     let desired = compiled(&service("progressDeadline: 30m\n  autoRollback: {}"), "staging", "").unwrap().desired;
-    assert_eq!((desired.progress_deadline_ms, desired.auto_rollback), (Some(1_800_000), true));
+    assert_eq!((desired.progress_deadline, desired.auto_rollback), (Some(Duration::from_secs(1_800)), true));
     let desired = compiled(&service("progressDeadline: 30m\n  autoRollback: {disabled: true}"), "staging", "").unwrap().desired;
     assert!(!desired.auto_rollback);
 }

@@ -1,12 +1,14 @@
 //! Answers to questions that the config, or a rollback, changed meanwhile.
 
+use std::time::Duration;
+
 use super::*;
 
 #[test]
 fn p2_a_rollback_that_was_refused_took_nothing_back_also_when_its_channel_leaves_the_config() {
     let back = |number: u8| Desired { is_rollback: true, stable_before: true, ..newer(&gated(&[manual(false, 1)]), number) };
     for leaves in [false, true] {
-        let deadline = || Desired { progress_deadline_ms: Some(60_000), auto_rollback: true, ..exit_code() };
+        let deadline = || Desired { progress_deadline: Some(Duration::from_secs(60)), auto_rollback: true, ..exit_code() };
         let mut it = Scenario::new(exit_code());
         it.run(Fetch, 0);
         it.send(Event::Desired(Box::new(newer(&exit_code(), 2))));

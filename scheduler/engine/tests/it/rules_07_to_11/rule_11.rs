@@ -85,7 +85,7 @@ fn rule_11_no_apply_beside_one_that_is_not_known_to_be_gone() {
         it.run(Fetch, 2);
         let apply = it.start(Apply);
         it.send(Event::Cancel { job: apply.job, who: "ann".to_owned() });
-        it.until(STOP_DEADLINE_MS / 1_000);
+        it.until(STOP_DEADLINE.as_secs() as i64);
         it.run(Fetch, 2);
         it.send(Event::Desired(Box::new(newer(&exit_code(), 2))));
         it.run(Fetch, 2);

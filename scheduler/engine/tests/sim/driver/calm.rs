@@ -1,5 +1,7 @@
 //! The end of a run: faults and people stop, and everything desired has to become so within a bound.
 
+use std::time::Duration;
+
 use engine::desired::{Cadence, Observe};
 use engine::limiter::Blocked;
 use schema::cause::CauseCode;
@@ -21,7 +23,7 @@ impl Driver {
         for shape in &mut self.shapes {
             // People give a schedule that has run out another one.
             if let Observe::Poll(policy) = &mut shape.observe {
-                policy.cadence = Cadence::Interval { poll_ms: 30_000, steady_ms: 300_000 };
+                policy.cadence = Cadence::Interval { poll: Duration::from_secs(30), steady: Duration::from_secs(300) };
             }
         }
         for service in 0..SERVICES {

@@ -1,5 +1,7 @@
 //! The wall clock, which jumps both ways while the daemon runs and while it is down.
 
+use engine::event::ClockStep;
+
 use super::*;
 
 impl Driver {
@@ -15,7 +17,7 @@ impl Driver {
         self.whole = true;
         for instance in 0..self.states.len() {
             if by_ms < 0 || self.states[instance].follows_elapsed_time() {
-                self.handle(instance, Event::ClockStepped { by_ms });
+                self.handle(instance, Event::ClockStepped { by: ClockStep::from_millis(by_ms) });
             }
         }
         self.whole = false;
@@ -37,7 +39,7 @@ impl Driver {
         for instance in 0..self.states.len() {
             let state = &self.states[instance];
             if state.follows_elapsed_time() || state.seen_at() > now {
-                self.handle(instance, Event::Recovered { stepped_ms, looked_at });
+                self.handle(instance, Event::Recovered { stepped: ClockStep::from_millis(stepped_ms), looked_at });
             }
         }
         self.whole = false;

@@ -18,7 +18,7 @@ pub(super) struct Watch {
 impl Watch {
     /// For how long it may have been silent at most.
     fn bound_ms(&self, policy: &WatchPolicy) -> i64 {
-        policy.fresh_for.as_millis() as i64 + SLACK_MS + self.recovered * RECOVERY_MS
+        policy.fresh_for.as_millis() as i64 + SLACK_MS + self.recovered * RECOVERY.as_millis() as i64
     }
 }
 
