@@ -197,6 +197,14 @@ name!(/** The name of a service, unique in its application. */ ServiceName, "a s
 name!(/** The name of a release channel, unique in its application. */ ChannelName, "a release channel name");
 name!(/** The name of a runtime, unique in the daemon. */ RuntimeName, "a runtime name");
 name!(/** The name of a runtime connection, unique in its channel. */ ConnectionName, "a runtime connection name");
+
+/// Where nobody says otherwise, a connection is called as its runtime is.
+impl From<&RuntimeName> for ConnectionName {
+    fn from(RuntimeName(name): &RuntimeName) -> Self {
+        Self(name.clone())
+    }
+}
+
 name!(/** The name of a group of release channels, unique in its application. */ GroupName, "a release channel group name");
 
 /// Piece in which a reader is hashed: large enough that calls cost nothing beside the hashing.

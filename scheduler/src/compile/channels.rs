@@ -104,8 +104,7 @@ fn connections(configs: &Configs, runtimes: &[ChannelRuntime], place: &DocumentF
             )));
             continue;
         }
-        let own_name = || entry.runtime.as_str().parse().expect("runtimes and connections have the same rule for names");
-        let name = entry.name.clone().unwrap_or_else(own_name);
+        let name = entry.name.clone().unwrap_or_else(|| ConnectionName::from(&entry.runtime));
         connections.push(RuntimeConnection { name, runtime: entry.runtime.clone() });
     }
     connections
@@ -227,7 +226,7 @@ fn from_template_runtimes(
     place: &DocumentField,
     problems: &mut Problems,
 ) -> Vec<RuntimeConnection> {
-    let own_name: ConnectionName = runtime.as_str().parse().expect("runtimes and connections have the same rule for names");
+    let own_name = ConnectionName::from(runtime);
     let mut connections = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
         let place = place.field("runtimes").item(index);
