@@ -1,13 +1,12 @@
 //! What is allowed in configs and does nothing: variables that pvn sets itself, and windows that never shut. Told as warnings by
 //! `configs apply` and `validate`.
 
-use schema::check::pointer_segment;
 use schema::schedule::Schedule;
 use schema::time::Timestamp;
 use schema::wire::{SECRET_KEYS_VARIABLE, SPOOL_VARIABLE, is_ours};
 
 use crate::diagnostic::Diagnostic;
-use crate::yaml::{NodeKind, YamlNode};
+use crate::yaml::{self, Visited, YamlNode, YamlStep};
 use crate::{Body, Document, RuntimeKind, Window};
 
 /// The fields that hold environment.
@@ -20,8 +19,7 @@ const OPENINGS: usize = 64;
 pub fn ineffective<'a>(documents: impl IntoIterator<Item = &'a Document>) -> Vec<Diagnostic> {
     let mut warnings = Vec::new();
     for document in documents {
-        let mut found = Vec::new();
-        walk(&document.tree, &mut String::new(), &mut found);
+        let found = variables_of_pvn(&document.tree);
         warnings.extend(found.into_iter().map(|(pointer, name)| {
             let message = format!("pvn sets `{name}` itself, so what stands here has no effect");
             document.problem(&pointer, message).help("give the variable another name")
@@ -52,36 +50,19 @@ fn never_shuts(window: &Window) -> bool {
     true
 }
 
-/// The pointers to variables that are pvn's, and their names. No deeper than `yaml::DEPTH_LIMIT`.
-fn walk(node: &YamlNode, pointer: &mut String, found: &mut Vec<(String, String)>) {
-    let length = pointer.len();
-    match &node.kind {
-        NodeKind::Scalar { .. } => {}
-        NodeKind::List(items) => {
-            for (index, item) in items.iter().enumerate() {
-                pointer_segment(pointer, &index.to_string());
-                walk(item, pointer, found);
-                pointer.truncate(length);
-            }
+/// The pointers to variables that are pvn's, and their names.
+fn variables_of_pvn(tree: &YamlNode) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    tree.visit(&mut Vec::new(), &mut |steps, visited| {
+        if let (Visited::Entry(variable), [.., YamlStep::Entry(environment), _]) = (visited, steps)
+            && ENVIRONMENTS.contains(&environment.key.as_str())
+            // The first is joined with what pvn says, the second a config may set on a cluster.
+            && is_ours(&variable.key)
+            && ![SECRET_KEYS_VARIABLE, SPOOL_VARIABLE].contains(&variable.key.as_str())
+        {
+            found.push((yaml::pointer(steps), variable.key.clone()));
         }
-        NodeKind::Mapping(entries) => {
-            for entry in entries {
-                pointer_segment(pointer, &entry.key);
-                match &entry.value.kind {
-                    NodeKind::Mapping(variables) if ENVIRONMENTS.contains(&entry.key.as_str()) => {
-                        let length = pointer.len();
-                        // The first is joined with what pvn says, the second a config may set on a cluster.
-                        let ours = |key: &str| is_ours(key) && ![SECRET_KEYS_VARIABLE, SPOOL_VARIABLE].contains(&key);
-                        for variable in variables.iter().filter(|variable| ours(&variable.key)) {
-                            pointer_segment(pointer, &variable.key);
-                            found.push((pointer.clone(), variable.key.clone()));
-                            pointer.truncate(length);
-                        }
-                    }
-                    _ => walk(&entry.value, pointer, found),
-                }
-                pointer.truncate(length);
-            }
-        }
-    }
+        true
+    });
+    found
 }

@@ -7,7 +7,7 @@ use std::ops::Range;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use schema::check::cut;
 
-use crate::yaml::{self, MappingEntry, NodeKind, YamlNode};
+use crate::yaml::{self, MappingEntry, NodeKind, Visited, YamlNode, YamlStep};
 
 /// Shortest text that is hidden wherever else it stands, in bytes: a shorter one would black out ordinary words.
 const ELSEWHERE_BYTES: usize = 6;
@@ -61,10 +61,10 @@ pub(super) fn blanked(text: &str, secrets: &[Secret]) -> String {
 pub(super) fn of_tree(text: &str, tree: Option<&YamlNode>, shadowed: &[MappingEntry]) -> (Vec<Secret>, HiddenValues) {
     let mut found = TextSecrets { text, secrets: Vec::new() };
     if let Some(tree) = tree {
-        found.walk(tree, "");
+        tree.visit(&mut Vec::new(), &mut |steps, visited| found.see(steps, visited, ""));
     }
     for entry in shadowed {
-        found.entry(entry, "<<");
+        entry.visit(&mut Vec::new(), &mut |steps, visited| found.see(steps, visited, "<<"));
     }
     let again = elsewhere(text, &found.secrets);
     let hidden = HiddenValues::of(&found.secrets);
@@ -124,20 +124,38 @@ struct TextSecrets<'a> {
 }
 
 impl TextSecrets<'_> {
-    /// No deeper than `yaml::DEPTH_LIMIT`, for each alias once more.
-    fn walk(&mut self, node: &YamlNode, path: &str) {
-        match &node.kind {
-            NodeKind::Scalar { text, .. } => self.inline(text, &node.span),
-            NodeKind::List(items) => {
-                for (index, item) in items.iter().enumerate() {
-                    self.walk(item, &format!("{path}/{}", name_of(item).unwrap_or(&index.to_string())));
-                }
+    fn see(&mut self, steps: &[YamlStep<'_>], visited: Visited<'_>, root: &str) -> bool {
+        match visited {
+            Visited::Scalar(text, node) => {
+                self.inline(text, &node.span);
+                true
             }
-            NodeKind::Mapping(entries) => {
-                entries.iter().for_each(|entry| self.entry(entry, path));
+            // What stands in a secret is each a value, or names one.
+            Visited::Mapping(_) if matches!(steps.last(), Some(YamlStep::Entry(entry)) if entry.key == "secret") => true,
+            Visited::Mapping(entries) => {
                 self.after_commas(entries);
+                true
             }
+            Visited::Entry(entry) => self.entry(entry, steps, root),
         }
+    }
+
+    /// Whether secrets may be in the value of an entry that is none itself.
+    fn entry(&mut self, entry: &MappingEntry, steps: &[YamlStep<'_>], root: &str) -> bool {
+        let is_scalar = matches!(entry.value.kind, NodeKind::Scalar { .. });
+        // Somebody's guess at where the value goes.
+        let names = ["key", "version", "secretName", "secret_name"].contains(&entry.key.as_str());
+        let is_in_secret = matches!(steps, [.., YamlStep::Entry(outer), _] if outer.key == "secret");
+        if is_in_secret && is_scalar && !names {
+            self.value(entry, path(root, steps));
+            return false;
+        }
+        self.inline(&entry.key, &entry.key_span);
+        if is_raw_secret(&entry.key) || (is_scalar && matches!(entry.key.as_str(), "secret" | "secretRef" | "secret_ref")) {
+            self.value(entry, path(root, steps));
+            return false;
+        }
+        true
     }
 
     /// What stands behind a comma in the value, where it is not quoted: `{rawSecret: first,second}` is a field of its own to YAML.
@@ -151,26 +169,6 @@ impl TextSecrets<'_> {
             if is_alone {
                 self.secrets.push(Secret { span: entry.key_span.clone(), path: String::new(), value: entry.key.clone() });
             }
-        }
-    }
-
-    fn entry(&mut self, entry: &MappingEntry, path: &str) {
-        self.inline(&entry.key, &entry.key_span);
-        let path = format!("{path}/{}", entry.key);
-        let scalar = matches!(entry.value.kind, NodeKind::Scalar { .. });
-        if is_raw_secret(&entry.key) || (scalar && matches!(entry.key.as_str(), "secret" | "secretRef" | "secret_ref")) {
-            self.value(entry, path);
-        } else if let ("secret", NodeKind::Mapping(inner)) = (entry.key.as_str(), &entry.value.kind) {
-            for inner in inner {
-                // Somebody's guess at where the value goes.
-                let names = ["key", "version", "secretName", "secret_name"].contains(&inner.key.as_str());
-                match inner.value.kind {
-                    NodeKind::Scalar { .. } if !names => self.value(inner, format!("{path}/{}", inner.key)),
-                    _ => self.entry(inner, &path),
-                }
-            }
-        } else {
-            self.walk(&entry.value, &path);
         }
     }
 
@@ -233,6 +231,19 @@ pub(super) fn comment_after(text: &str, value: &Range<usize>) -> Option<Range<us
     let comment = line.trim_start();
     let is_comment = is_plain(text.get(value.clone())?) && comment.starts_with('#') && comment.len() < line.len();
     is_comment.then(|| value.end + line.len() - comment.len()..value.end + line.trim_end().len())
+}
+
+/// The keys and the names of list items of these steps.
+fn path(root: &str, steps: &[YamlStep<'_>]) -> String {
+    let mut path = root.to_owned();
+    for step in steps {
+        path.push('/');
+        match step {
+            YamlStep::Entry(entry) => path.push_str(&entry.key),
+            YamlStep::Item(index, item) => path.push_str(name_of(item).unwrap_or(&index.to_string())),
+        }
+    }
+    path
 }
 
 /// The name by which people know an item of a list.

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::diagnostic::Diagnostic;
 use crate::selector::Selector;
 use crate::template::{Template, TemplateError, TemplatePart, mixed_secret, readable_secret, undefined};
-use crate::yaml::{self, NodeKind, YamlNode};
+use crate::yaml::{self, Visited, YamlNode};
 use crate::{Application, Body, CustomRuntime, Document, ParameterDefinition, ParameterKind, Runtime, RuntimeKind, Service, builtins};
 
 /// What is said of a text with such a character: environment and arguments end at it. Source: execve(2).
@@ -126,9 +126,7 @@ impl Texts<'_> {
     fn job_file(&mut self, file: Option<&str>, text: &str, at: &str, names: &NamesInScope) {
         for range in yaml::documents(text) {
             if let Ok(Some(tree)) = yaml::parse(&text[range.clone()]) {
-                let mut errors = Vec::new();
-                job_strings(&tree, text, range.start, names, &mut errors);
-                for error in errors {
+                for error in job_strings(&tree, text, range.start, names) {
                     let Some(file) = file else {
                         self.tell(at, error);
                         continue;
@@ -247,17 +245,18 @@ impl Texts<'_> {
     }
 }
 
-/// What is wrong in the strings of a Job file, with bytes of the whole text. No deeper than `yaml::DEPTH_LIMIT`.
-fn job_strings(node: &YamlNode, text: &str, start: usize, names: &NamesInScope, found: &mut Vec<TemplateError>) {
-    match &node.kind {
-        NodeKind::Scalar { text: scalar, .. } => {
+/// What is wrong in the strings of a Job file, with bytes of the whole text.
+fn job_strings(tree: &YamlNode, text: &str, start: usize, names: &NamesInScope) -> Vec<TemplateError> {
+    let mut found = Vec::new();
+    tree.visit(&mut Vec::new(), &mut |_, visited| {
+        if let Visited::Scalar(scalar, node) = visited {
             for error in names.check(scalar) {
                 let from = start + node.span.start;
                 let offset = text.get(from..).and_then(|rest| rest.find(&error.tag)).unwrap_or_default();
                 found.push(TemplateError { at: from + offset, ..error });
             }
         }
-        NodeKind::List(items) => items.iter().for_each(|item| job_strings(item, text, start, names, found)),
-        NodeKind::Mapping(entries) => entries.iter().for_each(|entry| job_strings(&entry.value, text, start, names, found)),
-    }
+        true
+    });
+    found
 }

@@ -1,12 +1,11 @@
 //! Secrets that are not masked in what jobs print: those in configs that are too short, what a comment cuts off from one, and those of a
 //! cluster that only files hold. Told as warnings by `configs apply` and `validate`.
 
-use schema::check::pointer_segment;
 use schema::mask::SHORTEST_BYTES;
 
 use crate::diagnostic::Diagnostic;
 use crate::secrets::comment_after;
-use crate::yaml::{NodeKind, YamlNode};
+use crate::yaml::{self, MappingEntry, NodeKind, Visited, YamlNode};
 use crate::{Body, Document, Env, EnvValueKind, Exec, RuntimeKind, TaskConfig};
 
 /// What is wrong with a `rawSecret` as it is written.
@@ -21,8 +20,7 @@ enum WrittenFlaw {
 pub fn unmasked_secrets<'a>(documents: impl IntoIterator<Item = &'a Document>) -> Vec<Diagnostic> {
     let mut warnings = Vec::new();
     for document in documents {
-        let mut found = Vec::new();
-        walk(&document.tree, &document.source.text, &mut String::new(), &mut found);
+        let found = flaws(&document.tree, &document.source.text);
         warnings.extend(found.into_iter().map(|(pointer, flaw)| match flaw {
             WrittenFlaw::Short => {
                 let message = format!("this secret is not masked in what jobs print: it is shorter than {SHORTEST_BYTES} bytes");
@@ -69,34 +67,21 @@ fn is_variable(env: &Env, secret: &str) -> bool {
     env.values().any(|value| matches!(value.kind(), EnvValueKind::KubernetesSecret(of) if of.secret_name == secret))
 }
 
-/// The pointers to them. No deeper than `yaml::DEPTH_LIMIT`.
-fn walk(node: &YamlNode, written: &str, pointer: &mut String, found: &mut Vec<(String, WrittenFlaw)>) {
-    let length = pointer.len();
-    match &node.kind {
-        NodeKind::Scalar { .. } => {}
-        NodeKind::List(items) => {
-            for (index, item) in items.iter().enumerate() {
-                pointer_segment(pointer, &index.to_string());
-                walk(item, written, pointer, found);
-                pointer.truncate(length);
+/// What is wrong with them as they are written, and their pointers.
+fn flaws(tree: &YamlNode, written: &str) -> Vec<(String, WrittenFlaw)> {
+    let mut found = Vec::new();
+    tree.visit(&mut Vec::new(), &mut |steps, visited| {
+        if let Visited::Entry(MappingEntry { key, value, .. }) = visited
+            && let ("rawSecret", NodeKind::Scalar { text, .. }) = (key.as_str(), &value.kind)
+        {
+            if (1..SHORTEST_BYTES).contains(&text.len()) && !text.contains("{{") {
+                found.push((yaml::pointer(steps), WrittenFlaw::Short));
+            }
+            if comment_after(written, &value.span).is_some() {
+                found.push((yaml::pointer(steps), WrittenFlaw::Cut));
             }
         }
-        NodeKind::Mapping(entries) => {
-            for entry in entries {
-                pointer_segment(pointer, &entry.key);
-                match &entry.value.kind {
-                    NodeKind::Scalar { text, .. } if entry.key == "rawSecret" => {
-                        if (1..SHORTEST_BYTES).contains(&text.len()) && !text.contains("{{") {
-                            found.push((pointer.clone(), WrittenFlaw::Short));
-                        }
-                        if comment_after(written, &entry.value.span).is_some() {
-                            found.push((pointer.clone(), WrittenFlaw::Cut));
-                        }
-                    }
-                    _ => walk(&entry.value, written, pointer, found),
-                }
-                pointer.truncate(length);
-            }
-        }
-    }
+        true
+    });
+    found
 }

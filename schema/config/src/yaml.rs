@@ -4,10 +4,13 @@
 //! Total: size is the caller's to bound; depth, and what anchors may blow a document up to, are bounded here.
 
 mod build;
+mod visit;
 
 use std::ops::Range;
 
 use serde_json::Value;
+
+pub use visit::{Visited, YamlStep, pointer};
 
 /// Deepest nesting; a config needs 15, a Kubernetes object 20.
 pub const DEPTH_LIMIT: usize = 100;
