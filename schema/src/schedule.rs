@@ -10,8 +10,10 @@ mod cron;
 mod fields;
 #[cfg(test)]
 mod tests;
+mod written;
 
 pub use cron::{Schedule, ScheduleError};
+pub use written::{CronText, Timezone};
 
 /// A length of time in milliseconds, at least one and at most [`Duration::MAX`]. Written as in `300s`, `1.5s`, `10m`,
 /// `1h30m`, `250ms`; finer than a millisecond is cut off.

@@ -14,7 +14,7 @@ use super::parameters;
 use super::problem::{DocumentField, DocumentKey, Problems};
 use super::template::{TemplateScope, Value};
 use super::value::Seal;
-use super::{Options, nearest, policy};
+use super::{Options, nearest};
 
 /// Checking has no use for sealed texts.
 pub(super) struct NoSeal;
@@ -84,13 +84,6 @@ fn check_custom(
     Maker { configs, options, seal: &NoSeal, scope: &scope, layers: &[] }.commands(custom, place, problems);
     if let Some(text) = &custom.apply_id {
         render_text(text, &scope, &place.field("applyId"), problems);
-    }
-    if let Some(fetch) = &custom.fetch {
-        policy::fetch(fetch, &place.field("fetch"), problems);
-    }
-    policy::apply(&custom.apply, &place.field("apply"), problems);
-    if let Some(info) = &custom.get_info {
-        policy::get_info(info, &place.field("getInfo"), problems);
     }
 }
 

@@ -39,7 +39,7 @@ impl<'a> ServiceInChannel<'a> {
             RuntimeKind::Custom(custom) => self.compile_custom(runtime, custom, base, &service_scope, problems),
             RuntimeKind::Fake(fake) => {
                 let place = JobPlace::Fake { crashing_programs: fake.crashing_programs.clone() };
-                self.finish(runtime, None, fake_commands(self.service.name.as_str(), place), None, problems)
+                self.finish(runtime, None, fake_commands(self.service.name.as_str(), place), None)
             }
             _ => {
                 self.tell_no_commands(runtime, problems);
@@ -62,27 +62,20 @@ impl<'a> ServiceInChannel<'a> {
         let maker = Maker { configs: self.configs, options: self.options, seal: self.seal, scope: &scope, layers: &layers };
         let commands = maker.commands(custom, &place, problems);
         let apply_id = custom.apply_id.as_ref().map(|text| render_text(text, &scope, &place.field("applyId"), problems));
-        self.finish(runtime, Some((custom, &place)), commands?, apply_id, problems)
+        self.finish(runtime, Some(custom), commands?, apply_id)
     }
 
     fn finish(
         &self,
         runtime: &Runtime,
-        custom: Option<(&CustomRuntime, &DocumentField)>,
+        custom: Option<&CustomRuntime>,
         commands: Commands,
         apply_id: Option<String>,
-        problems: &mut Problems,
     ) -> Option<CompiledInstance> {
         let release = self.release?;
-        let (fetch, apply, get_info) = match custom {
-            None => (None, policy::apply_of_fake(), None),
-            Some((custom, place)) => {
-                let fetch = custom.fetch.as_ref().map(|fetch| policy::fetch(fetch, &place.field("fetch"), problems));
-                let info = custom.get_info.as_ref().map(|info| policy::get_info(info, &place.field("getInfo"), problems));
-                let apply: ApplyPolicy = policy::apply(&custom.apply, &place.field("apply"), problems)?;
-                (fetch.map_or(Some(None), |fetch| fetch.map(Some))?, apply, info.map_or(Some(None), |info| info.map(Some))?)
-            }
-        };
+        let fetch = custom.and_then(|custom| custom.fetch.as_ref()).map(policy::fetch);
+        let apply = custom.map_or_else(policy::apply_of_fake, |custom| policy::apply(&custom.apply));
+        let get_info = custom.and_then(|custom| custom.get_info.as_ref()).map(policy::get_info);
         // What their Pods let them have, only the rendered commands say.
         let observe = match fetch {
             Some(fetch) => Observe::Poll(PollPolicy { stop_grace: commands.fetch.as_ref().and_then(Command::stop_grace), ..fetch }),
@@ -90,7 +83,6 @@ impl<'a> ServiceInChannel<'a> {
         };
         let apply = ApplyPolicy { stop_grace: commands.apply.stop_grace(), ..apply };
         let get_info = get_info.map(|info| InfoPolicy { stop_grace: commands.get_info.as_ref().and_then(Command::stop_grace), ..info });
-        let custom = custom.map(|(custom, _)| custom);
         let compiled = BlobId::of(&serde_json::to_vec(&commands).expect("commands are plain data"));
         let desired = Desired {
             release: release.id,

@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use config;
 use engine::desired::{ApplyPolicy, Cadence, FetchAnswer, InfoPolicy, PollPolicy, RetryPolicy, Window};
-use schema::schedule::{self, Schedule};
-
-use super::problem::{DocumentField, Problems};
+use schema::schedule::{self, CronText, Timezone};
 
 /// `pollInterval` of fetch.
 const FETCH_POLL: Duration = Duration::from_secs(30);
@@ -38,76 +36,51 @@ pub(super) fn apply_of_fake() -> ApplyPolicy {
     ApplyPolicy { retryable_exit_codes: Vec::new(), retry: retry(None, APPLY_RETRY), window: None, timeout: None, stop_grace: None }
 }
 
-/// How to poll; `None` when something is wrong with a schedule.
-pub(super) fn fetch(fetch: &config::FetchCommand, place: &DocumentField, problems: &mut Problems) -> Option<PollPolicy> {
+/// How to poll.
+pub(super) fn fetch(fetch: &config::FetchCommand) -> PollPolicy {
     let poll = span(fetch.poll_interval, FETCH_POLL);
     let steady = span(fetch.steady_state_poll_interval, FETCH_STEADY);
-    Some(PollPolicy {
+    PollPolicy {
         mode: match fetch.fetch_mode {
             config::FetchMode::ExitCode => FetchAnswer::ExitCode,
             config::FetchMode::StructuredOutput => FetchAnswer::StructuredOutput,
         },
-        cadence: cadence(fetch.poll_schedule.as_deref(), fetch.timezone.as_deref(), (poll, steady), place, problems)?,
+        cadence: cadence(fetch.poll_schedule.as_ref(), fetch.timezone, (poll, steady)),
         retry: fetch.retry_policy.as_ref().map(|policy| retry(Some(policy), LOOK_RETRY)),
         timeout: span(fetch.timeout, LOOK_TIMEOUT),
         stop_grace: None,
-    })
+    }
 }
 
-/// How to apply; `None` when something is wrong with the window.
-pub(super) fn apply(apply: &config::ApplyCommand, place: &DocumentField, problems: &mut Problems) -> Option<ApplyPolicy> {
+/// How to apply.
+pub(super) fn apply(apply: &config::ApplyCommand) -> ApplyPolicy {
     let mut retryable_exit_codes = apply.retryable_exit_codes.clone();
     retryable_exit_codes.sort_unstable();
     retryable_exit_codes.dedup();
-    let window = match &apply.window {
-        None => None,
-        Some(window) => {
-            let place = place.field("window").field("schedule");
-            let opens = schedule(&window.schedule, window.timezone.as_deref(), &place, problems)?;
-            Some(Window { opens, duration: window.duration.into() })
-        }
-    };
-    Some(ApplyPolicy {
+    let window = apply.window.as_ref();
+    let window = window.map(|window| Window { opens: window.schedule.in_zone(window.timezone), duration: window.duration.into() });
+    ApplyPolicy {
         retryable_exit_codes,
         retry: retry(apply.retry_policy.as_ref(), APPLY_RETRY),
         window,
         timeout: apply.timeout.map(Duration::from),
         stop_grace: None,
-    })
+    }
 }
 
-/// How to inform; `None` when something is wrong with its schedule.
-pub(super) fn get_info(info: &config::GetInfoCommand, place: &DocumentField, problems: &mut Problems) -> Option<InfoPolicy> {
+/// How to inform.
+pub(super) fn get_info(info: &config::GetInfoCommand) -> InfoPolicy {
     let poll = span(info.poll_interval, INFO_POLL);
-    Some(InfoPolicy {
-        cadence: cadence(info.poll_schedule.as_deref(), info.timezone.as_deref(), (poll, poll), place, problems)?,
+    InfoPolicy {
+        cadence: cadence(info.poll_schedule.as_ref(), info.timezone, (poll, poll)),
         retry: retry(info.retry_policy.as_ref(), LOOK_RETRY),
         timeout: span(info.timeout, LOOK_TIMEOUT),
         stop_grace: None,
-    })
-}
-
-fn cadence(
-    cron: Option<&str>,
-    zone: Option<&str>,
-    (poll, steady): (Duration, Duration),
-    place: &DocumentField,
-    problems: &mut Problems,
-) -> Option<Cadence> {
-    match cron {
-        Some(cron) => schedule(cron, zone, &place.field("pollSchedule"), problems).map(Cadence::Cron),
-        None => Some(Cadence::Interval { poll, steady }),
     }
 }
 
-fn schedule(cron: &str, zone: Option<&str>, place: &DocumentField, problems: &mut Problems) -> Option<Schedule> {
-    match Schedule::parse(cron, zone) {
-        Ok(schedule) => Some(schedule),
-        Err(error) => {
-            problems.add(place.problem(error.to_string()));
-            None
-        }
-    }
+fn cadence(cron: Option<&CronText>, zone: Option<Timezone>, (poll, steady): (Duration, Duration)) -> Cadence {
+    cron.map_or(Cadence::Interval { poll, steady }, |cron| Cadence::Cron(cron.in_zone(zone)))
 }
 
 /// A policy with its defaults; the longest wait is never shorter than the first.

@@ -1,7 +1,7 @@
 //! `runtime.custom`: the three commands and the rules around them.
 
 use schema::id::RuntimeName;
-use schema::schedule::Duration;
+use schema::schedule::{CronText, Duration, Timezone};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -92,11 +92,11 @@ message! {
         /// The same while converged; up to a tenth is added so that many do not bunch. Default: 300s.
         steady_state_poll_interval: Option<Duration>,
         /// A cron schedule: five fields as crontab(5) has them, or six with the second first, as in `0 */15 * * * *`. It takes the place of the two intervals, given or not.
-        #[schemars(extend("format" = "pvn-cron"))]
-        poll_schedule: Option<String>,
+        #[schemars(with = "Option<String>", extend("format" = "pvn-cron"))]
+        poll_schedule: Option<CronText>,
         /// Time zone of `pollSchedule`, as in `Europe/Berlin`. Default: UTC.
-        #[schemars(extend("format" = "pvn-timezone"))]
-        timezone: Option<String>,
+        #[schemars(with = "Option<String>", extend("format" = "pvn-timezone"))]
+        timezone: Option<Timezone>,
         /// When to try again after an error. Default: after `pollInterval`.
         retry_policy: Option<RetryPolicy>,
         /// Environment; wins over that of service and channel.
@@ -147,11 +147,11 @@ message! {
         /// From the end of one getInfo to the next. Default: 300s.
         poll_interval: Option<Duration>,
         /// A cron schedule: five fields as crontab(5) has them, or six with the second first, as in `0 */15 * * * *`. It takes the place of the interval, given or not.
-        #[schemars(extend("format" = "pvn-cron"))]
-        poll_schedule: Option<String>,
+        #[schemars(with = "Option<String>", extend("format" = "pvn-cron"))]
+        poll_schedule: Option<CronText>,
         /// Time zone of `pollSchedule`, as in `Europe/Berlin`. Default: UTC.
-        #[schemars(extend("format" = "pvn-timezone"))]
-        timezone: Option<String>,
+        #[schemars(with = "Option<String>", extend("format" = "pvn-timezone"))]
+        timezone: Option<Timezone>,
         /// When to try again after an error. Default: 30s doubling to 600s.
         retry_policy: Option<RetryPolicy>,
         /// Environment; wins over that of service and channel.
@@ -179,13 +179,13 @@ message! {
     /// A recurring span of time.
     Window {
         /// When it opens: a cron schedule of five fields as crontab(5) has them, or six with the second first, as in `0 0 9 * * Mon-Fri`.
-        #[schemars(extend("format" = "pvn-cron"))]
-        schedule: String,
+        #[schemars(with = "String", extend("format" = "pvn-cron"))]
+        schedule: CronText,
         /// How long it stays open.
         duration: Duration,
         /// Time zone of `schedule`, as in `Europe/Berlin`. Default: UTC.
-        #[schemars(extend("format" = "pvn-timezone"))]
-        timezone: Option<String>,
+        #[schemars(with = "Option<String>", extend("format" = "pvn-timezone"))]
+        timezone: Option<Timezone>,
     }
 }
 

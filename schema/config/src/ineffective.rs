@@ -1,7 +1,6 @@
 //! What is allowed in configs and does nothing: variables that pvn sets itself, and windows that never shut. Told as warnings by
 //! `configs apply` and `validate`.
 
-use schema::schedule::Schedule;
 use schema::time::Timestamp;
 use schema::wire::{SECRET_KEYS_VARIABLE, SPOOL_VARIABLE, is_ours};
 
@@ -35,9 +34,9 @@ pub fn ineffective<'a>(documents: impl IntoIterator<Item = &'a Document>) -> Vec
     warnings
 }
 
-/// Asked of UTC, as [`Schedule::ever_comes`]: a change of the clock changes nothing about it.
+/// Asked of UTC, as [`ever_comes`](schema::schedule::Schedule::ever_comes): a change of the clock changes nothing about it.
 fn never_shuts(window: &Window) -> bool {
-    let Ok(schedule) = Schedule::parse(&window.schedule, None) else { return false };
+    let schedule = window.schedule.in_zone(None);
     let mut opens = schedule.next_after(Timestamp::from_millis(0));
     for _ in 0..OPENINGS {
         let Some(opened) = opens else { return false };

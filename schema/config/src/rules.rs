@@ -6,7 +6,7 @@ mod jobs;
 use std::collections::{BTreeMap, BTreeSet};
 
 use schema::id::ChannelName;
-use schema::schedule::Duration;
+use schema::schedule::{CronText, Duration, Timezone};
 
 use crate::{
     Application, ApplyCommand, AwsEcsService, Body, ChannelGroup, Constant, CustomRuntime, CustomRuntimeValues, FetchCommand,
@@ -104,16 +104,16 @@ impl Rules<'_> {
     fn fetch(&mut self, fetch: &FetchCommand, at: &str) {
         self.command(fetch.task_config.as_ref(), fetch.kubernetes_config.as_ref(), at);
         self.retry(fetch.retry_policy.as_ref(), &format!("{at}/retryPolicy"));
-        self.schedule(fetch.poll_schedule.as_deref(), fetch.timezone.as_deref(), at);
+        self.schedule(fetch.poll_schedule.as_ref(), fetch.timezone, at);
     }
 
     fn get_info(&mut self, get_info: &GetInfoCommand, at: &str) {
         self.command(get_info.task_config.as_ref(), get_info.kubernetes_config.as_ref(), at);
         self.retry(get_info.retry_policy.as_ref(), &format!("{at}/retryPolicy"));
-        self.schedule(get_info.poll_schedule.as_deref(), get_info.timezone.as_deref(), at);
+        self.schedule(get_info.poll_schedule.as_ref(), get_info.timezone, at);
     }
 
-    fn schedule(&mut self, schedule: Option<&str>, timezone: Option<&str>, at: &str) {
+    fn schedule(&mut self, schedule: Option<&CronText>, timezone: Option<Timezone>, at: &str) {
         if timezone.is_some() && schedule.is_none() {
             self.add(format!("{at}/timezone"), "`timezone` is that of `pollSchedule`, which is missing");
         }

@@ -63,6 +63,16 @@ impl Schedule {
         Ok(Self { text: text.into(), zone, walks })
     }
 
+    /// The same text in another zone.
+    pub(super) fn with_zone(self, zone: Tz) -> Self {
+        Self { zone, ..self }
+    }
+
+    /// The cron text.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// The first instant of the schedule strictly after `after`; `None` when there is none left.
     pub fn next_after(&self, after: Timestamp) -> Option<Timestamp> {
         let after = after.to_utc();
