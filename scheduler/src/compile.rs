@@ -42,7 +42,7 @@ pub use cluster::{
     AUTHORITIES, AUTHORITIES_DIRECTORY, ClusterPlace, DEFAULT_TTL_S, WRAPPER_CONTAINER, WRAPPER_DIRECTORY, cluster_places, given_places,
     verbatim,
 };
-pub use configs::{BUILT_IN_RUNTIME, Configs, key, kind_name};
+pub use configs::{BUILT_IN_RUNTIME, Configs, key};
 pub use job_file::JOB_DEADLINE_LIMIT_S;
 pub use problem::DocumentKey;
 pub use value::{Seal, SecretValue, StoredValue, Values};
@@ -91,7 +91,7 @@ pub fn check(configs: &Configs, options: &Options, changed: Option<&BTreeSet<Doc
 /// What to say of places whose given namespace is not there.
 pub fn absent_namespaces(configs: &Configs, absent: &[ClusterPlace]) -> Vec<Diagnostic> {
     let mut problems = Problems::default();
-    cluster::add_absent(absent, &mut problems);
+    cluster::add_absent(configs, absent, &mut problems);
     configs.diagnostics(problems)
 }
 

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use config::selector::Selector;
 use config::{
-    Application, ChannelGroup, ChannelRuntime, ChannelTemplate, Constant, Env, Label, Policy, Precondition, TemplateRuntime, builtins,
+    Application, ChannelGroup, ChannelRuntime, ChannelTemplate, Constant, Env, Label, Policy, Precondition, StableChannels,
+    TemplateRuntime, builtins,
 };
 use engine::desired::Gate;
 use schema::id::{ApplicationName, ChannelName, ConnectionName, GroupName, RuntimeName};
@@ -259,17 +260,19 @@ fn render_precondition(precondition: &mut Precondition, scope: &TemplateScope, p
     let mut render = |text: &mut String, field: &str, kind: &str| {
         *text = rendered(text, scope, &place.field(kind).field(field), problems);
     };
-    if let Some(stable) = &mut precondition.release_channel_stable {
-        stable.release_channel.iter_mut().for_each(|text| render(text, "releaseChannel", "releaseChannelStable"));
-        stable.selector.iter_mut().for_each(|text| render(text, "selector", "releaseChannelStable"));
-    }
-    if let Some(approval) = &mut precondition.manual_approval {
-        approval.name.iter_mut().for_each(|text| render(text, "name", "manualApproval"));
-        approval.description.iter_mut().for_each(|text| render(text, "description", "manualApproval"));
-    }
-    if let Some(approval) = &mut precondition.shared_manual_approval {
-        render(&mut approval.name, "name", "sharedManualApproval");
-        approval.description.iter_mut().for_each(|text| render(text, "description", "sharedManualApproval"));
+    match precondition {
+        Precondition::ReleaseChannelStable(stable) => match &mut stable.channels {
+            StableChannels::ReleaseChannel(text) => render(text, "releaseChannel", "releaseChannelStable"),
+            StableChannels::Selector(text) => render(text, "selector", "releaseChannelStable"),
+        },
+        Precondition::ManualApproval(approval) => {
+            approval.name.iter_mut().for_each(|text| render(text, "name", "manualApproval"));
+            approval.description.iter_mut().for_each(|text| render(text, "description", "manualApproval"));
+        }
+        Precondition::SharedManualApproval(approval) => {
+            render(&mut approval.name, "name", "sharedManualApproval");
+            approval.description.iter_mut().for_each(|text| render(text, "description", "sharedManualApproval"));
+        }
     }
 }
 

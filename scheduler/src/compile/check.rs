@@ -3,12 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use config::{CustomRuntime, Runtime, RuntimeKind, Service, builtins};
+use config::{CustomRuntime, JobHost, Runtime, RuntimeRole, Service, builtins};
 use schema::id::ApplicationName;
 
 use super::channels::{self, Channel};
 use super::commands::{Maker, render_text};
-use super::configs::{BUILT_IN_RUNTIME, Configs, kind_name};
+use super::configs::{BUILT_IN_RUNTIME, Configs};
 use super::instance::ServiceInChannel;
 use super::parameters;
 use super::problem::{DocumentField, DocumentKey, Problems};
@@ -49,23 +49,22 @@ pub(super) fn check(configs: &Configs, options: &Options, changed: Option<&BTree
 
 fn check_runtime(configs: &Configs, options: &Options, runtime: &Runtime, problems: &mut Problems) {
     let place = DocumentField::of(DocumentKey::Runtime(runtime.name.clone()));
-    let kind = kind_name(runtime);
-    if runtime.name.as_str() == BUILT_IN_RUNTIME && !matches!(runtime.kind(), RuntimeKind::Local(_)) {
+    let RuntimeRole { kind, commands, host, is_unsupported } = runtime.role();
+    if runtime.name.as_str() == BUILT_IN_RUNTIME && !matches!(host, Some(JobHost::Local(_))) {
         let problem = place.field("name").problem(format!("runtime `{BUILT_IN_RUNTIME}` is built in and runs processes here"));
         problems.add(problem.help("choose another name; `local: {root: DIR}` may change where its commands run"));
     }
-    match runtime.kind() {
-        RuntimeKind::Custom(custom) => check_custom(configs, options, runtime, custom, &place.field("custom"), problems),
-        RuntimeKind::Local(_) | RuntimeKind::Fake(_) | RuntimeKind::Kubernetes(_) => {}
-        _ => {
-            let problem = place.field(kind).problem(format!("not supported yet: runtimes of kind `{kind}`"));
-            problems.add(problem.help("write a `custom` runtime with the commands themselves"));
-        }
+    if let Some(commands) = commands {
+        check_commands(configs, options, runtime, commands.custom(), &place.field(kind), problems);
+    }
+    if is_unsupported {
+        let problem = place.field(kind).problem(format!("not supported yet: runtimes of kind `{kind}`"));
+        problems.add(problem.help("write a `custom` runtime with the commands themselves"));
     }
 }
 
-/// What can be said of a custom runtime before any service uses it.
-fn check_custom(
+/// What can be said of a runtime's commands before any service uses them.
+fn check_commands(
     configs: &Configs,
     options: &Options,
     runtime: &Runtime,

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use config::{KubernetesRuntime, Medium, ProxyRuntime, ResourceList, Runtime, RuntimeKind, SecurityContext, TaskConfig};
+use config::{JobHost, KubernetesRuntime, Medium, ProxyRuntime, ResourceList, Runtime, SecurityContext, TaskConfig, VolumeSource};
 use schema::id::{BlobId, RuntimeName};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -84,14 +84,14 @@ impl ClusterPlace {
 /// cluster alone ([`ClusterPlace::is_cluster_alone`]). Empty when no cluster is concerned.
 pub fn cluster_places(configs: &Configs, name: &RuntimeName) -> Vec<ClusterPlace> {
     let place = |runtime: &Runtime| {
-        let RuntimeKind::Custom(custom) = runtime.kind() else { return None };
-        let proxy = &custom.proxy_runtime;
-        let RuntimeKind::Kubernetes(kubernetes) = configs.runtime(&proxy.runtime)?.kind() else { return None };
+        let commands = runtime.role().commands?;
+        let proxy = &commands.custom().proxy_runtime;
+        let Some(JobHost::Kubernetes(kubernetes)) = configs.runtime(&proxy.runtime)?.role().host else { return None };
         (runtime.name == *name || proxy.runtime == *name).then(|| ClusterPlace::new(proxy, kubernetes, &runtime.name))
     };
     let mut places: Vec<_> = configs.runtimes().filter_map(place).collect();
     if places.is_empty()
-        && let Some(RuntimeKind::Kubernetes(kubernetes)) = configs.runtime(name).map(Runtime::kind)
+        && let Some(JobHost::Kubernetes(kubernetes)) = configs.runtime(name).and_then(|runtime| runtime.role().host)
     {
         let proxy = ProxyRuntime { runtime: name.clone(), container_orchestration: None };
         places.push(ClusterPlace::new(&proxy, kubernetes, name));
@@ -109,11 +109,11 @@ pub fn given_places(configs: &Configs, changed: &BTreeSet<DocumentKey>) -> Vec<C
 }
 
 /// Adds what is wrong with places whose given namespace is not there.
-pub(super) fn add_absent(absent: &[ClusterPlace], problems: &mut Problems) {
+pub(super) fn add_absent(configs: &Configs, absent: &[ClusterPlace], problems: &mut Problems) {
     for ClusterPlace { runtime, cluster, namespace, .. } in absent {
-        let place = ["custom", "proxyRuntime", "containerOrchestration", "k8s", "namespace"]
-            .iter()
-            .fold(DocumentField::of(DocumentKey::Runtime(runtime.clone())), |place, field| place.field(field));
+        let block = configs.runtime(runtime).map(|runtime| runtime.role().kind);
+        let fields = block.into_iter().chain(["proxyRuntime", "containerOrchestration", "k8s", "namespace"]);
+        let place = fields.fold(DocumentField::of(DocumentKey::Runtime(runtime.clone())), |place, field| place.field(field));
         let problem = place.problem(format!("there is no namespace `{namespace}` on the cluster `{cluster}`"));
         problems.add(problem.help("create it, or leave `containerOrchestration` out and pvn makes one"));
     }
@@ -225,11 +225,12 @@ fn said(context: &SecurityContext) -> Value {
 }
 
 fn volume(volume: &config::Volume) -> Value {
-    let source = &volume.source;
-    match (&source.secret, &source.ephemeral) {
-        (Some(secret), _) => json!({"name": volume.name, "secret": {"secretName": secret.secret_name}}),
-        (None, Some(ephemeral)) if ephemeral.medium == Medium::Memory => json!({"name": volume.name, "emptyDir": {"medium": "Memory"}}),
-        (None, _) => json!({"name": volume.name, "emptyDir": {}}),
+    match &volume.source {
+        VolumeSource::Secret(secret) => json!({"name": volume.name, "secret": {"secretName": secret.secret_name}}),
+        VolumeSource::Ephemeral(ephemeral) => match ephemeral.medium {
+            Medium::Memory => json!({"name": volume.name, "emptyDir": {"medium": "Memory"}}),
+            Medium::Default => json!({"name": volume.name, "emptyDir": {}}),
+        },
     }
 }
 

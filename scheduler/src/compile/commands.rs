@@ -4,9 +4,7 @@
 use std::collections::BTreeMap;
 
 use config::template::readable_secret;
-use config::{
-    CustomRuntime, Env, EnvValueKind, Exec, FetchMode, NO_NUL, NO_PROGRAM_HELP, NotHere, ProxyRuntime, RuntimeKind, TaskConfig, not_here,
-};
+use config::{CustomRuntime, Env, Exec, FetchMode, JobHost, NO_NUL, NO_PROGRAM_HELP, NotHere, ProxyRuntime, TaskConfig, not_here};
 use schema::report::StructuredKind;
 use schema::status::JobKind;
 use schema::wire::{SECRET_KEYS_VARIABLE, SPOOL_VARIABLE};
@@ -50,12 +48,12 @@ impl Maker<'_> {
         let on = job_place.as_ref();
         let fetch = custom.fetch.as_ref().map(|fetch| {
             let expect = (fetch.fetch_mode == FetchMode::StructuredOutput).then_some(StructuredKind::Fetch);
-            self.command(JobKind::Fetch, fetch.exec(), &fetch.env, expect, on, &place.field("fetch"), problems)
+            self.command(JobKind::Fetch, &fetch.exec, &fetch.env, expect, on, &place.field("fetch"), problems)
         });
-        let apply = self.command(JobKind::Apply, custom.apply.exec(), &custom.apply.env, None, on, &place.field("apply"), problems);
+        let apply = self.command(JobKind::Apply, &custom.apply.exec, &custom.apply.env, None, on, &place.field("apply"), problems);
         let get_info = custom.get_info.as_ref().map(|info| {
             let expect = Some(StructuredKind::GetInfo);
-            self.command(JobKind::GetInfo, info.exec(), &info.env, expect, on, &place.field("getInfo"), problems)
+            self.command(JobKind::GetInfo, &info.exec, &info.env, expect, on, &place.field("getInfo"), problems)
         });
         // A command that is there and wrong is `Some(None)`.
         let fetch = fetch.map_or(Some(None), |command| command.map(Some))?;
@@ -85,19 +83,19 @@ impl Maker<'_> {
             problems.add(place.problem(format!("unknown runtime `{name}`")).help(nearest::help(name.as_str(), "runtimes", names)));
             return None;
         };
-        match runtime.kind() {
-            RuntimeKind::Local(local) => {
+        let role = runtime.role();
+        match role.host {
+            Some(JobHost::Local(local)) => {
                 Some(JobPlace::Local { root: local.root.clone(), clean_env: local.env == Some(config::LocalEnv::Clean) })
             }
-            RuntimeKind::Fake(fake) => Some(JobPlace::Fake { crashing_programs: fake.crashing_programs.clone() }),
-            RuntimeKind::Kubernetes(_) if self.options.everything_local => Some(here),
-            RuntimeKind::Kubernetes(kubernetes) => match &place.document {
+            Some(JobHost::Fake(fake)) => Some(JobPlace::Fake { crashing_programs: fake.crashing_programs.clone() }),
+            Some(JobHost::Kubernetes(_)) if self.options.everything_local => Some(here),
+            Some(JobHost::Kubernetes(kubernetes)) => match &place.document {
                 Some(DocumentKey::Runtime(runtime)) => Some(JobPlace::Cluster(Box::new(ClusterPlace::new(proxy, kubernetes, runtime)))),
                 _ => None,
             },
-            _ => {
-                let kind = super::configs::kind_name(runtime);
-                let problem = place.problem(format!("runtime `{name}` is of kind `{kind}`, which cannot run the jobs of another"));
+            None => {
+                let problem = place.problem(format!("runtime `{name}` is of kind `{}`, which cannot run the jobs of another", role.kind));
                 problems.add(problem.help("name `local`, a `fake` runtime or a Kubernetes runtime"));
                 None
             }
@@ -108,7 +106,7 @@ impl Maker<'_> {
     fn command(
         &self,
         kind: JobKind,
-        exec: Exec<'_>,
+        exec: &Exec,
         env: &Env,
         expect: Option<StructuredKind>,
         on: Option<&JobPlace>,
@@ -236,8 +234,8 @@ impl Maker<'_> {
     ) {
         for (key, value) in env {
             let place = place.field(key);
-            let value = match value.kind() {
-                EnvValueKind::Value(text) => match template::render(text, scope) {
+            let value = match value {
+                config::EnvValue::Value(text) => match template::render(text, scope) {
                     Ok(Rendered::Text(text)) => Some(EnvValue::Plain(text)),
                     Ok(Rendered::Unknown) => Some(EnvValue::Plain(String::new())),
                     Ok(Rendered::Secret(secret)) => Some(secret.into()),
@@ -246,7 +244,7 @@ impl Maker<'_> {
                         None
                     }
                 },
-                EnvValueKind::RawSecret(text) => match template::render(text, scope) {
+                config::EnvValue::RawSecret(text) => match template::render(text, scope) {
                     Ok(Rendered::Text(text)) => Some(EnvValue::Sealed(sealed(&text, self.seal, &place.field("rawSecret"), problems))),
                     Ok(Rendered::Unknown) => Some(EnvValue::Sealed(String::new())),
                     Ok(Rendered::Secret(secret)) => Some(secret.into()),
@@ -255,15 +253,15 @@ impl Maker<'_> {
                         None
                     }
                 },
-                EnvValueKind::Secret(secret) => {
+                config::EnvValue::Secret(secret) => {
                     Some(EnvValue::Secret { key: secret.key.clone(), version: secret.version.map_or(0, u64::from) })
                 }
                 // Nothing runs there, so nothing is missing.
-                EnvValueKind::KubernetesSecret(_) if matches!(on, Some(JobPlace::Fake { .. })) => None,
-                EnvValueKind::KubernetesSecret(secret) if matches!(on, Some(JobPlace::Cluster(_))) => {
+                config::EnvValue::KubernetesSecret(_) if matches!(on, Some(JobPlace::Fake { .. })) => None,
+                config::EnvValue::KubernetesSecret(secret) if matches!(on, Some(JobPlace::Cluster(_))) => {
                     Some(EnvValue::KubernetesSecret { name: secret.secret_name.clone(), key: secret.key.clone() })
                 }
-                EnvValueKind::KubernetesSecret(_) => {
+                config::EnvValue::KubernetesSecret(_) => {
                     let problem = place.field("kubernetesSecret").problem("not supported yet: a secret of the cluster on this machine");
                     problems.add(problem.help("keep it with `pvnctl secrets set KEY` and name it as `secret: {key: KEY}`"));
                     None

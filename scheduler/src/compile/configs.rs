@@ -41,18 +41,8 @@ impl Default for Configs {
     /// The built-in runtime and nothing else.
     fn default() -> Self {
         let name: RuntimeName = BUILT_IN_RUNTIME.parse().expect("`local` is a legal name");
-        let runtime = Runtime {
-            name: name.clone(),
-            labels: Vec::new(),
-            custom: None,
-            kubernetes: None,
-            local: Some(LocalRuntime { root: None, env: None }),
-            fake: None,
-            terraform_runner: None,
-            pulumi_runner: None,
-            aws_ecs: None,
-            google_cloud_run: None,
-        };
+        let kind = RuntimeKind::Local(LocalRuntime { root: None, env: None });
+        let runtime = Runtime { name: name.clone(), labels: Vec::new(), kind };
         let documents = [(DocumentKey::Runtime(name), DocumentInForce::BuiltIn(Arc::new(Body::Runtime(Box::new(runtime)))))].into();
         Self { documents, runtime_ids: BTreeMap::new(), channel_ids: BTreeMap::new() }
     }
@@ -172,7 +162,7 @@ impl Configs {
     pub fn runtime_labels(&self, name: &RuntimeName) -> BTreeMap<String, String> {
         let Some(runtime) = self.runtime(name) else { return BTreeMap::new() };
         let mut labels = channels::labels(&runtime.labels);
-        labels.insert("@type".to_owned(), kind_name(runtime).to_owned());
+        labels.insert("@type".to_owned(), runtime.role().kind.to_owned());
         labels.insert("@name".to_owned(), name.to_string());
         if let Some(id) = self.runtime_ids.get(name) {
             labels.insert("@id".to_owned(), id.to_string());
@@ -208,19 +198,5 @@ impl Configs {
 
     pub(super) fn channel_id(&self, application: &ApplicationName, name: &ChannelName) -> Option<ChannelId> {
         self.channel_ids.get(&(application.clone(), name.clone())).copied()
-    }
-}
-
-/// The kind of a runtime in one word, as lists and the label `@type` show it.
-pub fn kind_name(runtime: &Runtime) -> &'static str {
-    match runtime.kind() {
-        RuntimeKind::Custom(_) => "custom",
-        RuntimeKind::Kubernetes(_) => "kubernetes",
-        RuntimeKind::Local(_) => "local",
-        RuntimeKind::Fake(_) => "fake",
-        RuntimeKind::TerraformRunner(_) => "terraformRunner",
-        RuntimeKind::PulumiRunner(_) => "pulumiRunner",
-        RuntimeKind::AwsEcs(_) => "awsEcs",
-        RuntimeKind::GoogleCloudRun(_) => "googleCloudRun",
     }
 }

@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use config::{CustomRuntime, ParameterValue, PerReleaseChannel, Runtime, RuntimeKind, Service, builtins};
+use config::{CustomRuntime, JobHost, ParameterValue, PerReleaseChannel, Runtime, RuntimeRole, Service, builtins};
 use engine::desired::{ApplyPolicy, Desired, InfoPolicy, Observe, PollPolicy};
 use schema::id::BlobId;
 
 use super::channels::{self, Channel, RuntimeConnection};
 use super::commands::{EnvLayer, Maker, render_text};
-use super::configs::{Configs, kind_name};
+use super::configs::Configs;
 use super::parameters::{self, Bound, RuntimeValues};
 use super::problem::{DocumentField, DocumentKey, Problems};
 use super::template::{TemplateScope, Value};
@@ -35,29 +35,30 @@ impl<'a> ServiceInChannel<'a> {
         let base = self.base_scope(runtime);
         let mut service_scope = base.clone();
         self.add_release_parameters(&mut service_scope, problems);
-        match runtime.kind() {
-            RuntimeKind::Custom(custom) => self.compile_custom(runtime, custom, base, &service_scope, problems),
-            RuntimeKind::Fake(fake) => {
+        let RuntimeRole { kind, commands, host, .. } = runtime.role();
+        match (commands, host) {
+            (Some(commands), _) => self.compile_commands(runtime, (commands.custom(), kind), base, &service_scope, problems),
+            (None, Some(JobHost::Fake(fake))) => {
                 let place = JobPlace::Fake { crashing_programs: fake.crashing_programs.clone() };
                 self.finish(runtime, None, fake_commands(self.service.name.as_str(), place), None)
             }
-            _ => {
+            (None, Some(JobHost::Local(_) | JobHost::Kubernetes(_)) | None) => {
                 self.tell_no_commands(runtime, problems);
                 None
             }
         }
     }
 
-    fn compile_custom(
+    fn compile_commands(
         &self,
         runtime: &Runtime,
-        custom: &CustomRuntime,
+        (custom, block): (&CustomRuntime, &str),
         mut scope: TemplateScope,
         service_scope: &TemplateScope,
         problems: &mut Problems,
     ) -> Option<CompiledInstance> {
         self.add_runtime_parameters(&mut scope, runtime, custom, service_scope, problems);
-        let place = DocumentField::of(DocumentKey::Runtime(runtime.name.clone())).field("custom");
+        let place = DocumentField::of(DocumentKey::Runtime(runtime.name.clone())).field(block);
         let layers = self.env_layers(service_scope);
         let maker = Maker { configs: self.configs, options: self.options, seal: self.seal, scope: &scope, layers: &layers };
         let commands = maker.commands(custom, &place, problems);
@@ -153,8 +154,8 @@ impl<'a> ServiceInChannel<'a> {
     fn only_connection(&self, problems: &mut Problems) -> Option<&'a RuntimeConnection> {
         let all = &self.channel.connections;
         let fits = |connection: &&RuntimeConnection| {
-            let kind = self.configs.runtime(&connection.runtime).map(Runtime::kind);
-            matches!(kind, Some(RuntimeKind::Custom(_) | RuntimeKind::Fake(_)))
+            let role = self.configs.runtime(&connection.runtime).map(Runtime::role);
+            role.is_some_and(|role| role.commands.is_some() || matches!(role.host, Some(JobHost::Fake(_))))
         };
         let fitting: Vec<&RuntimeConnection> = all.iter().filter(fits).collect();
         match (fitting.as_slice(), all.as_slice()) {
@@ -175,17 +176,17 @@ impl<'a> ServiceInChannel<'a> {
     }
 
     fn tell_no_commands(&self, runtime: &Runtime, problems: &mut Problems) {
-        let kind = kind_name(runtime);
-        let is_told_there = !matches!(runtime.kind(), RuntimeKind::Local(_) | RuntimeKind::Kubernetes(_));
-        if is_told_there && self.release.is_none() {
+        let RuntimeRole { kind, host, is_unsupported, .. } = runtime.role();
+        // That is told of the runtime.
+        if is_unsupported && self.release.is_none() {
             return;
         }
-        let (message, help) = match runtime.kind() {
-            RuntimeKind::Local(_) => (
+        let (message, help) = match host {
+            Some(JobHost::Local(_)) => (
                 format!("runtime `{}` has no commands of its own", runtime.name),
                 format!("write a `custom` runtime whose `proxyRuntime` is `{}`, and name that one in the channel", runtime.name),
             ),
-            _ => (
+            Some(JobHost::Kubernetes(_) | JobHost::Fake(_)) | None => (
                 format!("not supported yet: services on runtime `{}` of kind `{kind}`", runtime.name),
                 "write a `custom` runtime with the commands themselves, and name that one in the channel".to_owned(),
             ),

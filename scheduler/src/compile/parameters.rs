@@ -23,7 +23,7 @@ pub(super) enum Bound {
 
 /// The word for a parameter's type, as it stands in the config.
 pub(super) fn type_name(definition: &ParameterDefinition) -> &'static str {
-    match definition.kind() {
+    match &definition.kind {
         ParameterKind::String(_) => "string",
         ParameterKind::Int(_) => "int",
         ParameterKind::DockerImage(_) => "dockerImage",
@@ -41,7 +41,7 @@ pub(super) fn check_definitions(definitions: &[ParameterDefinition], place: &Doc
 }
 
 fn check_definition(definition: &ParameterDefinition, place: &DocumentField, problems: &mut Problems) {
-    if let ParameterKind::DockerImage(image) = definition.kind()
+    if let ParameterKind::DockerImage(image) = &definition.kind
         && let Some(info) = &image.image_registry_info
         && info.container_registry_id.is_some()
     {
@@ -57,7 +57,7 @@ pub(super) fn check_text(definition: &ParameterDefinition, text: &str) -> Result
     if text.contains('\0') {
         return Err("the value holds a NUL character, which no command can be given".to_owned());
     }
-    match definition.kind() {
+    match &definition.kind {
         ParameterKind::Int(_) if text.parse::<i64>().is_err() => Err(format!("`{text}` is not a whole number of 64 bits")),
         ParameterKind::DockerImage(_) if text.is_empty() => Err("an empty text is not a tag of an image".to_owned()),
         ParameterKind::DockerImage(_) if !is_tag(text) => Err(format!(
@@ -78,7 +78,7 @@ fn is_tag(text: &str) -> bool {
 
 /// What the definition says when nobody gives a value: its default, else "" or 0.
 pub(super) fn default_value(definition: &ParameterDefinition) -> Option<String> {
-    match definition.kind() {
+    match &definition.kind {
         ParameterKind::String(string) => string.default_value.clone(),
         ParameterKind::Int(int) => int.default_value.map(|value| value.to_string()),
         ParameterKind::DockerImage(image) => image.default_tag.clone(),
@@ -88,7 +88,7 @@ pub(super) fn default_value(definition: &ParameterDefinition) -> Option<String> 
 }
 
 fn empty_value(definition: &ParameterDefinition) -> &'static str {
-    if matches!(definition.kind(), ParameterKind::Int(_)) { "0" } else { "" }
+    if matches!(definition.kind, ParameterKind::Int(_)) { "0" } else { "" }
 }
 
 /// Why a required parameter is not satisfied.
@@ -121,7 +121,7 @@ pub(super) fn insert(scope: &mut TemplateScope, definition: &ParameterDefinition
         Bound::Unknown => Value::Unknown,
         Bound::Secret(secret) => Value::Secret(secret),
     };
-    if let ParameterKind::DockerImage(image) = definition.kind() {
+    if let ParameterKind::DockerImage(image) = &definition.kind {
         let reference = match &value {
             Value::Text(tag) => Value::Text(image_reference(image.image_registry_info.as_ref(), tag)),
             other => other.clone(),
@@ -145,7 +145,7 @@ pub(super) fn image_reference(info: Option<&ImageRegistryInfo>, tag: &str) -> St
 /// Puts something in the scope under every name that the definitions give, for checking names before there are values.
 pub(super) fn insert_unknown(scope: &mut TemplateScope, definitions: &[ParameterDefinition]) {
     for definition in definitions {
-        let value = match definition.kind() {
+        let value = match &definition.kind {
             ParameterKind::Secret(_) => Bound::Secret(SecretValue::Sealed(String::new())),
             _ => Bound::Unknown,
         };
@@ -164,13 +164,13 @@ fn is_empty_secret(secret: &SecretValue, seal: &dyn Seal) -> bool {
 /// # Errors
 /// What is wrong with it. That it is empty and must not be says [`insert`].
 pub(super) fn from_release(definition: &ParameterDefinition, given: &StoredValue, seal: &dyn Seal) -> Result<Bound, String> {
-    match (definition.kind(), given) {
+    match (&definition.kind, given) {
         (ParameterKind::Secret(_), StoredValue::Secret(secret)) if definition.required && is_empty_secret(secret, seal) => {
             Ok(Bound::Text(String::new()))
         }
         (ParameterKind::Secret(_), StoredValue::Secret(secret)) => Ok(Bound::Secret(secret.clone())),
         (_, StoredValue::Text(text)) if definition.required && text.is_empty() => Ok(Bound::Text(String::new())),
-        (_, StoredValue::Text(text)) if !matches!(definition.kind(), ParameterKind::Secret(_)) => {
+        (_, StoredValue::Text(text)) if !matches!(definition.kind, ParameterKind::Secret(_)) => {
             check_text(definition, text).map(|()| Bound::Text(text.clone()))
         }
         _ => Err("its type in the config has changed between secret and not secret since the value was given".to_owned()),
@@ -229,19 +229,19 @@ impl RuntimeValues<'_> {
             problems.add(problem.help(format!("give it as `{field}`")));
             None
         };
-        let wants_secret = matches!(definition.kind(), ParameterKind::Secret(_));
-        let is_image = matches!(definition.kind(), ParameterKind::DockerImage(_));
-        let (text, field, inner) = match (value.kind(), definition.kind()) {
+        let wants_secret = matches!(definition.kind, ParameterKind::Secret(_));
+        let is_image = matches!(definition.kind, ParameterKind::DockerImage(_));
+        let (text, field, inner) = match (&value.kind, &definition.kind) {
             (ParameterValueKind::Secret(secret), ParameterKind::Secret(_)) => return self.secret(definition, secret, place, problems),
             (ParameterValueKind::Secret(_), _) => return mismatch(problems, "secret"),
             (ParameterValueKind::Int(value), ParameterKind::Int(_) | ParameterKind::String(_)) => {
                 return Some(Bound::Text(value.to_string()));
             }
             (ParameterValueKind::Int(_), _) => return mismatch(problems, "int"),
-            (ParameterValueKind::String(text), _) => (text, "string", None),
-            (ParameterValueKind::DockerImageTag(text), ParameterKind::DockerImage(_)) => (text, "dockerImageTag", None),
+            (ParameterValueKind::String(text), _) => (text.as_str(), "string", None),
+            (ParameterValueKind::DockerImageTag(text), ParameterKind::DockerImage(_)) => (text.as_str(), "dockerImageTag", None),
             (ParameterValueKind::DockerImageTag(_), _) => return mismatch(problems, "dockerImageTag"),
-            (ParameterValueKind::Commit(text), ParameterKind::Commit(_)) => (text, "commit", None),
+            (ParameterValueKind::Commit(text), ParameterKind::Commit(_)) => (text.as_str(), "commit", None),
             (ParameterValueKind::Commit(_), _) => return mismatch(problems, "commit"),
             (ParameterValueKind::Blob(blob), ParameterKind::Blob(_)) => (blob.inlined.as_str(), "blob", Some("inlined")),
             (ParameterValueKind::Blob(_), _) => return mismatch(problems, "blob"),
@@ -291,14 +291,15 @@ impl RuntimeValues<'_> {
         place: &DocumentField,
         problems: &mut Problems,
     ) -> Option<Bound> {
-        if let Some(reference) = &secret.secret_ref {
-            return Some(Bound::Secret(SecretValue::Stored {
-                key: reference.key.clone(),
-                version: reference.version.map_or(0, u64::from),
-            }));
-        }
+        let raw = match secret {
+            config::SecretValue::SecretRef(reference) => {
+                let version = reference.version.map_or(0, u64::from);
+                return Some(Bound::Secret(SecretValue::Stored { key: reference.key.clone(), version }));
+            }
+            config::SecretValue::RawSecret(raw) => raw,
+        };
         let place = place.field("secret").field("rawSecret");
-        match template::render(secret.raw_secret.as_deref().unwrap_or_default(), self.scope) {
+        match template::render(raw, self.scope) {
             Ok(Rendered::Text(empty)) if empty.is_empty() && definition.required => Some(Bound::Text(empty)),
             Ok(Rendered::Text(clear)) => {
                 Some(Bound::Secret(SecretValue::Sealed(super::commands::sealed(&clear, self.seal, &place, problems))))

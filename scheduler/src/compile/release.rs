@@ -58,7 +58,7 @@ pub(super) fn value_warnings(
     goes_to: &BTreeSet<ChannelName>,
     earlier: Option<&Values>,
 ) -> Vec<String> {
-    let is_secret = |definition: &&ParameterDefinition| matches!(definition.kind(), ParameterKind::Secret(_));
+    let is_secret = |definition: &&ParameterDefinition| matches!(definition.kind, ParameterKind::Secret(_));
     let given = |name: &str| {
         let own = request.params_for_channel.values().filter_map(|params| params.get(name));
         request.params.get(name).into_iter().chain(own).any(|text| (1..SHORTEST_BYTES).contains(&text.len()))
@@ -143,7 +143,7 @@ fn read_one(
         problems.add(parameters::missing(definition, Lack::Content, place, way));
         return None;
     }
-    if matches!(definition.kind(), ParameterKind::Secret(_)) {
+    if matches!(definition.kind, ParameterKind::Secret(_)) {
         return Some(StoredValue::Secret(SecretValue::Sealed(super::commands::sealed(text, seal, place, problems))));
     }
     match parameters::check_text(definition, text) {

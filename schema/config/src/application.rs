@@ -3,7 +3,7 @@
 use schema::id::{ApplicationName, ChannelName, ConnectionName, GroupName, RuntimeName};
 
 use crate::env::Env;
-use crate::message;
+use crate::message::{message, message_with_one, one_of};
 use crate::params::Constant;
 use crate::runtime::Label;
 
@@ -68,33 +68,46 @@ message! {
     }
 }
 
-message! {
+one_of! {
     /// Something that must be so before a release is applied: exactly one of its fields.
     #[schemars(extend("x-exactlyOne" = ["releaseChannelStable", "manualApproval", "sharedManualApproval"]))]
     Precondition {
         /// Another channel has converged at the same version.
-        release_channel_stable: Option<ReleaseChannelStable>,
+        release_channel_stable: ReleaseChannelStable => ReleaseChannelStable,
         /// People say yes for this channel.
-        manual_approval: Option<ManualApproval>,
+        manual_approval: ManualApproval => ManualApproval,
         /// People say yes once for all channels that name the same approval.
-        shared_manual_approval: Option<SharedManualApproval>,
+        shared_manual_approval: SharedManualApproval => SharedManualApproval,
     }
 }
 
-message! {
+message_with_one! {
     /// Other channels have converged at the same version: exactly one of `releaseChannel`, `selector`.
     #[schemars(extend("x-exactlyOne" = ["releaseChannel", "selector"]))]
-    ReleaseChannelStable {
+    ReleaseChannelStable {}
+    /// Which channels.
+    channels: StableChannels {
         /// The channel. In a group's template it may be a template.
         #[schemars(length(min = 1))]
-        release_channel: Option<String>,
+        release_channel: String => ReleaseChannel,
         /// Channels by their labels, as in `@group=staging`.
         #[schemars(length(min = 1))]
-        selector: Option<String>,
+        selector: String => Selector,
+    }
+    {
         /// Accept a selector that matches no channel. Default: false.
         #[serde(default)]
         allow_empty: bool,
     }
+}
+
+/// Which channels a [`ReleaseChannelStable`] is about.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StableChannels {
+    /// `releaseChannel`.
+    ReleaseChannel(String),
+    /// `selector`.
+    Selector(String),
 }
 
 message! {
@@ -125,32 +138,6 @@ message! {
         /// Different people who must say yes. Default: 1.
         #[schemars(range(min = 1))]
         min_approvers: Option<u32>,
-    }
-}
-
-/// What a [`Precondition`] asks for.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum PreconditionKind<'a> {
-    /// `releaseChannelStable`.
-    ReleaseChannelStable(&'a ReleaseChannelStable),
-    /// `manualApproval`.
-    ManualApproval(&'a ManualApproval),
-    /// `sharedManualApproval`.
-    SharedManualApproval(&'a SharedManualApproval),
-}
-
-impl Precondition {
-    /// What it asks for.
-    ///
-    /// # Panics
-    /// Never for a precondition that the reader made, which refuses none and two.
-    pub fn kind(&self) -> PreconditionKind<'_> {
-        let kinds = [
-            self.release_channel_stable.as_ref().map(PreconditionKind::ReleaseChannelStable),
-            self.manual_approval.as_ref().map(PreconditionKind::ManualApproval),
-            self.shared_manual_approval.as_ref().map(PreconditionKind::SharedManualApproval),
-        ];
-        kinds.into_iter().flatten().next().expect("the reader checked that exactly one is set")
     }
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::env::Env;
 use crate::kubernetes::KubernetesConfig;
-use crate::message;
+use crate::message::{message, message_with_one};
 use crate::params::ParameterDefinition;
 use crate::task::TaskConfig;
 
@@ -76,17 +76,22 @@ pub enum FetchMode {
     StructuredOutput,
 }
 
-message! {
+message_with_one! {
     /// Is there work to do?
     #[schemars(extend("x-exactlyOne" = ["taskConfig", "kubernetesConfig"]))]
     FetchCommand {
         /// What its answer means. Default: EXIT_CODE.
         #[serde(default)]
         fetch_mode: FetchMode,
+    }
+    /// How it is given.
+    exec: Exec {
         /// The command as a program.
-        task_config: Option<TaskConfig>,
+        task_config: Box<TaskConfig> => Task,
         /// The command as a Kubernetes Job.
-        kubernetes_config: Option<KubernetesConfig>,
+        kubernetes_config: Box<KubernetesConfig> => Kubernetes,
+    }
+    {
         /// From the end of one fetch to the next while not converged. Default: 30s.
         poll_interval: Option<Duration>,
         /// The same while converged; up to a tenth is added so that many do not bunch. Default: 300s.
@@ -108,14 +113,18 @@ message! {
     }
 }
 
-message! {
+message_with_one! {
     /// Do the work.
     #[schemars(extend("x-exactlyOne" = ["taskConfig", "kubernetesConfig"]))]
-    ApplyCommand {
+    ApplyCommand {}
+    /// How it is given.
+    exec: Exec {
         /// The command as a program.
-        task_config: Option<TaskConfig>,
+        task_config: Box<TaskConfig> => Task,
         /// The command as a Kubernetes Job.
-        kubernetes_config: Option<KubernetesConfig>,
+        kubernetes_config: Box<KubernetesConfig> => Kubernetes,
+    }
+    {
         /// Applies at a time on this runtime, over all services. Default: no limit.
         #[schemars(range(min = 1))]
         max_concurrency: Option<u32>,
@@ -136,14 +145,18 @@ message! {
     }
 }
 
-message! {
+message_with_one! {
     /// Show people something.
     #[schemars(extend("x-exactlyOne" = ["taskConfig", "kubernetesConfig"]))]
-    GetInfoCommand {
+    GetInfoCommand {}
+    /// How it is given.
+    exec: Exec {
         /// The command as a program.
-        task_config: Option<TaskConfig>,
+        task_config: Box<TaskConfig> => Task,
         /// The command as a Kubernetes Job.
-        kubernetes_config: Option<KubernetesConfig>,
+        kubernetes_config: Box<KubernetesConfig> => Kubernetes,
+    }
+    {
         /// From the end of one getInfo to the next. Default: 300s.
         poll_interval: Option<Duration>,
         /// A cron schedule: five fields as crontab(5) has them, or six with the second first, as in `0 */15 * * * *`. It takes the place of the interval, given or not.
@@ -190,37 +203,20 @@ message! {
 }
 
 /// How a command is given.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Exec<'a> {
+#[derive(Debug, Clone, PartialEq)]
+pub enum Exec {
     /// `taskConfig`.
-    Task(&'a TaskConfig),
+    Task(Box<TaskConfig>),
     /// `kubernetesConfig`.
-    Kubernetes(&'a KubernetesConfig),
+    Kubernetes(Box<KubernetesConfig>),
 }
-
-macro_rules! exec {
-    ($($type:ident)*) => {$(
-        impl $type {
-            /// How the command is given.
-            ///
-            /// # Panics
-            /// Never for a command that the reader made, which refuses none and two.
-            pub fn exec(&self) -> Exec<'_> {
-                let task = self.task_config.as_ref().map(Exec::Task);
-                let kubernetes = || self.kubernetes_config.as_ref().map(Exec::Kubernetes);
-                task.or_else(kubernetes).expect("the reader checked that exactly one is set")
-            }
-        }
-    )*};
-}
-exec!(FetchCommand ApplyCommand GetInfoCommand);
 
 impl CustomRuntime {
     /// The commands that it has, each by its field's name, with what runs and the variables beside that.
-    pub fn commands(&self) -> impl Iterator<Item = (&'static str, Exec<'_>, &Env)> {
-        let fetch = self.fetch.as_ref().map(|fetch| ("fetch", fetch.exec(), &fetch.env));
-        let apply = ("apply", self.apply.exec(), &self.apply.env);
-        let info = self.get_info.as_ref().map(|info| ("getInfo", info.exec(), &info.env));
+    pub fn commands(&self) -> impl Iterator<Item = (&'static str, &Exec, &Env)> {
+        let fetch = self.fetch.as_ref().map(|fetch| ("fetch", &fetch.exec, &fetch.env));
+        let apply = ("apply", &self.apply.exec, &self.apply.env);
+        let info = self.get_info.as_ref().map(|info| ("getInfo", &info.exec, &info.env));
         fetch.into_iter().chain([apply]).chain(info)
     }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::diagnostic::{self, Diagnostic};
 use crate::yaml::YamlNode;
-use crate::{Body, LocalFiles};
+use crate::{Body, LocalFiles, WrittenDocument};
 
 /// The text of one document and the local files that it refers to: all that is needed to read it again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,7 +73,7 @@ impl Document {
     /// A problem at a field, given by its JSON pointer (`/service/env/A`) or its dotted path (`service.env.A`); for a field that is not
     /// there, at the nearest one around it.
     pub fn problem(&self, path: &str, message: impl Into<String>) -> Diagnostic {
-        let pointer = if path.is_empty() || path.starts_with('/') { path.to_owned() } else { diagnostic::pointer(path) };
+        let pointer = self.written(path);
         let (node, entry, found) = self.tree.nearest(&pointer);
         let span = match entry {
             Some(entry) if !found || is_long(&self.source.text, &node.span) => entry.key_span.clone(),
@@ -82,10 +82,19 @@ impl Document {
         diagnostic_at(&self.shared, span, &pointer, message.into())
     }
 
+    /// The pointer of what somebody wrote for the field with this pointer or dotted path, which may be one of commands that pvn made.
+    fn written(&self, path: &str) -> String {
+        let pointer = if path.is_empty() || path.starts_with('/') { path.to_owned() } else { diagnostic::pointer(path) };
+        match &self.body {
+            Body::Runtime(runtime) => runtime.written(&pointer).into_owned(),
+            Body::Application(_) | Body::Service(_) => pointer,
+        }
+    }
+
     /// The same at a field whose value must not be shown: its lines come without it.
     pub fn problem_hiding(&self, path: &str, message: impl Into<String>) -> Diagnostic {
         let mut problem = self.problem(path, message);
-        let pointer = if path.is_empty() || path.starts_with('/') { path.to_owned() } else { diagnostic::pointer(path) };
+        let pointer = self.written(path);
         let (node, _, _) = self.tree.nearest(&pointer);
         let secret = crate::Secret { span: node.span.clone(), path: pointer, value: String::new() };
         problem.source.text = crate::secrets::blanked(&problem.source.text, &[secret]).into();
@@ -96,7 +105,7 @@ impl Document {
     /// be found in the source (escapes, folded lines), at the field.
     pub fn problem_in(&self, path: &str, from: usize, needle: &str, message: impl Into<String>) -> Diagnostic {
         let mut problem = self.problem(path, message);
-        let pointer = if path.is_empty() || path.starts_with('/') { path.to_owned() } else { diagnostic::pointer(path) };
+        let pointer = self.written(path);
         let (node, _, found) = self.tree.nearest(&pointer);
         let text = self.source.text.get(node.span.clone()).unwrap_or_default();
         let skipped = text.char_indices().map(|(at, _)| at).take_while(|at| *at <= from).last().unwrap_or_default();
@@ -111,6 +120,19 @@ impl Document {
     pub fn attached<'a>(&'a self, local: &'a LocalFiles, sub_path: Option<&str>) -> Vec<(&'a str, &'a str)> {
         crate::local::attached(&self.source.attachments, local, sub_path)
     }
+}
+
+/// What the JSON value of a document says. `None` when it is of no kind.
+///
+/// # Errors
+/// It does not fit the types.
+pub(super) fn body_of(value: &Value) -> Result<Option<Body>, serde_json::Error> {
+    Ok(match WrittenDocument::deserialize(value)? {
+        WrittenDocument { runtime: Some(runtime), .. } => Some(Body::Runtime(Box::new(runtime))),
+        WrittenDocument { application: Some(application), .. } => Some(Body::Application(Box::new(application))),
+        WrittenDocument { service: Some(service), .. } => Some(Body::Service(Box::new(service))),
+        WrittenDocument { runtime: None, application: None, service: None } => None,
+    })
 }
 
 impl Body {

@@ -2,23 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use crate::message;
+use crate::message::{message, one_of};
 
 /// Environment by key; keys are `^[a-zA-Z_][a-zA-Z0-9_]*$`.
 pub type Env = BTreeMap<String, EnvValue>;
 
-message! {
+one_of! {
     /// The value of an environment variable: exactly one of its fields.
     #[schemars(extend("x-exactlyOne" = ["value", "rawSecret", "secret", "kubernetesSecret"]))]
     EnvValue {
         /// The value as it stands.
-        value: Option<String>,
+        value: String => Value,
         /// A secret value written here; masked wherever it would be shown.
-        raw_secret: Option<String>,
+        raw_secret: String => RawSecret,
         /// A secret kept by the scheduler (`pvnctl secrets set`).
-        secret: Option<SecretRef>,
+        secret: SecretRef => Secret,
         /// A secret of the Kubernetes cluster where the job runs.
-        kubernetes_secret: Option<KubernetesSecret>,
+        kubernetes_secret: KubernetesSecret => KubernetesSecret,
     }
 }
 
@@ -59,34 +59,5 @@ message! {
         /// Key inside it.
         #[schemars(length(min = 1))]
         key: String,
-    }
-}
-
-/// Which of its fields an [`EnvValue`] has.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum EnvValueKind<'a> {
-    /// `value`.
-    Value(&'a str),
-    /// `rawSecret`.
-    RawSecret(&'a str),
-    /// `secret`.
-    Secret(&'a SecretRef),
-    /// `kubernetesSecret`.
-    KubernetesSecret(&'a KubernetesSecret),
-}
-
-impl EnvValue {
-    /// The one field that is set.
-    ///
-    /// # Panics
-    /// Never for a value that the reader made, which refuses none and two.
-    pub fn kind(&self) -> EnvValueKind<'_> {
-        let kinds = [
-            self.value.as_deref().map(EnvValueKind::Value),
-            self.raw_secret.as_deref().map(EnvValueKind::RawSecret),
-            self.secret.as_ref().map(EnvValueKind::Secret),
-            self.kubernetes_secret.as_ref().map(EnvValueKind::KubernetesSecret),
-        ];
-        kinds.into_iter().flatten().next().expect("the reader checked that exactly one is set")
     }
 }

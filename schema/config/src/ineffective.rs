@@ -6,7 +6,7 @@ use schema::wire::{SECRET_KEYS_VARIABLE, SPOOL_VARIABLE, is_ours};
 
 use crate::diagnostic::Diagnostic;
 use crate::yaml::{self, Visited, YamlNode, YamlStep};
-use crate::{Body, Document, RuntimeKind, Window};
+use crate::{Body, Document, Window};
 
 /// The fields that hold environment.
 const ENVIRONMENTS: [&str; 2] = ["env", "defaultEnv"];
@@ -24,11 +24,11 @@ pub fn ineffective<'a>(documents: impl IntoIterator<Item = &'a Document>) -> Vec
             document.problem(&pointer, message).help("give the variable another name")
         }));
         let Body::Runtime(runtime) = document.body() else { continue };
-        let RuntimeKind::Custom(custom) = runtime.kind() else { continue };
-        if custom.apply.window.as_ref().is_some_and(never_shuts) {
+        let Some(commands) = runtime.role().commands else { continue };
+        if commands.custom().apply.window.as_ref().is_some_and(never_shuts) {
             let message = "this window opens again before it has shut, so it is open for as long as it comes";
             let help = "`schedule` says when it opens, once for each `duration`: as in `0 9 * * 1-5`, with `8h`";
-            warnings.push(document.problem("/runtime/custom/apply/window", message).help(help));
+            warnings.push(document.problem(&commands.pointer("apply/window"), message).help(help));
         }
     }
     warnings

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::message;
+use crate::message::message;
 
 message! {
     /// Kubernetes documents. Under a command of a custom runtime: exactly one `batch/v1` Job and nothing else.

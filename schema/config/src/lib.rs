@@ -13,12 +13,15 @@ mod coerce;
 mod custom;
 pub mod diagnostic;
 mod document;
+mod effective;
 mod env;
+mod groups;
 mod here;
 mod ineffective;
 mod json_schema;
 mod kubernetes;
 mod local;
+mod message;
 mod params;
 mod read;
 mod references;
@@ -37,15 +40,16 @@ mod unmasked;
 pub mod yaml;
 
 pub use application::{
-    Application, ChannelGroup, ChannelRuntime, ChannelTemplate, ManualApproval, Policy, Precondition, PreconditionKind, ReleaseChannel,
-    ReleaseChannelStable, SharedManualApproval, TemplateRuntime,
+    Application, ChannelGroup, ChannelRuntime, ChannelTemplate, ManualApproval, Policy, Precondition, ReleaseChannel, ReleaseChannelStable,
+    SharedManualApproval, StableChannels, TemplateRuntime,
 };
 pub use custom::{
     ApplyCommand, ContainerOrchestration, CustomRuntime, Exec, FetchCommand, FetchMode, GetInfoCommand, K8sPlace, ProxyRuntime,
     RetryPolicy, Window,
 };
 pub use document::{Document, DocumentSource};
-pub use env::{Env, EnvValue, EnvValueKind, KubernetesSecret, SECRET_KEY_RULE, SecretRef, is_secret_key};
+pub use effective::{EffectiveRuntime, JobHost, RuntimeRole};
+pub use env::{Env, EnvValue, KubernetesSecret, SECRET_KEY_RULE, SecretRef, is_secret_key};
 pub use here::{NO_PROGRAM_HELP, NotHere, not_here};
 pub use ineffective::ineffective;
 pub use kubernetes::{KubernetesConfig, KubernetesOverride, KubernetesType, LocalFiles};
@@ -94,17 +98,6 @@ pub(crate) struct WrittenDocument {
     /// What is released.
     pub(crate) service: Option<Service>,
 }
-
-/// A message of the config: a struct read and written in camelCase that refuses unknown fields.
-macro_rules! message {
-    ($(#[$meta:meta])* $type:ident { $($(#[$field_meta:meta])* $field:ident: $of:ty,)* }) => {
-        #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
-        #[serde(rename_all = "camelCase", deny_unknown_fields)]
-        $(#[$meta])*
-        pub struct $type { $($(#[$field_meta])* pub $field: $of,)* }
-    };
-}
-use message;
 
 #[cfg(test)]
 mod tests;

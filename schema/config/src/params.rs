@@ -1,9 +1,9 @@
 //! Parameters, their values, constants, and where images come from.
 
 use crate::env::SecretRef;
-use crate::message;
+use crate::message::{message, message_with_one, one_of};
 
-message! {
+message_with_one! {
     /// A parameter: exactly one of the type fields says what it takes.
     #[schemars(extend("x-exactlyOne" = ["string", "int", "dockerImage", "secret", "commit", "blob"]))]
     ParameterDefinition {
@@ -15,19 +15,23 @@ message! {
         /// Refuse a release without a value, or with an empty one. Default: false.
         #[serde(default)]
         required: bool,
-        /// Text.
-        string: Option<StringParameter>,
-        /// A whole number.
-        int: Option<IntParameter>,
-        /// An image of a given repository; its value is the tag.
-        docker_image: Option<DockerImageParameter>,
-        /// A secret.
-        secret: Option<SecretParameter>,
-        /// A commit of a repository.
-        commit: Option<CommitParameter>,
-        /// A file; its value is the content.
-        blob: Option<BlobParameter>,
     }
+    /// What it takes.
+    kind: ParameterKind {
+        /// Text.
+        string: StringParameter => String,
+        /// A whole number.
+        int: IntParameter => Int,
+        /// An image of a given repository; its value is the tag.
+        docker_image: DockerImageParameter => DockerImage,
+        /// A secret.
+        secret: SecretParameter => Secret,
+        /// A commit of a repository.
+        commit: CommitParameter => Commit,
+        /// A file; its value is the content.
+        blob: BlobParameter => Blob,
+    }
+    {}
 }
 
 message! {
@@ -97,23 +101,23 @@ message! {
 }
 
 /// The type of a parameter.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum ParameterKind<'a> {
+#[derive(Debug, Clone, PartialEq)]
+pub enum ParameterKind {
     /// `string`.
-    String(&'a StringParameter),
+    String(StringParameter),
     /// `int`.
-    Int(&'a IntParameter),
+    Int(IntParameter),
     /// `dockerImage`.
-    DockerImage(&'a DockerImageParameter),
+    DockerImage(DockerImageParameter),
     /// `secret`.
-    Secret(&'a SecretParameter),
+    Secret(SecretParameter),
     /// `commit`.
-    Commit(&'a CommitParameter),
+    Commit(CommitParameter),
     /// `blob`.
-    Blob(&'a BlobParameter),
+    Blob(BlobParameter),
 }
 
-impl ParameterKind<'_> {
+impl ParameterKind {
     /// Whether the definition has a value for where none is given: one that says something, which a required parameter needs.
     pub fn has_default(&self) -> bool {
         let is_there = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
@@ -127,55 +131,41 @@ impl ParameterKind<'_> {
     }
 }
 
-impl ParameterDefinition {
-    /// The one type that is given.
-    ///
-    /// # Panics
-    /// Never for a definition that the reader made, which refuses none and two.
-    pub fn kind(&self) -> ParameterKind<'_> {
-        let kinds = [
-            self.string.as_ref().map(ParameterKind::String),
-            self.int.as_ref().map(ParameterKind::Int),
-            self.docker_image.as_ref().map(ParameterKind::DockerImage),
-            self.secret.as_ref().map(ParameterKind::Secret),
-            self.commit.as_ref().map(ParameterKind::Commit),
-            self.blob.as_ref().map(ParameterKind::Blob),
-        ];
-        kinds.into_iter().flatten().next().expect("the reader checked that exactly one is set")
-    }
-}
-
-message! {
+message_with_one! {
     /// The value of a parameter: exactly one of the value fields.
     #[schemars(extend("x-exactlyOne" = ["string", "int", "dockerImageTag", "secret", "commit", "blob"]))]
     ParameterValue {
         /// The parameter's name.
         #[schemars(regex(pattern = r"^[A-Za-z_][A-Za-z0-9_-]*$"), extend("patternErrorMessage" = "names of parameters and constants are letters, digits, `_` and `-`, starting with a letter or `_`"))]
         name: String,
+    }
+    /// The value.
+    kind: ParameterValueKind {
         /// Text. May be a template.
-        string: Option<String>,
+        string: String => String,
         /// A whole number.
-        int: Option<i64>,
+        int: i64 => Int,
         /// Tag or digest of an image. May be a template.
         #[schemars(regex(pattern = r"^([A-Za-z0-9_][0-9A-Za-z_.-]*|sha256:[0-9a-f]{64}|.*\{\{.*\}\}.*)$"), extend("patternErrorMessage" = "a tag is letters, digits, `_`, `.` and `-`, not starting with `.` or `-`; a digest is `sha256:` and 64 hex digits"))]
-        docker_image_tag: Option<String>,
+        docker_image_tag: String => DockerImageTag,
         /// A secret.
-        secret: Option<SecretValue>,
+        secret: SecretValue => Secret,
         /// A commit. May be a template.
-        commit: Option<String>,
+        commit: String => Commit,
         /// A file.
-        blob: Option<BlobValue>,
+        blob: BlobValue => Blob,
     }
+    {}
 }
 
-message! {
+one_of! {
     /// A secret: exactly one of its fields.
     #[schemars(extend("x-exactlyOne" = ["rawSecret", "secretRef"]))]
     SecretValue {
         /// The secret itself; masked wherever it would be shown.
-        raw_secret: Option<String>,
+        raw_secret: String => RawSecret,
         /// A secret kept by the scheduler.
-        secret_ref: Option<SecretRef>,
+        secret_ref: SecretRef => SecretRef,
     }
 }
 
@@ -188,38 +178,20 @@ message! {
 }
 
 /// Which value a [`ParameterValue`] has.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum ParameterValueKind<'a> {
+#[derive(Debug, Clone, PartialEq)]
+pub enum ParameterValueKind {
     /// `string`.
-    String(&'a str),
+    String(String),
     /// `int`.
     Int(i64),
     /// `dockerImageTag`.
-    DockerImageTag(&'a str),
+    DockerImageTag(String),
     /// `secret`.
-    Secret(&'a SecretValue),
+    Secret(SecretValue),
     /// `commit`.
-    Commit(&'a str),
+    Commit(String),
     /// `blob`.
-    Blob(&'a BlobValue),
-}
-
-impl ParameterValue {
-    /// The one value that is given.
-    ///
-    /// # Panics
-    /// Never for a value that the reader made, which refuses none and two.
-    pub fn kind(&self) -> ParameterValueKind<'_> {
-        let kinds = [
-            self.string.as_deref().map(ParameterValueKind::String),
-            self.int.map(ParameterValueKind::Int),
-            self.docker_image_tag.as_deref().map(ParameterValueKind::DockerImageTag),
-            self.secret.as_ref().map(ParameterValueKind::Secret),
-            self.commit.as_deref().map(ParameterValueKind::Commit),
-            self.blob.as_ref().map(ParameterValueKind::Blob),
-        ];
-        kinds.into_iter().flatten().next().expect("the reader checked that exactly one is set")
-    }
+    Blob(BlobValue),
 }
 
 message! {

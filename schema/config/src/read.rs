@@ -11,16 +11,16 @@ use std::collections::{HashMap, HashSet};
 use schema::api::ConfigFile;
 use schema::check::{Checker, Notation, Problem, ValueFault, cut};
 use schema::id::BlobId;
-use serde::Deserialize;
 use serde_json::Value;
 
 use crate::coerce::{self, Twice};
 use crate::diagnostic::{self, Diagnostic};
-use crate::document::{Document, DocumentSource, diagnostic_at};
+use crate::document::{Document, DocumentSource, body_of, diagnostic_at};
 use crate::local::{self, Reference};
+use crate::rules::RuleViolation;
 use crate::secrets::{self, HiddenValues, Secret};
 use crate::yaml::{self, NodeKind, YamlNode};
-use crate::{Body, WrittenDocument, rules};
+use crate::{Body, WrittenDocument, groups, rules};
 
 /// Largest config file and largest local file, in bytes: 8 MiB.
 pub const FILE_LIMIT_BYTES: usize = 8 << 20;
@@ -100,19 +100,17 @@ fn read_parsed(
     let is_whole = found.is_empty() && problems.is_empty();
     problems.extend(schema_problems(found, &tree, &shared));
     let at = |pointer: &str, message: String| place(&tree, &shared, pointer, message);
-    let body = match WrittenDocument::deserialize(&value) {
-        Ok(WrittenDocument { runtime: Some(runtime), .. }) => Some(Body::Runtime(Box::new(runtime))),
-        Ok(WrittenDocument { application: Some(application), .. }) => Some(Body::Application(Box::new(application))),
-        Ok(WrittenDocument { service: Some(service), .. }) => Some(Body::Service(Box::new(service))),
-        Ok(_) => None,
+    let told = |rule: RuleViolation| Diagnostic { help: rule.help, ..at(&rule.pointer, rule.message) };
+    let body = match body_of(&value) {
+        Ok(body) => body.inspect(|body| problems.extend(rules::check(body, &source.attachments, is_whole).into_iter().map(told))),
         // The schema is made from the types, so a value that passed it fits them; if it does not, that is told, not hidden.
         Err(error) if is_whole => return Err(vec![at("", format!("not a config document: {error}"))]),
-        Err(_) => None,
+        Err(_) => {
+            let broken = CHECKER.with(|checker| groups::broken_rules(&value, &source.attachments, checker));
+            problems.extend(broken.into_iter().map(told));
+            None
+        }
     };
-    if let Some(body) = &body {
-        let found = rules::check(body, &source.attachments, is_whole);
-        problems.extend(found.into_iter().map(|rule| Diagnostic { help: rule.help, ..at(&rule.pointer, rule.message) }));
-    }
     let Some(body) = body.filter(|_| problems.is_empty()) else {
         problems.sort_by_key(|problem| problem.span.as_ref().map(|span| span.start));
         problems.truncate(DOCUMENT_PROBLEM_LIMIT);

@@ -10,7 +10,8 @@ use schema::id::{ApplicationName, RuntimeName};
 use crate::diagnostic::Diagnostic;
 use crate::texts;
 use crate::{
-    Application, Body, CustomRuntime, Document, Exec, NotHere, PerReleaseChannel, PreconditionKind, Runtime, RuntimeKind, Service, not_here,
+    Application, Body, CustomRuntime, Document, Exec, JobHost, NotHere, PerReleaseChannel, Precondition, Runtime, RuntimeRole, Service,
+    StableChannels, not_here,
 };
 
 /// The runtime that every scheduler has.
@@ -55,21 +56,24 @@ impl GivenDocuments<'_> {
     /// machine, where it is known that they run there.
     fn check_runtime(&self, document: &Document, runtime: &Runtime) -> Vec<Diagnostic> {
         let mut problems = Vec::new();
-        if runtime.name.as_str() == BUILT_IN_RUNTIME && !matches!(runtime.kind(), RuntimeKind::Local(_)) {
+        let role = runtime.role();
+        if runtime.name.as_str() == BUILT_IN_RUNTIME && !matches!(role.host, Some(JobHost::Local(_))) {
             let message = format!("runtime `{BUILT_IN_RUNTIME}` is built in and runs processes here");
             let help = "choose another name; `local: {root: DIR}` may change where its commands run";
             problems.push(document.problem("/runtime/name", message).help(help));
         }
-        let RuntimeKind::Custom(custom) = runtime.kind() else { return problems };
+        let Some(commands) = role.commands else { return problems };
+        let custom = commands.custom();
         let proxy = &custom.proxy_runtime.runtime;
-        if let Some(RuntimeKind::Custom(_)) = self.runtimes.get(proxy).map(|runtime| runtime.kind()) {
-            let message = format!("runtime `{proxy}` is of kind `custom`, which cannot run the jobs of another");
+        let of_proxy = self.runtimes.get(proxy).map(|runtime| runtime.role());
+        if let Some(RuntimeRole { kind, commands: Some(_), .. }) = of_proxy {
+            let message = format!("runtime `{proxy}` is of kind `{kind}`, which cannot run the jobs of another");
             let help = "name `local`, a `fake` runtime or a Kubernetes runtime";
-            problems.push(document.problem("/runtime/custom/proxyRuntime/runtime", message).help(help));
+            problems.push(document.problem(&commands.pointer("proxyRuntime/runtime"), message).help(help));
             return problems;
         }
-        let is_here = match self.runtimes.get(proxy).map(|runtime| runtime.kind()) {
-            Some(kind) => matches!(kind, RuntimeKind::Local(_)),
+        let is_here = match of_proxy {
+            Some(role) => matches!(role.host, Some(JobHost::Local(_))),
             None => proxy.as_str() == BUILT_IN_RUNTIME,
         };
         if !is_here {
@@ -78,7 +82,7 @@ impl GivenDocuments<'_> {
         for (name, exec, _) in custom.commands() {
             let Exec::Task(task) = exec else { continue };
             let told = not_here(task, false).into_iter().map(|NotHere { field, message, help }| {
-                document.problem(&format!("/runtime/custom/{name}/taskConfig/{}", field.join("/")), message).help(help)
+                document.problem(&commands.pointer(&format!("{name}/taskConfig/{}", field.join("/"))), message).help(help)
             });
             problems.extend(told);
         }
@@ -115,8 +119,8 @@ fn check_application(document: &Document, application: &Application) -> Vec<Diag
     let mut after: BTreeMap<&str, Vec<(&str, String)>> = BTreeMap::new();
     for (index, channel) in application.release_channels.iter().enumerate() {
         for (number, precondition) in channel.preconditions.iter().enumerate() {
-            let PreconditionKind::ReleaseChannelStable(stable) = precondition.kind() else { continue };
-            let Some(name) = stable.release_channel.as_deref() else { continue };
+            let Precondition::ReleaseChannelStable(stable) = precondition else { continue };
+            let StableChannels::ReleaseChannel(name) = &stable.channels else { continue };
             let pointer = format!("/application/releaseChannels/{index}/preconditions/{number}/releaseChannelStable/releaseChannel");
             if !has_channel(application, name) {
                 problems.push(unknown(document, &pointer, "release channel", name, &channel_names(application)));
@@ -160,8 +164,8 @@ fn cycles(after: &BTreeMap<&str, Vec<(&str, String)>>) -> Vec<(String, String)> 
 impl GivenDocuments<'_> {
     /// Whether a service can stand on the runtime, as far as one can know.
     fn may_run_commands(&self, name: &RuntimeName) -> bool {
-        let kind = self.runtimes.get(name).map(|runtime| runtime.kind());
-        name.as_str() != BUILT_IN_RUNTIME && !matches!(kind, Some(RuntimeKind::Kubernetes(_) | RuntimeKind::Local(_)))
+        let host = self.runtimes.get(name).and_then(|runtime| runtime.role().host);
+        name.as_str() != BUILT_IN_RUNTIME && !matches!(host, Some(JobHost::Kubernetes(_) | JobHost::Local(_)))
     }
 
     fn check_service(&self, document: &Document, service: &Service) -> Vec<Diagnostic> {
@@ -194,8 +198,8 @@ impl GivenDocuments<'_> {
     ) {
         let runtime = self.runtime_in(document, service, channel, own, problems);
         let Some(runtime) = runtime.and_then(|entry| self.runtimes.get(&entry.runtime)) else { return };
-        if let RuntimeKind::Custom(custom) = runtime.kind() {
-            check_values(document, service, channel, own, (runtime.name.as_str(), custom), problems);
+        if let Some(commands) = runtime.role().commands {
+            check_values(document, service, channel, own, (runtime.name.as_str(), commands.custom()), problems);
         }
     }
 
@@ -259,7 +263,7 @@ fn check_values(
     let of_service = service.custom_runtime.as_ref().map(|values| (values, "/service/customRuntime".to_owned()));
     let blocks: Vec<_> = of_service.into_iter().chain(of_channel).collect();
     let given = |name: &str| blocks.iter().flat_map(|(values, _)| &values.parameter_values).any(|value| value.name == name);
-    for parameter in custom.parameters.iter().filter(|parameter| parameter.required && !parameter.kind().has_default()) {
+    for parameter in custom.parameters.iter().filter(|parameter| parameter.required && !parameter.kind.has_default()) {
         if !given(&parameter.name) {
             let description = parameter.description.as_deref().map(|text| format!(" ({text})")).unwrap_or_default();
             let (name, channel) = (&parameter.name, &channel.name);

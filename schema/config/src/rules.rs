@@ -9,9 +9,9 @@ use schema::id::ChannelName;
 use schema::schedule::{CronText, Duration, Timezone};
 
 use crate::{
-    Application, ApplyCommand, AwsEcsService, Body, ChannelGroup, Constant, CustomRuntime, CustomRuntimeValues, FetchCommand,
-    GetInfoCommand, GoogleCloudRunService, KubernetesConfig, KubernetesOverride, LocalFiles, ParameterDefinition, ParameterValue,
-    PerReleaseChannel, Precondition, Program, RetryPolicy, Runtime, Service, TaskConfig, Volume,
+    Application, ApplyCommand, AwsEcsService, Body, ChannelGroup, Constant, CustomRuntime, CustomRuntimeValues, Exec, FetchCommand,
+    GetInfoCommand, GoogleCloudRunService, KubernetesOverride, LocalFiles, ParameterDefinition, ParameterValue, PerReleaseChannel,
+    Precondition, Program, RetryPolicy, Runtime, RuntimeKind, Service, StableChannels, Volume,
 };
 
 /// Shortest deadline that people or an apply may be given, milliseconds: what is shorter is a slip of units, and would pass again
@@ -31,7 +31,10 @@ pub(super) struct RuleViolation {
 pub(super) fn check(body: &Body, attachments: &BTreeMap<String, String>, is_whole: bool) -> Vec<RuleViolation> {
     let mut rules = Rules { broken: Vec::new(), attachments, is_whole };
     match body {
-        Body::Runtime(runtime) => rules.runtime(runtime, "/runtime"),
+        Body::Runtime(runtime) => {
+            rules.runtime(runtime, "/runtime");
+            rules.broken.iter_mut().for_each(|rule| rule.pointer = runtime.written(&rule.pointer).into_owned());
+        }
         Body::Application(application) => rules.application(application, "/application"),
         Body::Service(service) => rules.service(service, "/service"),
     }
@@ -67,16 +70,15 @@ impl Rules<'_> {
 
     fn runtime(&mut self, runtime: &Runtime, at: &str) {
         self.unique(runtime.labels.iter().map(|label| label.label.as_str()), "label", |index| format!("{at}/labels/{index}/label"));
-        if let Some(custom) = &runtime.custom {
-            self.custom(custom, &format!("{at}/custom"));
+        let role = runtime.role();
+        let at = format!("{at}/{}", role.kind);
+        if let Some(commands) = &role.commands {
+            self.custom(commands.custom(), &at);
         }
-        for (runner, name) in [(&runtime.terraform_runner, "terraformRunner"), (&runtime.pulumi_runner, "pulumiRunner")] {
-            if let Some(runner) = runner {
-                let at = format!("{at}/{name}");
-                self.retry(runner.fetch_retry_policy.as_ref(), &format!("{at}/fetchRetryPolicy"));
-                self.retry(runner.apply_retry_policy.as_ref(), &format!("{at}/applyRetryPolicy"));
-                self.volumes(&runner.volumes, &at);
-            }
+        if let RuntimeKind::TerraformRunner(runner) | RuntimeKind::PulumiRunner(runner) = &runtime.kind {
+            self.retry(runner.fetch_retry_policy.as_ref(), &format!("{at}/fetchRetryPolicy"));
+            self.retry(runner.apply_retry_policy.as_ref(), &format!("{at}/applyRetryPolicy"));
+            self.volumes(&runner.volumes, &at);
         }
     }
 
@@ -102,13 +104,13 @@ impl Rules<'_> {
     }
 
     fn fetch(&mut self, fetch: &FetchCommand, at: &str) {
-        self.command(fetch.task_config.as_ref(), fetch.kubernetes_config.as_ref(), at);
+        self.command(&fetch.exec, at);
         self.retry(fetch.retry_policy.as_ref(), &format!("{at}/retryPolicy"));
         self.schedule(fetch.poll_schedule.as_ref(), fetch.timezone, at);
     }
 
     fn get_info(&mut self, get_info: &GetInfoCommand, at: &str) {
-        self.command(get_info.task_config.as_ref(), get_info.kubernetes_config.as_ref(), at);
+        self.command(&get_info.exec, at);
         self.retry(get_info.retry_policy.as_ref(), &format!("{at}/retryPolicy"));
         self.schedule(get_info.poll_schedule.as_ref(), get_info.timezone, at);
     }
@@ -120,7 +122,7 @@ impl Rules<'_> {
     }
 
     fn apply(&mut self, apply: &ApplyCommand, at: &str) {
-        self.command(apply.task_config.as_ref(), apply.kubernetes_config.as_ref(), at);
+        self.command(&apply.exec, at);
         self.retry(apply.retry_policy.as_ref(), &format!("{at}/retryPolicy"));
         let codes: Vec<String> = apply.retryable_exit_codes.iter().map(i32::to_string).collect();
         self.unique(codes.iter().map(String::as_str), "exit code", |index| format!("{at}/retryableExitCodes/{index}"));
@@ -134,15 +136,17 @@ impl Rules<'_> {
         }
     }
 
-    fn command(&mut self, task: Option<&TaskConfig>, kubernetes: Option<&KubernetesConfig>, at: &str) {
-        if let Some(task) = task {
-            self.program(&task.program, &format!("{at}/taskConfig/program"));
-            self.volumes(&task.volumes, &format!("{at}/taskConfig"));
-        }
-        if let Some(kubernetes) = kubernetes {
-            let at = format!("{at}/kubernetesConfig");
-            self.local(kubernetes.local.as_ref(), &at);
-            self.job(kubernetes, &at);
+    fn command(&mut self, exec: &Exec, at: &str) {
+        match exec {
+            Exec::Task(task) => {
+                self.program(&task.program, &format!("{at}/taskConfig/program"));
+                self.volumes(&task.volumes, &format!("{at}/taskConfig"));
+            }
+            Exec::Kubernetes(kubernetes) => {
+                let at = format!("{at}/kubernetesConfig");
+                self.local(kubernetes.local.as_ref(), &at);
+                self.job(kubernetes, &at);
+            }
         }
     }
 
@@ -228,26 +232,28 @@ impl Rules<'_> {
         // By its name a decision is known: one yes would count for both.
         let mut approvals = BTreeSet::new();
         for (index, precondition) in preconditions.iter().enumerate() {
-            let manual = precondition.manual_approval.as_ref().and_then(|approval| approval.name.as_ref());
-            let shared = precondition.shared_manual_approval.as_ref().map(|approval| &approval.name);
-            for (kind, name) in [("manualApproval", manual), ("sharedManualApproval", shared)] {
-                if let Some(name) = name.filter(|name| !approvals.insert((kind, *name))) {
-                    self.add(
-                        format!("{at}/preconditions/{index}/{kind}/name"),
-                        format!("`{kind}` `{name}` is given twice, so one yes would count for both"),
-                    );
-                }
+            let (kind, name) = match precondition {
+                Precondition::ManualApproval(approval) => ("manualApproval", approval.name.as_ref()),
+                Precondition::SharedManualApproval(approval) => ("sharedManualApproval", Some(&approval.name)),
+                Precondition::ReleaseChannelStable(_) => continue,
+            };
+            if let Some(name) = name.filter(|name| !approvals.insert((kind, *name))) {
+                self.add(
+                    format!("{at}/preconditions/{index}/{kind}/name"),
+                    format!("`{kind}` `{name}` is given twice, so one yes would count for both"),
+                );
             }
         }
         for (index, precondition) in preconditions.iter().enumerate() {
+            let Precondition::ReleaseChannelStable(stable) = precondition else { continue };
             let at = format!("{at}/preconditions/{index}/releaseChannelStable");
-            let Some(stable) = &precondition.release_channel_stable else { continue };
-            if let Some(channel) = stable.release_channel.as_ref().filter(|channel| !(is_template && channel.contains("{{")))
+            let StableChannels::ReleaseChannel(channel) = &stable.channels else { continue };
+            if !(is_template && channel.contains("{{"))
                 && let Err(error) = channel.parse::<ChannelName>()
             {
                 self.add(format!("{at}/releaseChannel"), error.to_string());
             }
-            if stable.allow_empty && stable.selector.is_none() {
+            if stable.allow_empty {
                 self.add(format!("{at}/allowEmpty"), "`allowEmpty` is about `selector`, which is missing");
             }
         }

@@ -5,7 +5,7 @@ use schema::schedule::Duration;
 use crate::custom::{ProxyRuntime, RetryPolicy};
 use crate::env::Env;
 use crate::kubernetes::LocalFiles;
-use crate::message;
+use crate::message::message;
 use crate::task::{Resources, Volume};
 
 message! {

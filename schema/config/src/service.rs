@@ -5,7 +5,7 @@ use schema::schedule::Duration;
 
 use crate::env::Env;
 use crate::kubernetes::{KubernetesConfig, KubernetesOverride};
-use crate::message;
+use crate::message::message;
 use crate::params::{Constant, ParameterDefinition, ParameterValue};
 use crate::runners::{AwsEcsService, GoogleCloudRunService, PulumiService, TerraformService};
 

@@ -8,13 +8,20 @@ use schema::id::{ApplicationName, RuntimeName};
 
 use crate::diagnostic::Diagnostic;
 use crate::selector::Selector;
-use crate::{Application, Body, CustomRuntime, Document, Exec, Runtime, RuntimeKind, Service, TaskConfig};
+use crate::{Application, Body, CustomRuntime, Document, EffectiveRuntime, Exec, JobHost, Runtime, RuntimeRole, Service, TaskConfig};
 
 /// The variable with the directory that is an instance's own. Source: docs/commands.md.
 const OWN: &str = "PVN_INSTANCE_DIR";
 
 /// Most instances that a message names.
 const NAMED: usize = 3;
+
+/// A runtime, where it is written, and what it comes to.
+struct RuntimeOfDocument<'a> {
+    document: &'a Document,
+    runtime: &'a Runtime,
+    role: RuntimeRole<'a>,
+}
 
 /// A file that a command declares.
 struct Declared<'a> {
@@ -38,22 +45,24 @@ struct Users<'a> {
 /// One warning for each file that commands of more than one instance declare, at the command that does; and for each path that
 /// names the instance's own directory where no shell puts its name in. `everything_local`: as `dev` runs them.
 pub fn shared_paths<'a>(documents: impl IntoIterator<Item = &'a Document>, everything_local: bool) -> Vec<Diagnostic> {
-    let mut runtimes: BTreeMap<&RuntimeName, (&Document, &Runtime)> = BTreeMap::new();
+    let mut runtimes: BTreeMap<&RuntimeName, RuntimeOfDocument<'a>> = BTreeMap::new();
     let mut applications: BTreeMap<&ApplicationName, &Application> = BTreeMap::new();
     let mut services = Vec::new();
     for document in documents {
         match document.body() {
-            Body::Runtime(runtime) => drop(runtimes.insert(&runtime.name, (document, runtime))),
+            Body::Runtime(runtime) => {
+                drop(runtimes.insert(&runtime.name, RuntimeOfDocument { document, runtime, role: runtime.role() }));
+            }
             Body::Application(application) => drop(applications.insert(&application.name, application)),
             Body::Service(service) => services.push(&**service),
         }
     }
     let mut warnings = Vec::new();
-    let mut declared: BTreeMap<&RuntimeName, Vec<Declared<'a>>> = BTreeMap::new();
-    for (name, (document, runtime)) in &runtimes {
-        let RuntimeKind::Custom(custom) = runtime.kind() else { continue };
-        let Some(root) = local_root(custom, &runtimes, everything_local) else { continue };
-        let found = declared_by(document, custom, root, &mut warnings);
+    let mut declared: BTreeMap<&RuntimeName, Vec<Declared<'_>>> = BTreeMap::new();
+    for (name, RuntimeOfDocument { document, role, .. }) in &runtimes {
+        let Some(commands) = &role.commands else { continue };
+        let Some(root) = local_root(commands.custom(), &runtimes, everything_local) else { continue };
+        let found = declared_by(document, commands, root, &mut warnings);
         if !found.is_empty() {
             declared.insert(name, found);
         }
@@ -101,14 +110,14 @@ pub fn shared_paths<'a>(documents: impl IntoIterator<Item = &'a Document>, every
 /// The root of the runtime's commands, as written, when they run on this machine.
 fn local_root<'a>(
     custom: &CustomRuntime,
-    runtimes: &BTreeMap<&RuntimeName, (&'a Document, &'a Runtime)>,
+    runtimes: &BTreeMap<&RuntimeName, RuntimeOfDocument<'a>>,
     everything_local: bool,
 ) -> Option<&'a str> {
-    match runtimes.get(&custom.proxy_runtime.runtime).map(|(_, runtime)| runtime.kind()) {
-        Some(RuntimeKind::Local(local)) => Some(local.root.as_deref().unwrap_or_default()),
-        Some(RuntimeKind::Fake(_)) => None,
-        _ if everything_local || custom.proxy_runtime.runtime.as_str() == "local" => Some(""),
-        _ => None,
+    match runtimes.get(&custom.proxy_runtime.runtime).and_then(|runtime| runtime.role.host) {
+        Some(JobHost::Local(local)) => Some(local.root.as_deref().unwrap_or_default()),
+        Some(JobHost::Fake(_)) => None,
+        Some(JobHost::Kubernetes(_)) | None if everything_local || custom.proxy_runtime.runtime.as_str() == "local" => Some(""),
+        Some(JobHost::Kubernetes(_)) | None => None,
     }
 }
 
@@ -116,36 +125,31 @@ fn local_root<'a>(
 fn runtime_of<'a>(
     service: &Service,
     channel: &'a crate::ReleaseChannel,
-    runtimes: &BTreeMap<&RuntimeName, (&Document, &Runtime)>,
+    runtimes: &BTreeMap<&RuntimeName, RuntimeOfDocument<'_>>,
 ) -> Option<&'a RuntimeName> {
     let own = service.per_release_channel.iter().find(|own| own.release_channel == channel.name);
     let wanted = own.and_then(|own| own.runtime_connection.as_ref()).or(service.runtime_connection.as_ref());
     let name_of = |entry: &crate::ChannelRuntime| entry.name.as_ref().map_or(entry.runtime.as_str(), |name| name.as_str()).to_owned();
-    let is_custom = |entry: &&crate::ChannelRuntime| {
-        runtimes.get(&entry.runtime).is_some_and(|(_, runtime)| matches!(runtime.kind(), RuntimeKind::Custom(_)))
-    };
+    let has_commands = |entry: &&crate::ChannelRuntime| runtimes.get(&entry.runtime).is_some_and(|runtime| runtime.role.commands.is_some());
     let entry = match wanted {
         Some(wanted) => channel.runtimes.iter().find(|entry| name_of(entry) == wanted.as_str()),
-        None => channel.runtimes.iter().find(is_custom),
+        None => channel.runtimes.iter().find(has_commands),
     };
     entry.map(|entry| &entry.runtime)
 }
 
 /// The channels that groups make, and the runtimes of these, as far as the given runtimes show it.
-fn of_groups<'a>(
-    application: &Application,
-    runtimes: &BTreeMap<&'a RuntimeName, (&Document, &'a Runtime)>,
-) -> Vec<(String, &'a RuntimeName)> {
+fn of_groups<'a>(application: &Application, runtimes: &BTreeMap<&'a RuntimeName, RuntimeOfDocument<'a>>) -> Vec<(String, &'a RuntimeName)> {
     let mut found = Vec::new();
     for group in &application.release_channel_groups {
         // What is wrong with a selector is told elsewhere.
         let Ok(selector) = Selector::parse(&group.runtime_selector) else { continue };
-        for (name, (_, runtime)) in runtimes {
+        for (name, RuntimeOfDocument { runtime, role, .. }) in runtimes {
             let mut labels: BTreeMap<String, String> =
                 runtime.labels.iter().map(|label| (label.label.to_string(), label.value.to_string())).collect();
             labels.insert("@name".to_owned(), name.to_string());
-            labels.insert("@type".to_owned(), "custom".to_owned());
-            if matches!(runtime.kind(), RuntimeKind::Custom(_)) && selector.matches(&labels) {
+            labels.insert("@type".to_owned(), role.kind.to_owned());
+            if role.commands.is_some() && selector.matches(&labels) {
                 // A group's template may call its channels otherwise; which one is meant is clear all the same.
                 found.push((format!("{}-{name}", group.name), *name));
             }
@@ -154,13 +158,18 @@ fn of_groups<'a>(
     found
 }
 
-fn declared_by<'a>(document: &'a Document, custom: &'a CustomRuntime, root: &'a str, warnings: &mut Vec<Diagnostic>) -> Vec<Declared<'a>> {
+fn declared_by<'a>(
+    document: &'a Document,
+    commands: &'a EffectiveRuntime<'_>,
+    root: &'a str,
+    warnings: &mut Vec<Diagnostic>,
+) -> Vec<Declared<'a>> {
     let mut found = Vec::new();
-    for (name, exec, _) in custom.commands() {
+    for (name, exec, _) in commands.custom().commands() {
         let Exec::Task(task) = exec else { continue };
         let directory = (root, task.program.working_directory.as_deref().unwrap_or_default());
         for (argument, path, by_shell) in paths(task) {
-            let pointer = format!("/runtime/custom/{name}/taskConfig/program/{argument}");
+            let pointer = commands.pointer(&format!("{name}/taskConfig/program/{argument}"));
             if path.contains('$') && !by_shell {
                 if path.contains(OWN) {
                     let message = format!("`{path}` is taken as it is written: no shell puts the directory's name in");

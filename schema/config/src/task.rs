@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::env::Env;
-use crate::message;
+use crate::message::{message, one_of};
 use crate::params::ImageRegistryInfo;
 
 message! {
@@ -98,14 +98,14 @@ message! {
     }
 }
 
-message! {
+one_of! {
     /// What is in a volume.
     #[schemars(extend("x-exactlyOne" = ["secret", "ephemeral"]))]
     VolumeSource {
         /// The keys of a Kubernetes Secret as files. What they hold is masked only where `env` has them as variables too.
-        secret: Option<SecretSource>,
+        secret: SecretSource => Secret,
         /// Empty space that lives as long as the job.
-        ephemeral: Option<EphemeralSource>,
+        ephemeral: EphemeralSource => Ephemeral,
     }
 }
 

@@ -10,7 +10,10 @@ use crate::diagnostic::Diagnostic;
 use crate::selector::Selector;
 use crate::template::{Template, TemplateError, TemplatePart, mixed_secret, readable_secret, undefined};
 use crate::yaml::{self, Visited, YamlNode};
-use crate::{Application, Body, CustomRuntime, Document, ParameterDefinition, ParameterKind, Runtime, RuntimeKind, Service, builtins};
+use crate::{
+    Application, Body, Document, EffectiveRuntime, EnvValue, Exec, ParameterDefinition, ParameterKind, Precondition, Runtime, Service,
+    StableChannels, builtins,
+};
 
 /// What is said of a text with such a character: environment and arguments end at it. Source: execve(2).
 pub const NO_NUL: &str = "a NUL character, which no program can be given";
@@ -42,10 +45,10 @@ impl NamesInScope {
             Self { known: known.iter().map(|name| (*name).to_owned()).collect(), open: open.to_vec(), secrets: BTreeSet::new() };
         for parameter in parameters {
             names.known.insert(format!("Params.{}", parameter.name));
-            match parameter.kind() {
+            match &parameter.kind {
                 ParameterKind::DockerImage(_) => drop(names.known.insert(format!("Params.{}.Tag", parameter.name))),
                 ParameterKind::Secret(_) => drop(names.secrets.insert(format!("Params.{}", parameter.name))),
-                _ => {}
+                ParameterKind::String(_) | ParameterKind::Int(_) | ParameterKind::Commit(_) | ParameterKind::Blob(_) => {}
             }
         }
         names
@@ -81,20 +84,21 @@ struct Texts<'a> {
 
 impl Texts<'_> {
     fn runtime(&mut self, runtime: &Runtime) {
-        let RuntimeKind::Custom(custom) = runtime.kind() else { return };
-        let mut names = NamesInScope::new(&builtins::OF_A_RELEASE, &["Constants.", builtins::RUNTIME_LABELS_OF_PVN], &custom.parameters);
+        let Some(commands) = runtime.role().commands else { return };
+        let parameters = &commands.custom().parameters;
+        let mut names = NamesInScope::new(&builtins::OF_A_RELEASE, &["Constants.", builtins::RUNTIME_LABELS_OF_PVN], parameters);
         names.known.extend(runtime.labels.iter().map(|label| format!("{}{}", builtins::RUNTIME_LABELS, label.label)));
-        self.custom(custom, &names);
+        self.commands(&commands, &names);
     }
 
-    fn custom(&mut self, custom: &CustomRuntime, names: &NamesInScope) {
-        let at = "/runtime/custom";
-        self.value(&serde_json::to_value(&custom.apply_id), &format!("{at}/applyId"), names);
+    fn commands(&mut self, commands: &EffectiveRuntime<'_>, names: &NamesInScope) {
+        let custom = commands.custom();
+        self.value(&serde_json::to_value(&custom.apply_id), &commands.pointer("applyId"), names);
         for (name, exec, env) in custom.commands() {
-            let at = format!("{at}/{name}");
+            let at = commands.pointer(name);
             self.env(env, &format!("{at}/env"), names);
             match exec {
-                crate::Exec::Task(task) => {
+                Exec::Task(task) => {
                     let at = format!("{at}/taskConfig/program");
                     let program = &task.program;
                     self.env(&program.env, &format!("{at}/env"), names);
@@ -108,7 +112,7 @@ impl Texts<'_> {
                         self.value(&value, &format!("{at}/{field}"), names);
                     }
                 }
-                crate::Exec::Kubernetes(config) => {
+                Exec::Kubernetes(config) => {
                     let at = format!("{at}/kubernetesConfig");
                     if let Some(text) = &config.inlined {
                         self.job_file(None, text, &format!("{at}/inlined"), names);
@@ -148,14 +152,17 @@ impl Texts<'_> {
                 self.env(&policy.default_env, &format!("/application/releaseChannels/{index}/policy/defaultEnv"), &of_release);
             }
             for (number, precondition) in channel.preconditions.iter().enumerate() {
-                let selector = precondition.release_channel_stable.as_ref().and_then(|stable| stable.selector.as_deref());
-                let at = format!("/application/releaseChannels/{index}/preconditions/{number}/releaseChannelStable/selector");
-                self.selector(selector, &at);
+                if let Precondition::ReleaseChannelStable(stable) = precondition
+                    && let StableChannels::Selector(selector) = &stable.channels
+                {
+                    let at = format!("/application/releaseChannels/{index}/preconditions/{number}/releaseChannelStable/selector");
+                    self.selector(selector, &at);
+                }
             }
         }
         for (index, group) in application.release_channel_groups.iter().enumerate() {
             let at = format!("/application/releaseChannelGroups/{index}");
-            self.selector(Some(&group.runtime_selector), &format!("{at}/runtimeSelector"));
+            self.selector(&group.runtime_selector, &format!("{at}/runtimeSelector"));
             let Some(template) = &group.template else { continue };
             if let Some(policy) = &template.policy {
                 self.env(&policy.default_env, &format!("{at}/template/policy/defaultEnv"), &of_release);
@@ -191,16 +198,17 @@ impl Texts<'_> {
     /// Values of variables; the names of secrets are no templates.
     fn env(&mut self, env: &crate::Env, at: &str, names: &NamesInScope) {
         for (key, value) in env {
-            for (field, text) in [("value", &value.value), ("rawSecret", &value.raw_secret)] {
-                if let Some(text) = text {
-                    self.text(text, &format!("{at}/{key}/{field}"), names);
-                }
-            }
+            let (field, text) = match value {
+                EnvValue::Value(text) => ("value", text),
+                EnvValue::RawSecret(text) => ("rawSecret", text),
+                EnvValue::Secret(_) | EnvValue::KubernetesSecret(_) => continue,
+            };
+            self.text(text, &format!("{at}/{key}/{field}"), names);
         }
     }
 
-    fn selector(&mut self, selector: Option<&str>, at: &str) {
-        if let Some(Err(error)) = selector.map(Selector::parse) {
+    fn selector(&mut self, selector: &str, at: &str) {
+        if let Err(error) = Selector::parse(selector) {
             self.problems.push(self.document.problem(at, format!("malformed selector: {error}")));
         }
     }

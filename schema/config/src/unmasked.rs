@@ -6,7 +6,7 @@ use schema::mask::SHORTEST_BYTES;
 use crate::diagnostic::Diagnostic;
 use crate::secrets::comment_after;
 use crate::yaml::{self, MappingEntry, NodeKind, Visited, YamlNode};
-use crate::{Body, Document, Env, EnvValueKind, Exec, RuntimeKind, TaskConfig};
+use crate::{Body, Document, Env, EnvValue, Exec, TaskConfig, VolumeSource};
 
 /// What is wrong with a `rawSecret` as it is written.
 enum WrittenFlaw {
@@ -39,15 +39,15 @@ pub fn unmasked_secrets<'a>(documents: impl IntoIterator<Item = &'a Document>) -
 /// The Secrets whose values no wrapper knows, since its command gets them as files alone.
 fn mounted(document: &Document) -> Vec<Diagnostic> {
     let Body::Runtime(runtime) = document.body() else { return Vec::new() };
-    let RuntimeKind::Custom(custom) = runtime.kind() else { return Vec::new() };
+    let Some(commands) = runtime.role().commands else { return Vec::new() };
     let mut warnings = Vec::new();
-    for (command, exec, env) in custom.commands() {
+    for (command, exec, env) in commands.custom().commands() {
         let Exec::Task(task) = exec else { continue };
         for (index, name) in secrets(task) {
             if [env, &task.program.env].into_iter().any(|env| is_variable(env, name)) {
                 continue;
             }
-            let pointer = format!("/runtime/custom/{command}/taskConfig/volumes/{index}/source/secret");
+            let pointer = commands.pointer(&format!("{command}/taskConfig/volumes/{index}/source/secret"));
             let message =
                 format!("what the files of the Secret `{name}` hold is not masked in what jobs print: no wrapper knows its values");
             let help = format!("give the keys that must not be shown as variables too: `kubernetesSecret: {{secretName: {name}, key: …}}`");
@@ -60,11 +60,14 @@ fn mounted(document: &Document) -> Vec<Diagnostic> {
 /// The Secrets that a task mounts, with the places of their volumes.
 fn secrets(task: &TaskConfig) -> impl Iterator<Item = (usize, &str)> {
     let volumes = task.volumes.iter().enumerate();
-    volumes.filter_map(|(index, volume)| Some((index, volume.source.secret.as_ref()?.secret_name.as_str())))
+    volumes.filter_map(|(index, volume)| match &volume.source {
+        VolumeSource::Secret(secret) => Some((index, secret.secret_name.as_str())),
+        VolumeSource::Ephemeral(_) => None,
+    })
 }
 
 fn is_variable(env: &Env, secret: &str) -> bool {
-    env.values().any(|value| matches!(value.kind(), EnvValueKind::KubernetesSecret(of) if of.secret_name == secret))
+    env.values().any(|value| matches!(value, EnvValue::KubernetesSecret(of) if of.secret_name == secret))
 }
 
 /// What is wrong with them as they are written, and their pointers.

@@ -35,6 +35,13 @@ pub struct SchemaNode<'a> {
     pub says: &'a Map<String, Value>,
 }
 
+impl SchemaNode<'_> {
+    /// Pointer of it in the schema: of a message `/definitions/` and its name.
+    pub fn location(&self) -> &str {
+        &self.location
+    }
+}
+
 impl Checker {
     /// Compiles a schema of ours from its JSON text.
     ///

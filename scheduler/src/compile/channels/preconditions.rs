@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use config::selector::Selector;
-use config::{Precondition, PreconditionKind};
+use config::{Precondition, StableChannels};
 use engine::desired::Gate;
 use schema::id::ChannelName;
 
@@ -31,11 +31,11 @@ pub(super) fn gate(
     all: &[(ChannelName, BTreeMap<String, String>)],
     problems: &mut Problems,
 ) -> Option<Gate> {
-    match precondition.kind() {
-        PreconditionKind::ReleaseChannelStable(stable) => {
+    match precondition {
+        Precondition::ReleaseChannelStable(stable) => {
             let place = place.field("releaseChannelStable");
-            let channels = match (&stable.release_channel, &stable.selector) {
-                (Some(name), _) => match all.iter().find(|(channel, _)| channel.as_str() == name) {
+            let channels = match &stable.channels {
+                StableChannels::ReleaseChannel(name) => match all.iter().find(|(channel, _)| channel.as_str() == name) {
                     Some((channel, _)) => vec![channel.clone()],
                     None => {
                         problems.add(
@@ -48,18 +48,17 @@ pub(super) fn gate(
                         return None;
                     }
                 },
-                (None, Some(text)) => selected(text, stable.allow_empty, &place.field("selector"), all, problems)?,
-                (None, None) => return None,
+                StableChannels::Selector(text) => selected(text, stable.allow_empty, &place.field("selector"), all, problems)?,
             };
             Some(Gate::ChannelsStable { channels })
         }
-        PreconditionKind::ManualApproval(approval) => Some(Gate::ManualApproval {
+        Precondition::ManualApproval(approval) => Some(Gate::ManualApproval {
             name: approval.name.clone(),
             description: approval.description.clone(),
             every_action: approval.every_action,
             min_approvers: approval.min_approvers.unwrap_or(1),
         }),
-        PreconditionKind::SharedManualApproval(approval) => Some(Gate::SharedApproval {
+        Precondition::SharedManualApproval(approval) => Some(Gate::SharedApproval {
             name: approval.name.clone(),
             description: approval.description.clone(),
             min_approvers: approval.min_approvers.unwrap_or(1),

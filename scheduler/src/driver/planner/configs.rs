@@ -197,7 +197,7 @@ impl Planner {
             plan.changes.push(Change::Runtime(Box::new(RuntimeRow {
                 id,
                 name: runtime.name.clone(),
-                kind: compile::kind_name(runtime).to_owned(),
+                kind: runtime.role().kind.to_owned(),
                 summary: RuntimeSummary {
                     labels: configs.runtime_labels(&runtime.name),
                     proxy_runtime: custom.map(|custom| custom.proxy_runtime.runtime.clone()),

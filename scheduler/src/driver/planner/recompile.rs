@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use config::{Body, Document, RuntimeKind};
+use config::{Body, Document};
 use engine::desired::{Desired, Gate};
 use engine::event::Event;
 use schema::api::{Diagnostic, LeftOut, PushedService};
-use schema::id::{ApplicationName, BlobId, ChannelId, InstanceId, ReleaseId, ServiceName};
+use schema::id::{ApplicationName, BlobId, ChannelId, InstanceId, ReleaseId, RuntimeName, ServiceName};
 use schema::log_kind::LogKind;
 use serde_json::json;
 
@@ -51,10 +51,10 @@ impl Changed<'_> {
     fn touches(&self, options: &Options, document: &Document, channel: &Channel) -> bool {
         let Body::Service(service) = document.body() else { return true };
         let changes = |name| self.documents.contains(&compile::DocumentKey::Runtime(name));
-        let serves = |name| match self.configs.runtime(name).map(config::Runtime::kind) {
-            Some(RuntimeKind::Custom(custom)) => changes(name.clone()) || changes(custom.proxy_runtime.runtime.clone()),
-            _ => changes(name.clone()),
+        let host_changes = |runtime: &config::Runtime| {
+            runtime.role().commands.is_some_and(|commands| changes(commands.custom().proxy_runtime.runtime.clone()))
         };
+        let serves = |name: &RuntimeName| changes(name.clone()) || self.configs.runtime(name).is_some_and(host_changes);
         self.documents.contains(&compile::DocumentKey::Application(service.application.clone()))
             || match compile::runtime(self.configs, options, service, channel) {
                 Some(runtime) => serves(&runtime),

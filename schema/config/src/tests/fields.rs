@@ -1,6 +1,7 @@
 //! Reading rules about the names of fields: what is refused, exactly as people see it.
 
-use super::problems;
+use super::{file, problems};
+use crate::read;
 
 #[test]
 fn bad_input_unknown_field_is_told_with_the_nearest_name() {
@@ -204,4 +205,36 @@ service: {name: s, application: a, disableDriftDetection: true}
         assert!(told.contains(expected), "{expected} in:\n{told}");
     }
     assert_eq!(told.matches("error: ").count(), 5, "{told}");
+}
+
+#[test]
+fn a_broken_group_hides_nothing_else_that_is_wrong() {
+    let check = |yaml: &str, expected: &[&str]| {
+        let told = read(&[file(yaml)]).unwrap_err();
+        assert_eq!(told.iter().map(|problem| problem.path.as_str()).collect::<Vec<_>>(), expected, "{yaml}");
+    };
+    check(
+        "service:\n  name: s\n  application: a\n  env: {A: {}, B: {value: x, secret: {key: k}}}\n  parameters: [{name: p}, {name: p, int: {}}]\n  progressDeadline: 1ms\n",
+        &["service.env.A", "service.env.B", "service.parameters[0]", "service.parameters[1].name", "service.progressDeadline"],
+    );
+    check(
+        "runtime:\n  name: r\n  custom:\n    proxyRuntime: {runtime: local}\n    apply:\n      taskConfig: {program: {cmd: [a], imageTag: t}}\n      kubernetesConfig: {type: KUBERNETES, inlined: nothing}\n    fetch: {timezone: UTC}\n",
+        &[
+            "runtime.custom.apply",
+            "runtime.custom.apply.taskConfig.program.imageTag",
+            "runtime.custom.apply.kubernetesConfig.inlined",
+            "runtime.custom.fetch",
+            "runtime.custom.fetch.timezone",
+        ],
+    );
+    check(
+        "application:\n  name: a\n  releaseChannels:\n  - name: c\n    runtimes: [{runtime: r}]\n    preconditions: [{}, {manualApproval: {name: q}}, {manualApproval: {name: q}, releaseChannelStable: {allowEmpty: true}}]\n",
+        &[
+            "application.releaseChannels[0].preconditions[0]",
+            "application.releaseChannels[0].preconditions[2]",
+            "application.releaseChannels[0].preconditions[2].manualApproval.name",
+            "application.releaseChannels[0].preconditions[2].releaseChannelStable",
+            "application.releaseChannels[0].preconditions[2].releaseChannelStable.allowEmpty",
+        ],
+    );
 }

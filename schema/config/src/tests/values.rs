@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::documents;
-use crate::{Body, EnvValueKind, Exec, ParameterKind, RuntimeKind};
+use crate::{Body, EnvValue, Exec, ParameterKind, RuntimeKind};
 
 /// What the first document of a text means, as canonical JSON at a pointer.
 #[track_caller]
@@ -51,10 +51,10 @@ fn null_equals_absent() {
 fn an_empty_mapping_selects_an_empty_message() {
     let document = &documents("runtime: {name: r, fake: {}}")[0];
     let Body::Runtime(runtime) = document.body() else { panic!("{document:?}") };
-    assert!(matches!(runtime.kind(), RuntimeKind::Fake(fake) if fake.crashing_programs.is_empty()));
+    assert!(matches!(&runtime.kind, RuntimeKind::Fake(fake) if fake.crashing_programs.is_empty()));
     let document = &documents("runtime: {name: r}")[0];
     let Body::Runtime(runtime) = document.body() else { panic!("{document:?}") };
-    assert_eq!(runtime.kind(), RuntimeKind::Kubernetes(None), "no kind block is a cluster");
+    assert_eq!(runtime.kind, RuntimeKind::Kubernetes(None), "no kind block is a cluster");
 }
 
 /// The value of every leaf in both spellings gives the same document.
@@ -109,8 +109,8 @@ fn anchors_aliases_and_merges_are_understood() {
     let yaml = "runtime:\n  name: r\n  custom:\n    proxyRuntime: {runtime: local}\n    fetch: &command\n      timeout: 5s\n      taskConfig: {program: &p {name: one, cmd: [a]}}\n    apply:\n      taskConfig:\n        program:\n          <<: *p\n          cmd: [b]\n    getInfo: *command\n";
     let document = &documents(yaml)[0];
     let Body::Runtime(runtime) = document.body() else { panic!("{document:?}") };
-    let RuntimeKind::Custom(custom) = runtime.kind() else { panic!("{document:?}") };
-    let Exec::Task(apply) = custom.apply.exec() else { panic!("{custom:?}") };
+    let RuntimeKind::Custom(custom) = &runtime.kind else { panic!("{document:?}") };
+    let Exec::Task(apply) = &custom.apply.exec else { panic!("{custom:?}") };
     assert_eq!((apply.program.name.as_deref(), apply.program.cmd.as_slice()), (Some("one"), ["b".to_owned()].as_slice()));
     assert_eq!(custom.get_info.as_ref().and_then(|info| info.timeout).map(|timeout| timeout.as_ms()), Some(5000));
 }
@@ -145,9 +145,9 @@ fn the_one_field_of_a_group_is_told_by_kind() {
     );
     let document = &documents(&yaml)[0];
     let Body::Service(service) = document.body() else { panic!("{document:?}") };
-    assert_eq!(service.env["A"].kind(), EnvValueKind::Value("x"));
-    assert_eq!(service.env["B"].kind(), EnvValueKind::RawSecret("y"));
-    assert!(matches!(service.env["C"].kind(), EnvValueKind::Secret(secret) if secret.version == Some(2)));
-    assert!(matches!(service.env["D"].kind(), EnvValueKind::KubernetesSecret(secret) if secret.key == "k"));
-    assert!(matches!(service.parameters[0].kind(), ParameterKind::Commit(commit) if commit.repository == "r"));
+    assert_eq!(service.env["A"], EnvValue::Value("x".to_owned()));
+    assert_eq!(service.env["B"], EnvValue::RawSecret("y".to_owned()));
+    assert!(matches!(&service.env["C"], EnvValue::Secret(secret) if secret.version == Some(2)));
+    assert!(matches!(&service.env["D"], EnvValue::KubernetesSecret(secret) if secret.key == "k"));
+    assert!(matches!(&service.parameters[0].kind, ParameterKind::Commit(commit) if commit.repository == "r"));
 }

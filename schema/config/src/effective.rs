@@ -1,0 +1,132 @@
+//! What a runtime comes to, whatever its kind: the commands that run for a service on it, and what jobs of other runtimes find on it. The
+//! one place where kinds are told apart; the checks here and the scheduler's `compile` ask what a runtime comes to, never which kind it
+//! is. Pure, from the document alone.
+//!
+//! A kind that is built in makes its commands out of its own block, in a file of its own, and says with them where in that block each
+//! part comes from, so that a problem of a command is shown where somebody wrote what is wrong.
+
+use std::borrow::Cow;
+
+use crate::{CustomRuntime, FakeRuntime, KubernetesRuntime, LocalRuntime, Runtime, RuntimeKind};
+
+/// What a runtime is to its services and to other runtimes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RuntimeRole<'a> {
+    /// Its kind in one word: the field with its block, what lists show, the label `@type`.
+    pub kind: &'static str,
+    /// What runs for a service on it.
+    pub commands: Option<EffectiveRuntime<'a>>,
+    /// What jobs find there whose `proxyRuntime` names it.
+    pub host: Option<JobHost<'a>>,
+    /// Whether nothing is done with this kind yet, so that each document of it is refused.
+    pub is_unsupported: bool,
+}
+
+/// Where jobs run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum JobHost<'a> {
+    /// On a Kubernetes cluster.
+    Kubernetes(Option<&'a KubernetesRuntime>),
+    /// As processes on the scheduler's own machine.
+    Local(&'a LocalRuntime),
+    /// Nowhere: they are made up. A service may stand on it without commands, too.
+    Fake(&'a FakeRuntime),
+}
+
+/// Where a part of generated commands comes from: pointers from the block on, without a slash in front. The longest that fits counts;
+/// what is below it is the same in both.
+type Origins = &'static [(&'static str, &'static str)];
+
+/// The commands of a runtime and the rules around them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EffectiveRuntime<'a> {
+    kind: &'static str,
+    custom: Cow<'a, CustomRuntime>,
+    origins: Origins,
+}
+
+impl EffectiveRuntime<'_> {
+    /// The commands, as a `custom` block has them.
+    pub fn custom(&self) -> &CustomRuntime {
+        &self.custom
+    }
+
+    /// JSON pointer of a part of the commands, given by its own from `custom` on (`fetch/env/A`). Where somebody wrote it,
+    /// [`Document::problem`](crate::Document::problem) finds out.
+    pub fn pointer(&self, part: &str) -> String {
+        format!("/runtime/{}/{part}", self.kind)
+    }
+
+    /// The pointer of what somebody wrote for the part that this pointer is about.
+    fn written<'p>(&self, pointer: &'p str) -> Cow<'p, str> {
+        written(self.kind, self.origins, pointer)
+    }
+}
+
+fn written<'p>(kind: &str, origins: Origins, pointer: &'p str) -> Cow<'p, str> {
+    let part = pointer.strip_prefix("/runtime/").and_then(|rest| rest.strip_prefix(kind)?.strip_prefix('/'));
+    let Some(part) = part else { return pointer.into() };
+    let below = |generated: &str| part.strip_prefix(generated).filter(|rest| rest.is_empty() || rest.starts_with('/'));
+    let fits = origins.iter().filter_map(|(generated, source)| Some((generated.len(), source, below(generated)?)));
+    match fits.max_by_key(|(length, ..)| *length) {
+        Some((_, source, rest)) if source.is_empty() => format!("/runtime/{kind}{rest}").into(),
+        Some((_, source, rest)) => format!("/runtime/{kind}/{source}{rest}").into(),
+        None => pointer.into(),
+    }
+}
+
+impl Runtime {
+    /// What it is to its services and to other runtimes.
+    pub fn role(&self) -> RuntimeRole<'_> {
+        let commands = |kind, custom, origins| RuntimeRole {
+            kind,
+            commands: Some(EffectiveRuntime { kind, custom, origins }),
+            host: None,
+            is_unsupported: false,
+        };
+        let host = |kind, host| RuntimeRole { kind, commands: None, host: Some(host), is_unsupported: false };
+        let unsupported = |kind| RuntimeRole { kind, commands: None, host: None, is_unsupported: true };
+        match &self.kind {
+            RuntimeKind::Custom(custom) => commands("custom", Cow::Borrowed(&**custom), &[]),
+            RuntimeKind::Kubernetes(kubernetes) => host("kubernetes", JobHost::Kubernetes(kubernetes.as_ref())),
+            RuntimeKind::Local(local) => host("local", JobHost::Local(local)),
+            RuntimeKind::Fake(fake) => host("fake", JobHost::Fake(fake)),
+            RuntimeKind::TerraformRunner(_) => unsupported("terraformRunner"),
+            RuntimeKind::PulumiRunner(_) => unsupported("pulumiRunner"),
+            RuntimeKind::AwsEcs(_) => unsupported("awsEcs"),
+            RuntimeKind::GoogleCloudRun(_) => unsupported("googleCloudRun"),
+        }
+    }
+
+    /// The pointer of what somebody wrote for what this pointer into the document is about, which may be a part of commands that were
+    /// made from it.
+    pub(super) fn written<'p>(&self, pointer: &'p str) -> Cow<'p, str> {
+        self.role().commands.map_or(pointer.into(), |commands| commands.written(pointer))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_generated_commands_leads_back_to_what_somebody_wrote() {
+        let origins: Origins = &[
+            ("fetch", ""),
+            ("fetch/taskConfig/volumes", "volumes"),
+            ("fetch/taskConfig/program/cmd", "preRun"),
+            ("apply/retryPolicy", "applyRetryPolicy"),
+        ];
+        let check = |part: &str, expected: &str| {
+            assert_eq!(written("builtIn", origins, &format!("/runtime/builtIn/{part}")), format!("/runtime/builtIn{expected}"));
+        };
+        check("fetch/taskConfig/volumes/1/mount/mountPath", "/volumes/1/mount/mountPath");
+        check("fetch/taskConfig/program/cmd/0", "/preRun/0");
+        check("fetch", "");
+        check("apply/retryPolicy/maxInterval", "/applyRetryPolicy/maxInterval");
+        check("apply/retryPolicyOfOthers", "/apply/retryPolicyOfOthers");
+        check("proxyRuntime/runtime", "/proxyRuntime/runtime");
+        assert_eq!(written("builtIn", origins, "/runtime/name"), "/runtime/name");
+        assert_eq!(written("custom", &[], "/runtime/custom/fetch/env/A"), "/runtime/custom/fetch/env/A");
+    }
+}
