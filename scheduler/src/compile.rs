@@ -34,6 +34,7 @@ use config::{Application, Body, Document, Service};
 use engine::desired::Desired;
 use schema::api::{Diagnostic, PushRequest};
 use schema::id::{ChannelName, ReleaseId, RuntimeName};
+use schema::target::JobTarget;
 use schema::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -225,6 +226,17 @@ pub enum RunTarget {
         /// Programs (by name) whose command fails.
         crashing_programs: Vec<String>,
     },
+}
+
+impl RunTarget {
+    /// As it stands in the rows of its jobs.
+    pub fn target(&self) -> JobTarget {
+        match self {
+            Self::Local { .. } => JobTarget::Local,
+            Self::Cluster(place) => JobTarget::Cluster(place.cluster.clone()),
+            Self::Fake { .. } => JobTarget::Fake,
+        }
+    }
 }
 
 /// The three commands of an instance, rendered.

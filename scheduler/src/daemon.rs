@@ -30,8 +30,8 @@ use crate::retention::Retention;
 use crate::retention::reserve::ReserveAtOpen;
 use crate::runner::cluster::ClusterRunner;
 use crate::runner::local::{self, LocalRunner};
-use crate::runner::router::RunnerRouter;
-use crate::runner::{News, Runner};
+use crate::runner::registry::Runners;
+use crate::runner::{News, OutputPiece};
 use crate::secrets::{KEY_FILE, Sealer};
 use crate::settings::{Settings, SettingsError};
 use crate::spools;
@@ -146,13 +146,15 @@ impl Daemon {
             None if settings.observer => tracing::warn!("observer mode: it looks, and applies nothing"),
             None => {}
         }
+        let runners = Runners::new(Arc::new(runner.clone()), Arc::new(cluster.clone()));
         let stop = CancellationToken::new();
         let parts = DriverParts {
             store: store.clone(),
             clock: clock.clone(),
             sealer,
             blobs: blobs.clone(),
-            runner: Arc::new(RunnerRouter::new(runner.clone(), cluster.clone())) as Arc<dyn Runner>,
+            runners: runners.clone(),
+            clusters: Arc::new(cluster.clone()),
             news: news_in,
             root,
             limits: limits(settings),
@@ -166,7 +168,7 @@ impl Daemon {
         let Driver { handle, done: driver } = Driver::start(parts, stop.child_token()).await?;
         let retention = Retention::of_daemon(store.clone(), blobs.clone(), settings.retain, clock.clone(), runner.clone(), reserve);
         let retention = AbortOnDropHandle::new(tokio::spawn(retention.run(stop.child_token())));
-        let output = output(runner.clone(), delivery.clone(), blobs);
+        let output = output(runners, blobs);
         let api =
             Api::new(store.clone(), handle.clone(), output, delivery.clone(), clock.clone(), settings.open_metrics, stop.child_token());
         let http = tokio::spawn(http::serve(listener, tls, api, stop.child_token()));
@@ -349,24 +351,25 @@ fn wrapper(settings: &Settings) -> Result<PathBuf, StartError> {
     local::find_wrapper(settings.wrapper.as_deref()).map_err(|why| StartError::Settings(SettingsError::Wrong(why)))
 }
 
-/// Reads jobs' output: of one that ended from the blobs, of one that runs from what it uploaded or from its spool.
-fn output(runner: LocalRunner, delivery: Delivery, blobs: Blobs) -> ReadOutput {
-    let runtime = tokio::runtime::Handle::current();
-    Arc::new(move |piece: &OutputRange| {
-        let blob = piece.report.as_ref().map(|report| match piece.stream {
-            schema::spool::Stream::Stdout => report.stdout_blob_id,
-            schema::spool::Stream::Stderr => report.stderr_blob_id,
-        });
-        match blob {
-            Some(Some(id)) => Ok(blobs.read(id, piece.offset, piece.limit)?.unwrap_or_default()),
-            Some(None) => Ok(Vec::new()),
-            None => {
-                if let Some(bytes) = delivery.tail(piece.job, piece.stream, piece.offset, piece.limit)? {
-                    return Ok(bytes);
+/// Reads jobs' output: of one that ended from the blobs, of one that runs where it runs.
+fn output(runners: Runners, blobs: Blobs) -> ReadOutput {
+    Arc::new(move |range: OutputRange| {
+        let (runners, blobs) = (runners.clone(), blobs.clone());
+        async move {
+            let OutputRange { placed, report, stream, offset, limit } = range;
+            let blob = report.map(|report| match stream {
+                schema::spool::Stream::Stdout => report.stdout_blob_id,
+                schema::spool::Stream::Stderr => report.stderr_blob_id,
+            });
+            match blob {
+                Some(Some(id)) => {
+                    let read = move || blobs.read(id, offset, limit);
+                    Ok(tokio::task::spawn_blocking(read).await.map_err(io::Error::other)??.unwrap_or_default())
                 }
-                let tail = runtime.block_on(runner.tail(piece.job, piece.stream, piece.offset, piece.limit))?;
-                Ok(tail.map(|tail| tail.bytes).unwrap_or_default())
+                Some(None) => Ok(Vec::new()),
+                None => runners.tail(placed.target, OutputPiece { job: placed.job, stream, offset, limit }).await,
             }
         }
+        .boxed()
     })
 }

@@ -24,7 +24,8 @@ use crate::blobs::Blobs;
 use crate::clock::Clock;
 use crate::compile::Options;
 use crate::perform::Performer;
-use crate::runner::{Runner, RunnerEvent};
+use crate::runner::registry::Runners;
+use crate::runner::{ClusterQuestions, RunnerEvent};
 use crate::secrets::Sealer;
 use crate::store::{Store, StoreError};
 
@@ -166,9 +167,11 @@ pub struct DriverParts {
     pub sealer: Sealer,
     /// What jobs left.
     pub blobs: Blobs,
-    /// Where local jobs run.
-    pub runner: Arc<dyn Runner>,
-    /// What it tells.
+    /// Where jobs run.
+    pub runners: Runners,
+    /// For what is asked about clusters and is about no job.
+    pub clusters: Arc<dyn ClusterQuestions>,
+    /// What the runners tell.
     pub news: mpsc::Receiver<RunnerEvent>,
     /// Where local jobs start from.
     pub root: PathBuf,
@@ -197,14 +200,14 @@ impl Driver {
     /// # Errors
     /// [`StoreError`] when the database cannot be read.
     pub async fn start(parts: DriverParts, stop: CancellationToken) -> Result<Self, StoreError> {
-        let DriverParts { store, clock, sealer, blobs, runner, news, root, limits, observer, holds_applies, options } = parts;
+        let DriverParts { store, clock, sealer, blobs, runners, clusters, news, root, limits, observer, holds_applies, options } = parts;
         let (calls, calls_in) = mpsc::channel(CALLS_LIMIT);
         let (arrivals, arrivals_in) = mpsc::channel(intake::ARRIVALS_LIMIT);
         let (planner, requests) = planner::Queue::new();
         let (log, _) = broadcast::channel(LOG_LIMIT);
         let (health, health_out) = watch::channel(Health::Ready);
         let (broken, broken_out) = watch::channel(Vec::new());
-        let mut recovered = recover::recover(&store, runner.as_ref(), limits, observer, clock.now()).await?;
+        let mut recovered = recover::recover(&store, &runners, limits, observer, clock.now()).await?;
         recovered.world.lanes.hold_applies(holds_applies);
         let steps = steps::Steps::since_last_run(&store, &clock).await?;
         let handle = Handle {
@@ -214,13 +217,13 @@ impl Driver {
             log: log.clone(),
             health: health_out,
             broken: broken_out,
-            runner: runner.clone(),
+            clusters,
             lost: recovered.lost.as_slice().into(),
             is_observer: observer,
         };
         let release_seq = recovered.world.counters.release;
         let releases_above = store.releases_above().await?;
-        let performer = Arc::new(Performer::new(store.clone(), clock.clone(), sealer.clone(), runner, root));
+        let performer = Arc::new(Performer::new(store.clone(), clock.clone(), sealer.clone(), runners, root));
         let driver = run::DriverLoop {
             late: recovered.unstarted,
             performer: performer.clone(),

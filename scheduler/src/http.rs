@@ -23,9 +23,10 @@ use std::io;
 use std::sync::Arc;
 
 use axum::Router;
-use schema::id::JobId;
+use futures::future::BoxFuture;
 use schema::report::Report;
 use schema::spool::Stream;
+use schema::target::PlacedJob;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
@@ -40,8 +41,8 @@ pub use tls::{Tls, TlsError, TlsFiles, authorities};
 /// Which bytes of a job's output are wanted.
 #[derive(Debug, Clone)]
 pub struct OutputRange {
-    /// Which job.
-    pub job: JobId,
+    /// Which job, and where it runs.
+    pub placed: PlacedJob,
     /// What it reported, once it has ended.
     pub report: Option<Box<Report>>,
     /// Which of its streams.
@@ -52,9 +53,9 @@ pub struct OutputRange {
     pub limit: usize,
 }
 
-/// Reads a piece of a job's output wherever it lies at present: the spool of a running job, the blobs of one that ended.
-/// What is not there (yet) is an empty piece. Called where blocking is allowed.
-pub type ReadOutput = Arc<dyn Fn(&OutputRange) -> io::Result<Vec<u8>> + Send + Sync>;
+/// Reads a piece of a job's output wherever it lies at present: where a running job runs, the blobs of one that ended.
+/// What is not there (yet) is an empty piece.
+pub type ReadOutput = Arc<dyn Fn(OutputRange) -> BoxFuture<'static, io::Result<Vec<u8>>> + Send + Sync>;
 
 /// What the handlers share.
 #[derive(Clone)]

@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use engine::action::StartJob;
 use engine::desired::FetchAnswer;
-use schema::id::{BlobId, JobId};
+use schema::id::BlobId;
 use schema::report::StructuredKind;
 use schema::status::JobKind;
+use schema::target::PlacedJob;
 use schema::time::Timestamp;
 use schema::wire::{self, SECRET_KEYS_VARIABLE};
 
@@ -20,7 +21,8 @@ use crate::compile::environment::JobIdentity;
 use crate::compile::{Command, Commands, EnvValue, RunTarget};
 use crate::crash;
 use crate::names::InstanceNames;
-use crate::runner::{ClusterJob, End, Instance, JobSpec, Runner};
+use crate::runner::registry::Runners;
+use crate::runner::{ClusterJob, End, Instance, JobSpec};
 use crate::secrets::Sealer;
 use crate::store::Store;
 
@@ -56,15 +58,15 @@ pub struct Performer {
     store: Store,
     clock: Clock,
     sealer: Sealer,
-    runner: Arc<dyn Runner>,
+    runners: Runners,
     root: PathBuf,
     compiled: Cache,
 }
 
 impl Performer {
     /// A performer whose local jobs start from `root`.
-    pub fn new(store: Store, clock: Clock, sealer: Sealer, runner: Arc<dyn Runner>, root: PathBuf) -> Self {
-        Self { store, clock, sealer, runner, root, compiled: Cache::default() }
+    pub fn new(store: Store, clock: Clock, sealer: Sealer, runners: Runners, root: PathBuf) -> Self {
+        Self { store, clock, sealer, runners, root, compiled: Cache::default() }
     }
 
     /// Starts a job, or finds that it was started before; not once `until` has come, or when it is withdrawn first.
@@ -83,7 +85,7 @@ impl Performer {
         }
         let started = match prepared {
             Prepared::Local(spec) => {
-                self.runner.start(*spec);
+                self.runners.start(*spec);
                 StartOutcome::Handed
             }
             Prepared::Over(end) => StartOutcome::Over(end),
@@ -93,28 +95,28 @@ impl Performer {
     }
 
     /// Stops a job: asks it to end, then makes it. Its end comes with the runner's news.
-    pub fn stop(&self, job: JobId) {
+    pub fn stop(&self, job: &PlacedJob) {
         crash::at(crash::BEFORE_STOP);
         // One that does not run any more has told its end, or will.
-        self.runner.stop(job);
+        self.runners.stop(job);
         crash::at(crash::AFTER_STOP);
     }
 
     /// Whether a stop of this job reaches anybody.
-    pub fn hears(&self, job: JobId) -> bool {
-        self.runner.hears(job)
+    pub fn hears(&self, job: &PlacedJob) -> bool {
+        self.runners.hears(job)
     }
 
-    /// Lets the runner forget jobs whose ends are stored.
-    pub async fn forget(&self, jobs: Vec<JobId>) {
+    /// Lets the runners forget jobs whose ends are stored.
+    pub async fn forget(&self, jobs: &[PlacedJob]) {
         crash::at(crash::BEFORE_ACK);
-        self.runner.forget(jobs).await;
+        self.runners.forget(jobs).await;
         crash::at(crash::AFTER_ACK);
     }
 
-    /// Lets the runner forget a service instance that is deleted for good.
+    /// Lets the runners forget a service instance that is deleted for good.
     pub async fn forget_instance(&self, names: &InstanceNames) {
-        self.runner.forget_instance(instance(names)).await;
+        self.runners.forget_instance(&instance(names)).await;
     }
 
     async fn prepare(&self, start: &StartJob, names: &InstanceNames) -> Result<Prepared, End> {

@@ -3,11 +3,14 @@
 
 use std::collections::HashSet;
 use std::ffi::OsString;
+use std::io;
 
+use futures::future::BoxFuture;
 use schema::api::Finding;
 use schema::id::{ApplicationName, BlobId, ChannelName, InstanceId, JobId, ServiceName};
 use schema::mask::Secrets;
 use schema::report::Report;
+use schema::spool::Stream;
 use schema::status::JobKind;
 use schema::time::Timestamp;
 use schema::wire::HIDDEN_PREFIX;
@@ -19,7 +22,7 @@ pub mod cluster;
 pub mod evidence;
 mod job_tasks;
 pub mod local;
-pub mod router;
+pub mod registry;
 mod wrapped;
 
 /// One job, complete: whoever has this can run it without asking anybody.
@@ -253,7 +256,21 @@ impl End {
 /// Where the runner's news go. Bounded: a runner that is ahead waits.
 pub type News = mpsc::Sender<RunnerEvent>;
 
-/// A place where jobs run. One implementation stands for each kind of place; tests bring a scripted one.
+/// Which bytes of what a job that runs has printed so far.
+#[derive(Debug, Clone, Copy)]
+pub struct OutputPiece {
+    /// Which job.
+    pub job: JobId,
+    /// Which of its streams.
+    pub stream: Stream,
+    /// From which byte on.
+    pub offset: u64,
+    /// At most this many bytes.
+    pub limit: usize,
+}
+
+/// A kind of place where jobs run. One implementation stands for each; tests bring a scripted one. Which of them has a job says its
+/// target ([`registry`]).
 pub trait Runner: std::fmt::Debug + Send + Sync + 'static {
     /// Starts a job, or takes up the one of this id that was started before. What comes of it is news. Never asked for a job
     /// that was forgotten.
@@ -267,82 +284,45 @@ pub trait Runner: std::fmt::Debug + Send + Sync + 'static {
         true
     }
 
-    /// Takes up the jobs that were decided and have not ended, after a restart; called once, before any start. What became of
-    /// them is news; those that are known never to have been started are returned. Whatever else is left here is removed, unless it
-    /// runs.
-    fn recover(&self, unfinished: Vec<JobId>) -> futures::future::BoxFuture<'_, Vec<JobId>>;
+    /// Takes up the jobs that were decided and have not ended, after a restart; called once, before any start. Those that are known
+    /// never to have been started are returned. What became of the others is news, as soon as it is known: a place that does not
+    /// answer yet says nothing. Whatever else is left here is removed, unless it runs.
+    fn recover(&self, unfinished: Vec<JobId>) -> BoxFuture<'_, Vec<JobId>>;
 
-    /// Jobs of which it has kept what a restart must know, whatever the database says of them.
+    /// Removes what is kept of jobs whose ends are stored. Harmless when repeated, and for jobs that it never had.
+    fn forget(&self, jobs: Vec<JobId>) -> BoxFuture<'_, ()>;
+
+    /// What a job that runs has printed so far; `None` when nothing of it is here.
+    fn tail(&self, piece: OutputPiece) -> BoxFuture<'_, io::Result<Option<Vec<u8>>>>;
+
+    /// Jobs of which it has kept what a restart must know elsewhere than in the spool directory on this machine, whatever the database
+    /// says of them.
     fn recorded(&self) -> Vec<JobId> {
         Vec::new()
     }
 
-    /// These of them the database does not know, as an older copy of it would not: what runs of them goes on. Called before
+    /// These of the recorded ones the database does not know, as an older copy of it would not: what runs of them goes on. Called before
     /// [`Self::recover`].
     fn spare(&self, _unknown: Vec<JobId>) {}
 
-    /// Those of these jobs that it knows otherwise than by the spool directory on this machine.
-    fn known_elsewhere(&self, _jobs: &[JobId]) -> Vec<JobId> {
-        Vec::new()
-    }
-
-    /// Removes what is kept of jobs whose ends are stored. Harmless when repeated.
-    fn forget(&self, jobs: Vec<JobId>) -> futures::future::BoxFuture<'_, ()>;
-
     /// Removes what is kept for a service instance from job to job: it is deleted for good. Where a job runs that may use it and is
     /// not known, that comes once the job has ended, unless the instance has jobs again by then.
-    fn forget_instance(&self, _instance: Instance) -> futures::future::BoxFuture<'_, ()> {
+    fn forget_instance(&self, _instance: Instance) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 
     /// The same for all instances but these; called once, before any start. Nothing while a job runs that is not known.
-    fn retain_instances(&self, _kept: HashSet<InstanceId>, _known: Vec<JobId>) -> futures::future::BoxFuture<'_, ()> {
+    fn retain_instances(&self, _kept: HashSet<InstanceId>, _known: Vec<JobId>) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
-    }
-
-    /// What works and what does not at these places on clusters, found by trying, place by place. A runner without clusters finds
-    /// nothing. `Err` says why it cannot be tried at present, for people.
-    fn check(&self, _places: Vec<ClusterPlace>) -> futures::future::BoxFuture<'_, Result<Vec<Finding>, String>> {
-        Box::pin(std::future::ready(Ok(Vec::new())))
-    }
-
-    /// Those of these places whose namespace is known not to be there. A cluster that does not answer soon says nothing.
-    fn absent(&self, _places: Vec<ClusterPlace>) -> futures::future::BoxFuture<'_, Vec<ClusterPlace>> {
-        Box::pin(std::future::ready(Vec::new()))
     }
 }
 
-impl Runner for local::LocalRunner {
-    fn start(&self, spec: JobSpec) {
-        Self::start(self, spec);
-    }
+/// Answers questions about clusters that are about no job.
+pub trait ClusterQuestions: std::fmt::Debug + Send + Sync + 'static {
+    /// What works and what does not at these places on clusters, found by trying, place by place. `Err` says why it cannot be tried
+    /// at present, for people.
+    fn check(&self, places: Vec<ClusterPlace>) -> BoxFuture<'_, Result<Vec<Finding>, String>>;
 
-    fn stop(&self, job: JobId) -> bool {
-        Self::stop(self, job)
-    }
-
-    fn hears(&self, job: JobId) -> bool {
-        Self::hears(self, job)
-    }
-
-    fn recover(&self, unfinished: Vec<JobId>) -> futures::future::BoxFuture<'_, Vec<JobId>> {
-        Box::pin(async move {
-            // Their ends are stored, or nobody asked for them: a crash came before they were forgotten.
-            let left_over = self.left_over(&unfinished).await;
-            Self::forget(self, self.follow_strays(left_over).await).await;
-            Self::recover(self, &unfinished).await
-        })
-    }
-
-    fn forget(&self, jobs: Vec<JobId>) -> futures::future::BoxFuture<'_, ()> {
-        Box::pin(Self::forget(self, jobs))
-    }
-
-    fn forget_instance(&self, instance: Instance) -> futures::future::BoxFuture<'_, ()> {
-        Box::pin(Self::forget_instance(self, instance))
-    }
-
-    fn retain_instances(&self, kept: HashSet<InstanceId>, known: Vec<JobId>) -> futures::future::BoxFuture<'_, ()> {
-        Box::pin(async move { Self::retain_instances(self, kept, &known).await })
-    }
+    /// Those of these places whose namespace is known not to be there. A cluster that does not answer soon says nothing.
+    fn absent(&self, places: Vec<ClusterPlace>) -> BoxFuture<'_, Vec<ClusterPlace>>;
 }

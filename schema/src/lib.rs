@@ -15,6 +15,7 @@ pub mod schedule;
 pub mod shown;
 pub mod spool;
 pub mod status;
+pub mod target;
 pub mod time;
 pub mod wire;
 mod words;

@@ -71,6 +71,7 @@ fn instance(number: usize, now: Timestamp) -> Option<State> {
         runtime: "files".parse().expect("a legal name"),
         max_concurrency: None,
         compiled: BlobId::of(&part),
+        target: None,
         observe: Observe::Poll(PollPolicy {
             mode: FetchAnswer::ExitCode,
             cadence: Cadence::Interval { poll: Duration::from_secs(1), steady: Duration::from_secs(1) },

@@ -11,7 +11,7 @@ use crate::house::{text, tracked};
 const CRATES: &[&str] = &["schema/src", "schema/config/src", "wrapper/src", "scheduler/engine/src", "scheduler/cli/src", "scheduler/src"];
 
 /// Modules below the top that are rooms of their own.
-const OWN_ROOMS: &[&str] = &["runner::cluster", "runner::local", "runner::router"];
+const OWN_ROOMS: &[&str] = &["runner::cluster", "runner::local", "runner::registry"];
 
 /// For each room those that it imports from.
 type Arrows = BTreeMap<String, BTreeSet<String>>;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use schema::id::{BlobId, JobId, ReleaseId};
 use schema::log_kind::LogKind;
 use schema::status::JobKind;
+use schema::target::JobTarget;
 use schema::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -53,6 +54,9 @@ pub struct StartJob {
     pub release: ReleaseId,
     /// The compiled commands.
     pub compiled: BlobId,
+    /// Where it runs; `None` as in [`crate::desired::Desired::target`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<JobTarget>,
     /// The desired version.
     pub version: String,
     /// When it was decided.

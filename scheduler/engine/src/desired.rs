@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use schema::id::{BlobId, ChannelName, ReleaseId, RuntimeName};
 use schema::schedule::Schedule;
+use schema::target::JobTarget;
 use schema::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +28,9 @@ pub struct Desired {
     pub max_concurrency: Option<u32>,
     /// Digest of the compiled commands. Another digest under the same release: the runtime's config changed, so fetch again.
     pub compiled: BlobId,
+    /// Where its jobs run; `None` in what was compiled before this was said. Handed on with each job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<JobTarget>,
     /// How it becomes known how the world is.
     #[serde(rename = "fetch", default)]
     pub observe: Observe,

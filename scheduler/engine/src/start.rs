@@ -66,6 +66,7 @@ impl State {
             attempt: 1,
             release: desired.release,
             compiled: desired.compiled,
+            target: desired.target.clone(),
             version: desired.version.clone(),
             decided_at: now,
             timeout,

@@ -92,6 +92,7 @@ impl<'a> ServiceInChannel<'a> {
             runtime: runtime.name.clone(),
             max_concurrency: custom.and_then(|custom| custom.apply.max_concurrency),
             compiled,
+            target: Some(commands.place.target()),
             observe,
             apply,
             get_info,

@@ -77,7 +77,7 @@ impl DriverLoop {
     }
 
     fn job_ended(&mut self, batch: &mut Batch, job: JobId, end: &End, gone: bool, words: &Words) {
-        batch.ended.push(job);
+        batch.ended.push(self.world.placed(job));
         // Over already, or never ours: a result counts once.
         let Some(row) = self.world.jobs.get(&job) else { return };
         let kept = self.world.instances.get(&row.instance);

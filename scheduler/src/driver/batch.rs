@@ -12,6 +12,7 @@ use schema::api::LogEntry;
 use schema::id::{InstanceId, JobId};
 use schema::log_kind::LogKind;
 use schema::status::JobStatus;
+use schema::target::PlacedJob;
 use schema::time::Timestamp;
 
 use super::Caller;
@@ -32,11 +33,11 @@ pub(super) enum Task {
     /// Start a job.
     Start(Box<StartJob>, Arc<InstanceNames>),
     /// Stop a job; the number is the pending action's.
-    Stop(i64, JobId),
+    Stop(i64, PlacedJob),
     /// Make a release that goes back.
     Rollback(Rollback),
     /// Tell the runner that the ends of these jobs are stored.
-    Forget(Vec<JobId>),
+    Forget(Vec<PlacedJob>),
     /// Tell the runner that this instance is deleted for good.
     ForgetInstance(Arc<InstanceNames>),
 }
@@ -64,7 +65,7 @@ pub(super) struct Batch {
     events: Vec<LogEntry>,
     pub(super) tasks: Vec<Task>,
     /// Jobs whose ends this batch stores, or that are over already.
-    pub(super) ended: Vec<JobId>,
+    pub(super) ended: Vec<PlacedJob>,
     /// Starts that nobody may hand over from now on.
     withdrawn: Vec<Arc<StartClaim>>,
     /// Starts that waited and go on waiting once this is stored.
@@ -202,6 +203,7 @@ impl Batch {
                     kind: start.kind,
                     version: start.version.clone(),
                     runtime: kept.runtime.clone(),
+                    target: start.target.clone(),
                     attempt: start.attempt,
                     status: JobStatus::Pending,
                     exit_code: None,
@@ -245,7 +247,7 @@ impl Batch {
     /// Has a job stopped.
     pub(super) fn stop(&mut self, world: &mut World, instance: InstanceId, job: JobId, why: StopReason) {
         let id = self.pending(world, instance, Action::Stop { job, why });
-        self.tasks.push(Task::Stop(id, job));
+        self.tasks.push(Task::Stop(id, world.placed(job)));
     }
 
     fn pending(&mut self, world: &mut World, instance: InstanceId, action: Action) -> i64 {

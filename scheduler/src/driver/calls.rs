@@ -21,7 +21,7 @@ use super::batch::{Batch, Task};
 use super::going_back::Rollback;
 use super::run::DriverLoop;
 use super::together::ConfiguredUpstream;
-use super::world::InstanceEntry;
+use super::world::{InstanceEntry, World};
 use super::{Ask, Caller, Refusal, Remark};
 use crate::names::InstanceNames;
 use crate::store::{Change, PendingAction};
@@ -292,7 +292,7 @@ impl DriverLoop {
             return Err(Refusal::NotFound(format!("{id} is over; there is nothing to cancel")));
         };
         let instance = row.instance;
-        if row.ended_at.is_some() && !self.performer.hears(id) {
+        if row.ended_at.is_some() && !self.performer.hears(&row.placed()) {
             return Err(Refusal::Conflict(format!(
                 "{id} was given up, and nobody has it any more who could stop it: look for its processes where it ran, and end them there"
             )));
@@ -337,9 +337,9 @@ fn retry_now(state: &State, label: &str) -> Result<(), Refusal> {
 }
 
 /// A pending action of an earlier run becomes a task again.
-pub(super) fn again(pending: PendingAction, names: Option<Arc<InstanceNames>>) -> Option<Task> {
+pub(super) fn again(pending: PendingAction, names: Option<Arc<InstanceNames>>, world: &World) -> Option<Task> {
     match (pending.action, names) {
-        (Action::Stop { job, .. }, _) => Some(Task::Stop(pending.id, job)),
+        (Action::Stop { job, .. }, _) => Some(Task::Stop(pending.id, world.placed(job))),
         (Action::Rollback { from, to }, Some(names)) => Some(Task::Rollback(Rollback { action: pending.id, names, from, to })),
         _ => None,
     }

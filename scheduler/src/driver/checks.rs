@@ -1,4 +1,4 @@
-//! What works and what does not where a runtime's jobs run, for whoever asks. Called by `http`; the runner finds out.
+//! What works and what does not where a runtime's jobs run, for whoever asks. Called by `http`; the runner of clusters finds out.
 
 use schema::api::{Finding, RuntimeCheck};
 use schema::status::{CheckKind, CheckStatus};
@@ -19,7 +19,7 @@ impl Handle {
             let finding = Finding { runtime: runtime.clone(), check, status, message, remedy: None };
             return Ok(RuntimeCheck { runtime, ok: true, checks: vec![finding] });
         }
-        let checks = self.runner.check(places).await.map_err(Refusal::Conflict)?;
+        let checks = self.clusters.check(places).await.map_err(Refusal::Conflict)?;
         let ok = checks.iter().all(|finding| finding.status != CheckStatus::Failed);
         Ok(RuntimeCheck { runtime, ok, checks })
     }

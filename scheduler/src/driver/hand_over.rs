@@ -49,7 +49,7 @@ impl DriverLoop {
                 self.going_back.add(rollback);
                 continue;
             }
-            if matches!(&task, Task::Stop(_, job) if self.world.starts.contains_key(job)) {
+            if matches!(&task, Task::Stop(_, placed) if self.world.starts.contains_key(&placed.job)) {
                 self.deferred.push(task);
                 continue;
             }
@@ -172,14 +172,14 @@ async fn perform(performer: Arc<Performer>, task: Task, turn: Option<Turn>) -> T
                 StartOutcome::Unclaimed => TaskResult::Unclaimed(Task::Start(start, names)),
             }
         }
-        Task::Stop(action, job) => {
-            performer.stop(job);
+        Task::Stop(action, placed) => {
+            performer.stop(&placed);
             TaskResult::Performed(Some(action))
         }
         // The planner's, see `going_back`.
         Task::Rollback(rollback) => TaskResult::WentBack { rollback, is_settled: false },
         Task::Forget(jobs) => {
-            performer.forget(jobs).await;
+            performer.forget(&jobs).await;
             TaskResult::Performed(None)
         }
         Task::ForgetInstance(names) => {

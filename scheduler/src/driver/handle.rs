@@ -13,7 +13,7 @@ use super::calls::{Call, Reply};
 use super::planner::{self, ClusterAnswers, Planned, Request};
 use super::together::ConfiguredUpstream;
 use super::{Ask, Caller, Health, InstanceTarget, Refusal, Remark};
-use crate::runner::Runner;
+use crate::runner::ClusterQuestions;
 use crate::store::Store;
 
 /// How often clusters are asked for what one request names: more than once only where other configs are applied in between.
@@ -31,8 +31,8 @@ pub struct Handle {
     pub(super) log: broadcast::Sender<Arc<LogEntry>>,
     pub(super) health: watch::Receiver<Health>,
     pub(super) broken: watch::Receiver<Vec<String>>,
-    /// For checks of runtimes only; jobs are the loop's.
-    pub(super) runner: Arc<dyn Runner>,
+    /// For what is about no job; jobs are the loop's.
+    pub(super) clusters: Arc<dyn ClusterQuestions>,
     /// Instances whose apply was out of sight at the start.
     pub(super) lost: Arc<[InstanceId]>,
     pub(super) is_observer: bool,
@@ -57,7 +57,7 @@ impl Handle {
                 Planned::Done(result) => return Ok(*result),
                 // Here, where nobody else waits for the answer.
                 Planned::Ask(places) => {
-                    let absent = self.runner.absent(places.clone()).await;
+                    let absent = self.clusters.absent(places.clone()).await;
                     asked = ClusterAnswers { places, absent };
                 }
             }

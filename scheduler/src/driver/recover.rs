@@ -8,6 +8,7 @@ use std::sync::Arc;
 use engine::limiter::Limits;
 use schema::id::{InstanceId, JobId};
 use schema::status::{JobKind, JobStatus};
+use schema::target::PlacedJob;
 use schema::time::Timestamp;
 
 use super::batch::{Task, is_over};
@@ -17,7 +18,8 @@ use super::intake::PreparedEvent;
 use super::words::Words;
 use super::world::{InstanceEntry, World};
 use crate::names::InstanceNames;
-use crate::runner::{End, Runner};
+use crate::runner::End;
+use crate::runner::registry::Runners;
 use crate::spools;
 use crate::store::{JobRow, LoadedInstance, Store, StoreError, Unreadable};
 
@@ -39,10 +41,10 @@ pub(super) struct Recovered {
     pub(super) lost: Vec<InstanceId>,
 }
 
-/// Reads what the last run left, and asks the runner what became of its jobs.
+/// Reads what the last run left, and asks the runners what became of their jobs.
 pub(super) async fn recover(
     store: &Store,
-    runner: &dyn Runner,
+    runners: &Runners,
     limits: Limits,
     observer: bool,
     now: Timestamp,
@@ -75,11 +77,12 @@ pub(super) async fn recover(
     // What runs of those whose rows cannot be read goes on too; its end is kept until somebody can say what it means.
     let known = |jobs: &[JobRow]| jobs.iter().map(|job| job.id).chain(out_of_reach.iter().copied()).collect::<Vec<_>>();
     if is_placed {
-        runner.retain_instances(kept.chain(broken_ids.iter().copied()).collect(), known(&jobs)).await;
+        runners.retain_instances(&kept.chain(broken_ids.iter().copied()).collect(), &known(&jobs)).await;
     }
-    runner.spare(unknown(store, runner).await?);
-    let (gone_out_of_sight, jobs) = out_of_sight(jobs, runner, lost_up_to);
-    let never_started: BTreeSet<JobId> = runner.recover(known(&jobs)).await.into_iter().collect();
+    runners.spare(&unknown(store, runners).await?);
+    let (gone_out_of_sight, jobs) = out_of_sight(jobs, runners, lost_up_to);
+    let placed = jobs.iter().map(JobRow::placed).chain(out_of_reach.iter().map(|job| PlacedJob { job: *job, target: None }));
+    let never_started: BTreeSet<JobId> = runners.recover(placed.collect()).await.into_iter().collect();
     world.out_of_reach = out_of_reach;
     let (vanished, jobs): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| job.started_at.is_some() && never_started.contains(&job.id));
     let lost =
@@ -103,7 +106,7 @@ pub(super) async fn recover(
     }
     let again = pending.into_iter().filter_map(|action| {
         let names = names.get(&action.instance).cloned();
-        calls::again(action, names)
+        calls::again(action, names, &world)
     });
     let tasks: VecDeque<Task> = again.collect();
     if !tasks.is_empty() || !unstarted.is_empty() {
@@ -277,10 +280,10 @@ fn usable(mut loaded: LoadedInstance) -> Result<(InstanceEntry, bool), (Box<Load
     Ok((InstanceEntry { names, runtime, state, revision, wake: None }, is_broken))
 }
 
-/// The jobs that the runner has recorded and the database does not know.
-async fn unknown(store: &Store, runner: &dyn Runner) -> Result<Vec<JobId>, StoreError> {
+/// The jobs that the runners have recorded and the database does not know.
+async fn unknown(store: &Store, runners: &Runners) -> Result<Vec<JobId>, StoreError> {
     let mut unknown = Vec::new();
-    for job in runner.recorded() {
+    for job in runners.recorded() {
         match store.job_row(job).await {
             Ok(Some(_)) | Err(StoreError::Corrupt(_)) => {}
             Ok(None) => unknown.push(job),
@@ -291,12 +294,8 @@ async fn unknown(store: &Store, runner: &dyn Runner) -> Result<Vec<JobId>, Store
 }
 
 /// Those of these jobs that were decided for a spool directory that is not there any more, and the others.
-fn out_of_sight(jobs: Vec<JobRow>, runner: &dyn Runner, lost_up_to: i64) -> (Vec<JobRow>, Vec<JobRow>) {
-    let known: HashSet<JobId> = if lost_up_to == 0 {
-        HashSet::new()
-    } else {
-        runner.known_elsewhere(&jobs.iter().map(|job| job.id).collect::<Vec<_>>()).into_iter().collect()
-    };
+fn out_of_sight(jobs: Vec<JobRow>, runners: &Runners, lost_up_to: i64) -> (Vec<JobRow>, Vec<JobRow>) {
+    let known: HashSet<JobId> = if lost_up_to == 0 { HashSet::new() } else { runners.recorded().into_iter().collect() };
     jobs.into_iter().partition(|job| job.seq <= lost_up_to && !known.contains(&job.id))
 }
 

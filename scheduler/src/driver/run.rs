@@ -318,7 +318,7 @@ impl DriverLoop {
     pub(super) fn started(&mut self, id: JobId) {
         self.world.starts.remove(&id);
         let (ready, deferred) =
-            std::mem::take(&mut self.deferred).into_iter().partition(|task| matches!(task, Task::Stop(_, job) if *job == id));
+            std::mem::take(&mut self.deferred).into_iter().partition(|task| matches!(task, Task::Stop(_, placed) if placed.job == id));
         self.deferred = deferred;
         self.waiting.extend::<Vec<Task>>(ready);
     }

@@ -10,6 +10,7 @@ use engine::limiter::{ConcurrencyLimiter, Limits};
 use engine::{PursuedVersion, State};
 use schema::id::{ChannelName, InstanceId, JobId, RuntimeName, ServiceId};
 use schema::status::Reason;
+use schema::target::PlacedJob;
 use schema::time::Timestamp;
 
 use super::broken::Stopped;
@@ -130,6 +131,11 @@ impl World {
     /// The row of an instance, whether it goes on or stands still.
     pub(super) fn row(&self, id: InstanceId) -> Option<InstanceRow> {
         self.instances.get(&id).map(InstanceEntry::row).or_else(|| self.broken.get(&id).map(Stopped::row))
+    }
+
+    /// A job for whoever has to find its runner.
+    pub(super) fn placed(&self, job: JobId) -> PlacedJob {
+        self.jobs.get(&job).map_or(PlacedJob { job, target: None }, JobRow::placed)
     }
 
     /// Its names.

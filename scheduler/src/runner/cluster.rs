@@ -1,5 +1,5 @@
 //! All Kubernetes: makes a Job for each job, follows it to its end, stops it, and finds it again after a restart. Called by
-//! `perform` and the driver through [`super::router`]; what its jobs' wrappers deliver, and that each job ends once, is
+//! `perform` and the driver through [`super::registry`]; what its jobs' wrappers deliver, and that each job ends once, is
 //! [`crate::delivery`]'s.
 //!
 //! ```text
@@ -22,13 +22,16 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures::future::BoxFuture;
+use schema::api::Finding;
 use schema::id::JobId;
 use tokio::sync::{Semaphore, mpsc};
 
 use super::evidence::{Never, OutcomeEvidence};
 use super::job_tasks::{DIED, JobTasks};
-use super::{End, JobSpec, News, RunnerEvent};
+use super::{ClusterQuestions, End, JobSpec, News, OutputPiece, Runner, RunnerEvent};
 use crate::clock::Clock;
+use crate::compile::ClusterPlace;
 use crate::delivery::{Delivery, Holds};
 use crate::secrets::Sealer;
 
@@ -146,11 +149,6 @@ impl ClusterRunner {
         self.follow(spec.job, |inner, stops| async move { inner.run(spec, stops).await });
     }
 
-    /// Whether anything is known here of a job.
-    pub fn knows(&self, job: JobId) -> bool {
-        self.inner.records.has(job)
-    }
-
     /// Takes up the jobs that were decided and have not ended, after a restart. Those of them that never ran are returned.
     pub async fn recover(&self, unfinished: &[JobId]) -> Vec<JobId> {
         let mut never_started = Vec::new();
@@ -249,6 +247,56 @@ impl ClusterRunner {
             }
         };
         self.inner.followed.follow(job, task, died);
+    }
+}
+
+impl Runner for ClusterRunner {
+    fn start(&self, spec: JobSpec) {
+        Self::start(self, spec);
+    }
+
+    fn stop(&self, job: JobId) -> bool {
+        Self::stop(self, job)
+    }
+
+    fn hears(&self, job: JobId) -> bool {
+        Self::hears(self, job)
+    }
+
+    fn recover(&self, unfinished: Vec<JobId>) -> BoxFuture<'_, Vec<JobId>> {
+        Box::pin(async move { Self::recover(self, &unfinished).await })
+    }
+
+    fn forget(&self, jobs: Vec<JobId>) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            for job in jobs {
+                Self::forget(self, job).await;
+            }
+        })
+    }
+
+    fn tail(&self, piece: OutputPiece) -> BoxFuture<'_, io::Result<Option<Vec<u8>>>> {
+        let delivery = self.inner.delivery.clone();
+        let read = move || delivery.tail(piece.job, piece.stream, piece.offset, piece.limit);
+        Box::pin(async move { tokio::task::spawn_blocking(read).await.map_err(io::Error::other)? })
+    }
+
+    fn recorded(&self) -> Vec<JobId> {
+        Self::recorded(self)
+    }
+
+    fn spare(&self, unknown: Vec<JobId>) {
+        Self::spare(self, unknown);
+    }
+}
+
+impl ClusterQuestions for ClusterRunner {
+    fn check(&self, places: Vec<ClusterPlace>) -> BoxFuture<'_, Result<Vec<Finding>, String>> {
+        Box::pin(Self::check(self, places))
+    }
+
+    fn absent(&self, places: Vec<ClusterPlace>) -> BoxFuture<'_, Vec<ClusterPlace>> {
+        Box::pin(Self::absent(self, places))
     }
 }
 

@@ -15,12 +15,13 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use schema::id::{InstanceId, JobId};
 use schema::spool::Stream;
 use tokio::sync::mpsc;
 
 use super::job_tasks::{DIED, JobTasks};
-use super::{End, Instance, JobSpec, News, RunnerEvent};
+use super::{End, Instance, JobSpec, News, OutputPiece, Runner, RunnerEvent};
 use crate::blobs::{Blobs, read_range};
 use crate::blocking::Blocking;
 
@@ -324,6 +325,48 @@ async fn remove_instances(remove: impl FnOnce() -> io::Result<()> + Send + 'stat
     // It does not panic; and when the runtime ends, the next start removes what is left.
     if let Ok(Err(error)) = tokio::task::spawn_blocking(remove).await {
         tracing::warn!(%error, "failed to remove the private directory of a deleted instance; it takes up space until somebody does");
+    }
+}
+
+impl Runner for LocalRunner {
+    fn start(&self, spec: JobSpec) {
+        Self::start(self, spec);
+    }
+
+    fn stop(&self, job: JobId) -> bool {
+        Self::stop(self, job)
+    }
+
+    fn hears(&self, job: JobId) -> bool {
+        Self::hears(self, job)
+    }
+
+    fn recover(&self, unfinished: Vec<JobId>) -> BoxFuture<'_, Vec<JobId>> {
+        Box::pin(async move {
+            // Their ends are stored, or nobody asked for them: a crash came before they were forgotten.
+            let left_over = self.left_over(&unfinished).await;
+            Self::forget(self, self.follow_strays(left_over).await).await;
+            Self::recover(self, &unfinished).await
+        })
+    }
+
+    fn forget(&self, jobs: Vec<JobId>) -> BoxFuture<'_, ()> {
+        Box::pin(Self::forget(self, jobs))
+    }
+
+    fn tail(&self, piece: OutputPiece) -> BoxFuture<'_, io::Result<Option<Vec<u8>>>> {
+        Box::pin(async move {
+            let tail = Self::tail(self, piece.job, piece.stream, piece.offset, piece.limit).await?;
+            Ok(tail.map(|tail| tail.bytes))
+        })
+    }
+
+    fn forget_instance(&self, instance: Instance) -> BoxFuture<'_, ()> {
+        Box::pin(Self::forget_instance(self, instance))
+    }
+
+    fn retain_instances(&self, kept: HashSet<InstanceId>, known: Vec<JobId>) -> BoxFuture<'_, ()> {
+        Box::pin(async move { Self::retain_instances(self, kept, &known).await })
     }
 }
 

@@ -6,11 +6,12 @@ use schema::api::{Job, Page};
 use schema::id::{ApplicationId, ChannelId, InstanceId, JobId, ReleaseId, RuntimeName, ServiceId};
 use schema::report::Report;
 use schema::status::{JobKind, JobStatus};
+use schema::target::{JobTarget, PlacedJob};
 use schema::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use sqlx::QueryBuilder;
 
-use super::row::{flag, get, instant, instant_or_null, json_or_null, named, number, pieces, readable, small, to_json, word};
+use super::row::{flag, get, instant, instant_or_null, json_or_null, named, number, pieces, readable, small, to_json, word, word_or_null};
 use super::{COUNT_LIMIT, Connection, Db, PageRequest, Result, Row, Store, StoreError, Unreadable, given, structured};
 
 /// A job.
@@ -34,6 +35,8 @@ pub struct JobRow {
     pub version: String,
     /// The runtime.
     pub runtime: RuntimeName,
+    /// Where it runs; `None` in rows of before this was kept.
+    pub target: Option<JobTarget>,
     /// From 1.
     pub attempt: u32,
     /// How it stands.
@@ -59,6 +62,11 @@ pub struct JobRow {
 }
 
 impl JobRow {
+    /// The job for whoever has to find its runner.
+    pub fn placed(&self) -> PlacedJob {
+        PlacedJob { job: self.id, target: self.target.clone() }
+    }
+
     /// Says again why it was started, in place of what it waited for.
     pub fn waits_no_more(&mut self) {
         if let Some(start) = &self.start {
@@ -104,6 +112,7 @@ fn read_columns(row: &Row) -> Result<JobRow> {
         kind: word(row, "kind")?,
         version: get(row, "version")?,
         runtime: word(row, "runtime")?,
+        target: word_or_null(row, "target")?,
         attempt: small(row, "attempt")?,
         status: word(row, "status")?,
         exit_code: exit_code(row)?,
@@ -276,6 +285,13 @@ impl Store {
         row.as_ref().map(read_row).transpose()
     }
 
+    /// Where a job runs, as far as its row says it.
+    pub async fn placed_job(&self, job: JobId) -> Result<PlacedJob> {
+        let row = sqlx::query("SELECT id, seq, target FROM jobs WHERE id = $1").bind(job.to_string()).fetch_optional(&self.read).await?;
+        let target = row.map(|row| named("jobs", KEYS, &row, word_or_null(&row, "target"))).transpose()?;
+        Ok(PlacedJob { job, target: target.flatten() })
+    }
+
     /// Jobs with numbers below this one that are over, newest first; at most `limit`.
     pub(super) async fn jobs_below(&self, below: i64, limit: u32) -> Result<Vec<JobRow>> {
         let mut query = QueryBuilder::<Db>::new(WHOLE);
@@ -304,7 +320,7 @@ pub(super) async fn put(connection: &mut Connection, jobs: &[JobRow]) -> Result<
     for piece in pieces(&jobs) {
         QueryBuilder::<Db>::new(
             "INSERT INTO jobs (id, seq, instance_id, service_id, channel_id, release_id, kind, version, runtime, attempt, status, exit_code, \
-             message, created_at, started_at, ended_at, report, structured, start, once, compiled, fetch_job, application_id) ",
+             message, created_at, started_at, ended_at, report, structured, start, once, compiled, fetch_job, application_id, target) ",
         )
         .push_values(piece, |mut row, (job, stored)| {
             row.push_bind(job.id.to_string())
@@ -331,7 +347,8 @@ pub(super) async fn put(connection: &mut Connection, jobs: &[JobRow]) -> Result<
                 .push_bind(given::kept(job).and_then(|start| start.fetch_job).map(|fetch| fetch.to_string()))
                 .push("(SELECT application_id FROM services WHERE id = ")
                 .push_bind_unseparated(job.service.to_string())
-                .push_unseparated(")");
+                .push_unseparated(")")
+                .push_bind(job.target.as_ref().map(ToString::to_string));
         })
         .push(
             " ON CONFLICT (id) DO UPDATE SET status = excluded.status, exit_code = excluded.exit_code, message = excluded.message, \

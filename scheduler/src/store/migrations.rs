@@ -24,6 +24,7 @@ const STEPS: &[(&str, &str, &str)] = steps![
     ("0006", "refused"),
     ("0007", "refused_before"),
     ("0008", "applied"),
+    ("0009", "target"),
 ];
 
 pub(super) static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {

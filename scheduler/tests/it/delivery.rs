@@ -16,6 +16,7 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
 use engine::limiter::{Limit, Limits};
+use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use pvn_scheduler::blobs::Blobs;
 use pvn_scheduler::clock::Clock;
@@ -23,7 +24,8 @@ use pvn_scheduler::compile::Options;
 use pvn_scheduler::delivery::{self, Delivery, Holds, TokenSigner};
 use pvn_scheduler::driver::{Driver, DriverParts, Fatal, Handle};
 use pvn_scheduler::http::{Api, OutputRange, ReadOutput, router};
-use pvn_scheduler::runner::{End, JobSpec, News, Runner, RunnerEvent};
+use pvn_scheduler::runner::registry::Runners;
+use pvn_scheduler::runner::{End, JobSpec, News, OutputPiece, Runner, RunnerEvent};
 use pvn_scheduler::secrets::Sealer;
 use pvn_scheduler::store::{Commit, EventFilter, PageRequest, Store};
 use schema::api::{ConfigFile, ConfigsRequest, Job, LogEntry};
@@ -36,7 +38,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-use crate::driver::caller;
+use crate::driver::{Nobody, caller};
 use crate::http::{Answer, token};
 use crate::wait;
 
@@ -128,6 +130,10 @@ impl Runner for Elsewhere {
             }
         })
     }
+
+    fn tail(&self, _piece: OutputPiece) -> BoxFuture<'_, std::io::Result<Option<Vec<u8>>>> {
+        Box::pin(async { Ok(None) })
+    }
 }
 
 /// A scheduler in process.
@@ -183,7 +189,8 @@ impl World {
             clock: Clock::System,
             sealer,
             blobs: blobs.clone(),
-            runner: Arc::new(runner.clone()),
+            runners: Runners::new(Arc::new(runner.clone()), Arc::new(Nobody)),
+            clusters: Arc::new(Nobody),
             news: news_in,
             root: dir.path().to_owned(),
             limits: Limits { fetch: limit, apply: limit, get_info: limit },
@@ -268,15 +275,16 @@ impl World {
 }
 
 fn output(delivery: Delivery, blobs: Blobs) -> ReadOutput {
-    Arc::new(move |piece: &OutputRange| {
+    Arc::new(move |piece: OutputRange| {
         let blob = piece.report.as_ref().and_then(|report| match piece.stream {
             Stream::Stdout => report.stdout_blob_id,
             Stream::Stderr => report.stderr_blob_id,
         });
-        match blob {
-            Some(id) => Ok(blobs.read(id, piece.offset, piece.limit)?.unwrap_or_default()),
-            None => Ok(delivery.tail(piece.job, piece.stream, piece.offset, piece.limit)?.unwrap_or_default()),
-        }
+        let read = match blob {
+            Some(id) => blobs.read(id, piece.offset, piece.limit),
+            None => delivery.tail(piece.placed.job, piece.stream, piece.offset, piece.limit),
+        };
+        std::future::ready(read.map(Option::unwrap_or_default)).boxed()
     })
 }
 

@@ -15,6 +15,7 @@ mod rollbacks;
 mod round;
 mod secrets;
 mod stories;
+mod targets;
 mod undone;
 mod words;
 
@@ -28,10 +29,11 @@ use pvn_scheduler::blobs::Blobs;
 use pvn_scheduler::clock::Clock;
 use pvn_scheduler::compile::{ClusterPlace, Options};
 use pvn_scheduler::driver::{Caller, Driver, DriverParts, Fatal, Handle, InstanceTarget, Refusal};
-use pvn_scheduler::runner::{End, JobSpec, Runner, RunnerEvent};
+use pvn_scheduler::runner::registry::Runners;
+use pvn_scheduler::runner::{ClusterQuestions, End, JobSpec, OutputPiece, Runner, RunnerEvent};
 use pvn_scheduler::secrets::Sealer;
 use pvn_scheduler::store::{Store, StoreError};
-use schema::api::{ConfigFile, ConfigsRequest, ConfigsResult, DecisionRequest, Instance, PushRequest};
+use schema::api::{ConfigFile, ConfigsRequest, ConfigsResult, DecisionRequest, Finding, Instance, PushRequest};
 use schema::id::{InstanceId, JobId};
 use schema::report::Report;
 use schema::status::{JobKind, Status};
@@ -141,9 +143,22 @@ impl Runner for Scripted {
         })
     }
 
+    fn tail(&self, _piece: OutputPiece) -> BoxFuture<'_, std::io::Result<Option<Vec<u8>>>> {
+        Box::pin(async { Ok(None) })
+    }
+
     fn forget_instance(&self, instance: pvn_scheduler::runner::Instance) -> BoxFuture<'_, ()> {
-        self.deleted.lock().unwrap().push(instance.id);
+        let mut deleted = self.deleted.lock().unwrap();
+        if !deleted.contains(&instance.id) {
+            deleted.push(instance.id);
+        }
         Box::pin(async {})
+    }
+}
+
+impl ClusterQuestions for Scripted {
+    fn check(&self, _places: Vec<ClusterPlace>) -> BoxFuture<'_, Result<Vec<Finding>, String>> {
+        Box::pin(async { Ok(Vec::new()) })
     }
 
     fn absent(&self, mut places: Vec<ClusterPlace>) -> BoxFuture<'_, Vec<ClusterPlace>> {
@@ -152,6 +167,46 @@ impl Runner for Scripted {
         }
         places.retain(|place| self.absent.lock().unwrap().contains(&place.namespace));
         Box::pin(async { places })
+    }
+}
+
+/// A runner of a kind of target that no job has.
+#[derive(Debug)]
+pub(crate) struct Nobody;
+
+impl Runner for Nobody {
+    fn start(&self, spec: JobSpec) {
+        panic!("{} is started elsewhere", spec.job);
+    }
+
+    fn stop(&self, _job: JobId) -> bool {
+        false
+    }
+
+    fn hears(&self, _job: JobId) -> bool {
+        false
+    }
+
+    fn recover(&self, unfinished: Vec<JobId>) -> BoxFuture<'_, Vec<JobId>> {
+        Box::pin(async { unfinished })
+    }
+
+    fn forget(&self, _jobs: Vec<JobId>) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+
+    fn tail(&self, _piece: OutputPiece) -> BoxFuture<'_, std::io::Result<Option<Vec<u8>>>> {
+        Box::pin(async { Ok(None) })
+    }
+}
+
+impl ClusterQuestions for Nobody {
+    fn check(&self, _places: Vec<ClusterPlace>) -> BoxFuture<'_, Result<Vec<Finding>, String>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
+    fn absent(&self, _places: Vec<ClusterPlace>) -> BoxFuture<'_, Vec<ClusterPlace>> {
+        Box::pin(async { Vec::new() })
     }
 }
 
@@ -222,7 +277,8 @@ impl Rig {
             clock: clock.clone(),
             sealer,
             blobs: Blobs::open(&dir.path().join("blobs")).unwrap(),
-            runner: Arc::new(runner.clone()),
+            runners: Runners::new(Arc::new(runner.clone()), Arc::new(runner.clone())),
+            clusters: Arc::new(runner.clone()),
             news: news_in,
             root: dir.path().to_owned(),
             limits: Limits { fetch: limit, apply: limit, get_info: limit },

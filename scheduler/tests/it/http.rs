@@ -13,6 +13,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
+use futures::FutureExt as _;
 use pvn_scheduler::blobs::Blobs;
 use pvn_scheduler::clock::Clock;
 use pvn_scheduler::delivery::{self, Delivery, TokenSigner};
@@ -60,11 +61,12 @@ impl Answer {
 
 impl Service {
     pub(crate) async fn start() -> Self {
-        Self::printing(Arc::new(|_: &OutputRange| Ok(Vec::new()))).await
+        Self::printing(|_: &OutputRange| Ok(Vec::new())).await
     }
 
     /// With jobs whose output is what `output` says.
-    pub(crate) async fn printing(output: pvn_scheduler::http::ReadOutput) -> Self {
+    pub(crate) async fn printing(output: impl Fn(&OutputRange) -> std::io::Result<Vec<u8>> + Send + Sync + 'static) -> Self {
+        let output = Arc::new(move |range: OutputRange| std::future::ready(output(&range)).boxed());
         let rig = Rig::start(|_| Some(0)).await;
         rig.apply(TWO_CHANNELS).await.unwrap();
         let tokens = Role::ALL.iter().map(|role| token(role.as_str(), *role)).collect();

@@ -76,6 +76,7 @@ impl Rig {
             kind,
             version: "web-1".to_owned(),
             runtime: "local".parse().unwrap(),
+            target: None,
             attempt: 1,
             status: JobStatus::Succeeded,
             exit_code: Some(0),

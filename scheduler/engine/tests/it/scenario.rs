@@ -37,6 +37,7 @@ pub(crate) fn exit_code() -> Desired {
         runtime: "runtime".parse().unwrap(),
         max_concurrency: None,
         compiled: BlobId::of(b"commands"),
+        target: None,
         observe: Observe::Poll(PollPolicy {
             mode: FetchAnswer::ExitCode,
             cadence: Cadence::Interval { poll: Duration::from_secs(30), steady: Duration::from_secs(300) },

@@ -61,6 +61,7 @@ fn polled(random: &mut Random, production: bool) -> Desired {
         runtime: (*random.pick(&["one", "two", "three"])).parse().unwrap(),
         max_concurrency: None,
         compiled: BlobId::of(b"0"),
+        target: None,
         observe: match apply_only {
             true => Observe::Never,
             false => Observe::Poll(PollPolicy {

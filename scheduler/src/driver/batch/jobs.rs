@@ -64,7 +64,7 @@ impl Batch {
 
     /// The end of this job is stored and not the last word on it: it stays known, here and to its runner.
     pub(in crate::driver) fn keep_unsettled(&mut self, world: &mut World, id: JobId) {
-        self.ended.retain(|ended| *ended != id);
+        self.ended.retain(|ended| ended.job != id);
         if let Some(job) = self.over.get(&id) {
             world.jobs.insert(id, job.clone());
         }

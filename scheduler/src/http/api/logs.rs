@@ -1,7 +1,5 @@
 //! `/v1/jobs/{job}/logs`: what a job printed, as bytes or live.
 
-use std::sync::Arc;
-
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::sse::Event;
@@ -11,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use futures::Stream;
 use schema::api::{Job, LogChunk, LogEnd};
 use schema::spool::Stream as Which;
+use schema::target::PlacedJob;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -79,6 +78,7 @@ async fn logs(
     Query(from): Query<LogRange>,
 ) -> Result<Printed> {
     let job = jobs::find(&api, &which.job).await?;
+    let placed = api.store.placed_job(job.id).await?;
     if wants_stream(&headers) {
         let slot = api.streams.admit(&token.name)?;
         let mut offsets = [from.stdout_offset.unwrap_or(0), from.stderr_offset.unwrap_or(0)];
@@ -87,7 +87,7 @@ async fn logs(
             let offset = |text: &str| text.parse().map_err(|_| Error::bad_request("Last-Event-ID is not one of this stream's"));
             offsets = [offset(stdout)?, offset(stderr)?];
         }
-        let follower = LogSubscriber { api: api.clone(), job, offsets, over: false };
+        let follower = LogSubscriber { api: api.clone(), job, placed, offsets, over: false };
         return Ok(Printed(sse(follower.stream(), slot, api, token)));
     }
     let stream = match from.stream {
@@ -99,21 +99,20 @@ async fn logs(
             ));
         }
     };
-    let bytes = read(&api, &job, stream, from.offset.unwrap_or(0), piece_bytes(from.limit)?).await?;
+    let bytes = read(&api, &job, &placed, stream, from.offset.unwrap_or(0), piece_bytes(from.limit)?).await?;
     Ok(Printed(([(header::CONTENT_TYPE, "application/octet-stream"), (header::CACHE_CONTROL, "no-store")], bytes).into_response()))
 }
 
-async fn read(api: &Api, job: &Job, stream: Which, offset: u64, limit: usize) -> Result<Vec<u8>> {
-    let piece = OutputRange { job: job.id, report: job.report.clone().map(Box::new), stream, offset, limit };
-    let output = Arc::clone(&api.output);
-    let read = tokio::task::spawn_blocking(move || output(&piece)).await.map_err(Error::internal)?;
-    read.map_err(|error| Error::unavailable(format!("the output of {} cannot be read at present: {error}", job.id)))
+async fn read(api: &Api, job: &Job, placed: &PlacedJob, stream: Which, offset: u64, limit: usize) -> Result<Vec<u8>> {
+    let range = OutputRange { placed: placed.clone(), report: job.report.clone().map(Box::new), stream, offset, limit };
+    (api.output)(range).await.map_err(|error| Error::unavailable(format!("the output of {} cannot be read at present: {error}", job.id)))
 }
 
 /// One who follows a job.
 struct LogSubscriber {
     api: Api,
     job: Job,
+    placed: PlacedJob,
     offsets: [u64; 2],
     over: bool,
 }
@@ -130,7 +129,7 @@ impl LogSubscriber {
                 return None;
             }
             for (at, stream) in Which::ALL.into_iter().enumerate() {
-                let bytes = read(&self.api, &self.job, stream, self.offsets[at], OUTPUT_EVENT_BYTES).await.ok()?;
+                let bytes = read(&self.api, &self.job, &self.placed, stream, self.offsets[at], OUTPUT_EVENT_BYTES).await.ok()?;
                 if !bytes.is_empty() {
                     let chunk = LogChunk { stream: stream.as_str().to_owned(), offset: self.offsets[at], data: STANDARD.encode(&bytes) };
                     self.offsets[at] += bytes.len() as u64;

@@ -2,6 +2,7 @@
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
+use std::sync::Arc;
 
 use engine::limiter::{Limit, Limits};
 use futures::future::BoxFuture;
@@ -10,7 +11,8 @@ use pvn_scheduler::clock::Clock;
 use pvn_scheduler::compile::Options;
 use pvn_scheduler::driver::{Ask, Driver, DriverParts};
 use pvn_scheduler::runner::local::{LocalRunner, LocalSettings, find_wrapper};
-use pvn_scheduler::runner::{JobSpec, Runner};
+use pvn_scheduler::runner::registry::Runners;
+use pvn_scheduler::runner::{JobSpec, OutputPiece, Runner};
 use pvn_scheduler::secrets::Sealer;
 use pvn_scheduler::store::Store;
 use schema::api::{ConfigFile, ConfigsRequest, PushRequest};
@@ -18,11 +20,11 @@ use schema::id::JobId;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{PATIENCE, caller, target};
+use super::{Nobody, PATIENCE, caller, target};
 use crate::wait;
 
 #[derive(Debug, Clone)]
-struct Unmasked(std::sync::Arc<LocalRunner>);
+struct Unmasked(Arc<LocalRunner>);
 
 impl Runner for Unmasked {
     fn start(&self, mut spec: JobSpec) {
@@ -40,6 +42,10 @@ impl Runner for Unmasked {
 
     fn forget(&self, jobs: Vec<JobId>) -> BoxFuture<'_, ()> {
         Runner::forget(self.0.as_ref(), jobs)
+    }
+
+    fn tail(&self, piece: OutputPiece) -> BoxFuture<'_, std::io::Result<Option<Vec<u8>>>> {
+        Runner::tail(self.0.as_ref(), piece)
     }
 }
 
@@ -101,7 +107,8 @@ async fn no_text_of_a_job_tells_its_secrets_although_its_wrapper_masked_nothing(
         clock: Clock::System,
         sealer,
         blobs: blobs.clone(),
-        runner: std::sync::Arc::new(runner.clone()),
+        runners: Runners::new(Arc::new(runner.clone()), Arc::new(Nobody)),
+        clusters: Arc::new(Nobody),
         news: news_in,
         root: directory.path().to_owned(),
         limits: Limits { fetch: limit, apply: limit, get_info: limit },

@@ -37,6 +37,7 @@ pub(super) async fn job(service: &Service, status: JobStatus) -> JobRow {
         kind: JobKind::Fetch,
         version: "web-1".to_owned(),
         runtime: "local".parse().unwrap(),
+        target: None,
         attempt: 1,
         status,
         exit_code: status.is_final().then_some(0),
@@ -91,7 +92,7 @@ fn read_events(text: &str) -> Vec<(String, Value)> {
 
 #[tokio::test]
 async fn output_comes_as_its_bytes_from_an_offset() {
-    let service = Service::printing(Arc::new(all_there)).await;
+    let service = Service::printing(all_there).await;
     let path = with_job(&service, JobStatus::Succeeded).await;
     let whole = service.get(&format!("{path}?stream=stdout")).await;
     assert_eq!(whole.body, (0..=255).collect::<Vec<u8>>());
@@ -103,7 +104,7 @@ async fn output_comes_as_its_bytes_from_an_offset() {
 
 #[tokio::test]
 async fn live_output_has_both_streams_and_ends_with_the_job() {
-    let service = Service::printing(Arc::new(all_there)).await;
+    let service = Service::printing(all_there).await;
     let path = with_job(&service, JobStatus::Succeeded).await;
     let seen = events(&service, &format!("{path}?stdoutOffset=254"), None).await;
     let kinds: Vec<_> = seen.iter().map(|(kind, data)| (kind.as_str(), data["stream"].as_str().unwrap_or_default())).collect();
@@ -123,7 +124,7 @@ async fn live_output_of_a_running_job_goes_on_until_it_ends() {
         let length = if piece.stream == Stream::Stdout { counted.fetch_add(1, Ordering::SeqCst) / 2 } else { 0 };
         Ok(vec![b'x'; length.min(5).saturating_sub(usize::try_from(piece.offset).unwrap())])
     };
-    let service = Service::printing(Arc::new(output)).await;
+    let service = Service::printing(output).await;
     let path = with_job(&service, JobStatus::Running).await;
     let end = async {
         while looks.load(Ordering::SeqCst) < 12 {
@@ -258,7 +259,7 @@ async fn streams_are_bounded() {
 async fn readers_that_take_nothing_keep_the_database_from_nobody() {
     /// Well above the connections that readers of the database share.
     const READERS: usize = 60;
-    let service = Service::printing(Arc::new(|piece: &OutputRange| Ok(vec![b'x'; piece.limit]))).await;
+    let service = Service::printing(|piece: &OutputRange| Ok(vec![b'x'; piece.limit])).await;
     let path = with_job(&service, JobStatus::Running).await;
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
