@@ -28,7 +28,7 @@ use crate::local_root;
 use crate::private;
 use crate::retention::Retention;
 use crate::retention::reserve::ReserveAtOpen;
-use crate::runner::cluster::ClusterRunner;
+use crate::runner::cluster::{ClusterRunner, Owns};
 use crate::runner::local::{self, LocalRunner};
 use crate::runner::registry::Runners;
 use crate::runner::{News, OutputPiece};
@@ -129,14 +129,9 @@ impl Daemon {
         };
         let delivery = Delivery::open(uploads, blobs.clone(), TokenSigner::new(&sealer).of_lineage(&store.lineage().await?), clock.clone())
             .map_err(io_error(format!("open the uploads in {}", data.display())))?;
-        let owned = store.clone();
-        let owns = move || {
-            let owned = owned.clone();
-            async move { owned.ensure_held().await.map_err(|error| error.to_string()) }.boxed()
-        };
-        let cluster =
-            ClusterRunner::open(data.join("cluster"), delivery.clone(), authorities, sealer.clone(), clock.clone(), news, Box::new(owns))
-                .map_err(io_error(format!("open what is known of clusters in {}", data.display())))?;
+        let owns = owns(store.clone());
+        let cluster = ClusterRunner::open(data.join("cluster"), delivery.clone(), authorities, sealer.clone(), clock.clone(), news, owns)
+            .map_err(io_error(format!("open what is known of clusters in {}", data.display())))?;
 
         let restored = store.restored_at().await?;
         match &restored {
@@ -349,6 +344,14 @@ fn limits(settings: &Settings) -> Limits {
 
 fn wrapper(settings: &Settings) -> Result<PathBuf, StartError> {
     local::find_wrapper(settings.wrapper.as_deref()).map_err(|why| StartError::Settings(SettingsError::Wrong(why)))
+}
+
+/// Whether the database is still this daemon's, for the runner of clusters.
+fn owns(store: Store) -> Owns {
+    Box::new(move || {
+        let store = store.clone();
+        async move { store.ensure_held().await.map_err(|error| error.to_string()) }.boxed()
+    })
 }
 
 /// Reads jobs' output: of one that ended from the blobs, of one that runs where it runs.

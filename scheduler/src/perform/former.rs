@@ -5,12 +5,12 @@
 
 use std::collections::BTreeSet;
 
-use schema::id::InstanceId;
+use schema::id::{InstanceId, JobId};
 use schema::mask::SHORTEST_BYTES;
 use schema::time::Timestamp;
 
 use super::secrets::{SecretSource, named, sources};
-use super::{Command, End, JobId, Performer, RAW_SECRET, RunTarget, later};
+use super::{Command, End, Performer, RAW_SECRET, RunTarget, later};
 
 /// Most values of which nobody knows whether they are live: those of some releases that failed one after the other, or of a secret that
 /// was set anew again and again. Each one makes masking a little slower.

@@ -7,12 +7,13 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
 use engine::action::StartJob;
+use schema::id::JobId;
 use schema::mask::{SHORTEST_BYTES, Secrets};
 use schema::status::JobKind;
 use schema::time::Timestamp;
 use schema::wire::{self, SECRET_KEYS_VARIABLE};
 
-use super::{Command, Commands, End, EnvValue, JobId, Performer, RAW_SECRET, RunTarget, command, later, never};
+use super::{Command, Commands, End, EnvValue, Performer, RAW_SECRET, RunTarget, command, later, never};
 
 impl Performer {
     /// The secrets that a job was given, of an apply those of the fetches whose plan it may have been handed, and what applies of its

@@ -348,10 +348,10 @@ async fn p5_a_job_is_taken_up_after_a_restart_and_ends_as_it_did() {
     assert_eq!(world.runner.recover(&[job_id()]).await, []);
     assert_eq!(world.end().await, "gone, exit Some(9)");
     world.runner.forget(job_id()).await;
-    assert!(world.runner.knows(job_id()), "its Job is not over");
+    assert!(world.runner.recorded().contains(&job_id()), "its Job is not over");
     world.fake.job(|job| job["status"] = json!({"conditions": [{"type": "Failed", "status": "True"}]}));
     let runner = world.runner.clone();
-    world.until("it to be forgotten", |_| !runner.knows(job_id())).await;
+    world.until("it to be forgotten", |_| !runner.recorded().contains(&job_id())).await;
 }
 
 #[tokio::test]

@@ -69,7 +69,7 @@ fn written<'p>(kind: &str, origins: Origins, pointer: &'p str) -> Cow<'p, str> {
     let below = |generated: &str| part.strip_prefix(generated).filter(|rest| rest.is_empty() || rest.starts_with('/'));
     let fits = origins.iter().filter_map(|(generated, source)| Some((generated.len(), source, below(generated)?)));
     match fits.max_by_key(|(length, ..)| *length) {
-        Some((_, source, rest)) if source.is_empty() => format!("/runtime/{kind}{rest}").into(),
+        Some((_, &"", rest)) => format!("/runtime/{kind}{rest}").into(),
         Some((_, source, rest)) => format!("/runtime/{kind}/{source}{rest}").into(),
         None => pointer.into(),
     }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use config::{self, Body, Document, Service};
+use config::{self, Body, Document, EffectiveRuntime, Service};
 use engine::event::Event;
 use schema::api::{ConfigsRequest, ConfigsResult, RuntimeConnection};
 use schema::id::{ApplicationId, ApplicationName, ChannelId, ChannelName, InstanceId, RuntimeId, ServiceId, ServiceName};
@@ -193,11 +193,12 @@ impl Planner {
             let stored = self.store.find_runtime(runtime.name.as_str()).await?;
             let id = stored.as_ref().map_or_else(|| RuntimeId::from_bytes(clock::random()), |row| row.id);
             configs.set_runtime_id(runtime.name.clone(), id);
-            let custom = runtime.custom.as_ref();
+            let role = runtime.role();
+            let custom = role.commands.as_ref().map(EffectiveRuntime::custom);
             plan.changes.push(Change::Runtime(Box::new(RuntimeRow {
                 id,
                 name: runtime.name.clone(),
-                kind: runtime.role().kind.to_owned(),
+                kind: role.kind.to_owned(),
                 summary: RuntimeSummary {
                     labels: configs.runtime_labels(&runtime.name),
                     proxy_runtime: custom.map(|custom| custom.proxy_runtime.runtime.clone()),

@@ -61,7 +61,7 @@ impl Driver {
         if !calm && self.random.one_in(100) {
             self.watchers[instance].silent_until_ms = true_ms + self.random.between(60_000, 3_600_000);
         }
-        if !calm && self.watchers[instance].silent_until_ms > true_ms || !calm && self.random.one_in(10) {
+        if !calm && (self.watchers[instance].silent_until_ms > true_ms || self.random.one_in(10)) {
             return;
         }
         let result = self.seen(instance);
