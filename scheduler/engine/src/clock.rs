@@ -14,33 +14,12 @@ use std::time::Duration;
 
 use schema::status::ApprovalStatus;
 use schema::time::Timestamp;
-use serde::{Deserialize, Serialize};
 
+use crate::clock_step::ClockStep;
 use crate::desired::Cadence;
 use crate::limits::{CLOCK_SLACK, OVERTIME, RECOVERY, START_DEADLINE, STOP_DEADLINE, STOP_GRACE_LIMIT, USUAL_GRACE};
 use crate::observe::fresh_for;
 use crate::state::{Job, State};
-
-/// By how much a clock was set against elapsed time: ahead, or back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
-pub struct ClockStep(i64);
-
-impl ClockStep {
-    /// So many milliseconds ahead, or back if negative.
-    pub const fn from_millis(millis: i64) -> Self {
-        Self(millis)
-    }
-
-    /// A clock that showed `from` and shows `to` at the same moment.
-    pub const fn between(from: Timestamp, to: Timestamp) -> Self {
-        Self(to.since_ms(from))
-    }
-
-    /// The instant by the clock that was set which is as far away as this one was before.
-    pub(crate) const fn moves(self, at: Timestamp) -> Timestamp {
-        at.plus_ms(self.0)
-    }
-}
 
 impl State {
     /// Whether `later` says the same but for [`State::seen_at`], which moves with every event: then it need not be stored.

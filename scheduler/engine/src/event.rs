@@ -6,7 +6,7 @@ use schema::status::{Decision, JobKind};
 use schema::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-pub use crate::clock::ClockStep;
+pub use crate::clock_step::ClockStep;
 use crate::desired::Desired;
 use crate::observation::Observation;
 use crate::state::RolledBack;

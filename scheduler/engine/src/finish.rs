@@ -7,20 +7,16 @@ use schema::output::Info;
 use schema::status::JobKind;
 use schema::time::Timestamp;
 
-use crate::action::log;
-use crate::action::{Action, StopReason};
+use crate::action::{Action, StopReason, log};
 use crate::desired::{Desired, Observe, PollPolicy};
 use crate::event::Outcome;
+use crate::late::{ended_at, overdue, timed_out};
 use crate::limits::SHORTEST_PAUSE;
 use crate::observation::Blame;
 use crate::observed::{ended_with, of_fetch};
 use crate::retry::{MISFIRE_POLICY, backoff, next_due};
 use crate::state::{ApplyEnd, Finding, Job, Matched, State, had_ended};
 use crate::step::in_words;
-
-mod late;
-
-pub(crate) use late::{ended_at, overdue, timed_out};
 
 impl State {
     /// A job is over.

@@ -9,7 +9,7 @@ use schema::time::Timestamp;
 use crate::action::StopReason;
 use crate::desired::FetchAnswer;
 use crate::event::{FetchResult, Outcome};
-use crate::finish::{ended_at, overdue, timed_out};
+use crate::late::{ended_at, overdue, timed_out};
 use crate::limits::WORK_EXIT_CODE;
 use crate::observation::{Blame, Observation, ObservationError, ObservationSource, ObservedWorld, WorldReport};
 use crate::state::Job;
