@@ -57,6 +57,10 @@ impl TemplateError {
     /// The same without a word of the text, which is a secret.
     #[must_use]
     pub fn in_secret(self) -> Self {
+        // Names a parameter, and nothing else of the text.
+        if self.help.as_deref() == Some(WHOLE_VALUE) {
+            return self;
+        }
         Self {
             message: "a template in this secret is malformed, or its name does not exist".to_owned(),
             help: Some("write `{{\"{{\"}}` for two braces as they are".to_owned()),
@@ -102,13 +106,16 @@ impl Template {
     }
 }
 
+/// What to do about a secret with text around it.
+const WHOLE_VALUE: &str = "a secret can only be the whole value of an environment variable, or of a secret parameter";
+
 /// A secret with text around it, where it could not be masked.
 pub fn mixed_secret(name: &str, tag: &str, at: usize) -> TemplateError {
     TemplateError {
         at,
         tag: tag.to_owned(),
         message: format!("`{{{{.{name}}}}}` is a secret and stands in the middle of other text"),
-        help: Some("a secret can only be the whole value of an environment variable, or of a secret parameter".to_owned()),
+        help: Some(WHOLE_VALUE.to_owned()),
     }
 }
 

@@ -184,6 +184,7 @@ fn bad_input_template_error_in_the_environment_of_a_service_is_told() {
     env:
       F: {value: \"x{{.Params.token}}\"}
       G: {rawSecret: \"a{{b\"}
+      H: {rawSecret: \"x{{.Params.token}}\"}
 ";
     let told = problems(text);
     let short: Vec<String> = told.lines().map(|line| line.split(" (").next().unwrap_or_default().to_owned()).collect();
@@ -194,6 +195,7 @@ fn bad_input_template_error_in_the_environment_of_a_service_is_told() {
             "7 service.env.B.value: `{{.Params.image` is never closed",
             "14 service.perReleaseChannel[0].env.F.value: `{{.Params.token}}` is a secret and stands in the middle of other text",
             "15 service.perReleaseChannel[0].env.G.rawSecret: a template in this secret is malformed, or its name does not exist",
+            "16 service.perReleaseChannel[0].env.H.rawSecret: `{{.Params.token}}` is a secret and stands in the middle of other text",
         ],
         "{told}"
     );
