@@ -32,11 +32,14 @@ pub fn secrets(text: &str) -> Vec<Secret> {
     }
 }
 
-/// The text with every secret replaced by what `mask` gives for it.
-pub fn masked(text: &str, mask: impl Fn(&Secret) -> String) -> String {
+/// The text with every secret replaced by what `mask` gives for it, and every value of `also` that stands in it: those of another text
+/// beside which it is shown.
+pub fn masked(text: &str, also: &[Secret], mask: impl Fn(&Secret) -> String) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut at = 0;
-    for secret in secrets(text) {
+    let mut found = secrets(text);
+    found.extend(elsewhere(text, also));
+    for secret in apart(found) {
         shown.push_str(&text[at..secret.span.start]);
         shown.push_str(&mask(&secret));
         at = secret.span.end;
@@ -352,13 +355,11 @@ pub(super) fn of_lines(text: &str) -> Vec<Secret> {
     apart(secrets)
 }
 
-/// Whether a line looks like the beginning of a field.
+/// Whether a line looks like the beginning of a field. In quotes the key is rather one of JSON that was pasted as the secret.
 fn is_field(line: &str) -> bool {
     let line = line.trim_start().trim_start_matches("- ");
-    line.split_once(':').is_some_and(|(key, _)| {
-        let key = key.trim_matches(['"', '\'']);
-        !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
-    })
+    line.split_once(':')
+        .is_some_and(|(key, _)| !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte)))
 }
 
 #[cfg(test)]

@@ -11,10 +11,13 @@ use crate::store::MASK;
 /// Unified diff from the stored text to the new one, `None` for a new document.
 pub(super) fn diff(label: &str, old: Option<&str>, new: &str) -> String {
     let old_text = old.unwrap_or_default();
-    let before: HashMap<_, _> = config::secrets(old_text).into_iter().map(|secret| (secret.path, secret.value)).collect();
-    let masked_old = config::masked(old_text, |_| MASK.to_owned());
-    let masked_new = config::masked(new, |secret| match before.get(&secret.path) {
-        Some(before) if *before != secret.value => format!("{MASK} (changed)"),
+    // What one side calls a secret is one on the other side too: a value that becomes a `rawSecret`, or one that was rotated.
+    let (before, after) = (config::secrets(old_text), config::secrets(new));
+    let masked_old = config::masked(old_text, &after, |_| MASK.to_owned());
+    let values: HashMap<_, _> =
+        before.iter().filter(|secret| !secret.path.is_empty()).map(|secret| (&secret.path, &secret.value)).collect();
+    let masked_new = config::masked(new, &before, |secret| match values.get(&secret.path) {
+        Some(before) if **before != secret.value => format!("{MASK} (changed)"),
         _ => MASK.to_owned(),
     });
     let stored = if old.is_some() { format!("{label} (stored)") } else { "/dev/null".to_owned() };
@@ -52,6 +55,18 @@ mod tests {
         let shown = diff("runtime `r`", Some("a: {rawSecret: one}\n"), "a: {rawSecret: one, b: 1}\n");
         assert!(shown.contains("+a: {rawSecret: ***, b: 1}"), "{shown}");
         assert!(diff("runtime `r`", Some("a: 1\n"), "a: 1\n").is_empty());
+    }
+
+    #[test]
+    fn what_is_a_secret_on_one_side_is_shown_on_neither() {
+        for (old, new) in [
+            ("A: {value: hunter2}\n", "A: {rawSecret: hunter2}\n"),
+            ("A: {rawSecret: hunter2}\n", "A: {value: hunter2}\n"),
+            ("A: {rawSecret: hunter2}\nB: 1\n", "A: {rawSecret: another}\nB: {value: 'db://u:hunter2@db'}\n# was hunter2\n"),
+        ] {
+            let shown = diff("runtime `r`", Some(old), new);
+            assert!(!shown.contains("hunter2") && shown.contains("***"), "{shown}");
+        }
     }
 
     #[test]
