@@ -1,5 +1,5 @@
 //! Whether given namespaces are there: asked when configs are applied, so that a slip is told before the first job fails. Called
-//! through [`crate::runner::Runner::absent`].
+//! through [`crate::runner::ClusterQuestions::absent`].
 //!
 //! What always holds: a cluster that is away, or does not let the account look, holds nobody up for longer than the limit and
 //! keeps nothing from being applied; the first job will tell.

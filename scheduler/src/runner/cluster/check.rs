@@ -1,5 +1,5 @@
 //! What works and what does not at places on clusters: `pvnctl runtimes check`. Asks in the order in which a job would need it,
-//! and then runs a job ([`trial`]), so that the answer is what a job would meet. Called through [`crate::runner::Runner::check`].
+//! and then runs a job ([`trial`]), so that the answer is what a job would meet. Called through [`crate::runner::ClusterQuestions::check`].
 //!
 //! What always holds: every failure has a remedy; nothing takes longer than its limit; nothing is left but the namespace that the
 //! first job would have made, also when nobody waits for the answer any more.
