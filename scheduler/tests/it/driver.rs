@@ -6,6 +6,7 @@ mod configs;
 mod faults;
 mod gone;
 mod kept;
+mod nobody;
 mod people;
 mod poison;
 mod pushes;
@@ -18,6 +19,8 @@ mod stories;
 mod targets;
 mod undone;
 mod words;
+
+pub(crate) use nobody::Nobody;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -167,46 +170,6 @@ impl ClusterQuestions for Scripted {
         }
         places.retain(|place| self.absent.lock().unwrap().contains(&place.namespace));
         Box::pin(async { places })
-    }
-}
-
-/// A runner of a kind of target that no job has.
-#[derive(Debug)]
-pub(crate) struct Nobody;
-
-impl Runner for Nobody {
-    fn start(&self, spec: JobSpec) {
-        panic!("{} is started elsewhere", spec.job);
-    }
-
-    fn stop(&self, _job: JobId) -> bool {
-        false
-    }
-
-    fn hears(&self, _job: JobId) -> bool {
-        false
-    }
-
-    fn recover(&self, unfinished: Vec<JobId>) -> BoxFuture<'_, Vec<JobId>> {
-        Box::pin(async { unfinished })
-    }
-
-    fn forget(&self, _jobs: Vec<JobId>) -> BoxFuture<'_, ()> {
-        Box::pin(async {})
-    }
-
-    fn tail(&self, _piece: OutputPiece) -> BoxFuture<'_, std::io::Result<Option<Vec<u8>>>> {
-        Box::pin(async { Ok(None) })
-    }
-}
-
-impl ClusterQuestions for Nobody {
-    fn check(&self, _places: Vec<ClusterPlace>) -> BoxFuture<'_, Result<Vec<Finding>, String>> {
-        Box::pin(async { Ok(Vec::new()) })
-    }
-
-    fn absent(&self, _places: Vec<ClusterPlace>) -> BoxFuture<'_, Vec<ClusterPlace>> {
-        Box::pin(async { Vec::new() })
     }
 }
 

@@ -136,12 +136,11 @@ impl JobClient {
     /// `HEAD /streams/{name}`: the next offset wanted.
     pub(crate) fn offset(&self, stream: Stream) -> Result<u64, RequestFault> {
         let answer = self.call("HEAD", &format!("/streams/{}", stream.as_str()), &[], RequestBody::Nothing);
-        let told = answer.and_then(|answer| match (answer.status.as_u16(), answer.offset()) {
+        match answer.and_then(|answer| match (answer.status.as_u16(), answer.offset()) {
             (_, Some(wanted)) => Ok(wanted),
             (409, None) => Err(answer.over()),
             (_, None) => Err(answer.not_the_schedulers()),
-        });
-        match told {
+        }) {
             // Without a body nobody can tell who says so, and of what: what has one is asked.
             Err(RequestFault::Over(why)) => Err(self.heartbeat().err().unwrap_or(RequestFault::Again { why, after: None })),
             told => told,
