@@ -5,8 +5,9 @@ use std::io::{self, Read};
 use std::str::FromStr;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
+
+use crate::text_form::written_as_text;
 
 /// Why a text is not a legal name or id. The message names the text and the rule, to follow "failed to …".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -61,17 +62,7 @@ macro_rules! as_text {
             }
         }
 
-        impl Serialize for $type {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
-            }
-        }
-
-        impl<'de> Deserialize<'de> for $type {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-            }
-        }
+        written_as_text!($type);
     };
 }
 

@@ -16,6 +16,7 @@ pub mod shown;
 pub mod spool;
 pub mod status;
 pub mod target;
+mod text_form;
 pub mod time;
 pub mod wire;
 mod words;

@@ -3,9 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
 use crate::id::{JobId, ParseError, RuntimeName};
+use crate::text_form::written_as_text;
 
 /// Where a job runs. As text `local`, `fake` or `cluster/NAME`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,17 +57,7 @@ impl FromStr for JobTarget {
     }
 }
 
-impl Serialize for JobTarget {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for JobTarget {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-    }
-}
+written_as_text!(JobTarget);
 
 #[cfg(test)]
 mod tests {

@@ -6,7 +6,13 @@ use std::time::Duration;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::text_form::written_as_text;
+
+/// A span in whole milliseconds, as rows and the wire have it; what is too long for them is the longest that they can say.
+pub fn millis(span: Duration) -> i64 {
+    i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
+}
 
 /// An instant in UTC, to the millisecond, of the years 0 to 9999: those that RFC 3339 can write, so that each instant reads
 /// back what it wrote. In JSON an RFC 3339 text ending in `Z`; in the database epoch milliseconds. Whatever lies outside
@@ -47,13 +53,13 @@ impl Timestamp {
     /// The instant so much later, stopping at the last one.
     #[must_use]
     pub fn plus(self, span: Duration) -> Self {
-        self.plus_ms(i64::try_from(span.as_millis()).unwrap_or(i64::MAX))
+        self.plus_ms(millis(span))
     }
 
     /// The instant so much earlier, stopping at the first one.
     #[must_use]
     pub fn minus(self, span: Duration) -> Self {
-        self.plus_ms(i64::try_from(span.as_millis()).map_or(i64::MIN, |millis| -millis))
+        self.plus_ms(-millis(span))
     }
 
     /// How long after `earlier` this is; nothing if `earlier` is later.
@@ -98,17 +104,7 @@ impl FromStr for Timestamp {
     }
 }
 
-impl Serialize for Timestamp {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Timestamp {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-    }
-}
+written_as_text!(Timestamp);
 
 #[cfg(test)]
 mod tests {

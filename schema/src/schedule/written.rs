@@ -1,12 +1,13 @@
 //! A cron text and a time zone as they stand in two fields: each a type of its own, so that whoever reads them has told what is wrong
 //! with either, and both together always are a schedule.
 
+use std::fmt;
 use std::str::FromStr;
 
 use chrono_tz::Tz;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{Schedule, ScheduleError};
+use crate::text_form::written_as_text;
 
 /// A cron text, written as [`Schedule`] has it. What it is the schedule of, its zone says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,17 +28,13 @@ impl FromStr for CronText {
     }
 }
 
-impl Serialize for CronText {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.0.text())
+impl fmt::Display for CronText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.text())
     }
 }
 
-impl<'de> Deserialize<'de> for CronText {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-    }
-}
+written_as_text!(CronText);
 
 /// A time zone by its IANA name, as in `Europe/Berlin`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,17 +48,13 @@ impl FromStr for Timezone {
     }
 }
 
-impl Serialize for Timezone {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.0.name())
+impl fmt::Display for Timezone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.name())
     }
 }
 
-impl<'de> Deserialize<'de> for Timezone {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-    }
-}
+written_as_text!(Timezone);
 
 #[cfg(test)]
 mod tests {
