@@ -32,12 +32,12 @@ pub fn secrets(text: &str) -> Vec<Secret> {
     }
 }
 
-/// The text with every secret replaced by what `mask` gives for it, and every value of `also` that stands in it: those of another text
-/// beside which it is shown.
-pub fn masked(text: &str, also: &[Secret], mask: impl Fn(&Secret) -> String) -> String {
+/// The text with every one of its `secrets` replaced by what `mask` gives for it, and every value of `also` that stands in it: those of
+/// another text beside which it is shown.
+pub fn masked(text: &str, secrets: &[Secret], also: &[Secret], mask: impl Fn(&Secret) -> String) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut at = 0;
-    let mut found = secrets(text);
+    let mut found = secrets.to_vec();
     found.extend(elsewhere(text, also));
     for secret in apart(found) {
         shown.push_str(&text[at..secret.span.start]);

@@ -127,7 +127,7 @@ fn use_documents(texts: &[String]) -> usize {
     let mut documents = Vec::new();
     for text in texts {
         let file = ConfigFile { path: "a.pvn.yaml".to_owned(), text: text.clone(), ..ConfigFile::default() };
-        config::masked(text, &[], |_| "***".to_owned());
+        config::masked(text, &config::secrets(text), &[], |_| "***".to_owned());
         match config::read(&[file]) {
             Ok(found) => documents.extend(found),
             Err(problems) => problems.iter().for_each(|problem| drop(problem.to_api())),

@@ -13,10 +13,10 @@ pub(super) fn diff(label: &str, old: Option<&str>, new: &str) -> String {
     let old_text = old.unwrap_or_default();
     // What one side calls a secret is one on the other side too: a value that becomes a `rawSecret`, or one that was rotated.
     let (before, after) = (config::secrets(old_text), config::secrets(new));
-    let masked_old = config::masked(old_text, &after, |_| MASK.to_owned());
+    let masked_old = config::masked(old_text, &before, &after, |_| MASK.to_owned());
     let values: HashMap<_, _> =
         before.iter().filter(|secret| !secret.path.is_empty()).map(|secret| (&secret.path, &secret.value)).collect();
-    let masked_new = config::masked(new, &before, |secret| match values.get(&secret.path) {
+    let masked_new = config::masked(new, &after, &before, |secret| match values.get(&secret.path) {
         Some(before) if **before != secret.value => format!("{MASK} (changed)"),
         _ => MASK.to_owned(),
     });
