@@ -16,9 +16,8 @@ use schema::status::ApprovalStatus;
 use schema::time::Timestamp;
 
 use crate::clock_step::ClockStep;
-use crate::desired::Cadence;
+use crate::desired::{Cadence, WatchPolicy};
 use crate::limits::{CLOCK_SLACK, OVERTIME, RECOVERY, START_DEADLINE, STOP_DEADLINE, STOP_GRACE_LIMIT, USUAL_GRACE};
-use crate::observe::fresh_for;
 use crate::state::{Job, State};
 
 impl State {
@@ -101,7 +100,11 @@ impl State {
         }
         let longest = self.desired().and_then(|desired| desired.progress_deadline).unwrap_or_default().max(RECOVERY);
         self.pursuit.stuck_at = self.pursuit.stuck_at.map(|at| at.min(now.plus(longest)));
-        let silent_by = self.desired().and_then(fresh_for).map(|fresh_for| now.plus(fresh_for).max(now.plus(RECOVERY)));
+        let silent_by = self
+            .desired()
+            .and_then(|desired| desired.observe.watch())
+            .map(WatchPolicy::counts_for)
+            .map(|fresh_for| now.plus(fresh_for).max(now.plus(RECOVERY)));
         if let (Some(watch), Some(silent_by)) = (&mut self.look.watch, silent_by) {
             watch.stale_at = watch.stale_at.min(silent_by);
         }

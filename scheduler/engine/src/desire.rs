@@ -98,9 +98,9 @@ impl State {
                 (self.look.watch, self.look.silent_since) = (None, None);
                 self.look.due = Some(now);
             }
-            Observe::Watch(_) => {
+            Observe::Watch(policy) => {
                 self.look.due = None;
-                self.begin_watch(desired, now);
+                self.begin_watch(policy.counts_for(), now);
             }
             Observe::Never => self.look.anew(),
         }

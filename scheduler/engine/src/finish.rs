@@ -188,9 +188,9 @@ impl State {
         match &desired.observe {
             Observe::Poll(_) => self.look.due = Some(now),
             // What it told meanwhile may be of before the end.
-            Observe::Watch(_) => {
+            Observe::Watch(policy) => {
                 self.look.fresh = false;
-                self.begin_watch(desired, now);
+                self.begin_watch(policy.counts_for(), now);
             }
             Observe::Never => {}
         }

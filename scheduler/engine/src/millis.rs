@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use schema::time::millis;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 fn read(millis: i64) -> Duration {
@@ -16,7 +17,7 @@ fn read_positive(millis: i64) -> Duration {
 }
 
 fn written(span: &Duration) -> i64 {
-    i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
+    millis(*span)
 }
 
 pub(crate) fn serialize<S: Serializer>(span: &Duration, serializer: S) -> Result<S::Ok, S::Error> {

@@ -11,8 +11,7 @@ use schema::log_kind::LogKind;
 use schema::time::Timestamp;
 
 use crate::action::{Action, log};
-use crate::desired::{Desired, Observe};
-use crate::limits::SHORTEST_FRESHNESS;
+use crate::desired::WatchPolicy;
 use crate::observation::{Blame, Observation, ObservationError, ObservationSource, ObservedWorld, WorldReport};
 use crate::observed::{Verdict, verdict};
 use crate::state::{Finding, State, WatchState, Work};
@@ -139,8 +138,9 @@ impl State {
     }
 
     fn heard(&mut self, observation: Observation, now: Timestamp, out: &mut Vec<Action>) {
-        let Some(desired) = self.desired.take() else { return };
-        if let (Some(watch), Some(fresh_for)) = (&mut self.look.watch, fresh_for(&desired)) {
+        let Some(desired) = self.desired() else { return };
+        let (fresh_for, version) = (desired.observe.watch().map(WatchPolicy::counts_for), desired.version.clone());
+        if let (Some(watch), Some(fresh_for)) = (&mut self.look.watch, fresh_for) {
             (watch.heard_at, watch.stale_at) = (now, now.plus(fresh_for));
             watch.is_answered |= observation.result.is_ok();
         }
@@ -153,30 +153,30 @@ impl State {
                     self.look.objects = objects;
                 }
             }
-            result => self.take_in(Observation { result, ..observation }, &desired.version, out),
+            result => self.take_in(Observation { result, ..observation }, &version, out),
         }
-        self.desired = Some(desired);
     }
 
     /// What was told so far counts no more for what comes next; and none begins where none is wanted.
-    pub(crate) fn begin_watch(&mut self, desired: &Desired, now: Timestamp) {
-        let wanted = fresh_for(desired).filter(|_| !self.paused && !self.deleted);
+    /// `fresh_for`: [`WatchPolicy::counts_for`].
+    pub(crate) fn begin_watch(&mut self, fresh_for: Duration, now: Timestamp) {
+        let wanted = Some(fresh_for).filter(|_| !self.paused && !self.deleted);
         self.watches = self.watches.saturating_add(u64::from(wanted.is_some()));
         self.look.watch = wanted.map(|fresh_for| WatchState { heard_at: now, stale_at: now.plus(fresh_for), is_answered: false });
     }
 
     /// The same for what comes again and again: a generation of which nothing was heard yet, and not for too long, is young enough. Who
     /// asks more often than it takes to look would never get an answer.
-    pub(crate) fn begin_watch_in_time(&mut self, desired: &Desired, now: Timestamp) {
+    pub(crate) fn begin_watch_in_time(&mut self, fresh_for: Duration, now: Timestamp) {
         let is_young = self.look.watch.as_ref().is_some_and(|watch| !watch.is_answered) && self.look.silent_since.is_none();
         if !is_young {
-            self.begin_watch(desired, now);
+            self.begin_watch(fresh_for, now);
         }
     }
 
     /// Nothing was heard for as long as what was told counts: an error like any other, and nothing is applied on what was told before.
     pub(crate) fn mind_silence(&mut self, now: Timestamp, out: &mut Vec<Action>) {
-        let Some(fresh_for) = self.desired().and_then(fresh_for) else { return };
+        let Some(fresh_for) = self.desired().and_then(|desired| desired.observe.watch()).map(WatchPolicy::counts_for) else { return };
         let Some(watch) = self.look.watch.as_mut().filter(|watch| watch.stale_at <= now) else { return };
         watch.stale_at = now.plus(fresh_for);
         let heard_at = watch.heard_at;
@@ -186,13 +186,5 @@ impl State {
         let why = format!("was not heard of for {}", duration(fresh_for));
         let error = ObservationError { why, blame: Blame::Surroundings };
         self.missed(ObservationSource::Watch(self.watches), heard_at, error, out);
-    }
-}
-
-/// For how long what the watch of this tells counts.
-pub(crate) fn fresh_for(desired: &Desired) -> Option<Duration> {
-    match &desired.observe {
-        Observe::Watch(policy) => Some(policy.fresh_for.max(SHORTEST_FRESHNESS)),
-        Observe::Poll(_) | Observe::Never => None,
     }
 }

@@ -10,7 +10,7 @@ use schema::time::Timestamp;
 
 use crate::action::{Action, StopReason, log};
 use crate::converge::Situation;
-use crate::desired::Observe;
+use crate::desired::WatchPolicy;
 use crate::event::{Event, Outcome, Wait};
 use crate::limits::{LANE_PATIENCE, LINGERING_FETCHES, OVERTIME};
 use crate::state::{ApplyEnd, Converged, Job, SlotRequests, State};
@@ -173,14 +173,13 @@ impl State {
 
     /// What is known may be out of date: a fetch, or what the watch tells from now on, decides before anything else happens.
     pub(crate) fn look_now(&mut self, now: Timestamp) {
-        let Some(desired) = self.desired.take() else { return };
-        self.look.fresh &= !desired.observe.looks();
-        match &desired.observe {
-            Observe::Poll(_) => self.fetch_now(now),
-            Observe::Watch(_) => self.begin_watch(&desired, now),
-            Observe::Never => {}
+        let Some(desired) = self.desired().filter(|desired| desired.observe.looks()) else { return };
+        let watched = desired.observe.watch().map(WatchPolicy::counts_for);
+        self.look.fresh = false;
+        match watched {
+            Some(fresh_for) => self.begin_watch(fresh_for, now),
+            None => self.fetch_now(now),
         }
-        self.desired = Some(desired);
     }
 
     fn fetch_now(&mut self, now: Timestamp) {
@@ -194,14 +193,14 @@ impl State {
     /// The same, but by the fetch that is due anyway: what comes again and again must not make fetch run more often than its
     /// config says.
     pub(crate) fn look_in_time(&mut self, now: Timestamp) {
-        let Some(desired) = self.desired.take() else { return };
-        self.look.fresh &= !desired.observe.looks();
-        match &desired.observe {
-            Observe::Poll(_) if self.look.due.is_none() && self.main.is_none() => self.fetch_now(now),
-            Observe::Watch(_) => self.begin_watch_in_time(&desired, now),
-            Observe::Poll(_) | Observe::Never => {}
+        let Some(desired) = self.desired().filter(|desired| desired.observe.looks()) else { return };
+        let watched = desired.observe.watch().map(WatchPolicy::counts_for);
+        self.look.fresh = false;
+        match watched {
+            Some(fresh_for) => self.begin_watch_in_time(fresh_for, now),
+            None if self.look.due.is_none() && self.main.is_none() => self.fetch_now(now),
+            None => {}
         }
-        self.desired = Some(desired);
     }
 }
 

@@ -6,6 +6,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{Cadence, FetchAnswer, RetryPolicy};
+use crate::limits::SHORTEST_FRESHNESS;
 
 /// How it becomes known how the world is.
 ///
@@ -46,6 +47,13 @@ pub struct WatchPolicy {
     /// A watch tells the same again in time. Less than a second counts as one.
     #[serde(rename = "fresh_for_ms", with = "crate::millis")]
     pub fresh_for: Duration,
+}
+
+impl WatchPolicy {
+    /// For how long what such a watch tells counts: never so short that it could not be heard of in between.
+    pub(crate) fn counts_for(&self) -> Duration {
+        self.fresh_for.max(SHORTEST_FRESHNESS)
+    }
 }
 
 impl Observe {
