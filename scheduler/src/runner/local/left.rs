@@ -270,8 +270,8 @@ pub(super) async fn ended(job: JobId, trace: Option<&Trace>, mut left: LeftOvers
 /// has ended takes no signal.
 pub(super) fn is_unseen(report: &Report) -> bool {
     let takes_signal = |pid| Pid::from_raw(pid).is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(Errno::SRCH));
-    let left = report.leaked.iter().filter(|left| left.alive).map(|left| left.pid);
-    left.into_iter().any(|pid| pid <= 0 || (Process::of(pid).is_none() && takes_signal(pid)))
+    let mut left = report.leaked.iter().filter(|left| left.alive).map(|left| left.pid);
+    left.any(|pid| pid <= 0 || (Process::of(pid).is_none() && takes_signal(pid)))
 }
 
 /// What a report says is left and could not be ended, as far as it still runs. Blocks.
