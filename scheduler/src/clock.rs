@@ -148,7 +148,7 @@ fn millis_of(time: SystemTime) -> Timestamp {
 
 fn steady_ms() -> i64 {
     static START: OnceLock<Instant> = OnceLock::new();
-    i64::try_from(START.get_or_init(Instant::now).elapsed().as_millis()).unwrap_or(i64::MAX)
+    schema::time::millis(START.get_or_init(Instant::now).elapsed())
 }
 
 /// Time since the machine was started, that which it slept included: it never steps, and it goes on for a process that is

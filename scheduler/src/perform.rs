@@ -13,7 +13,7 @@ use schema::id::BlobId;
 use schema::report::StructuredKind;
 use schema::status::JobKind;
 use schema::target::PlacedJob;
-use schema::time::Timestamp;
+use schema::time::{self, Timestamp};
 use schema::wire::{self, SECRET_KEYS_VARIABLE};
 
 use crate::clock::Clock;
@@ -162,7 +162,7 @@ impl Performer {
             secret_keys,
             hidden,
             former,
-            timeout_ms: start.timeout.map(|timeout| i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX)),
+            timeout_ms: start.timeout.map(time::millis),
             success_exit_codes: if is_exit_code_fetch(start.kind, &commands) { vec![0, 2] } else { vec![0] },
             inputs,
             instance: Some(instance(names)),

@@ -47,7 +47,7 @@ pub fn length(millis: i64) -> String {
 
 /// A [`Duration`] as [`length`] says it.
 pub fn duration(duration: Duration) -> String {
-    length(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX))
+    length(schema::time::millis(duration))
 }
 
 fn two(large: i64, large_unit: char, small: i64, small_unit: char) -> String {

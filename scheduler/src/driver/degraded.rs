@@ -93,7 +93,7 @@ impl DriverLoop {
         );
         let first = Cause { code: CauseCode::NothingStored, message, since: Some(since), until: None };
         explanation.causes.insert(0, first);
-        let wait_ms = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
+        let wait_ms = schema::time::millis(wait);
         explanation.next = vec![NextAction { action: "store".to_owned(), at: now.plus_ms(wait_ms) }];
     }
 

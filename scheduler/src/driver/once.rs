@@ -9,7 +9,7 @@ use engine::limits::{OVERTIME, RECOVERY, START_DEADLINE, STOP_DEADLINE};
 use schema::id::{InstanceId, JobId};
 use schema::log_kind::LogKind;
 use schema::status::{JobKind, JobStatus};
-use schema::time::Timestamp;
+use schema::time::{self, Timestamp};
 
 use super::batch::{Batch, Task};
 use super::outcome::Ending;
@@ -57,7 +57,7 @@ impl DriverLoop {
 
     /// When so much time has passed, by the steady clock.
     fn once_after(&self, span: Duration) -> i64 {
-        self.clock.read().steady_ms.saturating_add(i64::try_from(span.as_millis()).unwrap_or(i64::MAX))
+        self.clock.read().steady_ms.saturating_add(time::millis(span))
     }
 
     /// While nothing could be stored no end of a dry run was heard of: there is time for that before a deadline ends it.

@@ -241,7 +241,7 @@ impl Lease {
         let until = Duration::from_millis(self.held_until.load(Ordering::SeqCst));
         let for_long = (clock::elapsed() + HOLD).checked_sub(until).filter(|silent| !until.is_zero() && *silent >= HOLD)?;
         let seconds = for_long.as_secs();
-        let ms = i64::try_from(for_long.as_millis()).unwrap_or(i64::MAX);
+        let ms = schema::time::millis(for_long);
         Some(Unrenewed {
             why: format!(
                 "what is to be written to {} was neither written nor refused for {seconds} s: its disk hangs or is overloaded",

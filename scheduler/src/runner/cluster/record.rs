@@ -75,7 +75,7 @@ impl Record {
             tries_again: objects.tries_again,
             is_apply: spec.kind == JobKind::Apply,
             token: None,
-            start_by: now.plus_ms(i64::try_from(within.as_millis()).unwrap_or(i64::MAX)),
+            start_by: now.plus(within),
             end_by: spec.timeout_ms.map(|timeout| now.plus_ms(timeout)),
             timeout_ms: spec.timeout_ms,
             started: false,

@@ -210,7 +210,7 @@ fn spec(place: &ClusterPlace, image: &str, until: Instant) -> JobSpec {
     let command = Command { job: Some(Box::new(job)), ..Command::new(NAME, &[]) };
     JobSpec {
         env: vec![(JOB_VARIABLE.to_owned(), id.to_string()), (DELIVERS_FOR.0.to_owned(), DELIVERS_FOR.1.to_owned())],
-        timeout_ms: Some(i64::try_from(left.as_millis()).unwrap_or(i64::MAX).max(1)),
+        timeout_ms: Some(schema::time::millis(left).max(1)),
         cluster: Some(ClusterJob {
             place: place.clone(),
             application: "pvn".parse().expect(named),
